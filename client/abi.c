@@ -9,7 +9,7 @@
 #include "common/util.h"
 #include "protocol.h"
 
-/* The public header stands alone; its modes are the protocol's. */
+/* The public header includes no other, so it repeats the protocol's modes. */
 _Static_assert((int)GPUSHARE_MODE_CONCURRENT == (int)PROTO_MODE_CONCURRENT, "concurrent");
 _Static_assert((int)GPUSHARE_MODE_STRICT == (int)PROTO_MODE_STRICT, "strict");
 _Static_assert((int)GPUSHARE_MODE_FAIR == (int)PROTO_MODE_FAIR, "fair");
@@ -40,7 +40,7 @@ gpushare_error abi_copy_options(struct gpushare_options *to, const struct gpusha
         from->size > ABI_STRUCT_MAX)
         return failure(MESSAGE(options_size), from->size);
     memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
-    /* A limit that is set in a member which this library does not know must not be ignored. */
+    /* A limit in a member that this library does not know must not be ignored silently. */
     const unsigned char *rest = (const unsigned char *)from;
     for (size_t i = sizeof *to; i < from->size; i++)
         if (rest[i])

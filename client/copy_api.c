@@ -11,7 +11,7 @@
 #include "client/session/failure.h"
 #include "common/messages.h"
 
-/* Any direction, the connection checked. */
+/* Copies in any direction. The connection has been checked. */
 static gpushare_error copy_range(gpushare_connection *connection, uint64_t destination,
                                  uint64_t source, uint64_t count, gpushare_stream *handle,
                                  bool wait)
@@ -127,7 +127,8 @@ gpushare_error gpushare_copy_peer(gpushare_connection *destination_connection,
         check_peers(destination_connection, source_connection, destination_connection);
     if (error)
         return error;
-    /* In order with both default streams: the copy goes through the destination's. */
+    /* The copy goes through the destination's default stream, and is in order with that of the
+     * source too. */
     struct gpushare_stream *stream = destination_connection->default_stream;
     if ((error = stream_wait_all(source_connection->default_stream)))
         return error;

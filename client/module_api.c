@@ -34,7 +34,8 @@ static gpushare_error check_name(const char *name)
 }
 
 /* The length of an image whose size the caller did not give. Binary images hold zeros, so strlen
- * would cut them; each kind of them has a zero or a byte above 0x7e among its first four. */
+ * would cut them. They are recognised by their first four bytes, of which each binary format has
+ * one that is zero or above 0x7e. */
 static gpushare_error measure_text(const char *image, size_t *bytes)
 {
     for (int i = 0; i < 4; i++)

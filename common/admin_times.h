@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * admin_times: how long the server takes at most to answer an administrator, and how long
- * gpusharectl waits for it. The tool waits longer, or it would say that there was no answer to a
- * change that comes to be in force.
+ * admin_times: the longest time that the server takes to answer an administrator, and the time that
+ * gpusharectl waits for the answer. The tool waits longer. Otherwise it would report that there was
+ * no answer to a change that takes effect a moment later.
  */
 #ifndef GPUSHARE_COMMON_ADMIN_TIMES_H
 #define GPUSHARE_COMMON_ADMIN_TIMES_H
 
-/* A worker that does not say what its clients used must not keep an administrator from seeing it.
- */
+/* How long the server waits for workers to report what their clients used. After that it answers
+ * without these numbers: one stuck worker must not hide the others' clients. */
 #define ADMIN_USAGE_MS 1000
-/* Making a partition is slow while the device is busy. */
+/* A change of one client or GPU. The worker may have to make a partition, which takes long while
+ * the device is busy. */
 #define ADMIN_SET_MS 10000
-/* Each worker may be asked a few times, and making a partition is slow. */
+/* A reload asks each worker several times, and each time the worker may have to make partitions. */
 #define ADMIN_RELOAD_MS 30000
-/* After a trace's own time: more than the supervisor waits for a worker at both ends of it. */
+/* Added to the duration of a trace. It exceeds the times that the supervisor waits for a worker
+ * at the beginning and at the end of a trace. */
 #define ADMIN_TRACE_LATE_MS 15000
 
-/* The tool's, for a whole exchange; a reload may take so much longer, a trace as long as it lasts.
- */
+/* How long gpusharectl waits for a whole exchange. It adds the second time for a reload, and the
+ * duration for a trace. */
 #define ADMIN_CLIENT_SECONDS        20
 #define ADMIN_CLIENT_RELOAD_SECONDS 30
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * SPDX-FileCopyrightText: The gpushare authors
  *
- * Arrays that grow. An array is a pointer that malloc() may have made (NULL: none yet), a count
- * that the owner keeps, and its room, the number of items that fit; free() ends it. No locking.
+ * array: arrays that grow. An array has three parts that its owner keeps: a pointer, a count of
+ * items, and its room, which is the number of items that fit. The pointer comes from malloc(), or
+ * is NULL while there is no item; the owner frees it with free(). There is no locking.
  *
  *   if (array_reserve(table->rows, table->room, table->count + 1) < 0)
  *       return -ENOMEM;
@@ -18,12 +19,13 @@
 
 #include "common/util.h"
 
-#define ARRAY_ROOM_MIN 16 /* that array_reserve() begins with */
+#define ARRAY_ROOM_MIN 16 /* items, in the first allocation */
 
 /*
- * The room for at least `wanted` items in an array that has `room`: the room itself where it
- * suffices, else twice the room or more, so that n additions copy at most 2 n items. At most
- * SIZE_MAX. For arrays whose memory array_reserve() can't get; it uses the same.
+ * Returns the room that an array should have to hold `wanted` items. That is the present room if it
+ * suffices, else at least twice the present room, at most SIZE_MAX. Doubling bounds the cost: n
+ * additions copy at most 2 n items. array_reserve() grows by this rule; arrays in memory that does
+ * not come from malloc() call it directly.
  */
 static inline size_t array_room(size_t room, size_t wanted)
 {
@@ -32,11 +34,12 @@ static inline size_t array_room(size_t room, size_t wanted)
     return max(room > SIZE_MAX / 2 ? SIZE_MAX : 2 * room, wanted);
 }
 
-/* The work of array_reserve(); `items` is where the array's pointer is. */
+/* Carries out array_reserve(). items: the address of the array's pointer. room_max: the largest
+ * room that the owner's counter can hold. */
 static inline int array_reserve_upto(void *items, size_t *room, size_t wanted, size_t item_bytes,
                                      size_t room_max)
 {
-    void **at = items; /* a pointer to other types too: aliasing is not strict here */
+    void **at = items; /* the pointer may have another type: we build with -fno-strict-aliasing */
     room_max = min(room_max, SIZE_MAX / item_bytes);
     size_t more = min(array_room(*room, max(wanted, (size_t)ARRAY_ROOM_MIN)), room_max);
     if (more < wanted)
@@ -65,9 +68,9 @@ static inline int array_reserve_u32(void *items, uint32_t *room, size_t wanted, 
 }
 
 /*
- * Makes room for `wanted` items in all. `items` (a pointer to the items' type) and `room` (a
- * uint32_t or size_t) are lvalues, both changed. New elements are not cleared. 0; -ENOMEM: no
- * memory, or more than `room` can count; nothing has changed then.
+ * Makes room for `wanted` items in total. `items` is a pointer to the items' type, `room` a
+ * uint32_t or a size_t; both are lvalues, and both are changed. New items are not cleared. Returns
+ * 0; or -ENOMEM without memory, or if `room` can't count so many items. Then nothing has changed.
  */
 #define array_reserve(items, room, wanted)                                                         \
     _Generic((room), uint32_t                                                                      \

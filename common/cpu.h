@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * SPDX-FileCopyrightText: The gpushare authors
  *
- * The differences between processors, x86-64 and aarch64. No other file names one, but those that
- * are made for one alone and chosen by make.
+ * cpu: the operations that differ between x86-64 and aarch64. No other file asks for the processor,
+ * except files that are written for one processor and chosen by make.
  */
 #ifndef GPUSHARE_COMMON_CPU_H
 #define GPUSHARE_COMMON_CPU_H
@@ -12,8 +12,9 @@
 #endif
 
 /*
- * Within a loop that polls memory: lets the other thread of the core run and saves power, for some
- * tens of cycles. On aarch64 ISB, since YIELD does nothing on cores without threads.
+ * Call it in a loop that polls memory. It lets the core's other hardware thread run, and saves
+ * power, for some tens of cycles. aarch64 uses ISB, because YIELD does nothing on cores without
+ * hardware threads.
  */
 static inline void cpu_pause(void)
 {
@@ -25,9 +26,10 @@ static inline void cpu_pause(void)
 }
 
 /*
- * Asks for the cache line at `line` as the only copy, ahead of a write to it; the address may be
- * any. On x86-64 PREFETCHW rather than __builtin_prefetch, which without -mprfchw asks for a shared
- * copy only; where a processor lacks it, it does nothing.
+ * Fetches the cache line at `line` into this core as the only copy, ahead of a write to it. Any
+ * address is allowed, also one that is not mapped. x86-64 uses PREFETCHW: __builtin_prefetch asks
+ * for a shared copy unless the compiler has -mprfchw. A processor without PREFETCHW ignores the
+ * instruction.
  */
 static inline void cpu_prefetch_write(const void *line)
 {

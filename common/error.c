@@ -45,7 +45,7 @@ const char *error_sentence(uint32_t number)
 
 uint32_t error_from_cuda(int result)
 {
-    /* Above 9999 are our own numbers, which no driver may speak. */
+    /* gpushare's own numbers begin at 10000. A driver that returned one would speak in our name. */
     if (result >= 0 && result < 10000 && find((uint32_t)result))
         return (uint32_t)result;
     return PROTO_ERROR_UNKNOWN;

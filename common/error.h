@@ -1,52 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * error: the numbers that both sides use, their names and sentences, from one
- * table (schemas/protocol.xml).
+ * error: the numbers that both sides use, and one type that carries such a number with a sentence
+ * for a person. The numbers, their names and their general sentences come from one table in
+ * schemas/protocol.xml.
  *
- * Two classes of return value run through the whole tree: 0 is success; negative
- * is fatal to the operation (a negated errno), forwarded unchanged and never
- * matched on; positive is a condition that the function's own header documents
- * and the caller must handle. Error numbers of this table travel in messages and
- * are what the public API returns; they are not errnos. (dbus-broker's discipline.)
+ * Return values have two classes in the whole tree. 0 is success. A negative value is a negated
+ * errno: it is fatal to the operation, and callers forward it unchanged and never compare it with
+ * anything. A positive value is a condition that the function's own header explains, and the caller
+ * has to handle it. The discipline is dbus-broker's.
  *
- * A function whose failure a person reads takes a `struct error *why` as its last parameter and
- * returns 0, or the number that it set there: `return error_set(why, PROTO_ERROR_..., "...")`.
- * A caller that passes the failure on returns the number and leaves *why alone. After success
- * *why is as it was. why is never NULL. Any thread; an object belongs to one at a time.
+ * The numbers of this table are not errnos. They travel in messages, and the public API returns
+ * them.
+ *
+ * A function whose failure a person reads takes a `struct error *why` as its last parameter. It
+ * returns 0, or the number that it set there: `return error_set(why, MESSAGE(name), ...)`, with a
+ * name from common/messages.h. A caller that passes the failure on returns the number and leaves
+ * *why alone. After success *why is unchanged.
+ *
+ * `why` is never NULL. Any thread may call; one struct error belongs to one thread at a time.
  */
 #ifndef GPUSHARE_COMMON_ERROR_H
 #define GPUSHARE_COMMON_ERROR_H
 
 #include <stdint.h>
 
-/* Holds a text of the protocol, with room for words that are put before it. */
+/* Room for a text of the protocol (380 bytes) and for words that are put before it. */
 enum { ERROR_TEXT_BYTES = 512 };
 
 struct error {
-    uint32_t number;             /* of the table; 0: none */
-    char text[ERROR_TEXT_BYTES]; /* one sentence for a person; what is longer is cut */
+    uint32_t number;             /* from the error table; 0: no error */
+    char text[ERROR_TEXT_BYTES]; /* one sentence for a person, cut to this size */
 };
 
-/* Sets both; returns number, so that a function can end with it. The arguments may not lie in
- * *why: error_prefix puts words before its text. */
+/* Sets number and text of *why and returns the number, so that a function can end with the call.
+ * The arguments must not point into *why: use error_prefix to put words before its text. */
 uint32_t error_set(struct error *why, uint32_t number, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
-/* Puts words before the text ("for staging: ..."), keeps the number and returns it. */
+/* Puts words before the text ("for staging: ..."), keeps the number and returns it. A text that
+ * becomes too long loses its end. The arguments must not point into *why. */
 uint32_t error_prefix(struct error *why, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
 
-/* "out_of_memory"; "unrecognized" for a number that the table lacks. Static. */
+/* The name of a number, such as "out_of_memory"; "unrecognized" for a number that the table
+ * lacks. Static. */
 const char *error_name(uint32_t number);
 
-/* One lower-case sentence without a full stop. Static. */
+/* The table's own sentence for a number: lower case, no full stop. A number that the table lacks
+ * has a sentence that says so. Static. */
 const char *error_sentence(uint32_t number);
 
-/* The table's number for a CUresult: the same number if the table has it, else unknown. */
+/* The table's number for a CUresult: the same number if the table has it, else
+ * PROTO_ERROR_UNKNOWN. gpushare's own numbers (10000 and above) count as numbers that the table
+ * lacks. */
 uint32_t error_from_cuda(int result);
 
-/* The table's number for an errno (either sign) met while serving a request. */
+/* The table's number for an errno that a request met. The errno may have either sign; 0 gives
+ * PROTO_ERROR_SUCCESS. */
 uint32_t error_from_errno(int number);
 
 #endif

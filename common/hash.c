@@ -12,7 +12,7 @@
 
 #define PRIME ((UINT64_C(1) << 61) - 1)
 
-enum { PIECE = 7 /* the most whole bytes that stay below the prime */ };
+enum { PIECE = 7 /* 56 bits: the largest number of whole bytes that stays below the prime */ };
 
 int hash_key_make(struct hash_key *key)
 {
@@ -21,6 +21,8 @@ int hash_key_make(struct hash_key *key)
             return -errno;
         key->point &= PRIME;
         key->factor &= PRIME;
+        /* A point of 0 or 1 would make collisions easy to find, and the prime is 0 modulo
+         * itself. */
     } while (key->point < 2 || key->point == PRIME || key->factor < 1 || key->factor == PRIME);
     return 0;
 }
@@ -30,6 +32,7 @@ static uint64_t multiply(uint64_t a, uint64_t b, uint64_t c)
 {
     __extension__ typedef unsigned __int128 wide;
     wide product = (wide)a * b + c;
+    /* 2^61 is 1 modulo the prime, so the part above it is added to the part below. */
     uint64_t sum = ((uint64_t)product & PRIME) + (uint64_t)(product >> 61);
     return sum >= PRIME ? sum - PRIME : sum;
 }

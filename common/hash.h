@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * hash: numbers for what clients name, which no client can make collide.
+ * hash: numbers for names that clients choose. No client can make two names collide on purpose.
  *
- * A polynomial over the field of 2^61 - 1 elements, taken at a random point: of any
- * two different sequences of n pieces (7 bytes each), chosen without knowing the key,
- * the chance to collide is n / 2^61. That is a proof, not a hope, as long as hashes
- * are never shown to those who choose the names. Not a cryptographic digest.
+ * The hash is a polynomial over the field of 2^61 - 1 elements, evaluated at a random point. Two
+ * different sequences of n pieces of 7 bytes, chosen without knowledge of the key, collide with a
+ * probability of n / 2^61 at most. This is proven, on one condition: clients that choose names
+ * never see hashes. It is no cryptographic digest.
  *
  * Any thread.
  */
@@ -20,15 +20,16 @@ struct hash_key {
     uint64_t point, factor;
 };
 
-/* A random key. 0 or -errno. */
+/* Makes a random key. Returns 0 or -errno (of getentropy). */
 int hash_key_make(struct hash_key *key);
 
-/* Begin with 1, add numbers (below 2^61) and bytes, end. A caller that compares sequences of
- * different lengths adds the length first; bytes in the same steps give the same hash. */
+/* A hash begins with HASH_BEGIN, takes any count of numbers (each below 2^61) and bytes, and
+ * ends with hash_end(). A caller that compares sequences of different lengths adds the length
+ * first. The same bytes give the same hash only if they are added in the same steps. */
 enum { HASH_BEGIN = 1 };
 uint64_t hash_add(const struct hash_key *key, uint64_t hash, uint64_t number);
 uint64_t hash_add_bytes(const struct hash_key *key, uint64_t hash, const void *data, size_t bytes);
-/* Below 2^61; its low bits serve as a table's index. */
+/* Ends a hash. The result is below 2^61; its low bits may serve as the index of a table. */
 uint64_t hash_end(const struct hash_key *key, uint64_t hash);
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * SPDX-FileCopyrightText: The gpushare authors
  *
- * Lists whose links are members of what they hold: nothing is allocated, nothing can fail.
+ * list: lists whose links are members of the structs that they hold. Nothing is allocated, so
+ * nothing can fail.
  *
  *   struct list   doubly linked; a member can leave from anywhere, knowing only its own link
- *   struct queue  singly linked; for what is taken out at the front alone (queues, stacks, stores)
+ *   struct queue  singly linked; members are taken out at the front (queues, stacks, free lists)
  *
- * A link is in one list at a time; a struct that is in several has a link for each. The lists own
- * nothing. No locking: whoever may see a list holds what protects it.
+ * A link is in one list at a time; a struct that is in several lists has a link for each. A list
+ * does not own its members. There is no locking: a thread that uses a list holds whatever lock
+ * protects that list.
  *
  *   struct session { struct list_link link; ... };
  *   struct list sessions = LIST_INIT(sessions);
@@ -26,17 +28,19 @@
 
 /* ---- struct list ---- */
 
-/* In no list: both NULL, so a zeroed struct needs no list_link_init(). */
+/* Both pointers are NULL while the link is in no list. A zeroed struct is therefore ready for
+ * use. */
 struct list_link {
     struct list_link *next, *previous;
 };
 
-/* The links form a ring through `ends`: next is the first, previous the last. */
+/* The links form a ring through `ends`: ends.next is the first link, ends.previous the last. */
 struct list {
     struct list_link ends;
 };
 
-/* An empty list, for a declaration. A list of zeros is not one: it takes this or list_init(). */
+/* Initialises a declared list as empty. Zeroed memory is no valid list: it needs this or
+ * list_init(). */
 #define LIST_INIT(list)                                                                            \
     {                                                                                              \
         {                                                                                          \
@@ -54,13 +58,13 @@ static inline bool list_is_empty(const struct list *list)
     return list->ends.next == &list->ends;
 }
 
-/* Whether the link is in a list. */
+/* Returns whether the link is in a list. */
 static inline bool list_is_linked(const struct list_link *link)
 {
     return link->next != NULL;
 }
 
-/* Puts a link that is in no list behind `before`, which is in one. */
+/* Puts `link`, which is in no list, behind `before`, which is in one. */
 static inline void list_insert_after(struct list_link *before, struct list_link *link)
 {
     link->previous = before;
@@ -69,19 +73,19 @@ static inline void list_insert_after(struct list_link *before, struct list_link 
     before->next = link;
 }
 
-/* Puts a link that is in no list at the end. */
+/* Puts `link`, which is in no list, at the end. */
 static inline void list_append(struct list *list, struct list_link *link)
 {
     list_insert_after(list->ends.previous, link);
 }
 
-/* Puts a link that is in no list at the front. */
+/* Puts `link`, which is in no list, at the front. */
 static inline void list_prepend(struct list *list, struct list_link *link)
 {
     list_insert_after(&list->ends, link);
 }
 
-/* Takes the link out of its list; nothing if it is in none. */
+/* Takes the link out of its list. Does nothing if it is in none. */
 static inline void list_remove(struct list_link *link)
 {
     if (!list_is_linked(link))
@@ -91,7 +95,8 @@ static inline void list_remove(struct list_link *link)
     link->next = link->previous = NULL;
 }
 
-/* Moves all of `from` to the end of `list`, in their order; `from` is empty then. */
+/* Moves all links of `from` to the end of `list` and keeps their order. Afterwards `from` is
+ * empty. */
 static inline void list_append_list(struct list *list, struct list *from)
 {
     if (list_is_empty(from))
@@ -103,7 +108,7 @@ static inline void list_append_list(struct list *list, struct list *from)
     list_init(from);
 }
 
-/* Neighbours and ends as links; NULL: there is none. */
+/* The first and the last link, and the links after and before one; NULL if there is none. */
 static inline struct list_link *list_first(const struct list *list)
 {
     return list_is_empty(list) ? NULL : list->ends.next;
@@ -130,9 +135,9 @@ struct queue_link {
     struct queue_link *next;
 };
 
-/* A queue of zeros is an empty one. */
+/* A zeroed queue is an empty queue. */
 struct queue {
-    struct queue_link *first, *last; /* last: only while there is a first */
+    struct queue_link *first, *last; /* `last` is valid only while `first` is not NULL */
 };
 
 static inline bool queue_is_empty(const struct queue *queue)
@@ -140,7 +145,7 @@ static inline bool queue_is_empty(const struct queue *queue)
     return queue->first == NULL;
 }
 
-/* Puts a link that is in no queue at the end. */
+/* Puts `link`, which is in no queue, at the end. */
 static inline void queue_append(struct queue *queue, struct queue_link *link)
 {
     link->next = NULL;
@@ -151,7 +156,7 @@ static inline void queue_append(struct queue *queue, struct queue_link *link)
     queue->last = link;
 }
 
-/* Puts a link that is in no queue at the front. */
+/* Puts `link`, which is in no queue, at the front. */
 static inline void queue_prepend(struct queue *queue, struct queue_link *link)
 {
     if (!queue->first)
@@ -160,7 +165,7 @@ static inline void queue_prepend(struct queue *queue, struct queue_link *link)
     queue->first = link;
 }
 
-/* Takes the first link out; NULL: the queue is empty. */
+/* Takes the first link out and returns it; NULL if the queue is empty. */
 static inline struct queue_link *queue_take(struct queue *queue)
 {
     struct queue_link *link = queue->first;
@@ -171,7 +176,8 @@ static inline struct queue_link *queue_take(struct queue *queue)
     return link;
 }
 
-/* Takes all out: the first link, from which `next` leads to the others; NULL: none. */
+/* Takes all links out and returns the first; `next` leads from it to the others. NULL if the
+ * queue is empty. */
 static inline struct queue_link *queue_take_all(struct queue *queue)
 {
     struct queue_link *link = queue->first;
@@ -179,7 +185,8 @@ static inline struct queue_link *queue_take_all(struct queue *queue)
     return link;
 }
 
-/* Takes this link out, looking for it from the front; false: it is not there. */
+/* Takes this link out, in time linear in the queue's length. Returns false if the queue does not
+ * hold it. */
 static inline bool queue_remove(struct queue *queue, struct queue_link *link)
 {
     struct queue_link *before = NULL;
@@ -200,25 +207,27 @@ static inline bool queue_remove(struct queue *queue, struct queue_link *link)
 
 /* ---- both ---- */
 
-/* The struct around a link that may be NULL, which is then NULL itself. */
+/* The struct around a link; NULL if the link is NULL. */
 #define LIST_ENTRY(link, type, member)                                                             \
     (__extension__({                                                                               \
         __auto_type list_entry_link = (link);                                                      \
         list_entry_link ? container_of(list_entry_link, type, member) : NULL;                      \
     }))
 
-/* The first struct of a list or a queue; NULL: it is empty. */
+/* The first or the last struct of a list or a queue; NULL if it is empty. */
 #define LIST_FIRST(list, type, member)   LIST_ENTRY(list_first(list), type, member)
 #define LIST_LAST(list, type, member)    LIST_ENTRY(list_last(list), type, member)
 #define QUEUE_FIRST(queue, type, member) LIST_ENTRY((queue)->first, type, member)
 
-/* Takes the first struct out of a queue; NULL: it is empty. */
+/* Takes the first struct out of a queue and returns it; NULL if the queue is empty. */
 #define QUEUE_TAKE(queue, type, member) LIST_ENTRY(queue_take(queue), type, member)
 
 /*
- * From the first to the last. `entry` is a pointer to the struct, declared before; behind the loop
- * it is NULL unless the loop was left by a break. The entry at hand may leave its list and be
- * freed; its successor may not, and what is put in right behind it meanwhile is passed over.
+ * Walks from the first struct to the last. `entry` is a pointer to the struct, declared before the
+ * loop. After the loop it is NULL, unless a `break` left the loop.
+ *
+ * The body may take the current entry out of the list and free it. It must not take out the entry
+ * that follows. An entry that the body inserts right behind the current one is not visited.
  */
 #define LIST_FOR_EACH(entry, list, member)                                                         \
     LIST_WALK(entry, (list)->ends.next, &(list)->ends, member, UTIL_JOIN(list_at_, __COUNTER__),   \
@@ -228,7 +237,8 @@ static inline bool queue_remove(struct queue *queue, struct queue_link *link)
     LIST_WALK(entry, (queue)->first, NULL, member, UTIL_JOIN(list_at_, __COUNTER__),               \
               UTIL_JOIN(list_after_, __COUNTER__))
 
-/* `end` is never made an entry: for a struct of greater alignment it would be no valid pointer. */
+/* `end` is never converted to an entry: if the struct needs a greater alignment than the list,
+ * that pointer would be invalid. */
 #define LIST_WALK(entry, start, end, member, at, after)                                            \
     for (__typeof__(&*(start)) at = (start), after;                                                \
          at != (end) ? ((after) = at->next,                                                        \

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * log: one line an event, to standard error, for journald or a terminal.
+ * log: one line for each event on standard error, for journald or a terminal.
  *
- * For programs only: library code (client/, common/ otherwise) never logs.
- * Priorities are syslog's. Under systemd (log_open's argument) each line carries
- * the "<N>" prefix of sd-daemon(3), from which journald takes the priority.
- * Any thread.
+ * Only programs log. The client library and the rest of common/ never do. Priorities are those of
+ * syslog. Under systemd (the argument `journal` of log_open) each line begins with the "<N>" of
+ * sd-daemon(3), from which journald takes the priority. Without it each line begins with the
+ * program's name.
+ *
+ * Any thread may log; log_open comes before the first other thread.
  */
 #ifndef GPUSHARE_COMMON_LOG_H
 #define GPUSHARE_COMMON_LOG_H
@@ -21,10 +23,12 @@ enum log_level {
     LOG_LEVEL_DEBUG = 7
 };
 
-/* program is kept, not copied. Lines above `most` are dropped. */
+/* Sets up the log. program: stays the caller's and must outlive all logging. most: the least
+ * important level that is written; messages of a higher number are dropped. */
 void log_open(const char *program, enum log_level most, bool journal);
 
-/* One line, without a newline; control characters (a client's text may hold them) become '?'. */
+/* Writes one line. format: without a newline at the end. Control characters, which a client's
+ * text may contain, become '?'. A line is cut to 1024 bytes. */
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));

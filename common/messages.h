@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * messages: the sentences that users are told, each with a name that stays when its words change.
- * One row each: name, error number (SUCCESS: it depends on the cause), format of printf.
+ * messages: every sentence that a user may read, in one table. Each sentence has a name, which
+ * stays when the words change. A row is: name, error number, format of printf. The number SUCCESS
+ * stands for "depends on the cause".
  *
- * A call site writes MESSAGE(name) where a function takes an error number and a format:
- *     return error_set(why, MESSAGE(module_unknown), number);
- * so that the compiler checks the arguments against the format in the table. MESSAGE_TEXT(name) is
- * the format alone, for a number that the call site knows better.
+ * A function that takes an error number and a format is given both by MESSAGE(name):
+ *   return error_set(why, MESSAGE(module_unknown), number);
+ * The compiler checks the arguments against the format in the table. MESSAGE_TEXT(name) is the
+ * format alone, for a call site that has a more precise number.
  */
 #ifndef GPUSHARE_COMMON_MESSAGES_H
 #define GPUSHARE_COMMON_MESSAGES_H
@@ -752,15 +753,15 @@ MESSAGES(MESSAGE_CONSTANTS)
 
 struct message {
     const char *name;
-    uint32_t number; /* 0: it depends on the cause */
+    uint32_t number; /* 0: the number depends on the cause */
     const char *format;
 };
 
-/* The table's row; NULL behind the last one. Static. */
+/* The row with this index, counted from 0; NULL behind the last row. Static, any thread. */
 const struct message *message_at(size_t index);
 
-/* Writes the table, one message a line: its name, its error's name ("any" if it depends on the
- * cause), its format. For the programs that have --list-messages. */
+/* Writes the table to a stream, one message a line: its name, the name of its error number
+ * ("any" if that depends on the cause) and its format. Programs call it for --list-messages. */
 void messages_print(FILE *to);
 
 #endif

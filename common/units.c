@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ten to this power fits a u64; a size that needs more digits is not one that people write. */
+/* 10^18 fits into 64 bits, and so does every fraction below it. Nobody writes more digits. */
 #define FRACTION_DIGITS 18
 
 struct decimal {
@@ -28,7 +28,7 @@ static int decimal_read(const char *text, size_t length, struct decimal *decimal
         if (__builtin_mul_overflow(decimal->whole, 10u, &decimal->whole) ||
             __builtin_add_overflow(decimal->whole, (uint64_t)(text[at] - '0'), &decimal->whole))
             return -ERANGE;
-        if (at > 64) /* leading zeros without end */
+        if (at > 64) /* only leading zeros get so far, for the number would have overflowed */
             return -EINVAL;
     }
     if (at == 0)
@@ -81,7 +81,8 @@ static const struct {
 };
 #define DURATIONS (sizeof durations / sizeof durations[0])
 
-/* A number of units; of what does not come to a whole number, what is whole. */
+/* Multiplies by the unit and rounds down. Only a unit of one (a byte, a nanosecond) has no
+ * parts, so a fraction of it is refused. */
 static int scaled(const struct decimal *decimal, uint64_t unit, uint64_t *result)
 {
     unsigned __int128 part = (unsigned __int128)decimal->fraction * unit;
@@ -186,7 +187,7 @@ const char *units_format_bytes(uint64_t bytes, char text[UNITS_TEXT])
     }
     for (unsigned i = 0;; i++) {
         unsigned shift = 10 * (i + 1);
-        /* Tenths, rounded half up; 1023.95 KiB is 1 MiB. */
+        /* Tenths, rounded half up. 1023.95 KiB and more become 1 MiB, in the next round. */
         uint64_t tenths = (uint64_t)((((unsigned __int128)bytes * 20 >> shift) + 1) / 2);
         if (tenths < 10240 || i == sizeof names / sizeof names[0] - 1) {
             if (tenths % 10)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * units: quantities as people write them, read and written back.
+ * units: quantities in the form in which people write them, read and formatted.
  *
- * Pure functions on text. A text is given by start and length, so that an item of
- * a list is read where it stands; it need not end in NUL. Nothing is skipped: no
- * blanks, no sign. Any thread.
+ * The functions have no state; any thread may call them. A text is given by its start and its
+ * length and need not end with NUL, so that an item of a list can be read in place. The whole text
+ * has to be the quantity: blanks and signs are errors.
  */
 #ifndef GPUSHARE_COMMON_UNITS_H
 #define GPUSHARE_COMMON_UNITS_H
@@ -14,44 +14,57 @@
 #include <stdint.h>
 
 /*
- * Bytes: digits, then K, M, G or T in either case, with or without B or iB after
- * it ("1G", "1GB", "1GiB" are the same, powers of 1024); B alone and nothing are
- * bytes. Of a fraction ("1.5G", "0.1G") what is less than a byte is dropped; a number of
- * bytes has none.
- * Returns 0; -EINVAL not a size; -ERANGE above UINT64_MAX. *bytes only on success.
+ * Reads a size in bytes: digits, then K, M, G or T in either case, then nothing, B or iB. "1G",
+ * "1GB" and "1GiB" are the same; the factors are powers of 1024. "B" alone, or no unit, means
+ * bytes.
+ *
+ * A fraction is allowed with a factor ("1.5G", "0.1G"); the part of it that is below one byte is
+ * dropped. A number of bytes with a fraction that is not zero is no size.
+ *
+ * Returns 0; -EINVAL if the text is no size; -ERANGE above UINT64_MAX. *bytes is written on success
+ * only.
  */
 int units_parse_size(const char *text, size_t length, uint64_t *bytes);
 
 /*
- * A per cent value above 0 and up to 100 with at most two digits after the point, without
- * a per cent sign, as hundredths: "12.5" is 1250.
- * Returns 0; -EINVAL not a number; -ERANGE outside. *hundredths only on success.
+ * Reads a percentage above 0 and up to 100, with at most two digits after the point and without a
+ * per cent sign. The result is in hundredths of a per cent: "12.5" is 1250.
+ *
+ * Returns 0; -EINVAL if the text is no such number; -ERANGE if it is outside. *hundredths is
+ * written on success only.
  */
 int units_parse_percentage(const char *text, size_t length, uint32_t *hundredths);
 
 /*
- * Time: digits, a fraction or none, and a unit: ns, us, ms, s, min or h ("250ms", "1.5s",
- * "2min"); the unit is never left out. Fractions of a nanosecond are dropped.
- * Returns 0; -EINVAL not a time; -ERANGE above UINT64_MAX ns. *ns only on success.
+ * Reads a time: digits, an optional fraction, and a unit, which may not be left out: ns, us, ms, s,
+ * min or h ("250ms", "1.5s", "2min"). The part of a fraction that is below one nanosecond is
+ * dropped. A number of ns with a fraction that is not zero is no time.
+ *
+ * Returns 0; -EINVAL if the text is no time; -ERANGE above UINT64_MAX ns. *ns is written on success
+ * only.
  */
 int units_parse_duration(const char *text, size_t length, uint64_t *ns);
 
-/* A whole number from 0 to most. Returns 0; -EINVAL not a number; -ERANGE above most. */
+/* Reads a whole number from 0 to most. Returns 0; -EINVAL if the text is no whole number;
+ * -ERANGE above most. *number is written on success only. */
 int units_parse_number(const char *text, size_t length, uint64_t most, uint64_t *number);
 
-/* Room for any text of the functions below, its NUL included. */
+/* Bytes that hold any text of the functions below, its NUL included. */
 #define UNITS_TEXT 32
 
-/* Exact, and read back by units_parse_size: "1G", "512M", "1048577B". Returns text. */
+/* Writes a size exactly, so that units_parse_size reads the same number: "1G", "512M",
+ * "1048577B". Returns text. */
 const char *units_format_size(uint64_t bytes, char text[UNITS_TEXT]);
 
-/* For people: "1.5 GiB", "512 MiB", "17 B", rounded to one digit after the point. Returns text. */
+/* Writes a size for people, rounded to one digit after the point: "1.5 GiB", "512 MiB", "17 B".
+ * Returns text. */
 const char *units_format_bytes(uint64_t bytes, char text[UNITS_TEXT]);
 
-/* Exact, and read back by units_parse_duration: "250ms", "2min", "1500us". Returns text. */
+/* Writes a time exactly, so that units_parse_duration reads the same number: "250ms", "2min",
+ * "1500us". Returns text. */
 const char *units_format_duration(uint64_t ns, char text[UNITS_TEXT]);
 
-/* "12.5" for 1250. Returns text. */
+/* Writes hundredths of a per cent as a percentage without a sign: "12.5" for 1250. Returns text. */
 const char *units_format_percentage(uint32_t hundredths, char text[UNITS_TEXT]);
 
 #endif

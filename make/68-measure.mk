@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# make measure: the tree's shape beside that of an earlier revision; make/measure.py says how each is counted.
+# make measure: numbers about the sources, beside those of an earlier revision. make/measure.py says how
+# each number is counted.
 
-# The last revision before common/ had its floor of lists, arrays and arithmetic. BASE= measures the tree alone.
+# The last revision before common/ had lists, arrays and arithmetic. BASE= measures the present tree alone.
 BASE ?= 7f1bcb2
 
 .PHONY: measure

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# The kernel corpus: tests/corpus/*.cu as PTX (checked in, tests/corpus/ptx) and as host C++ (the
-# oracle); the program that compares the two.
+# The kernel corpus: tests/corpus/*.cu compiled to PTX (checked in, tests/corpus/ptx) and as C++ for the
+# CPU (the oracle), and the program that compares the results of the two.
 
 CORPUS_CU := $(sort $(wildcard tests/corpus/*.cu))
 CORPUS_CC := $(sort $(wildcard tests/corpus/*.cc))
 CORPUS := $(BUILD)/tests/programs/corpus
 CORPUS_OBJ := $(patsubst tests/corpus/%.cu,$(CORPUS)/%.cu.o,$(CORPUS_CU)) $(patsubst tests/corpus/%.cc,$(CORPUS)/%.cc.o,$(CORPUS_CC))
 
-# Bit for bit what nvcc -fmad=false means: no contraction, IEEE throughout, wrapping
-# integers. Never instrumented: its fibers have stacks that sanitizers don't know.
+# These flags give the same bits as nvcc -fmad=false: no contraction, IEEE arithmetic, wrapping integers.
+# The oracle is never instrumented, because its fibers have stacks that sanitizers don't know.
 CORPUS_CXXFLAGS := -std=c++17 -O1 -fPIC -fvisibility=hidden -ffp-contract=off -fwrapv -fno-strict-aliasing \
     -fcf-protection=none -Wall -Wextra -Wno-unknown-pragmas -Wno-unused-function -Wno-unused-variable \
     $(if $(filter 1,$(WERROR)),-Werror) -Itests/corpus

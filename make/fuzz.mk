@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# Every tests/programs/fuzz/fuzz_*.c is a libFuzzer target, built with clang's sanitizers in
-# a folder of its own. What it finds stays in build/fuzz/NAME.
+# Every tests/programs/fuzz/fuzz_*.c is a libFuzzer target. It is built with clang's sanitizers in a
+# folder of its own, and its findings stay in build/fuzz/NAME.
 
 FUZZ_SECONDS ?= 20
 FUZZ_C := $(sort $(wildcard tests/programs/fuzz/fuzz_*.c))
@@ -18,7 +18,7 @@ fuzz: $(FUZZ_C:tests/programs/fuzz/%.c=$(BUILD)/fuzz/%) ## fuzz each target for 
 	        -artifact_prefix=$$target. $$target.corpus $$seeds >$$target.log 2>&1 || { tail -40 $$target.log; exit 1; }; \
 	    grep number_of_executed_units $$target.log; done
 
-# A target that fuzzes more than common/ names its sources so.
+# A target that fuzzes more than common/ names its sources like this.
 $(BUILD)/fuzz/fuzz_admin_request: FUZZ_SRC = server/supervisor/admin/request.c server/supervisor/config/schedule.c $(COMMON_SRC) $(GENERATED_C)
 
 $(BUILD)/fuzz/fuzz_config: FUZZ_SRC = $(wildcard server/supervisor/config/*.c) $(COMMON_SRC) $(GENERATED_C)
@@ -27,9 +27,9 @@ $(BUILD)/fuzz/fuzz_%: tests/programs/fuzz/fuzz_%.c $(FUZZ_SRC) $(GENERATED_H) $(
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS_ALL) $(FUZZ_FLAGS) -o $@ $< $(FUZZ_SRC) $(PROGRAM_LIBS)
 
-# fuzz_ptx runs what loads, so it takes the instruction side of softgpu along. The
-# wide variants are built for the plain instruction set here: same source, one set
-# of flags.
+# fuzz_ptx runs the modules that load, so it includes the instruction side of softgpu. The variants for
+# wide vectors are built here for the plain instruction set: the sources are the same, and all sources
+# of a target have the same flags.
 FUZZ_PTX_SRC := $(filter $(addprefix server/softgpu/,decode/% exec/% value/% fault.c),$(SOFTGPU_SRC))
 $(BUILD)/fuzz/fuzz_ptx: FUZZ_SRC = $(COMMON_SRC) $(GENERATED_C) $(FUZZ_PTX_SRC)
 $(BUILD)/fuzz/fuzz_ptx: CPPFLAGS += -Wno-pass-failed

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# make gpu-bundle: one folder to carry to a machine with a GPU and to run there.
+# make gpu-bundle: makes one folder to copy to a machine with a GPU and to run there.
 
 GPU_CHECKS := $(BUILD)/tests/gpu/checks
 BUNDLE := $(BUILD)/gpu-bundle
 
-# What .incbin takes in is invisible to -MMD.
+# -MMD does not see the files that .incbin includes.
 $(call obj,tests/gpu/probe.c): tests/gpu/kernels/probe.ptx
 $(GPU_CHECKS): $(call obj,$(wildcard tests/gpu/*.c)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
@@ -13,7 +13,7 @@ $(GPU_CHECKS): $(call obj,$(wildcard tests/gpu/*.c)) $(A)/libsupport.a $(A)/libc
 $(BUILD)/tests/unit/gpu/%: $(BUILD)/obj/tests/unit/gpu/%.o $(call obj,$(filter-out tests/gpu/main.c,$(wildcard tests/gpu/*.c))) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
-# For its tests: a driver that hangs, crashes or lacks a call.
+# A driver that hangs, crashes or lacks a call, for the tests of the checks.
 GPU_BROKEN := $(BUILD)/tests/gpu/broken/libcuda.so.1
 $(GPU_BROKEN): $(call obj,tests/gpu/broken/driver.c)
 	@mkdir -p $(@D)

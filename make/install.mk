@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# make install [PREFIX=/usr/local] [DESTDIR=]. Below PREFIX only, so a unit of a
-# distribution's package is never overwritten; systemd reads units, sysusers.d and
-# tmpfiles.d of /usr/local/lib and /usr/lib alike.
+# make install [PREFIX=/usr/local] [DESTDIR=]. It writes below PREFIX only, so it never overwrites a unit
+# of a distribution's package. systemd reads units, sysusers.d and tmpfiles.d in /usr/local/lib as well
+# as in /usr/lib.
 
 BINDIR ?= $(PREFIX)/bin
 LIBEXECDIR ?= $(PREFIX)/libexec

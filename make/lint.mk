@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# make lint: formatting, two static analysers, both compilers. Every check that is
-# off is named with its reason in .clang-tidy or beside the line it spares.
+# make lint: formatting, two static analysers, both compilers. A check that is off is named with its
+# reason, in .clang-tidy or beside the line that it does not check.
 
 CLANG ?= clang
 CLANG_FORMAT ?= clang-format
@@ -19,7 +19,7 @@ lint: deps-lint ## clang-format, clang-tidy, cppcheck, shellcheck, -Werror build
 	@echo "lint: $(words $(LINT_C)) sources, $(words $(LINT_H)) headers, $(words $(LINT_SH)) scripts: clean"
 lint-run: lint-format lint-shell lint-gcc lint-clang lint-aarch64 lint-tidy lint-cppcheck
 
-# Each analyser has to name a fault that is planted for it before its silence counts.
+# Each analyser first has to find a planted fault. Only then does its silence mean that it found none.
 PLANTED = make/planted.sh $(LINT_OUT)/planted/$@
 
 lint-format:
@@ -34,14 +34,14 @@ lint-shell:
 	$(PLANTED) SC2154 $(SHELL_RUN) @
 	$(SHELL_RUN) $(LINT_SH)
 
-# The sub-makes decide what is stale; objects of lint-clang are never linked to ours.
+# The sub-makes decide which objects are out of date. Objects of lint-clang are never linked to gcc's.
 lint-gcc:
 	+$(MAKE) --no-print-directory CC=gcc WERROR=1 all tests
 lint-clang:
 	+$(MAKE) --no-print-directory CC=$(CLANG) BUILD=$(BUILD)/clang OPT=-O1 WERROR=1 all tests
 
-# Nodes with Grace processors are aarch64: every object compiles for them. Nothing is linked, so no
-# library for aarch64 is needed; headers that are not glibc's are this system's own, read last.
+# Nodes with Grace processors are aarch64, so every object has to compile for them. Nothing is linked, so
+# no library for aarch64 is needed. Headers other than glibc's are those of this system, read last.
 AARCH64_CC ?= aarch64-linux-gnu-gcc
 AARCH64_OBJECTS = $(filter-out %_x86_64.o,$(LINT_C:%.c=$(BUILD)/obj/%.o)) $(BUILD)/obj/generated/protocol.o
 AARCH64_INCLUDE = -idirafter /usr/include -idirafter /usr/include/$(shell gcc -dumpmachine)
@@ -51,12 +51,12 @@ lint-aarch64:
 .PHONY: lint-aarch64-objects
 lint-aarch64-objects: $(AARCH64_OBJECTS)
 
-# One stamp a file: a clean file is not analysed again until it, a header or the
-# configuration changes. Half of the headers' users change with any header, so all do.
+# One stamp for each file: a clean file is analysed again only after it, a header or the configuration
+# has changed. Any header counts, because about half of the files depend on most headers anyway.
 TIDY_STAMPS := $(LINT_C:%=$(LINT_OUT)/%.tidy)
 TIDY_RUN = $(CLANG_TIDY) --quiet $(1) -- -std=c17 $(CPPFLAGS_ALL)
 lint-tidy: $(TIDY_STAMPS)
-# First of all, for a stamp says that a file was looked at.
+# This comes before all stamps, because a stamp says that the analyser has looked at the file.
 lint-tidy-planted:
 	$(PLANTED) core.DivideZero $(call TIDY_RUN,--config-file=.clang-tidy @)
 $(LINT_OUT)/%.tidy: % .clang-tidy $(wildcard */.clang-tidy) $(LINT_H) | $(GENERATED_H) lint-tidy-planted
@@ -64,10 +64,10 @@ $(LINT_OUT)/%.tidy: % .clang-tidy $(wildcard */.clang-tidy) $(LINT_H) | $(GENERA
 	$(call TIDY_RUN,$<) 2>$(LINT_OUT)/$*.err || { cat $(LINT_OUT)/$*.err; exit 1; }
 	@touch $@
 
-# One configuration (ours), as compiled on Linux; system headers are not read, for
-# cppcheck knows libc by its own library files (not by posix.cfg, whose MAP_FAILED
-# its preprocessor expands beside a ## in our tables). A -D may hold no semicolon:
-# cppcheck ends the macro there and then passes over every file in silence.
+# One configuration: the one that is compiled on Linux. System headers are not read, because cppcheck knows
+# libc from its own library files. posix.cfg is not among them: cppcheck's preprocessor expands its
+# MAP_FAILED beside a ## in our tables. A -D must not contain a semicolon: cppcheck ends the macro there,
+# and then silently skips every file.
 CPPCHECK_RUN = $(CPPCHECK) --quiet --error-exitcode=1 --inline-suppr --std=c11 --library=gnu \
     --enable=warning,performance,portability --suppressions-list=.cppcheck-suppressions \
     --cppcheck-build-dir=$(LINT_OUT)/cppcheck -j $(shell nproc) \

@@ -15,8 +15,8 @@ $(BUILD)/libexec/%:
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(PROGRAM_LIBS)
 
-# The client library: one relocatable object whose internal symbols are local, so
-# that neither the .so nor the .a leaks a name that is not in the version script.
+# The client library. The .a holds one relocatable object whose internal symbols are local, so that neither
+# the .so nor the .a leaks a name that is not in the version script.
 CLIENT_LIBS := -lzstd -llz4
 $(BUILD)/lib/libgpushare-client.so.0: $(A)/libclient.a $(A)/libcommon.a client/libgpushare-client.map
 	@mkdir -p $(@D)
@@ -40,9 +40,9 @@ ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpus
        $(BUILD)/lib/libgpushare-client.so.0 $(BUILD)/lib/libgpushare-client.a $(BUILD)/lib/softgpu/libcuda.so.1
 
 # ---- the software GPU's lane loops
-# Optimised for themselves, and once per instruction set. Results
-# must be IEEE's bit for bit: nothing is contracted or reordered; NaNs matter, the
-# flags that arithmetic would raise do not.
+# These loops have flags of their own, and are compiled once for each instruction set. Results must be
+# IEEE's to the bit, so nothing is contracted or reordered. NaNs matter; the exceptions that arithmetic
+# would raise do not.
 
 EXEC_VALUES := $(addprefix $(BUILD)/obj/server/softgpu/value/exec_values,.o _v3_x86_64.o _v4_x86_64.o)
 $(EXEC_VALUES): OPT = -O3 -g -ffp-contract=off -fno-math-errno -fno-trapping-math
@@ -50,12 +50,12 @@ $(BUILD)/obj/server/softgpu/value/exec_values_v3_x86_64.o: CFLAGS += -mavx2 -mfm
 $(BUILD)/obj/server/softgpu/value/exec_values_v4_x86_64.o: CFLAGS += -mavx2 -mfma -mf16c -mbmi -mbmi2 -mlzcnt -mpopcnt \
     -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512
 $(BUILD)/obj/server/softgpu/value/exec_round.o: OPT = -O2 -g -ffp-contract=off -frounding-math
-# clang says so of each loop that has no vector form (whole-number division, library calls).
+# clang warns of each loop that has no vector form (integer division, library calls).
 $(EXEC_VALUES): CFLAGS += $(if $(findstring clang,$(CC)),-Wno-pass-failed)
 
 # ---- examples
-# The examples link the library as a user's program would. Their kernels' PTX is
-# checked in; `make examples-ptx` makes it again where nvcc is.
+# The examples link the library as a user's program does. The PTX of their kernels is checked in; `make
+# examples-ptx` compiles it again if nvcc is installed.
 
 EXAMPLE_C   := $(wildcard examples/*.c)
 EXAMPLES    := $(patsubst %.c,$(BUILD)/%,$(EXAMPLE_C))
@@ -66,7 +66,7 @@ $(EXAMPLES): $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(EXAMPLE_SUPPORT) $
 	$(CC) $(LDFLAGS_ALL) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $(filter %.o,$^) -L$(BUILD)/lib -l:libgpushare-client.so.0 -lm \
 	    $(if $(filter mandelbrot,$*),-lpng16)
 
-# What .incbin takes in is invisible to -MMD.
+# -MMD does not see the files that .incbin includes.
 $(foreach e,$(EXAMPLE_C),$(eval $(BUILD)/obj/$(e:.c=.o): $(patsubst examples/%.c,examples/kernels/%.ptx,$(e))))
 
 ALL += $(EXAMPLES)
@@ -76,8 +76,8 @@ examples-ptx: ## make the examples' PTX again (needs nvcc and ptxas)
 	tests/programs/corpus/make-ptx --output examples/kernels examples/kernels/*.cu
 
 # ---- what is made from the schema and checked in
-# docs/protocol.md is made from the schema and checked in, so that it can be read
-# without building; tests/unit/schemas fails when it is not what the schema says.
+# docs/protocol.md is made from the schema, and checked in so that it can be read without building.
+# tests/unit/schemas fails if the two differ.
 .PHONY: protocol-reference
 protocol-reference: ## write docs/protocol.md from schemas/protocol.xml
 	$(PYTHON) schemas/generate.py --reference docs/protocol.md schemas/protocol.xml

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# The whole test suite once more under sanitizers, each in a build folder of its
-# own (and per compiler, so that gcc's and clang's objects never meet).
+# The whole test suite under sanitizers. Each sanitizer, and each compiler, has a build folder of its own,
+# so that objects of different kinds never meet.
 
 SAN_SUFFIX := $(if $(findstring clang,$(CC)),-clang)
 SAN_OPT := -O1 -g -fno-omit-frame-pointer
-# An undefined operation ends the test: a report that only scrolls by proves nothing.
+# An undefined operation ends the test. A mere report could scroll by unnoticed.
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 TSAN_FLAGS := -fsanitize=thread
 SUPPRESSIONS := $(abspath tests/sanitizers)
 
 # Sanitized programs run several times slower than the tests' time limit assumes.
 SAN_LIMIT ?= 600
-# ASan guesses where glibc keeps the thread-local storage of a library that was opened late, and takes
-# two words before it for a header when they lie 16 bytes into a page. Where that is wrong (it depends
-# on what was allocated before) the leak check reads wild addresses at the end and dies, so it must
-# not guess.
+# ASan guesses where glibc keeps the thread-local storage of a library that was opened late. If two words
+# before it lie 16 bytes into a page, ASan takes them for a header. Earlier allocations decide whether that
+# is right. If it is wrong, the leak check reads wild addresses at the end and dies, so it must not guess.
 ASAN_ENV = TEST_LIMIT=$(SAN_LIMIT) \
     ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:intercept_tls_get_addr=0:$(ASAN_OPTIONS) \
     LSAN_OPTIONS=suppressions=$(SUPPRESSIONS)/lsan.supp:print_suppressions=0 \
@@ -23,13 +22,13 @@ ASAN_ENV = TEST_LIMIT=$(SAN_LIMIT) \
 TSAN_ENV = TEST_LIMIT=$(SAN_LIMIT) \
     TSAN_OPTIONS=suppressions=$(SUPPRESSIONS)/tsan.supp:exitcode=66:second_deadlock_stack=1:$(TSAN_OPTIONS)
 
-# TSan of gcc 12 and clang 14 knows the usual address space layouts only: with more
-# than 28 bits of randomness (newer kernels) it stops at once with "unexpected
-# memory mapping", so randomness is switched off where the kernel lets us.
+# TSan of gcc 12 and clang 14 knows only the usual layouts of the address space. With more than 28 bits of
+# randomness (newer kernels) it stops at once with "unexpected memory mapping". So randomness is switched
+# off, if the kernel allows it.
 NO_ASLR = $(shell setarch $(shell uname -m) -R true 2>/dev/null && echo setarch $(shell uname -m) -R)
 
-# Named together on one command line they run one after another: tests that
-# measure time must not compete with another suite's.
+# Suites that are named on one command line run one after another, because tests that measure time must
+# not compete with those of another suite.
 asan: | $(filter check,$(GOALS))
 tsan: | $(filter check asan,$(GOALS))
 lint: | $(filter check asan tsan,$(GOALS))

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# What the build needs from the system, and the compiler flags that follow from it.
+# The packages that the build needs, and the compiler flags that follow from them.
 #
-# $(BUILD)/packages.mk is an included makefile: make remakes it first when it is
-# absent and then starts over, so that flags are read only once the packages are
-# there. Goals that are a whole set-up of their own install what is missing (as
-# root); a plain `make` never changes the system, it names the line to run.
+# $(BUILD)/packages.mk is an included makefile. If it is absent, make makes it first and then starts again,
+# so the flags are read when the packages are there. The goals of SETUP_GOALS install missing packages if
+# they run as root. A plain `make` never changes the system; it prints the line that does.
 
 SETUP_GOALS   := check check-unit mutants demo bench asan tsan lint gpu-bundle
 NO_BUILD_GOALS := help clean deps deps-lint uninstall protocol-reference measure
 GOALS := $(or $(MAKECMDGOALS),all)
 
-# Included makefiles are remade even under make -n and -q, which must change nothing.
+# make makes included makefiles even under -n and -q, which must not change anything.
 DRY_RUN := $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS))))$(findstring q,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
 DEPS_MODE := $(if $(DRY_RUN),--announce,$(if $(filter $(SETUP_GOALS),$(GOALS)),--install,--announce))
 DEPS_SETS := build $(if $(findstring clang,$(CC)),clang)
@@ -27,8 +26,8 @@ $(BUILD)/packages.mk: make/deps.sh make/setup.mk
 	@cflags=$$(pkg-config --cflags $(PKGS)) && libs=$$(pkg-config --libs $(PKGS)) && \
 	    printf 'PKG_CFLAGS := %s\nPKG_LIBS := %s\n' "$$cflags" "$$libs" >$@
 
-# Objects of two compilers or two sets of flags must not meet in one archive:
-# everything compiled depends on this file, rewritten only when the flags change.
+# Objects of two compilers or two sets of flags must not meet in one archive. Every object depends on this
+# file, which is rewritten only when the flags change.
 FLAGS_NOW = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# The programs of tests/programs, but for corpus and fuzz, which have fragments of their
-# own. What a test runs of them is in CHECK_DEPS.
+# The programs of tests/programs, except corpus and fuzz, which have fragments of their own. CHECK_DEPS has
+# the programs that a test runs.
 
 # ---- bench
-# make bench: the rows of README's table; the null driver that the launch rows run on.
+# make bench: measures the rows of README's table. The launch rows run on the null driver.
 
 BENCH_SRC := $(wildcard tests/programs/bench/*.c)
 NULL_DRIVER := $(BUILD)/tests/programs/bench/null/libcuda.so.1
@@ -47,8 +47,8 @@ sharing-pictures: all $(PICTURE_PROGRAMS) ## draw docs/pictures/ from traces of 
 	BUILD=$(abspath $(BUILD)) $(PYTHON) tests/programs/pictures/sharing.py docs/pictures
 
 # ---- chaos
-# make chaos: shares, modes and configuration change at random under load; the kernels'
-# own words say that no launch is lost.
+# make chaos: changes shares, modes and the configuration at random under load. Words that the kernels
+# write show that no launch is lost.
 
 CHAOS := $(BUILD)/tests/programs/chaos/chaos
 CHAOS_SECONDS ?= 120
@@ -59,7 +59,7 @@ $(CHAOS): $(call obj,tests/programs/chaos/chaos.c) $(CHAOS_PARTS) $(A)/libsuppor
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lm
 
-# tests/integration/test_chaos.sh runs it for seconds.
+# tests/integration/test_chaos.sh runs it for some seconds.
 CHECK_DEPS += $(CHAOS)
 
 .PHONY: chaos
@@ -67,13 +67,13 @@ chaos: all $(CHAOS) ## change shares and modes at random under load; CHAOS_SECON
 	BUILD=$(abspath $(BUILD)) $(CHAOS) $(CHAOS_SECONDS) $(CHAOS_CHANGES) $(CHAOS_SEED)
 
 # ---- mutants
-# make mutants: faults of limits, charges and scheduling, seeded one at a time into a
-# copy of the sources; the test that each names must notice. tests/programs/mutants/run says how
-# the tables are written. No part of `make check`: a change of the sources may leave a
-# mutant without its lines, and that is mended when the mutants are run.
+# make mutants: seeds faults of limits, charges and scheduling, one at a time, into a copy of the sources.
+# The test that a fault names must notice it. tests/programs/mutants/run says how the tables are written.
+# `make check` does not run them: a change of the sources may remove the lines of a mutant, and such a
+# mutant is mended when the mutants are run.
 
 MUTANTS_ONLY := $(BUILD)/tests/programs/mutants/only.so
-# A sanitizer would have to be preloaded before it.
+# Without a sanitizer, which would have to be preloaded before it.
 $(MUTANTS_ONLY): private override SAN =
 $(MUTANTS_ONLY): tests/programs/mutants/only.c make/test-programs.mk $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -89,8 +89,8 @@ mutants-places: ## say which mutants no longer find their lines or tests; builds
 	tests/programs/mutants/run --source . --places $(sort $(wildcard tests/programs/mutants/*.mutants))
 
 # ---- simulate
-# make simulate: a virtual day of 1,000 clients on 64 GPUs by the real policies, as a
-# table and a picture in build/simulate/.
+# make simulate: runs a virtual day of 1,000 clients on 64 GPUs with the real policies, and writes a table
+# and a picture into build/simulate/.
 
 SIMULATE := $(BUILD)/tests/programs/simulate/simulate
 $(SIMULATE): $(call obj,$(wildcard tests/programs/simulate/*.c)) $(A)/libscheduler.a $(A)/libcommon.a

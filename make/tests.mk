@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# Every tests/{unit,integration,abuse}/**/test_*.c is one cmocka binary; scripts
-# named test_*.sh or test_*.py are run as they are, with BUILD in the environment.
+# Every tests/{unit,integration,abuse}/**/test_*.c is one cmocka program. Scripts named test_*.sh or
+# test_*.py run as they are, with BUILD in the environment.
 
 UNIT_C := $(sort $(shell find tests/unit -name 'test_*.c' 2>/dev/null))
 LIVE_C := $(sort $(shell find tests/integration tests/abuse -name 'test_*.c' 2>/dev/null))
 TEST_SCRIPTS := $(sort $(shell find tests/unit tests/integration tests/abuse tests/model tests/corpus -name 'test_*.sh' -o -name 'test_*.py' 2>/dev/null))
-# Neither models nor unit files hold a line of compiled code for a sanitizer to see; the recorded
-# symbols are those of the library without one.
+# Models and unit files run no compiled code that a sanitizer could check. The recorded symbols are those
+# of a library without a sanitizer.
 ifneq ($(SAN),)
-# The scheduler has no thread (tests/unit/docs/test_rooms.py sees to it), so ThreadSanitizer would look at nothing there.
+# The scheduler has no thread (tests/unit/docs/test_rooms.py checks that), so ThreadSanitizer has nothing to find.
 UNIT_C := $(if $(findstring thread,$(SAN)),$(filter-out tests/unit/scheduler/%,$(UNIT_C)),$(UNIT_C))
 TEST_SCRIPTS := $(filter-out tests/model/% %/test_systemd_units.sh %/test_deps.sh tests/corpus/test_ptx.sh tests/integration/test_interface.py,$(TEST_SCRIPTS))
 endif
@@ -38,10 +38,10 @@ $(BUILD)/tests/unit/scheduler/%: $(BUILD)/obj/tests/unit/scheduler/%.o $(BUILD)/
 $(BUILD)/tests/unit/client/%: $(BUILD)/obj/tests/unit/client/%.o $(A)/libsupport.a $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
-# What .incbin takes in is invisible to -MMD.
+# -MMD does not see the files that .incbin includes.
 $(BUILD)/obj/tests/integration/test_client_api.o: tests/integration/kernels/client.ptx
 $(BUILD)/obj/tests/integration/test_lend.o: tests/programs/bench/kernels/bench.ptx
-# Integration and abuse tests speak to a private server; see tests/support/.
+# Integration and abuse tests use a private server; see tests/support/.
 $(BUILD)/tests/integration/% $(BUILD)/tests/abuse/%: $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 $(LIVE_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
@@ -55,7 +55,7 @@ check: all tests ## build and run every test (without a GPU); MATCH=word runs so
 check-unit: $(UNIT_BIN) ## run the unit tests alone
 	BUILD=$(abspath $(BUILD)) $(TEST_WRAPPER) tests/run --build $(BUILD) --match '$(MATCH)' $(UNIT_BIN)
 
-# tests/interface/ records what users have; tests/integration/test_interface.py holds the build against it.
+# tests/interface/ records what users have; tests/integration/test_interface.py compares the build with it.
 .PHONY: interface
 interface: all $(BUILD)/tests/programs/pictures/work ## record what users have: names, numbers, options, keys (tests/interface/)
 	BUILD=$(abspath $(BUILD)) tests/integration/test_interface.py --record $(SUBJECTS)

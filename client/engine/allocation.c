@@ -23,7 +23,7 @@ void allocation_destroy(struct allocations *table, bool here)
         pthread_rwlock_destroy(&table->lock);
 }
 
-/* How many rows begin at or before address. */
+/* The number of rows that begin at or before address. */
 static size_t count_rows_before(const struct allocations *table, uint64_t address)
 {
     size_t low = 0, high = table->count;

@@ -29,7 +29,7 @@ enum {
     SPIN_NS = 50000,
 };
 
-/* What is needed only while connecting. */
+/* Needed only while connecting. */
 struct connect_state {
     struct environment environment;
     struct proto_welcome welcome;
@@ -39,9 +39,9 @@ struct connect_state {
 
 static uint64_t choose_spin(void)
 {
-    /* With one processor a spinning client would only keep the worker from running. The machine's
-     * processors count, not this process's: on batch nodes each rank is usually bound to one, and
-     * the worker runs on another. */
+    /* On a machine with one processor a spinning client would only keep the worker from running.
+     * The machine's processors count, not those that this process may use: on batch nodes each
+     * rank is usually bound to one, and the worker runs on another. */
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
         return 0;
     return SPIN_NS;
@@ -235,7 +235,7 @@ static void delete_connection(gpushare_connection *connection)
     event_delete_all(connection);
     allocation_destroy(&connection->allocations, here);
     peer_destroy(&connection->peers, here);
-    /* A fork does not hand the mappings on: the child may have something else there. */
+    /* A forked child does not have the mappings, and may have something else at these addresses. */
     if (here) {
         if (connection->windows_reserved) {
             munmap((void *)(uintptr_t)connection->device_base, connection->window_bytes);
@@ -263,7 +263,8 @@ gpushare_error connect_open(const struct gpushare_options *options,
                                          : failure(MESSAGE(process_no_memory));
     if (error)
         goto free_both;
-    /* Before the search for the server: the misspelt variable may be that of its socket. */
+    /* Before the server is searched for, because the misspelt variable may be that of its
+     * socket. */
     warning_variables(&state->environment);
     made->eventfd = -1;
     made->generation = connection_generation;

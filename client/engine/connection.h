@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * connection: one client of one device: its session, its shared memory, and the lists of
- * the objects that were made on it. Any thread.
+ * connection: one client of one device: its session, its shared memory, and the lists of the
+ * objects that were made on it. Any thread.
  *
- * Every call of an API begins with connection_check(). Locks are taken in this order: registry,
- * peer, stream (the default stream's before another's), lists, session. staging's and
- * allocations' locks are taken last, and no lock after them. No thread waits for the device with
- * `lists` held. One thread may wait for room in a ring with it: the default stream, while it joins
- * the blocking streams.
+ * Every call of an API begins with connection_check(). A thread takes locks in this order:
+ * registry, peer, stream (the default stream's before another's), lists, session. The locks of
+ * staging and allocations are taken last, with no lock after them.
+ *
+ * No thread waits for the device while it holds `lists`. One thread may wait for room in a ring
+ * while it holds `lists`: the default stream, while it joins the blocking streams.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_CONNECTION_H
 #define GPUSHARE_CLIENT_ENGINE_CONNECTION_H
@@ -33,11 +34,12 @@ struct gpushare_connection {
     const struct proto_status_header *status;
     struct proto_client_header *header;
     int eventfd;
-    uint32_t generation; /* of forks, when it was made */
+    uint32_t generation; /* connection_generation at the time when it was made */
     uint64_t device_base, host_base, window_bytes;
-    uint64_t spin_ns; /* before a waiter sleeps; 0 where only one processor is usable */
+    /* How long a waiter spins before it sleeps; 0 if the machine has one processor. */
+    uint64_t spin_ns;
     struct gpushare_device device;
-    uint64_t id; /* no other connection of this process ever has it */
+    uint64_t id; /* unique in the process, also after the connection has closed */
 
     struct gpushare_stream *default_stream;
     _Atomic uint32_t blocking; /* streams in `streams` that are ordered with the default stream */
@@ -58,13 +60,14 @@ struct gpushare_connection {
     struct gpushare_connection *next; /* in the registry */
 };
 
-/* Grows by one in every forked child. */
+/* Counts forks: greater by one in every forked child. */
 extern uint32_t connection_generation;
 
-/* The slow half of connection_check: the error with its sentence. */
+/* The slow half of connection_check: returns the error, with its sentence set. */
 gpushare_error connection_dead(gpushare_connection *connection) __attribute__((cold));
 
-/* May this connection be used here and now? SUCCESS, or the error with its sentence set. */
+/* Returns SUCCESS if the connection can be used in this process now; else the error, with its
+ * sentence set. NULL is allowed, and refused. */
 static inline gpushare_error connection_check(gpushare_connection *connection)
 {
     if (__builtin_expect(!connection || connection->generation != connection_generation ||
@@ -75,43 +78,51 @@ static inline gpushare_error connection_check(gpushare_connection *connection)
     return GPUSHARE_SUCCESS;
 }
 
-/* timeline_wait's and the ring's question, about ten times a second while asleep. */
+/* Whether the connection is still there: timeline_wait and the ring ask this about ten times a
+ * second while they sleep. connection: a gpushare_connection. */
 bool connection_alive(void *connection);
 
 /*
- * The error that ended the connection, SUCCESS while it lives; looks at the socket. *text gets
- * its sentence, "" while it lives: the connection's own, or the thread's where connection is
- * NULL or of the process that forked this one.
+ * Returns the error that ended the connection, or SUCCESS while it lives. It looks at the socket
+ * first. *text becomes the error's sentence, "" while the connection lives. The sentence is the
+ * connection's; it is the thread's if connection is NULL, or belongs to the process that forked
+ * this one.
  */
 gpushare_error connection_ended(gpushare_connection *connection, const char **text);
 
-/* The device, whole, with the multiprocessors that this client was told of last. */
+/* Writes the whole description of the device. Its number of multiprocessors is the granted one,
+ * from the server's latest message about it. */
 void connection_device(const gpushare_connection *connection, struct gpushare_device *device);
 
-/* Asks the server for what is granted now. *limits is written whole, on success only. */
+/* Asks the server for the limits that are granted now. *limits is written whole, on success
+ * only. */
 gpushare_error connection_limits(gpushare_connection *connection, struct gpushare_limits *limits);
 
-/* Asks the server; connection_check() has passed. As session_call. */
+/* Sends one request to the server and waits for its reply, after connection_check() has passed.
+ * Returns as session_call does. */
 gpushare_error connection_call(gpushare_connection *connection, const struct session_call *call);
 
-/* Puts a finished connection into the registry, with an id, and makes forks known. */
+/* Puts a finished connection into the registry, and gives it an id. The first call installs the
+ * handlers that make forks known. */
 void connection_register(gpushare_connection *connection);
 
-/* Takes it out. With the registry's lock. */
+/* Takes a connection out of the registry. The caller holds the registry's lock. */
 void connection_unregister(gpushare_connection *connection);
 
-/* The registry's lock: no connection closes while it is held. */
+/* Take and release the registry's lock. No connection closes while it is held. */
 void connection_registry_lock(void);
 void connection_registry_unlock(void);
 
-/* With the registry's lock: the open connection of this id in this process, or NULL. */
+/* Returns the open connection of this process with this id, or NULL. The caller holds the
+ * registry's lock. */
 gpushare_connection *connection_find(uint64_t id);
 
-/* Is this an address of device memory of any open connection of this process? No lock of the
- * caller's. */
+/* Whether this address is in the device window of any open connection of this process. The
+ * caller needs no lock. */
 bool connection_any_window(uint64_t address);
 
-/* With the registry's lock: all open connections, by ->next. */
+/* Returns the first of all open connections; ->next leads to the others. The caller holds the
+ * registry's lock. */
 gpushare_connection *connection_first(void);
 
 #endif

@@ -93,7 +93,7 @@ gpushare_error event_record(gpushare_event *event, struct gpushare_stream *strea
     if (event->handle)
         error = stream_push(stream, &u.descriptor);
     if (!error) {
-        /* While the stream is held, so that the later of two records is the one that stays. */
+        /* Under the stream's lock, so that of two records the later one remains. */
         pthread_mutex_lock(&event->lock);
         event->recorded = true;
         event->stream = stream->index;

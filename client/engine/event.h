@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * event: a stream and a timeline value. The server knows only events that take times, by a handle.
- * Any thread.
+ * event: a point in a stream, which is a stream and a timeline value. The server knows only events
+ * that record times; such an event has a handle. Any thread.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_EVENT_H
 #define GPUSHARE_CLIENT_ENGINE_EVENT_H
@@ -17,41 +17,44 @@ struct gpushare_stream;
 
 struct gpushare_event {
     gpushare_connection *connection;
-    uint32_t handle;      /* 0: takes no times */
-    pthread_mutex_t lock; /* what follows */
+    uint32_t handle;      /* the server's; 0: the event records no times */
+    pthread_mutex_t lock; /* guards recorded, stream and value */
     bool recorded;
     uint32_t stream;
     uint64_t value;
     struct gpushare_event *next, **link; /* in connection->events */
 };
 
-/* Makes an event; flags: 0 or GPUSHARE_EVENT_TIMING, which is asked of the server. *event is
- * written on success only; freed by event_close, or with the connection. */
+/* Makes an event. flags: 0 or GPUSHARE_EVENT_TIMING; only for the latter is the server asked.
+ * *event is written on success only; event_close frees it, or the end of the connection. */
 gpushare_error event_open(gpushare_connection *connection, uint32_t flags, gpushare_event **event);
 
-/* Frees it. Records and waits that were issued still count. */
+/* Frees an event. Records and waits that were issued keep their effect. */
 gpushare_error event_close(gpushare_event *event);
 
-/* From now on the event stands for all work issued so far in the stream, of the same connection. */
+/* From now on the event stands for all work issued so far in this stream. Stream and event are
+ * of the same connection. */
 gpushare_error event_record(gpushare_event *event, struct gpushare_stream *stream);
 
-/* Is the work done that it stands for? True if it was never recorded. */
+/* Whether the work that the event stands for is done. True if it was never recorded. */
 bool event_is_done(gpushare_event *event);
 
-/* Waits until it is. SUCCESS, or the error that ended the connection. */
+/* Waits until that work is done. Returns SUCCESS, or the error that ended the connection. */
 gpushare_error event_wait(gpushare_event *event);
 
-/* Work pushed into the stream from now on begins when that work is done. The stream may be of
- * another connection of this process. Returns at once. */
+/* Holds the stream: work pushed into it from now on begins when the event's work is done. The
+ * stream may be of another connection of this process. Returns at once. */
 gpushare_error event_hold_stream(gpushare_event *event, struct gpushare_stream *stream);
 
 /*
- * The device's time between the two, in milliseconds; negative if end came first. INVALID_HANDLE
- * if they are of two connections, take no times or were not recorded; NOT_READY.
+ * Gives the device's time between two events in milliseconds; it is negative if end came first.
+ * Returns INVALID_HANDLE if the events are of two connections, record no times or were not
+ * recorded; NOT_READY if the work of one is not done.
  */
 gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double *milliseconds);
 
-/* The stream and the value that the event stands for now. False if it was never recorded. */
+/* Gives the stream and the timeline value that the event stands for now. Returns false if it was
+ * never recorded. */
 bool event_point(gpushare_event *event, uint32_t *stream, uint64_t *value);
 
 /* At close: frees all events of the connection, without the server. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * launch: kernels into a stream's ring.
+ * launch: pushes kernels into a stream's ring.
  *
- * The signatures are those of gpushare_launch and gpushare_launch_packed, in the same order, so
- * that these reach the engine by a jump: nothing is moved between registers on the hot path.
+ * The functions have the arguments of gpushare_launch and gpushare_launch_packed, in the same
+ * order. So those can reach the engine by a jump, and no register is moved on the hot path.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_LAUNCH_H
 #define GPUSHARE_CLIENT_ENGINE_LAUNCH_H
@@ -14,16 +14,16 @@
 #include "client/gpushare.h"
 
 /*
- * Queues a launch; blocks only while the ring is full. function: of a connection that was
- * checked. stream: a handle, NULL for the default stream. parameters: as many pointers as the
- * kernel has parameters, none of them NULL; read before the call returns. Errors as
- * gpushare_launch, for the geometry, the stream and earlier work of the stream.
+ * Queues a launch; blocks only while the ring is full. function: its connection has been checked.
+ * stream: a handle, NULL for the default stream. parameters: one pointer for each parameter of the
+ * kernel, none of them NULL; the values are read before the call returns. Returns the errors of
+ * gpushare_launch that concern the geometry, the stream and earlier work of the stream. Any thread.
  */
 gpushare_error launch_kernel(gpushare_function *function, struct gpushare_dim grid,
                              struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
                              void *const *parameters);
 
-/* The same with the parameter block laid out: function->parameter_bytes bytes of it. */
+/* The same, with the parameters laid out in one block of function->parameter_bytes bytes. */
 gpushare_error launch_packed(gpushare_function *function, struct gpushare_dim grid,
                              struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
                              const void *parameters);

@@ -18,26 +18,30 @@ enum memory_kind {
     MEMORY_ASTRAY    /* in some connection's window, but not in one allocation of this one's */
 };
 
-/* What kind of memory the range is in. count: bytes, at least 1. */
+/* Says in what kind of memory a range of `count` bytes is; count is at least 1. */
 enum memory_kind memory_classify(gpushare_connection *connection, uint64_t address, uint64_t count);
 
 /*
- * Allocates count bytes of device memory, count at least 1. *address is written on success
- * only; freed with memory_device_free, or when the connection is closed. OUT_OF_MEMORY.
+ * Allocates count bytes of device memory; count is at least 1. *address is written on success only.
+ * memory_device_free frees the memory, or the end of the connection. Returns OUT_OF_MEMORY among
+ * others.
  */
 gpushare_error memory_device_alloc(gpushare_connection *connection, uint64_t count,
                                    gpushare_address *address);
 
-/* Frees it. address: as allocated; anything else is refused with INVALID_HANDLE. */
+/* Frees device memory. address: as allocated; INVALID_HANDLE for any other. */
 gpushare_error memory_device_free(gpushare_connection *connection, gpushare_address address);
 
-/* Asks the server for limits and use. *info is written whole, on success only. */
+/* Asks the server for the connection's limits and use. *info is written whole, on success only. */
 gpushare_error memory_usage(gpushare_connection *connection, struct gpushare_memory_info *info);
 
-/* Allocates a shared host buffer of count bytes, at least 1, and maps it. OUT_OF_MEMORY. */
+/* Allocates a shared host buffer of count bytes, at least 1, and maps it. *buffer is written on
+ * success only. memory_buffer_free frees it, or the end of the connection. Returns OUT_OF_MEMORY
+ * among others. */
 gpushare_error memory_buffer_alloc(gpushare_connection *connection, uint64_t count, void **buffer);
 
-/* Unmaps a buffer in this process, then frees it. address: as allocated, else INVALID_HANDLE. */
+/* Unmaps a buffer in this process, then frees it. address: as allocated; INVALID_HANDLE for any
+ * other. */
 gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t address);
 
 #endif

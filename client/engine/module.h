@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * module: loaded images and the kernels in them. Of a function only the shared-memory limit
- * changes once it is made, so launches read it without a lock. Any thread.
+ * module: loaded images and the kernels in them. After a function was made, only its shared-memory
+ * limit changes, so launches read it without a lock. Any thread.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_MODULE_H
 #define GPUSHARE_CLIENT_ENGINE_MODULE_H
@@ -17,7 +17,7 @@
 struct gpushare_module {
     gpushare_connection *connection;
     uint32_t handle;
-    pthread_mutex_t lock; /* functions */
+    pthread_mutex_t lock; /* guards the list of functions */
     struct gpushare_function *functions;
     struct gpushare_module *next; /* in connection->modules */
 };
@@ -27,7 +27,7 @@ struct module_parameter {
 };
 
 struct gpushare_function {
-    /* A launch reads these. */
+    /* Read by every launch. */
     gpushare_connection *connection;
     uint32_t handle;
     uint32_t block_threads;
@@ -43,9 +43,8 @@ struct gpushare_function {
 };
 
 /*
- * Hands an image of `bytes` bytes, at least 1, to the server. *module is written on success
- * only, and lives until module_unload or the end of the connection. Errors as
- * gpushare_module_load.
+ * Loads an image of `bytes` bytes, at least 1, into the server. *module is written on success only,
+ * and lives until module_unload or the end of the connection. Returns as gpushare_module_load.
  */
 gpushare_error module_load_image(gpushare_connection *connection, const void *image, size_t bytes,
                                  gpushare_module **module);
@@ -54,27 +53,32 @@ gpushare_error module_load_image(gpushare_connection *connection, const void *im
 gpushare_error module_load_file(gpushare_connection *connection, const char *path,
                                 gpushare_module **module);
 
-/* Unloads and frees it, with its functions; freed even where the server can't be asked. */
+/* Unloads and frees a module with its functions. They are freed even if the server can't be
+ * asked, and then its error is returned. */
 gpushare_error module_unload(gpushare_module *module);
 
 /*
- * name: of 1 to PROTO_NAME_MAX bytes. Asks the server at the first call for a name. *function
- * is the module's: two calls, of two threads too, give the same one. NOT_FOUND.
+ * Finds a kernel by its name, which has 1 to PROTO_NAME_MAX bytes. The server is asked once for
+ * each name. *function belongs to the module; all calls for one name, also of several threads, give
+ * the same one. Returns NOT_FOUND if the module has no such kernel.
  */
 gpushare_error module_find_function(gpushare_module *module, const char *name,
                                     gpushare_function **function);
 
-/* The same for a variable: its address and size. Copies know it from then on. */
+/* Finds a variable of the module and gives its address and size. From then on copies accept its
+ * range. Returns NOT_FOUND if there is none. */
 gpushare_error module_find_variable(gpushare_module *module, const char *name,
                                     gpushare_address *address, uint64_t *bytes);
 
-/* Attributes, whole. Asks the server nothing. */
+/* Writes the whole attributes of a kernel, without asking the server. */
 void module_function_info(const gpushare_function *function, struct gpushare_function_info *info);
 
-/* Sets how many bytes of dynamic shared memory launches may ask for. INVALID_VALUE. */
+/* Sets the most bytes of dynamic shared memory that launches of this kernel may ask for. Returns
+ * INVALID_VALUE if the device does not allow so many. */
 gpushare_error module_set_shared(gpushare_function *function, uint32_t bytes);
 
-/* How many blocks one multiprocessor holds. block_threads: at least 1; shared: bytes a block. */
+/* Asks the server how many blocks of a kernel one multiprocessor holds. block_threads: at least
+ * 1. shared: bytes of dynamic shared memory of a block. */
 gpushare_error module_query_occupancy(gpushare_function *function, uint32_t block_threads,
                                       uint32_t shared, uint32_t *blocks);
 

@@ -21,20 +21,21 @@ enum {
     PEER_CHUNK_MIN = 64 << 10,
 };
 
-/* A host buffer that both devices reach, with the streams that copy to and from it. */
+/* A host buffer that both devices reach, and the streams that copy to it and from it. */
 struct road {
     uint8_t *buffer; /* NULL before the first copy */
     uint64_t chunk_bytes;
-    struct gpushare_stream *source_side, *destination_side; /* the library's own, one each */
-    uint32_t next;                                          /* chunk to use */
+    /* Streams of the library, one on each connection. */
+    struct gpushare_stream *source_side, *destination_side;
+    uint32_t next; /* the chunk that the next copy uses */
     struct {
-        uint32_t stream; /* of the destination, which emptied the chunk last */
+        uint32_t stream; /* the destination's stream that last emptied the chunk */
         uint64_t value;  /* its timeline value when that is done; 0: never used */
     } emptied[PEER_CHUNKS];
 };
 
-/* What one connection knows of another. The source of copies keeps the road, a connection whose
- * streams wait keeps the link. */
+/* The link or the road from one connection to another. The connection that is the source of
+ * copies keeps the road; the connection whose streams wait keeps the link. */
 struct peer {
     uint64_t id;           /* of the other connection */
     _Atomic uint32_t link; /* 0: not asked for yet */
@@ -164,7 +165,7 @@ static gpushare_error share_buffer(gpushare_connection *destination, gpushare_co
     return connection_call(destination, &call);
 }
 
-/* Makes what copies from source to destination need, as far as it is missing. Called with the
+/* Makes the road from source to destination, as far as parts of it are missing. Called with the
  * peer's lock. */
 static gpushare_error build_road(gpushare_connection *destination, gpushare_connection *source,
                                  struct road *road)

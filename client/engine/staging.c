@@ -150,7 +150,7 @@ gpushare_error staging_take(gpushare_connection *connection, uint64_t count, boo
     struct staging_pool *pool = count <= SMALL_CHUNK ? &staging->small : &staging->large;
     struct staging_pool *other = count <= SMALL_CHUNK ? &staging->large : &staging->small;
     pthread_mutex_lock(&staging->lock);
-    /* A limit that has room for one pool only makes that pool serve all copies. */
+    /* If the limit has room for one pool only, that pool serves all copies. */
     if (pool->full && !pool->count && other->count)
         pool = other;
     gpushare_error error = choose_chunk(connection, pool, wait, &chunk);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * staging: shared host buffers of the library's own, for copies of ordinary memory. There are two
- * pools: many small chunks, so that small copies don't wait for each other, and a few large ones,
- * so that the processor fills one while the device reads another. Buffers are allocated when they
- * are first needed, and are smaller where the client's pinned-host limit has less room. Any thread.
+ * staging: shared host buffers of the library, through which copies of ordinary memory go. There
+ * are two pools. One has many small chunks, so that small copies don't wait for each other. The
+ * other has a few large chunks, so that the processor fills one while the device reads another.
+ *
+ * Buffers are allocated when they are first needed. They are smaller if the client's limit of
+ * pinned memory has less room. Any thread.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_STAGING_H
 #define GPUSHARE_CLIENT_ENGINE_STAGING_H
@@ -17,7 +19,8 @@
 
 enum { STAGING_CHUNKS_MAX = 32 };
 
-/* A piece of a buffer; busy while a caller fills or drains it, then in flight until a value. */
+/* A piece of a buffer. It is busy while a caller fills or drains it, and then in flight until
+ * its stream reaches a value. */
 struct staging_chunk {
     uint8_t *start;
     uint64_t bytes;
@@ -27,17 +30,17 @@ struct staging_chunk {
 };
 
 struct staging_pool {
-    uint64_t slab_bytes;  /* of one buffer */
-    uint64_t chunk_bytes; /* of the pieces it is cut into */
+    uint64_t slab_bytes;  /* bytes of one buffer */
+    uint64_t chunk_bytes; /* bytes of the pieces into which a buffer is cut */
     uint32_t chunks_max;
     uint32_t count;
-    bool full; /* the limit allows no more */
+    bool full; /* the client's limit allows no further buffer */
     struct staging_chunk chunks[STAGING_CHUNKS_MAX];
 };
 
 struct staging {
-    pthread_mutex_t lock; /* pools */
-    pthread_cond_t given; /* a chunk is no longer busy */
+    pthread_mutex_t lock; /* guards the pools */
+    pthread_cond_t given; /* signalled when a chunk is no longer busy */
     bool growing;         /* a thread is asking the server for a buffer */
     struct staging_pool small, large;
 };
@@ -46,15 +49,16 @@ void staging_init(struct staging *staging);
 void staging_destroy(struct staging *staging);
 
 /*
- * Takes a chunk for a copy of count bytes; it may hold fewer. Its last copy is done. wait: wait for
- * one if all are busy. A caller that holds a chunk already must not wait, for two such callers
- * would wait for each other: *chunk is NULL then. OUT_OF_MEMORY if the pinned-host limit has no
- * room for a buffer.
+ * Takes a chunk for a copy of count bytes. The chunk may hold fewer bytes; its last copy is done.
+ * wait: whether to wait for a chunk if all are busy. A caller that holds a chunk must not wait,
+ * because two such callers would wait for each other; without `wait`, *chunk is NULL if all are
+ * busy. Returns OUT_OF_MEMORY if the limit of pinned memory has no room for a buffer.
  */
 gpushare_error staging_take(gpushare_connection *connection, uint64_t count, bool wait,
                             struct staging_chunk **chunk);
 
-/* Gives a chunk back. It is used again when the stream's timeline reaches value (0: at once). */
+/* Gives a chunk back. It is used again when the stream's timeline reaches value; 0 means at
+ * once. */
 void staging_give(gpushare_connection *connection, struct staging_chunk *chunk, uint32_t stream,
                   uint64_t value);
 

@@ -145,7 +145,7 @@ static bool own_has_reached(const struct gpushare_stream *stream, uint64_t value
     return shared_word_read(&stream->producer.ring.status->completed) >= value;
 }
 
-/* A blocking stream waits for what was pushed into the default stream before. */
+/* A blocking stream waits for all that was pushed into the default stream before. */
 static gpushare_error join_default(struct gpushare_stream *stream, uint64_t value)
 {
     const struct gpushare_stream *source = stream->connection->default_stream;
@@ -159,7 +159,7 @@ static gpushare_error join_default(struct gpushare_stream *stream, uint64_t valu
     return GPUSHARE_SUCCESS;
 }
 
-/* The default stream waits for what was pushed into each blocking stream before. */
+/* The default stream waits for all that was pushed into each blocking stream before. */
 static gpushare_error join_blocking(struct gpushare_stream *stream)
 {
     gpushare_connection *connection = stream->connection;
@@ -252,8 +252,8 @@ struct point {
 };
 
 /*
- * The last values pushed into the default stream and into the streams of the list, or only into its
- * blocking ones. malloc'ed; NULL, with the sentence set, where memory is short.
+ * The last values pushed into the default stream and the streams of the list, or only its blocking
+ * ones. The array is malloc'ed. NULL, with the sentence set, without memory.
  */
 static struct point *snapshot_points(gpushare_connection *connection, bool blocking_only,
                                      uint32_t *count)
@@ -346,8 +346,8 @@ gpushare_error stream_query(struct gpushare_stream *stream)
 
 /* ---- life ---- */
 
-/* Takes streams out of the list that were destroyed and whose work is done. Called with the lists'
- * lock. Returns them as a list of their own. */
+/* Takes destroyed streams whose work is done out of the list, and returns them as a list of
+ * their own. Called with the lists' lock. */
 static struct gpushare_stream *pick_done(gpushare_connection *connection)
 {
     struct gpushare_stream *done = NULL;

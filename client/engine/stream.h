@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * stream: a ring's producer with a lock, and the rules of CUDA's default streams.
+ * stream: a ring's producer with a lock, and the rules of CUDA's default streams. Any thread.
  *
  * Order between streams is explicit: a "wait" command names streams and timeline values. The
- * default stream waits for the last value of every blocking stream; a blocking stream waits for
- * the default stream's last value. Each stream remembers the values that it has waited for, so a
- * wait is pushed only when there is a new one. A value is named only after its descriptor was
- * pushed, so waits never form a circle.
+ * default stream waits for the last value of every blocking stream. A blocking stream waits for the
+ * default stream's last value. Each stream remembers the values that it has waited for, so a wait
+ * is pushed only when there is a new value. A value is named only after its descriptor was pushed,
+ * so waits never form a circle.
  *
  * A destroyed stream stays in the list (as a zombie) until its work is done, so that events and
  * waits that name it keep their meaning. Then the server is told, and the object is freed.
@@ -26,7 +26,7 @@
 
 struct gpushare_stream {
     gpushare_connection *connection;
-    pthread_mutex_t lock; /* producer, joined; held from stream_begin to stream_end */
+    pthread_mutex_t lock; /* guards producer and joined; held from stream_begin to stream_end */
     struct ring_producer producer;
     uint64_t joined;              /* the default stream's value that this one has waited for */
     _Atomic uint64_t last;        /* producer.value for other threads */
@@ -34,81 +34,84 @@ struct gpushare_stream {
     uint32_t index;
     uint32_t flags;
     int32_t priority;
-    bool zombie;                /* destroyed, with work in flight; guarded by connection->lists */
-    uint64_t joined_by_default; /* of this stream, the value that the default one has waited for */
+    bool zombie;                  /* destroyed, with work in flight; guarded by connection->lists */
+    uint64_t joined_by_default;   /* this stream's value that the default stream has waited for */
     struct gpushare_stream *next; /* in connection->streams */
     uint32_t marks[PROTO_RING_ENTRIES];
 };
 
 /*
- * Begins pushing: takes the stream's lock, reports an error of earlier work (then
- * nothing is held), and pushes the waits that the default-stream rules ask for.
- * Ended by stream_end, after any number of pushes.
+ * Begins to push. It takes the stream's lock, and pushes the waits that the default-stream rules
+ * ask for. If earlier work has failed, it returns that error and holds nothing. On success the
+ * caller pushes any number of descriptors, then calls stream_end, which releases the lock.
  */
 gpushare_error stream_begin(struct gpushare_stream *stream);
 void stream_end(struct gpushare_stream *stream);
 
 /*
- * Between begin and end: pushes one descriptor, waits while the ring is full. On
- * success the stream's timeline value is stream->last.
+ * Pushes one descriptor, between begin and end. Waits while the ring is full. On success
+ * stream->last is the descriptor's timeline value.
  */
 gpushare_error stream_push(struct gpushare_stream *stream,
                            const struct ring_descriptor *descriptor);
 
 /*
- * Between begin and end: room for bytes of parameters, which belongs to the next
- * push. Waits while the arena is full.
+ * Takes room for `bytes` of parameters in the arena, between begin and end. Waits while the arena
+ * is full. The next push gives the room to its descriptor. *at: where to write them; *offset: for
+ * the descriptor.
  */
 gpushare_error stream_arena(struct gpushare_stream *stream, uint32_t bytes, void **at,
                             uint32_t *offset);
 
-/* Between begin and end: pushes a wait for one value. */
+/* Pushes a wait for one value, between begin and end. */
 gpushare_error stream_push_wait(struct gpushare_stream *stream, struct proto_dependency dependency);
 
 /* begin, one push, end. */
 gpushare_error stream_push_alone(struct gpushare_stream *stream,
                                  const struct ring_descriptor *descriptor);
 
-/* The last value pushed. */
+/* Returns the last timeline value that was pushed. */
 static inline uint64_t stream_last(const struct gpushare_stream *stream)
 {
     return atomic_load_explicit(&stream->last, memory_order_acquire);
 }
 
-/* Has the timeline of stream `index` reached value? */
+/* Whether the timeline of stream `index` has reached value. */
 bool stream_has_reached(const gpushare_connection *connection, uint32_t index, uint64_t value);
 
-/* Waits until it has. SUCCESS, or the error that ended the connection. */
+/* Waits until the timeline of stream `index` has reached value. Returns SUCCESS, or the error
+ * that ended the connection. */
 gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index, uint64_t value);
 
-/* The error that ended the connection, or an error of the stream's work that was not reported yet,
- * which then counts as reported. */
+/* Returns the error that ended the connection, or an error of the stream's work that no call has
+ * returned yet. The latter counts as reported from then on. */
 gpushare_error stream_check(struct gpushare_stream *stream);
 
-/* Waits for all that was pushed into the stream so far, then stream_check. */
+/* Waits for all work pushed into the stream so far, then returns as stream_check. */
 gpushare_error stream_wait_pushed(struct gpushare_stream *stream);
 
-/* The same for all work that work pushed now would come after: for the default stream that includes
- * the blocking streams. */
+/* The same, for all work that a command pushed now would have to follow. For the default stream
+ * that includes the blocking streams. */
 gpushare_error stream_wait_all(struct gpushare_stream *stream);
 
-/* SUCCESS if all that a call on the stream would come after is done, NOT_READY if not, or an error
- * of the stream's work that was not reported yet. Never waits. */
+/* Returns SUCCESS if all work that a command pushed now would have to follow is done; NOT_READY
+ * if not; or an error of the stream's work that no call has returned yet. Never waits. */
 gpushare_error stream_query(struct gpushare_stream *stream);
 
-/* Waits for all that was pushed into all streams so far, and reports the errors of all: the first
- * one's is returned. */
+/* Waits for all work pushed into all streams so far, and reports the errors of all. The first
+ * stream's error is returned. */
 gpushare_error stream_wait_connection(gpushare_connection *connection);
 
-/* Makes a stream object for a ring that begins with value; it is in no list yet. NULL where memory
- * is short. */
+/* Makes a stream object for a ring that begins with this timeline value. It is in no list yet;
+ * stream_delete frees it. Returns NULL without memory. */
 struct gpushare_stream *stream_new(gpushare_connection *connection, uint32_t index, uint64_t value);
 
-/* Asks the server for a stream and puts it into the connection's list. */
+/* Asks the server for a stream, and puts it into the connection's list. *stream is written on
+ * success only. */
 gpushare_error stream_open(gpushare_connection *connection, uint32_t flags, int32_t priority,
                            struct gpushare_stream **stream);
 
-/* Destroys a stream of the list: at once, or when its work is done. */
+/* Destroys a stream of the list, at once or when its work is done. */
 gpushare_error stream_retire(struct gpushare_stream *stream);
 
 /* Frees the object alone. NULL is allowed. */

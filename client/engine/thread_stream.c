@@ -29,6 +29,7 @@ static void thread_ends(void *first)
 {
     for (struct entry *e = first, *next; e; e = next) {
         next = e->next;
+        /* Under this lock the connection can't be closed while its stream is retired. */
         connection_registry_lock();
         if (connection_find(e->connection))
             (void)stream_retire(e->stream);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * thread_stream: which stream a handle means to the calling thread. GPUSHARE_STREAM_PER_THREAD
- * is one blocking stream for each thread and connection, made when it is first used, destroyed
- * with the thread or the connection.
+ * thread_stream: finds the stream that a handle means to the calling thread.
+ * GPUSHARE_STREAM_PER_THREAD is one blocking stream for each thread and connection. It is made when
+ * it is first used, and destroyed with the thread or the connection.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_THREAD_STREAM_H
 #define GPUSHARE_CLIENT_ENGINE_THREAD_STREAM_H
@@ -13,9 +13,9 @@
 struct gpushare_stream;
 
 /*
- * handle: NULL for the default stream, GPUSHARE_STREAM_PER_THREAD, or one of this connection's;
- * another connection's is refused with INVALID_HANDLE. Making the thread's own stream may fail
- * as stream_open does.
+ * Finds the stream of a handle. handle: NULL for the default stream, GPUSHARE_STREAM_PER_THREAD, or
+ * a stream of this connection. Another connection's stream is refused with INVALID_HANDLE. Making
+ * the thread's own stream may fail as stream_open does. Any thread.
  */
 gpushare_error thread_stream_resolve(gpushare_connection *connection, gpushare_stream *handle,
                                      struct gpushare_stream **stream);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * device: the devices that the server has, and those of them that this process can see.
+ * device: the devices of the server, and those of them that this process can see. Any thread.
  */
 #ifndef GPUSHARE_CLIENT_SESSION_DEVICE_H
 #define GPUSHARE_CLIENT_SESSION_DEVICE_H
@@ -13,30 +13,32 @@
 #include "client/session/session.h"
 
 struct device_survey {
-    unsigned visible;                     /* how many */
+    unsigned visible;                     /* number of visible devices */
     unsigned indices[LIMITS_DEVICES_MAX]; /* the server's index of visible device i */
-    uint64_t memory[LIMITS_DEVICES_MAX];  /* limit that the environment asks for, or PROTO_UNSET */
+    /* limit that the environment asks for, in bytes; or PROTO_UNSET */
+    uint64_t memory[LIMITS_DEVICES_MAX];
     struct proto_device_info info[LIMITS_DEVICES_MAX]; /* by the server's index */
-    uint32_t error[LIMITS_DEVICES_MAX];                /* why the server can't describe it, or 0 */
-    char text[LIMITS_DEVICES_MAX][128];                /* the beginning of its sentence */
+    uint32_t error[LIMITS_DEVICES_MAX]; /* why the server can't describe the device, or 0 */
+    char text[LIMITS_DEVICES_MAX][128]; /* the beginning of that error's sentence */
 };
 
-/* Asks the server about all its devices and applies the environment. */
+/* Asks the server about all its devices, and applies the environment to them. */
 gpushare_error device_survey(struct session *session, const struct proto_welcome *welcome,
                              const struct environment *environment, struct device_survey *survey);
 
-/* Finds the server's index of visible device `ordinal`. INVALID_DEVICE, NO_DEVICE, or the error
- * that the server gave for it, such as DEVICE_NOT_READY. */
+/* Finds the server's index of the visible device `ordinal`. Returns INVALID_DEVICE, NO_DEVICE,
+ * or the error that the server gave for this device, such as DEVICE_NOT_READY. */
 gpushare_error device_choose(const struct device_survey *survey, uint32_t ordinal, uint32_t *index);
 
-/* Into the public form, whole: device->size is set to that of this library's struct. */
+/* Writes the whole public description of a device. device->size becomes the size of this
+ * library's struct. */
 void device_describe(const struct proto_device_info *info, uint32_t ordinal,
                      struct gpushare_device *device);
 
 /*
- * Opens a session of its own, looks, and closes it. options: whole, not NULL. Errors as
- * environment_read, session_dial, device_survey and device_choose; outputs are written on
- * success only.
+ * Open a session, ask the server, and close the session. options: a whole struct, not NULL. They
+ * return the errors of environment_read, session_dial, device_survey and device_choose. Results are
+ * written on success only. Any thread.
  */
 gpushare_error device_count(const struct gpushare_options *options, uint32_t *count);
 gpushare_error device_query(const struct gpushare_options *options, struct gpushare_device *device);

@@ -72,8 +72,8 @@ static gpushare_error choose_sockets(struct environment *environment, const char
     return GPUSHARE_SUCCESS;
 }
 
-/* Only `gpushare info` heeds this variable, but a value that can't be understood is refused as any
- * other variable's is. */
+/* Only `gpushare info` uses this variable. An invalid value is refused here, as that of any
+ * other variable is. */
 static gpushare_error check_warnings(void)
 {
     const char *value = read_variable("GPUSHARE_WARNINGS", NULL);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * environment: the limits that this process's environment and the program's options ask for. No
- * other module of the library reads the environment. Values are written as common/limits/limits.h
- * says.
+ * other module of the library reads the environment. common/limits/limits.h says how values are
+ * written. Any thread, as long as no thread changes the environment meanwhile.
  */
 #ifndef GPUSHARE_CLIENT_SESSION_ENVIRONMENT_H
 #define GPUSHARE_CLIENT_SESSION_ENVIRONMENT_H
@@ -11,14 +11,15 @@
 #include "client/gpushare.h"
 #include "common/limits/limits.h"
 
-/* The options and the environment together: of each limit the stricter one. */
+/* The options and the environment together: the stricter one for each limit. */
 struct environment {
     struct limits_wish wish;  /* of the environment; name and profile as the options say */
     struct allowance program; /* of the options; it holds beside the environment's */
     uint32_t device;          /* ordinal among the visible ones */
     gpushare_warn warn;       /* NULL: nobody is warned */
     void *warn_context;
-    char sockets[2][LIMITS_SOCKET_MAX + 1]; /* where the server may be, in this order; "" ends */
+    /* Paths of the server's socket, tried in this order; "" ends the list. */
+    char sockets[2][LIMITS_SOCKET_MAX + 1];
 };
 
 /*

@@ -14,14 +14,15 @@
 
 #include "client/gpushare.h"
 
-/* Sets the thread's sentence and returns error, so that a check is one line. */
+/* Sets the thread's sentence and returns `error`, so that a check is one line. */
 gpushare_error failure(gpushare_error error, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold, noinline));
 
-/* The same with the table's own sentence. error: a number of the table. */
+/* The same, with the sentence of the error table. error: a number of the table. */
 gpushare_error failure_plain(uint32_t error) __attribute__((cold));
 
-/* The same with a sentence of the server's or of common/; NULL or empty: the table's. */
+/* The same, with a sentence of the server's or of common/. text: NULL or empty for the table's
+ * sentence. */
 gpushare_error failure_text(uint32_t error, const char *text) __attribute__((cold));
 
 /* The thread's sentence, "" before its first failure. Valid until the thread's next failure. */
@@ -31,7 +32,8 @@ const char *failure_sentence(void);
 gpushare_error failure_prefix(gpushare_error error, const char *words) __attribute__((cold));
 
 #if defined __clang_analyzer__ && !defined FAILURE_C
-/* The analyser reads one file at a time: it can't see that none of these returns SUCCESS. */
+/* The analyser reads one file at a time. It can't see that none of these functions returns
+ * SUCCESS. */
 #define FAILURE_SAYS(call)                                                                         \
     ({                                                                                             \
         gpushare_error failure_said = (call);                                                      \

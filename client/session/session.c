@@ -222,7 +222,7 @@ static gpushare_error send_hello(struct session *session, struct proto_welcome *
     return error;
 }
 
-/* reasons: errno of connecting to first, and to second where that is not empty. */
+/* reasons: the errno of connecting to `first`, and to `second` if that is not empty. */
 static gpushare_error fail_unreachable(const char *first, const char *second, const int reasons[2])
 {
     if (reasons[0] == EPROTOTYPE)

@@ -26,30 +26,30 @@ struct session {
     char path[108];                           /* where the server was found */
     _Atomic uint32_t ended;                   /* the error that ended it, 0 while it lives */
     const struct proto_status_header *status; /* NULL before attach; holds the fault word */
-    pthread_mutex_t lock;                     /* socket, serial, message, text */
+    pthread_mutex_t lock;                     /* guards socket, serial, message and text */
     struct channel_message *message;
-    char text[384]; /* the sentence that came with `ended`; written once, before it */
+    char text[384]; /* the sentence of that error; written once, before `ended` */
 };
 
-/* One request and where its reply goes. A member that is zero is not sent, or not expected. */
+/* One request, and where its reply goes. A member that is zero is not sent, or not expected. */
 struct session_call {
     uint16_t request; /* opcode */
-    uint16_t reply;   /* opcode; "failed" is always possible */
-    const void *body; /* of the request, as long as the schema says */
+    uint16_t reply;   /* opcode; the server may also answer "failed" */
+    const void *body; /* the request's fixed part, as long as the schema says */
     const void *tail;
     size_t tail_bytes;
     const int *fd;         /* a descriptor to pass; stays the caller's */
     void *reply_body;      /* gets the reply's fixed part */
-    size_t reply_bytes;    /* its size, which must be the schema's */
-    int *reply_fds;        /* gets the descriptors, which are the caller's then */
-    unsigned reply_fd_max; /* how many the reply has by the schema */
-    void **reply_tail;     /* gets a malloc'ed copy of the tail; NULL where it is empty */
+    size_t reply_bytes;    /* bytes of reply_body, which must be the schema's */
+    int *reply_fds;        /* gets the descriptors; the caller owns them then */
+    unsigned reply_fd_max; /* number of descriptors that the schema gives to the reply */
+    void **reply_tail;     /* gets a malloc'ed copy of the tail; NULL if it is empty */
     size_t *reply_tail_bytes;
 };
 
 /*
- * Connects to the first of two paths that a server listens on ("" ends the list) and
- * greets it. Returns GPUSHARE_SUCCESS and the server's welcome, or CONNECTION_FAILED,
+ * Connects to the first of two paths on which a server listens, and says hello. second: "" for
+ * none. *welcome is the server's welcome, on success. Returns SUCCESS, CONNECTION_FAILED,
  * PROTOCOL_VERSION, or the server's refusal.
  */
 gpushare_error session_dial(struct session *session, const char *first, const char *second,
@@ -60,19 +60,21 @@ gpushare_error session_dial(struct session *session, const char *first, const ch
 gpushare_error session_call(struct session *session, const struct session_call *call);
 
 /*
- * Reads what the server sent unasked, without waiting. Returns false if the session has ended.
- * While another thread waits for a reply, that thread reads instead, and nothing is read here.
+ * Reads messages that the server sent without a request, and does not wait for any. Returns false
+ * if the session has ended. If another thread waits for a reply, that thread reads such messages,
+ * and this call reads nothing.
  */
 bool session_alive(struct session *session);
 
-/* The error that ended it, with its sentence set; looks at the socket first. SUCCESS while it
- * lives. */
+/* Returns the error that ended the session, with its sentence set, or SUCCESS while it lives. It
+ * looks at the socket first. */
 gpushare_error session_ended(struct session *session);
 
-/* Closes; idempotent. */
+/* Closes the session. Idempotent. */
 void session_close(struct session *session);
 
-/* In a forked child, where other threads' locks are as they were: closes the descriptor alone. */
+/* Closes the descriptor and nothing else, in a forked child, where locks may be held by threads
+ * that do not exist. */
 void session_abandon(struct session *session);
 
 #endif

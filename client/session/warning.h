@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * warning: sentences about what is no error and yet not what was asked for: a limit that does
- * not bind on this device, a variable that nothing reads.
+ * warning: sentences for the user about wishes that have no effect but are no error: a limit that
+ * does not bind on this device, or a variable that no program of gpushare reads.
  *
- * They go to options.warn, on the thread that connects. Where the program gave none, nobody is
- * told here: the library does not print. `gpushare info` shows them.
+ * They go to options.warn, on the thread that connects. If the program gave no such function they
+ * are dropped: the library does not print. `gpushare info` shows them.
  */
 #ifndef GPUSHARE_CLIENT_SESSION_WARNING_H
 #define GPUSHARE_CLIENT_SESSION_WARNING_H

@@ -128,7 +128,8 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* As recv. A descriptor that comes with the bytes is stored in *passed; a second one is closed. */
+/* As recv(). A descriptor that comes with the bytes is stored in *passed. If there is a second
+ * one, it is closed. */
 static ssize_t receive_bytes(int fd, void *bytes, size_t length, int *passed)
 {
     union {

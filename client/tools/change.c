@@ -13,7 +13,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* ---- whom ---- */
+/* ---- targets ---- */
 
 enum kind { CLIENT, USER, GROUP, GPU, KINDS };
 
@@ -58,7 +58,7 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
     return 0;
 }
 
-/* ---- what ---- */
+/* ---- values ---- */
 
 /* A name as people write it, and the path of its value in the request: "threads.limit" is the
  * member "limit" of the object "threads". */
@@ -131,9 +131,9 @@ static json_t *value_of(const struct place *place, const char *text)
                : NULL;
 }
 
-/* Why the text is no value for this name; NULL if it is one, or if the server is to check it. A
- * fraction is checked here, for the server would name the two limits that it becomes, and the user
- * wrote neither. */
+/* Says why the text is no value for this name; NULL if it is one, or if the server is to check
+ * it. A fraction is checked here. The server would name the two limits that the fraction
+ * becomes, and the user wrote neither. */
 static const char *why_not_value(const struct place *place, const char *text, json_t *value)
 {
     struct dialect_amount share;

@@ -140,8 +140,8 @@ static int report_failure(const struct options *options, gpushare_error error, c
     return error == GPUSHARE_ERROR_CONNECTION_FAILED ? STATUS_NO_SERVER : STATUS_FAILED;
 }
 
-/* A standard error that is closed, or a pipe that is full or broken, must not keep the user from
- * the answer: the warning is left out then. */
+/* If standard error is closed, or is a pipe that is full or broken, the user must still get the
+ * answer. Then the warning is left out. */
 static void print_warning(void *context, const char *text)
 {
     const char *wanted = getenv("GPUSHARE_WARNINGS");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * info: what a client of this environment would get: its device, the limits that its variables ask
- * for, and the limits that the server grants. Becomes a client for a moment. One thread.
+ * info: shows the device and the limits that a client with this environment would get: the limits
+ * that its variables ask for, and the limits that the server grants. To learn these, it becomes a
+ * client for a moment. One thread.
  */
 #ifndef GPUSHARE_CLIENT_TOOLS_INFO_H
 #define GPUSHARE_CLIENT_TOOLS_INFO_H
@@ -17,23 +18,24 @@
 
 struct info {
     struct limits_wish wish;
-    uint32_t devices; /* visible ones */
+    uint32_t devices; /* number of visible devices */
     struct gpushare_device device;
     struct gpushare_limits limits;
 };
 
 /*
- * Asks the server; wish must be filled. socket: NULL for the environment's or the default. warn:
- * called with each warning of gpushare_connect; NULL for none. Returns GPUSHARE_SUCCESS, or an
- * error whose sentence is gpushare_error_text()'s.
+ * Asks the server. info->wish has been filled. socket: NULL for the environment's or the default
+ * one. warn: called with each warning of gpushare_connect; NULL for none. Returns GPUSHARE_SUCCESS,
+ * or an error whose sentence is gpushare_error_text()'s.
  */
 gpushare_error info_collect(struct info *info, const char *socket, uint32_t device,
                             gpushare_warn warn);
 
-/* For people. */
+/* Prints it for people. */
 void info_show(const struct info *info, FILE *out, struct table_look look);
 
-/* schemas/gpushare-info.schema.json; the caller's, NULL where memory is short. */
+/* Returns it as schemas/gpushare-info.schema.json describes. The caller owns it; NULL without
+ * memory. */
 json_t *info_json(const struct info *info);
 
 #endif

@@ -222,7 +222,7 @@ static uint32_t process_of(const struct owner *owner)
     return owner->number + 1 > owner->number ? owner->number + 1 : owner->number;
 }
 
-/* The client's name, or its number in words. number: room for these. */
+/* The client's name, or "client" and its number. number: room for the latter. */
 enum { NUMBER_NAME = 24 };
 static const char *owner_name(const struct owner *owner, char number[NUMBER_NAME])
 {

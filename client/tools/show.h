@@ -17,12 +17,12 @@
 void show_status(FILE *out, const json_t *answer, struct table_look look);
 void show_clients(FILE *out, const json_t *answer, struct table_look look);
 void show_limits(FILE *out, const json_t *answer, struct table_look look);
-/* The totals of a user or a group. */
+/* Prints the totals of a user or a group. */
 void show_total(FILE *out, const json_t *answer, struct table_look look);
 void show_gpus(FILE *out, const json_t *answer, struct table_look look);
 
-/* How tables should look on this stream. no_color, term: the values of $NO_COLOR and $TERM, or
- * NULL. */
+/* Decides how tables look on this stream. no_color and term: the values of $NO_COLOR and $TERM,
+ * or NULL. */
 struct table_look show_look(FILE *out, const char *no_color, const char *term);
 
 #endif

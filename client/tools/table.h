@@ -16,31 +16,33 @@
 #include <stdio.h>
 
 #define TABLE_COLUMNS_MAX 32
-#define TABLE_CELL        96 /* bytes of a cell; what is longer is cut */
+#define TABLE_CELL        96 /* bytes of a cell, its NUL included; a longer text is cut */
 
 struct table;
 
 /* How tables look. */
 struct table_look {
-    bool bold;      /* headings stand out by escape sequences */
-    unsigned width; /* of the terminal, in characters; 0: none, each row is one line */
+    bool bold;      /* escape sequences make the headings bold */
+    unsigned width; /* of the terminal, in characters; 0: unlimited, each row is one line */
 };
 
 /*
- * headings: one for each column, borrowed. A column whose heading begins with '>' is right-aligned;
- * a "+" before that keeps it in the same block as the column before it. keys: how many of the first
- * columns are repeated in every block. NULL where memory is short.
+ * Makes a table; the caller frees it with table_free. headings: one for each column; they stay the
+ * caller's, and outlive the table. A column whose heading begins with '>' is right-aligned. A "+"
+ * before that keeps the column in one block with the column before it. keys: how many of the first
+ * columns are repeated in every block; fewer than columns. NULL without memory.
  */
 struct table *table_new(const char *const headings[], unsigned columns, unsigned keys);
 void table_free(struct table *table);
 
-/* Adds a cell after the last one; a row that is full is followed by a new one. */
+/* Adds a cell behind the last one. When a row is full, the next cell begins a new row. Without
+ * memory the cell is missing, and table_print says so. */
 void table_add(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints it. False where memory was short. */
+/* Prints the table. Returns false if memory was short at any time. */
 bool table_print(const struct table *table, FILE *out, struct table_look look);
 
-/* Makes text safe for a terminal, in place. */
+/* Makes a text safe for a terminal, in place: control characters become '?'. */
 void table_clean(char *text);
 
 #endif

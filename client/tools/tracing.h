@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * tracing: `gpusharectl trace`: asks the server for a trace and writes it to a file. One thread;
- * handles signals of the process while the trace runs.
+ * tracing: carries out `gpusharectl trace`, which asks the server for a trace and writes it to a
+ * file. One thread. It handles the process's signals while the trace runs.
  */
 #ifndef GPUSHARE_CLIENT_TOOLS_TRACING_H
 #define GPUSHARE_CLIENT_TOOLS_TRACING_H
@@ -21,21 +21,24 @@ struct tracing_options {
     uint32_t gpu;
 };
 
-/* What was traced, for people. */
+/* A summary of the trace, for people. */
 struct tracing_summary {
     uint64_t records, lost, damaged;
     double seconds; /* how long the trace lasted */
     unsigned clients;
 };
 
-/* Reads "2.5" or "100". Returns 0, or -EINVAL if it is no time that a trace may last. */
+/* Reads a number of seconds, such as "2.5" or "100". Returns 0, or -EINVAL if no trace may last
+ * so long. */
 int tracing_parse_seconds(const char *text, double *seconds);
 
 /*
- * Opens the file, runs the trace, then writes the file. If it fails, a file that it made is
- * removed. The first SIGINT, SIGTERM or SIGHUP ends the trace early, and the file is written; a
- * signal that is ignored stays ignored. *answer is the caller's: the server's answer, or one of the
- * same form that says what went wrong here; NULL where memory is short.
+ * Opens the file, runs the trace, then writes the file. If this fails, a file that it created is
+ * removed. The first SIGINT, SIGTERM or SIGHUP ends the trace early, and the file is written. A
+ * signal that is ignored stays ignored.
+ *
+ * The caller owns *answer: the server's answer, or an error in the same form that says what went
+ * wrong here; NULL without memory.
  */
 enum admin_outcome tracing_run(const struct tracing_options *options, json_t **answer,
                                struct tracing_summary *summary);

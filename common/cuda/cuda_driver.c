@@ -69,8 +69,8 @@ typedef cuda_result (*get_proc_address_fn)(const char *, void **, int, uint64_t,
 static uint32_t resolve(struct cuda_driver *driver, const char *path, bool whole, struct error *why)
 {
     get_proc_address_fn get;
-    /* POSIX allows this cast in object form only: ISO C has no way from object to function pointer.
-     */
+    /* POSIX allows this cast in object form only. ISO C can't convert an object pointer to a
+     * function pointer. */
     void *symbol = dlsym(driver->library, "cuGetProcAddress_v2");
 
     if (!symbol)
@@ -101,6 +101,7 @@ static uint32_t open_library(struct cuda_driver *driver, const char *absolute_pa
     memset(driver, 0, sizeof(*driver));
     if (!absolute_path || absolute_path[0] != '/')
         return error_set(why, MESSAGE(driver_path_relative), absolute_path ? absolute_path : "");
+    /* NODELETE: a driver has threads that run its code after dlclose(). */
     driver->library = dlopen(absolute_path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!driver->library) {
         const char *text = dlerror();

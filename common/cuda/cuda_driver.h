@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * cuda_driver: the CUDA driver API as gpushare declares it, and the way to a
- * library that implements it (NVIDIA's libcuda.so.1, or the software GPU's).
+ * cuda_driver: the CUDA driver API as gpushare declares it, and how to open a library that
+ * implements it: NVIDIA's libcuda.so.1, or the software GPU's.
  *
- * These are our own declarations of CUDA 13.0's ABI, under names of our own, so
- * that nothing here needs the toolkit and a test may include cuda.h beside this
- * header to compare the two, size by size and value by value. Members of struct
- * cuda_driver are called as CUDA calls its functions.
+ * These are our own declarations of CUDA 13.0's ABI, under names of our own. So nothing here needs
+ * the toolkit, and a test may include cuda.h beside this header and compare every size and value.
+ * Members of struct cuda_driver are called as CUDA's functions are.
  */
 #ifndef GPUSHARE_COMMON_CUDA_DRIVER_H
 #define GPUSHARE_COMMON_CUDA_DRIVER_H
@@ -21,10 +20,10 @@
 /* The CUDA version whose ABI is declared here, as cuDriverGetVersion counts. */
 enum { CUDA_API_VERSION = 13000 };
 
-/* ---- results ------------------------------------------------------------
- * X(NAME, value, sticky, sentence): CUDA_ERR_NAME here is CUDA_ERROR_NAME there.
- * sticky: the context is lost and every later call of the process repeats it.
- */
+/* ---- results ---------------------------------------------------------------- */
+
+/* X(NAME, value, sticky, sentence): CUDA_ERR_NAME here is CUDA_ERROR_NAME in cuda.h. sticky: the
+ * context is lost, and every later call of the process returns the same. */
 #define CUDA_RESULTS(X)                                                                            \
     X(INVALID_VALUE, 1, 0, "an argument is outside the range the call accepts")                    \
     X(OUT_OF_MEMORY, 2, 0, "not enough memory is left for the request")                            \
@@ -112,9 +111,10 @@ typedef enum cuda_result {
 #undef X
 } cuda_result;
 
-/* CUDA's own name ("CUDA_ERROR_INVALID_VALUE"), or NULL for a number not in the table. */
+/* Returns CUDA's own name ("CUDA_ERROR_INVALID_VALUE"), or NULL for a number that the table
+ * lacks. Static. */
 const char *cuda_error_name(cuda_result result);
-/* One sentence without a full stop; never NULL. */
+/* Returns one sentence without a full stop; never NULL. Static. */
 const char *cuda_error_sentence(cuda_result result);
 /* Whether the result means that the context is gone for good. */
 bool cuda_error_is_sticky(cuda_result result);
@@ -137,7 +137,7 @@ typedef struct cuda_uuid {
     unsigned char bytes[16];
 } cuda_uuid;
 
-/* Stream handles that name the default streams. NULL means the legacy one. */
+/* Handles of the default streams. NULL means the legacy default stream. */
 #define CUDA_STREAM_LEGACY     ((cuda_stream)0x1)
 #define CUDA_STREAM_PER_THREAD ((cuda_stream)0x2)
 
@@ -379,7 +379,7 @@ typedef union cuda_mem_op_params {
             uint64_t value64;
         };
         unsigned flags;
-        cuda_device_ptr alias; /* the driver's own */
+        cuda_device_ptr alias; /* belongs to the driver */
     } write_value;             /* wait_value has the same layout */
     uint64_t pad[6];
 } cuda_mem_op_params;
@@ -400,7 +400,7 @@ typedef struct cuda_sm_resource {
 
 typedef struct cuda_dev_resource {
     cuda_resource_type type;
-    unsigned char internal[92]; /* the driver's own; copied whole, never changed */
+    unsigned char internal[92]; /* belongs to the driver; copied whole, never changed */
     union {
         cuda_sm_resource sm;
         unsigned char oversize[48];
@@ -410,11 +410,13 @@ typedef struct cuda_dev_resource {
 _Static_assert(sizeof(cuda_dev_resource) == 144, "CUdevResource");
 _Static_assert(offsetof(cuda_dev_resource, sm) == 96, "CUdevResource.sm");
 
-/* ---- the entry points -------------------------------------------------------------
+/* ---- the entry points --------------------------------------------------------- */
+
+/*
  * X(name, symbol, version, need, (parameters))
- * name: as asked of cuGetProcAddress, and the member's name. symbol: the ELF
- * symbol of that version. version: chooses the ABI. need: 1 when gpushare cannot
- * work without it, 0 when the member may stay NULL.
+ * name: the name that is given to cuGetProcAddress, and the member's name. symbol: the ELF symbol
+ * of that version. version: chooses the ABI. need: 1 if gpushare can't work without it, 0 if the
+ * member may be NULL.
  */
 #define CUDA_DRIVER_ENTRIES(X)                                                                     \
     X(cuInit, cuInit, 2000, 1, (unsigned flags))                                                   \
@@ -586,30 +588,30 @@ struct cuda_driver {
 };
 
 /*
- * Opens the driver library at an absolute path (never a search by name) and
- * fills every member of *driver; optional ones that it lacks are NULL. Calls no
- * CUDA function but cuGetProcAddress: cuInit is the caller's.
+ * Opens the driver library at an absolute path, never by a search for its name, and fills every
+ * member of *driver. Optional entries that the library lacks become NULL. The only CUDA function
+ * that it calls is cuGetProcAddress; the caller calls cuInit.
  *
- * 0, or no_device: the path is not absolute, the library cannot be loaded, is
- * gpushare's own drop-in (it exports gpushare_dropin_marker) or lacks a required
- * entry, which *why names. Then *driver is all zeros.
+ * Returns 0, or an error number, with the sentence in *why and zeros in *driver: the path is not
+ * absolute, the library can't be loaded, it is gpushare's own drop-in (which exports
+ * gpushare_dropin_marker), or it lacks a required entry, which *why names.
  *
- * The library's code stays mapped until the process ends, for a driver has
- * threads of its own. Any thread; no lock is needed afterwards.
+ * The library's code stays mapped until the process ends, because a driver has threads of its own.
+ * Any thread; no lock is needed afterwards.
  */
 uint32_t cuda_driver_open(struct cuda_driver *driver, const char *absolute_path, struct error *why);
 
 /*
- * The same for programs that examine a driver: a required entry that the library lacks is no
- * error, its member is NULL.
+ * The same, for programs that examine a driver: a required entry that the library lacks is NULL,
+ * and no error.
  */
 uint32_t cuda_driver_open_partly(struct cuda_driver *driver, const char *absolute_path,
                                  struct error *why);
 
-/* Gives the library back; zeroes *driver. Idempotent; NULL is allowed. */
+/* Closes the library and zeroes *driver. Idempotent; NULL is allowed. */
 void cuda_driver_close(struct cuda_driver *driver);
 
-/* Whether every green-context entry is there. */
+/* Whether the library has every entry of green contexts. */
 bool cuda_driver_has_green_contexts(const struct cuda_driver *driver);
 
 #endif

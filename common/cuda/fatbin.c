@@ -9,7 +9,7 @@
 #include <string.h>
 #include <zstd.h>
 
-/* As measured on nvcc 13.0's output; little-endian throughout. */
+/* The layout as measured on nvcc 13.0's output. It is little-endian. */
 struct file_header {
     uint32_t magic;
     uint16_t version;
@@ -93,7 +93,7 @@ int fatbin_next(struct fatbin *fatbin, struct fatbin_entry *entry)
         entry->stored_bytes = header.compressed_bytes;
         entry->bytes = header.uncompressed_bytes;
     } else if (header.compressed_bytes != 0) {
-        /* Compressed by a method whose flag we don't know: never taken for plain bytes. */
+        /* Compressed by a method whose flag we don't know. It must not be taken for plain bytes. */
         entry->stored_bytes = 0;
     }
     fatbin->at += header.header_bytes + header.payload_bytes;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * fatbin: reads the container in which nvcc delivers PTX texts and cubins for
- * several architectures, each stored plain or compressed (zstd, LZ4).
+ * fatbin: reads the container in which nvcc delivers PTX texts and cubins for several
+ * architectures. Each is stored plain or compressed (zstd, LZ4).
  *
- * Input is hostile: every offset and size is checked against the bytes given,
- * nothing is written to them, and no alignment is assumed. A reader and its
- * entries point into the caller's bytes, which must stay as they are meanwhile
- * (not memory that a client can still write). No global state; any thread.
+ * Input is hostile. Every offset and size is checked against the given bytes, nothing is written to
+ * them, and no alignment is assumed. A reader and its entries point into the caller's bytes. These
+ * must stay unchanged meanwhile, so they can't be memory that a client can write. No global state;
+ * any thread.
  */
 #ifndef GPUSHARE_COMMON_FATBIN_H
 #define GPUSHARE_COMMON_FATBIN_H
@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #define FATBIN_MAGIC UINT32_C(0xba55ed50)
-#define FATBIN_WRAPPER_MAGIC                                                                       \
-    UINT32_C(0x466243b1) /* __fatBinC_Wrapper_t: holds a pointer, never taken from a peer */
+/* __fatBinC_Wrapper_t: holds a pointer, so it is never accepted from a peer. */
+#define FATBIN_WRAPPER_MAGIC UINT32_C(0x466243b1)
 
 enum {
     FATBIN_HEADER_BYTES = 16,
@@ -39,7 +39,7 @@ struct fatbin_entry {
     uint32_t arch; /* 90 for compute_90 or sm_90 */
     uint64_t flags;
     const uint8_t *stored;
-    size_t stored_bytes; /* exactly what the decoder is given */
+    size_t stored_bytes; /* the exact input of the decoder */
     size_t bytes;        /* after decompression */
 };
 
@@ -48,28 +48,30 @@ struct fatbin {
 };
 
 /*
- * The size of the whole container, from its header alone (16 bytes must be
- * readable). 0 if data does not begin with one.
+ * Returns the size of the whole container, from its header alone. 16 bytes must be readable at
+ * data. 0 if data does not begin with a container.
  */
 size_t fatbin_size(const void *data);
 
-/* Begins to read. 0, or -EINVAL if size bytes at data do not hold a whole container. */
+/* Begins to read. Returns 0, or -EINVAL if the size bytes at data do not hold a whole container. */
 int fatbin_open(struct fatbin *fatbin, const void *data, size_t size);
 
-/* 1 and the next entry; 0 at the end; -EINVAL if the container is damaged there. */
+/* Returns 1 and the next entry; 0 at the end; -EINVAL if the container is damaged there. */
 int fatbin_next(struct fatbin *fatbin, struct fatbin_entry *entry);
 
 /*
- * The best PTX for a device: the highest architecture at or below cc (90 for 9.0)
- * that is not specific to another. 1, 0 if there is none, or -EINVAL.
+ * Finds the best PTX for a device of compute capability cc (90 for 9.0): the highest architecture
+ * that is not above cc, and not specific to another architecture. Returns 1; 0 if there is none; or
+ * -EINVAL.
  */
 int fatbin_select_ptx(const void *data, size_t size, uint32_t cc, struct fatbin_entry *entry);
 
 /*
- * The payload as it was before compression, in memory that the caller frees, one
- * NUL byte behind it. Of PTX, *bytes counts up to its first NUL. 0, -EINVAL
- * (damaged), -E2BIG (above FATBIN_MAX_PAYLOAD), -ENOTSUP (a compression we do
- * not know) or -ENOMEM.
+ * Decompresses the payload of an entry. *payload is malloc'ed, the caller frees it, and a NUL byte
+ * follows it. For PTX, *bytes counts up to the first NUL.
+ *
+ * Returns 0; -EINVAL if it is damaged; -E2BIG above FATBIN_MAX_PAYLOAD; -ENOTSUP for an unknown
+ * compression; or -ENOMEM.
  */
 int fatbin_payload(const struct fatbin_entry *entry, char **payload, size_t *bytes);
 

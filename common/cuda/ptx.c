@@ -15,6 +15,7 @@
 static uint32_t slice_number(const char *text, uint32_t length, uint32_t *at)
 {
     uint32_t n = 0;
+    /* The bound keeps n from overflowing. No version and no target has so many digits. */
     for (; *at < length && text[*at] >= '0' && text[*at] <= '9' && n < 100000; ++*at)
         n = n * 10 + (uint32_t)(text[*at] - '0');
     return n;
@@ -49,7 +50,7 @@ static void read_target(struct ptx_reader *r)
     } while (ptx_accept(r, ','));
 }
 
-/* .section .debug_info { ... }: dwarf, of no interest; braces don't nest. */
+/* Skips .section .debug_info { ... }, which is DWARF. Its braces don't nest. */
 static void skip_section(struct ptx_reader *r)
 {
     while (r->token.kind != PTX_TOKEN_END && !ptx_at(r, '{'))
@@ -70,7 +71,7 @@ static void read_threads(struct ptx_reader *r, struct ptx_function *f)
     }
 }
 
-/* Between the parameters and the body: .maxntid and its kin. */
+/* Reads the directives between parameters and body: .maxntid and the like. */
 static void read_performance(struct ptx_reader *r, struct ptx_function *f)
 {
     while (r->token.kind == PTX_TOKEN_DOT) {

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * ptx: reads PTX text into a tree that keeps where everything stood, so that one
- * reader serves who runs it (softgpu), who rewrites it by splicing text (the
- * worker) and who only wants parameter layouts.
+ * ptx: reads PTX text into a tree that records the place of everything in the text. So one reader
+ * serves three users: the software GPU, which executes the code; the worker, which rewrites the
+ * text; and callers that only need layouts of parameters.
  *
- * The reader knows PTX's grammar, not its instructions: opcodes and modifiers are
- * words here. Names are resolved: an operand points to the register, variable,
- * function or label that it means.
+ * The reader knows PTX's grammar but not its instructions: opcodes and modifiers are words here. It
+ * resolves names: an operand points to the register, variable, function or label that it means.
  *
- * Everything in a tree is owned by its module and lives until ptx_destroy(). All
- * `start`/`end` are byte offsets into the text given to ptx_read(), [start, end).
- * A module is immutable after ptx_read(): any number of threads may look at it.
+ * Everything in a tree belongs to its module and lives until ptx_destroy(). `start` and `end` are
+ * byte offsets into the text given to ptx_read(), of the range [start, end). A module never changes
+ * after ptx_read(), so any number of threads may look at it.
  */
 #ifndef GPUSHARE_COMMON_PTX_H
 #define GPUSHARE_COMMON_PTX_H
@@ -77,11 +76,11 @@ struct ptx_initialiser {
     uint64_t offset; /* bytes from the variable's start */
     uint32_t bytes;
     uint64_t value; /* the number, or an address's addend */
-    /* An address, where one of the two is set: of a variable or of a function. */
+    /* One of these two is set for an address of a variable or a function. */
     const struct ptx_variable *variable;
     const struct ptx_function *function;
-    bool generic;                      /* generic(variable) */
-    uint64_t mask;                     /* of 0xff00(variable): which byte of the address; else 0 */
+    bool generic;  /* generic(variable) */
+    uint64_t mask; /* for 0xff00(variable): the mask of that byte of the address; else 0 */
     uint32_t symbol_start, symbol_end; /* the name alone */
 };
 
@@ -101,12 +100,12 @@ struct ptx_variable {
     bool return_value;
     uint32_t index; /* position in the parameter list */
     uint32_t line;
-    uint32_t start, end; /* the declaration, linkage to semicolon; for parameters without it */
+    uint32_t start, end; /* from linkage to semicolon; a parameter's without the semicolon */
     uint32_t name_start, name_end;
     uint32_t declarators; /* variables declared by the same statement */
     const struct ptx_initialiser *initialisers;
     uint32_t initialiser_count;
-    const struct ptx_function *owner; /* of in_function */
+    const struct ptx_function *owner; /* the function, if in_function */
     uint32_t id;                      /* 0.. in the module, in order of appearance */
 };
 
@@ -131,7 +130,7 @@ struct ptx_operand {
     bool negated; /* !p */
     uint32_t start, end;
     uint32_t symbol_start, symbol_end;
-    const char *name; /* of a symbol, without selector */
+    const char *name; /* the name of a symbol, without selector */
     char selector;    /* of name.x: x y z w, else 0 */
     const struct ptx_variable *variable;
     const struct ptx_function *function;
@@ -181,10 +180,11 @@ struct ptx_function {
     uint32_t max_threads[3]; /* .maxntid or .reqntid, 0 where not given */
     bool required_threads;   /* .reqntid */
     uint32_t line;
-    uint32_t start, end;                   /* linkage to closing brace or semicolon */
-    uint32_t body_start, body_end;         /* between the braces */
-    const struct ptx_function *definition; /* itself, or of a mere declaration the body, or NULL */
-    uint32_t id;                           /* 0.. in the module */
+    uint32_t start, end;           /* linkage to closing brace or semicolon */
+    uint32_t body_start, body_end; /* between the braces */
+    /* This function if it has a body, else the one that defines it, or NULL. */
+    const struct ptx_function *definition;
+    uint32_t id; /* 0.. in the module */
 };
 
 struct ptx_module {
@@ -197,7 +197,7 @@ struct ptx_module {
     const struct ptx_function **functions;
     uint32_t function_count;
     struct ptx_arena *arena;
-    size_t memory; /* bytes that the tree takes */
+    size_t memory; /* bytes of memory that the tree takes */
 };
 
 /*
@@ -213,17 +213,19 @@ uint32_t ptx_read_within(const char *text, size_t length, size_t most, struct pt
                          struct error *why);
 void ptx_destroy(struct ptx_module *module);
 
-/* Definition if there is one, else declaration, else NULL. */
+/* Finds a function or variable of module scope by name. Returns the definition if there is one,
+ * else a declaration, else NULL. */
 const struct ptx_function *ptx_find_function(const struct ptx_module *module, const char *name);
 const struct ptx_variable *ptx_find_variable(const struct ptx_module *module, const char *name);
 
 /*
- * The layout of a kernel's parameters: offset of the index-th, and with index ==
- * param_count the end of the last. Natural alignment, as the driver lays them out.
+ * Returns the offset of a kernel's index-th parameter; for index == param_count the end of the last
+ * one. Parameters have natural alignment, as the driver lays them out.
  */
 uint64_t ptx_param_offset(const struct ptx_function *function, uint32_t index);
 
-/* Bytes of one value; 0 for PTX_NONE and PTX_PRED. name: without dot. */
+/* ptx_type_bytes: bytes of one value; 0 for PTX_NONE and PTX_PRED. ptx_type_named: the type with
+ * this name, without its dot; PTX_NONE for others. ptx_type_name: the reverse. */
 uint32_t ptx_type_bytes(enum ptx_type type);
 enum ptx_type ptx_type_named(const char *name);
 const char *ptx_type_name(enum ptx_type type);

@@ -9,9 +9,12 @@
 #include "common/array.h"
 #include "common/util.h"
 
+/* The reader recurses into nested operands, and keeps a scope for each nested block. These
+ * bounds keep a hostile text from using up the stack or the memory; compilers write far less. */
 enum { MAX_NESTING = 64, MAX_SCOPES = 256, MAX_OPERANDS = 1 << 16 };
 
-/* A name that may be a label further down: resolved when the body has been read. */
+/* A use of a name that may be a label further down. It is resolved when the whole body has been
+ * read. */
 struct label_use {
     struct ptx_operand *operand; /* or else */
     uint32_t *target;
@@ -26,7 +29,8 @@ static bool text_is(const struct ptx_reader *r, const char *word)
            memcmp(r->lexer.text + r->token.start, word, n) == 0;
 }
 
-/* %r12 of .reg %r<20>: the longest prefix that is declared and leaves digits. */
+/* Finds the register family of a name such as %r12 (.reg %r<20>): the longest declared prefix
+ * that is followed by digits. */
 static bool find_family(struct ptx_reader *r, struct ptx_operand *op, const char *name,
                         size_t length)
 {
@@ -141,9 +145,9 @@ static void read_items(struct ptx_reader *r, struct ptx_operand *op, char close)
         ptx_fail(r, r->token.line, MESSAGE(ptx_operand_nesting), MAX_NESTING);
     while (!r->failed && !ptx_at(r, close)) {
         if (count == capacity) {
-            /* Four at first: most lists are shorter, and none gives its room back. Operands are
-             * pointed to by label uses: they never move, so old arrays stay behind in the arena and
-             * uses are patched here. */
+            /* Room for four at first: most lists are shorter, and no list gives its room back.
+             * Label uses point to operands. So when a list moves, the old array stays in the
+             * arena, and the uses are changed here. */
             capacity = (uint32_t)array_room(capacity, max(count + 1, 4u));
             struct ptx_operand *more = ptx_new(r, capacity * sizeof(*more));
             if (count > MAX_OPERANDS)
@@ -353,7 +357,7 @@ static void read_label(struct ptx_reader *r, const struct ptx_token *name)
         ((struct ptx_label *)r->labels.items)[index] = read;
 }
 
-/* True if a statement of its own was consumed: a directive that says nothing here. */
+/* Returns true if it consumed a statement: a directive that has no meaning here. */
 static bool skip_directive(struct ptx_reader *r)
 {
     if (ptx_accept_dot(r, ".loc")) {

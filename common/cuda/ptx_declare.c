@@ -12,6 +12,7 @@
 #define MAX_VARIABLE_BYTES (UINT64_C(1) << 40)
 #define MAX_REGISTERS      (1u << 24)
 
+/* The reader recurses into nested initialisers: a hostile text must not use up the stack. */
 enum { MAX_NESTING = 64 };
 
 static const struct {
@@ -273,7 +274,7 @@ static void read_initialiser(struct ptx_reader *r, struct ptx_variable *v, bool 
         ptx_fail(r, v->line, MESSAGE(ptx_initial_values), v->name);
 }
 
-/* True where a dimension was left open: name[]. */
+/* Returns true if a dimension was left open: name[]. */
 static bool read_dimensions(struct ptx_reader *r, struct ptx_variable *v)
 {
     bool open = false;
@@ -328,8 +329,9 @@ static struct ptx_variable *read_declarator(struct ptx_reader *r, const struct p
     return r->failed ? NULL : v;
 }
 
-/* An extern declaration and its definition are one variable to those who use it. Returns what
- * stands for this declaration: v, the older variable that it completes, or NULL. */
+/* An extern declaration and its definition are one variable for the code that uses it. Returns
+ * the variable that stands for this declaration: v, the older variable that it completes, or
+ * NULL. */
 static struct ptx_variable *declare_variable(struct ptx_reader *r, struct ptx_variable *v)
 {
     struct ptx_name *n = ptx_declare(r, v->name, PTX_NAME_VARIABLE, v, r->scope == 0);
@@ -351,7 +353,8 @@ static struct ptx_variable *declare_variable(struct ptx_reader *r, struct ptx_va
     return NULL;
 }
 
-/* Every variable of a statement knows all of it: who moves one has to know where the text ends. */
+/* Each variable records the extent of its whole statement: code that moves a variable has to
+ * know where the text ends. */
 static void end_statement(struct ptx_reader *r, const struct ptx_list *all)
 {
     struct ptx_variable **variables = all->items;
@@ -366,7 +369,7 @@ void ptx_read_variables(struct ptx_reader *r, enum ptx_linkage linkage, uint32_t
     struct ptx_variable shape = {.space = ptx_space_at(r), .linkage = linkage, .start = start};
     struct ptx_list all = {0};
     ptx_advance(r);
-    /* .const[2] and .global[...] banks are of PTX 1.x. */
+    /* The banks of .const[2] and .global[...] are PTX 1.x. */
     read_properties(r, &shape);
     do {
         struct ptx_variable *v = read_declarator(r, &shape);

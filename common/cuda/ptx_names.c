@@ -74,12 +74,14 @@ void *ptx_arena_alloc(struct ptx_arena *arena, size_t bytes)
     bytes = (bytes + 15) & ~(size_t)15;
     struct chunk *c = QUEUE_FIRST(&arena->chunks, struct chunk, link);
     if (!c || c->size - c->used < bytes) {
+        /* Chunks of 64 KiB: most objects are small, so few calls of calloc() and little unused
+         * memory. */
         size_t size = max(bytes, (size_t)65536);
         if (!ptx_arena_charge(arena, sizeof(*c) + size))
             return NULL;
         c = calloc(1, sizeof(*c) + size);
         if (!c)
-            return NULL; /* the reader gives up, and the arena goes with its count */
+            return NULL; /* not given back: the reader fails, and the arena and its count end */
         c->size = size;
         queue_prepend(&arena->chunks, &c->link);
     }
@@ -133,7 +135,7 @@ void *ptx_list_add(struct ptx_reader *r, struct ptx_list *list, size_t item_byte
 {
     if (list->count == list->capacity) {
         uint32_t capacity = (uint32_t)array_room(list->capacity, max(list->count + 1, 16u));
-        /* Old and new may exist at once. */
+        /* The old and the new array may exist at the same time, so both are counted. */
         size_t bytes = (size_t)capacity * item_bytes;
         bool may = ptx_arena_charge(r->module->arena, bytes);
         void *items = may ? realloc(list->items, bytes) : NULL;
@@ -180,8 +182,8 @@ void ptx_scope_pop(struct ptx_reader *r)
     r->scope = ((uint32_t *)r->scopes.items)[r->scope];
 }
 
-/* Keyed, for whoever writes a text chooses its names: thousands that meet in one place of the table
- * would keep the reader busy for hours. */
+/* The hash has a key, because the author of a text chooses its names. Thousands of names that
+ * collide would keep the reader busy for hours. */
 static uint32_t hash_name(const struct hash_key *key, const char *name, size_t length,
                           uint32_t scope)
 {

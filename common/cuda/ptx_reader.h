@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * ptx_reader: what the files of the PTX reader share while they read; private to
- * common/cuda/ptx*.c. The first error (or lack of memory) sets `failed`, after which
- * every token is the end, so that loops end without checking each step.
+ * ptx_reader: the state that the files of the PTX reader share while they read; private to
+ * common/cuda/ptx*.c. The first error, or lack of memory, sets `failed`. From then on every token
+ * is the end, so loops end without a check of each step.
  */
 #ifndef GPUSHARE_COMMON_PTX_READER_H
 #define GPUSHARE_COMMON_PTX_READER_H
@@ -13,24 +13,26 @@
 #include "common/cuda/ptx_token.h"
 
 struct ptx_arena;
-/* most: bytes that the arena may have, with what ptx_arena_charge counts in. NULL without memory.
- */
+/* Makes an arena. most: the bytes that it may use, with those that ptx_arena_charge counts. NULL
+ * without memory. */
 struct ptx_arena *ptx_arena_create(size_t most);
 void ptx_arena_destroy(struct ptx_arena *arena);
-/* Zeroed, 16-aligned; NULL when memory is short, or no more may be used. */
+/* Allocates zeroed memory, aligned to 16, which lives as long as the arena. NULL without memory,
+ * or if `most` is reached. */
 void *ptx_arena_alloc(struct ptx_arena *arena, size_t bytes);
-/* Counts memory that lies elsewhere; false, and nothing counted, if it is too much. */
+/* Counts memory that lies outside the arena. Returns false, and counts nothing, if `most` would
+ * be exceeded. ptx_arena_return takes it off. */
 bool ptx_arena_charge(struct ptx_arena *arena, size_t bytes);
 void ptx_arena_return(struct ptx_arena *arena, size_t bytes);
 size_t ptx_arena_used(const struct ptx_arena *arena);
-/* Whether anything was refused because of `most`. */
+/* Whether a request was refused because of `most`. */
 bool ptx_arena_exceeded(const struct ptx_arena *arena);
 
-/* A growing array that moves into the arena when it is complete. */
+/* An array that grows outside the arena, and moves into it when it is complete. */
 struct ptx_list {
     void *items;
     uint32_t count, capacity;
-    size_t bytes; /* counted in the arena */
+    size_t bytes; /* bytes counted in the arena */
 };
 
 enum ptx_name_kind { PTX_NAME_VARIABLE, PTX_NAME_FUNCTION, PTX_NAME_LABEL };
@@ -46,16 +48,16 @@ struct ptx_name {
 
 struct ptx_reader {
     struct ptx_lexer lexer;
-    struct ptx_token token; /* the next one, not yet consumed */
-    uint32_t last_end;      /* end of the one consumed last */
+    struct ptx_token token; /* the next token, which is not consumed yet */
+    uint32_t last_end;      /* end of the token that was consumed last */
     struct ptx_module *module;
     struct error *why;
     bool failed;
 
-    struct hash_key key;    /* of the names */
+    struct hash_key key;    /* the key of the names' hashes */
     struct ptx_name *names; /* open addressing; a power of two */
     uint32_t name_count, name_capacity;
-    struct ptx_list scopes; /* uint32_t: parent of each scope; 0 is the module */
+    struct ptx_list scopes; /* uint32_t: the parent of each scope; scope 0 is the module */
     uint32_t scope;
 
     struct ptx_list variables, functions; /* of the module */
@@ -71,20 +73,21 @@ void ptx_fail(struct ptx_reader *r, uint32_t line, uint32_t number, const char *
     __attribute__((format(printf, 4, 5)));
 void *ptx_new(struct ptx_reader *r, size_t bytes); /* arena, fails the reader */
 const char *ptx_slice(struct ptx_reader *r, uint32_t start, uint32_t end);
-/* Adds a zeroed item and returns it, or NULL (and fails). */
+/* Adds a zeroed item and returns it; NULL, and the reader fails, without memory. */
 void *ptx_list_add(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes);
-/* Frees the items; the list is empty after. */
+/* Frees the items. The list is empty afterwards. */
 void ptx_list_drop(struct ptx_reader *r, struct ptx_list *list);
-/* Moves the items into the arena; the list is empty after. */
+/* Moves the items into the arena and returns them. The list is empty afterwards. */
 void *ptx_list_keep(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes);
 
-/* A body or block of its own names; pushed and popped in pairs. */
+/* Begin and end a scope of names, for a body or a block. The calls come in pairs. */
 void ptx_scope_push(struct ptx_reader *r);
 void ptx_scope_pop(struct ptx_reader *r);
-/* Declares in the current scope; a second one of that name is an error unless may_exist. */
+/* Declares a name in the current scope. A second declaration of the name is an error, unless
+ * may_exist; then the first one is returned. */
 struct ptx_name *ptx_declare(struct ptx_reader *r, const char *name, enum ptx_name_kind kind,
                              void *object, bool may_exist);
-/* Looks in scope and its parents; `kinds` is a set of 1 << kind. */
+/* Looks a name up in a scope and its parents; NULL if there is none. kinds: a set of 1 << kind. */
 struct ptx_name *ptx_lookup(struct ptx_reader *r, uint32_t scope, const char *name, size_t length,
                             unsigned kinds);
 
@@ -101,10 +104,10 @@ void ptx_unexpected(struct ptx_reader *r, const char *wanted);
 void ptx_unknown_directive(struct ptx_reader *r);
 
 /* ---- ptx_declare.c ---- */
-/* The space that the next token names, or NONE. */
+/* The state space that the next token names, or PTX_SPACE_NONE. */
 enum ptx_space ptx_space_at(const struct ptx_reader *r);
 void ptx_read_variables(struct ptx_reader *r, enum ptx_linkage linkage, uint32_t start);
-/* (.param .b32 a, ...): with names declared in the current scope. */
+/* Reads "(.param .b32 a, ...)". Names are declared in the current scope. */
 void ptx_read_params(struct ptx_reader *r, struct ptx_function *function, bool returns);
 uint64_t ptx_read_integer(struct ptx_reader *r, uint64_t maximum);
 

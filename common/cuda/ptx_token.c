@@ -39,7 +39,7 @@ static int hex_value(char c)
     return -1;
 }
 
-/* False where a comment never ends. */
+/* Returns false if a comment does not end. */
 static bool skip_blank(struct ptx_lexer *lx)
 {
     while (lx->at < lx->length) {
@@ -160,7 +160,7 @@ static void lex_string(struct ptx_lexer *lx, struct ptx_token *token)
             break;
         if (peek(lx, 0) != '\\' || peek(lx, 1) == '\n')
             continue;
-        /* Where a string with \" ends is anybody's guess, and text could hide behind it. */
+        /* The manual does not say where a string with \" ends, and code could hide behind it. */
         if (peek(lx, 1) == '"')
             break;
         lx->at++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * ptx_token: cuts PTX text into tokens. Reads only [text, text + length), needs no
- * NUL at the end, allocates nothing, and gives PTX_TOKEN_BAD for what is no token.
+ * ptx_token: cuts PTX text into tokens. It reads only [text, text + length), needs no NUL at the
+ * end, and allocates nothing. A text that is no token gives PTX_TOKEN_BAD. Any thread.
  */
 #ifndef GPUSHARE_COMMON_PTX_TOKEN_H
 #define GPUSHARE_COMMON_PTX_TOKEN_H
@@ -36,9 +36,9 @@ struct ptx_lexer {
     uint32_t at, line;
 };
 
-/* text stays the caller's and has to outlive the lexer. */
+/* Begins at the start of a text, which stays the caller's and must outlive the lexer. */
 void ptx_lexer_init(struct ptx_lexer *lexer, const char *text, uint32_t length);
-/* The next token; PTX_TOKEN_END for ever once the text is over. */
+/* Returns the next token; PTX_TOKEN_END, as often as it is called, at the end of the text. */
 struct ptx_token ptx_lexer_next(struct ptx_lexer *lexer);
 
 #endif

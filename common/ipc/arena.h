@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * arena: where the address plan's two arenas lie unless the administrator says
- * otherwise. The bases differ in exactly one bit, so that a fence around a client's
- * two windows is one mask; both are a multiple of the arena's size.
+ * arena: the default places of the address plan's two arenas, one for device memory and one for
+ * host memory. The administrator may choose others. The bases differ in exactly one bit, so that
+ * one mask describes a client's windows in both. Each base is a multiple of the arena's size.
  *
- * ThreadSanitizer keeps most of the address space for its shadow; what it leaves to
- * mappings at fixed addresses is smaller and lower.
+ * ThreadSanitizer uses most of the address space for its shadow. The ranges that it leaves to
+ * mappings at fixed addresses are smaller and lower.
  */
 #ifndef GPUSHARE_COMMON_ARENA_H
 #define GPUSHARE_COMMON_ARENA_H
@@ -24,14 +24,14 @@
 #ifdef ARENA_THREAD_SANITIZER
 #define ARENA_DEVICE_BASE UINT64_C(0x2000000000)
 #define ARENA_HOST_BASE   UINT64_C(0x6000000000)
-#define ARENA_BYTES       UINT64_C(0x2000000000) /* 128 GiB: it ends where the shadow begins */
+#define ARENA_BYTES       UINT64_C(0x2000000000) /* 128 GiB; the shadow begins behind it */
 #else
 #define ARENA_DEVICE_BASE UINT64_C(0x200000000000)
 #define ARENA_HOST_BASE   UINT64_C(0x300000000000)
 #define ARENA_BYTES       UINT64_C(0x100000000000) /* 16 TiB */
 #endif
 
-/* One bit apart, and each aligned to the size of both. */
+/* Whether two bases are one bit apart, and both aligned to the size, which is a power of two. */
 #define ARENA_PAIR_VALID(device, host, bytes)                                                      \
     ((((device) ^ (host)) & (((device) ^ (host)) - 1)) == 0 && (device) != (host) &&               \
      ((bytes) & ((bytes)-1)) == 0 && (device) % (bytes) == 0 && (host) % (bytes) == 0)

@@ -40,7 +40,8 @@ int channel_above_standard(int fd)
     return above;
 }
 
-/* Descriptors are collected first and judged later, so that none can be lost on any path. */
+/* Every descriptor is collected before the message is checked, so that no way out of the check
+ * can leak one. */
 static void collect_fds(struct msghdr *header, struct channel_message *message, int *surplus)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
@@ -94,6 +95,8 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
                        sizeof(struct proto_message_header) % 8 == 0,
                    "bodies are aligned");
     union {
+        /* More descriptors than any message may have, so that a few too many are received and
+         * closed here. The kernel drops those beyond these, and sets MSG_CTRUNC. */
         char bytes[CMSG_SPACE(sizeof(int) * 32)];
         struct cmsghdr align;
     } control;
@@ -117,6 +120,8 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
     if (length < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK)
             return CHANNEL_EMPTY;
+        /* A peer that closes its end with messages unread resets the connection: that is an end
+         * like any other. */
         return errno == ECONNRESET ? CHANNEL_CLOSED : -errno;
     }
     int surplus = 0;
@@ -220,7 +225,7 @@ int channel_send_failed(int fd, uint64_t serial, uint32_t client, uint32_t error
     va_start(arguments, format);
     vsnprintf(body.text, sizeof body.text, format, arguments);
     va_end(arguments);
-    /* The text may quote what a peer sent; the receiver would refuse control characters. */
+    /* The text may quote a peer's words, and a receiver refuses texts with control characters. */
     for (char *c = body.text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';

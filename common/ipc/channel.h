@@ -3,9 +3,12 @@
 /*
  * channel: messages with file descriptors over a SOCK_SEQPACKET socket.
  *
- * A received message has passed every check that needs no state: length, opcode,
- * direction, number of descriptors, field ranges, texts, reserved fields. It is a
- * private copy. The caller checks the rest: object, permission and quota.
+ * A message that channel_receive returned is a private copy, and it has passed every check that
+ * needs no state: length, opcode, direction, number of descriptors, ranges of fields, texts,
+ * reserved fields. The caller checks what depends on state: object, permission and quota.
+ *
+ * Any thread may call; one channel_message belongs to one thread at a time. Two threads that
+ * receive from one socket each get whole messages.
  */
 #ifndef GPUSHARE_COMMON_CHANNEL_H
 #define GPUSHARE_COMMON_CHANNEL_H
@@ -19,65 +22,78 @@
 struct channel_message {
     struct proto_message_header header;
     const struct proto_message *type;
-    size_t length;       /* of the packet */
-    const void *body;    /* type->bytes long, aligned to 8 */
-    const uint8_t *tail; /* tail_bytes long */
+    size_t length;       /* bytes of the packet */
+    const void *body;    /* the fixed part, type->bytes long, aligned to 8; points into data */
+    const uint8_t *tail; /* the rest, tail_bytes long; points into data */
     size_t tail_bytes;
-    int fds[PROTO_FDS_MAX]; /* -1 where none; the caller closes or takes them */
+    int fds[PROTO_FDS_MAX]; /* -1: no descriptor; the caller closes or takes the others */
     unsigned fd_count;
-    const char *why; /* static sentence, set when channel_receive returns -EPROTO */
+    /* after -EPROTO: the fault of the message, as a static sentence; else NULL */
+    const char *why;
     _Alignas(16) uint8_t data[PROTO_MESSAGE_MAX];
 };
 
 enum { CHANNEL_EMPTY = 1, CHANNEL_CLOSED = 2 };
 
 /*
- * Receives one message. self: which peer the caller is (PROTO_PEER_*); sender: which
- * one is at the other end. Blocks or not as the socket does.
- * Returns 0; CHANNEL_EMPTY (non-blocking, nothing there); CHANNEL_CLOSED;
- * -EPROTO with message->why (descriptors that came are closed; header and length are
- * filled as far as they were read, so that a refusal can carry the serial); or another
- * -errno.
+ * Receives one message. self: the role of the caller (PROTO_PEER_*). sender: the role of the peer
+ * at the other end. The call blocks if the socket does.
+ *
+ * Returns 0; CHANNEL_EMPTY if a non-blocking socket has no message; CHANNEL_CLOSED if the peer has
+ * closed it; or -errno. -EPROTO means that the message broke the protocol. Then message->why says
+ * how, its descriptors are closed, and its header and length hold as much as could be read, so that
+ * a refusal can repeat the serial.
  */
 int channel_receive(int fd, int self, int sender, struct channel_message *message);
 
 /*
- * Sends one message of the given opcode; its fixed size comes from the schema.
- * fds stay the caller's. Returns 0, or -errno: -EAGAIN where the socket is
- * non-blocking and full, -EPIPE where the peer is gone (never a SIGPIPE).
+ * Sends one message of this opcode. body: as long as the schema says for the opcode. tail:
+ * tail_bytes long; NULL without a tail. fds: fd_count descriptors, which stay the caller's; NULL
+ * for none.
+ *
+ * Returns 0 or -errno: -EINVAL if the opcode is unknown, or fd_count or tail_bytes is not what it
+ * allows; -EAGAIN if a non-blocking socket is full; -EPIPE if the peer is gone. SIGPIPE is never
+ * raised.
  */
 int channel_send(int fd, uint16_t opcode, uint64_t serial, uint32_t client, const void *body,
                  const void *tail, size_t tail_bytes, const int *fds, unsigned fd_count);
 
 /*
- * Peers of major version 1 have another header, so channel_receive refuses their messages. The
- * hello of such a client: its serial, else 0. Of a message for which channel_receive returned
- * -EPROTO.
+ * Peers of major version 1 have another header, so channel_receive refuses their messages with
+ * -EPROTO. Pass such a message here. Returns its serial if it is the hello of a client of version
+ * 1, else 0.
  */
 uint32_t channel_old_hello(const struct channel_message *message);
 
-/* Answers such a hello as major version 1 did, with PROTO_ERROR_PROTOCOL_VERSION. 0 or -errno. */
+/* Answers such a hello with PROTO_ERROR_PROTOCOL_VERSION in the form of major version 1. text:
+ * one sentence; it is cut to the size of the field. Returns 0 or -errno. */
 int channel_refuse_old_hello(int fd, uint32_t serial, const char *text);
 
-/* Whether the message, for which channel_receive returned -EPROTO, is how a server of major version
- * 1 refuses our hello. */
+/* Whether this message is the form in which a server of major version 1 refuses our hello.
+ * message: one for which channel_receive returned -EPROTO. */
 bool channel_is_old_refusal(const struct channel_message *message);
 
-/* channel_send of "failed": error and one formatted sentence. */
+/* Sends "failed" with an error number and one formatted sentence, and returns as channel_send
+ * does. An error of 0 is sent as PROTO_ERROR_UNKNOWN. The sentence is cut to the size of the
+ * field, and control characters become '?'. */
 int channel_send_failed(int fd, uint64_t serial, uint32_t client, uint32_t error,
                         const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Closes what a message still holds and sets the slots to -1. */
+/* Closes the descriptors that the message still holds, and sets their slots to -1. Idempotent. */
 void channel_close_fds(struct channel_message *message);
 
 /*
- * Takes a new descriptor over and returns the same file's above the three standard ones: a program
- * that was started without standard error would else write its errors into it. Where there is no
- * room, the descriptor as it was. Those that are received have been through this.
+ * Moves a descriptor above the three standard ones and returns its new number; the old number is
+ * closed. A program that was started without standard error would otherwise write its error
+ * messages into this file.
+ *
+ * Returns the descriptor unchanged if it is above already, is negative, or no descriptor is free.
+ * channel_receive has done this to the descriptors of its messages.
  */
 int channel_above_standard(int fd);
 
-/* Takes descriptor i out of the message; the caller owns it then. */
+/* Takes descriptor i out of the message. The caller owns it from then on. Returns -1 if the
+ * message has no such descriptor, or it was taken before. */
 int channel_take_fd(struct channel_message *message, unsigned i);
 
 #endif

@@ -10,11 +10,12 @@
 void doorbell_ring(struct proto_client_header *header, uint32_t stream, int eventfd)
 {
     uint32_t word = stream / 64;
-    /* Second level first: who finds the first level's bit must find the second level's too. */
+    /* The second level is set first: a submitter that finds the first level's bit must find the
+     * second level's too. */
     shared_word_set_bits(&header->words[word], UINT64_C(1) << (stream % 64));
     shared_word_set_bits(&header->summary, UINT64_C(1) << word);
-    /* Sequentially consistent with doorbell_prepare_sleep: it sees the bit, or this sees the flag.
-     */
+    /* Both sides are sequentially consistent: doorbell_prepare_sleep sees the bit, or this sees
+     * its flag. The exchange lets one of several ringing threads write the eventfd. */
     if (shared_word_look(&header->asleep) && shared_word_take(&header->asleep, 0)) {
         uint64_t one = 1;
         ssize_t written = write(eventfd, &one, sizeof one);
@@ -27,7 +28,8 @@ int doorbell_take(struct proto_client_header *header, uint32_t streams, uint64_t
     uint64_t summary = shared_word_look(&header->summary);
     while (summary) {
         int word = __builtin_ctzll(summary);
-        /* First level first: a bit that is set after this stands in both again. */
+        /* The first level is cleared first: a client that rings after this sets both levels
+         * again, so its bit is not lost. */
         shared_word_clear_bits(&header->summary, UINT64_C(1) << word);
         uint64_t taken = shared_word_take(&header->words[word], 0);
         if ((uint32_t)word * 64 >= streams)
@@ -50,6 +52,8 @@ bool doorbell_pending(const struct proto_client_header *header)
 
 bool doorbell_prepare_sleep(struct proto_client_header *header)
 {
+    /* Announced before the look at the bitmap: a client that rings meanwhile sees the flag, or
+     * this sees its bit. */
     shared_word_announce(&header->asleep, 1);
     if (shared_word_look(&header->summary) == 0)
         return true;

@@ -78,10 +78,10 @@ static uint32_t load_tail(const struct ring *ring)
 /* ---- producer ---- */
 
 /*
- * How many launches ahead lines are fetched: their transfer from the consumer's core takes as long
- * as a few. The consumer has read every line of the ring before, so each must come back from its
- * core before it can be written, and the exchange in ring_publish would wait for that, launch by
- * launch. Asked for early they come side by side.
+ * How many launches ahead a cache line is fetched. The consumer has read every line of the ring, so
+ * each line must come back from the consumer's core before it can be written. Without the fetch,
+ * the exchange in ring_publish would wait for that in every launch. One transfer takes as long as a
+ * few launches; lines that are fetched ahead come side by side.
  */
 #define AHEAD 8
 
@@ -106,8 +106,8 @@ int ring_room(struct ring_producer *producer)
 
 static uint32_t arena_head(const struct ring_producer *producer)
 {
-    /* Nothing before the head is still in use; the mark of the last consumed descriptor says how
-     * far that is. */
+    /* The consumer has finished with everything before the head. The mark of the last consumed
+     * descriptor says up to where that is in the arena. */
     if (producer->head == producer->tail)
         return producer->arena_tail;
     return producer->arena_marks[(producer->head - 1) & MASK];
@@ -120,8 +120,12 @@ static bool arena_fits(const struct ring_producer *producer, uint32_t need)
 
 int ring_arena_room(struct ring_producer *producer, uint32_t bytes, uint32_t *offset)
 {
+    /* The arena's size is a power of two, so the remainder is right even after arena_tail has
+     * wrapped around. */
     uint32_t size = (bytes + 15) & ~15u;
     uint32_t at = producer->arena_tail % PROTO_RING_ARENA_BYTES;
+    /* Parameters must be contiguous: a block that would cross the arena's end begins at its
+     * start. */
     uint32_t skip = at + size > PROTO_RING_ARENA_BYTES ? PROTO_RING_ARENA_BYTES - at : 0;
     if (!arena_fits(producer, skip + size)) {
         producer->head = load_head(&producer->ring);
@@ -143,8 +147,8 @@ bool ring_publish(struct ring_producer *producer, const struct ring_descriptor *
     producer->arena_marks[old & MASK] = producer->arena_tail;
     producer->tail = old + 1;
     producer->value++;
-    /* Publishes the descriptor and orders it before the load of the head: an exchange is a store
-     * and a full fence. */
+    /* The exchange is a store and a full fence: the descriptor is visible before the new tail,
+     * and the tail before the load of the head. */
     shared_word_announce(&producer->ring.header->tail, old + 1);
     producer->head = load_head(&producer->ring);
     return producer->head == old;
@@ -153,7 +157,8 @@ bool ring_publish(struct ring_producer *producer, const struct ring_descriptor *
 uint32_t ring_wait_room(struct ring_producer *producer, struct proto_status_header *status)
 {
     uint32_t *waiter = &producer->ring.header->room_waiter;
-    /* Announced before the look at the head: ring_consume sees it, or this sees the new head. */
+    /* Announced before the look at the head: ring_consume sees the announcement, or this sees
+     * the new head. */
     shared_word_announce(waiter, 1);
     uint32_t fault = shared_word_look(&status->fault);
     uint32_t head = load_head(&producer->ring);
@@ -169,6 +174,7 @@ void ring_consumer_open(struct ring_consumer *consumer, struct ring ring, uint64
 {
     *consumer = (struct ring_consumer){
         .ring = ring, .head = (uint32_t)value, .tail = (uint32_t)value, .value = value};
+    /* The number of a destroyed stream is used again, and its ring still holds the old indices. */
     shared_word_set(&ring.header->tail, (uint32_t)value);
     shared_word_set(&ring.status->head, (uint32_t)value);
     shared_word_set(&ring.status->completed, value);
@@ -180,7 +186,7 @@ int ring_ready(struct ring_consumer *consumer)
     uint32_t ready = tail - consumer->head;
     if (ready > PROTO_RING_ENTRIES)
         return -EPROTO;
-    /* A tail that went back would make consumed descriptors valid again. */
+    /* A tail that went back would declare consumed descriptors new. */
     if (ready < consumer->tail - consumer->head)
         return -EPROTO;
     consumer->tail = tail;
@@ -189,7 +195,8 @@ int ring_ready(struct ring_consumer *consumer)
 
 void ring_peek(const struct ring_consumer *consumer, struct ring_descriptor *descriptor)
 {
-    /* volatile: the producer may rewrite it meanwhile; this copy is the only look at it. */
+    /* The producer may rewrite the descriptor at any time. volatile keeps the compiler from
+     * reading it twice: this copy is the only look at it. */
     const volatile uint64_t *from =
         (const volatile uint64_t *)consumer->ring.descriptors[consumer->head & MASK].bytes;
     uint64_t *to = (uint64_t *)descriptor->bytes;
@@ -202,6 +209,8 @@ bool ring_arena_copy(const struct ring_consumer *consumer, uint32_t offset, uint
 {
     if (offset > PROTO_RING_ARENA_BYTES || bytes > PROTO_RING_ARENA_BYTES - offset)
         return false;
+    /* The producer may write to the arena during the copy. The server never interprets
+     * parameters, so only the producer's own kernel would see the mixture. */
     memcpy(to, consumer->ring.arena + offset, bytes);
     return true;
 }
@@ -220,6 +229,9 @@ uint64_t ring_pushed(const struct ring_consumer *consumer)
 
 int ring_consume(struct ring_consumer *consumer)
 {
+    /* Announced before the look at room_waiter: ring_wait_room sees the new head, or this sees
+     * its announcement. The same order lets ring_publish see an empty ring, or ring_ready the
+     * new tail. */
     shared_word_announce(&consumer->ring.status->head, consumer->head);
     if (shared_word_look(&consumer->ring.header->room_waiter))
         timeline_wake(&consumer->ring.status->head);

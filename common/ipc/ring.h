@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * ring: one client stream's queue of 64-byte descriptors in shared memory, with an
- * arena for long kernel parameters. One producer (the client's thread that holds
- * the stream), one consumer (the worker's submitter). Layout: schemas/protocol.xml,
- * ring_header. Only the functions here touch indices (liburing's habit).
+ * ring: the queue of one client stream, made of 64-byte descriptors in shared memory, with an arena
+ * for long kernel parameters. One thread at a time produces: the client's thread that holds the
+ * stream. One thread consumes: the worker's submitter. Layout ring_header of schemas/protocol.xml
+ * says where everything lies. As in liburing, only the functions here touch indices.
  *
- * Trust: the producer may be hostile. The consumer believes the tail only as a
- * distance of at most PROTO_RING_ENTRIES from its own head, and copies a
- * descriptor before it looks at it. The head stands in memory that the producer
- * can't write.
+ * Trust: the producer may be hostile. The consumer takes the tail only as a distance from its own
+ * head, of at most PROTO_RING_ENTRIES. It copies a descriptor before it looks at it. The head lies
+ * in memory that the producer can't write.
  *
- * The order that no wake-up is lost by: the producer stores the tail, then loads
- * the head; the consumer stores the head, then loads the tail; all four are
- * sequentially consistent. So either the producer sees that all before its own
- * descriptor was consumed (the ring was empty: it must ring the doorbell), or the
- * consumer sees the new tail and goes on. tests/model/doorbell.pml.
+ * Order: the producer stores the tail, then loads the head. The consumer stores the head, then
+ * loads the tail. All four accesses are sequentially consistent, so at least one side sees the
+ * other's store. Either the producer sees that its own descriptor is the first that is not
+ * consumed: the ring was empty, and it must ring the doorbell. Or the consumer sees the new tail
+ * and goes on. No wake-up is lost; tests/model/doorbell.pml checks this.
  */
 #ifndef GPUSHARE_COMMON_RING_H
 #define GPUSHARE_COMMON_RING_H
@@ -26,26 +25,28 @@
 
 #include "protocol.h"
 
-/* A descriptor as it is copied; every command of the schema fits. */
+/* One descriptor; every command of the schema fits. */
 struct ring_descriptor {
     _Alignas(64) uint8_t bytes[64];
 };
 
-/* Where one ring lies in a client's ring and status memory. */
+/* The places of one ring in a client's ring memory and status memory. */
 struct ring {
     struct proto_ring_header *header;
     struct ring_descriptor *descriptors;
     uint8_t *arena;
-    struct proto_stream_status *status; /* read-only in a client */
+    struct proto_stream_status *status; /* a client's mapping of it is read-only */
 };
 
-/* Bytes of the ring and status memory of a client with this many streams, and of the server's own
- * twins of its timelines, a 64-bit word each. */
+/* Bytes of memory that a client with this many streams needs: its rings, their status, and the
+ * twins. A twin is the server's own copy of a timeline, one 64-bit word. */
 size_t ring_memory_bytes(uint32_t streams);
 size_t ring_status_bytes(uint32_t streams);
 size_t ring_twin_bytes(uint32_t streams);
 
-/* Finds ring `stream` in the two memories. The caller has checked stream < streams. */
+/* Finds ring `stream` in the ring memory and the status memory. The caller has checked that
+ * `stream` is below the number of streams. The two functions after it find the header of each
+ * memory. */
 struct ring ring_at(void *ring_memory, void *status_memory, uint32_t stream);
 struct proto_client_header *ring_client_header(void *ring_memory);
 struct proto_status_header *ring_status_header(void *status_memory);
@@ -54,39 +55,41 @@ struct proto_status_header *ring_status_header(void *status_memory);
 
 struct ring_producer {
     struct ring ring;
-    uint32_t tail;         /* next index */
-    uint32_t head;         /* the consumer's, as last seen */
-    uint64_t value;        /* timeline value of the last descriptor pushed */
-    uint32_t arena_tail;   /* free-running */
-    uint32_t *arena_marks; /* arena_tail after descriptor i, PROTO_RING_ENTRIES of them; caller's
-                              memory */
+    uint32_t tail;       /* index of the next descriptor */
+    uint32_t head;       /* the consumer's head, when it was last loaded */
+    uint64_t value;      /* timeline value of the last descriptor pushed */
+    uint32_t arena_tail; /* bytes ever taken from the arena; runs over freely */
+    uint32_t
+        *arena_marks; /* PROTO_RING_ENTRIES words of the caller's: arena_tail after descriptor i */
 };
 
-/* marks: PROTO_RING_ENTRIES words that live as long as the producer. value: from stream_created. */
+/* Begins to produce. marks: PROTO_RING_ENTRIES words of the caller's, which live as long as the
+ * producer. value: the timeline value that the ring begins with, from stream_created. */
 void ring_producer_open(struct ring_producer *producer, struct ring ring, uint32_t *marks,
                         uint64_t value);
 
 enum { RING_FULL = 1 };
 
-/* Room for one more descriptor? Reads the shared head only when the seen one says no. 0 or
- * RING_FULL. */
+/* Returns 0 if there is room for one more descriptor, else RING_FULL. Loads the shared head only
+ * if the ring was full when it was last loaded. */
 int ring_room(struct ring_producer *producer);
 
 /*
- * Room in the arena for bytes (at most PROTO_PARAMETERS_MAX), contiguous, 16-aligned.
- * 0 and the offset, or RING_FULL. The space belongs to the next ring_publish.
+ * Takes room for `bytes` of parameters in the arena, at most PROTO_PARAMETERS_MAX. The room is
+ * contiguous and aligned to 16. Returns 0 and its *offset, or RING_FULL, which takes nothing. The
+ * next ring_publish gives the room to its descriptor.
  */
 int ring_arena_room(struct ring_producer *producer, uint32_t bytes, uint32_t *offset);
 
 /*
- * Publishes a descriptor into the room that ring_room() promised. Returns true if
- * the ring was empty before: then the caller must ring the doorbell.
+ * Publishes a descriptor into the room that ring_room() found. Returns true if the ring was empty
+ * before; then the caller must ring the doorbell.
  */
 bool ring_publish(struct ring_producer *producer, const struct ring_descriptor *descriptor);
 
 /*
- * Sleeps until the head moves past what ring_room() last saw, the fault word is
- * set, or about 100 ms have passed. Returns 0 or the fault word.
+ * Sleeps until the head differs from the head that ring_room() last loaded, the fault word is set,
+ * or about 100 ms have passed. Returns the fault word, which is 0 while the connection lives.
  */
 uint32_t ring_wait_room(struct ring_producer *producer, struct proto_status_header *status);
 
@@ -94,35 +97,39 @@ uint32_t ring_wait_room(struct ring_producer *producer, struct proto_status_head
 
 struct ring_consumer {
     struct ring ring;
-    uint32_t head;  /* next index to read; the truth, whatever shared memory says */
-    uint32_t tail;  /* as last believed */
+    uint32_t head;  /* index of the next descriptor to read; shared memory is not asked for it */
+    uint32_t tail;  /* the producer's tail, when it was last loaded and plausible */
     uint64_t value; /* timeline value of the last descriptor taken */
 };
 
-/* Starts at the ring's beginning: everything so far is forgotten, tail and head agree. */
+/* Begins to consume at this timeline value. Sets tail, head and completed value in shared memory
+ * to agree with it, so anything that the ring held is forgotten. */
 void ring_consumer_open(struct ring_consumer *consumer, struct ring ring, uint64_t value);
 
-/* Descriptors ready, at most PROTO_RING_ENTRIES; -EPROTO if the tail lies. Reads the shared tail.
- */
+/* Loads the shared tail. Returns the number of descriptors that are ready, at most
+ * PROTO_RING_ENTRIES; or -EPROTO if the tail is too far ahead or has gone back. */
 int ring_ready(struct ring_consumer *consumer);
 
-/* Copies the descriptor at the head, without consuming it. Only after ring_ready() > 0. */
+/* Copies the descriptor at the head and does not consume it. Only after ring_ready() returned
+ * more than 0. */
 void ring_peek(const struct ring_consumer *consumer, struct ring_descriptor *descriptor);
 
-/* Copies parameters out of the arena. False if offset and bytes leave it. */
+/* Copies parameters out of the arena. Returns false, and copies nothing, if offset and bytes
+ * exceed the arena. offset and bytes may be a client's. */
 bool ring_arena_copy(const struct ring_consumer *consumer, uint32_t offset, uint32_t bytes,
                      void *to);
 
-/* Counts the descriptor at the head as consumed, privately. */
+/* Counts the descriptor at the head as consumed, in private memory only. ring_consume publishes
+ * the count. */
 void ring_advance(struct ring_consumer *consumer);
 
-/* Value of the last descriptor that the producer has pushed, as far as a tail can be believed:
- * one that lies is ring_ready's to find, and counts for nothing here. */
+/* The timeline value of the last descriptor that the producer has pushed. A tail that is too far
+ * ahead counts as none pushed; ring_ready will report it. */
 uint64_t ring_pushed(const struct ring_consumer *consumer);
 
 /*
- * Publishes the head, wakes a producer that waits for room, and looks at the tail
- * again. Returns what ring_ready() would. Once a batch, not once a descriptor.
+ * Publishes the head, wakes a producer that waits for room, then loads the tail again. Call it once
+ * for a batch of descriptors. Returns the same as ring_ready().
  */
 int ring_consume(struct ring_consumer *consumer);
 

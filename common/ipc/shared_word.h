@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * SPDX-FileCopyrightText: The gpushare authors
  *
- * Accesses to words that processes share: flags, indices and bits in memory whose layout is the
- * protocol's, where a field is a plain number. A field that only threads of one process share is
- * _Atomic instead, so that the compiler refuses what this header can only ask for.
+ * shared_word: accesses to words that processes share: flags, indices and bits in memory whose
+ * layout is the protocol's. There a field is a plain number, so the compiler can't check how it is
+ * accessed. A field that only threads of one process share is _Atomic instead, and the compiler
+ * does check it.
  *
  * The order is sequential consistency wherever two sides shake hands, because each handshake is the
  * same: one side announces and then looks at the other's word, the other side does the reverse, and
@@ -17,12 +18,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The word's value, not before anything this thread announced, nor after anything it does next. */
+/* Loads the word. The load is ordered behind everything that this thread announced, and before
+ * everything that it does next. */
 #define shared_word_look(word) __atomic_load_n((word), __ATOMIC_SEQ_CST)
 
-/* A possible value of the word, for a decision that is checked again by shared_word_look(): without
- * order.
- */
+/* Loads a value that the word has or had, without any order. For decisions that
+ * shared_word_look() checks again. */
 #define shared_word_hint(word) __atomic_load_n((word), __ATOMIC_RELAXED)
 
 /* The word's value, and with it everything that the thread which published it had written before.
@@ -44,15 +45,16 @@
 /* Sets the word. Everything written before is seen by a thread that sees the new value. */
 #define shared_word_set(word, value) __atomic_store_n((word), (value), __ATOMIC_SEQ_CST)
 
-/* The same, and this thread's next look comes behind it: on x86-64 a store and a full fence in one
- * instruction. For words that are announced before a look at another one. */
+/* Sets the word, and orders this thread's next look behind it. For words that are announced
+ * before a look at another word. On x86-64 this is one instruction: a store and a full fence. */
 #define shared_word_announce(word, value)                                                          \
     ((void)__atomic_exchange_n((word), (value), __ATOMIC_SEQ_CST))
 
-/* Sets the word and gives what it was: of several threads that take a value, one gets it. */
+/* Sets the word and returns its old value. Of several threads that take a value, exactly one
+ * gets it. */
 #define shared_word_take(word, value) __atomic_exchange_n((word), (value), __ATOMIC_SEQ_CST)
 
-/* Sets and clears bits, counts up and down, in the order of shared_word_announce(). */
+/* Sets bits, clears bits, adds and subtracts, in the order of shared_word_announce(). */
 #define shared_word_set_bits(word, bits) ((void)__atomic_fetch_or((word), (bits), __ATOMIC_SEQ_CST))
 #define shared_word_clear_bits(word, bits)                                                         \
     ((void)__atomic_fetch_and((word), ~(bits), __ATOMIC_SEQ_CST))
@@ -60,7 +62,7 @@
 #define shared_word_subtract(word, count)                                                          \
     ((void)__atomic_fetch_sub((word), (count), __ATOMIC_SEQ_CST))
 
-/* Sets the word if it is 0; whether it was. The first of several reasons stays. */
+/* Sets the word if it is 0, and returns whether it was. So the first of several reasons stays. */
 static inline bool shared_word_set_first(uint32_t *word, uint32_t value)
 {
     uint32_t none = 0;

@@ -17,6 +17,7 @@ int shm_create(struct shm *shm, const char *name, size_t bytes)
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
+    /* Sealed after it has its size, because the seals forbid any change of size. */
     if (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, SHM_SEALS) < 0)
         goto close_fd;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -38,7 +39,8 @@ int shm_readonly_fd(const struct shm *shm)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    /* Only after the open: the mode counts for those who come through /proc later. */
+    /* The mode counts for processes that open the file through /proc later. Descriptors that are
+     * open keep their rights, ours included. */
     if (fchmod(shm->fd, 0400) < 0) {
         int saved = errno;
         close(fd);
@@ -51,6 +53,8 @@ int shm_adopt(struct shm *shm, int fd, size_t bytes, bool writable)
 {
     *shm = SHM_NONE;
     struct stat status;
+    /* Without the seals a peer could cut the file off under the mapping. Only a memfd can have
+     * them. */
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SHM_SEALS) != SHM_SEALS)
         return -EBADF;

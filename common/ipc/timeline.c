@@ -40,6 +40,7 @@ uint64_t timeline_reached(const struct timeline *timeline)
 void timeline_sleep(const uint32_t *word, uint32_t seen, long nanoseconds)
 {
     struct timespec limit = {nanoseconds / 1000000000L, nanoseconds % 1000000000L};
+    /* Not FUTEX_PRIVATE_FLAG: the threads that sleep and wake are in different processes. */
     syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, NULL, 0);
 }
 
@@ -51,7 +52,7 @@ void timeline_wake(const uint32_t *word)
 bool timeline_wait_prepare(const struct timeline *timeline, uint64_t value)
 {
     shared_word_add(&timeline->ring->waiter, 1);
-    /* Announced before this look: the device's write is seen here, or the completer sees the
+    /* Announced before this look: it sees the device's write, or the completer sees the
      * announcement. */
     return timeline_reached(timeline) >= value || fault_of(timeline);
 }
@@ -74,6 +75,8 @@ static bool spin(const struct timeline *timeline, uint64_t value, uint64_t spin_
         return false;
     uint64_t end = timeline_now() + spin_ns;
     do {
+        /* Most looks are at the value. Reading the clock and the fault word each time would
+         * delay seeing it. */
         for (int i = 0; i < 64; i++) {
             if (timeline_reached(timeline) >= value)
                 return true;
@@ -90,6 +93,8 @@ uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t
         return 0;
     uint32_t result = 0;
     bool ready = timeline_wait_prepare(timeline, value);
+    /* The submitter looks for announcements when it visits the client, and tells the completer
+     * to look often. The doorbell makes it visit a client that it does not scan now. */
     if (!ready)
         doorbell_ring(timeline->header, timeline->index, timeline->eventfd);
     while (!ready) {
@@ -103,6 +108,7 @@ uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t
         }
     }
     timeline_wait_done(timeline);
+    /* Work that was done before the connection failed is done. */
     if (timeline_reached(timeline) >= value)
         return 0;
     uint32_t fault = fault_of(timeline);
@@ -112,6 +118,7 @@ uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t
 void timeline_fail(struct proto_status_header *status, struct proto_stream_status *streams,
                    uint32_t count, uint32_t error)
 {
+    /* Set before the wake-ups: a thread that is woken finds the fault, and does not sleep again. */
     shared_word_set_first(&status->fault, error);
     for (uint32_t i = 0; i < count; i++) {
         timeline_wake(timeline_word(&streams[i]));

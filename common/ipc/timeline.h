@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * timeline: waiting for a 64-bit word that the device writes, and being woken.
+ * timeline: waits for a 64-bit word that the device writes, and wakes the threads that wait.
  *
- * The word grows; a waiter wants it to reach a value. It spins a bounded time,
- * then announces itself, looks again, and sleeps on the word's low 32 bits
- * (futexes are 32 bits wide and work on read-only shared mappings). The device
- * can't wake a futex: the worker's completer polls while anybody is announced.
- * tests/model/waiter.pml.
+ * The word only grows, and a waiter wants it to reach a value. The waiter first spins for a bounded
+ * time. Then it announces itself, looks once more, and sleeps on the word's low 32 bits: a futex is
+ * 32 bits wide, and works on a read-only shared mapping. The device can't wake a futex, so the
+ * worker's completer polls while any waiter is announced. tests/model/waiter.pml checks the
+ * handshake.
+ *
+ * Any thread.
  */
 #ifndef GPUSHARE_COMMON_TIMELINE_H
 #define GPUSHARE_COMMON_TIMELINE_H
@@ -17,57 +19,62 @@
 
 #include "protocol.h"
 
-/* Bound of every sleep on a shared word: how late a dead peer is noticed. */
+/* The longest sleep on a shared word. A waiter notices within this time that its peer has died. */
 #define TIMELINE_SLEEP_NS (100 * 1000000L)
 
-/* The parts of its stream and its connection that a waiter needs. */
+/* The parts of a stream and its connection that a waiter needs. They stay the caller's. */
 struct timeline {
-    const struct proto_stream_status *stream; /* completed */
-    const struct proto_status_header *status; /* fault */
-    struct proto_ring_header *ring;           /* waiter */
-    struct proto_client_header *header;       /* doorbell */
-    uint32_t index;                           /* of the stream */
+    const struct proto_stream_status *stream; /* holds the word */
+    const struct proto_status_header *status; /* holds the fault word */
+    struct proto_ring_header *ring;           /* counts announced waiters */
+    struct proto_client_header *header;       /* the doorbell, to wake the submitter */
+    uint32_t index;                           /* index of the stream */
     int eventfd;
 };
 
-/* The value reached so far. */
+/* Returns the value that the timeline has reached. */
 uint64_t timeline_reached(const struct timeline *timeline);
 
-/* Announces the caller, then looks again: true if the value is reached or the fault word set.
- * Undone by timeline_wait_done. */
+/* Announces the calling thread as a waiter, then looks again. Returns true if the value is
+ * reached or the fault word is set. timeline_wait_done withdraws the announcement, in either
+ * case. */
 bool timeline_wait_prepare(const struct timeline *timeline, uint64_t value);
 void timeline_wait_done(const struct timeline *timeline);
 
 /*
- * Waits until value is reached or the fault word is set. Spins for spin_ns first.
- * alive, if not NULL, is asked about ten times a second while asleep; false ends
- * the wait with PROTO_ERROR_CONNECTION_LOST. Returns 0, or an error number.
+ * Waits until the value is reached or the fault word is set. spin_ns: how long to spin before the
+ * first sleep; 0 for not at all. alive: whether the connection is still there; asked about ten
+ * times a second during sleep, with `context`; NULL for never.
+ *
+ * Returns 0 if the value is reached, even if the connection failed afterwards. Otherwise returns
+ * the fault word, or PROTO_ERROR_CONNECTION_LOST after `alive` returned false.
  */
 uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t spin_ns,
                        bool (*alive)(void *), void *context);
 
-/* Server: has anybody announced itself on this ring's timeline? A client may lie, to its own harm.
- */
+/* Server: whether a waiter of this ring's timeline is announced. A client that lies here delays
+ * only its own threads. */
 bool timeline_is_watched(const struct proto_ring_header *ring);
 
-/* FUTEX_WAIT on a shared 32-bit word while it holds `seen`, for at most this long. Spurious returns
- * are possible. */
+/* Sleeps (FUTEX_WAIT) while the shared word holds `seen`, for at most this many nanoseconds. It
+ * may return early. */
 void timeline_sleep(const uint32_t *word, uint32_t seen, long nanoseconds);
 
-/* Wakes every sleeper on the word. */
+/* Wakes every thread that sleeps on the word, in all processes. */
 void timeline_wake(const uint32_t *word);
 
-/* The word of a stream that its waiters sleep on. */
+/* The 32-bit word on which the waiters of a stream sleep. */
 const uint32_t *timeline_word(const struct proto_stream_status *stream);
 
 /*
- * Server: ends a connection for its client: sets the fault word and wakes every
- * sleeper of every stream. The first error stays.
+ * Server: tells a client that its connection has ended. Sets the fault word and wakes every thread
+ * that sleeps on one of its `count` streams, for a value or for room. If a fault was set before,
+ * the first one stays.
  */
 void timeline_fail(struct proto_status_header *status, struct proto_stream_status *streams,
                    uint32_t count, uint32_t error);
 
-/* CLOCK_MONOTONIC in nanoseconds. */
+/* Returns the time of CLOCK_MONOTONIC in nanoseconds. */
 uint64_t timeline_now(void);
 
 #endif

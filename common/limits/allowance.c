@@ -64,7 +64,7 @@ const struct allowance allowance_none = {
     .priority = ALLOWANCE_UNSET,
 };
 
-/* The members by name and by number are the same places. */
+/* Code reads a resource by name or by number: both have to be the same place. */
 _Static_assert(offsetof(struct allowance, threads) ==
                    offsetof(struct allowance, of[RESOURCE_THREADS]),
                "threads");
@@ -293,7 +293,7 @@ bool allowance_exceeds(const struct allowance *allowance, struct allowance_exces
 
 uint64_t allowance_part(uint64_t bytes, uint64_t part)
 {
-    /* An exbibyte times a share does not fit 64 bits. */
+    /* 128 bits: an exbibyte times a share does not fit into 64. */
     return (uint64_t)((unsigned __int128)bytes * part / ALLOWANCE_WHOLE);
 }
 
@@ -313,7 +313,7 @@ void allowance_resolve(struct allowance *allowance, enum resource resource, uint
 
 /* ---- in messages ---- */
 
-/* The message has the same words in the same order. */
+/* The message holds the same words in the same order, so they are copied as a block. */
 #define ALLOWANCE_WIRE_BYTES (RESOURCES * sizeof(struct allowance_range))
 _Static_assert(offsetof(struct proto_allowance, threads) == offsetof(struct allowance, threads) &&
                    offsetof(struct proto_allowance, time) == offsetof(struct allowance, time) &&

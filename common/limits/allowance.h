@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * allowance: what a client is guaranteed of each resource (its request) and what it may
- * have at most (its limit), with its priority.
+ * allowance: for each resource, the amount that a client is guaranteed (its request) and the amount
+ * that it never exceeds (its limit), with the client's priority.
  *
- * One type for what is configured, asked for, granted and changed. A value that nobody
- * named is ALLOWANCE_UNSET everywhere; 0 is a value. A resource is a row of the table
- * behind allowance_resource() and a member of struct allowance.
+ * The same type holds what is configured, asked for, granted and changed. A value that was not
+ * given is ALLOWANCE_UNSET everywhere; 0 is a value. A resource is a row of the table behind
+ * allowance_resource() and a member of struct allowance.
  *
  * `of` is in the resource's own unit: hundredths of a per cent for threads and time,
  * bytes for memory. `part` is the same amount as hundredths of a per cent of what there
@@ -27,17 +27,17 @@
 #include "protocol.h"
 
 #define ALLOWANCE_UNSET UINT64_MAX
-#define ALLOWANCE_WHOLE UINT64_C(10000) /* hundredths of a per cent: all there is */
+#define ALLOWANCE_WHOLE UINT64_C(10000) /* hundredths of a per cent: the whole of a resource */
 
 enum resource {
     RESOURCE_THREADS,
     RESOURCE_TIME,
     RESOURCE_MEMORY,
     RESOURCE_HOST_MEMORY,
-    RESOURCES /* how many */
+    RESOURCES /* the number of resources */
 };
 
-/* One of a set of resources. */
+/* A set of resources is a word with one bit for each. */
 #define RESOURCE_BIT(resource) (1u << (resource))
 
 enum allowance_bound { ALLOWANCE_REQUEST, ALLOWANCE_LIMIT };
@@ -66,7 +66,8 @@ struct allowance_range_source {
 
 struct allowance {
     union {
-        struct allowance_range of[RESOURCES]; /* the same, by enum resource */
+        struct allowance_range
+            of[RESOURCES]; /* indexed by enum resource; the members beside it are the same places */
         struct {
             struct allowance_range threads, time, memory, host_memory;
         };
@@ -92,24 +93,25 @@ struct allowance_resource {
     int (*parse_alias)(const char *text, size_t length, struct dialect_amount *amount);
 };
 
-/* resource < RESOURCES. Static. */
+/* The row of a resource, which is below RESOURCES. Static. */
 const struct allowance_resource *allowance_resource(enum resource resource);
 
-/* The resource of that name; RESOURCES if there is none. */
+/* The resource of this name, or RESOURCES if there is none. */
 enum resource allowance_find(const char *name);
 
-/* Everything unset. */
+/* Every value unset. */
 extern const struct allowance allowance_none;
 
 /*
- * A value as people write it. A request may be "0" or "0%", of whatever unit: nothing is
- * reserved. 0; -EINVAL or -ERANGE, as from the parsers of common/limits/dialect.h, and *amount
- * stays.
+ * Reads an amount as people write it. A request of any unit may also be "0" or "0%": then nothing
+ * is reserved. Returns 0; or -EINVAL or -ERANGE, as the parsers of common/limits/dialect.h do.
+ * *amount is written on success only.
  */
 int allowance_parse(enum resource resource, enum allowance_bound bound, const char *text,
                     size_t length, struct dialect_amount *amount);
 
-/* Writes an amount where it belongs: `of` or `part`. One of DIALECT_UNSET changes nothing. */
+/* Stores an amount in `of` or in `part`, as its unit demands. An amount of DIALECT_UNSET changes
+ * nothing. */
 void allowance_put(struct allowance *allowance, enum resource resource, enum allowance_bound bound,
                    struct dialect_amount amount);
 
@@ -135,20 +137,22 @@ const char *allowance_variable_of(const struct allowance *allowance, enum resour
 bool allowance_has(const struct allowance *allowance, enum resource resource,
                    enum allowance_bound bound);
 
-/* As people write it: "25%", "4G". value: in the resource's own unit. Returns text, of UNITS_TEXT
- * bytes. */
+/* Writes an amount as people write it: "25%", "4G". value: in the resource's own unit. text:
+ * UNITS_TEXT bytes. Returns text. */
 const char *allowance_format(enum resource resource, uint64_t value, char *text);
 
 /* Keeps the stricter of the two in each respect: the lower request, the lower limit, the lower
  * priority (which is the greater number). Of two that are alike `to` keeps its source. */
 void allowance_tighten(struct allowance *to, const struct allowance *by);
 
-/* Takes over what `by` says; the rest stays. A value of either form replaces both. */
+/* Changes *to to the values that are set in *by; the other values stay. A value in either form
+ * replaces both forms. */
 void allowance_change(struct allowance *to, const struct allowance *by);
 
 bool allowance_equal(const struct allowance *a, const struct allowance *b);
 
-/* As it stands in a message. `part` has to be resolved before; a priority that is unset is 0. */
+/* Returns the allowance as messages carry it. Every `part` has to be resolved before. An unset
+ * priority becomes 0. */
 struct proto_allowance allowance_to_wire(const struct allowance *allowance);
 
 /* What said its values, as it stands in a client's message. */
@@ -161,7 +165,8 @@ struct allowance allowance_from_wire(const struct proto_allowance *wire,
 /* So many hundredths of a per cent of bytes, rounded down; part at most ALLOWANCE_WHOLE. */
 uint64_t allowance_part(uint64_t bytes, uint64_t part);
 
-/* The part of a resource of which there are `whole` bytes becomes bytes; the lower holds. */
+/* Turns `part` of one resource into bytes, given that the whole is `whole` bytes. If bytes were
+ * set too, the lower amount remains. `part` is unset afterwards. */
 void allowance_resolve(struct allowance *allowance, enum resource resource, uint64_t whole);
 
 /* The variable that limits memory and gives time: a part of the device. */
@@ -174,7 +179,8 @@ struct allowance_excess {
     struct allowance_source request_from, limit_from;
 };
 
-/* Finds the first, in the order of the resources; false if there is none. */
+/* Finds the first such resource, in the order of enum resource. Returns false if there is none;
+ * *excess is of no use then. */
 bool allowance_exceeds(const struct allowance *allowance, struct allowance_excess *excess);
 
 #endif

@@ -11,7 +11,7 @@
 #define WHOLE           UINT64_C(10000)
 #define FRACTION_DIGITS 4
 
-/* "0.25": digits, a point, and as many digits as hundredths of a per cent need. */
+/* Four digits after the point are hundredths of a per cent; more would be lost without a word. */
 static int read_fraction(const char *text, size_t length, uint64_t *hundredths)
 {
     const char *point = memchr(text, '.', length);
@@ -61,7 +61,7 @@ int dialect_parse_size(const char *text, size_t length, struct dialect_amount *a
 {
     uint64_t bytes;
     int result = units_parse_size(text, length, &bytes);
-    /* The highest number is how the protocol says that there is no limit. */
+    /* The protocol uses UINT64_MAX for "no limit". */
     if (result == 0 && bytes == UINT64_MAX)
         result = -ERANGE;
     if (result == 0)
@@ -73,7 +73,8 @@ int dialect_parse_amount(const char *text, size_t length, struct dialect_amount 
 {
     struct dialect_amount read;
     int result = dialect_parse_share(text, length, &read);
-    /* "2.0" is a fraction that is too large and no number of bytes. */
+    /* Only a text that is no share is tried as a size: "2.0" is a fraction that is too large,
+     * and no number of bytes. */
     if (result == -EINVAL)
         result = dialect_parse_size(text, length, &read);
     if (result == 0 && read.unit == DIALECT_BYTES && read.value < DIALECT_BYTES_LEAST)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * dialect: amounts of what is shared, as every configuration writes them.
+ * dialect: the form of amounts in every configuration: environment, YAML, options, commands.
  *
- * threads, memory, host_memory and time each have a request (guaranteed) and a limit
- * (never exceeded). A share is written as a per cent value with its sign ("25%",
- * "12.5%") or as a fraction with its point ("0.25", "1.0"); a bare "25" or "1" could
- * mean either and is refused. Memory is a size of common/units.h ("4G") or a share of
- * the device's, and so a bare "90" is refused there too: who writes it has forgotten
- * the sign, and 90 bytes are of no use to anybody. Pure functions on a text with start
- * and length. Any thread.
+ * threads, time, memory and host_memory each have a request (guaranteed) and a limit (never
+ * exceeded). A share is a percentage with its sign ("25%", "12.5%") or a fraction with its point
+ * ("0.25", "1.0"). A bare "25" or "1" could mean either, so it is refused.
+ *
+ * Memory is a size of common/units.h ("4G") or a share of the device's memory. A bare "90" is
+ * refused for it too: the sign was probably forgotten, and a limit of 90 bytes is of no use.
+ *
+ * Functions without state, on a text that is given by start and length. Any thread.
  */
 #ifndef GPUSHARE_COMMON_DIALECT_H
 #define GPUSHARE_COMMON_DIALECT_H
@@ -17,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Less than that is no size where a share could stand as well. */
+/* Where a share could stand as well, a smaller number is not taken for a size. */
 #define DIALECT_BYTES_LEAST 101
 
 /* The form of each, as messages describe it. */
@@ -31,10 +32,11 @@ enum dialect_unit { DIALECT_UNSET, DIALECT_BYTES, DIALECT_SHARE };
 
 struct dialect_amount {
     enum dialect_unit unit;
-    uint64_t value; /* bytes, or hundredths of a per cent from 1 to 10000 */
+    uint64_t value; /* in bytes; or in hundredths of a per cent, 1 to 10000 */
 };
 
-/* A share, into hundredths of a per cent. 0; -EINVAL not a share; -ERANGE outside. */
+/* Reads a share. Returns 0; -EINVAL if the text is no share; -ERANGE if it is not above 0 and at
+ * most 100 %. Here and below *amount is written on success only. */
 int dialect_parse_share(const char *text, size_t length, struct dialect_amount *amount);
 
 /* A per cent value without its sign, as MPS takes it, into a share. 0, -EINVAL or -ERANGE. */
@@ -43,10 +45,11 @@ int dialect_parse_percentage(const char *text, size_t length, struct dialect_amo
 /* A size. 0, -EINVAL or -ERANGE. */
 int dialect_parse_size(const char *text, size_t length, struct dialect_amount *amount);
 
-/* A size of DIALECT_BYTES_LEAST at least, or a share. 0, -EINVAL or -ERANGE. */
+/* Reads a size of at least DIALECT_BYTES_LEAST, or a share. Returns 0; -EINVAL if the text is
+ * neither; -ERANGE if it is out of range. */
 int dialect_parse_amount(const char *text, size_t length, struct dialect_amount *amount);
 
-/* As people write it: "25%", "4G". Returns text, of UNITS_TEXT bytes. */
+/* Writes an amount as people write it: "25%", "4G". text: UNITS_TEXT bytes. Returns text. */
 const char *dialect_format(struct dialect_amount amount, char *text);
 
 #endif

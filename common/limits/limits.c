@@ -28,8 +28,9 @@ _Static_assert(LIMITS_NAME_MAX + 1 == sizeof(((struct proto_attach *)0)->name), 
 
 /* ---- refusals ---- */
 
-/* A value is quoted with what a terminal or log could trip over replaced, and cut: the form must
- * still fit the `failed` message's text. */
+/* Quotes a value in a sentence. Characters that a terminal or a log could misread are replaced,
+ * and the value is cut, because the accepted form must still fit into the text of a `failed`
+ * message. */
 static void quote(char to[80], const char *value, size_t length)
 {
     size_t shown = min(length, (size_t)64);
@@ -61,8 +62,8 @@ struct item {
     size_t length;
 };
 
-/* The next item before a comma, without the blanks around it; false at the end. A comma at the end
- * is followed by an empty item. */
+/* Finds the next item before a comma, without the blanks around it. Returns false at the end. A
+ * comma at the end of the list is followed by an empty item, which is then refused. */
 static bool item_next(const char **rest, struct item *item)
 {
     if (!*rest)
@@ -124,7 +125,8 @@ static bool word_is(struct item item, const char *word)
     return item.length == strlen(word) && strncasecmp(item.text, word, item.length) == 0;
 }
 
-/* The words of people and Slurm for "no device"; CUDA takes anything that is no device so. */
+/* People and Slurm write these for "no device". CUDA treats any entry that is no device this
+ * way. */
 static bool item_ends_list(struct item item)
 {
     return word_is(item, "-1") || word_is(item, "none") || word_is(item, "void") ||
@@ -146,7 +148,8 @@ uint32_t limits_parse_visible(struct limits_visible *visible, const char *variab
             ended = true;
             continue;
         }
-        /* Later devices are not visible, but a typing error among them is refused all the same. */
+        /* The devices behind such a word are not visible. A typing error among them is refused
+         * all the same. */
         if (!selector_read(&selector, item))
             return refuse(variable, value, FORM_VISIBLE, why);
         if (ended)
@@ -175,7 +178,7 @@ uint32_t limits_parse_memory(struct limits_memory *memory, const char *variable,
             return refuse(variable, value, FORM_MEMORY, why);
         struct item left = {item.text, (size_t)(equals - item.text)};
         struct item right = {equals + 1, item.length - left.length - 1};
-        /* PROTO_UNSET would read as no limit at all. */
+        /* The protocol would read PROTO_UNSET as "no limit". */
         if (!selector_read(&selector, left) ||
             units_parse_size(right.text, right.length, &bytes) != 0 || bytes == PROTO_UNSET)
             return refuse(variable, value, FORM_MEMORY, why);
@@ -453,8 +456,8 @@ const char *limits_format_uuid(const uint8_t uuid[LIMITS_UUID_BYTES], char text[
 
 enum { FOUND_NONE = -1, FOUND_SEVERAL = -2 };
 
-/* The index of the one device whose UUID begins so. Devices and MIG instances share the space of
- * UUIDs, so the prefix before it decides nothing. */
+/* The index of the only device whose UUID begins with this text. GPUs and MIG instances have
+ * UUIDs from one space, so the prefix GPU- or MIG- decides nothing. */
 static int uuid_find(const char *beginning, const uint8_t (*uuids)[LIMITS_UUID_BYTES],
                      unsigned count)
 {
@@ -505,8 +508,8 @@ uint32_t limits_visible_resolve(const struct limits_wish *wish,
     return 0;
 }
 
-/* The visible device that an entry means: its number, `visible` for one that is not visible, or a
- * FOUND_ value. */
+/* The visible device that an entry means: its number; `visible` for a device that is not
+ * visible; or a value of the FOUND_ constants. */
 static int memory_find(const struct limits_selector *selector,
                        const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
                        const unsigned *indices, unsigned visible)

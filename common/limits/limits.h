@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * limits: what the environment asks for, in one dialect for client and server.
+ * limits: the wishes and limits that an environment asks for, in one form for client and server.
  *
- * Pure functions: the environment comes in through a callback, devices through a
- * table of UUIDs. In a client the result is a wish that can only tighten; in the
- * server it is default and ceiling. Where a variable of ours is unset, its namesake
- * is honoured:
+ * The functions have no state. The environment comes in through a callback, and devices through a
+ * table of UUIDs. In a client the result is a wish, which can only tighten; in the server it is
+ * default and ceiling. If a variable of gpushare is unset, the variable of CUDA beside it is read:
  *
  *   GPUSHARE_ACTIVE_THREAD_PERCENTAGE  CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
  *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT   CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
@@ -22,8 +21,8 @@
  * the tighter value holds; a namesake with CUDA_ is read where neither is set. The names of a
  * resource's variables stand in its row (common/limits/allowance.h).
  *
- * A fraction is a limit of the device's memory and a request of its time. A request
- * above the limit that is asked for with it is refused.
+ * GPUSHARE_FRACTION is a limit of the device's memory and a request of its time. A request above
+ * the limit that is asked for with it is refused.
  *
  * An empty value is malformed, except for the devices (none is visible) and the
  * name (there is none). Every failure is INVALID_ENVIRONMENT with a sentence that names
@@ -44,14 +43,14 @@
 #define LIMITS_DEVICES_MAX  64   /* entries of a list, and devices of a table */
 #define LIMITS_NAME_MAX     63   /* bytes of a client's name, without the NUL */
 #define LIMITS_SOCKET_MAX   107  /* bytes of a socket's path, without the NUL: sun_path's room */
-#define LIMITS_PRIORITY_MAX 1000 /* the protocol's */
+#define LIMITS_PRIORITY_MAX 1000 /* the protocol's range */
 #define LIMITS_UUID_BYTES   16
 
-/* How a list names a device. */
+/* One entry of a list, which names a device. */
 struct limits_selector {
     bool by_uuid;
     uint32_t ordinal; /* unless by_uuid */
-    char uuid[40]; /* what followed GPU- or MIG-, in lower case: a UUID's text or its beginning */
+    char uuid[40];    /* the text behind GPU- or MIG-, in lower case: a UUID or its beginning */
 };
 
 /* A list of visible devices, in the order in which the client numbers them. */
@@ -65,13 +64,13 @@ struct limits_visible {
 struct limits_memory {
     unsigned count;
     struct {
-        struct limits_selector device; /* ordinals count visible devices only */
+        struct limits_selector device; /* an ordinal counts the visible devices only */
         uint64_t bytes;
     } entries[LIMITS_DEVICES_MAX];
 };
 
-/* Everything that the environment asks for. The `_from` members name the variable that said so, or
- * are NULL; static. */
+/* Everything that an environment asks for. The `_from` members name the variable from which a
+ * value came, or are NULL; static. */
 struct limits_wish {
     struct allowance allowance;  /* of each device; its sources are ALLOWANCE_BY_SELF */
     struct limits_memory memory; /* limits of some devices' memory */
@@ -83,7 +82,7 @@ struct limits_wish {
     const char *priority_from, *memory_from, *visible_from, *name_from, *socket_from, *profile_from;
 };
 
-/* getenv's contract, with a context: the value, or NULL where the variable is unset. */
+/* As getenv, with a context: returns the value, or NULL if the variable is unset. */
 typedef const char *limits_get(const char *name, void *context);
 
 /* Fills *wish from the variables that get knows. 0 or INVALID_ENVIRONMENT. */
@@ -126,10 +125,11 @@ uint32_t limits_parse_visible(struct limits_visible *visible, const char *variab
 uint32_t limits_parse_memory(struct limits_memory *memory, const char *variable, const char *value,
                              struct error *why);
 
-/* A client's name: at most LIMITS_NAME_MAX bytes of UTF-8 without control characters. */
+/* Whether this is a valid name of a client: at most LIMITS_NAME_MAX bytes of UTF-8 without
+ * control characters. */
 bool limits_name_is_valid(const char *name);
-/* Makes a NUL-terminated text one, but for its length: '?' for each byte that is no part of a
- * character that may be there. */
+/* Makes a NUL-terminated text a valid name, except for its length: each byte that is not part of
+ * an allowed character becomes '?'. */
 void limits_clean_name(char *name);
 
 /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" and its NUL. Returns text. */

@@ -17,10 +17,10 @@
 
 enum {
     NAME_MAX_SHOWN = 60,
-    /* A name that is further off than this, or by half of what follows the prefix, is no slip of
-     * the known one. */
+    /* More edits than this, or edits to half of the letters behind the prefix, are no typing
+     * error. */
     NEAR = 3,
-    /* An environment can be made to hold thousands. */
+    /* An environment could hold thousands of such names, and each is a line of the log. */
     TOLD_MOST = 16,
 };
 
@@ -65,7 +65,7 @@ static const char *known_after(const char *after)
     return next;
 }
 
-/* Where a part stands in a name, at an underscore and up to one or the end; NULL. */
+/* Finds a part of a name between underscores. Returns the place behind it, or NULL. */
 static const char *find_part(const char *name, const char *part)
 {
     size_t length = strlen(part);
@@ -92,7 +92,7 @@ static bool is_service_link(const char *name)
     return false;
 }
 
-/* Longer names than this are of nobody's making but a tester's. */
+/* No Service has such a long name. */
 static bool service_link(const char *name, size_t length)
 {
     char copy[256];
@@ -103,7 +103,7 @@ static bool service_link(const char *name, size_t length)
     return is_service_link(copy);
 }
 
-/* How many letters have to be put in, left out or replaced (Levenshtein 1966). */
+/* The number of letters that have to be inserted, deleted or replaced (Levenshtein 1966). */
 static size_t distance(const char *a, size_t a_length, const char *b)
 {
     size_t row[NAME_MAX_SHOWN + 1];

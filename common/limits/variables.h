@@ -1,35 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * variables: the names of the environment variables that gpushare's programs read, so
- * that one which none of them reads is noticed: a limit with a slip in its name would
- * otherwise be no limit, without a word.
+ * variables: the names of all environment variables that gpushare's programs read. They serve to
+ * notice a misspelt one: a limit whose name has a typing error would otherwise silently have no
+ * effect.
  *
- * Reads nothing but names. Any thread, as far as nobody changes the environment.
+ * The values are not read. Any thread may call, as long as no thread changes the environment
+ * meanwhile.
  */
 #ifndef GPUSHARE_COMMON_VARIABLES_H
 #define GPUSHARE_COMMON_VARIABLES_H
 
 #include <stddef.h>
 
-/* Room for a sentence about one variable, its end included. */
+/* Bytes that hold a sentence about one variable, its NUL included. */
 enum { VARIABLES_TEXT = 256 };
 
-/* text: one sentence that names the variable, and the nearest known one if it is near. */
+/* Receives one sentence that names the variable, and the known name that it resembles, if there
+ * is one. text: valid during the call. */
 typedef void variables_unknown(void *context, const char *text);
 
 /*
- * Tells every variable of an environment (as environ; NULL for none) whose name begins with
- * GPUSHARE_ and that nothing of gpushare reads, in order, sixteen at most. What Kubernetes sets
- * for a Service whose name begins with gpushare (GPUSHARE_SERVICE_HOST, GPUSHARE_WEB_PORT and so
- * on) is passed over.
+ * Calls `unknown` for each variable whose name begins with GPUSHARE_ and that no program of
+ * gpushare reads, in the order of the environment, sixteen at most. environment: of the form of
+ * `environ`, or NULL for none.
+ *
+ * Variables that Kubernetes sets for a Service whose name begins with gpushare, such as
+ * GPUSHARE_SERVICE_HOST and GPUSHARE_WEB_PORT, are passed over.
  */
 void variables_check(char *const *environment, variables_unknown *unknown, void *context);
 
-/* name: constant for the program's life. */
+/* Receives one name, which stays valid for the program's life. */
 typedef void variables_row(const char *name, void *context);
 
-/* Calls row with every name that something of gpushare reads, in order. */
+/* Calls row with every name that a program of gpushare reads, in alphabetical order. */
 void variables_known(variables_row *row, void *context);
 
 #endif

@@ -5,7 +5,7 @@
 #include "common/util.h"
 #include "server/scheduler/scheduler.h"
 
-/* When a credit is out of debt; `now` if it is already. */
+/* When a credit is out of debt; `now` if it is not in debt. */
 static uint64_t free_at(const struct credit *credit, uint64_t now)
 {
     struct credit at = *credit;
@@ -24,7 +24,7 @@ static uint64_t all_free_at(const struct debt *debt, uint64_t now)
 
 static void keep(struct credit *kept, const struct credit *credit, uint64_t now)
 {
-    /* A rate of 0 never binds. */
+    /* A credit with a rate of 0 never binds. */
     if (credit->rate && free_at(credit, now) > free_at(kept, now))
         *kept = *credit;
 }
@@ -43,8 +43,8 @@ static struct debt *entry_of(struct debts *debts, uint32_t owner, uint64_t now)
     return first;
 }
 
-/* The idle time that the client had beyond the others in its lease group: all of them make up for
- * it. */
+/* The idle time that the client had beyond the others in its lease group. All of them with work
+ * make up for it, so it is worked off by each one's part of the clock. */
 static struct credit extra_of(const struct scheduler_client *client, uint64_t now)
 {
     const struct scheduler_lease_group *lease_group = client->lease_group;
@@ -59,7 +59,8 @@ static struct debt debt_of(const struct scheduler_client *client, uint64_t quant
 {
     struct debt debt = {.owner = client->owner, .extra = extra_of(client, now)};
     debt.turn_ns = client->debt_ns;
-    /* It is taken off a turn, and the others have one each before. */
+    /* The overrun is taken off the client's next turn, and each of the others has a turn before
+     * that. */
     if (debt.turn_ns)
         debt.turn_until =
             now + (client->lease_group->wants_count + 1) * max(quantum_ns, debt.turn_ns);
@@ -69,7 +70,8 @@ static struct debt debt_of(const struct scheduler_client *client, uint64_t quant
     return debt;
 }
 
-/* The same device time, or as much as it works off in the time that is left. */
+/* The client owes the same device time; or less, if its own rate works off less in the time that
+ * is left. So its debt ends no later. */
 static void owe(struct credit *credit, const struct credit *kept, uint64_t now)
 {
     struct credit at = *kept;

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * debts: what clients that left still owe, kept by owner, so that nobody gets rid of a
- * debt by leaving and coming back as a new client.
+ * debts: the debts of clients that left, kept for each owner. A client can't get rid of a debt by
+ * leaving and coming back as a new client.
  *
- * A debt is worked off by the clock as if its client were there. Until then every new client
- * of the owner begins with it: it takes nothing off the debt, or a client that wants nothing could
- * be sent ahead to take it away. So does who came before the other left, but after it had begun to
- * spend what it owes. A new client never owes more device time than the one that left, and is free
- * of it no later.
+ * A debt is worked off by the clock, as if its client were still there. Until then every new client
+ * of the owner begins with the whole debt. A new client does not reduce the debt that is kept;
+ * otherwise an owner could send a client without work ahead to take it away. A client that came
+ * before the other left inherits the debt too, if it came after the other had begun to spend what
+ * it owes.
  *
- * Pure functions on the caller's memory; any thread, one at a time for an object.
+ * A client never inherits more device time than the one that left owed, and its inherited debt ends
+ * no later.
+ *
+ * Functions without state, on the caller's memory. Any thread may call; one struct debts belongs to
+ * one thread at a time.
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_DEBTS_H
 #define GPUSHARE_SERVER_SCHEDULER_DEBTS_H
@@ -20,26 +24,29 @@
 
 struct scheduler_client;
 
-/* Of so many owners; the one that is free of debt first makes room for another. */
+/* Debts of this many owners are kept. The owner whose debt ends first makes room for another. */
 #define DEBTS_OWNERS 256
 
 struct debt {
-    uint32_t owner; /* 0: nobody */
+    uint32_t owner; /* 0: the entry is free */
     struct credit request, cap, duty;
-    struct credit extra; /* of idle time, worked off at the rate of the clock */
-    uint64_t turn_ns;    /* that its turns ran over, */
-    uint64_t turn_until; /* until its next one would have been over */
+    /* Idle time that the client had beyond the others; worked off at its own rate. */
+    struct credit extra;
+    uint64_t turn_ns;    /* by which its turns ran over */
+    uint64_t turn_until; /* when its next turn would have been over */
 };
 
 struct debts {
     struct debt of[DEBTS_OWNERS];
 };
 
-/* The client, which is still in its lease group, is about to leave. first: of all clients. Without
- * an owner: nothing. */
+/* Keeps the debts of a client that is about to leave, and is still in its lease group. clients:
+ * the list of all clients, some of which may inherit. Does nothing for a client without an
+ * owner. */
 void debts_keep(struct debts *debts, const struct scheduler_client *client,
                 const struct list *clients, uint64_t quantum_ns, uint64_t now);
-/* The client has just arrived, has had nothing, and has its owner, lease group and rates. */
+/* Gives a client the debts of its owner. The client has just arrived, has had no device time,
+ * and has its owner, lease group and rates. */
 void debts_owe(const struct debts *debts, struct scheduler_client *client, uint64_t now);
 
 #endif

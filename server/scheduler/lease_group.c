@@ -7,6 +7,8 @@
 #include "common/util.h"
 #include "server/scheduler/policy.h"
 
+/* How long a client that arrives meanwhile may have to wait for it: a tenth of a lease, or 1 ms
+ * if that is more. */
 #define ALONE_BEYOND(lease) max((lease) / 10, UINT64_C(1000000))
 
 void lease_group_queue(struct scheduler_lease_group *lease_group, struct scheduler_client *client)
@@ -97,12 +99,14 @@ static void begin(struct scheduler *scheduler, struct scheduler_lease_group *lea
     client->on_extra = choice->extra;
     client->charged_to = client->spends = now;
     client->leases++;
-    /* Behind the others is who was idle, or at its limit: that is not made up for. */
+    /* A client with a smaller sum was idle, or was at its limit. It gets no idle time later for
+     * that. */
     if (choice->extra && lease_group->extra_ns < client->extra_ns)
         lease_group->extra_ns = client->extra_ns;
     else if (choice->extra)
         client->extra_ns = lease_group->extra_ns;
     if (scheduler->settings.mode == PROTO_MODE_TURNS)
+        /* The turn is shorter by this part of the overrun, which is paid back with that. */
         client->debt_ns -= scheduler->settings.quantum_ns - choice->length_ns;
     if (goes_on)
         return;
@@ -120,7 +124,8 @@ static bool is_over(const struct scheduler *scheduler,
            now - lease_group->idle_since >= scheduler->idle_ns;
 }
 
-/* The lease is over. Chosen again, its client goes on at once; else it has to finish first. */
+/* Ends the lease. If its client is chosen again, it goes on at once; otherwise its work in
+ * flight has to finish first. */
 static void end(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
                 uint64_t now)
 {
@@ -128,6 +133,7 @@ static void end(struct scheduler *scheduler, struct scheduler_lease_group *lease
     struct policy_choice choice;
     charge(scheduler, client, now);
     if (client->wants) {
+        /* A new ticket puts the client behind all others with work. */
         lease_group_unqueue(lease_group, client);
         client->ticket = ++scheduler->tickets;
         lease_group_queue(lease_group, client);
@@ -163,6 +169,7 @@ void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_gro
         end(scheduler, lease_group, now);
     if (lease_group->holder && lease_group->closing && lease_group->holder->in_flight == 0)
         release(scheduler, lease_group, now);
+    /* Commands in flight may be those of a client that had a lease before lease groups changed. */
     if (lease_group->holder || lease_group->in_flight || lease_group->wants_count == 0 ||
         now < lease_group->look_at)
         return;
@@ -194,15 +201,18 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
     if (client->in_flight >= in_flight_limit)
         return 0;
     uint32_t room = in_flight_limit - client->in_flight;
-    /* Alone, the client goes on after this lease: a little queued beyond its end keeps the device
-     * busy, and who arrives now waits for no more than that. */
+    /* A client that is alone goes on after this lease. Queuing a little beyond the lease's end
+     * keeps the device busy, and a client that arrives now waits no longer than that. */
     bool awaited = lease_group->wants_count > 1 || scheduler->settings.mode == PROTO_MODE_STRICT;
     uint64_t ends =
         lease_group->lease_ends + (awaited ? 0 : ALONE_BEYOND(scheduler->plan.lease_ns));
-    /* Of a duration that nobody knows, as few as keep the device busy, whatever its queues. */
+    /* While the duration of its commands is unknown, the client gets as few as keep the device
+     * busy, whatever its number of queues. */
     uint32_t least = SCHEDULER_IN_FLIGHT_MIN;
     if (client->peak_ns == 0)
         return (uint32_t)saturating_sub(least, client->in_flight);
+    /* Rounded up: a command counts if it begins before the end, so a client with none in flight
+     * may always begin one. */
     uint64_t left = (ends - now + client->peak_ns - 1) / client->peak_ns;
     if (left <= client->in_flight)
         return client->in_flight ? 0 : 1;
@@ -211,10 +221,11 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
 
 /* ---- which lease groups there are ---- */
 
-/* Computes the lease groups: sets of SM groups that don't overlap, one a lease group. */
+/* Computes the lease groups: sets of SM groups that don't overlap, one for each lease group. */
 static uint32_t find_lease_groups(const struct scheduler *scheduler, struct share_set *sets)
 {
     uint32_t count = 0;
+    /* A turn is one of the whole GPU, so all clients form one lease group. */
     if (scheduler->settings.mode == PROTO_MODE_TURNS && !list_is_empty(&scheduler->clients)) {
         share_set_all(&sets[0]);
         return 1;
@@ -237,8 +248,8 @@ static uint32_t find_lease_groups(const struct scheduler *scheduler, struct shar
 
 #define NOWHERE UINT32_MAX
 
-/* Finds the set of each lease group's clients; false if a lease group would be split or two joined.
- */
+/* Finds the new set of each present lease group. Returns false if a lease group would be split
+ * or two would be joined. */
 static bool match_lease_groups(const struct scheduler *scheduler, const struct share_set *sets,
                                uint32_t count, uint32_t *set_of)
 {
@@ -269,8 +280,9 @@ static void clear_lease_group(struct scheduler_lease_group *lease_group,
     list_init(&lease_group->wants);
 }
 
-/* Lease groups keep their places and leases; sets without one get one of those that have no client,
- * or a new one. There are never more sets than places, for each has an SM group of its own. */
+/* Present lease groups keep their places and leases. A set without one gets the place of a lease
+ * group that has no client, or a new place. There are never more sets than places, because each
+ * set has an SM group of its own. */
 static void keep_lease_groups(struct scheduler *scheduler, const struct share_set *sets,
                               uint32_t count, const uint32_t *set_of)
 {
@@ -305,8 +317,8 @@ static struct scheduler_lease_group *lease_group_of(struct scheduler *scheduler,
     return &scheduler->lease_groups[0];
 }
 
-/* Takes the client out of its lease group for good. Idle time is a sum of the lease group's, so
- * only what the client had more of it than others goes with it. */
+/* Takes the client out of its lease group for good. Sums of idle time are compared within a
+ * lease group only, so the client takes along only its surplus over the others. */
 static void leave(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
 {
     struct scheduler_lease_group *lease_group = client->lease_group;

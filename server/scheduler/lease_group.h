@@ -1,58 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * lease group: the lease of a set of clients whose multiprocessors overlap, and its passing on.
+ * lease group: a set of clients whose multiprocessors overlap, the lease that they share, and how
+ * the lease passes from one client to the next.
  *
  *            lease_group_advance: chosen          its end, or nothing to do for idle_ns
  *   nobody ------------------------> open ----------------------------------> closing
  *     ^                               |  ^ chosen again: goes on without a drain |
  *     +-------------------------------+--+------ the last of its work is done ---+
  *
- * A lease begins only when nothing of any client of the lease group is in flight.
+ * A lease begins only when no client of the lease group has a command in flight. One thread at a
+ * time, as for scheduler.h.
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_LEASE_GROUP_H
 #define GPUSHARE_SERVER_SCHEDULER_LEASE_GROUP_H
 
 #include "server/scheduler/scheduler.h"
 
-/* Ends what is over, begins what can begin. Nothing in concurrent mode. */
+/* Ends a lease that is over and begins one that can begin. Does nothing in concurrent mode. */
 void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
                          uint64_t now);
 
-/* When the lease group changes by time alone. */
+/* When the lease group next changes by time alone; SCHEDULER_NEVER if it does not. */
 uint64_t lease_group_next_event(const struct scheduler *scheduler,
                                 const struct scheduler_lease_group *lease_group);
 
-/* Commands that the holder may submit more, by the lease alone. */
+/* The number of commands that the holder may submit in addition to those in flight, as far as
+ * the lease allows. The lease group has a holder. */
 uint32_t lease_group_room(const struct scheduler *scheduler,
                           const struct scheduler_lease_group *lease_group, uint64_t now);
 
-/* The list of clients with work, oldest ticket first. */
+/* Put a client into the list of clients with work, in the order of tickets, and take it out. */
 void lease_group_queue(struct scheduler_lease_group *lease_group, struct scheduler_client *client);
 void lease_group_unqueue(struct scheduler_lease_group *lease_group,
                          struct scheduler_client *client);
 
-/* A client's last work is done that had a lease before lease groups changed. */
+/* Charges a client that had a lease when lease groups changed, once its last work is done. */
 void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_client *client,
                                  uint64_t now);
 
 /*
- * Recomputes the lease groups from all clients' SM groups. Leases go on where no lease group is
- * split or joined with another. Else, or with `all`, those that run end now; what their clients
- * have in flight is still charged to them.
+ * Computes the lease groups again from the SM groups of all clients. Leases go on if no lease group
+ * is split or joined with another. Otherwise, or with `all`, every present lease ends now; commands
+ * in flight are still charged to their clients.
  */
 void lease_group_regroup(struct scheduler *scheduler, bool all, uint64_t now);
 
-/* The clients' requests in the lease group that a client with these SM groups is in or would come
- * into, the client's own left out. */
+/* The sum of the requests in one lease group: the one that a client with these SM groups is in,
+ * or would join. The client's own request is left out. */
 struct lease_group_sum {
     uint32_t requests, clients;
-    uint32_t some[4]; /* the first of them */
+    uint32_t some[4]; /* the first four of the requests */
 };
 void lease_group_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
                      const struct share_set *sm_groups, struct lease_group_sum *sum);
 
-/* For scheduler_decide. */
+/* Puts the client into the queue of clients that scheduler_decide names. Idempotent. */
 void lease_group_name(struct scheduler *scheduler, struct scheduler_client *client);
 
 #endif

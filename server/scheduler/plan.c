@@ -47,7 +47,7 @@ void credit_settle(struct credit *credit, uint64_t now, int64_t most)
 void credit_charge(struct credit *credit, uint64_t ns)
 {
     int64_t parts = (int64_t)(min(ns, PLAN_STRETCH_MOST) * PLAN_WHOLE);
-    /* A debt without end must not come round to a credit. */
+    /* A debt that keeps growing must not overflow into a credit. */
     credit->parts = credit->parts > INT64_MIN / 2 + parts ? credit->parts - parts : INT64_MIN / 2;
 }
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * plan: the arithmetic of plans, leases and what a client has coming.
+ * plan: the arithmetic of plans, leases and credits.
  *
- * A plan is a stretch of time in which every share comes out: lease / precision.
- * With the defaults, 250 ms and 5 %, that is 5 s, 20 leases. A fraction is a whole
- * number of hundredths of a per cent (PLAN_WHOLE is 1). Times are nanoseconds.
+ * A plan is the length of time over which each client gets its share: lease / precision. With the
+ * defaults, 250 ms and 5 %, that is 5 s, or 20 leases. A fraction is a whole number of hundredths
+ * of a per cent; PLAN_WHOLE is 1. Times are nanoseconds.
  *
- * A credit grows with the clock by its fraction and shrinks by what is charged to
- * it. It is kept in parts of a nanosecond (1 / PLAN_WHOLE), so a fraction of any
- * stretch of time is a whole number of parts: nothing is rounded, and nothing drifts,
- * however many plans go by. Below 0 it is debt.
+ * A credit grows with the clock by its fraction, and shrinks by the time that is charged to it.
+ * Below 0 it is debt. It is kept in parts of a nanosecond (1 / PLAN_WHOLE), so the fraction of any
+ * length of time is a whole number of parts. Nothing is rounded, and nothing drifts, however many
+ * plans go by.
  *
- * Pure functions on the caller's memory; any thread, one at a time for an object.
+ * Functions without state, on the caller's memory. Any thread may call; one object belongs to one
+ * thread at a time.
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_PLAN_H
 #define GPUSHARE_SERVER_SCHEDULER_PLAN_H
@@ -25,52 +26,52 @@
 #define PLAN_LEASE_MOST      UINT64_C(10000000000) /* 10 s */
 #define PLAN_PRECISION_LEAST 100u                  /* 1 %: the longest plan is 1000 s */
 #define PLAN_PRECISION_MOST  5000u                 /* 50 % */
-/* The longest stretch that is counted at once: PLAN_WHOLE times it stays within 63 bits, and a
- * debt of a day's device time is beyond any kernel's. */
+/* The longest time that is counted at once: PLAN_WHOLE times it fits into 63 bits. It is more
+ * than a day, and no kernel owes that much. */
 #define PLAN_STRETCH_MOST UINT64_C(100000000000000)
 
 struct plan {
     uint64_t epoch; /* when the first plan began */
     uint64_t lease_ns;
     uint64_t length_ns;
-    uint64_t shortest_ns; /* no lease is shorter: a tenth of a lease, 5 ms at most */
+    uint64_t shortest_ns; /* no lease is shorter than this: a tenth of a lease, 5 ms at most */
 };
 
 struct credit {
-    int64_t parts; /* at the time `at` */
+    int64_t parts; /* parts of a nanosecond, at the time `at` */
     uint64_t at;
     uint32_t rate; /* hundredths of a per cent of the time */
 };
 
-/* Lease and precision must be within the ranges above. */
+/* Begins the first plan now. Lease and precision must be within the ranges above. */
 void plan_set(struct plan *plan, uint64_t lease_ns, uint32_t precision, uint64_t now);
 
-/* When the plan ends in which `now` (at or after the epoch) lies; one that starts now ends later.
- */
+/* When the plan that contains `now` ends; `now` is not before the epoch. If a plan begins at
+ * `now`, the result is that plan's end. */
 uint64_t plan_end(const struct plan *plan, uint64_t now);
 
-/* A fraction of one plan, rounded down. */
+/* Returns the fraction of one plan in nanoseconds, rounded down. */
 uint64_t plan_share(const struct plan *plan, uint32_t rate);
 
-/* The credit that a client may save up while it has nothing to do: a lease, or its share of a plan
- * if less. */
+/* The most parts of credit that a client may save up while it has nothing to do: one lease, or
+ * its share of a plan if that is less. */
 int64_t plan_burst(const struct plan *plan, uint32_t rate);
-/* The credit that a client may be owed of one plan if it wanted the device all along and was not
- * served: the plan's share, and enough for the shortest lease. */
+/* The most parts of credit that one plan can owe to a client that wanted the device all along
+ * and was not served: its share of the plan, and enough for the shortest lease. */
 int64_t plan_owed(const struct plan *plan, uint32_t rate);
 
-/* Lets it grow up to now, and not above `most` parts (what is above already is cut off). */
+/* Lets the credit grow up to now. `most` is its upper bound in parts: any excess is cut off. */
 void credit_settle(struct credit *credit, uint64_t now, int64_t most);
 
-/* The whole of ns is taken, below 0 if need be. */
+/* Takes all of ns from the credit, which may become debt. */
 void credit_charge(struct credit *credit, uint64_t ns);
 
-/* The first nanosecond, from credit->at on, at which it is not below 0; PLAN_NEVER for a rate of 0
- * in debt. */
+/* The first nanosecond, from credit->at on, at which the credit is not below 0. PLAN_NEVER for a
+ * debt with a rate of 0. */
 uint64_t credit_ready(const struct credit *credit);
 
-/* The time that it can pay for by the end of the plan in which `at` (credit->at or later) lies, in
- * whole nanoseconds; 0 in debt. */
+/* The device time, in whole nanoseconds, that the credit can pay for by the end of the plan that
+ * contains `at`; 0 if it will still be in debt. `at` is not before credit->at. */
 uint64_t credit_budget(const struct credit *credit, const struct plan *plan, uint64_t at);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "common/util.h"
 
-/* More than any honest overrun; then it ends, for requests may come to more than there is while
- * multiprocessors are lent. */
+/* How many plans' shares a client can be owed. An honest overrun takes less. There must be an
+ * end, because requests may come to more than the whole while multiprocessors are lent. */
 #define PLANS_OWED 16
 
 /* A waiting client may be owed all of its request, so that another client's overrun costs it
@@ -28,7 +28,8 @@ void policy_settle(const struct plan *plan, struct scheduler_client *client, uin
         credit_settle(&client->cap, now, most_parts(plan, client, client->cap.rate));
 }
 
-/* The part that the cap leaves of a lease that begins now: 0 if that is too short to begin with. */
+/* The length that the cap leaves for a lease that begins now; 0 if that is too short for a
+ * lease. */
 static uint64_t cap_leaves(const struct plan *plan, const struct scheduler_client *client,
                            uint64_t now)
 {
@@ -40,7 +41,7 @@ static uint64_t cap_leaves(const struct plan *plan, const struct scheduler_clien
     return budget < plan->shortest_ns ? 0 : min(budget, plan->lease_ns);
 }
 
-/* When the cap lets it, if nothing happens until then. */
+/* When the cap allows a lease, if nothing is charged until then. */
 static uint64_t cap_ready(const struct plan *plan, const struct scheduler_client *client)
 {
     if (client->cap.rate == PLAN_WHOLE)
@@ -53,13 +54,13 @@ static uint64_t cap_ready(const struct plan *plan, const struct scheduler_client
     return plan_end(plan, ready);
 }
 
-/* Whether a's share was withheld for longer than b's. */
+/* Whether a's share was withheld for longer than b's: credit / rate, multiplied out. */
 static bool longer_withheld(const struct credit *a, const struct credit *b)
 {
     return (__int128)a->parts * b->rate > (__int128)b->parts * a->rate;
 }
 
-/* A share of one plan, so that a small share comes once a plan. */
+/* No longer than the share of one plan, so that a small share comes in every plan. */
 static uint64_t claim_most(const struct plan *plan, uint32_t rate)
 {
     return max(plan_share(plan, rate), plan->shortest_ns);

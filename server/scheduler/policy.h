@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * policy: chooses the client of a lease group that gets the next lease; one function a mode.
+ * policy: chooses the client of a lease group that gets the next lease. Each mode with leases has a
+ * function for that.
  *
- * They look at the lease group's clients with work, in the order in which these got it, let
- * their credit grow up to now, and change nothing else.
+ * These functions look at the lease group's clients with work, in the order of their tickets. They
+ * let the clients' credits grow up to now, and change nothing else. One thread at a time, as for
+ * scheduler.h.
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_POLICY_H
 #define GPUSHARE_SERVER_SCHEDULER_POLICY_H
@@ -12,10 +14,10 @@
 #include "server/scheduler/scheduler.h"
 
 struct policy_choice {
-    struct scheduler_client *client; /* NULL: nobody may */
+    struct scheduler_client *client; /* NULL: no client may have a lease now */
     uint64_t length_ns;
-    bool extra;        /* idle time, not the client's request */
-    uint64_t again_at; /* without a client: somebody may then; SCHEDULER_NEVER */
+    bool extra;        /* the lease is idle time, not the client's request */
+    uint64_t again_at; /* without a client: when one may have a lease; SCHEDULER_NEVER */
 };
 
 void policy_strict_choose(const struct scheduler *scheduler,
@@ -28,36 +30,40 @@ void policy_turns_choose(const struct scheduler *scheduler,
                          const struct scheduler_lease_group *lease_group, uint64_t now,
                          struct policy_choice *choice);
 
-/* How much of the time the client may have at most: its request in strict mode, if it has one;
- * else its limit. */
+/* The most of the time that the client may have. In strict mode that is its request, if it has
+ * one; otherwise it is its limit. */
 uint32_t policy_strict_cap(const struct scheduler_limits *limits);
 uint32_t policy_fair_cap(const struct scheduler_limits *limits);
 
-/* ---- what strict and fair have in common ---- */
+/* ---- parts that strict and fair share ---- */
 
-/* Lets credit grow up to now: with work to what it is owed, without to one lease. */
+/* Lets the client's credits grow up to now. A client with work may grow to what it is owed, a
+ * client without to one lease. */
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now);
 
-/* The clients with a claim to a lease by their request, the longest withheld first. Settles all. */
+/* Chooses among the clients that may have a lease by their request the one whose share was
+ * withheld longest. Settles the credits of all. */
 void policy_claims(const struct plan *plan, const struct scheduler_lease_group *lease_group,
                    uint64_t now, struct policy_choice *choice);
-/* Without a claim: the client that had the least of the idle time, or of the clients without a
- * request alone. After policy_claims. */
+/* Chooses the client that had the least of the idle time. without_request: only clients without
+ * a request count. Call it after policy_claims found no client. */
 void policy_extra(const struct plan *plan, const struct scheduler_lease_group *lease_group,
                   uint64_t now, bool without_request, struct policy_choice *choice);
 
 /* ---- concurrent: in-flight limits, and duty ---- */
 
-/* When the client may submit by its duty; now or later. Settles it. */
+/* When the client may submit by its duty: now or later. Settles its credit of duty. */
 uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_client *client,
                                  uint64_t now);
 
-/* Commands that the client may have in flight while `urgent` is the most urgent level that is
- * about, those in flight included; 0 while lower clients have as many as all together may. */
+/* The number of commands that the client may have in flight while `urgent` is the most urgent
+ * busy level; those in flight count. 0 if the less urgent clients together already have as many
+ * as they may. */
 uint32_t policy_concurrent_in_flight_limit(const struct scheduler *scheduler,
                                            const struct scheduler_client *client, uint32_t urgent);
 
-/* The most urgent level that is busy or was less than linger_ns ago; SCHEDULER_LEVELS if none. */
+/* The most urgent level that is busy or was busy less than linger_ns ago; SCHEDULER_LEVELS if
+ * there is none. */
 uint32_t policy_concurrent_urgent(struct scheduler *scheduler, uint64_t now);
 
 #endif

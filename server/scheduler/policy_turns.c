@@ -4,9 +4,9 @@
 
 #include "common/list.h"
 
-/* First come, first served: after its turn a client goes to the end of the list. The overrun of
- * its last turn is taken off, yet a tenth of a turn is left, so that nobody is passed over for
- * long. */
+/* First come, first served: a turn puts its client at the end of the list. The overrun of the
+ * client's last turn is taken off this one. A tenth of a turn always remains, so that no client
+ * is passed over for long. */
 void policy_turns_choose(const struct scheduler *scheduler,
                          const struct scheduler_lease_group *lease_group, uint64_t now,
                          struct policy_choice *choice)

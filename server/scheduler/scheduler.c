@@ -75,6 +75,7 @@ static void apply(struct scheduler *scheduler, const struct scheduler_settings *
     scheduler->settings = *settings;
     plan_set(&scheduler->plan, settings->lease_ns, settings->precision, now);
     bool turns = settings->mode == PROTO_MODE_TURNS;
+    /* The values that scheduler.h promises for 0. */
     uint64_t chosen = turns ? settings->quantum_ns / 600 : settings->lease_ns / 50;
     if (!turns && chosen > MS)
         chosen = MS;
@@ -106,7 +107,7 @@ bool scheduler_time_enforced(const struct scheduler *scheduler)
 
 /* ---- holding clients back ---- */
 
-/* The reason why the client waits; SCHEDULER_HOLDS if it does not. */
+/* The reason for which the client waits; SCHEDULER_HOLDS if it does not wait. */
 static enum scheduler_hold held_by(const struct scheduler *scheduler,
                                    const struct scheduler_client *client)
 {
@@ -160,14 +161,14 @@ static void forget_name(struct scheduler *scheduler, struct scheduler_client *cl
     client->granted = false;
 }
 
-/* It has had the turn that it was named for, or wants none. */
+/* The client has used the turn that it was named for, or does not want it. */
 static void end_turn(struct scheduler *scheduler, struct scheduler_client *client)
 {
     scheduler->low_turns -= client->low_turn;
     client->low_turn = false;
 }
 
-/* Everybody who is held back asks again. */
+/* Names all clients that are held back, so that they ask again. */
 static void let_all_go(struct scheduler *scheduler, uint64_t now)
 {
     const struct list *lists[] = {&scheduler->throttled, &scheduler->lower};
@@ -289,7 +290,7 @@ static uint32_t check_limits(const struct scheduler *scheduler,
                : 0;
 }
 
-/* Another mode does not inherit credit: some modes don't count any. */
+/* Credit does not pass from one mode to another, because some modes don't count any. */
 static void drop_credit(struct scheduler_client *client)
 {
     if (client->request.parts > 0)
@@ -313,6 +314,7 @@ uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_setti
     let_all_go(scheduler, now);
     struct scheduler_client *client;
     LIST_FOR_EACH (client, &scheduler->clients, link) {
+        /* Credit and waiting up to now belong to the old plan and mode. */
         set_rates(scheduler, client, now);
         count_wait(scheduler, client, now);
     }
@@ -395,10 +397,12 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
     client->in_flight = 0;
     if (client->lease_group->holder == client) {
         client->lease_group->closing = true;
-        if (client->lease_group->lease_ends > now) /* what it ran over stays its debt */
+        if (client->lease_group->lease_ends > now) /* an overrun stays charged */
             client->lease_group->lease_ends = now;
         lease_group_advance(scheduler, client->lease_group, now);
     }
+    /* Before the client leaves its lease group, whose sum of idle time says how much it had
+     * beyond the others. */
     debts_keep(&scheduler->debts, client, &scheduler->clients, scheduler->settings.quantum_ns, now);
     list_remove(&client->link);
     scheduler->client_count--;
@@ -475,13 +479,13 @@ static struct scheduler_answer may_submit_at_once(struct scheduler *scheduler,
 {
     uint64_t ready = policy_concurrent_ready(&scheduler->plan, client, now);
     if (ready > now) {
-        end_turn(scheduler, client); /* the room that it was named for is the others' */
+        end_turn(scheduler, client); /* the room that it was named for goes to the others */
         return hold_until(scheduler, client, &scheduler->throttled, ready, now);
     }
     uint32_t urgent = policy_concurrent_urgent(scheduler, now);
     uint32_t in_flight_limit = policy_concurrent_in_flight_limit(scheduler, client, urgent);
     /* A client that waits for the lower levels' room, or was named for it, comes before a client
-     * that just asks; otherwise two clients that ask often would alternate for ever. */
+     * that only asks. Otherwise two clients that ask often would alternate for ever. */
     bool passes_others = client->limits.level > urgent && !client->low_turn &&
                          (!list_is_empty(&scheduler->lower) || scheduler->low_turns);
     end_turn(scheduler, client);
@@ -527,12 +531,13 @@ void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *c
 void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t span_ns)
 {
     uint64_t mean = span_ns / commands;
-    /* An eighth for one command; a batch of eight and more says all there is to know. */
+    /* A moving average: one command weighs an eighth, and eight commands replace the mean. */
     uint64_t weight = min(commands, 8u);
     client->mean_ns = client->mean_ns ? (client->mean_ns * (8 - weight) + mean * weight) / 8 : mean;
     if (client->mean_ns == 0)
         client->mean_ns = 1;
-    /* The longest of the last dozens. */
+    /* The peak fades by a 32nd with each command, so it is about the longest of the last few
+     * dozen. */
     client->peak_ns -= client->peak_ns / 32 * min(commands, 16u);
     client->peak_ns = max(client->peak_ns, max(mean, client->mean_ns));
 }
@@ -544,6 +549,7 @@ void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *clie
         return;
     client->charged_ns += device_ns;
     credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
+    /* Not in debt now: a debt that follows comes from device time since this moment. */
     if (client->duty.parts >= 0)
         client->spends = now;
     if (client->duty.rate != PLAN_WHOLE)
@@ -554,6 +560,7 @@ void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client
                     uint64_t now)
 {
     struct scheduler_lease_group *lease_group = client->lease_group;
+    /* A report of too many commands must not make the counts wrap around. */
     commands = min(commands, client->in_flight);
     bool was_busy = is_busy(client);
     client->in_flight -= commands;
@@ -630,6 +637,7 @@ static void look_at_lower(struct scheduler *scheduler, uint64_t now)
 
 struct scheduler_client *scheduler_decide(struct scheduler *scheduler, uint64_t now)
 {
+    /* The caller asks until there is no more, so a look for each answer would be wasted. */
     if (queue_is_empty(&scheduler->grants)) {
         for (uint32_t i = 0; i < scheduler->lease_group_count; i++)
             lease_group_advance(scheduler, &scheduler->lease_groups[i], now);

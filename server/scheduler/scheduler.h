@@ -3,21 +3,24 @@
 /*
  * scheduler: decides which clients may hand work to one GPU now, and how much.
  *
- * It decides and does nothing else: it has no clock, no thread and no memory of its
- * own, and makes no call. Times are nanoseconds on any clock that does not go back.
- * The same calls give the same answers. One thread at a time; the worker's gate has a lock for it.
+ * It decides and does nothing else. It has no clock, no thread and no memory of its own, and makes
+ * no system call. Times are nanoseconds on any clock that does not go back. The same sequence of
+ * calls gives the same answers. One thread at a time may call; the worker's gate has a lock for
+ * that.
  *
  * MODES
- *   concurrent  Everybody at once. Time fractions are kept but not enforced (tell the
- *               client: scheduler_time_enforced). Only `duty` binds: a client's own
- *               device time, as scheduler_charge reports it, is held to that fraction.
+ *   concurrent  All clients run at once. Time fractions are kept but not enforced, and
+ *               the client is told so (scheduler_time_enforced). Only `duty` binds: a
+ *               client's own device time, as scheduler_charge reports it, is held to
+ *               that fraction.
  *   strict      One client at a time, for a lease. A client with a time request gets
- *               exactly that; the rest of the time is idle, or goes to clients without one.
- *   fair        One client at a time, for a lease. Everybody gets at least its request;
- *               time that nobody has a claim to goes in equal parts to those that want
- *               it, each up to its limit.
+ *               exactly that. The rest of the time stays idle, or goes to clients
+ *               without a request.
+ *   fair        One client at a time, for a lease. Each client gets at least its
+ *               request. Time that no request claims goes in equal parts to the clients
+ *               that want it, each up to its limit.
  *   turns       One client at a time on the whole GPU, for a quantum, first come first
- *               served; a turn ends early when its client has nothing to do.
+ *               served. A turn ends early when its client has nothing to do.
  *
  * A PLAN (strict, lease 250 ms, precision 5 %: 5 s, 20 leases; a 50 %, b 33 %, c 10 %)
  *
@@ -27,61 +30,75 @@
  *   a: 2500 ms, ten leases. b: 1650 ms, six leases and one of 150 ms. c: 500 ms, two.
  *   idle: 350 ms.
  *
- * The order follows from credit: a client's credit grows by its request all the time
- * that it has work, and what its leases take is charged to it. A lease begins only
- * with credit 0 or more, and goes to the client that has waited longest for its share (credit
- * / request), so leases are spread over the plan and everybody waits its turn only.
- * No lease of a request is longer than the client's share of one plan, so even one per
- * cent comes once a plan, and none is shorter than a tenth of a lease (5 ms at most). In
- * strict mode none is longer than what is left of the client's share of this plan, so at
- * its end nobody is above its share; what is left below the shortest lease is carried
- * over into the next plan, to the ten-thousandth of a nanosecond.
+ * The order follows from credit. A client's credit grows by its request for as long as the client
+ * has work, and its leases are charged to it. A lease begins only with a credit of 0 or more. It
+ * goes to the client that has waited longest for its share (credit / request). So a client's leases
+ * are spread over the plan, and no client waits for more than its turn.
+ *
+ * A lease by request is no longer than the client's share of one plan, so even one per cent comes
+ * once in each plan. It is no shorter than a tenth of a lease, or 5 ms if that is less. In strict
+ * mode it is also no longer than the rest of the client's share of this plan, so no client is above
+ * its share at the plan's end.
+ *
+ * A rest that is too short for a lease is carried over into the next plan, to the ten-thousandth of
+ * a nanosecond.
  *
  *   Worked: 33 % of lease 5 ms, precision 5 % (plan 100 ms): 33 ms = 6 leases and 3 ms.
  *   1/3 cannot be written; 33.33 % of 5 s is 1666.5 ms: six leases, 166.5 ms.
  *   0.05 % of 5 s is 2.5 ms, shorter than the shortest lease: one of 5 ms every two plans.
  *
- * CHARGES. In strict, fair and turns a lease is charged the time from its beginning
- * until the last of its work is done, and nobody else begins before that. A kernel
- * cannot be stopped, so a lease may end late: the overrun is charged too, and makes
- * debt. Debt grows smaller by the client's request, lease or no lease; until it is
- * paid the client gets no lease of its request. No work is accepted after a lease's
- * end, however much was submitted just before it, and the end is never put off: who
- * submits a long kernel at the last moment pays for all of it.
+ * CHARGES. In strict, fair and turns a lease is charged for the time from its beginning until the
+ * last of its work is done. No other client begins before that. A kernel cannot be stopped, so a
+ * lease may end late: the overrun is charged too, and becomes debt. Debt shrinks by the client's
+ * request, with or without a lease. Until it is paid, the client gets no lease by its request.
+ *
+ * No work is accepted after a lease's end, however much was submitted just before, and the end is
+ * never put off. A client that submits a long kernel at the last moment pays for all of it.
+ *
  *   Worked: request 10 %, lease 250 ms, a kernel of 300 ms begun at its end: 550 ms are
  *   charged; the next lease begins 5.5 s after this one did instead of 2.5 s.
- * A client that has nothing to do gives its lease back after a moment (idle_ns) and is
- * charged for that much. Credit of a client with nothing to do grows to one lease at
- * most: idleness is not saved up, and not taken from others later.
- * A client that came mid-plan has what its fraction of the rest of the plan is.
  *
- * IDLE TIME is counted apart from requests, one sum a client: the smallest is next, and
- * who comes back from idleness starts where the others are.
+ * A client that has nothing to do gives its lease back after a moment (idle_ns), and is charged for
+ * the time until then. The credit of a client without work grows to one lease at most: a client
+ * can't save up idle time and take it from the others later. A client that arrives in the middle of
+ * a plan gets its fraction of the rest of the plan.
  *
- * LEASE GROUPS. Leases and partitions combine: clients whose multiprocessors overlap, directly
- * or through others, form a lease group, and each lease group has a lease of its own; clients of
- * different lease groups run at once. A time fraction is one of the lease group's time. (Of clients
- * x, y, z of which x and z don't overlap but y overlaps both, one runs at a time.)
- * Requests within a lease group must not come to more than 1 in the modes that enforce them, strict
- * and fair; the others take any, and can't be left for these while a sum is above 1.
+ * IDLE TIME is counted apart from requests, as one sum for each client. The client with the
+ * smallest sum is next. A client that comes back from idleness starts with the sum that the others
+ * have reached.
  *
- * IN-FLIGHT LIMITS. A client may have `in_flight_limit` commands in flight, and no more than the
- * device is done with in in_flight_limit_ns at the client's own recent pace, but always two for
- * each of its queues that has work, and no more while nothing is known of that pace: what is in
- * flight can't be called back, so it bounds how soon anything else takes effect. Half of that while
- * it is on multiprocessors that another client may want back at any moment. Near the end of a lease
- * it may have only as many as will have begun by then, by the longest of its recent commands: so
- * overrun is seldom more than one kernel. (In fair mode and turns, while nobody else has work: by a
- * tenth of a lease later, 1 ms at least.)
+ * LEASE GROUPS. Leases and partitions combine. Clients whose multiprocessors overlap, directly or
+ * through others, form a lease group, and each lease group has a lease of its own. Clients of
+ * different lease groups run at once. A time fraction is a fraction of the lease group's time. If y
+ * overlaps both x and z, the three form one lease group and run one at a time, even though x and z
+ * don't overlap.
+ *
+ * In strict and fair mode the requests within a lease group must not come to more than 1. The other
+ * modes accept any requests, and can't be left for strict or fair while a sum is above 1.
+ *
+ * IN-FLIGHT LIMITS. Commands that are in flight can't be called back, so their number bounds how
+ * soon any decision takes effect. A client may have at most `in_flight_limit` commands in flight,
+ * and no more than the device finishes in in_flight_limit_ns at the client's recent pace.
+ *
+ * Two commands are always allowed for each of its queues that has work, and no more than that while
+ * the pace is unknown. The limit in time is halved while the client is on multiprocessors that
+ * another client may want back at any moment.
+ *
+ * Near the end of a lease a client may have only as many commands in flight as will have begun by
+ * then, judged by the longest of its recent commands. So an overrun is seldom more than one kernel.
+ * In fair mode and turns, while no other client has work, the limit looks a tenth of a lease
+ * further, and 1 ms at least.
  *
  * PRIORITY binds in concurrent mode, where clients meet on the device. Level 0 is the most urgent;
- * any number up to SCHEDULER_LEVELS - 1. While a client of a level has work, or had some in the
- * last linger_ns, all clients of lower urgency together may have no more than W =
- * max(low_in_flight_limit, low_ns / mean duration of the asking client's commands) commands in
- * flight. So a launch at that level waits for at most W commands of lower ones: with the defaults
+ * levels go up to SCHEDULER_LEVELS - 1. A level counts as busy while a client of it has work, or
+ * had some within the last linger_ns. While a level is busy, all clients of less urgent levels
+ * together may have no more than W = max(low_in_flight_limit, low_ns / mean duration of the asking
+ * client's commands) commands in flight.
+ *
+ * So a launch at a busy level waits for at most W commands of less urgent ones: with the defaults
  * for one kernel, or for 100 us of short ones. The first launch after linger_ns of silence may find
- * what was in flight before it: at most quiet_in_flight_limit commands of each client that is less
- * urgent than somebody who is connected.
+ * more. Each client that is less urgent than some connected client has at most
+ * quiet_in_flight_limit commands in flight.
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_SCHEDULER_H
 #define GPUSHARE_SERVER_SCHEDULER_SCHEDULER_H
@@ -107,11 +124,12 @@ enum {
 
 struct scheduler_settings {
     enum proto_mode mode;
-    uint64_t lease_ns;              /* 5 ms to 10 s */
-    uint32_t precision;             /* hundredths of a per cent, 1 % to 50 % */
-    uint64_t quantum_ns;            /* of turns: 5 ms to an hour */
-    uint64_t idle_ns;               /* a lease is given back after so long without work; 0 chooses:
-                                       a 50th of a lease, 1 ms at most; a 600th of a quantum (50 ms) */
+    uint64_t lease_ns;   /* 5 ms to 10 s */
+    uint32_t precision;  /* hundredths of a per cent, 1 % to 50 % */
+    uint64_t quantum_ns; /* the length of a turn: 5 ms to an hour */
+    /* A lease without work ends after this time. 0 chooses: a 50th of a lease, 1 ms at most; in
+     * turns a 600th of a quantum, which is 50 ms with the defaults. */
+    uint64_t idle_ns;
     uint32_t in_flight_limit;       /* commands a client may have in flight, 1 or more */
     uint64_t in_flight_limit_ns;    /* see IN-FLIGHT LIMITS; 0: no bound in time */
     uint32_t quiet_in_flight_limit; /* see PRIORITY; 1 to in_flight_limit */
@@ -122,10 +140,10 @@ struct scheduler_settings {
 
 /* Fractions in hundredths of a per cent. */
 struct scheduler_limits {
-    uint32_t request; /* of the time; 0 to limit */
-    uint32_t limit;   /* of the time; 1 to PLAN_WHOLE */
-    uint32_t duty;    /* of the time in concurrent mode; 1 to PLAN_WHOLE, which is no bound */
-    uint32_t level;   /* of priority */
+    uint32_t request; /* of the time, guaranteed; 0 to limit */
+    uint32_t limit;   /* of the time, at most; 1 to PLAN_WHOLE */
+    uint32_t duty;    /* of the time in concurrent mode; PLAN_WHOLE: no bound */
+    uint32_t level;   /* of priority; 0 is the most urgent */
 };
 
 /* Why a client with work has to wait. */
@@ -139,52 +157,55 @@ enum scheduler_hold {
 struct scheduler_lease_group;
 struct scheduler_client;
 
-/* Lives in its owner, zeroed before scheduler_add. Read only what stands under `for status`. */
+/* A client, which lives in memory of the caller's. Zero it before scheduler_add. The caller
+ * reads only the members under `for status`. */
 struct scheduler_client {
     /* for status */
     struct scheduler_limits limits;
-    uint64_t charged_ns;                    /* by leases, or in concurrent mode as reported */
-    uint64_t leases;                        /* that it got */
-    uint64_t throttled_ns[SCHEDULER_HOLDS]; /* it had work and was not let, until it last was */
-    uint64_t mean_ns;                       /* of its recent commands; 0 unknown */
-    uint32_t in_flight;                     /* commands */
-    bool wants;                             /* has work to submit */
+    uint64_t charged_ns; /* device time charged by leases; in concurrent mode as reported */
+    uint64_t leases;     /* leases and turns that it had */
+    /* How long it had work and had to wait, for each reason, before its present wait. */
+    uint64_t throttled_ns[SCHEDULER_HOLDS];
+    uint64_t mean_ns;   /* mean duration of its recent commands; 0: unknown */
+    uint32_t in_flight; /* commands */
+    bool wants;         /* has work to submit */
     /* set by the caller */
-    uint32_t rings; /* queues of it that have work; 0 counts as 1 */
-    bool borrows;   /* it runs on multiprocessors that another client calls its own */
+    uint32_t rings; /* how many of its queues have work; 0 counts as 1 */
+    bool borrows;   /* it runs on multiprocessors of another client's request */
     /* private */
     bool leased, on_extra, granted, present;
-    bool low_turn;     /* was named by scheduler_decide from the list of lower levels */
-    struct list *held; /* where it waits, or NULL */
-    uint64_t ticket;   /* orders clients with work */
-    uint32_t owner;    /* scheduler_own's, called at: */
+    bool low_turn;     /* named by scheduler_decide as the next of the lower levels */
+    struct list *held; /* the list in which it waits, or NULL */
+    uint64_t ticket;   /* order among clients with work; smaller is earlier */
+    uint32_t owner;    /* from scheduler_own */
     uint64_t arrived;
-    uint64_t spends;  /* when it began to have what it may owe now */
-    uint64_t peak_ns; /* the longest of its recent commands, fading */
+    uint64_t spends;  /* the debt that it may have now comes from device time since then */
+    uint64_t peak_ns; /* the longest of its recent commands; older ones count less */
     struct share_set sm_groups;
     struct scheduler_lease_group *lease_group;
-    struct list_link link;       /* of all */
-    struct list_link wants_link; /* of the lease group's with work */
+    struct list_link link;       /* in the list of all clients */
+    struct list_link wants_link; /* in its lease group's list of clients with work */
     struct queue_link grant_link;
     struct list_link held_link;
     struct credit request, cap, duty;
-    uint64_t extra_ns; /* of idle time */
-    uint64_t debt_ns;  /* of turns */
+    uint64_t extra_ns; /* its sum of idle time */
+    uint64_t debt_ns;  /* by which its last turns ran over */
     uint64_t charged_to;
     uint64_t waits_since;
 };
 
 struct scheduler_lease_group {
     struct share_set sm_groups;
-    struct scheduler_client *holder; /* has the lease, or its last work is still running */
-    struct list wants;               /* clients with work, in the order of their tickets */
+    /* The client that has the lease, or whose last work still runs. */
+    struct scheduler_client *holder;
+    struct list wants; /* clients with work, in the order of their tickets */
     uint32_t wants_count;
-    uint32_t in_flight;  /* commands of all its clients */
-    uint64_t lease_ends; /* no work is accepted from then on */
-    uint64_t idle_since; /* the holder; SCHEDULER_NEVER while it has work */
-    uint64_t look_at;    /* nobody may have a lease before, unless somebody gets work */
-    uint64_t extra_ns;   /* where who comes back from idleness starts */
-    bool closing;        /* the lease is over, work is in flight */
+    uint32_t in_flight;  /* commands in flight of all its clients */
+    uint64_t lease_ends; /* from then on no work is accepted */
+    uint64_t idle_since; /* since when the holder has no work; SCHEDULER_NEVER: it has some */
+    uint64_t look_at;    /* no client can get a lease before, unless one gets work */
+    uint64_t extra_ns;   /* the sum of idle time with which a client comes back */
+    bool closing;        /* the lease is over, and its work is still in flight */
 };
 
 struct scheduler {
@@ -192,31 +213,34 @@ struct scheduler {
     struct plan plan;
     uint64_t idle_ns;
     struct list clients;
-    struct queue grants;      /* for scheduler_decide */
-    struct list throttled;    /* by duty */
-    uint64_t throttled_until; /* the first of them may go on */
-    struct list lower;  /* wait for room below the in-flight limit of lower levels, in order */
-    uint32_t low_turns; /* named for that room, have not asked for it yet: one at most */
+    struct queue grants;      /* clients that scheduler_decide will name */
+    struct list throttled;    /* clients that wait for their duty */
+    uint64_t throttled_until; /* when the first of them may go on */
+    /* Clients that wait for room below the in-flight limit of lower levels, in order. */
+    struct list lower;
+    /* Clients named for that room that have not asked for it yet: one at most. */
+    uint32_t low_turns;
     uint64_t tickets;
     uint32_t client_count, lease_group_count;
     struct scheduler_lease_group lease_groups[SCHEDULER_LEASE_GROUPS];
-    struct debts debts; /* of clients that left */
+    struct debts debts; /* the debts of clients that left */
     uint32_t total_in_flight;
-    uint32_t level_busy[SCHEDULER_LEVELS]; /* clients with work or in flight */
+    uint32_t level_busy[SCHEDULER_LEVELS]; /* clients with work, or with commands in flight */
     uint32_t level_clients[SCHEDULER_LEVELS];
-    uint32_t first_level; /* the most urgent of all clients' levels */
+    uint32_t first_level; /* the most urgent level that any client has */
     uint32_t level_in_flight[SCHEDULER_LEVELS];
-    uint64_t level_seen[SCHEDULER_LEVELS]; /* until when it was busy */
-    uint64_t about[SCHEDULER_LEVELS / 64]; /* levels busy, or lately so */
+    uint64_t level_seen[SCHEDULER_LEVELS]; /* when it was last busy */
+    uint64_t about[SCHEDULER_LEVELS / 64]; /* bitmap of levels that are busy, or were lately */
 };
 
-/* concurrent, 250 ms, 5 %, 30 s, in-flight limits of 128 (8 ms), 32 and 1 (100 us), linger 1 s. */
+/* Sets the defaults: concurrent; lease 250 ms, precision 5 %, quantum 30 s; in-flight limits of
+ * 128 commands (8 ms), 32 when quiet, and 1 (100 us) for lower levels; linger 1 s. */
 void scheduler_defaults(struct scheduler_settings *settings);
 
 /* 0, or INVALID_VALUE and a sentence that names the setting, its value and its range. */
 uint32_t scheduler_check(const struct scheduler_settings *settings, struct error *why);
 
-/* Settings that scheduler_check accepts. Nothing to close. */
+/* Initialises *scheduler with settings that scheduler_check accepts. There is nothing to close. */
 void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings *settings,
                     uint64_t now);
 
@@ -238,8 +262,8 @@ uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *cli
                        const struct scheduler_limits *limits, const struct share_set *sm_groups,
                        uint64_t now, struct error *why);
 
-/* Right after scheduler_add: names the client's owner; 0: none. The client inherits what other
- * clients of this owner still owed when they left. */
+/* Names the client's owner, right after scheduler_add; 0 for none. The client inherits the debts
+ * that other clients of this owner left behind. */
 void scheduler_own(struct scheduler *scheduler, struct scheduler_client *client, uint32_t owner,
                    uint64_t now);
 
@@ -247,84 +271,94 @@ void scheduler_own(struct scheduler *scheduler, struct scheduler_client *client,
 uint32_t scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,
                           const struct scheduler_limits *limits, uint64_t now, struct error *why);
 
-/* The client runs elsewhere from now on (SM groups were lent, or reclaimed). Sums are not checked:
- * where they come to more than 1 for a while, everybody gets proportionally less. Leases go on
- * unless lease groups are joined or split. O(clients). */
+/* Says that the client runs on other SM groups from now on, because some were lent or taken
+ * back. Sums of requests are not checked: while they come to more than 1, each client gets
+ * proportionally less. Leases go on, unless lease groups are joined or split. O(clients). */
 void scheduler_place(struct scheduler *scheduler, struct scheduler_client *client,
                      const struct share_set *sm_groups, uint64_t now);
 
-/* It leaves; what it has in flight is forgotten, so call it when that is done. Idempotent. */
+/* Removes a client. Commands that it has in flight are forgotten, so call it when they are done.
+ * Debts of a client with an owner are kept for the owner's other clients. Idempotent. */
 void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now);
 
-/* Whether a time fraction binds in this mode (or only the memory's, in concurrent mode). */
+/* Whether time fractions bind in the present mode, which is strict or fair. In turns they have
+ * no effect; in concurrent mode only `duty` binds. */
 bool scheduler_time_enforced(const struct scheduler *scheduler);
 
-/* ---- the hot path: each O(1), but for the choice of a lease's client: the lease group's clients
- * with work, once a lease ---- */
+/* ---- the hot path; a call is O(1), and where a lease passes on O(its group's clients with
+ * work) ---- */
 
-/* The client has work that could be submitted; has none any more (work in flight does not
- * count). Idempotent. */
+/* scheduler_wants: the client has work to submit. scheduler_idle: it has none any more. Work in
+ * flight does not count as work here. Both are idempotent. */
 void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now);
 void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now);
 
 struct scheduler_answer {
-    uint32_t room;            /* commands that may be submitted now */
-    enum scheduler_hold hold; /* without room: why; scheduler_decide names the client when it may
-                                 go on. SCHEDULER_HOLDS: it may when work of its own is done */
-    uint64_t until; /* with room: no longer than that. Without: ask again then; SCHEDULER_NEVER:
-                       when work of this or another client is done */
+    /* Commands that the client may submit now. */
+    uint32_t room;
+    /* Without room: the reason. scheduler_decide names the client when it may go on.
+     * SCHEDULER_HOLDS: the client waits for commands of its own. */
+    enum scheduler_hold hold;
+    /* With room: it lasts until then. Without: ask again then; SCHEDULER_NEVER: ask when commands
+     * of this or another client are done. */
+    uint64_t until;
 };
 
-/* Call scheduler_wants first. A visit that submits less than `room` need not ask again. */
+/* Returns what the client may submit now. Call scheduler_wants before it. Within one visit a
+ * caller that has submitted fewer than `room` commands need not ask again. */
 struct scheduler_answer scheduler_may_submit(struct scheduler *scheduler,
                                              struct scheduler_client *client, uint64_t now);
 
-/* It submitted so many commands (counted even beyond what was allowed). */
+/* Reports that the client submitted this many commands. They count even if they exceed the room. */
 void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *client,
                          uint32_t commands, uint64_t now);
 
-/* So many of its commands are done. Report them soon: the next lease begins when the last one's
- * work is done. */
+/* Reports that this many of the client's commands are done. Report it soon: the next lease
+ * begins when the last one's work is done. */
 void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
                     uint64_t now);
 
-/* Its pace: one after the other, this many commands (1 or more) took this time. */
+/* Reports the client's pace: this many commands (at least 1), one after the other, took span_ns. */
 void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t span_ns);
 
-/* The device worked this time for it: in concurrent mode that is charged, and taken from its duty.
- */
+/* Reports device time that the client used. In concurrent mode it is charged, and counts against
+ * the client's duty; in other modes leases are charged instead, and this has no effect. */
 void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *client,
                       uint64_t device_ns, uint64_t now);
 
-/* When something changes by time alone; SCHEDULER_NEVER. O(lease groups). */
+/* When the next change by time alone is due: `now` if it is due already, SCHEDULER_NEVER if
+ * there is none. O(lease groups). */
 uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now);
 
 /*
- * Ends what is over, begins what can begin. Each call names one client that may submit now and
- * could not before; NULL: that was all. To be called at the next event, and after the calls above
- * when a client is on hold: leases change hands in them too.
+ * Ends leases that are over and begins leases that can begin. Each call names one client that may
+ * submit now and could not before; NULL when there is no more. Call it, until it returns NULL, at
+ * the next event and, while any client waits, after the calls above: leases change hands in those
+ * too.
  */
 struct scheduler_client *scheduler_decide(struct scheduler *scheduler, uint64_t now);
 
-/* Up to now: device time charged, the lease that runs included; time spent waiting for a reason. */
+/* The device time charged to the client, its present lease included; and the time that it has
+ * waited for one reason, its present wait included. Both up to `now`. */
 uint64_t scheduler_charged(const struct scheduler *scheduler, const struct scheduler_client *client,
                            uint64_t now);
 uint64_t scheduler_throttled(const struct scheduler *scheduler,
                              const struct scheduler_client *client, enum scheduler_hold hold,
                              uint64_t now);
 
-/* Commands that a client may have in flight by number and pace, those in flight included. */
+/* The number of commands that a client may have in flight by the in-flight limits. Commands that
+ * are in flight count. */
 uint32_t scheduler_in_flight_limit(const struct scheduler_settings *settings,
                                    const struct scheduler_client *client);
 
 /* ---- priority ---- */
 
-/* The device's stream priority for a level, when `levels` are in use: 0 is `greatest` (the smaller
- * number), levels - 1 is `least`, the others evenly between, rounded towards greatest. With one
- * level: greatest. */
+/* The device's stream priority for a level, when `levels` levels are in use. Level 0 gets
+ * `greatest`, which is the smaller number; level levels - 1 gets `least`. The others lie evenly
+ * between, rounded towards greatest. With one level the result is greatest. */
 int32_t scheduler_stream_priority(uint32_t level, uint32_t levels, int32_t greatest, int32_t least);
 
-/* W of PRIORITY above, for a client with commands of this mean (0: unknown). */
+/* W of PRIORITY above, for a client whose commands have this mean duration (0: unknown). */
 uint32_t scheduler_low_in_flight_limit(const struct scheduler_settings *settings, uint64_t mean_ns);
 
 #endif

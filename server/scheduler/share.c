@@ -93,7 +93,7 @@ uint32_t share_most(const struct share *share, const struct share_client *client
     return client->most * share->sm_group_size + (client->most_remainder ? share->remainder : 0);
 }
 
-/* SM groups of a request. */
+/* The number of SM groups of a request. On a device with a single SM group nobody owns it. */
 static uint32_t own_sm_groups(const struct share *share, uint32_t request)
 {
     bool remainder;
@@ -109,6 +109,7 @@ static bool has_all(const struct share *share, const struct share_client *client
 
 static void count_load(struct share *share, const struct share_client *client, uint32_t change)
 {
+    /* A client that may have every SM group is no reason to prefer one of them to another. */
     if (has_all(share, client))
         return;
     for (uint32_t sm_group = 0; sm_group < share->count + (share->remainder ? 1 : 0); sm_group++)
@@ -139,7 +140,7 @@ struct share_client *share_named(struct share *share)
     return client;
 }
 
-/* The SM groups that others with work call their own. */
+/* The SM groups that other clients own and, having work, use. */
 static void taken(const struct share *share, const struct share_client *client,
                   struct share_set *set)
 {
@@ -165,15 +166,15 @@ bool share_borrows(const struct share *share, const struct share_client *client,
     return share_set_overlap(&others, sm_groups);
 }
 
-/* Whole SM groups of a set. */
+/* The number of whole SM groups of a set. */
 static uint32_t whole_sm_groups(const struct share *share, const struct share_set *set)
 {
     uint32_t sm_groups = share_set_count(set);
     return share->remainder && share_set_has(set, share->count) ? sm_groups - 1 : sm_groups;
 }
 
-/* The least loaded SM group in neither set; of equals the first, so that equal limits meet in equal
- * sets. share->count: none. */
+/* The least loaded SM group that is in neither set. Of equals it takes the first, so that
+ * clients with equal limits end up on equal sets. share->count: there is none. */
 static uint32_t least_loaded(const struct share *share, const struct share_set *a,
                              const struct share_set *b)
 {
@@ -185,8 +186,8 @@ static uint32_t least_loaded(const struct share *share, const struct share_set *
     return best;
 }
 
-/* Drops the most loaded SM groups first, so that who may have less makes room where it is scarce;
- * of equals the last. */
+/* Drops the most loaded SM groups first, so that a client whose limit fell makes room where it
+ * is scarce. Of equals it drops the last. */
 static void drop_sm_groups(const struct share *share, struct share_set *set,
                            const struct share_set *keep, uint32_t most)
 {
@@ -202,12 +203,14 @@ static void drop_sm_groups(const struct share *share, struct share_set *set,
     }
 }
 
-/* Keeps what the client has as far as it may, and adds what it may have. */
+/* Keeps the client's SM groups as far as they are still allowed, so that few partitions change,
+ * and adds others up to its limit. */
 static void settle(struct share *share, struct share_client *client)
 {
     struct share_set others, set = client->now, last = {{0}};
     taken(share, client, &others);
-    count_load(share, client, UINT32_MAX); /* minus one */
+    /* -1: the client must not count as load on its own SM groups */
+    count_load(share, client, UINT32_MAX);
     share_set_join(&set, &client->own);
     share_set_cut(&set, &others);
     drop_sm_groups(share, &set, &client->own, client->most);
@@ -239,7 +242,7 @@ static bool has_its_most(const struct share *share, const struct share_client *c
            (!client->most_remainder || share_set_has(&client->now, share->count));
 }
 
-/* SM groups became free: clients that have work and less than their limit get more. */
+/* Offers free SM groups to the clients that have work and less than their limit. */
 static void lend(struct share *share)
 {
     for (struct share_client *client = share->first; client; client = client->next)
@@ -247,7 +250,7 @@ static void lend(struct share *share)
             settle(share, client);
 }
 
-/* The client's own SM groups are its own again. */
+/* Takes the client's own SM groups back: other clients on them move. */
 static void take_back(struct share *share, struct share_client *client)
 {
     for (struct share_client *other = share->first; other; other = other->next)
@@ -277,7 +280,8 @@ static uint32_t check(const struct share *share, const struct share_client *clie
                                       why);
 }
 
-/* Its own SM groups: those it has already, then those that nobody owns, the least loaded first. */
+/* Chooses the client's own SM groups: first those that it owns already, then the least loaded of
+ * those without an owner. */
 static void choose_own(struct share *share, struct share_client *client)
 {
     const struct share_set nothing = {{0}};
@@ -298,7 +302,7 @@ static void apply(struct share *share, struct share_client *client, uint32_t req
     client->most = share_sm_groups(share, limit, &client->most_remainder);
     choose_own(share, client);
     count_load(share, client, 1);
-    client->lent = true; /* until it is known better */
+    client->lent = true; /* assumed: an earlier client may be on them */
     if (client->wants)
         take_back(share, client);
     settle(share, client);

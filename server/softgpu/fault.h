@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * fault: what went wrong inside a kernel, said better than hardware says it.
+ * fault: a description of an error inside a kernel, with more detail than hardware gives.
  *
- * The instruction side (warp, exec_*) fills one in; the device side (device,
- * grid) makes the first one sticky for the process, as CUDA does.
+ * The instruction side (warp, exec_*) fills one in. The device side (device, grid) makes the first
+ * one sticky for the process, as CUDA does. One thread at a time.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_FAULT_H
 #define GPUSHARE_SERVER_SOFTGPU_FAULT_H
@@ -15,8 +15,9 @@
 
 enum fault_kind {
     FAULT_NONE = 0,
-    FAULT_ILLEGAL_ADDRESS,    /* 700: no live allocation, or a write where only reads are allowed */
-    FAULT_MISALIGNED_ADDRESS, /* 716 */
+    /* 700: no live allocation there, or a write to memory that is read-only */
+    FAULT_ILLEGAL_ADDRESS,
+    FAULT_MISALIGNED_ADDRESS,    /* 716 */
     FAULT_INVALID_ADDRESS_SPACE, /* 717: for example a shared address used as a global one */
     FAULT_ILLEGAL_INSTRUCTION,   /* 715 */
     FAULT_STACK,                 /* 714: call depth or local memory exhausted */
@@ -32,13 +33,13 @@ struct fault {
     uint64_t address;   /* for address faults */
     uint32_t size;      /* bytes accessed, for address faults */
     uint32_t line;      /* line of the PTX text */
-    char text[256];     /* one sentence for a log */
+    char text[256];     /* one sentence, for a log */
 };
 
-/* The CUresult that CUDA reports for this kind. */
+/* Returns the CUresult that CUDA reports for this kind of fault. */
 cuda_result fault_result(enum fault_kind kind);
 
-/* Fills text from the other fields. */
+/* Writes fault->text from the other members. */
 void fault_describe(struct fault *fault);
 
 #endif

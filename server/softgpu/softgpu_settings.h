@@ -78,7 +78,7 @@ struct softgpu_settings {
     char stats_path[256];          /* "" = none; see stats.h */
 };
 
-/* Reads the environment. 0, or an error number that *why explains. */
+/* Reads the environment. Returns 0, or an error number that *why explains. */
 uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *why);
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""A private server with a configuration file, and test cases that each have some of these."""
+"""A private server with a configuration file, and test cases that make such servers."""
 import contextlib
 import json
 import os
@@ -14,7 +14,7 @@ from raw_client import RawClient
 
 
 class Configured:
-    """A server with a file of the test's own."""
+    """A server with a configuration file of the test's own."""
 
     def __init__(self, test, text, env=None):
         self.test = test
@@ -38,7 +38,7 @@ class Configured:
         return json.loads(self.server.ctl("--json", "clients").stdout)["clients"]
 
     def wait_until_alone(self):
-        """Who hung up has what it had until the worker has let go of it."""
+        """Waits until no client is left. A client that disconnected counts until the worker has freed its resources."""
         end = time.monotonic() + SECONDS
         while self.clients():
             self.test.assertLess(time.monotonic(), end, "clients that hung up stay")
@@ -47,7 +47,7 @@ class Configured:
         return self.server.ctl("--json", "reload")
 
     def hang_up(self):
-        """SIGHUP, and what the log says of it."""
+        """Sends SIGHUP. Returns the log from its line about that on."""
         before = self.server.text().count("SIGHUP:")
         self.server.process.send_signal(signal.SIGHUP)
         end = time.monotonic() + SECONDS

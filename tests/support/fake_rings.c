@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* The worker's half of the fake server: what is in the rings. */
+/* The worker's half of the fake server: it carries out the descriptors in the rings. */
 #include <string.h>
 #include <unistd.h>
 
@@ -43,9 +43,9 @@ static bool may_pass(struct fake_server *server, struct fake_client *client,
 }
 
 /*
- * The device's own hand. In assembly because a race detector, which would see only
- * that another thread touches the bytes, can't see the order that the rings give:
- * both sides map those at addresses of their own.
+ * Stores as the device does. In assembly, because a race detector would report it: the detector
+ * sees that another thread touches the bytes, but not the order that the rings give, since each
+ * side maps them at addresses of its own.
  */
 static void device_copy(uint64_t to, uint64_t from, uint64_t bytes)
 {
@@ -67,7 +67,7 @@ static void fill(const struct proto_command_fill *fill)
                     fill->width);
 }
 
-/* False: a wait whose time has not come. */
+/* Returns false for a wait whose values have not been reached. */
 static bool carry_out(struct fake_server *server, struct fake_client *client,
                       const struct ring_descriptor *descriptor)
 {

@@ -202,7 +202,7 @@ static void on_memory_alloc(struct fake_server *server, struct fake_client *clie
         refuse(server, client, PROTO_ERROR_OUT_OF_MEMORY, "device memory limit of the fake");
         return;
     }
-    /* The client holds these addresses reserved in this same process. */
+    /* The client has reserved these addresses in this same process. */
     int fd = make_buffer(bytes);
     if (shm_map_at(fd, answer.address, bytes, true) < 0)
         fake_die("fake: device memory");
@@ -283,7 +283,8 @@ static void on_module_load(struct fake_server *server, struct fake_client *clien
     reply(server, client, PROTO_MODULE_LOADED, &loaded, NULL, 0);
 }
 
-/* A name is the layout: "k_4_8" takes 4 and 8 bytes, each aligned to its size (at most 8). */
+/* The kernel's name is its layout: "k_4_8" takes parameters of 4 and 8 bytes, each aligned to
+ * its size (at most 8). */
 static void on_function_get(struct fake_server *server, struct fake_client *client)
 {
     char name[256] = {0};
@@ -656,7 +657,8 @@ void fake_drop(struct fake_server *server, unsigned n)
 {
     pthread_mutex_lock(&server->lock);
     struct fake_client *client = fake_nth(server, n);
-    /* The serving thread may be polling it: it sees the end and closes. */
+    /* Only shut down: the serving thread may be polling the descriptor. It sees the end and
+     * closes it. */
     shutdown(client->fd, SHUT_RDWR);
     pthread_mutex_unlock(&server->lock);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* fake_state: what the two halves of the fake server share; see fake_server.h. */
+/* fake_state: the state that the two halves of the fake server share; see fake_server.h. */
 #ifndef GPUSHARE_TESTS_SUPPORT_FAKE_STATE_H
 #define GPUSHARE_TESTS_SUPPORT_FAKE_STATE_H
 
@@ -33,7 +33,7 @@ struct fake_client {
     uint64_t buffers[64][2]; /* address, bytes */
     uint32_t links[LINKS_MAX], link_count;
     uint32_t streams_open; /* bitmap; at most 32 */
-    uint64_t values[32];   /* where destroyed streams' rings go on */
+    uint64_t values[32];   /* timeline values at which the rings of destroyed streams continue */
     unsigned launches;
     uint64_t event_times[256];
     uint32_t event_next;
@@ -57,13 +57,13 @@ struct fake_server {
     struct channel_message message;
 };
 
-/* Says what and aborts: the fake itself failed. */
+/* Prints `what` and aborts, because the fake itself has failed. */
 void fake_die(const char *what);
 
-/* The n-th attached client. With the lock. */
+/* Returns the n-th attached client. The caller holds the lock. */
 struct fake_client *fake_nth(struct fake_server *server, unsigned n);
 
-/* Carries out what the rings hold. With the lock. Returns how many descriptors. */
+/* Carries out the descriptors of all rings. Returns their number. The caller holds the lock. */
 unsigned fake_run_all(struct fake_server *server);
 
 #endif

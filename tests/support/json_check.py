@@ -16,7 +16,7 @@ except ImportError:
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 IGNORED = {"$schema", "$id", "$comment", "title", "description", "$defs"}
-# What is counted, and whether the number is the least.
+# For each keyword: the type whose length it limits, and whether it is a minimum.
 SIZES = {"minLength": (str, True), "maxLength": (str, False), "minItems": (list, True), "maxItems": (list, False),
          "minProperties": (dict, True), "maxProperties": (dict, False)}
 TYPES = {
@@ -71,7 +71,7 @@ def _fits(schema, value, where, root=None):
 
 
 def check_value(schema, value, where="", root=None):
-    """root: the whole schema, in which $ref looks."""
+    """Checks a value. root: the whole schema, to which $ref refers."""
     root = root or schema
     number = TYPES["number"](value)
     for keyword, rule in schema.items():
@@ -115,7 +115,7 @@ def check_value(schema, value, where="", root=None):
 
 
 def check(name, value):
-    """Raises Mismatch unless value is as schemas/NAME.schema.json says."""
+    """Raises Mismatch unless the value fits schemas/NAME.schema.json."""
     schema = load(name)
     try:
         check_value(schema, value)

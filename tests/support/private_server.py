@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""A gpushared of a test's own on the software GPU, and clients whose kernels take a modelled
-time (tests/programs/pictures/work.c). Nothing is shared with any other test that runs at the same time."""
+"""A private gpushared on the software GPU, and clients whose kernels take a modelled time
+(tests/programs/pictures/work.c). Tests that run at the same time share nothing."""
 import contextlib
 import json
 import os
@@ -21,7 +21,7 @@ ENV = {key: os.environ[key] for key in PASSED if key in os.environ}
 SOFTGPU = dict(word.split("=", 1) for word in os.environ.get("TEST_SOFTGPU", "").split())
 SECONDS = float(os.environ.get("TEST_LIMIT", "180")) / 3
 
-# Runs a program with descriptors from 3 on, as systemd does.
+# Runs a program and hands it descriptors from 3 on, as systemd does.
 EXEC_WITH_FDS = """
 import os, sys
 fds, names, program = [int(fd) for fd in sys.argv[1].split(",")], sys.argv[2], sys.argv[3:]
@@ -37,13 +37,13 @@ os.execv(program[0], program)
 
 
 def run(*command, **env):
-    """To its end, in an environment that says nothing of gpushare but what `env` does."""
+    """Runs a command to its end. Of gpushare's variables its environment has only those of `env`."""
     return subprocess.run(command, capture_output=True, text=True, env={**ENV, **env}, stdin=subprocess.DEVNULL,
                           timeout=SECONDS, check=False)
 
 
 class Work:
-    """One process: made, told to go, asked for its launches, ended."""
+    """One client process. It is started, told to begin, asked for its number of launches, and ended."""
 
     def __init__(self, server, name, kernel_us, seconds, *options, **env):
         command = [os.path.join(BUILD, "tests/programs/pictures/work"), str(kernel_us), str(seconds), *map(str, options)]
@@ -59,7 +59,7 @@ class Work:
         self.process.stdin.flush()
 
     def row(self):
-        """Waits for its end; what the server then says of it."""
+        """Waits for its last launch. Returns the server's description of the client at that time."""
         self.launches = int(self.process.stdout.readline())
         rows = json.loads(self.server.ctl("--json", "clients").stdout)["clients"]
         return next(row for row in rows if row["pid"] == self.pid)
@@ -75,14 +75,15 @@ class Work:
 
 
 class Server:
-    """Ready once it is made; its folder can be entered by anybody. In a `with` it must end well.
+    """A server that is ready when the constructor returns. All users can enter its folder. As a context
+    manager it fails the test if the server does not end well.
 
-    options  further ones of gpushared
-    admin    the uid that may change things besides root: who runs the test; None: nobody else
-    passed   kinds ("client", "admin") of the sockets that it inherits, as systemd makes them
-             and names them in LISTEN_FDNAMES by `names`; None: it makes its own
+    options  further options of gpushared
+    admin    the uid that may change things besides root, by default the user who runs the test; None: no other
+    passed   kinds ("client", "admin") of the sockets that it inherits, as from systemd; `names` are their
+             names in LISTEN_FDNAMES. None: it makes its own
     abstract its NOTIFY_SOCKET has no file
-    env      variables it is started with besides ENV"""
+    env      variables of its environment besides ENV"""
 
     def __init__(self, *options, admin=os.getuid(), passed=None, names="", abstract=False, env=None):
         self.folder = tempfile.mkdtemp(prefix="gpushare-test-", dir="/tmp")
@@ -101,7 +102,7 @@ class Server:
             raise
 
     def _listen(self, abstract):
-        """To what the server tells systemd; the name of the socket."""
+        """Listens to the server's messages to systemd. Returns the name of the socket."""
         self.notify = self.held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         name = f"gpushare-test-{os.getpid()}-{id(self)}" if abstract else os.path.join(self.folder, "notify")
         self.notify.bind("\0" + name if abstract else name)
@@ -124,7 +125,7 @@ class Server:
         return one.fileno()
 
     def hear(self, state):
-        """Reads what the server tells systemd until it says this."""
+        """Reads the server's messages to systemd until one of them says this."""
         end = time.monotonic() + SECONDS
         self.notify.settimeout(0.2)
         while state not in self.states:
@@ -139,7 +140,7 @@ class Server:
             return file.read()
 
     def wait_log(self, words, mark=0):
-        """Until the log says so, behind its first `mark` characters."""
+        """Waits until the log has these words behind its first `mark` characters."""
         end = time.monotonic() + SECONDS
         while words not in self.text()[mark:]:
             if time.monotonic() > end:
@@ -147,7 +148,7 @@ class Server:
             time.sleep(0.01)
 
     def file(self, name):
-        """The path of a file in the server's folder that the test makes, not the server."""
+        """Returns the path of a file in the server's folder which the test makes, not the server."""
         self.not_its.add(name)
         return os.path.join(self.folder, name)
 
@@ -170,14 +171,14 @@ class Server:
         return Work(self, name, kernel_us, seconds, *options, **env)
 
     def give_up(self):
-        """Ends it whatever it is at."""
+        """Ends the server at once, in any state."""
         if self.process:
             self.process.kill()
             self.process.wait()
         self.held.close()
 
     def stop(self):
-        """Its exit status, the names of what it left in its folder, and its log."""
+        """Stops the server. Returns its exit status, the names of the files that it left in its folder, and its log."""
         self.process.send_signal(signal.SIGTERM)
         try:
             status = self.process.wait(SECONDS)

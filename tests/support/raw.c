@@ -101,7 +101,7 @@ void raw_send(struct raw *raw, const void *bytes, size_t count, const int *fds, 
         memcpy(CMSG_DATA(c), fds, sizeof(int) * fd_count);
     }
     ssize_t sent = sendmsg(raw->fd, &header, MSG_NOSIGNAL);
-    (void)sent; /* the server may have hung up already; the caller looks */
+    (void)sent; /* the server may have closed the connection already; the caller finds out */
 }
 
 bool raw_wait_end(struct raw *raw)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * raw: a client that speaks the protocol by hand, so that it can also misuse it.
- * It knows common/ (rings, channel) and nothing of the client library.
+ * raw: a client that speaks the protocol by hand, so that it can also misuse it. It knows common/
+ * (rings, channel) and nothing of the client library. One thread.
  */
 #ifndef GPUSHARE_TESTS_SUPPORT_RAW_H
 #define GPUSHARE_TESTS_SUPPORT_RAW_H
@@ -21,47 +21,48 @@ struct raw {
     uint64_t serial;
     struct proto_attached attached;
     int ring_fd, status_fd, eventfd;
-    uint8_t *rings, *status;      /* mapped; rings read-write, status read-only */
-    struct channel_message reply; /* the latest */
+    uint8_t *rings, *status;      /* mapped: rings read-write, status read-only */
+    struct channel_message reply; /* the latest message */
 };
 
-/* Connects; sends nothing. Fails the test if there is no server. */
+/* Connects and sends nothing. Fails the test if there is no server. */
 void raw_connect(struct raw *raw, const struct server *server);
 
-/* Connects, says hello, attaches to device 0 (memory_limit: PROTO_UNSET for none), maps. */
+/* Connects, says hello, attaches to device 0, and maps the memory. memory_limit: bytes;
+ * PROTO_UNSET for none. */
 void raw_attach(struct raw *raw, const struct server *server, uint64_t memory_limit);
 
 /*
- * Sends a request, waits for its answer (notifications with serial 0 are passed over).
- * Returns 0 for the reply (in raw->reply), the error number for "failed", or
- * PROTO_ERROR_CONNECTION_LOST if the server hung up.
+ * Sends a request and waits for its answer; notifications (serial 0) are passed over. fd: a
+ * descriptor to send, or -1. Returns 0 for the reply, which is in raw->reply; the error number for
+ * "failed"; or PROTO_ERROR_CONNECTION_LOST if the server closed the connection.
  */
 uint32_t raw_ask(struct raw *raw, uint16_t opcode, const void *body, const void *tail,
                  size_t tail_bytes, int fd);
 
-/* Sends bytes as one packet, with these descriptors. */
+/* Sends the bytes as one packet, with these descriptors. Nothing is checked. */
 void raw_send(struct raw *raw, const void *bytes, size_t count, const int *fds, unsigned fd_count);
 
-/* Waits until the server hangs up; false after ten seconds. */
+/* Waits until the server closes the connection. Returns false after ten seconds. */
 bool raw_wait_end(struct raw *raw);
 
-/* Waits until the fault word is set; returns it, 0 after ten seconds. */
+/* Waits until the fault word is set, and returns it; 0 after ten seconds. */
 uint32_t raw_wait_fault(struct raw *raw);
 
-/* Allocates device memory; 0 if refused. */
+/* Allocates device memory and returns its address; 0 if it was refused. */
 uint64_t raw_alloc(struct raw *raw, uint64_t bytes);
 
-/* Loads PTX text and looks a kernel up; returns its handle, parameter_bytes in raw->reply. */
+/* Loads PTX text, looks a kernel up and returns its handle. raw->reply holds the function_info. */
 uint32_t raw_function(struct raw *raw, const char *ptx, const char *name);
 
-/* A memfd with these bytes. */
+/* Returns a memfd with these bytes, which the caller closes. */
 int raw_memfd(const void *bytes, size_t count);
 
-/* Writes a descriptor at the ring's tail, publishes it, rings the doorbell. */
+/* Writes a descriptor at the ring's tail, publishes it, and rings the doorbell. */
 void raw_push(struct raw *raw, uint32_t stream, const void *descriptor);
 
-/* Waits until the stream's timeline reaches a value; false after ten seconds, or when the fault
- * word is set. */
+/* Waits until the stream's timeline reaches a value. Returns false after ten seconds, or if the
+ * fault word is set. */
 bool raw_wait_value(struct raw *raw, uint32_t stream, uint64_t value);
 
 /* Closes and unmaps everything; idempotent. */

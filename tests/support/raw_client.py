@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""A client of the server in Python, written from protocol.xml itself: it shares no code
-with the client library or the generator."""
+"""A client in Python that follows protocol.xml itself. It shares no code with the client library
+or the generator."""
 import os
 import socket
 import struct
@@ -70,7 +70,7 @@ class Schema:
 
 
 class RawClient:
-    """One connection; ask() raises RuntimeError with the server's sentence where it refuses."""
+    """One connection. ask() raises RuntimeError with the server's sentence if the server refuses."""
 
     def __init__(self, path):
         self.schema, self.serial, self.fds = Schema(), 0, []
@@ -79,7 +79,7 @@ class RawClient:
         self.socket.connect(path)
 
     def receive(self):
-        """(name, serial, values), or None at the end of the connection."""
+        """Receives a message. Returns (name, serial, values), or None at the end of the connection."""
         data, fds, _, _ = socket.recv_fds(self.socket, self.schema.constants["message_max"], 8)
         self.fds += fds
         return self.schema.unpack(data) if data else None

@@ -107,7 +107,7 @@ static void spawn(struct server *server, const char *const args[], const char *c
     const char *settings[WORDS_MAX];
     size_t n = 0, m = 0;
     server_build_path("bin/gpushared", program, sizeof program);
-    /* A process that lowers its own limit can't raise it again without the right to. */
+    /* A process that lowers its hard limit can't raise it again without privileges. */
     snprintf(limited, sizeof limited, "ulimit -n %u && exec \"$0\" \"$@\"", descriptors);
     if (descriptors) {
         words[n++] = "/bin/sh";
@@ -123,7 +123,7 @@ static void spawn(struct server *server, const char *const args[], const char *c
         words[n++] = "--driver";
         words[n++] = server_driver();
     }
-    /* Whoever runs the test may change what it is about. */
+    /* The test's own user becomes an administrator, so that the test may change the server. */
     snprintf(uid, sizeof uid, "%u", getuid());
     if (getuid() && !has_option(args, "--admin-uid")) {
         words[n++] = "--admin-uid";
@@ -165,7 +165,7 @@ static void spawn(struct server *server, const char *const args[], const char *c
     }
 }
 
-/* A socket's name has room for 107 bytes: a deep folder would not do. */
+/* A socket's path has room for 107 bytes, which a deep folder exceeds. */
 static bool make_folder(struct server *server, const char *parent)
 {
     if (!parent || strlen(parent) > FOLDER_MAX)
@@ -202,7 +202,7 @@ static void discard(struct server *server)
     free(server);
 }
 
-/* 1 ready, 0 ended, -1 neither within the time. */
+/* Returns 1 if the server is ready, 0 if it has ended, -1 if neither happens in time. */
 static int await_ready(struct server *server, int *status)
 {
     for (int i = 0; i < START_SECONDS * 10; i++) {
@@ -237,8 +237,8 @@ struct server *server_start(const char *const args[], const char *const env[])
     return server;
 }
 
-/* What a sanitizer found in the server or in a worker of its stands in the log alone: a
- * worker's exit status is the supervisor's to judge, and it may have ended long ago. */
+/* Only the log shows a sanitizer's findings in the server and its workers. A worker's exit
+ * status goes to the supervisor, and the worker may have ended long ago. */
 static void check_sanitizers(const struct server *server)
 {
     char *log = server_log(server);

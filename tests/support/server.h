@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * server: a private gpushared for one test: its own folder, sockets, log and
- * worker; nothing is shared with any other test that runs at the same time.
+ * server: a private gpushared for one test, with its own folder, sockets, log and worker. Tests
+ * that run at the same time share nothing. One thread.
  *
- * Built programs are found through $BUILD (tests/run sets it).
+ * Built programs are found through $BUILD, which tests/run sets.
  */
 #ifndef GPUSHARE_TESTS_SUPPORT_SERVER_H
 #define GPUSHARE_TESTS_SUPPORT_SERVER_H
@@ -26,49 +26,50 @@ struct server;
  */
 struct server *server_start(const char *const args[], const char *const env[]);
 
-/* Servers started from now on may have so many descriptors, and no more by asking; 0: as this
- * program. */
+/* Servers that are started from now on may have this many descriptors, and can't raise the
+ * limit. 0: as this program. */
 void server_limit_descriptors(unsigned most);
 
-/* Like server_start, for a server that is expected to refuse: returns its exit status; *log is
- * malloc'ed. */
+/* Like server_start, for a server that is expected to refuse to start. Returns its exit status.
+ * The caller frees *log. */
 int server_start_refused(const char *const args[], const char *const env[], char **log);
 
 const char *server_socket(const struct server *server);
 const char *server_admin_socket(const struct server *server);
 pid_t server_pid(const struct server *server);
 
-/* The log so far, malloc'ed. */
+/* Returns the log so far, which the caller frees. */
 char *server_log(const struct server *server);
 
-/* Waits until the log holds this text; false after ten seconds. */
+/* Waits until the log contains this text. Returns false after ten seconds. */
 bool server_log_wait(const struct server *server, const char *text);
 
-/* pids of the server's living children (workers); returns how many. */
+/* Writes the pids of the server's living workers, at most `most`. Returns their number. */
 size_t server_workers(const struct server *server, pid_t *pids, size_t most);
 
-/* Open descriptors of a process. */
+/* Returns the number of open descriptors of a process. */
 size_t server_fd_count(pid_t pid);
 
 /*
- * SIGTERM, waits, checks that no worker and no socket is left, frees. Returns the
- * exit status (0 when all is well; under sanitizers a leak makes it non-zero).
+ * Stops the server with SIGTERM, waits, checks that no worker and no socket is left, and frees it.
+ * Returns the exit status: 0 if all is well; not 0 under a sanitizer that found a leak.
  */
 int server_stop(struct server *server);
 
-/* What servers are started on when args do not say: $TEST_DRIVER (the GPU bundle sets it), or
- * softgpu. */
+/* The driver on which servers start unless args name one: $TEST_DRIVER, which the GPU bundle
+ * sets, or softgpu. */
 const char *server_driver(void);
 
-/* Skips the program (exit status 77) when that is not the software GPU. For main(), before any
- * test. */
+/* Skips the program (exit status 77) if that driver is not the software GPU. For main(), before
+ * any test. */
 void server_needs_softgpu(void);
 
-/* SIGKILL instead of a stop: waits for it and for its workers to end by themselves, removes the
- * folder, frees. */
+/* Kills the server with SIGKILL, waits until it and its workers have ended by themselves,
+ * removes the folder, and frees the server. */
 void server_kill(struct server *server);
 
-/* $BUILD/relative, in a static buffer a call site may use at once. */
+/* Writes $BUILD/relative (build/relative without $BUILD) into buffer, of size bytes. Returns
+ * buffer. */
 const char *server_build_path(const char *relative, char *buffer, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""Test cases that share one private server: what they ask it, and clients of their own to
-be asked about. Every --json answer is held against its schema."""
+"""Test cases that share one private server. They have helpers to ask it, and clients of their own
+that they ask about. Every --json answer is checked against its schema."""
 import contextlib
 import json
 import os
@@ -12,7 +12,7 @@ from private_server import Server
 from raw_client import RawClient
 
 NOBODY = 65534
-# Who stands for everybody is no administrator, named or not.
+# The overflow uid stands for every unmapped user, so it is never an administrator.
 CHANGES = unittest.skipIf(os.getuid() == NOBODY, "the user who stands for everybody may only look")
 
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * api: the exported calls of the software GPU's libcuda.so.1, under the names
- * that the driver's header gives them, and what the api_*.c rooms share.
- *
- * These rooms check arguments and call the module whose noun it is.
+ * api: the exported calls of the software GPU's libcuda.so.1, under the names that the driver's
+ * header gives them, and helpers that the api_*.c files share. These files check arguments and call
+ * the module of the subject. Any thread.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_API_API_H
 #define GPUSHARE_SERVER_SOFTGPU_API_API_H
@@ -19,7 +18,7 @@
 CUDA_DRIVER_ENTRIES(X)
 #undef X
 
-/* Older and newer forms of some of them. */
+/* Older and newer forms of some calls. */
 API cuda_result cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags);
 API cuda_result cuDeviceGetUuid(cuda_uuid *uuid, cuda_device device);
 API cuda_result cuDevicePrimaryCtxRelease(cuda_device device);
@@ -28,15 +27,16 @@ API cuda_result cuCtxSynchronize_v2(cuda_context context);
 API cuda_result cuCtxGetDevice_v2(cuda_device *device, cuda_context context);
 API cuda_result cuEventElapsedTime_v2(float *milliseconds, cuda_event start, cuda_event end);
 
-/* The device of the thread's current context. CUDA_ERR_INVALID_CONTEXT, or why no call may go
- * ahead. */
+/* Gives the device of the thread's current context. Returns CUDA_ERR_INVALID_CONTEXT without
+ * one, or the reason why no call may go ahead. */
 cuda_result api_current(struct device **device);
 
-/* The object of a handle; CUDA_ERR_INVALID_HANDLE if there is none. A stream may be one of the
- * special values. */
+/* Gives the stream of a handle, which may be one of the special values. Returns
+ * CUDA_ERR_INVALID_HANDLE if there is none. */
 cuda_result api_stream(cuda_stream handle, struct stream **stream);
 
-/* Green contexts, for their streams. The second: engine lock held. */
+/* Green contexts, as their streams need them: whether a context is not destroyed; and that a
+ * stream of it is gone. The second is called with the engine's lock held. */
 bool api_green_alive(const struct cuda_green_ctx_object *green);
 void api_green_stream_gone(struct cuda_green_ctx_object *green);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * cuGetProcAddress: by name, version and flags, for the version chooses the ABI.
- * Of several rows of one name, the newest that the caller knows counts.
+ * cuGetProcAddress finds a function by name, version and flags, because the version chooses the
+ * ABI. If several rows have the name, the newest that the caller knows counts.
  */
 #include <string.h>
 
@@ -27,7 +27,8 @@ static const struct row {
     {"cuEventElapsedTime", 12080, (entry_fn)cuEventElapsedTime_v2},
 };
 
-/* Those whose per-thread default-stream form is another function, which we don't have. */
+/* Functions whose form with a per-thread default stream is another function, which we don't
+ * have. */
 static bool has_per_thread_form(const char *name)
 {
     static const char *const prefixes[] = {"cuMemcpy",           "cuMemset",

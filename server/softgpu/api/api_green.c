@@ -14,7 +14,7 @@
 #include "server/softgpu/device/hardware_queue.h"
 #include "server/softgpu/report.h"
 
-/* Our content of the part of a resource that belongs to the driver. */
+/* Our data in the part of a resource that belongs to the driver. */
 enum origin { FROM_DEVICE = 1, FROM_SPLIT, FROM_CONTEXT };
 
 struct internal {
@@ -23,7 +23,9 @@ struct internal {
     uint16_t origin;
     uint64_t split; /* which call made it */
     struct sm_set sms;
-    uint32_t check; /* of all before: a resource made or changed by hand is refused */
+    /* checksum of all members before it: a resource that a program made or changed itself is
+     * refused */
+    uint32_t check;
 };
 
 _Static_assert(sizeof(struct internal) <= sizeof(((cuda_dev_resource *)0)->internal), "fits");
@@ -45,8 +47,9 @@ struct cuda_green_ctx_object {
     unsigned streams; /* not yet destroyed; those of a destroyed context still point here */
 };
 
-/* All ever made, under the lock of context changes. CUDA has no call that frees a descriptor, so
- * equal ones are one; a destroyed context without streams is used again. */
+/* All objects ever made, guarded by the lock of context changes. CUDA has no call that frees a
+ * descriptor, so equal descriptors are one object. A destroyed context without streams is used
+ * again. */
 static struct queue descs;  /* of cuda_resource_desc_object */
 static struct queue greens; /* of cuda_green_ctx_object */
 

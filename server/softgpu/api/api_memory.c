@@ -63,7 +63,7 @@ cuda_result cuMemMap(cuda_device_ptr ptr, size_t size, size_t offset, cuda_mem_h
     return result;
 }
 
-/* A mapping does not say whose kernels use it: all devices become idle. */
+/* A mapping does not show which device's kernels use it, so all devices have to become idle. */
 static void await_all_devices(void)
 {
     engine_lock();
@@ -320,8 +320,8 @@ struct copy_request {
 };
 
 /*
- * Queues the copy; *pageable tells whether ordinary host memory takes part, for
- * then the call must not return before the copy is done.
+ * Queues the copy. *pageable says whether ordinary host memory takes part. Then the call must not
+ * return before the copy is done.
  */
 static cuda_result submit_copy(struct stream *stream, const struct copy_request *request,
                                bool *pageable)

@@ -17,7 +17,7 @@
 #include "server/softgpu/device/grid.h"
 #include "server/softgpu/report.h"
 
-/* Lives as long as the module is loaded or a launch of it is in flight. */
+/* The code of a module. It lives as long as the module is loaded or a launch of it is in flight. */
 struct code {
     atomic_uint refs;
     struct module *module;
@@ -42,8 +42,8 @@ struct cuda_module_object {
     struct queue functions;
 };
 
-/* Objects for reuse, under the lock of context changes: a stale handle meets magic 0, not freed
- * memory. */
+/* Objects for reuse, guarded by the lock of context changes. A stale handle finds magic 0, and
+ * not freed memory. */
 static struct queue unused_modules, unused_functions;
 
 static void code_drop(void *owner)
@@ -122,8 +122,8 @@ static struct cuda_module_object *module_new(void)
     return object;
 }
 
-/* The code stays while launches in flight need it; the variables go at once, as a kernel will find.
- */
+/* The code remains while launches in flight need it. The variables go at once, and a kernel that
+ * still uses them faults. */
 static void module_unload(struct cuda_module_object *object)
 {
     if (object->globals)
@@ -304,8 +304,8 @@ cuda_result cuFuncGetName(const char **name, cuda_function function)
     return CUDA_OK;
 }
 
-/* Dynamic shared memory that a launch may ask for: what is left of the default, unless more was
- * allowed. */
+/* The dynamic shared memory that a launch may ask for: the rest of the default amount, unless
+ * more was allowed. */
 static uint32_t dynamic_limit(const struct cuda_function_object *function)
 {
     uint32_t allowed = (uint32_t)atomic_load(&function->max_dynamic_shared);

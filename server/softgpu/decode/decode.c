@@ -11,7 +11,8 @@
 #include "common/array.h"
 #include "common/util.h"
 
-/* Of one warp in one call: beyond this a kernel's code is hostile, not large. */
+/* The most bytes of registers of one warp in one call. Code that needs more is hostile, not
+ * large. */
 enum { MAX_FRAME_BYTES = 8 << 20, MAX_CONSTANT_BYTES = 32 << 20, MAX_OPS = 1 << 24 };
 
 void decode_fail(struct decoder *d, const char *format, ...)
@@ -34,7 +35,7 @@ void decode_fail_memory(struct decoder *d)
     d->why->number = CUDA_ERR_OUT_OF_MEMORY;
 }
 
-/* Room for one more; NULL (and the old array kept) when memory is short. */
+/* Makes room for one more. Returns NULL, and keeps the old array, without memory. */
 void *decode_grow(struct decoder *d, void *items, uint32_t count, uint32_t *capacity, size_t bytes)
 {
     if (array_reserve_u32(&items, capacity, (size_t)count + 1, bytes) == 0)
@@ -186,7 +187,8 @@ uint32_t decode_register(struct decoder *d, const struct ptx_variable *v, uint32
     return e->slot;
 }
 
-/* Not before the instruction is complete: its steps may write before the last reads. */
+/* A row is not free before the instruction is complete: its steps may write before the last
+ * read. */
 void decode_free_dying(struct decoder *d)
 {
     for (int class = 0; class < 4; class ++) {
@@ -251,8 +253,8 @@ uint32_t decode_fresh_constant(struct decoder *d, uint64_t value, uint32_t width
 
 uint32_t decode_constant(struct decoder *d, uint64_t value, uint32_t width)
 {
-    /* Keyed beside registers; a register's key has its low half below 2^24. The factor is an odd
-     * one that spreads neighbours well (MurmurHash3's finaliser). */
+    /* Constants share the table with registers, whose keys have a low half below 2^24. The odd
+     * factor spreads neighbouring values well (MurmurHash3's finaliser). */
     uint64_t key = (value * UINT64_C(0xff51afd7ed558ccd)) ^ value >> 29;
     key = key << 3 | (width ? (uint64_t)__builtin_ctz(width) : 4) | UINT64_C(1) << 63;
     uint64_t cut = width >= 8 || width == 0 ? value : value & ((UINT64_C(1) << (8 * width)) - 1);

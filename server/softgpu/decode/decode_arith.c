@@ -57,7 +57,7 @@ static struct float_how float_modifiers(struct decoder *d)
     return how;
 }
 
-/* A source as .ftz sees it. */
+/* Returns a source with denormals flushed to zero if .ftz asks for it. */
 static uint32_t float_in(struct decoder *d, uint32_t index, enum ptx_type type, bool ftz)
 {
     uint32_t a = decode_in(d, index, type);
@@ -68,7 +68,7 @@ static uint32_t float_in(struct decoder *d, uint32_t index, enum ptx_type type, 
     return t;
 }
 
-/* The steps after the operation: .ftz and .sat of its result. */
+/* Emits the steps after the operation: .ftz and .sat of its result. */
 static void float_end(struct decoder *d, uint32_t dst, enum ptx_type type, struct float_how how)
 {
     if (how.ftz && type == PTX_F32)
@@ -77,8 +77,8 @@ static void float_end(struct decoder *d, uint32_t dst, enum ptx_type type, struc
         decode_value(d, BY_FLOAT(sat, type), type_width(type), dst, dst, dst, dst);
 }
 
-/* Where there are further steps, the guard's row must not be what is written: it can't be,
- * for predicates have rows of their own. */
+/* If there are further steps, they must not overwrite the guard's row. They can't, because
+ * predicates have rows of their own. */
 static void float_op(struct decoder *d, enum ptx_type type, struct float_how how,
                      enum value_id nearest, exec_value *rounded, uint32_t sources)
 {
@@ -128,7 +128,7 @@ static const struct {
     {"copysign", 2, VALUE_copysign_f32, VALUE_copysign_f64, 0, 0, 0, NULL, NULL},
 };
 
-/* f16x2: the two halves one after the other, by way of 16-bit rows. */
+/* f16x2: computes the two halves one after the other, through 16-bit rows. */
 static void packed_halves(struct decoder *d, enum value_id id, uint32_t sources, bool sat)
 {
     uint32_t half[2][3], result[2];
@@ -330,7 +330,7 @@ static void decode_dot(struct decoder *d)
     bool four = opcode_is(d, "dp4a"), hi = decode_take(d, "hi");
     decode_take(d, "lo");
     enum ptx_type ta = decode_need_type(d), tb = PTX_NONE;
-    /* dp4a.u32.u32 names one type twice: each is taken once. */
+    /* dp4a.u32.u32 has the same type twice, and each is taken once. */
     for (uint32_t i = 0; i < d->ins->modifier_count; i++)
         tb = ptx_type_named(d->ins->modifiers[i]);
     decode_take(d, ptx_type_name(tb));

@@ -24,7 +24,7 @@ static uint32_t convert_step(struct decoder *d, enum value_id id, uint32_t width
     return t;
 }
 
-/* Either is a 64-bit row. */
+/* Both are 64-bit rows. */
 static uint32_t clamp_wide(struct decoder *d, uint32_t a, enum ptx_type from, enum ptx_type to)
 {
     uint32_t bits = 8 * ptx_type_bytes(to), t = decode_temporary(d, 8);
@@ -108,7 +108,7 @@ static uint32_t round_integral(struct decoder *d, uint32_t a, enum ptx_type type
     return convert_step(d, id, wide ? 8 : 4, a);
 }
 
-/* To 8 or 16 bits by way of 32; of a NaN that leaves 0, or the least signed number. */
+/* Converts to 8 or 16 bits through 32 bits. A NaN becomes 0, or the least signed number. */
 static uint32_t float_to_narrow(struct decoder *d, uint32_t a, bool wide, enum ptx_type to)
 {
     uint32_t whole = convert_step(d, wide ? VALUE_f64_s32 : VALUE_f32_s32, 4, a);

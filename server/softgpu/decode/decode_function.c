@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* A function, instruction by instruction. */
+/* Decodes a function, instruction by instruction. */
 #include "server/softgpu/decode/decode.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void finish_instruction(struct decoder *d, uint32_t first)
     }
 }
 
-/* The full name, so that the message says what nobody knows. */
+/* The full name, so that the message names the part that is unknown. */
 static void fail_unknown(struct decoder *d)
 {
     char name[120];

@@ -41,7 +41,7 @@ static const struct {
 #undef ROW
 };
 
-/* Halves compare as the floats they widen to. */
+/* Halves are widened to floats, which compare the same. */
 static uint32_t compare_in(struct decoder *d, uint32_t index, enum ptx_type type, bool ftz)
 {
     uint32_t a = decode_in(d, index, type);
@@ -73,7 +73,7 @@ static enum value_id compare_of(struct decoder *d, enum ptx_type type)
     return id;
 }
 
-/* The comparison alone, into a temporary. */
+/* Emits the comparison alone, into a temporary. */
 static uint32_t compare_operands(struct decoder *d, enum ptx_type type, uint32_t first)
 {
     bool ftz = decode_take(d, "ftz");
@@ -118,7 +118,7 @@ static void compare_packed(struct decoder *d, enum ptx_type type, uint32_t resul
     }
 }
 
-/* p|q: if either is the guard it is written last, for the other step needs it. */
+/* p|q: if one of them is the guard, it is written last, because the other step needs it. */
 static void give_two(struct decoder *d, const struct ptx_operand *to, uint32_t p, uint32_t q)
 {
     uint32_t width[2] = {0, 0};
@@ -163,7 +163,7 @@ static void decode_setp(struct decoder *d)
         combine_predicates(d, decode_out(d, 0, PTX_PRED), t, bool_op, c, false);
         return;
     }
-    /* Through temporaries: either result may be the guard or the third operand. */
+    /* Through temporaries, because either result may be the guard or the third operand. */
     uint32_t p = decode_temporary(d, 0), q = decode_temporary(d, 0);
     combine_predicates(d, p, t, bool_op, c, false);
     combine_predicates(d, q, t, bool_op, c, true);

@@ -11,8 +11,8 @@ static bool opcode_is(const struct decoder *d, const char *opcode)
     return strcmp(d->ins->opcode, opcode) == 0;
 }
 
-/* Order and scope: every access here is at least as strong as any of them asks, except that
- * those which may poll say so. */
+/* Order and scope are ignored: every access here is at least as strong as any of them demands.
+ * Only an access that may poll is marked. */
 static bool take_order(struct decoder *d)
 {
     static const char *const scopes[] = {"cta", "cluster", "gpu", "sys", "weak"};
@@ -26,7 +26,7 @@ static bool take_order(struct decoder *d)
     return strong;
 }
 
-/* Cache hints change nothing that a program can see. */
+/* A program can't see any effect of a cache hint. */
 static void take_hints(struct decoder *d)
 {
     static const char *const hints[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified"};
@@ -56,7 +56,7 @@ static enum ptx_space take_space(struct decoder *d)
     return space;
 }
 
-/* Of a kernel's own parameter, by name: known when the code is decoded. */
+/* The offset of a kernel's own parameter is known when the code is decoded. */
 static bool kernel_param(const struct decoder *d, const struct ptx_operand *address)
 {
     const struct ptx_operand *base = address->count == 1 ? &address->items[0] : NULL;
@@ -239,7 +239,7 @@ static void decode_atomic(struct decoder *d)
     op->aux = space | id << 8 | (uint32_t)type << 16;
 }
 
-/* cp.async: done at once, so that the waits have nothing to wait for. */
+/* cp.async is carried out at once, so the instructions that wait for it have nothing to do. */
 static void decode_copy_async(struct decoder *d)
 {
     decode_take(d, "async");
@@ -271,7 +271,7 @@ static void decode_copy_async(struct decoder *d)
         else
             have = decode_source(d, n, PTX_U32);
     }
-    /* Each side's addend is folded in, as an action has one only. */
+    /* Each side's addend is added before, because an action has room for only one. */
     uint32_t wide_to = decode_temporary(d, 8), add = decode_constant(d, to_add, 8);
     decode_value(d, VALUE_add_64, 8, wide_to, to, add, add);
     struct op *op = decode_action(d, exec_copy_async, 0, wide_to, from, have);

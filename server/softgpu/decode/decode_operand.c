@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Operands: registers, immediates, addresses and special registers become slots. */
+/* Turns operands into slots: registers, immediates, addresses and special registers. */
 #include <string.h>
 
 #include "server/softgpu/decode/decode.h"
@@ -211,7 +211,7 @@ uint32_t decode_address(struct decoder *d, const struct ptx_operand *op, enum pt
     *addend = (uint64_t)op->addend;
     if (base->kind == PTX_OPERAND_REGISTER && type_width(base->variable->type) == 4 &&
         base->variable->type != PTX_PRED) {
-        /* 32-bit addresses are allowed for the small spaces. */
+        /* The small spaces allow 32-bit addresses. */
         uint32_t t = decode_temporary(d, 8), a = decode_source(d, base, PTX_U32);
         decode_value(d, VALUE_cv_u32_64, 8, t, a, a, a);
         return t;
@@ -281,7 +281,7 @@ static uint32_t special_source(struct decoder *d, const struct ptx_operand *op, 
         return 0;
     }
     if (strchr("ckhtij", (int)id))
-        decode_action(d, exec_nop, 0, 0, 0, 0); /* brings the clocks up to date */
+        decode_action(d, exec_nop, 0, 0, 0, 0); /* this step updates the clocks */
     if (width == 8) {
         uint32_t t = decode_temporary(d, 8);
         struct op *read = decode_special(d, exec_special64, 8, t, t, t, t);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Finds registers that may share a row. nvcc's PTX writes each register once, so that a
- * kernel names thousands; most are written and read within one basic block. Such a
- * one gives its row back after its last use, to another such one, in whatever
- * block: a lane is in one block at a time. Registers that live across blocks keep
- * rows of their own. Rows of a warp then fit its cache.
+ * Finds registers that may share a row, so that the rows of a warp fit its cache. nvcc's PTX writes
+ * each register once, and so a kernel names thousands of them. Most are written and read within one
+ * basic block.
+ *
+ * Such a register gives its row back after its last use. Another such register, in any block, can
+ * take the row, because a lane is in one block at a time. Registers that live across blocks keep
+ * rows of their own.
  */
 #include <string.h>
 
@@ -61,12 +63,14 @@ static void see_instruction(struct decoder *d, uint32_t at, uint32_t block)
 {
     const struct ptx_instruction *ins = &d->function->instructions[at];
     bool first = writes_first_operand(ins);
-    /* An instruction reads its operands before it writes its result: r = r + 1 needs the old r. */
+    /* An instruction reads its operands before it writes its result: r = r + 1 needs the old r,
+     * so the read counts first. */
     if (ins->guard)
         see_operand(d, ins->guard, at, block, false);
     for (uint32_t i = first; i < ins->operand_count; i++)
         see_operand(d, &ins->operands[i], at, block, false);
-    /* Where the guard does not hold, what was there before stays: perhaps a loop's last round. */
+    /* If the guard is false the old value remains, perhaps from a loop's last round. So a
+     * guarded write does not count as the first one. */
     if (first && ins->operand_count)
         see_operand(d, &ins->operands[0], at, block, !ins->guard);
 }
@@ -83,7 +87,8 @@ bool decode_find_lifetimes(struct decoder *d)
 {
     const struct ptx_function *f = d->function;
     uint32_t block = 1;
-    /* Labels stand where instructions begin; `starts` is free until code is emitted. */
+    /* Labels are at the beginnings of instructions. `starts` is unused until code is emitted, so
+     * it serves here. */
     for (uint32_t i = 0; i < f->label_count; i++)
         d->starts[f->labels[i].instruction] = 1;
     keep_formals(d, f->params, f->param_count);

@@ -8,7 +8,7 @@
 #include "common/util.h"
 #include "server/softgpu/decode/decode.h"
 
-enum { NEWEST_VERSION = 99 }; /* what is not understood is refused by name, not by version */
+enum { NEWEST_VERSION = 99 }; /* an unknown feature is refused by its name, not by its version */
 
 static uint32_t refuse_memory(struct error *why)
 {
@@ -40,7 +40,7 @@ static void join_groups(struct groups *g, uint32_t a, uint32_t b)
 {
     a = group_of(g, a);
     b = group_of(g, b);
-    /* Towards functions, so that a group with a function is named by one. */
+    /* Linked towards functions, so that a group with a function is named by one. */
     if (a < b)
         g->parent[b] = a;
     else
@@ -100,9 +100,9 @@ static void each_variable(struct module *m, struct groups *g, bool open)
 }
 
 /*
- * Open arrays (extern .shared name[]) begin where the static ones end, all at the
- * same place: the second pass aligns the end of the group to the strictest, the
- * third gives that end to all.
+ * Open arrays (extern .shared name[]) begin at the end of the static ones, all at the same place.
+ * The second pass aligns the end of the group to the strictest of them. The third gives that end to
+ * all of them.
  */
 static uint32_t place_all_shared(struct module *m, struct error *why)
 {
@@ -178,9 +178,9 @@ static uint32_t place_all_memory(struct module *m, struct error *why)
 enum { CHAIN_UNKNOWN = 0, CHAIN_DEPTH = 64 };
 
 /*
- * Local memory of the deepest chain of direct calls; known[] keeps 1 + the answer
- * by function. A call back into the chain, or beyond CHAIN_DEPTH, counts nothing:
- * the stack grows as it runs.
+ * Local memory of the deepest chain of direct calls. known[] holds 1 + the result for each
+ * function. A call back into the chain, or beyond CHAIN_DEPTH, adds nothing, because the stack
+ * grows as it runs.
  */
 static uint32_t chain_bytes(const struct module *m, uint32_t id, uint32_t depth, uint32_t *known)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * module_load: PTX text made into a module: read, its variables laid out, its functions
- * decoded. What a module is afterwards, module.h says.
+ * module_load: makes a module from PTX text. It reads the text, lays out the variables and decodes
+ * the functions. exec/module.h says what a module is afterwards.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_DECODE_MODULE_LOAD_H
 #define GPUSHARE_SERVER_SOFTGPU_DECODE_MODULE_LOAD_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * device: the devices of this process, their multiprocessors and resources, and
- * the error that ends them.
+ * device: the devices of this process, their multiprocessors and resources, and the error that ends
+ * them.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_DEVICE_DEVICE_H
 #define GPUSHARE_SERVER_SOFTGPU_DEVICE_DEVICE_H
@@ -19,8 +19,8 @@
 #include "server/softgpu/softgpu_settings.h"
 #include "server/softgpu/device/stats.h"
 
-/* First word of what a handle points to; objects are reused, never freed, so a stale handle is
- * told. */
+/* The first word of each object that a handle points to. Objects are reused and never freed, so
+ * a stale handle is recognised. */
 enum {
     CONTEXT_MAGIC = 0x47435458,
     STREAM_MAGIC = 0x4753544d,
@@ -65,9 +65,10 @@ static inline void sm_set_add(struct sm_set *set, unsigned sm)
 
 unsigned sm_set_count(const struct sm_set *set);
 
-/* One block's stay: what it holds or held, and between which modelled times. */
+/* One block's stay on a multiprocessor: the resources that it holds or held, and the modelled
+ * times of its beginning and end. */
 struct sm_stay {
-    uint64_t start, end; /* end: UINT64_MAX while it is there */
+    uint64_t start, end; /* UINT64_MAX while the block is there */
     unsigned threads;    /* 0: an unused record */
     uint32_t shared;
 };
@@ -76,7 +77,7 @@ struct sm {
     unsigned blocks, threads;
     uint32_t shared;
     struct sm_stay present[DEVICE_SM_BLOCKS];
-    struct sm_stay past[DEVICE_SM_BLOCKS]; /* the latest, in a ring */
+    struct sm_stay past[DEVICE_SM_BLOCKS]; /* the latest ones, in a ring */
     unsigned next_past;
     uint64_t last_end;  /* the latest among the past */
     uint64_t busy_mark; /* up to which busy time has been counted, while blocks > 0 */
@@ -136,19 +137,20 @@ struct device {
     struct stats_device *stats;
 };
 
-/* Gives a new device what the parts above it keep there. 0 or -ENOMEM. */
+/* Completes a new device with the objects that higher parts keep in it. Returns 0 or -ENOMEM. */
 typedef int device_complete(struct device *device);
 
 /* Reads the settings, starts the engine, and has every device completed before any call can see
- * it. Idempotent; any thread. */
+ * it. complete: called for each device. Idempotent; any thread. */
 cuda_result device_init(device_complete *complete);
 
-/* Why a call may not go ahead: not initialised (or forked since), or the error that ended the
- * process's devices. */
+/* Return CUDA_OK, or the reason why a call may not go ahead: the driver is not initialised (or
+ * the process has forked since), or the error that ended the process's devices. The second looks
+ * for the former reason only. */
 cuda_result device_check(void);
 cuda_result device_check_initialized(void);
 
-/* After device_init(). */
+/* The settings; after device_init(). */
 const struct softgpu_settings *device_settings(void);
 const struct profile *device_profile(void);
 /* What driver the settings ask for: whether it lacks green contexts, and its version. At any time.
@@ -158,18 +160,18 @@ int device_driver_version(void);
 struct device *device_at(cuda_device ordinal); /* NULL if there is none */
 
 /*
- * A kernel or copy failed: the first one decides, is reported, and stops all
- * work. Engine lock held.
+ * Ends all devices because a kernel or copy failed. The first failure is reported and decides the
+ * error. The caller holds the engine's lock.
  */
 void device_fail(cuda_result error, const char *text);
 void device_fault(struct fault *fault);
 
-/* A constant of the ordinal, the same in every process. */
+/* Gives the UUID, which depends on the ordinal only and is the same in every process. */
 void device_uuid(const struct device *device, cuda_uuid *uuid);
 cuda_result device_attribute(const struct device *device, cuda_device_attribute attribute,
                              int *value);
 
-/* A number that hostile behaviour may use; engine lock held. */
+/* Returns a random number for hostile behaviour. The caller holds the engine's lock. */
 uint32_t device_random(void);
 
 #endif

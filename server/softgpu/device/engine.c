@@ -14,8 +14,8 @@
 #include "common/array.h"
 #include "server/softgpu/report.h"
 
-/* An event waits for turns that are at most this far behind it, and no longer than this in truth.
- */
+/* An event waits for turns that are at most this far behind it in modelled time, and for no
+ * longer than this in real time. */
 enum { ORDER_NS = 5000000, HOLD_NS = 10000000 };
 
 static struct {
@@ -30,7 +30,7 @@ static struct {
     unsigned threads;
     unsigned idle;       /* engine threads that wait */
     unsigned waiting;    /* callers that wait */
-    uint64_t watched;    /* the earliest time that an idle thread will wake for by itself */
+    uint64_t watched;    /* the earliest time for which an idle thread will wake by itself */
     uint64_t held_since; /* real time since which the next event is held back, or 0 */
     uint64_t given_up;   /* turns up to this time hold nothing back any more */
     bool realtime;
@@ -196,7 +196,7 @@ static bool holds_back(uint64_t turn, uint64_t time)
     return turn < time && time - turn <= ORDER_NS && turn > engine.given_up;
 }
 
-/* Whether what a turn under way leads to may come before the time. */
+/* Whether a turn that is under way may have consequences before this time. */
 static bool is_held_back(uint64_t time)
 {
     const struct engine_group *group;
@@ -210,7 +210,7 @@ static bool is_held_back(uint64_t time)
     return false;
 }
 
-/* Handles what is due. The time of the next event to wait for, UINT64_MAX for none. */
+/* Handles the events that are due. Returns the time of the next one, UINT64_MAX for none. */
 static uint64_t happen_due(void)
 {
     while (!engine.stopped && engine.events.count > 0) {
@@ -223,7 +223,7 @@ static uint64_t happen_due(void)
             if (engine.held_since == 0)
                 engine.held_since = now;
             if (now - engine.held_since < HOLD_NS)
-                return UINT64_MAX; /* who ends that turn will come here */
+                return UINT64_MAX; /* the thread that ends that turn will handle the event */
             engine.given_up = event->time;
         }
         engine.held_since = 0;
@@ -252,7 +252,7 @@ static struct engine_task *take_other(void)
     return QUEUE_TAKE(&engine.others, struct engine_task, link);
 }
 
-/* From both kinds in turn, so that neither starves the other. */
+/* Takes a task of each kind in turn, so that neither starves the other. */
 static struct engine_task *take_task(uint64_t *running, bool *other_first)
 {
     struct engine_task *task;
@@ -268,7 +268,7 @@ static struct engine_task *take_task(uint64_t *running, bool *other_first)
     return task ? task : take_other();
 }
 
-/* Waits for a signal, and until `next` unless another thread does so already. */
+/* Waits for a signal; and until `next`, unless another thread already does that. */
 static void thread_idle(uint64_t next)
 {
     engine.idle++;
@@ -300,7 +300,7 @@ static void *engine_main(void *number)
     uint64_t *running = &engine.running[(uintptr_t)number];
     bool other_first = false;
 
-    /* The default slack of 50 us would be the error of every modelled wait. */
+    /* The default timer slack of 50 us would be the error of every modelled wait. */
     prctl(PR_SET_TIMERSLACK, 1);
     prctl(PR_SET_NAME, "softgpu");
     if (engine.realtime)
@@ -348,7 +348,7 @@ int engine_start(unsigned threads, bool realtime)
 
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    /* Signals of the program are the program's. */
+    /* The program's signals are for its own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (unsigned i = 0; i < threads && error == 0; i++) {

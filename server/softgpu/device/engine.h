@@ -3,15 +3,16 @@
 /*
  * engine: the threads that drive every device, and modelled time.
  *
- * Modelled time counts nanoseconds of CLOCK_MONOTONIC. Whatever happens on a
- * device happens at an event with a modelled time; events are handled in that
- * order, never before real time has reached them, sometimes after. What follows
- * from an event happens at the event's time, not when a thread woke up for it:
- * so modelled time is exact however late threads run, and lags when the CPU
- * cannot keep up.
+ * Modelled time counts nanoseconds of CLOCK_MONOTONIC. Everything that happens on a device happens
+ * at an event, which has a modelled time. The engine handles events in the order of their times,
+ * never before real time has reached them, and sometimes later.
  *
- * One lock guards devices, streams and grids. Turns of blocks and pieces of
- * copies are tasks, which run without it.
+ * The consequences of an event happen at the event's time, not at the time when a thread woke up.
+ * So modelled time is exact however late threads run, and it lags behind real time if the CPU can't
+ * keep up.
+ *
+ * One lock guards devices, streams and grids. Turns of blocks and pieces of copies are tasks, which
+ * run without the lock.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_DEVICE_ENGINE_H
 #define GPUSHARE_SERVER_SOFTGPU_DEVICE_ENGINE_H
@@ -23,16 +24,17 @@
 #include "common/list.h"
 
 /*
- * Exact order needs one thing more: while a turn is under way, what it will lead
- * to is not known yet. So an event waits for turns that began at an earlier
- * modelled time, unless they lag too far behind it (then the CPU is short, and
- * nobody is to wait for a backlog of somebody else's) or are known to be long.
+ * For exact order one more rule is needed, because the consequences of a turn are not known while
+ * it runs. An event waits for the turns that began at an earlier modelled time. There are two
+ * exceptions. A turn that lags too far behind the event is not waited for: the CPU is short then,
+ * and one backlog must not delay the others' work. A turn that is known to be long is not waited
+ * for either.
  */
 
-/* Embedded in what it is about; in the heap at most once at a time. */
+/* Embedded in the object that it concerns. It is in the heap at most once at a time. */
 struct engine_event {
     uint64_t time;
-    uint64_t order; /* events of one time happen in the order they were set */
+    uint64_t order; /* events with the same time happen in the order in which they were set */
     void (*happen)(struct engine_event *event, uint64_t time); /* lock held */
 };
 
@@ -41,14 +43,15 @@ struct engine_heap {
     size_t count, capacity;
 };
 
-/* Tasks of one origin (a grid's turns). Groups are served in turn. All zeros to begin with. */
+/* Tasks of one origin, such as a grid's turns. Groups are served in turn. A zeroed group is
+ * ready for use. */
 struct engine_group {
     struct engine_heap turns;
     struct queue_link link; /* among groups with turns to run */
 };
 
 struct engine_task {
-    struct engine_event key; /* when it began, on the modelled clock; happen is unused */
+    struct engine_event key; /* its beginning on the modelled clock; happen is unused */
     struct queue_link link;
     void (*run)(struct engine_task *task); /* without the lock */
 };
@@ -60,13 +63,15 @@ struct engine_task {
  */
 int engine_start(unsigned threads, bool realtime);
 
-/* The one lock: everything that says "lock held" is between these two. Not recursive. */
+/* Take and release the engine's lock. Functions that say "lock held" are called between these
+ * two. Not recursive. */
 void engine_lock(void);
 void engine_unlock(void);
 
-/* Real now, on the modelled clock. */
+/* Returns the present real time, on the modelled clock. */
 uint64_t engine_now(void);
-/* CPU time of the calling thread, for work whose modelled time is what it took. */
+/* Returns the CPU time of the calling thread, for work that takes as much modelled time as it
+ * took CPU time. */
 uint64_t engine_thread_ns(void);
 
 /* Returns when that time has come in truth; near it with the CPU, for a sleeper wakes too late. */
@@ -76,20 +81,20 @@ void engine_pass_time(uint64_t until);
 /* -ENOMEM when the event could not be set. */
 int engine_at(struct engine_event *event, uint64_t time);
 /*
- * Runs the task on a thread. engine_run_ordered(): before others of its group with
- * a later modelled time; events behind that time wait for it; it must be short.
- * -ENOMEM when it could not be queued.
+ * Run a task on a thread of the engine. engine_run_ordered runs it before tasks of its group with a
+ * later modelled time, and events behind its time wait for it, so it must be short. Returns 0, or
+ * -ENOMEM if the task could not be queued.
  */
 int engine_run_ordered(struct engine_group *group, struct engine_task *task, uint64_t time);
 void engine_run(struct engine_task *task);
-/* Gives back what a group without turns holds. */
+/* Frees the memory of a group that has no turns. */
 void engine_group_end(struct engine_group *group);
 
-/* A fault: no event or task begins any more. */
+/* Stops the engine after a fault: no event or task begins any more. */
 void engine_stop(void);
 bool engine_stopped(void);
 
-/* Waits until engine_announce() is called (or spuriously returns). */
+/* Waits until engine_announce() is called. It may return early. */
 void engine_await(void);
 void engine_announce(void);
 

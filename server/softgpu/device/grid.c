@@ -220,7 +220,7 @@ static void set_event(struct engine_event *event, uint64_t time)
         out_of_memory();
 }
 
-/* A block that is known to compute for long is nobody's to wait for. */
+/* No event waits for a block that is known to compute for long. */
 static void turn_queue(struct resident *resident)
 {
     resident->slow_permille = slowdown_permille(&resident->grid->slowdown, resident->grid->device);
@@ -238,7 +238,7 @@ static void block_index(const struct grid *grid, uint64_t number, uint32_t index
     index[2] = (uint32_t)(number / grid->launch.grid[1]);
 }
 
-/* Puts the grid's next block on the multiprocessor, which has room. */
+/* Places the grid's next block on the multiprocessor, which has room for it. */
 static void place_block(struct grid *grid, unsigned index, uint64_t time)
 {
     struct device *device = grid->device;
@@ -343,7 +343,7 @@ static struct room find_rooms(const struct grid *grid, const struct sm_set *set,
     return best;
 }
 
-/* A grid appeared: places what fits, evenly. */
+/* Places as many blocks of a new grid as fit, evenly. */
 static void spread_blocks(struct grid *grid)
 {
     const unsigned count = grid->launch.sm_count;
@@ -458,8 +458,8 @@ static enum block_state run_block(struct resident *resident, uint64_t *clock, ui
     took = rate ? 0 : engine_thread_ns() - before;
     if (state == BLOCK_ASLEEP)
         resident->slept = true;
-    /* A block that sleeps lasts as long as it sleeps: what the interpreter spends around that would
-     * be an error of the model. A whole turn without sleep is work, though. */
+    /* A sleeping block lasts as long as it sleeps: the time that the interpreter spends on that
+     * would be an error of the model. A whole turn without sleep is work, though. */
     if (!resident->slept || state == BLOCK_READY)
         *clock += took * slow / 1000;
     return state;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * grid: a launch in progress: which multiprocessors its blocks go to, and when.
+ * grid: a launch in progress, and the choice of multiprocessors and times for its blocks.
  *
- * A block goes to the least loaded multiprocessor of its stream's set that has
- * room for it (blocks, threads, shared memory) and stays there until its
- * modelled end; then the next block of the most urgent waiting grid follows, at
- * that time. Engine lock held throughout.
+ * A block goes to the least loaded multiprocessor of its stream's set that has room for it: blocks,
+ * threads and shared memory. It stays there until its modelled end. Then the next block of the most
+ * urgent waiting grid follows, at that time. All calls are made with the engine's lock held, unless
+ * they say otherwise.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_DEVICE_GRID_H
 #define GPUSHARE_SERVER_SOFTGPU_DEVICE_GRID_H
@@ -27,19 +27,19 @@ struct launch {
     void *owner;
 };
 
-/* A grid for the operation; NULL when memory is short. Goes with the operation. Without the lock.
- */
+/* Makes a grid for an operation, which frees it. Returns NULL without memory. Called without the
+ * lock. */
 struct grid *grid_create(const struct launch *launch);
 void grid_destroy(struct grid *grid);
 
-/* Called when the last block of the operation's grid has ended, at that modelled time. The grid
- * may be gone when it returns. */
+/* Called when the last block of an operation's grid has ended, with the modelled time. The grid
+ * may be gone when the function returns. */
 typedef void grid_complete(struct operation *op, uint64_t time);
 
-/* Begins at that modelled time, on the multiprocessors of the operation's stream. */
+/* Starts a grid at this modelled time, on the multiprocessors of the operation's stream. */
 void grid_start(struct grid *grid, struct operation *op, grid_complete *complete, uint64_t time);
 
-/* How many such blocks fit on one multiprocessor at once. */
+/* Returns how many such blocks fit on one multiprocessor at the same time. */
 unsigned grid_blocks_per_sm(uint32_t threads, uint32_t shared_bytes);
 
 #endif

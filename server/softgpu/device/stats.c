@@ -19,7 +19,8 @@ struct stats_file *stats_open(const char *path, unsigned devices, unsigned sms, 
             mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     } else {
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-        /* Never to nothing first: another process may have it mapped, and would die of SIGBUS. */
+        /* The file is never truncated to nothing: another process may have it mapped, and would
+         * die of SIGBUS. */
         if (fd >= 0 && ftruncate(fd, sizeof(*file)) == 0)
             file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * stats: busy counters of every multiprocessor and copy engine, in a file that
- * another process may map and read at any time (SOFTGPU_STATS).
+ * stats: busy counters of every multiprocessor and copy engine, in a file that another process may
+ * map and read at any time (SOFTGPU_STATS).
  *
- * They are kept by the engine alone, in modelled time, and know nothing of
- * streams, clients or limits: an independent witness for tests of those.
- * Every field is a single aligned 64-bit word, written atomically; several
- * words read together need not be of one instant.
+ * Only the engine writes them, in modelled time. They know nothing of streams, clients or limits,
+ * so tests of those have an independent witness. Every field is one aligned 64-bit word, which is
+ * written atomically. Several words that are read together need not belong to the same instant.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_DEVICE_STATS_H
 #define GPUSHARE_SERVER_SOFTGPU_DEVICE_STATS_H
@@ -24,9 +23,10 @@ enum { STATS_COPY_ENGINES = 2 }; /* 0: host to device, 1: device to host */
 
 struct stats_sm {
     uint64_t
-        busy_ns; /* time with at least one block resident, as of the last block's start or end */
-    uint64_t block_ns;  /* sum over blocks of the time each was resident */
-    uint64_t thread_ns; /* the same, times the threads of each block */
+        /* Time with at least one resident block, up to the last start or end of a block. */
+        busy_ns;
+    uint64_t block_ns;  /* sum of the times for which blocks were resident */
+    uint64_t thread_ns; /* the same, each time multiplied by the block's threads */
     uint64_t blocks;    /* blocks that have ended */
 };
 
@@ -56,13 +56,12 @@ _Static_assert(offsetof(struct stats_file, device) == 32, "layout of the file");
 _Static_assert(offsetof(struct stats_device, sm) == 64, "layout of the file");
 
 /*
- * Creates the file, or joins it (processes add to the same counters), and maps
- * it; "" maps memory of the process alone.
- * NULL on failure, with the error in *why.
+ * Creates the file and maps it, or joins a file that exists; processes add to the same counters.
+ * path: "" for memory of this process alone. Returns NULL on failure, with the error in *why.
  */
 struct stats_file *stats_open(const char *path, unsigned devices, unsigned sms, struct error *why);
 
-/* Any thread of any process that has the file. */
+/* Adds to a counter. Any thread of any process that has the file. */
 static inline void stats_add(uint64_t *word, uint64_t amount)
 {
     __atomic_fetch_add(word, amount, __ATOMIC_RELAXED);

@@ -253,7 +253,7 @@ static void copy_begin(struct operation *op, uint64_t time)
 
 /* ---- functions on the host ------------------------------------------------------------------- */
 
-/* They run one at a time on a thread of their own, which a program may block. */
+/* Functions on the host run one at a time on a thread of their own, which a program may block. */
 static struct {
     sem_t more;
     struct queue waiting;
@@ -271,7 +271,7 @@ static void *host_main(void *unused)
         engine_lock();
         op = engine_stopped() ? NULL : QUEUE_TAKE(&hosts.waiting, struct operation, host_link);
         engine_unlock();
-        if (!op) /* after an error they are not called any more */
+        if (!op) /* after an error the functions are not called any more */
             continue;
         op->host.fn(op->host.user);
         engine_lock();
@@ -416,7 +416,8 @@ void stream_destroy(struct stream *stream)
     stream_drop_if_unused(stream);
 }
 
-/* What the operation must come behind, by the stream's order and the default stream's rules. */
+/* Lets the operation wait for the operations that it must follow, by the stream's order and the
+ * default stream's rules. */
 static int stream_order(struct stream *stream, struct operation *op)
 {
     struct device *device = stream->device;

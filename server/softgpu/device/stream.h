@@ -29,11 +29,11 @@ enum operation_kind {
 };
 
 struct operation {
-    struct engine_event event; /* it becomes ready; later: it completes */
-    struct engine_task task;   /* copies and fills */
+    struct engine_event event; /* first its becoming ready, later its completion */
+    struct engine_task task;   /* of copies and fills */
     enum operation_kind kind;
     unsigned refs;
-    unsigned unmet; /* operations it waits for, plus one while it is being submitted */
+    unsigned unmet; /* operations that it waits for, plus one while it is being submitted */
     bool ready, begun, done;
     uint64_t ready_at; /* modelled; grows until unmet is 0 */
     uint64_t start, end;
@@ -42,7 +42,7 @@ struct operation {
     struct operation **dependents;
     unsigned dependent_count, dependent_capacity;
     struct stream *stream;
-    struct queue_link queue_link; /* in its hardware queue, then in its copy engine */
+    struct queue_link queue_link; /* in its hardware queue, later in its copy engine */
     struct queue_link host_link;
     union {
         struct grid *grid;
@@ -73,14 +73,14 @@ struct operation {
 
 struct stream {
     unsigned magic;
-    struct list_link link; /* on its device, or in the store of unused ones */
+    struct list_link link; /* among its device's streams, or among the unused ones */
     struct device *device;
-    struct cuda_green_ctx_object *green; /* NULL: of the primary context */
+    struct cuda_green_ctx_object *green; /* NULL: it belongs to the primary context */
     struct sm_set sms;
     int priority;
     unsigned flags;
-    bool blocking;          /* keeps the default stream's rules */
-    struct operation *last; /* the last submitted; holds a reference */
+    bool blocking;          /* it obeys the default stream's rules */
+    struct operation *last; /* the operation submitted last; holds a reference */
     unsigned in_flight;     /* operations that have not completed */
     uint64_t seen_at;       /* of the last that has */
     bool destroyed;
@@ -90,22 +90,23 @@ struct stream {
 
 struct event {
     unsigned magic;
-    struct queue_link link; /* in the store of unused ones */
+    struct queue_link link; /* among the unused ones */
     unsigned flags;
     struct device *device;
-    struct operation *op; /* of the last record; holds a reference. NULL before */
+    /* The operation of the last record, with a reference; NULL before the first. */
+    struct operation *op;
 };
 
 /* All below: engine lock held, unless said otherwise. */
 
-/* sms NULL: all of the device. NULL when memory is short. */
+/* Makes a stream. sms: NULL for all multiprocessors of the device. Returns NULL without memory. */
 struct stream *stream_create(struct device *device, const struct sm_set *sms, unsigned flags,
                              int priority);
 void stream_destroy(struct stream *stream);
-/* A device's legacy default stream, for device_init(). 0 or -ENOMEM. */
+/* Makes a device's legacy default stream, for device_init(). Returns 0 or -ENOMEM. */
 int stream_complete_device(struct device *device);
 
-/* A new operation, not yet submitted; NULL when memory is short. */
+/* Makes an operation, which is not submitted yet. Returns NULL without memory. */
 struct operation *operation_create(enum operation_kind kind);
 
 /*
@@ -115,11 +116,12 @@ struct operation *operation_create(enum operation_kind kind);
  * the operation is gone.
  */
 int stream_submit(struct stream *stream, struct operation *op);
-/* The operation waits for `before` as well. Before stream_submit(). 0 or -ENOMEM. */
+/* Lets the operation wait for `before` as well. Call it before stream_submit(). Returns 0 or
+ * -ENOMEM. */
 int operation_after(struct operation *op, struct operation *before);
 
-/* References. An operation that nobody holds any more is freed; operation_drop(NULL) does nothing.
- */
+/* Take and drop a reference. An operation without references is freed. operation_drop(NULL) does
+ * nothing. */
 void operation_hold(struct operation *op);
 void operation_drop(struct operation *op);
 
@@ -127,17 +129,17 @@ void operation_drop(struct operation *op);
 bool operation_seen(const struct operation *op);
 /* Waits until that is so; the sticky error if there is one. */
 cuda_result operation_await(struct operation *op);
-/* The same for all submitted to the stream up to now. Takes the default stream's rules into
- * account. */
+/* The same, for all operations that were submitted to the stream so far, with regard to the
+ * default stream's rules. */
 cuda_result stream_await(struct stream *stream);
 bool stream_idle(const struct stream *stream);
 /* All submitted to the device up to now. */
 cuda_result device_await(struct device *device);
 
-/* Completes at that modelled time. */
+/* Completes the operation at this modelled time. */
 void operation_complete(struct operation *op, uint64_t time);
 
-/* NULL without memory. */
+/* Makes an event. Returns NULL without memory. */
 struct event *event_create(struct device *device, unsigned flags);
 void event_destroy(struct event *event);
 

@@ -9,8 +9,8 @@
 #include "server/softgpu/exec/exec.h"
 #include "server/softgpu/exec/module_private.h"
 
-/* Long enough to keep a warp's registers in cache, short enough for warps that
- * wait for one another in memory. */
+/* Instructions of one warp's turn. A turn is long enough to keep the warp's registers in the
+ * cache, and short enough for warps that wait for one another in memory. */
 enum { WARP_TURN = 4096, MAX_THREADS = 1024, MAX_SHARED = 1 << 20 };
 
 struct block *block_create(const struct block_launch *launch, const uint32_t index[3], uint32_t sm)
@@ -129,7 +129,8 @@ void block_check_barriers(struct block *b)
 
 /* ---- running ---- */
 
-/* Nothing can run: until when? False if nothing ever will. */
+/* No warp can run: finds the time until which that is so. Returns false if no warp will ever
+ * run. */
 static bool next_wake(const struct block *b, uint64_t *wake_ns)
 {
     bool any = false;
@@ -204,8 +205,8 @@ enum block_state block_run(struct block *b, uint64_t budget, uint64_t *clock_ns,
     b->rate = rate;
     uint64_t wake = 0;
     b->state = run_warps(b, budget ? budget : 1, &wake);
-    /* Where instructions cost no time, a warp that spins until a sleeper wakes would spin for
-     * ever: time goes on by what the sleeper asked for. */
+    /* If instructions take no time, a warp that spins until a sleeper wakes would spin for ever.
+     * So time advances by the sleep that was asked for. */
     if (b->state == BLOCK_READY && rate == 0 && next_wake(b, &wake) && wake * 1000 > b->clock_ps)
         b->clock_ps = wake * 1000;
     *clock_ns = b->clock_ps / 1000;

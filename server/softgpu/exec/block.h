@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * block: one thread block in execution; all its state is in the object, so that
- * whoever runs it can stop at any instruction and go on later, on another thread.
+ * block: one thread block in execution. All its state is in the object, so its execution can stop
+ * at any instruction and continue later on another thread.
  *
- * Instruction side implements it; grid (device side) creates blocks, gives them
- * turns, and keeps the modelled clock.
+ * The instruction side implements it. grid (device side) creates blocks, gives them turns, and
+ * keeps the modelled clock. One thread at a time for each block.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_EXEC_BLOCK_H
 #define GPUSHARE_SERVER_SOFTGPU_EXEC_BLOCK_H
@@ -15,7 +15,7 @@
 #include "server/softgpu/fault.h"
 #include "server/softgpu/exec/module.h"
 
-/* One launch, read-only for its blocks; outlives the last of them. */
+/* One launch. Its blocks only read it, and it outlives the last of them. */
 struct block_launch {
     const struct function *function;
     uint32_t grid[3], threads[3];
@@ -27,20 +27,22 @@ struct block_launch {
 };
 
 enum block_state {
-    BLOCK_READY,  /* budget used up: call block_run again */
-    BLOCK_ASLEEP, /* every live warp sleeps (nanosleep) or waits at a barrier for one that does */
+    BLOCK_READY, /* the budget is used up: call block_run again */
+    /* every live warp sleeps (nanosleep), or waits at a barrier for one that sleeps */
+    BLOCK_ASLEEP,
     BLOCK_DONE,
     BLOCK_FAULTED,
 };
 
 struct block;
 
-/* NULL when memory is short. sm: the value of %smid. */
+/* Makes a block. index: the value of %ctaid. sm: the value of %smid. launch: stays the caller's.
+ * Returns NULL without memory. */
 struct block *block_create(const struct block_launch *launch, const uint32_t index[3], uint32_t sm);
 void block_destroy(struct block *block);
 
 /*
- * Runs for about `budget` warp instructions.
+ * Runs the block for about `budget` warp instructions.
  *
  * clock_ns: in, the modelled time at this call; out, the modelled time reached
  * (nanosleep of a warp moves only that warp's wake-up time; the rest of the block

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* The decoded functions of a module: found by the declaration or by the address that a kernel has.
- */
+/* Finds the decoded functions of a module, by the declaration or by the address that a kernel
+ * has. */
 #include <stdlib.h>
 
 #include "server/softgpu/exec/module_private.h"

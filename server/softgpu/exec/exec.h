@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * exec: decoded instructions and what executes them; between decode, warp, block
- * and the exec_* files, private to the instruction side.
+ * exec: decoded instructions, and the functions that execute them. Private to the instruction side:
+ * decode, warp, block and the exec_* files.
  *
- * A register is a row of 32 lanes (uint16_t, uint32_t or uint64_t each; a
- * predicate is one uint32_t with a bit per lane), so that an instruction is a loop
- * over lanes that the compiler turns into vector code. A slot says where a row
- * stands: an offset into the registers of the current frame or, with
- * SLOT_CONSTANT, into the constants of its code.
+ * A register is a row of 32 lanes of uint16_t, uint32_t or uint64_t; a predicate is one uint32_t
+ * with a bit for each lane. So an instruction is a loop over lanes, which the compiler turns into
+ * vector code. A slot says where a row lies: at an offset into the registers of the current frame,
+ * or, with SLOT_CONSTANT, into the constants of its code.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_EXEC_EXEC_H
 #define GPUSHARE_SERVER_SOFTGPU_EXEC_EXEC_H
@@ -27,9 +26,9 @@
 #define SLOT_NONE     0xffffffffu
 
 /*
- * Generic addresses that are not global ones: no mapping of a process can lie
- * here, for they are not canonical on any x86-64 (bits 63..57 are not all equal).
- * The low 56 bits are the address within the space.
+ * Generic addresses that are not global ones. No mapping of a process can lie here, because these
+ * addresses are not canonical on any x86-64: bits 63 to 57 are not all equal. The low 56 bits are
+ * the address within the space.
  */
 #define WINDOW_MASK     UINT64_C(0xff00000000000000)
 #define WINDOW_SHARED   UINT64_C(0x5100000000000000)
@@ -40,20 +39,21 @@
 struct warp;
 struct op;
 
-/* A result per lane into out, which may be the row of a source. Never traps. */
+/* Writes a result for each lane into out, which may be the row of a source. It never faults. */
 typedef void exec_value(const struct warp *warp, const struct op *op, void *out);
 
 enum exec_result {
-    EXEC_NEXT,    /* go on behind this instruction */
-    EXEC_MOVED,   /* warp->pc, mask or frame were set: take them over, then choose again */
-    EXEC_BLOCKED, /* this split can't go on now; it stands at warp->pc */
+    EXEC_NEXT, /* go on with the next instruction */
+    /* warp->pc, mask or frame has changed: choose a split again */
+    EXEC_MOVED,
+    EXEC_BLOCKED, /* this split can't go on now; it is at warp->pc */
     EXEC_FAULT,   /* warp->block->fault is filled in */
 };
 
-/* Anything else. mask: the lanes that take part, never 0. */
+/* Carries out any other instruction. mask: the lanes that take part, never 0. */
 typedef enum exec_result exec_action(struct warp *warp, const struct op *op, uint32_t mask);
 
-/* Takes the lanes of mask from result into row; width as op.width. */
+/* Copies the lanes of mask from result into row. width: as op.width. */
 typedef void exec_blend(void *row, const void *result, uint32_t width, uint32_t mask);
 
 enum op_kind { OP_VALUE, OP_ACTION, OP_BRANCH };
@@ -67,10 +67,10 @@ struct op {
     uint8_t kind;  /* enum op_kind */
     uint8_t width; /* OP_VALUE: bytes per lane of the result, 0 for a predicate */
     bool negated;  /* the guard is @!p */
-    bool part;     /* a step on the way: not counted as an instruction */
+    bool part;     /* one of several ops of an instruction, and not the last: not counted */
     uint32_t guard;
     uint32_t dst, a, b, c, d, e; /* slots */
-    uint32_t aux;                /* per instruction: rounding, mode, table, ... */
+    uint32_t aux;                /* depends on the instruction: rounding, mode, table, ... */
     uint32_t line;
     uint64_t imm;
 };
@@ -89,7 +89,7 @@ struct code_call {
     uint32_t arg_count, result_count;
 };
 
-/* A constant that is an address, known once the module has its place. */
+/* A constant that is an address, which is known when the module has its place. */
 struct code_relocation {
     uint32_t slot;
     const struct ptx_variable *variable;
@@ -100,7 +100,7 @@ struct code {
     const struct ptx_function *ptx;
     struct op *ops;
     uint32_t op_count, op_capacity;
-    uint32_t frame_bytes; /* registers of a warp */
+    uint32_t frame_bytes; /* bytes of a warp's registers */
     uint32_t local_bytes; /* of a thread: .local variables and .param space */
     uint8_t *constants;
     uint32_t constant_bytes, constant_capacity;
@@ -111,7 +111,7 @@ struct code {
     uint32_t call_count, call_capacity;
     uint32_t *tables; /* brx.idx: targets, as op indices */
     uint32_t table_count, table_capacity;
-    uint32_t register_words; /* estimate: 32-bit registers a thread needs */
+    uint32_t register_words; /* an estimate of the 32-bit registers of a thread */
 };
 
 /* ---- execution ---- */
@@ -144,10 +144,10 @@ struct warp {
     struct frame *frame;
     uint32_t pc, mask;
     uint32_t index, live;
-    uint32_t present; /* lanes that exist: the last warp of a block may be short */
+    uint32_t present; /* the lanes that exist: the last warp of a block may have fewer than 32 */
     struct split splits[LANES];
     uint32_t split_count, current;
-    bool polls;     /* what ran last may be waiting for another lane */
+    bool polls;     /* the split that ran last may be waiting for another lane */
     uint64_t turns; /* stamp */
     uint8_t *local; /* lane after lane */
     uint32_t local_stride;
@@ -187,38 +187,41 @@ static inline void *slot_at(const struct warp *w, uint32_t slot)
 }
 
 /*
- * Shared memory comes when it is first touched: many kernels reserve it to have a multiprocessor to
- * themselves, and clearing 200 KiB costs more than all that such a block does. False: no host
- * memory.
+ * Allocates the block's shared memory when it is first touched. Many kernels reserve shared memory
+ * only to have a multiprocessor to themselves, and clearing 200 KiB costs more than all else that
+ * such a block does. Returns false without host memory.
  */
 bool block_shared_ready(struct block *block);
 
-/* exec_fault.c: fills in block->fault. lane: which thread is to blame. Returns EXEC_FAULT. */
+/* exec_fault.c: fills in block->fault. lane: the thread that caused it. Returns EXEC_FAULT. */
 enum exec_result exec_fault(struct warp *warp, const struct op *op, enum fault_kind kind,
                             uint32_t lane, uint64_t address, uint32_t size, const char *text);
 
 void warp_init(struct warp *warp, struct block *block, uint32_t index, uint32_t present);
 bool warp_start(struct warp *warp, const struct code *code);
 void warp_destroy(struct warp *warp);
-/* Runs until done, blocked, faulted, or steps are used up; counts steps down. */
+/* Runs the warp until it is done, blocked or faulted, or until *steps is used up. Counts *steps
+ * down. */
 enum exec_result warp_run(struct warp *warp, uint64_t *steps);
 bool warp_can_run(const struct warp *warp);
-/* A frame for a call by the lanes of mask; NULL when memory is short or the stack is used up. */
+/* Makes a frame for a call by the lanes of mask. NULL without memory, or if the stack is used
+ * up. */
 struct frame *warp_push_frame(struct warp *warp, const struct code *code, struct frame *caller,
                               uint32_t mask);
 void warp_free_frame(struct warp *warp, struct frame *frame);
 void warp_remove_split(struct warp *warp, uint32_t index);
-/* These lanes of the current split reached the end of their thread. */
+/* Ends the threads of these lanes of the current split. */
 void warp_exit_lanes(struct warp *warp, uint32_t mask);
 
-/* Barriers of the block: lets waiting splits go where a barrier is complete. */
+/* Lets the splits that wait at a complete barrier of the block go on. */
 void block_check_barriers(struct block *block);
 static inline uint64_t block_clock_ns(const struct block *block)
 {
     return block->clock_ps / 1000;
 }
 
-/* The code of a declared function, or of the one at such an address. NULL without a body. */
+/* code_of: the code of a declared function. code_at: the code of the function at this address.
+ * NULL if it has no body. */
 const struct code *code_of(const struct module *module, const struct ptx_function *function);
 const struct code *code_at(const struct module *module, uint64_t function_address);
 uint64_t code_address(const struct ptx_function *function);
@@ -270,15 +273,16 @@ enum value_id {
 #undef P3
 #undef Q2
 #undef S2
-extern exec_value *const exec_values_v1[VALUE_COUNT], /* of any processor of this machine */
+/* v1 runs on every processor of this architecture; v3 and v4 are levels of x86-64. */
+extern exec_value *const exec_values_v1[VALUE_COUNT],
     *const exec_values_v3[VALUE_COUNT], *const exec_values_v4[VALUE_COUNT]; /* x86-64 alone */
 exec_blend exec_blend_v1, exec_blend_v3, exec_blend_v4;
 
-/* The best that this processor runs; exec_table_MACHINE.c chooses. */
+/* The best variant that this processor can run; exec_table_MACHINE.c chooses. */
 exec_value *exec_value_of(enum value_id id);
 exec_blend *exec_blend_of(void);
 
-/* exec_round.c: what needs a rounding mode; op->aux is an FE_* mode. */
+/* exec_round.c: arithmetic with a rounding mode; op->aux is an FE_* mode. */
 exec_value round_add_f32, round_sub_f32, round_mul_f32, round_div_f32, round_fma_f32;
 exec_value round_sqrt_f32, round_rcp_f32;
 exec_value round_add_f64, round_sub_f64, round_mul_f64, round_div_f64, round_fma_f64;

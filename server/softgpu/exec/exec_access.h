@@ -12,7 +12,8 @@ struct access_request {
     uint32_t need; /* MEMORY_READ | MEMORY_WRITE */
 };
 
-/* The host's bytes for an address that one lane uses; NULL, and why, where it may not. */
+/* Returns the host's pointer for an address that one lane uses. Returns NULL, and *why, if the
+ * lane may not access it. */
 uint8_t *access_pointer(struct warp *warp, const struct access_request *request, uint32_t lane,
                         uint64_t address, enum fault_kind *why);
 

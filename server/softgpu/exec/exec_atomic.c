@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Atomics are the host's own: blocks run on several threads, and host buffers are
- * shared with other processes.
+ * Atomics are the host's atomic instructions, because blocks run on several threads and host
+ * buffers are shared with other processes.
  */
 #include <string.h>
 
@@ -88,6 +88,7 @@ static uint32_t apply_32(uint32_t *at, enum atomic_op op, enum ptx_type type, ui
 {
     if (op == ATOMIC_ADD && (type == PTX_U32 || type == PTX_S32 || type == PTX_B32))
         return __atomic_fetch_add(at, b, __ATOMIC_SEQ_CST);
+    /* A guess, which the exchange checks. */
     uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(at, &old, combine32(op, type, old, b, c), false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -127,8 +128,8 @@ enum exec_result exec_atomic(struct warp *w, const struct op *op, uint32_t mask)
     const void *b = slot_at(w, op->b), *c = slot_at(w, op->c);
     void *d = op->dst == SLOT_NONE ? NULL : slot_at(w, op->dst);
     w->polls = true;
-    /* Operands are read lane by lane, each before its own result is written: the rows of
-     * address, operands and result may be one. */
+    /* Each lane's operands are read before its result is written: the rows of address, operands
+     * and result may be the same row. */
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(m);
         uint64_t address = base[lane] + op->imm;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Actions that move the program counter: the ends of threads, calls and returns, branches by table.
- */
+/* Actions that change the program counter: ends of threads, calls and returns, branches by
+ * table. */
 #include <string.h>
 
 #include "common/util.h"
@@ -108,7 +108,8 @@ enum exec_result exec_call(struct warp *w, const struct op *op, uint32_t mask)
     if (!code || code->ptx->entry)
         return exec_fault(w, op, FAULT_ILLEGAL_INSTRUCTION, first, targets[first], 8,
                           "call of what is no function");
-    /* Those that call others stay at this instruction and call when it is their turn. */
+    /* The lanes that call other functions stay at this instruction, and call when it is their
+     * turn. */
     return call_some(w, op, code, same);
 }
 

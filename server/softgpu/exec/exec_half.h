@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * exec_half: binary16 and bfloat16 on machines without them.
+ * exec_half: binary16 and bfloat16 arithmetic on machines without these types.
  *
- * Sums and products of two halves are exact in double; a fused multiply-add may
- * lose bits below double's 53, so its sum is rounded to odd (add_odd), after which
- * the one rounding to half is the right one.
+ * Sums and products of two halves are exact in double. A fused multiply-add may need more bits than
+ * double's 53. Its sum is therefore rounded to odd (add_odd), so that the one rounding to half
+ * gives the correct result.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_EXEC_EXEC_HALF_H
 #define GPUSHARE_SERVER_SOFTGPU_EXEC_EXEC_HALF_H
@@ -61,8 +61,8 @@ static inline float bfloat_to_float(uint16_t h)
 }
 
 /*
- * Rounds x to a format of `fraction` explicit bits and least normal exponent
- * `least`, largest exponent `most`; returns the bits without sign handling of NaN.
+ * Rounds x to a format with `fraction` explicit bits, least normal exponent `least` and largest
+ * exponent `most`, in an FE_* mode. Every NaN gives 0x7fff.
  */
 static inline uint16_t narrow_double(double x, int fraction, int least, int most, int mode)
 {
@@ -129,7 +129,7 @@ static inline uint16_t bfloat_from_double(double x)
     return bfloat_from_double_mode(x, FE_TONEAREST);
 }
 
-/* a + b in double, rounded to odd. */
+/* Returns a + b in double, rounded to odd. */
 static inline double add_odd(double a, double b)
 {
     double sum = a + b;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Loads and stores. No address is followed before it was checked: against a live
- * range of memory_find() (the last few are kept per warp while the generation
- * stands), or against the bounds of the space.
+ * Loads and stores. No address is used before it has been checked: against a live range of
+ * memory_find(), or against the bounds of its space. Each warp keeps the last few ranges for as
+ * long as the generation is unchanged.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static bool in_range(const struct memory_range *r, uint64_t address, uint32_t by
            r->end - address >= bytes;
 }
 
-/* A range that holds [address, address + bytes) with that access, or NULL. */
+/* Finds a range that holds [address, address + bytes) and allows this access, or NULL. */
 static const struct memory_range *find_range(struct warp *w, uint64_t address, uint32_t bytes,
                                              uint32_t need)
 {
@@ -55,7 +55,7 @@ static uint8_t *space_pointer(const struct warp *w, uint32_t space, uint32_t lan
     uint8_t *base;
     if (space == PTX_SPACE_SHARED) {
         if (!block_shared_ready(b)) {
-            *why = FAULT_NONE; /* no fault of the kernel's: the engine ends the device for it */
+            *why = FAULT_NONE; /* not the kernel's fault: the engine ends the device for it */
             return NULL;
         }
         size = b->shared_bytes;
@@ -108,7 +108,7 @@ uint8_t *access_pointer(struct warp *w, const struct access_request *q, uint32_t
     return (uint8_t *)(uintptr_t)address;
 }
 
-/* All lanes in one live range of global memory: the case that matters. */
+/* All lanes are in one live range of global memory. This is the common case. */
 static bool all_global(struct warp *w, const struct access_request *q, const uint64_t *at,
                        uint32_t first)
 {
@@ -142,8 +142,8 @@ static bool all_shared(const struct warp *w, const struct access_request *q, con
 }
 
 /*
- * Host pointers for all lanes of mask; the others get the first one's, so that
- * loads need no mask. False: a fault was reported.
+ * Gets host pointers for all lanes of mask. The other lanes get the first one's pointer, so that
+ * loads need no mask. Returns false if a fault was reported.
  */
 static bool resolve_lanes(struct warp *w, const struct op *op, uint32_t mask,
                           const struct access_request *q, uint8_t **host)
@@ -193,7 +193,8 @@ static bool is_contiguous(uint8_t *const *host, uint32_t bytes)
 
 /* ---- loads ---- */
 
-/* Relaxed atomics: plain moves to the machine, and no tearing where a kernel's threads race. */
+/* Relaxed atomics are plain moves for the machine, and keep values whole where a kernel's
+ * threads race. */
 #define GATHER(T, R)                                                                               \
     for (uint32_t i = 0; i < LANES; i++)                                                           \
         ((R *)out)[i] = (R)__atomic_load_n((const T *)(host[i] + at), __ATOMIC_RELAXED);           \
@@ -277,7 +278,7 @@ enum exec_result exec_load(struct warp *w, const struct op *op, uint32_t mask)
     }
     for (uint32_t k = 0; k < count; k++)
         gather_lanes(host, k * bytes, bytes, extend, values[k]);
-    /* After all were read: a result may be the row of addresses. */
+    /* Written after all lanes were read, because the result may be in the row of the addresses. */
     for (uint32_t k = 0; k < count; k++)
         put_row(slot_at(w, slots[k]), values[k], width, mask);
     return EXEC_NEXT;
@@ -378,7 +379,7 @@ static bool read_bytes(struct warp *w, uint32_t lane, uint64_t address, void *ou
     return p != NULL;
 }
 
-/* A string in the kernel's memory, cut at what is readable. */
+/* Reads a string in the kernel's memory, up to the end of readable memory. */
 static void read_string(struct warp *w, uint32_t lane, uint64_t address, char *out, size_t size)
 {
     size_t n = 0;
@@ -402,7 +403,8 @@ enum exec_result exec_assert(struct warp *w, const struct op *op, uint32_t mask)
     return exec_fault(w, op, FAULT_ASSERT, lane, 0, 0, text);
 }
 
-/* One conversion of a format: its argument is 4 or 8 bytes at *offset of the buffer. */
+/* Carries out one conversion of a format. Its argument has 4 or 8 bytes at *offset of the
+ * buffer. */
 static int print_one(struct warp *w, uint32_t lane, const char *spec, uint64_t args,
                      uint64_t *offset, char *out, size_t size)
 {
@@ -434,8 +436,8 @@ static int print_one(struct warp *w, uint32_t lane, const char *spec, uint64_t a
 }
 
 /*
- * Only what is known goes to snprintf(): flags, digits, a length and one of the
- * listed conversions, so that a hostile format (%n, *) can do nothing.
+ * Only known parts go to snprintf(): flags, digits, a length and one of the listed conversions. So
+ * a hostile format (%n, *) can do nothing.
  */
 static size_t take_spec(const char *format, char *spec, size_t size)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Values that come from the machine's state rather than from registers alone. */
+/* Values that depend on the state of the machine, and not on registers alone. */
 #include <string.h>
 
 #include "server/softgpu/exec/exec.h"
 #include "server/softgpu/exec/module_private.h"
 
-/* Modelled cycles at 1 GHz, or instructions where time stands still. */
+/* Modelled cycles at 1 GHz; or the number of instructions, if these take no time. */
 static uint64_t clock_cycles(const struct block *b)
 {
     return b->rate ? b->clock_ps / 1000 : b->cycles;

@@ -5,7 +5,7 @@
 
 #include "server/softgpu/exec/exec.h"
 
-/* Lanes for which the guard does not hold go on without the current split. */
+/* The lanes whose guard is false go on without the current split. */
 static void leave_rest(struct warp *w, uint32_t mask)
 {
     struct split *s = &w->splits[w->current];
@@ -31,7 +31,7 @@ static void arrive_at_barrier(struct warp *w, const struct op *op, uint32_t mask
         barrier->count += threads;
         barrier->ones += (uint32_t)__builtin_popcount(mask & p);
     }
-    /* A count is of whole warps: lanes that don't exist arrive with the others. */
+    /* A barrier counts whole warps, so lanes that don't exist arrive together with the others. */
     if (expected && mask == w->live)
         threads = LANES;
     barrier->arrived += threads;
@@ -74,13 +74,13 @@ enum exec_result exec_barrier_arrive(struct warp *w, const struct op *op, uint32
 
 /* ---- lanes together ---- */
 
-/* The masks that lanes name, one each; NULL where the instruction names none. */
+/* The mask that each lane names; NULL if the instruction names none. */
 static const uint32_t *member_masks(const struct warp *w, const struct op *op)
 {
     return op->d == SLOT_NONE ? NULL : slot_at(w, op->d);
 }
 
-/* The lanes of mask that name the same members as its lowest. */
+/* The lanes of mask that name the same members as its lowest lane. */
 static uint32_t same_members(const uint32_t *members, uint32_t mask)
 {
     uint32_t same = 0, first = members[__builtin_ctz(mask)];
@@ -91,7 +91,7 @@ static uint32_t same_members(const uint32_t *members, uint32_t mask)
     return same;
 }
 
-/* Lanes wait at this instruction, which they execute again when their members have come. */
+/* Lets lanes wait at this instruction. They execute it again when their members have arrived. */
 static void wait_for_members(struct warp *w, const uint32_t *members, uint32_t mask)
 {
     while (mask) {
@@ -107,9 +107,9 @@ static void wait_for_members(struct warp *w, const uint32_t *members, uint32_t m
 }
 
 /*
- * The lanes of mask whose members are all here or gone; the rest wait. Lanes may name
- * different members in one instruction: groups that go their ways apart. *next: what the
- * action is to return.
+ * Returns the lanes of mask whose members have all arrived or ended; the rest wait. Lanes may name
+ * different members in one instruction; then each group goes on separately. *next: the result for
+ * the action to return.
  */
 static uint32_t gather_members(struct warp *w, const struct op *op, uint32_t mask,
                                enum exec_result *next)
@@ -133,7 +133,8 @@ static uint32_t gather_members(struct warp *w, const struct op *op, uint32_t mas
     return mask & ~waiting;
 }
 
-/* Takes the first group out of *left: returns its lanes, and in *members whom they name. */
+/* Takes the first group out of *left. Returns its lanes, and in *members the lanes that they
+ * name. */
 static uint32_t next_group(const struct warp *w, const struct op *op, uint32_t here, uint32_t *left,
                            uint32_t *members)
 {
@@ -203,7 +204,8 @@ enum exec_result exec_vote(struct warp *w, const struct op *op, uint32_t mask)
 {
     enum exec_result next;
     uint32_t here = gather_members(w, op, mask, &next), left = here, members;
-    const uint32_t source = *(const uint32_t *)slot_at(w, op->a); /* may be where results go */
+    /* May be the row of the results. */
+    const uint32_t source = *(const uint32_t *)slot_at(w, op->a);
     while (left) {
         uint32_t group = next_group(w, op, here, &left, &members), p = source & members;
         bool value = op->aux == 'a'   ? p == members
@@ -217,7 +219,7 @@ enum exec_result exec_vote(struct warp *w, const struct op *op, uint32_t mask)
     return next;
 }
 
-/* The lanes of members whose value is that of lane i. */
+/* The lanes of members that have the same value as lane i. */
 static uint32_t lanes_like(const struct warp *w, const struct op *op, uint32_t i, uint32_t members)
 {
     const uint32_t *narrow = slot_at(w, op->a);

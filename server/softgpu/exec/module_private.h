@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* module_private: the inside of modules and functions, for module, code, function, decode and
+/* module_private: the members of modules and functions, for module, code, function, decode and
  * block. */
 #ifndef GPUSHARE_SERVER_SOFTGPU_EXEC_MODULE_PRIVATE_H
 #define GPUSHARE_SERVER_SOFTGPU_EXEC_MODULE_PRIVATE_H
@@ -18,7 +18,7 @@ struct function {
     uint32_t static_shared_bytes, local_bytes, registers;
 };
 
-/* Where a variable stands: by ptx_variable.id. */
+/* The place of a variable. The array is indexed by ptx_variable.id. */
 struct placed {
     const struct ptx_variable *variable; /* NULL: registers, parameters and locals */
     uint64_t offset;                     /* in its space's range, or in shared memory */
@@ -39,8 +39,8 @@ struct module {
 
 /* ---- code ---- */
 
-/* Of a declaration: the number of the function that it means, an index into codes where that has
- * a body. */
+/* The number of the function that a declaration means. It is an index into `codes`, if the
+ * function has a body. */
 uint32_t code_key(const struct ptx_function *function);
 /* NULL does nothing. */
 void code_destroy(struct code *code);

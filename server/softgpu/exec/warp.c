@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Divergence. The lanes of a warp are in one or more splits, each with a program
- * counter of its own. The split that is furthest behind (deepest call, then lowest
- * pc) runs until it reaches another one and is merged with it; since code is laid
- * out so that what follows a branch's join stands behind both its sides, splits
- * meet at the join. Convergence is only an optimisation: a split that polls
- * memory (a spin lock) does not keep the ones ahead of it from their turns.
+ * Divergence. The lanes of a warp are in one or more splits, each with a program counter of its
+ * own. The split that is furthest behind (deepest call, then lowest pc) runs until it reaches
+ * another one, and the two are merged. Code is laid out so that the instructions behind a branch's
+ * join follow both sides of the branch. So splits meet at the join.
+ *
+ * Convergence is only an optimisation: a split that polls memory (a spin lock) does not keep the
+ * splits ahead of it from their turns.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 #include "server/softgpu/exec/exec.h"
 
-/* Steps that a split may run before others of its warp get a turn: where it polls, and where
+/* Steps that a split may run before others of its warp get a turn: fewer if it polls, more if
  * nothing suggests that it waits for them. */
 enum { TURN_POLLING = 512, TURN_WORKING = 1 << 20, TURN_AHEAD = 256 };
 enum { MAX_DEPTH = 4096, MAX_REGISTER_BYTES = 16 << 20, MAX_LOCAL_BYTES = 512 << 10 };
@@ -101,7 +102,8 @@ bool warp_start(struct warp *w, const struct code *code)
 
 void warp_destroy(struct warp *w)
 {
-    /* Frames form a tree towards the callers: free each when no split holds it. */
+    /* Frames form a tree whose edges lead to the callers. A frame is freed when no split uses
+     * it. */
     for (uint32_t i = 0; i < w->split_count; i++) {
         struct frame *f = w->splits[i].frame;
         uint32_t mask = w->splits[i].mask;
@@ -125,7 +127,7 @@ void warp_remove_split(struct warp *w, uint32_t i)
     w->splits[i] = w->splits[--w->split_count];
 }
 
-/* Lanes that stand at the same place and are free to go are one split. */
+/* Merges lanes that are at the same place and can run into one split. */
 static void merge_splits(struct warp *w)
 {
     for (uint32_t i = 0; i < w->split_count; i++) {
@@ -146,8 +148,8 @@ static void merge_splits(struct warp *w)
 }
 
 /*
- * Splits that wait for lanes which now stand at the same instruction, or are gone,
- * run it again together.
+ * Lets splits run their instruction again together if the lanes that they wait for are now at the
+ * same instruction, or have ended.
  */
 static void meet_at_syncs(struct warp *w)
 {
@@ -180,7 +182,8 @@ static bool split_behind(const struct split *a, const struct split *b)
     return a->pc < b->pc;
 }
 
-/* The furthest behind of those that can run, or with `oldest` the longest without a turn. */
+/* The split that is furthest behind of those that can run; with `oldest`, the one whose last
+ * turn is longest ago. */
 static int choose_split(struct warp *w, bool oldest)
 {
     int best = -1;
@@ -194,7 +197,7 @@ static int choose_split(struct warp *w, bool oldest)
     return best;
 }
 
-/* The pc at which the current split meets another one. */
+/* The pc at which the current split meets another split. */
 static uint32_t meeting_pc(const struct warp *w)
 {
     uint32_t limit = UINT32_MAX;
@@ -252,7 +255,7 @@ static inline uint32_t guard_mask(const struct warp *w, const struct op *op, uin
     return mask & (op->negated ? ~p : p);
 }
 
-/* Some lanes of the current split go to target, the others on. */
+/* Splits the current split: some lanes go to target, the others continue. */
 static void split_diverge(struct warp *w, uint32_t taken, uint32_t target, uint32_t pc)
 {
     struct split *s = &w->splits[w->current];
@@ -262,7 +265,7 @@ static void split_diverge(struct warp *w, uint32_t taken, uint32_t target, uint3
         (struct split){.mask = taken, .pc = target, .frame = w->frame, .ran = s->ran};
 }
 
-/* The clocks go on by what was executed since they were last set. */
+/* Advances the clocks by the instructions that were executed since they were last set. */
 static void settle_clocks(struct block *b, uint64_t *steps, uint64_t left)
 {
     b->cycles += *steps - left;
@@ -271,8 +274,8 @@ static void settle_clocks(struct block *b, uint64_t *steps, uint64_t left)
 }
 
 /*
- * Runs the current split until it meets another (EXEC_MOVED), blocks, faults, or
- * has used its steps (EXEC_NEXT).
+ * Runs the current split until it meets another one (EXEC_MOVED), blocks, faults, or has used its
+ * steps (EXEC_NEXT).
  */
 static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *steps)
 {
@@ -316,7 +319,7 @@ static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *step
             }
         } else if (active) {
             w->pc = pc;
-            settle_clocks(b, steps, left); /* clocks read as of this instruction */
+            settle_clocks(b, steps, left); /* the clocks show the time of this instruction */
             r = op->action(w, op, active);
             if (r != EXEC_NEXT) {
                 b->lane_instructions += lanes;
@@ -343,7 +346,7 @@ static bool others_ready(const struct warp *w)
     return false;
 }
 
-/* One turn of one split. */
+/* Runs one turn of one split. */
 static enum exec_result run_turn(struct warp *w, bool ahead, uint64_t *steps)
 {
     struct split *s = &w->splits[w->current];

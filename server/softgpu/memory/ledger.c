@@ -18,12 +18,12 @@
 
 enum { LEDGER_LINES = 32768 };
 
-/* "SGLEDG01": another layout is another number. */
+/* "SGLEDG01". A change of the layout changes the number. */
 static const uint64_t ledger_magic = 0x3130474445474c53;
 
 enum { LINE_CHARGED = 1, LINE_EXPORTED = 2, LINE_ORPHAN = 4, LINE_OPEN = 8 };
 
-/* One process's hold on one allocation. Free when bytes is 0. */
+/* One process's charge of one allocation. The line is free if bytes is 0. */
 struct line {
     uint64_t inode;
     uint64_t bytes;
@@ -43,7 +43,7 @@ struct ledger_file {
 };
 
 struct ledger {
-    pthread_mutex_t lock; /* flock() does not exclude threads of one process */
+    pthread_mutex_t lock; /* flock() does not exclude threads of one process from each other */
     int fd;               /* -1 without a file */
     struct ledger_file *file;
     int32_t pid;
@@ -66,7 +66,8 @@ static bool read_start_time(int32_t pid, uint64_t *start_time)
     if (length <= 0)
         return false;
     text[length] = '\0';
-    /* The command's name may hold anything; the fields begin behind its last bracket. */
+    /* The name of the command may contain any character, so the fields begin behind its last
+     * bracket. */
     field = strrchr(text, ')');
     for (int i = 0; field && i < 20; i++)
         field = strchr(field + 1, ' ');
@@ -115,12 +116,13 @@ static void mark_inode(const struct orphans *orphans, uint64_t inode)
         else
             high = middle;
     }
-    /* One memory can be on the books of two devices. */
+    /* The same memory can be charged on two devices. */
     for (; low < orphans->count && orphans->lines[low]->inode == inode; low++)
         orphans->lines[low]->flags |= LINE_OPEN;
 }
 
-/* memfds of one kernel share a file system, so the inode with no link left names it well enough. */
+/* All memfds of a kernel are in one file system, so the inode of a file without links identifies
+ * it well enough. */
 static void mark_process(const struct orphans *orphans, const char *pid)
 {
     char path[64];
@@ -152,12 +154,13 @@ static bool mark_all(const struct orphans *orphans)
     return true;
 }
 
-/* All in one look at the processes: the driver's memory is locked meanwhile. */
+/* One pass over the processes serves all orphans, because the driver's memory is locked
+ * meanwhile. */
 static void strike_closed(struct ledger_file *file)
 {
     struct orphans orphans = {calloc(file->lines + 1, sizeof(struct line *)), 0};
 
-    /* Without the means to look, what they hold stays charged. */
+    /* If we can't look at the processes, the memory stays charged. */
     if (!orphans.lines)
         return;
     for (uint32_t i = 0; i < file->lines; i++)
@@ -193,7 +196,7 @@ static struct line *free_line(struct ledger_file *file)
     return file->lines < LEDGER_LINES ? &file->line[file->lines++] : NULL;
 }
 
-/* Somebody else with a hold on the same memory, who can carry its charge. */
+/* Another line of the same memory, which can take the charge over. */
 static struct line *find_heir(struct ledger_file *file, const struct line *leaver)
 {
     for (uint32_t i = 0; i < file->lines; i++) {
@@ -206,7 +209,7 @@ static struct line *find_heir(struct ledger_file *file, const struct line *leave
     return NULL;
 }
 
-/* Takes a line away; its charge passes to another holder, or to an orphan's line. */
+/* Removes a line. Its charge passes to another line of the same memory, or to an orphan's line. */
 static void strike(struct ledger_file *file, struct line *line)
 {
     struct line *heir = line->inode ? find_heir(file, line) : NULL;
@@ -233,7 +236,8 @@ static bool is_alive(const struct ledger *ledger, const struct line *line)
 static void strike_dead(struct ledger *ledger)
 {
     struct ledger_file *file = ledger->file;
-    struct line known = {0}; /* lines of one process mostly stand together: it is looked up once */
+    /* Lines of one process are mostly adjacent, so each process is looked up once. */
+    struct line known = {0};
     bool alive = false;
 
     for (uint32_t i = 0; i < file->lines; i++) {
@@ -381,7 +385,7 @@ static int charge_locked(struct ledger *ledger, unsigned device, uint64_t total,
             return -ENOMEM;
     }
     if (held && (held->flags & LINE_ORPHAN))
-        mine = held; /* an orphan is adopted with its charge */
+        mine = held; /* an orphan's line already has the charge */
     if (!mine) {
         mine = free_line(file);
         if (!mine)

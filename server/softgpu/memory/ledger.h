@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * ledger: who holds how much of each device's memory, across the processes that
- * name one file in SOFTGPU_STATE (without it, within this process).
+ * ledger: records which process holds how much of each device's memory, across all processes that
+ * name one file in SOFTGPU_STATE. Without the variable it covers this process alone.
  *
- * An allocation that can be shared is known by the inode of its memfd and
- * counted once, however many processes hold it. A process that died is struck
- * out by pid and start time. Memory that it had exported stays charged while any
- * process that we may look at still has the memfd open, as hardware keeps
- * memory for an open file descriptor.
+ * An allocation that can be shared is known by the inode of its memfd, and counted once, however
+ * many processes hold it. A process is known by its pid and start time, and the entries of a dead
+ * process are removed. Memory that it had exported stays charged as long as a process that we may
+ * look at has the memfd open. Hardware keeps memory for an open file descriptor in the same way.
  *
- * Any thread; calls lock the file.
+ * Any thread; each call locks the file.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_MEMORY_LEDGER_H
 #define GPUSHARE_SERVER_SOFTGPU_MEMORY_LEDGER_H
@@ -24,16 +23,16 @@
 struct ledger;
 
 /*
- * path: a file to be created or joined, or "" for a ledger of this process.
+ * Opens a ledger. path: a file that is created or joined, or "" for a ledger of this process.
  * Returns 0, or an error number that *why explains.
  */
 uint32_t ledger_open(struct ledger **ledger, const char *path, struct error *why);
-void ledger_close(struct ledger *ledger); /* this process's charges go; NULL allowed */
+void ledger_close(struct ledger *ledger); /* removes this process's charges; NULL is allowed */
 
 /*
- * Charges bytes of a device against its total. inode: of the memfd, 0 for
- * memory that is never shared. 0, -ENOMEM when the total would be passed, or
- * -ENOSPC when the ledger has no line left.
+ * Charges bytes of a device against its total. inode: the memfd's; 0 for memory that is never
+ * shared. Returns 0; -ENOMEM if the total would be exceeded; or -ENOSPC if the ledger has no free
+ * line.
  */
 int ledger_charge(struct ledger *ledger, unsigned device, uint64_t total, uint64_t inode,
                   uint64_t bytes);
@@ -41,10 +40,12 @@ int ledger_charge(struct ledger *ledger, unsigned device, uint64_t total, uint64
 /* Undoes one charge of the same inode and size. */
 void ledger_release(struct ledger *ledger, unsigned device, uint64_t inode, uint64_t bytes);
 
-/* A descriptor of the memory was given out: it may outlive every process that charged it. */
+/* Says that a descriptor of the memory was exported, so the memory may outlive every process
+ * that charged it. */
 void ledger_exported(struct ledger *ledger, unsigned device, uint64_t inode);
 
-/* Bytes charged on the device now, after striking out the dead. */
+/* Returns the bytes that are charged on the device now, after it has removed the entries of dead
+ * processes. */
 uint64_t ledger_used(struct ledger *ledger, unsigned device);
 
 #endif

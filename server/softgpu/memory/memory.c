@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * The live memory, and the range in which it may be touched. The objects behind
- * it (reservations, handles, mappings) are in memory_map.c.
+ * The table of live ranges, and the windows in which threads touch them. memory_map.c has the
+ * objects behind the ranges: reservations, handles and mappings.
  */
 #include "server/softgpu/memory/memory.h"
 
@@ -36,8 +36,8 @@ static _Atomic uint64_t generation = 1;
 
 uint64_t memory_generation(void)
 {
-    /* Sequentially consistent: pairs with the stamp in memory_quiesce(), so that a thread whose
-     * entry was overlooked there sees the new generation here. */
+    /* Sequentially consistent, as is the stamp in memory_quiesce(): a thread whose entry was
+     * overlooked there sees the new generation here. */
     return atomic_load(&generation);
 }
 
@@ -168,7 +168,8 @@ void memory_table_remove(uint64_t start)
 
 enum { WINDOWS = 1024 };
 
-/* 0: outside; else the epoch at which the thread went in. One cache line each. */
+/* 0: the thread is outside; else the epoch at which it entered. One cache line each, so that
+ * threads don't disturb each other. */
 static struct window {
     _Alignas(64) _Atomic uint64_t since;
     atomic_bool taken;
@@ -208,7 +209,7 @@ static struct window *window_get(void)
             pthread_setspecific(window_key, my_window);
             return my_window;
         }
-        /* More threads than windows: one of them will end its short visit. */
+        /* There are more threads than windows. One of them will soon end its short visit. */
         if (i == WINDOWS - 1)
             sched_yield();
     }
@@ -216,6 +217,8 @@ static struct window *window_get(void)
 
 void memory_enter(void)
 {
+    /* Sequentially consistent, and before any look at the table: memory_passed() sees this
+     * thread inside, or the thread sees the table without the range. */
     atomic_store(&window_get()->since, atomic_load(&epoch));
 }
 
@@ -309,9 +312,9 @@ static void fill_units(void *at, uint32_t value, unsigned width, uint64_t count)
 }
 
 /*
- * Zeroes by giving the pages back: device memory that nobody has used yet stays
- * without pages, however much of it is cleared. Not for host buffers, whose owner
- * has provided for their pages.
+ * Zeroes memory by giving its pages back: device memory that has not been used yet stays without
+ * pages, however much of it is cleared. Not for host buffers, because their owner has provided the
+ * pages.
  */
 static void clear_bytes(uint64_t address, uint64_t bytes)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * memory: device memory of the software GPU, and what of it a kernel may touch.
+ * memory: device memory of the software GPU, and the rights of kernels to it.
  *
- * A device address is the host address of the same bytes (memfd pages mapped at
- * the reserved address), so that a checked access is a plain load or store.
- * The device side owns this module; the instruction side only calls
- * memory_find() and memory_generation().
+ * A device address is the host address of the same bytes: memfd pages are mapped at the reserved
+ * address. So a checked access is a plain load or store. The device side owns this module; the
+ * instruction side only calls memory_find() and memory_generation().
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_MEMORY_MEMORY_H
 #define GPUSHARE_SERVER_SOFTGPU_MEMORY_MEMORY_H
@@ -27,36 +26,37 @@ struct memory_range {
 };
 
 /*
- * Finds the live range that holds address. False if none does: the access is a
- * fault. Any thread. A result is valid while memory_generation() is unchanged.
+ * Finds the live range that holds an address. Returns false if there is none; then the access is a
+ * fault. The result is valid as long as memory_generation() is unchanged. Any thread.
  */
 bool memory_find(uint64_t address, struct memory_range *range);
 
-/* Grows whenever any range appears, vanishes or changes its access. Any thread. */
+/* Grows when any range appears, vanishes or changes its access. Any thread. */
 uint64_t memory_generation(void);
 
 /*
  * ---- the device side's half ---------------------------------------------------
  *
- * A thread that will touch what memory_find() allowed does so between
- * memory_enter() and memory_leave(), and keeps that time short (one turn of a
- * block, one piece of a copy). Pages taken away stay mapped in truth until every
- * thread that was inside has left, so a kernel that lost its memory meets a
- * fault of the software GPU and never a signal.
+ * A thread touches memory that memory_find() allowed only between memory_enter() and
+ * memory_leave(), and keeps that time short: one turn of a block, or one piece of a copy. Pages
+ * that are taken away remain mapped until every thread that was inside has left. So a kernel that
+ * lost its memory gets a fault of the software GPU, and never a signal.
  */
 void memory_enter(void);
 void memory_leave(void);
 
 enum { MEMORY_GRANULARITY = 2 << 20 };
 
-/* Once, before any other call. Both are borrowed for ever. */
+/* Initialises the module, once, before any other call. settings and ledger stay the caller's,
+ * and must live for ever. */
 void memory_start(const struct softgpu_settings *settings, struct ledger *ledger);
 
-/* Held by whoever changes a context; adds the configured delay. Not recursive. */
+/* Lock and unlock changes of a context. memory_change_begin adds the configured delay. Not
+ * recursive. */
 void memory_change_begin(void);
 void memory_change_end(void);
 
-/* The driver's calls, arguments checked here. They take the lock above themselves. */
+/* The driver's calls. They check their arguments, and take the lock above themselves. */
 cuda_result memory_reserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
                            cuda_device_ptr hint);
 cuda_result memory_unreserve(cuda_device_ptr ptr, size_t size);
@@ -77,7 +77,7 @@ cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size);
 cuda_result memory_free(cuda_device_ptr ptr);
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
 
-/* The memory at an address. */
+/* A description of the memory at an address. */
 struct memory_place {
     uint64_t start, end;
     bool host;       /* registered or allocated host memory */
@@ -86,14 +86,13 @@ struct memory_place {
 };
 bool memory_locate(uint64_t address, struct memory_place *place);
 
-/* Whether all of [address, address + size) may be accessed so. */
+/* Whether all of [address, address + size) allows this access. */
 bool memory_accessible(uint64_t address, uint64_t size, uint32_t access);
 
 /*
- * Copy and fill, piece by piece, each piece checked again. A checked side must lie
- * in live ranges; an unchecked one is the caller's ordinary host memory. False,
- * with the address in *fault, when a check failed half way. Not inside
- * memory_enter().
+ * Copy and fill memory in pieces, and check each piece again. A checked side must lie in live
+ * ranges; an unchecked one is ordinary memory of the caller's. They return false, with the address
+ * in *fault, if a check fails half way. Not to be called between memory_enter() and memory_leave().
  */
 struct memory_side {
     uint64_t address;
@@ -102,8 +101,9 @@ struct memory_side {
 bool memory_copy(struct memory_side to, struct memory_side from, uint64_t size, uint64_t *fault);
 bool memory_fill(uint64_t address, uint32_t value, unsigned width, uint64_t count, uint64_t *fault);
 
-/* An atomic store of 4 or 8 bytes, after everything the thread saw done. Inside memory_enter() or
- * not. */
+/* Stores 4 or 8 bytes atomically, ordered behind everything that this thread saw done. Returns
+ * false if the address is not writable. May be called between memory_enter() and memory_leave()
+ * or outside. */
 bool memory_write_value(uint64_t address, uint64_t value, unsigned width);
 
 #endif

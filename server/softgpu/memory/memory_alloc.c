@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Memory that is not mapped by its owner: plain device allocations, host memory.
+ * Memory that its owner does not map: plain device allocations and host memory.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,8 +15,8 @@ enum { PAGE = 4096 };
 /* ---- plain allocations -------------------------------------------------------------------- */
 
 /*
- * Pages with an inaccessible one behind them: two allocations never touch, so that
- * an access past the end of one is a fault and not a hit in the next.
+ * Allocates pages with an inaccessible page behind them. So two allocations never touch, and an
+ * access past the end of one is a fault instead of a hit in the next.
  */
 static void *guarded_pages(uint64_t bytes, int flags)
 {
@@ -161,7 +161,7 @@ cuda_result memory_host_register(void *ptr, size_t size, unsigned flags)
     return result;
 }
 
-/* Pages that the caller brought stay; ours go. */
+/* The caller keeps pages that it registered; pages that we allocated are freed. */
 static bool host_remove(enum extent_kind kind, uint64_t base)
 {
     struct extent *extent = extent_at(kind, base);
@@ -169,7 +169,7 @@ static bool host_remove(enum extent_kind kind, uint64_t base)
     if (!extent)
         return false;
     memory_table_remove(base);
-    /* The caller may unmap the pages as soon as we return. */
+    /* The caller may unmap the pages as soon as this call returns. */
     memory_quiesce();
     if (kind == HOST_ALLOCATED)
         munmap(pointer(base), extent->size + PAGE);

@@ -11,7 +11,7 @@
 
 #include "server/softgpu/report.h"
 
-/* Pages that are dead but stay mapped until the stamp has passed. */
+/* Pages that are not live any more, but stay mapped until the stamp has passed. */
 struct deferred {
     struct list_link link;
     uint64_t base, size, stamp;

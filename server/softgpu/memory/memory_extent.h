@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * memory_extent: the list of extents (what stands where in the address space) and
- * the late unmapping of their pages, shared by memory_map.c and memory_alloc.c.
- * Nobody else includes this. Between memory_change_begin() and _end() throughout.
+ * memory_extent: the list of extents, which says what lies where in the address space, and the
+ * deferred unmapping of their pages. Only memory_map.c and memory_alloc.c include it. All calls are
+ * made between memory_change_begin() and memory_change_end().
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_MEMORY_MEMORY_EXTENT_H
 #define GPUSHARE_SERVER_SOFTGPU_MEMORY_MEMORY_EXTENT_H
@@ -25,30 +25,32 @@ struct extent {
     struct list_link link;
     enum extent_kind kind;
     uint64_t base, size;
-    struct handle *handle;  /* MAPPING */
-    bool live;              /* MAPPING: has a range in the table, since its first access was set */
-    unsigned device;        /* ALLOCATION */
+    struct handle *handle; /* MAPPING */
+    bool live;       /* MAPPING: it has a range in the table, since its access was first set */
+    unsigned device; /* ALLOCATION */
     uint64_t charged_bytes; /* ALLOCATION */
 };
 
-/* As given to memory_start(). */
+/* The arguments of memory_start(). */
 const struct softgpu_settings *memory_settings(void);
 struct ledger *memory_ledger(void);
 
-/* The extent of a kind that begins at base; that holds all of a range. NULL if there is none. */
+/* extent_at: the extent of this kind that begins at base. extent_around: the one that holds a
+ * whole range. NULL if there is none. extent_overlaps: whether any extent of this kind overlaps
+ * a range. */
 struct extent *extent_at(enum extent_kind kind, uint64_t base);
 struct extent *extent_around(enum extent_kind kind, uint64_t base, uint64_t size);
 bool extent_overlaps(enum extent_kind kind, uint64_t base, uint64_t size);
-/* NULL when memory is short. */
+/* Adds an extent. Returns NULL without memory. */
 struct extent *extent_add(enum extent_kind kind, uint64_t base, uint64_t size);
 void extent_remove(struct extent *extent);
 
 /*
- * Gives pages up that are no longer live, once no thread can be touching them:
- * back to an inaccessible reservation, or to the system.
+ * Gives up pages that are not live any more, as soon as no thread can be touching them.
+ * keep_reserved: they become an inaccessible reservation again; otherwise they are unmapped.
  */
 void defer_drop(uint64_t base, uint64_t size, bool keep_reserved);
-/* Everything given up in the range is gone on return. */
+/* Waits until all pages that were given up in the range are gone. */
 void deferred_flush(uint64_t base, uint64_t size);
 
 static inline void *pointer(uint64_t address)

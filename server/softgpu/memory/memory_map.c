@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Virtual memory management: reservations, handles (memfds), mappings.
+ * Virtual memory management: reservations, handles (memfds) and mappings.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ struct handle {
     uint64_t inode;
     unsigned device;
     int fd;
-    bool released; /* the caller's reference is gone; mappings keep it alive */
+    bool released; /* the caller's reference is gone, and only mappings keep it alive */
     bool exportable;
     unsigned maps;
 };
@@ -88,7 +88,7 @@ cuda_result memory_reserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
     if (hint != 0 && hint % alignment == 0 && hint <= UINT64_MAX - size &&
         !happens(memory_settings()->hint_refusal)) {
         base = reserve_pages(hint, size, MAP_FIXED_NOREPLACE);
-        if (base && address_of(base) != hint) { /* a kernel older than the flag */
+        if (base && address_of(base) != hint) { /* a kernel that is older than the flag */
             munmap(base, size);
             base = NULL;
         }
@@ -187,7 +187,8 @@ static cuda_result charge_result(int error)
     return error == 0 ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
 }
 
-/* Charges the memory and gives it a handle; the fd is the handle's, or closed on failure. */
+/* Charges the memory and makes a handle for it. The handle owns the fd, which is closed on
+ * failure. */
 static cuda_result adopt_descriptor(cuda_mem_handle *id, int fd, uint64_t size, uint64_t inode,
                                     unsigned device, bool exportable)
 {
@@ -271,7 +272,7 @@ cuda_result memory_export(int *fd, cuda_mem_handle id)
     return result;
 }
 
-/* The device that a memfd of ours belongs to, by its name; -1 if it is none. */
+/* The device to which a memfd of ours belongs, by its name; -1 if it is none of ours. */
 static int memfd_device(int fd)
 {
     char path[64], target[64];

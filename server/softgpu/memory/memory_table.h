@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * memory_table: what memory.c (live ranges, windows) offers to memory_map.c (the
- * objects that make ranges live). Nobody else includes this.
+ * memory_table: the calls by which memory_map.c and memory_alloc.c make ranges live, in the table
+ * of memory.c. No other file includes it.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_MEMORY_MEMORY_TABLE_H
 #define GPUSHARE_SERVER_SOFTGPU_MEMORY_MEMORY_TABLE_H
@@ -10,18 +10,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Is any byte of [start, end) in a live range? */
+/* Whether any byte of [start, end) is in a live range. */
 bool memory_table_overlaps(uint64_t start, uint64_t end);
-/* Adds a range that overlaps no other. 0 or -ENOMEM. */
+/* Adds a range that overlaps no other. Returns 0 or -ENOMEM. */
 int memory_table_add(uint64_t start, uint64_t end, uint32_t access, bool host, unsigned device);
-/* start: of a range that was added. */
+/* Change the access of a range, and remove a range. start: the start of a range that was added. */
 void memory_table_access(uint64_t start, uint32_t access);
 void memory_table_remove(uint64_t start);
 
 /*
- * After a removal: a stamp, which has passed once no thread is inside since
- * before it. memory_quiesce() waits for a new one; that takes at most one turn
- * of a block. Not inside memory_enter().
+ * Returns a stamp, after a removal. The stamp has passed when every thread that was inside at that
+ * time has left. memory_quiesce() waits until a new stamp has passed, which takes at most one turn
+ * of a block. Not to be called between memory_enter() and memory_leave().
  */
 uint64_t memory_stamp(void);
 bool memory_passed(uint64_t stamp);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Arithmetic with a rounding mode of its own. Operands and results go through
- * volatile, so that no compiler moves the arithmetic across the mode change.
+ * Arithmetic with a rounding mode. Operands and results go through volatile variables, so that no
+ * compiler moves the arithmetic across the change of the mode.
  */
 #include <fenv.h>
 #include <math.h>
@@ -21,8 +21,8 @@ static inline double unchanged_f64(double x)
 }
 
 /*
- * By way of signed numbers, halved with the lost bit kept where there is no room:
- * compilers' own ways subtract magic numbers, which makes -0 of 0 when rounding down.
+ * Converts through signed numbers. A number without room is halved, and the lost bit is kept.
+ * Compilers subtract magic numbers instead, which gives -0 for 0 when rounding down.
  */
 #define UNSIGNED_TO(T, a) ((a) >> 63 ? (T)2 * (T)(int64_t)((a) >> 1 | ((a)&1)) : (T)(int64_t)(a))
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Compiled once per instruction set (exec_values_v3_x86_64.c, exec_values_v4_x86_64.c
- * include this file), so that one binary runs on any x86-64 and uses wide vectors where
- * there are any; once for aarch64, all of which have the same vectors.
+ * Compiled once for each instruction set: exec_values_v3_x86_64.c and exec_values_v4_x86_64.c
+ * include this file. So one binary runs on any x86-64, and uses wide vectors where there are any.
+ * For aarch64 it is compiled once, because all these processors have the same vectors.
  */
 #include <math.h>
 
@@ -15,7 +15,7 @@
 #define EXEC_BLEND exec_blend_v1
 #endif
 
-/* Lanes are independent even where the result's row is an operand's. */
+/* Lanes are independent, even if the result's row is an operand's. */
 #ifdef __clang__
 #define EACH_LANE(i)                                                                               \
     _Pragma("clang loop vectorize(assume_safety) interleave(enable)") for (int i = 0; i < LANES;   \
@@ -36,7 +36,7 @@ static inline float flush_subnormal(float x)
     return bits_float((u & 0x7f800000) == 0 ? u & 0x80000000 : u);
 }
 
-/* Equal, so at most the sign of a zero differs. */
+/* They are equal, so at most the sign of a zero differs. */
 static inline float either_32(float a, float b)
 {
     return bits_float(float_bits(a) | float_bits(b));
@@ -67,11 +67,12 @@ static inline double both_64(double a, double b)
 #define ceil_32  __builtin_ceilf
 #define ceil_64  __builtin_ceil
 
-/* A NaN gives 0 where binary32 goes to 32 bits, else the top bit alone (PTX ISA 9.0, cvt). */
+/* A NaN gives 0 if binary32 is converted to 32 bits, and otherwise only the top bit (PTX ISA
+ * 9.0, cvt). */
 #define NAN_WORD_32(top) 0
 #define NAN_WORD_64(top) (top)
 
-/* Out of range clamps, as PTX says where C says nothing; of NaN its callers take care. */
+/* A value out of range is clamped, as PTX demands; C leaves it undefined. Callers handle NaN. */
 static inline int32_t to_s32(double x)
 {
     return x != x ? 0 : x >= 2147483647.0 ? INT32_MAX : x <= -2147483648.0 ? INT32_MIN : (int32_t)x;
