@@ -36,6 +36,7 @@ static void log_line(enum log_level level, const char *format, va_list arguments
     line[end] = '\n';
     /* One write for the whole line, so that lines of several threads and processes do not mix. */
     /* A log that can't be written must not stop the program. */
+    /* A log that can't be written must not stop the program. */
     ssize_t written = write(STDERR_FILENO, line, end + 1);
     (void)written;
 }

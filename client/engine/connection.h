@@ -43,7 +43,7 @@ struct gpushare_connection {
 
     struct gpushare_stream *default_stream;
     _Atomic uint32_t blocking; /* streams in `streams` that are ordered with the default stream */
-    pthread_mutex_t lists;     /* streams, modules, events, links of all of them */
+    pthread_mutex_t lists;     /* guards the three lists and the links of their members */
     struct gpushare_stream *streams; /* without the default stream */
     struct gpushare_module *modules;
     struct gpushare_event *events;

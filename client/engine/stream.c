@@ -54,7 +54,7 @@ static gpushare_error report_error(struct gpushare_stream *stream)
 {
     const struct proto_stream_status *status = stream->producer.ring.status;
     uint32_t count = shared_word_read(&status->error_count);
-    /* Of several threads the one that moves the mark reports the error. */
+    /* Of several threads that see the error, the one that moves the mark reports it. */
     if (atomic_exchange_explicit(&stream->errors_seen, count, memory_order_acq_rel) == count)
         return GPUSHARE_SUCCESS;
     uint32_t error = shared_word_read(&status->error);
@@ -80,7 +80,7 @@ static gpushare_error wait_room(struct gpushare_stream *stream)
     uint32_t seen = stream->producer.head;
     uint32_t fault =
         ring_wait_room(&stream->producer, (struct proto_status_header *)connection->status);
-    /* The head did not move: the server may have ended, even without setting the fault word. */
+    /* The head did not move. The server may have died without setting the fault word. */
     if (fault || (shared_word_hint(&stream->producer.ring.status->head) == seen &&
                   !connection_alive(connection)))
         return connection_dead(connection);

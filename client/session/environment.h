@@ -15,8 +15,8 @@
 struct environment {
     struct limits_wish wish;  /* of the environment; name and profile as the options say */
     struct allowance program; /* of the options; it holds beside the environment's */
-    uint32_t device;          /* ordinal among the visible ones */
-    gpushare_warn warn;       /* NULL: nobody is warned */
+    uint32_t device;          /* ordinal among the visible devices */
+    gpushare_warn warn;       /* NULL: warnings are dropped */
     void *warn_context;
     /* Paths of the server's socket, tried in this order; "" ends the list. */
     char sockets[2][LIMITS_SOCKET_MAX + 1];

@@ -172,8 +172,8 @@ gpushare_error session_ended(struct session *session)
     if (!load_ended(session)) {
         pthread_mutex_lock(&session->lock);
         read_notices(session);
-        /* The server sets the fault word before it sends its sentence: that may still be under way.
-         * If it does not come within 200 ms, the fault word says enough. */
+        /* The server sets the fault word before it sends its sentence, which may still be under
+         * way. If it does not come within 200 ms, the fault word says enough. */
         if (!load_ended(session) && session->status && shared_word_read(&session->status->fault)) {
             struct pollfd poll_fd = {.fd = session->fd, .events = POLLIN};
             if (poll(&poll_fd, 1, 200) > 0)

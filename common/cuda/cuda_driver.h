@@ -20,7 +20,9 @@
 /* The CUDA version whose ABI is declared here, as cuDriverGetVersion counts. */
 enum { CUDA_API_VERSION = 13000 };
 
-/* ---- results ---------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------- X(NAME, value,
+ * sticky, sentence): CUDA_ERR_NAME here is CUDA_ERROR_NAME in cuda.h. sticky: the context is
+ * lost, and every later call of the process returns the same. */
 
 /* X(NAME, value, sticky, sentence): CUDA_ERR_NAME here is CUDA_ERROR_NAME in cuda.h. sticky: the
  * context is lost, and every later call of the process returns the same. */
@@ -116,7 +118,7 @@ typedef enum cuda_result {
 const char *cuda_error_name(cuda_result result);
 /* Returns one sentence without a full stop; never NULL. Static. */
 const char *cuda_error_sentence(cuda_result result);
-/* Whether the result means that the context is gone for good. */
+/* Whether the result means that the context is lost for good. */
 bool cuda_error_is_sticky(cuda_result result);
 
 /* ---- handles -------------------------------------------------------------- */
@@ -410,7 +412,12 @@ typedef struct cuda_dev_resource {
 _Static_assert(sizeof(cuda_dev_resource) == 144, "CUdevResource");
 _Static_assert(offsetof(cuda_dev_resource, sm) == 96, "CUdevResource.sm");
 
-/* ---- the entry points --------------------------------------------------------- */
+/*
+ * ---- the entry points --------------------------------------------------------- X(name, symbol,
+ * version, need, (parameters)) name: the name that is given to cuGetProcAddress, and the member's
+ * name. symbol: the ELF symbol of that version. version: chooses the ABI. need: 1 if gpushare can't
+ * work without it, 0 if the member may be NULL.
+ */
 
 /*
  * X(name, symbol, version, need, (parameters))

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define FATBIN_MAGIC UINT32_C(0xba55ed50)
-/* __fatBinC_Wrapper_t: holds a pointer, so it is never accepted from a peer. */
+/* __fatBinC_Wrapper_t: holds a pointer, so it is never accepted from a peer */
 #define FATBIN_WRAPPER_MAGIC UINT32_C(0x466243b1)
 
 enum {

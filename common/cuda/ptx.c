@@ -16,6 +16,7 @@ static uint32_t slice_number(const char *text, uint32_t length, uint32_t *at)
 {
     uint32_t n = 0;
     /* The bound keeps n from overflowing. No version and no target has so many digits. */
+    /* The bound keeps n from overflowing. No version and no target has so many digits. */
     for (; *at < length && text[*at] >= '0' && text[*at] <= '9' && n < 100000; ++*at)
         n = n * 10 + (uint32_t)(text[*at] - '0');
     return n;
@@ -91,7 +92,7 @@ static void read_performance(struct ptx_reader *r, struct ptx_function *f)
             ptx_advance(r);
             ptx_read_integer(r, UINT32_MAX);
         } else {
-            /* Clusters change what a kernel means, so they are not skipped. */
+            /* Clusters change the meaning of a kernel, so these directives must not be skipped. */
             ptx_unknown_directive(r);
         }
     }

@@ -207,8 +207,8 @@ struct ptx_module {
  */
 uint32_t ptx_read(const char *text, size_t length, struct ptx_module **module, struct error *why);
 
-/* The same with at most `most` bytes of memory at any time: OUT_OF_MEMORY if that is not enough. A
- * text can ask for some hundred bytes of tree for each of its own. */
+/* The same, with at most `most` bytes of memory at any time. Returns -E2BIG if that is not
+ * enough. A hostile text can need more than a hundred bytes of tree for each of its own bytes. */
 uint32_t ptx_read_within(const char *text, size_t length, size_t most, struct ptx_module **module,
                          struct error *why);
 void ptx_destroy(struct ptx_module *module);

@@ -8,10 +8,11 @@
 #include "common/messages.h"
 #include "common/util.h"
 
-/* No device has more memory than this; keeps sums of sizes far from overflow. */
+/* No device has more memory than this. The bound keeps sums of sizes far from overflow. */
 #define MAX_VARIABLE_BYTES (UINT64_C(1) << 40)
 #define MAX_REGISTERS      (1u << 24)
 
+/* The reader recurses into nested initialisers: a hostile text must not use up the stack. */
 /* The reader recurses into nested initialisers: a hostile text must not use up the stack. */
 enum { MAX_NESTING = 64 };
 

@@ -71,7 +71,8 @@ struct ptx_reader {
  * before them. */
 void ptx_fail(struct ptx_reader *r, uint32_t line, uint32_t number, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-void *ptx_new(struct ptx_reader *r, size_t bytes); /* arena, fails the reader */
+/* from the arena; without memory the reader fails */
+void *ptx_new(struct ptx_reader *r, size_t bytes);
 const char *ptx_slice(struct ptx_reader *r, uint32_t start, uint32_t end);
 /* Adds a zeroed item and returns it; NULL, and the reader fails, without memory. */
 void *ptx_list_add(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes);

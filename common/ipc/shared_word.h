@@ -42,7 +42,7 @@
 /* Takes the next number from a counter: no two threads get the same. Without order. */
 #define shared_word_draw(word) __atomic_fetch_add((word), 1, __ATOMIC_RELAXED)
 
-/* Sets the word. Everything written before is seen by a thread that sees the new value. */
+/* Sets the word. A thread that sees the new value sees everything that was written before. */
 #define shared_word_set(word, value) __atomic_store_n((word), (value), __ATOMIC_SEQ_CST)
 
 /* Sets the word, and orders this thread's next look behind it. For words that are announced

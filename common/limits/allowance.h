@@ -78,16 +78,16 @@ struct allowance {
 };
 
 struct allowance_resource {
-    const char *name;                              /* key in YAML, JSON and options */
-    const char *request_variable, *limit_variable; /* of the environment */
+    const char *name;                              /* the key in YAML, JSON and options */
+    const char *request_variable, *limit_variable; /* the environment variables */
     const char *limit_alias, *limit_namesake;      /* as MPS names the limit: ours and its own */
-    const char *form;                              /* of a value, for a sentence */
-    const char *alias_form;                        /* of the alias's and the namesake's */
-    const char *phrase;                            /* what people call it */
-    enum dialect_unit unit;                        /* of `of` */
-    bool by_worker; /* the worker enforces it; of the others the supervisor keeps account */
-    bool has_total; /* users and groups have a limit of it in total */
-    bool divided;   /* `replicas: n` gives each replica one n-th of it */
+    const char *form;       /* describes the form of a value, within a sentence */
+    const char *alias_form; /* of the alias's and the namesake's */
+    const char *phrase;     /* the name within a sentence */
+    enum dialect_unit unit; /* of the amounts in `of` */
+    bool by_worker;         /* the worker enforces it; the supervisor keeps account of the others */
+    bool has_total;         /* a user or a group can have a limit for the total of its clients */
+    bool divided;           /* `replicas: n` gives each replica one n-th of it */
     int (*parse)(const char *text, size_t length, struct dialect_amount *amount);
     /* Of the alias and the namesake; NULL: they hold a list (common/limits/limits.h). */
     int (*parse_alias)(const char *text, size_t length, struct dialect_amount *amount);
@@ -133,7 +133,7 @@ const char *allowance_variable(enum resource resource, enum allowance_bound boun
 const char *allowance_variable_of(const struct allowance *allowance, enum resource resource,
                                   enum allowance_bound bound);
 
-/* Whether a value was given, in either form. */
+/* Whether a value was given, in `of` or in `part`. */
 bool allowance_has(const struct allowance *allowance, enum resource resource,
                    enum allowance_bound bound);
 
@@ -141,8 +141,8 @@ bool allowance_has(const struct allowance *allowance, enum resource resource,
  * UNITS_TEXT bytes. Returns text. */
 const char *allowance_format(enum resource resource, uint64_t value, char *text);
 
-/* Keeps the stricter of the two in each respect: the lower request, the lower limit, the lower
- * priority (which is the greater number). Of two that are alike `to` keeps its source. */
+/* Tightens *to by *by: of each request, each limit and the priority it keeps the lower one. The
+ * lower priority is the greater number. */
 void allowance_tighten(struct allowance *to, const struct allowance *by);
 
 /* Changes *to to the values that are set in *by; the other values stay. A value in either form
@@ -162,7 +162,8 @@ struct proto_allowance_sources allowance_sources_to_wire(const struct allowance 
 struct allowance allowance_from_wire(const struct proto_allowance *wire,
                                      const struct proto_allowance_sources *sources);
 
-/* So many hundredths of a per cent of bytes, rounded down; part at most ALLOWANCE_WHOLE. */
+/* Returns the given hundredths of a per cent of `bytes`, rounded down. part: at most
+ * ALLOWANCE_WHOLE. */
 uint64_t allowance_part(uint64_t bytes, uint64_t part);
 
 /* Turns `part` of one resource into bytes, given that the whole is `whole` bytes. If bytes were
@@ -172,7 +173,7 @@ void allowance_resolve(struct allowance *allowance, enum resource resource, uint
 /* The variable that limits memory and gives time: a part of the device. */
 #define ALLOWANCE_FRACTION_VARIABLE "GPUSHARE_FRACTION"
 
-/* A request above its limit. Bytes and parts are not compared with each other. */
+/* A request that is above its limit. Bytes and parts are not compared with each other. */
 struct allowance_excess {
     enum resource resource;
     struct dialect_amount request, limit;

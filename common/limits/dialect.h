@@ -21,7 +21,7 @@
 /* Where a share could stand as well, a smaller number is not taken for a size. */
 #define DIALECT_BYTES_LEAST 101
 
-/* The form of each, as messages describe it. */
+/* The accepted forms, for use in sentences. */
 #define DIALECT_FORM_SHARE "a share above 0, like 25% or 0.25, up to 100% or 1.0"
 #define DIALECT_FORM_PERCENTAGE                                                                    \
     "a number above 0 and up to 100 with at most two digits after the point, without a % sign"
@@ -42,7 +42,7 @@ int dialect_parse_share(const char *text, size_t length, struct dialect_amount *
 /* A per cent value without its sign, as MPS takes it, into a share. 0, -EINVAL or -ERANGE. */
 int dialect_parse_percentage(const char *text, size_t length, struct dialect_amount *amount);
 
-/* A size. 0, -EINVAL or -ERANGE. */
+/* Reads a size. Returns 0; -EINVAL if the text is no size; -ERANGE if it is UINT64_MAX or above. */
 int dialect_parse_size(const char *text, size_t length, struct dialect_amount *amount);
 
 /* Reads a size of at least DIALECT_BYTES_LEAST, or a share. Returns 0; -EINVAL if the text is

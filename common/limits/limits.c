@@ -342,8 +342,7 @@ static uint32_t read_priority(struct limits_wish *wish, struct reader *reader)
     return 0;
 }
 
-/* Nobody can be guaranteed more than it wants to have at most. Of device memory only shares are
- * compared here: a size's limit may stand in the list, whose devices are not known yet. */
+/* A client can't be guaranteed more than it may have. */
 static uint32_t check_requests(const struct limits_wish *wish, struct error *why)
 {
     struct allowance known = wish->allowance;

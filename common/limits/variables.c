@@ -24,8 +24,8 @@ enum {
     TOLD_MOST = 16,
 };
 
-/* A client's, the server's and the library's own alike: a shell in which all of them start has
- * all of them. Those of the resources stand in their rows. */
+/* The client's and the server's names are one list, because one shell may have the variables of
+ * both. */
 static const char *const others[] = {
     "GPUSHARE_CLIENT_NAME",
     "GPUSHARE_CLIENT_PRIORITY",

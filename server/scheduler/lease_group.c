@@ -9,6 +9,8 @@
 
 /* How long a client that arrives meanwhile may have to wait for it: a tenth of a lease, or 1 ms
  * if that is more. */
+/* A tenth of a lease: a client that arrives meanwhile does not notice so short a wait. At least
+ * 1 ms, so that a short lease still covers the time between two submissions. */
 #define ALONE_BEYOND(lease) max((lease) / 10, UINT64_C(1000000))
 
 void lease_group_queue(struct scheduler_lease_group *lease_group, struct scheduler_client *client)
@@ -107,6 +109,7 @@ static void begin(struct scheduler *scheduler, struct scheduler_lease_group *lea
         client->extra_ns = lease_group->extra_ns;
     if (scheduler->settings.mode == PROTO_MODE_TURNS)
         /* The turn is shorter by this part of the overrun, which is paid back with that. */
+        /* The turn is shorter by this part of the overrun, which is paid back with that. */
         client->debt_ns -= scheduler->settings.quantum_ns - choice->length_ns;
     if (goes_on)
         return;
@@ -133,6 +136,7 @@ static void end(struct scheduler *scheduler, struct scheduler_lease_group *lease
     struct policy_choice choice;
     charge(scheduler, client, now);
     if (client->wants) {
+        /* A new ticket puts the client behind all others with work. */
         /* A new ticket puts the client behind all others with work. */
         lease_group_unqueue(lease_group, client);
         client->ticket = ++scheduler->tickets;
@@ -169,6 +173,7 @@ void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_gro
         end(scheduler, lease_group, now);
     if (lease_group->holder && lease_group->closing && lease_group->holder->in_flight == 0)
         release(scheduler, lease_group, now);
+    /* Commands in flight may be those of a client that had a lease before lease groups changed. */
     /* Commands in flight may be those of a client that had a lease before lease groups changed. */
     if (lease_group->holder || lease_group->in_flight || lease_group->wants_count == 0 ||
         now < lease_group->look_at)
@@ -213,8 +218,10 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
         return (uint32_t)saturating_sub(least, client->in_flight);
     /* Rounded up: a command counts if it begins before the end, so a client with none in flight
      * may always begin one. */
+    /* Rounded up, for a command counts if it begins before the end. */
     uint64_t left = (ends - now + client->peak_ns - 1) / client->peak_ns;
     if (left <= client->in_flight)
+        /* A client whose commands are longer than the rest of its lease may still run one. */
         return client->in_flight ? 0 : 1;
     return (uint32_t)min(left - client->in_flight, (uint64_t)room);
 }
@@ -225,6 +232,7 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
 static uint32_t find_lease_groups(const struct scheduler *scheduler, struct share_set *sets)
 {
     uint32_t count = 0;
+    /* A turn is one of the whole GPU, so all clients form one lease group. */
     /* A turn is one of the whole GPU, so all clients form one lease group. */
     if (scheduler->settings.mode == PROTO_MODE_TURNS && !list_is_empty(&scheduler->clients)) {
         share_set_all(&sets[0]);

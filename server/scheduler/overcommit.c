@@ -22,7 +22,7 @@ static const char *percent(char text[16], uint32_t hundredths)
 
 enum { REMEDY_BYTES = 80 };
 
-/* What helps; room: how much could still be had, as text, or NULL. */
+/* Adds the remedy. room: the amount that is still free, as text, or NULL. */
 static const char *remedy_text(const char *room, char text[REMEDY_BYTES])
 {
     if (!room)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * overcommit: why requests don't fit, with the arithmetic, in one sentence. Both functions return
- * INVALID_VALUE, which they set.
+ * overcommit: writes the sentence that says why requests don't fit, with the arithmetic and a
+ * remedy. `why` has why_size bytes; NULL with 0 is allowed. Any thread.
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_OVERCOMMIT_H
 #define GPUSHARE_SERVER_SCHEDULER_OVERCOMMIT_H
@@ -16,7 +16,9 @@ struct lease_group_sum;
 uint32_t overcommit_explain_time(const struct lease_group_sum *sum, uint32_t asked,
                                  struct error *why);
 
-/* Threads, in SM groups of so many multiprocessors. */
+/* The sentence about threads, in SM groups of sm_group_size multiprocessors. others: clients
+ * with a request, which own other_sm_groups in total. asked: SM groups that the new request
+ * needs. sm_groups: SM groups of the device. */
 uint32_t overcommit_explain_threads(uint32_t others, uint32_t other_sm_groups, uint32_t asked,
                                     uint32_t sm_groups, uint32_t sm_group_size, struct error *why);
 

@@ -76,6 +76,7 @@ static void apply(struct scheduler *scheduler, const struct scheduler_settings *
     plan_set(&scheduler->plan, settings->lease_ns, settings->precision, now);
     bool turns = settings->mode == PROTO_MODE_TURNS;
     /* The values that scheduler.h promises for 0. */
+    /* The values that scheduler.h promises for 0. */
     uint64_t chosen = turns ? settings->quantum_ns / 600 : settings->lease_ns / 50;
     if (!turns && chosen > MS)
         chosen = MS;
@@ -246,7 +247,7 @@ static void set_rates(struct scheduler *scheduler, struct scheduler_client *clie
     client->duty.rate = client->limits.duty;
 }
 
-/* Whether the request fits beside the others' in the lease group of these SM groups. */
+/* Whether the request fits beside the other requests in the lease group of these SM groups. */
 static uint32_t check_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
                           uint32_t request, const struct share_set *sm_groups, struct error *why)
 {
@@ -306,7 +307,8 @@ uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_setti
     if (error)
         return error;
     bool another = settings->mode != scheduler->settings.mode;
-    /* SM groups that were lent may bring a sum above 1 for a while: that is no reason to refuse. */
+    /* Only a mode that begins to enforce time checks the sums. In a mode that enforced it
+     * before, lent SM groups may bring a sum above 1 for a while; that is no reason to refuse. */
     if (enforces_time(settings->mode) && !scheduler_time_enforced(scheduler))
         error = check_sums(scheduler, why);
     if (error)
@@ -401,6 +403,8 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
             client->lease_group->lease_ends = now;
         lease_group_advance(scheduler, client->lease_group, now);
     }
+    /* Before the client leaves its lease group, whose sum of idle time says how much it had
+     * beyond the others. */
     /* Before the client leaves its lease group, whose sum of idle time says how much it had
      * beyond the others. */
     debts_keep(&scheduler->debts, client, &scheduler->clients, scheduler->settings.quantum_ns, now);
@@ -550,6 +554,7 @@ void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *clie
     client->charged_ns += device_ns;
     credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
     /* Not in debt now: a debt that follows comes from device time since this moment. */
+    /* Not in debt now: a debt that follows comes from device time since this moment. */
     if (client->duty.parts >= 0)
         client->spends = now;
     if (client->duty.rate != PLAN_WHOLE)
@@ -560,6 +565,7 @@ void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client
                     uint64_t now)
 {
     struct scheduler_lease_group *lease_group = client->lease_group;
+    /* A report of too many commands must not make the counts wrap around. */
     /* A report of too many commands must not make the counts wrap around. */
     commands = min(commands, client->in_flight);
     bool was_busy = is_busy(client);

@@ -118,7 +118,8 @@
 
 enum {
     SCHEDULER_LEVELS = 1024,
-    SCHEDULER_IN_FLIGHT_MIN = 2, /* commands in flight of a queue with work; see IN-FLIGHT LIMITS */
+    /* commands in flight for each queue with work; see IN-FLIGHT LIMITS */
+    SCHEDULER_IN_FLIGHT_MIN = 2,
     SCHEDULER_LEASE_GROUPS = SHARE_SM_GROUPS_MAX
 };
 
@@ -131,7 +132,7 @@ struct scheduler_settings {
      * turns a 600th of a quantum, which is 50 ms with the defaults. */
     uint64_t idle_ns;
     uint32_t in_flight_limit;       /* commands a client may have in flight, 1 or more */
-    uint64_t in_flight_limit_ns;    /* see IN-FLIGHT LIMITS; 0: no bound in time */
+    uint64_t in_flight_limit_ns;    /* 0: no bound in time */
     uint32_t quiet_in_flight_limit; /* see PRIORITY; 1 to in_flight_limit */
     uint32_t low_in_flight_limit;   /* see PRIORITY; 1 to quiet_in_flight_limit */
     uint64_t low_ns;
@@ -148,9 +149,10 @@ struct scheduler_limits {
 
 /* Why a client with work has to wait. */
 enum scheduler_hold {
-    SCHEDULER_HOLD_LEASE = PROTO_HOLD_LEASE,       /* others' leases, or its share is used up */
-    SCHEDULER_HOLD_DUTY = PROTO_HOLD_DUTY,         /* its duty is */
-    SCHEDULER_HOLD_PRIORITY = PROTO_HOLD_PRIORITY, /* more urgent work is about */
+    /* another client has the lease, or its own share is used up */
+    SCHEDULER_HOLD_LEASE = PROTO_HOLD_LEASE,
+    SCHEDULER_HOLD_DUTY = PROTO_HOLD_DUTY,         /* its duty is used up */
+    SCHEDULER_HOLD_PRIORITY = PROTO_HOLD_PRIORITY, /* a more urgent level is busy */
     SCHEDULER_HOLDS                                /* how many the scheduler has; others follow */
 };
 
@@ -216,7 +218,7 @@ struct scheduler {
     struct queue grants;      /* clients that scheduler_decide will name */
     struct list throttled;    /* clients that wait for their duty */
     uint64_t throttled_until; /* when the first of them may go on */
-    /* Clients that wait for room below the in-flight limit of lower levels, in order. */
+    /* clients that wait for room below the in-flight limit of lower levels, in order */
     struct list lower;
     /* Clients named for that room that have not asked for it yet: one at most. */
     uint32_t low_turns;
@@ -245,18 +247,23 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings
                     uint64_t now);
 
 /*
- * Other settings, with work in flight. Leases that run end now (their clients get
- * others), debt stays, credit too unless the mode is another, a new plan begins. 0, or
- * INVALID_VALUE: with the arithmetic, into a mode that enforces time while a lease group's
- * requests come to more than 1; or what scheduler_check says. Unless 0, nothing changed.
+ * Changes the settings while work is in flight. Present leases end now, and their clients get
+ * others. Debt stays; credit stays too, unless the mode changes. A new plan begins.
+ *
+ * Returns 0. Returns SCHEDULER_OVERCOMMITTED, with the arithmetic in `why`, if the new mode
+ * enforces time, the old one did not, and the requests of a lease group come to more than 1.
+ * Returns -EINVAL as scheduler_check does. Unless the result is 0, nothing has changed.
  */
 uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
                        uint64_t now, struct error *why);
 
 /*
- * A client arrives, without work. SM groups: where it may run; NULL or empty: everywhere.
- * Returns 0, or INVALID_VALUE: with the arithmetic in words, or with the limit that is out of its
- * range. Unless 0, nothing changed.
+ * Adds a client, which has no work yet. sm_groups: where it may run; NULL or empty for everywhere.
+ *
+ * Returns 0. Returns SCHEDULER_OVERCOMMITTED, with the arithmetic in `why`, if the mode enforces
+ * time and the requests of the client's lease group would come to more than 1. Returns -EINVAL,
+ * with a sentence, for a limit out of range. Unless the result is 0, nothing has changed.
+ * O(clients).
  */
 uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
                        const struct scheduler_limits *limits, const struct share_set *sm_groups,
@@ -267,7 +274,8 @@ uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *cli
 void scheduler_own(struct scheduler *scheduler, struct scheduler_client *client, uint32_t owner,
                    uint64_t now);
 
-/* Other limits for a client, as scheduler_add. Its lease, credit and debt stay. */
+/* Changes a client's limits. Returns as scheduler_add does. The client's lease, credit and debt
+ * stay. */
 uint32_t scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,
                           const struct scheduler_limits *limits, uint64_t now, struct error *why);
 

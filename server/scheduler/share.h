@@ -94,15 +94,15 @@ struct share {
 int share_open(struct share *share, uint32_t count, uint32_t sm_group_size, uint32_t remainder);
 
 /*
- * A client without work arrives; other fractions for one that is there. request 0 (none) to
- * PLAN_WHOLE, limit 1 to PLAN_WHOLE and not less. Returns 0, or INVALID_VALUE with
- * the arithmetic or the range. Unless 0, nothing changed.
+ * share_add adds a client, which has no work yet; share_update changes the fractions of a client.
+ * request: 0 (none) to limit. limit: 1 to PLAN_WHOLE. Returns 0; SHARE_OVERCOMMITTED with the
+ * arithmetic in `why`; or -EINVAL with a sentence. Unless the result is 0, nothing has changed.
  */
 uint32_t share_add(struct share *share, struct share_client *client, uint32_t request,
                    uint32_t limit, struct error *why);
 uint32_t share_update(struct share *share, struct share_client *client, uint32_t request,
                       uint32_t limit, struct error *why);
-/* Idempotent. */
+/* Removes a client and forgets that it was to be named. Idempotent. */
 void share_remove(struct share *share, struct share_client *client);
 
 /* share_wants: the client has work, and its SM groups are taken back. share_idle: it has none,

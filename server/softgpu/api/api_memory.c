@@ -151,7 +151,7 @@ cuda_result cuMemFree_v2(cuda_device_ptr ptr)
     API_TRY(api_current(&device));
     if (ptr == 0)
         return CUDA_OK;
-    /* Freeing is one of the calls that wait for the device. */
+    /* As on hardware, freeing waits for the device. */
     if (!device_settings()->context_lock)
         API_TRY(cuCtxSynchronize());
     context_lock_drain(device);
@@ -303,8 +303,8 @@ static cuda_result find_side(enum side kind, uint64_t address, size_t size, uint
 
     if (address == 0 || (kind == DEVICE_SIDE && !found))
         return CUDA_ERR_INVALID_VALUE;
-    /* Known memory must allow all of it; unknown memory is the caller's own, read and written as it
-     * is. */
+    /* Memory that we know must allow the whole access. Other memory is ordinary memory of the
+     * caller's, which is read and written as it is. */
     if (found &&
         (!memory_accessible(address, size, access) || leaves_registration(&place, address, size)))
         return CUDA_ERR_INVALID_VALUE;

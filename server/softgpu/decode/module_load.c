@@ -279,7 +279,7 @@ uint32_t module_load(const char *text, size_t length, struct module **module, st
     *module = NULL;
     if (!m)
         return refuse_memory(why);
-    /* Images are often handed over with their terminating NUL. */
+    /* Callers often count the terminating NUL as part of an image. */
     while (length && text[length - 1] == '\0')
         length--;
     uint32_t error = read_module(m, text, length, why);

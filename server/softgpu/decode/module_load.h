@@ -10,10 +10,9 @@
 #include "server/softgpu/exec/module.h"
 
 /*
- * Parses and decodes PTX text (need not be NUL-terminated; copied). An unknown
- * instruction, type or directive is an error here, never a wrong result later.
- * 0 and a module, or the CUresult that *why has then (INVALID_PTX, UNSUPPORTED_PTX_VERSION or
- * OUT_OF_MEMORY); the sentence names the culprit: "line 41: unknown instruction 'tcgen05.mma'".
+ * Reads and decodes PTX text, which need not end with NUL and stays the caller's. An unknown
+ * instruction, type or directive is an error here, and never a wrong result later. Returns 0 and a
+ * module, which module_destroy() frees; or -1 with *error filled in.
  */
 uint32_t module_load(const char *text, size_t length, struct module **module, struct error *why);
 

@@ -57,9 +57,7 @@ struct engine_task {
 };
 
 /*
- * Starts the threads. 0 or a negative errno. Called once, before anything below. realtime: the
- * threads ask for the lowest real-time priority, for they are the hardware; where that is not
- * allowed a line says so, and they go on without.
+ * Starts the threads. Returns 0 or -errno. Called once, before any function below.
  */
 int engine_start(unsigned threads, bool realtime);
 
@@ -77,8 +75,8 @@ uint64_t engine_thread_ns(void);
 /* Returns when that time has come in truth; near it with the CPU, for a sleeper wakes too late. */
 void engine_pass_time(uint64_t until);
 
-/* All below: lock held. */
-/* -ENOMEM when the event could not be set. */
+/* All functions below: lock held. */
+/* Sets an event. Returns 0 or -ENOMEM. */
 int engine_at(struct engine_event *event, uint64_t time);
 /*
  * Run a task on a thread of the engine. engine_run_ordered runs it before tasks of its group with a

@@ -347,7 +347,7 @@ static struct room find_rooms(const struct grid *grid, const struct sm_set *set,
 static void spread_blocks(struct grid *grid)
 {
     const unsigned count = grid->launch.sm_count;
-    /* Nobody promises that blocks begin at multiprocessor 0. */
+    /* Hardware does not promise that blocks begin at multiprocessor 0. */
     const unsigned first = device_settings()->scatter ? device_random() % count : 0;
     const struct sm_set set = unclaimed_sms(grid);
     struct room rooms[SETTINGS_MAX_SMS], best;

@@ -84,7 +84,8 @@ static void operation_met(struct operation *op, uint64_t time)
         set_event(&op->event, op->ready_at);
 }
 
-/* Begins what stands first in the queue and is ready; a begun one makes room for the next. */
+/* Begins the first operation of the queue if it is ready. An operation that has begun makes room
+ * for the next. */
 static void queue_advance(struct hardware_queue *queue, uint64_t time)
 {
     struct operation *op;
@@ -436,7 +437,8 @@ static int stream_order(struct stream *stream, struct operation *op)
     return 0;
 }
 
-/* Undone by marking it as met: what it had joined will drop it without beginning it. */
+/* Undone by marking it as met: an operation that it had joined will drop it without beginning
+ * it. */
 static void operation_abandon(struct operation *op)
 {
     op->unmet = ~0u / 2;

@@ -37,8 +37,9 @@ struct operation {
     bool ready, begun, done;
     uint64_t ready_at; /* modelled; grows until unmet is 0 */
     uint64_t start, end;
-    uint64_t seen_at;        /* modelled: when a program can see that it has ended */
-    uint64_t progress, took; /* of a copy or fill: bytes or words done, CPU time spent */
+    uint64_t seen_at; /* modelled: when a program can see that it has ended */
+    /* of a copy or fill: bytes or words that are done, and the CPU time for them */
+    uint64_t progress, took;
     struct operation **dependents;
     unsigned dependent_count, dependent_capacity;
     struct stream *stream;
@@ -110,10 +111,9 @@ int stream_complete_device(struct device *device);
 struct operation *operation_create(enum operation_kind kind);
 
 /*
- * Hands the operation to the stream. It belongs to the stream from then on; the
- * caller may keep a reference by operation_hold() before. Waits while the stream's
- * hardware queue is full, without the lock. -ENOMEM: nothing was done, and
- * the operation is gone.
+ * Submits the operation to the stream, which owns it from then on. To keep a reference, call
+ * operation_hold() before. Returns 0; or -ENOMEM, and then nothing was done and the operation is
+ * freed.
  */
 int stream_submit(struct stream *stream, struct operation *op);
 /* Lets the operation wait for `before` as well. Call it before stream_submit(). Returns 0 or
@@ -133,7 +133,7 @@ cuda_result operation_await(struct operation *op);
  * default stream's rules. */
 cuda_result stream_await(struct stream *stream);
 bool stream_idle(const struct stream *stream);
-/* All submitted to the device up to now. */
+/* The same, for all operations that were submitted to the device so far. */
 cuda_result device_await(struct device *device);
 
 /* Completes the operation at this modelled time. */

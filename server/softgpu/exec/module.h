@@ -18,7 +18,7 @@
 struct module;
 struct function;
 
-/* NULL does nothing. */
+/* Frees a module. NULL is allowed. */
 void module_destroy(struct module *module);
 
 /*
