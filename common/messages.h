@@ -135,6 +135,9 @@
       "the server has no memory for another client") \
     X(memory_over_limit, OUT_OF_MEMORY, \
       "%s: %s of %s %s and %s more were asked for: %s") \
+    X(window_none, ADDRESS_SPACE_FULL, \
+      "no window of %llu MiB is free in the server's address plan: set a lower limit of " \
+      "device memory (%s), or try again when clients have left") \
     X(limit_by_client, OUT_OF_MEMORY, \
       "free some, or ask for a higher limit (it comes from %s)") \
     X(limit_by_server, OUT_OF_MEMORY, \

@@ -3,7 +3,6 @@
 #include "server/supervisor/session/attach.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -227,12 +226,18 @@ int session_attach_grant(const struct session *session, const struct config *con
                             grant);
 }
 
+/* The window is as large as the client's limit of device memory asks for. */
 static void no_room(struct session *session, uint64_t serial)
 {
-    session_refuse(session, serial, PROTO_ERROR_ADDRESS_SPACE_FULL,
-                   "no window of %" PRIu64 " MiB is free in the server's address plan: set lower "
-                   "limits (GPUSHARE_PINNED_DEVICE_MEM_LIMIT) or try again when clients have left",
-                   session->grant.window_bytes >> 20);
+    struct allowance_source source =
+        allowance_source(&session->grant.allowance, RESOURCE_MEMORY, ALLOWANCE_LIMIT);
+    enum proto_source asked = PROTO_SOURCE_VARIABLE;
+    if (source.origin == ALLOWANCE_BY_CLIENT && source.detail != PROTO_SOURCE_NONE)
+        asked = (enum proto_source)source.detail;
+    const char *variable = allowance_variable(RESOURCE_MEMORY, ALLOWANCE_LIMIT, asked);
+    session_refuse(session, serial, MESSAGE(window_none),
+                   (unsigned long long)(session->grant.window_bytes >> 20),
+                   variable ? variable : "an option of the program");
 }
 
 void session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
