@@ -263,6 +263,10 @@ static void reserved_fields_and_ranges(void **state)
     send_raw(&attach, sizeof attach, NULL, 0);
     refused("attach.allowance.threads.limit is above 10000");
     attach.body.allowance.threads.limit = PROTO_UNSET;
+    attach.body.sources.memory.limit = PROTO_SOURCE_COUNT;
+    send_raw(&attach, sizeof attach, NULL, 0);
+    refused("attach.sources.memory.limit is no source");
+    attach.body.sources.memory.limit = PROTO_SOURCE_NONE;
     memset(attach.body.name, 'n', sizeof attach.body.name);
     send_raw(&attach, sizeof attach, NULL, 0);
     refused("attach.name is not");
