@@ -71,8 +71,8 @@ static gpushare_error check_memory_request(const struct allowance *asked, uint32
         return GPUSHARE_SUCCESS;
     return failure(MESSAGE(request_over_limit),
                    allowance_variable_of(asked, RESOURCE_MEMORY, ALLOWANCE_REQUEST),
-                   units_format_size(asked->memory.request, text), device, limit,
-                   units_format_size(asked->memory.limit, limit_text));
+                   units_format_bytes(asked->memory.request, text), device, limit,
+                   units_format_bytes(asked->memory.limit, limit_text));
 }
 
 /* What the client asks for of its device: of environment and options the stricter. */

@@ -99,8 +99,7 @@ static void a_client_that_was_attaching_may_try_again(void **state)
     (void)state;
     int other = open_client();
     int fd = fake_greet(&fake);
-    struct proto_attach attach = {
-        .memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET, .name = "late"};
+    struct proto_attach attach = {.allowance = PROTO_ALLOWANCE_UNSET, .name = "late"};
     fake_send(&fake, fd, PROTO_ATTACH, &attach);
     fake_settle(&fake);
     worker_say_fault();
