@@ -206,14 +206,31 @@ static uint32_t count_open(struct client *client, const struct partition *partit
     return open;
 }
 
+/* Makes CUstreams; if there are no more queues, those of rings that have nothing in flight make
+ * way. */
+static cuda_result prepare_streams(struct worker *worker, struct partition *partition,
+                                   int32_t priority, uint32_t count)
+{
+    cuda_result made = stream_pool_prepare(&worker->pool, partition, priority, count);
+    if (made == CUDA_ERR_NOT_READY) {
+        for (uint32_t i = 0; i < worker->client_count; i++) {
+            pthread_mutex_lock(&worker->clients[i]->lock);
+            stream_pool_release_idle(&worker->pool, worker->clients[i]);
+            pthread_mutex_unlock(&worker->clients[i]->lock);
+        }
+        made = stream_pool_prepare(&worker->pool, partition, priority, count);
+    }
+    if (cuda_error_is_sticky(made))
+        worker_fail(worker, made, "making a stream");
+    return made;
+}
+
 uint32_t control_share_prepare_streams(struct worker *worker, struct partition *partition,
                                        int32_t priority, uint32_t more)
 {
     for (uint32_t i = 0; i < worker->client_count; i++)
         more += count_open(worker->clients[i], partition, priority);
-    cuda_result made = stream_pool_prepare(&worker->pool, partition, priority, more);
-    if (cuda_error_is_sticky(made))
-        worker_fail(worker, made, "making a stream");
+    cuda_result made = prepare_streams(worker, partition, priority, more);
     /* Fewer than wanted are shared; a partition without any is of no use. */
     return made == CUDA_OK || stream_pool_has(&worker->pool, partition)
                ? 0
@@ -229,11 +246,9 @@ void control_share_assign_priorities(struct worker *worker)
         struct partition *partition = client->shared.partition;
         int32_t priority = client->streams[0].priority;
         pthread_mutex_unlock(&client->lock);
-        cuda_result made =
-            partition ? stream_pool_prepare(&worker->pool, partition, priority, 1) : CUDA_OK;
         /* Without one of its priority a stream runs at another's, until there is one. */
-        if (cuda_error_is_sticky(made))
-            worker_fail(worker, made, "making a stream");
+        if (partition)
+            prepare_streams(worker, partition, priority, 1);
     }
 }
 
@@ -274,9 +289,10 @@ uint32_t control_share_make_partitions(struct worker *worker)
 
 bool control_share_finish(struct worker *worker)
 {
-    cuda_result granted = stream_pool_grant(&worker->pool);
-    if (cuda_error_is_sticky(granted))
-        worker_fail(worker, granted, "making a stream");
+    struct stream_wish wish;
+    uint32_t there;
+    if (stream_pool_take_wish(&worker->pool, &wish, &there))
+        prepare_streams(worker, wish.partition, wish.priority, there + 1);
     uint32_t error = control_share_make_partitions(worker);
     if (error && error != worker->placement_error)
         log_warning(MESSAGE_TEXT(partition_later), worker->device.info.device,

@@ -229,7 +229,6 @@ static uint32_t count_of_partition(const struct stream_pool *pool,
 static struct pool_stream *take_victim(struct stream_pool *pool, const struct partition *partition,
                                        int32_t priority)
 {
-    reap_idle(pool);
     for (uint32_t i = 0; i < pool->count; i++) {
         struct pool_stream *candidate = pool->streams[i];
         if (!stream_fits(candidate, partition, priority) && is_free(candidate) &&
@@ -257,7 +256,7 @@ cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *part
         if (victim)
             destroy_stream(pool, victim);
         if (enough)
-            break;
+            return there >= count ? CUDA_OK : CUDA_ERR_NOT_READY;
         result = create_stream(pool, partition, priority);
     }
     return result;
@@ -271,17 +270,16 @@ bool stream_pool_has(struct stream_pool *pool, const struct partition *partition
     return has;
 }
 
-cuda_result stream_pool_grant(struct stream_pool *pool)
+bool stream_pool_take_wish(struct stream_pool *pool, struct stream_wish *wish, uint32_t *there)
 {
     if (!atomic_exchange(&pool->wished, false))
-        return CUDA_OK;
+        return false;
     pthread_mutex_lock(&pool->lock);
-    struct stream_wish wish = pool->wish;
+    *wish = pool->wish;
     pool->wish = (struct stream_wish){0};
-    uint32_t there = wish.partition ? count_fitting(pool, wish.partition, wish.priority) : 0;
+    *there = count_fitting(pool, wish->partition, wish->priority);
     pthread_mutex_unlock(&pool->lock);
-    return wish.partition ? stream_pool_prepare(pool, wish.partition, wish.priority, there + 1)
-                          : CUDA_OK;
+    return wish->partition != NULL;
 }
 
 /* ---- binding rings: the submitter ---- */
@@ -364,6 +362,15 @@ bool stream_pool_leave(struct stream_pool *pool, struct client *client)
     }
     pthread_mutex_unlock(&pool->lock);
     return left;
+}
+
+void stream_pool_release_idle(struct stream_pool *pool, struct client *client)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        if (client->streams[i].bound && !in_flight(&client->streams[i]))
+            unbind_ring(&client->streams[i]);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 void stream_pool_forget(struct stream_pool *pool, const struct client *client)

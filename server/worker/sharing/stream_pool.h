@@ -70,9 +70,10 @@ void stream_pool_close(struct stream_pool *pool);
 
 /*
  * Control thread: makes CUstreams of this priority until the partition has `count` of them, or the
- * device has no more hardware queues; free CUstreams of other partitions and priorities make way. A
- * partition that has none at all gets one in any case. Returns the driver's result; on failure
- * those that were made stay.
+ * device has no more hardware queues. Free CUstreams of other partitions and priorities make way;
+ * one to which a ring is bound is not free (see stream_pool_release_idle). A partition that has
+ * none at all gets one in any case. Returns the driver's result, or NOT_READY if there are fewer,
+ * since none is free; those that were made stay.
  */
 cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,
                                 int32_t priority, uint32_t count);
@@ -80,15 +81,16 @@ cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *part
 /* Whether the partition has a CUstream. Any thread. */
 bool stream_pool_has(struct stream_pool *pool, const struct partition *partition);
 
-/* Whether the submitter has wished for a CUstream since stream_pool_grant was last called. Any
+/* Whether the submitter has wished for a CUstream since stream_pool_take_wish was last called. Any
  * thread. */
 static inline bool stream_pool_wished(struct stream_pool *pool)
 {
     return atomic_load(&pool->wished);
 }
 
-/* Control thread: makes the CUstream that was wished for, if there is a queue for it. */
-cuda_result stream_pool_grant(struct stream_pool *pool);
+/* Control thread: takes the latest wish of the submitter, and how many such CUstreams there are
+ * now. False: there is none, or its partition is gone. */
+bool stream_pool_take_wish(struct stream_pool *pool, struct stream_wish *wish, uint32_t *there);
 
 /*
  * Submitter: binds a ring that has no work in flight. A binding that is still there
@@ -114,6 +116,10 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
  * client's lock.
  */
 bool stream_pool_leave(struct stream_pool *pool, struct client *client);
+
+/* Unbinds the client's rings that have nothing in flight. Under the client's lock: the submitter
+ * holds it from binding a ring until work of the ring is in flight. */
+void stream_pool_release_idle(struct stream_pool *pool, struct client *client);
 
 /* Forgets a client that is about to leave; nothing of it is in flight. */
 void stream_pool_forget(struct stream_pool *pool, const struct client *client);

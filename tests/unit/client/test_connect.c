@@ -266,7 +266,7 @@ static void test_requests_of_memory_are_asked_and_told(void **state)
     assert_int_equal(gpushare_connect(&options, &gpu), GPUSHARE_ERROR_INVALID_ENVIRONMENT);
     assert_non_null(strstr(gpushare_error_text(), "GPUSHARE_MEMORY_REQUEST requests "));
     assert_non_null(
-        strstr(gpushare_error_text(), "and GPUSHARE_PINNED_DEVICE_MEM_LIMIT limits it to 1M"));
+        strstr(gpushare_error_text(), "and GPUSHARE_PINNED_DEVICE_MEM_LIMIT limits it to 1 MiB"));
     fake_stop(server);
 }
 
