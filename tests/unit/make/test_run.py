@@ -92,8 +92,11 @@ class Runner(unittest.TestCase):
         path = self.script("test_hot.sh", TIMED + self.counted("(setsid timeout 1 sh -c 'while :; do :; done' &)\nsleep 0.9\nexit 1"))
         status, text = self.run_all(path)
         self.assertEqual(status, 1)
-        # On a machine that does other things as well it is repeated, and says so.
-        self.assertEqual("its own, so the failure stands" in text, self.runs() < 3, text)
+        # On a machine that does other things as well it is repeated, and says so. A run may get the CPU then.
+        if self.runs() < 3:
+            self.assertIn("its own, so the failure stands", text)
+        elif "its own, so the failure stands" not in text:
+            self.assertIn("The CPU was taken from it each time", text)
 
     def test_a_limit_ends_a_test_and_what_it_has_started(self):
         path = self.script("test_hangs.sh", f"setsid sleep 600 &\necho $! >{self.folder.name}/pid\nsleep 600")
