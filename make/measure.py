@@ -43,9 +43,17 @@ What is measured
                     blank. Lines that hold "SPDX-" are counted as neither.
   parameters        commas at the top level of a definition's parameter list plus one; (void) is none.
   exported twice    a global symbol that two or more production objects define; main is expected.
-  foreign prefix    a function in a .c file that is not static and whose name is neither the file's stem
-                    nor begins with the stem and an underscore. main, the public functions gpushare_*
-                    and CUDA's own names (cu and a capital) are exempt: their names are not ours to choose.
+  prefix            a function in a .c file that is not static should begin with its file's noun, so that
+                    the name leads to the file. The noun is the file's stem, or its folder's name and the
+                    stem where the folder gives the stem its sense: session_quota_open in session/quota.c.
+  family prefix     the name begins with a shorter noun that several files share: the first words of the
+                    stem, if a header of the component has that name (exec_shuffle in exec_warp.c beside
+                    exec.h), or the name of the file's folder (session_fail in session/request.c). Such a
+                    name leads to the family, whose header says which file has it. Counted apart from
+                    foreign prefixes, which lead elsewhere.
+                    In neither count: main, the public functions gpushare_* and CUDA's own names (cu and a
+                    capital), which are not ours to choose; names all in capitals, which are macros that
+                    define functions.
 """
 import argparse
 import collections
@@ -363,11 +371,21 @@ def sources_of(tree):
     return dict(sorted(found.items()))
 
 
-def is_foreign(function):
-    stem = os.path.basename(function.path)[:-2]
-    if re.match(r"gpushare_|cu[A-Z]|main$", function.name):
-        return False
-    return function.name != stem and not function.name.startswith(stem + "_")
+def begins_with(name, noun):
+    return name == noun or name.startswith(noun + "_")
+
+
+def prefix_of(function, headers):
+    """own, family or foreign; None where the name is not ours to choose. headers: {component: stems of its headers}."""
+    if re.match(r"gpushare_|cu[A-Z]|main$", function.name) or function.name.isupper():
+        return None
+    folder, stem = os.path.split(function.path[:-2])
+    folder = os.path.basename(folder)
+    if begins_with(function.name, stem) or begins_with(function.name, f"{folder}_{stem}"):
+        return "own"
+    words = stem.split("_")
+    nouns = {"_".join(words[:i]) for i in range(1, len(words))} & headers[component_of(function.path)]
+    return "family" if any(begins_with(function.name, noun) for noun in nouns | {folder}) else "foreign"
 
 
 def measure(sources, symbols):
@@ -391,7 +409,13 @@ def measure(sources, symbols):
     takers = [f for f in functions if takes_sentence(f)]
     locals_ = [one for f in functions for one in local_sentences(f, constants)]
     exported = [f for f in functions if not f.static and f.path.endswith(".c")]
-    foreign = [f for f in exported if is_foreign(f)]
+    headers = collections.defaultdict(set)
+    for path in h_files:
+        headers[component_of(path)].add(os.path.basename(path)[:-2])
+    prefixes = collections.defaultdict(list)
+    for function in exported:
+        prefixes[prefix_of(function, headers)].append(f"{function.path}: {function.name}")
+    ours = len(exported) - len(prefixes[None])
     longest = sorted(functions, key=lambda f: (-len(f.parameters), f.path, f.name))
     written = written_out([f for f in functions if f not in choices])
     circles = circles_of(symbols)
@@ -425,7 +449,8 @@ def measure(sources, symbols):
         "functions of 6 or more parameters": sum(len(f.parameters) >= 6 for f in functions),
         "longest parameter lists": ", ".join(f"{f.name} {len(f.parameters)}" for f in longest[:4]),
         "exported symbols defined twice": len(twice),
-        "functions whose prefix is not their file": f"{len(foreign)} of {len(exported)}",
+        "functions whose prefix is foreign to their file": f"{len(prefixes['foreign'])} of {ours}",
+        "functions whose prefix is their family's": f"{len(prefixes['family'])} of {ours}",
     })
     lists = {
         "functions over %d lines" % LONG_FUNCTION: [f"{f.path}: {f.name} {f.length}" for f in functions if f.length > LONG_FUNCTION],
@@ -443,7 +468,8 @@ def measure(sources, symbols):
         "bare atomics": written["atomic"],
         "longest parameter lists": [f"{f.path}: {f.name} {len(f.parameters)}" for f in longest if len(f.parameters) >= 6],
         "exported symbols defined twice": [f"{name}: {' '.join(paths)}" for name, paths in sorted(twice.items())],
-        "functions whose prefix is not their file": [f"{f.path}: {f.name}" for f in foreign],
+        "functions whose prefix is foreign to their file": prefixes["foreign"],
+        "functions whose prefix is their family's": prefixes["family"],
     }
     return rows, lists
 

@@ -132,9 +132,33 @@ class Counts(unittest.TestCase):
         self.assertEqual(rows["production files .c / .h"], "1 / 1")
         self.assertEqual(rows["lines"], 9)
         self.assertEqual(rows["static functions of one word"], "1 of 1 (100 %)")
-        self.assertEqual(lists["functions whose prefix is not their file"], ["client/stream.c: streams"])
+        self.assertEqual(lists["functions whose prefix is foreign to their file"], ["client/stream.c: streams"])
         self.assertIn("| lines | 9 |", measure.table([("after", rows)]))
         self.assertEqual(measure.table([("before", {}), ("after", {"lines": 9})]).splitlines()[-1], "| lines |  | 9 |")
+
+
+class Prefixes(unittest.TestCase):
+    HEADERS = {"softgpu": {"exec", "warp"}, "supervisor": {"quota", "session"}}
+
+    def prefix(self, path, name):
+        return measure.prefix_of(measure.Function(path, name, 1, 1, False, [], ""), self.HEADERS)
+
+    def test_the_noun_is_the_stem_or_folder_and_stem(self):
+        path = "server/supervisor/session/quota.c"
+        self.assertEqual(self.prefix(path, "quota_open"), "own")
+        self.assertEqual(self.prefix(path, "session_quota_open"), "own")
+        self.assertEqual(self.prefix(path, "quota"), "own")
+        self.assertEqual(self.prefix(path, "quotas_open"), "foreign")
+
+    def test_a_family_is_a_folder_or_a_header_that_begins_the_stem(self):
+        self.assertEqual(self.prefix("server/supervisor/session/quota.c", "session_fail"), "family")
+        self.assertEqual(self.prefix("server/softgpu/value/exec_round.c", "exec_shuffle"), "family")
+        self.assertEqual(self.prefix("server/softgpu/value/exec_round.c", "warp_exit"), "foreign")
+        self.assertEqual(self.prefix("server/softgpu/device/stream_pool.c", "stream_open"), "foreign")
+
+    def test_names_that_are_not_ours_are_in_neither_count(self):
+        for name in ("main", "gpushare_close", "cuInit", "ROUND"):
+            self.assertIsNone(self.prefix("server/softgpu/device/stream.c", name))
 
 
 class Objects(unittest.TestCase):
