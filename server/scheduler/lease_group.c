@@ -229,21 +229,21 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
 /* ---- which lease groups there are ---- */
 
 /* Computes the lease groups: sets of SM groups that don't overlap, one for each lease group. */
-static uint32_t find_lease_groups(const struct scheduler *scheduler, struct share_set *sets)
+static uint32_t find_lease_groups(const struct scheduler *scheduler, struct sm_group_set *sets)
 {
     uint32_t count = 0;
     /* A turn is one of the whole GPU, so all clients form one lease group. */
     /* A turn is one of the whole GPU, so all clients form one lease group. */
     if (scheduler->settings.mode == PROTO_MODE_TURNS && !list_is_empty(&scheduler->clients)) {
-        share_set_all(&sets[0]);
+        sm_group_set_all(&sets[0]);
         return 1;
     }
     const struct scheduler_client *client;
     LIST_FOR_EACH (client, &scheduler->clients, link) {
-        struct share_set joined = client->sm_groups;
+        struct sm_group_set joined = client->sm_groups;
         for (uint32_t i = 0; i < count;) {
-            if (share_set_overlap(&sets[i], &client->sm_groups)) {
-                share_set_join(&joined, &sets[i]);
+            if (sm_group_set_overlaps(&sets[i], &client->sm_groups)) {
+                sm_group_set_join(&joined, &sets[i]);
                 sets[i] = sets[--count];
             } else {
                 i++;
@@ -258,7 +258,7 @@ static uint32_t find_lease_groups(const struct scheduler *scheduler, struct shar
 
 /* Finds the new set of each present lease group. Returns false if a lease group would be split
  * or two would be joined. */
-static bool match_lease_groups(const struct scheduler *scheduler, const struct share_set *sets,
+static bool match_lease_groups(const struct scheduler *scheduler, const struct sm_group_set *sets,
                                uint32_t count, uint32_t *set_of)
 {
     uint32_t lease_group_of_set[SCHEDULER_LEASE_GROUPS];
@@ -269,7 +269,7 @@ static bool match_lease_groups(const struct scheduler *scheduler, const struct s
         if (!client->lease_group)
             continue;
         uint32_t lease_group = (uint32_t)(client->lease_group - scheduler->lease_groups), set = 0;
-        while (set < count - 1 && !share_set_overlap(&sets[set], &client->sm_groups))
+        while (set < count - 1 && !sm_group_set_overlaps(&sets[set], &client->sm_groups))
             set++;
         if ((set_of[lease_group] != NOWHERE && set_of[lease_group] != set) ||
             (lease_group_of_set[set] != NOWHERE && lease_group_of_set[set] != lease_group))
@@ -281,7 +281,7 @@ static bool match_lease_groups(const struct scheduler *scheduler, const struct s
 }
 
 static void clear_lease_group(struct scheduler_lease_group *lease_group,
-                              const struct share_set *sm_groups)
+                              const struct sm_group_set *sm_groups)
 {
     *lease_group =
         (struct scheduler_lease_group){.sm_groups = *sm_groups, .idle_since = SCHEDULER_NEVER};
@@ -291,10 +291,10 @@ static void clear_lease_group(struct scheduler_lease_group *lease_group,
 /* Present lease groups keep their places and leases. A set without one gets the place of a lease
  * group that has no client, or a new place. There are never more sets than places, because each
  * set has an SM group of its own. */
-static void keep_lease_groups(struct scheduler *scheduler, const struct share_set *sets,
+static void keep_lease_groups(struct scheduler *scheduler, const struct sm_group_set *sets,
                               uint32_t count, const uint32_t *set_of)
 {
-    static const struct share_set nothing;
+    static const struct sm_group_set nothing;
     bool placed[SCHEDULER_LEASE_GROUPS] = {false};
     for (uint32_t i = 0; i < scheduler->lease_group_count; i++) {
         if (set_of[i] == NOWHERE) {
@@ -308,7 +308,7 @@ static void keep_lease_groups(struct scheduler *scheduler, const struct share_se
         if (placed[set])
             continue;
         while (at < scheduler->lease_group_count &&
-               !share_set_empty(&scheduler->lease_groups[at].sm_groups))
+               !sm_group_set_is_empty(&scheduler->lease_groups[at].sm_groups))
             at++;
         if (at == scheduler->lease_group_count)
             scheduler->lease_group_count++;
@@ -320,7 +320,7 @@ static struct scheduler_lease_group *lease_group_of(struct scheduler *scheduler,
                                                     const struct scheduler_client *client)
 {
     for (uint32_t i = 0; i < scheduler->lease_group_count; i++)
-        if (share_set_overlap(&scheduler->lease_groups[i].sm_groups, &client->sm_groups))
+        if (sm_group_set_overlaps(&scheduler->lease_groups[i].sm_groups, &client->sm_groups))
             return &scheduler->lease_groups[i];
     return &scheduler->lease_groups[0];
 }
@@ -353,7 +353,7 @@ static void join(struct scheduler *scheduler, struct scheduler_client *client)
 
 void lease_group_regroup(struct scheduler *scheduler, bool all, uint64_t now)
 {
-    struct share_set sets[SCHEDULER_LEASE_GROUPS];
+    struct sm_group_set sets[SCHEDULER_LEASE_GROUPS];
     uint32_t set_of[SCHEDULER_LEASE_GROUPS];
     uint32_t count = find_lease_groups(scheduler, sets);
     struct scheduler_client *client;
@@ -374,20 +374,20 @@ void lease_group_regroup(struct scheduler *scheduler, bool all, uint64_t now)
 }
 
 void lease_group_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
-                     const struct share_set *sm_groups, struct lease_group_sum *sum)
+                     const struct sm_group_set *sm_groups, struct lease_group_sum *sum)
 {
-    struct share_set joined = *sm_groups, before;
+    struct sm_group_set joined = *sm_groups, before;
     const struct scheduler_client *other;
     do {
         before = joined;
         LIST_FOR_EACH (other, &scheduler->clients, link)
-            if (other != client && share_set_overlap(&joined, &other->sm_groups))
-                share_set_join(&joined, &other->sm_groups);
+            if (other != client && sm_group_set_overlaps(&joined, &other->sm_groups))
+                sm_group_set_join(&joined, &other->sm_groups);
     } while (memcmp(&before, &joined, sizeof joined) != 0);
     *sum = (struct lease_group_sum){0};
     LIST_FOR_EACH (other, &scheduler->clients, link) {
         if (other == client || !other->limits.request ||
-            !share_set_overlap(&joined, &other->sm_groups))
+            !sm_group_set_overlaps(&joined, &other->sm_groups))
             continue;
         if (sum->clients < 4)
             sum->some[sum->clients] = other->limits.request;

@@ -53,7 +53,7 @@ struct lease_group_sum {
     uint32_t some[4]; /* the first four of the requests */
 };
 void lease_group_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
-                     const struct share_set *sm_groups, struct lease_group_sum *sum);
+                     const struct sm_group_set *sm_groups, struct lease_group_sum *sum);
 
 /* Puts the client into the queue of clients that scheduler_decide names. Idempotent. */
 void lease_group_name(struct scheduler *scheduler, struct scheduler_client *client);

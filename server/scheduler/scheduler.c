@@ -249,7 +249,7 @@ static void set_rates(struct scheduler *scheduler, struct scheduler_client *clie
 
 /* Whether the request fits beside the other requests in the lease group of these SM groups. */
 static uint32_t check_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
-                          uint32_t request, const struct share_set *sm_groups, struct error *why)
+                          uint32_t request, const struct sm_group_set *sm_groups, struct error *why)
 {
     struct lease_group_sum sum;
     if (request == 0)
@@ -273,7 +273,7 @@ static uint32_t check_sums(const struct scheduler *scheduler, struct error *why)
 static uint32_t check_limits(const struct scheduler *scheduler,
                              const struct scheduler_client *client,
                              const struct scheduler_limits *limits,
-                             const struct share_set *sm_groups, struct error *why)
+                             const struct sm_group_set *sm_groups, struct error *why)
 {
     uint32_t error =
         check_range("time limit (hundredths of a per cent)", limits->limit, 1, PLAN_WHOLE, why);
@@ -333,12 +333,12 @@ uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_setti
 }
 
 uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
-                       const struct scheduler_limits *limits, const struct share_set *sm_groups,
+                       const struct scheduler_limits *limits, const struct sm_group_set *sm_groups,
                        uint64_t now, struct error *why)
 {
-    struct share_set everywhere;
-    share_set_all(&everywhere);
-    if (!sm_groups || share_set_empty(sm_groups))
+    struct sm_group_set everywhere;
+    sm_group_set_all(&everywhere);
+    if (!sm_groups || sm_group_set_is_empty(sm_groups))
         sm_groups = &everywhere;
     uint32_t error = check_limits(scheduler, client, limits, sm_groups, why);
     if (error)
@@ -379,11 +379,11 @@ uint32_t scheduler_update(struct scheduler *scheduler, struct scheduler_client *
 }
 
 void scheduler_place(struct scheduler *scheduler, struct scheduler_client *client,
-                     const struct share_set *sm_groups, uint64_t now)
+                     const struct sm_group_set *sm_groups, uint64_t now)
 {
     client->sm_groups = *sm_groups;
-    if (share_set_empty(sm_groups))
-        share_set_all(&client->sm_groups);
+    if (sm_group_set_is_empty(sm_groups))
+        sm_group_set_all(&client->sm_groups);
     lease_group_regroup(scheduler, false, now);
 }
 

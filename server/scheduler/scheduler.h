@@ -112,7 +112,7 @@
 #include "protocol.h"
 #include "server/scheduler/debts.h"
 #include "server/scheduler/plan.h"
-#include "server/scheduler/share.h"
+#include "server/scheduler/sm_allocation.h"
 
 #define SCHEDULER_NEVER PLAN_NEVER
 
@@ -120,7 +120,7 @@ enum {
     SCHEDULER_LEVELS = 1024,
     /* commands in flight for each queue with work; see IN-FLIGHT LIMITS */
     SCHEDULER_IN_FLIGHT_MIN = 2,
-    SCHEDULER_LEASE_GROUPS = SHARE_SM_GROUPS_MAX
+    SCHEDULER_LEASE_GROUPS = SM_GROUPS_MAX
 };
 
 struct scheduler_settings {
@@ -183,7 +183,7 @@ struct scheduler_client {
     uint64_t arrived;
     uint64_t spends;  /* the debt that it may have now comes from device time since then */
     uint64_t peak_ns; /* the longest of its recent commands; older ones count less */
-    struct share_set sm_groups;
+    struct sm_group_set sm_groups;
     struct scheduler_lease_group *lease_group;
     struct list_link link;       /* in the list of all clients */
     struct list_link wants_link; /* in its lease group's list of clients with work */
@@ -197,7 +197,7 @@ struct scheduler_client {
 };
 
 struct scheduler_lease_group {
-    struct share_set sm_groups;
+    struct sm_group_set sm_groups;
     /* The client that has the lease, or whose last work still runs. */
     struct scheduler_client *holder;
     struct list wants; /* clients with work, in the order of their tickets */
@@ -266,7 +266,7 @@ uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_setti
  * O(clients).
  */
 uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
-                       const struct scheduler_limits *limits, const struct share_set *sm_groups,
+                       const struct scheduler_limits *limits, const struct sm_group_set *sm_groups,
                        uint64_t now, struct error *why);
 
 /* Names the client's owner, right after scheduler_add; 0 for none. The client inherits the debts
@@ -283,7 +283,7 @@ uint32_t scheduler_update(struct scheduler *scheduler, struct scheduler_client *
  * back. Sums of requests are not checked: while they come to more than 1, each client gets
  * proportionally less. Leases go on, unless lease groups are joined or split. O(clients). */
 void scheduler_place(struct scheduler *scheduler, struct scheduler_client *client,
-                     const struct share_set *sm_groups, uint64_t now);
+                     const struct sm_group_set *sm_groups, uint64_t now);
 
 /* Removes a client. Commands that it has in flight are forgotten, so call it when they are done.
  * Debts of a client with an owner are kept for the owner's other clients. Idempotent. */

@@ -17,7 +17,7 @@ static void placement_changed(void *context, struct placement *place)
 {
     struct worker *worker = context;
     struct client *client = container_of(place, struct client, place);
-    gate_set_sm_groups(&worker->gate, client, &place->share.now);
+    gate_set_sm_groups(&worker->gate, client, &place->allocation.now);
     worker_reschedule(worker);
     if (!place->held_since)
         return;
@@ -34,10 +34,10 @@ static void placement_to_make(void *context)
 /* The first clients find CUstreams, whatever runs by then. */
 static uint32_t prepare_first_streams(struct worker *worker, struct error *why)
 {
-    struct share_set all = {{0}};
+    struct sm_group_set all = {{0}};
     struct partition *whole;
     for (uint32_t i = 0; i < worker->partitions.count; i++)
-        share_set_add(&all, i);
+        sm_group_set_add(&all, i);
     uint32_t error = partition_get(&worker->partitions, &all, &whole);
     if (error)
         return error_set(why, error, MESSAGE_TEXT(streams_driver), error_sentence(error));

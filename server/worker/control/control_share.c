@@ -97,7 +97,8 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
 {
     /* Read without locks: only this thread changes requests and limits. */
     struct scheduler_limits old_time = client->gate.scheduled.limits;
-    uint32_t old_request = client->place.share.request, old_limit = client->place.share.limit;
+    uint32_t old_request = client->place.allocation.request,
+             old_limit = client->place.allocation.limit;
     struct scheduler_limits time = time_limits(worker, &wanted->allowance);
     struct error unused;
     uint32_t error = placement_update(&worker->places, &client->place,
@@ -183,7 +184,7 @@ static bool drop_unused(struct worker *worker, uint32_t keep)
 
 /* What is kept for the next time costs the device sub-contexts and memory. If it has no more of
  * these, the next time is less important than now. */
-static uint32_t get_partition(struct worker *worker, const struct share_set *sm_groups,
+static uint32_t get_partition(struct worker *worker, const struct sm_group_set *sm_groups,
                               struct partition **partition)
 {
     uint32_t error = partition_get(&worker->partitions, sm_groups, partition);
@@ -265,7 +266,7 @@ static uint32_t count_streams(struct client *client)
 
 uint32_t control_share_make_partitions(struct worker *worker)
 {
-    struct share_set sm_groups;
+    struct sm_group_set sm_groups;
     struct placement *place;
     while ((place = placements_to_make(&worker->places, &sm_groups))) {
         struct client *client = container_of(place, struct client, place);

@@ -275,29 +275,29 @@ static int by_time(const void *a, const void *b)
 /* A client with spans under way. */
 struct runner {
     struct client *client;
-    struct share_set sm_groups; /* of the span that began last */
+    struct sm_group_set sm_groups; /* of the span that began last */
     uint32_t spans, weight;
     double earned;
 };
 
 /* How many clients run on each SM group. */
 static void count_runners(const struct partitions *partitions, const struct runner *runners,
-                          uint32_t count, uint32_t on[SHARE_SM_GROUPS_MAX])
+                          uint32_t count, uint32_t on[SM_GROUPS_MAX])
 {
     memset(on, 0, partitions->count * sizeof *on);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t a = 0; runners[i].spans && a < partitions->count; a++)
-            on[a] += share_set_has(&runners[i].sm_groups, a);
+            on[a] += sm_group_set_has(&runners[i].sm_groups, a);
 }
 
 /* The client's part of the time of each of its SM groups, averaged over these groups. */
-static double share_of(const struct partitions *partitions, const uint32_t on[SHARE_SM_GROUPS_MAX],
+static double share_of(const struct partitions *partitions, const uint32_t on[SM_GROUPS_MAX],
                        const struct runner *one)
 {
     double sum = 0;
     uint32_t sm_groups = 0;
     for (uint32_t a = 0; a < partitions->count; a++) {
-        if (!share_set_has(&one->sm_groups, a))
+        if (!sm_group_set_has(&one->sm_groups, a))
             continue;
         sum += 1.0 / on[a];
         sm_groups++;
@@ -309,7 +309,7 @@ static double share_of(const struct partitions *partitions, const uint32_t on[SH
 static void earn_time(const struct partitions *partitions, struct runner *runners, uint32_t count,
                       double passed)
 {
-    uint32_t on[SHARE_SM_GROUPS_MAX];
+    uint32_t on[SM_GROUPS_MAX];
     count_runners(partitions, runners, count, on);
     for (uint32_t i = 0; i < count; i++)
         if (runners[i].spans)

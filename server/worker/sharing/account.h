@@ -49,13 +49,13 @@ struct account_span {
     struct account_span *next;
     cuda_event start, end;
     struct client_stream *stream;
-    struct share_set sm_groups; /* that the span runs on: the client may move meanwhile */
-    uint64_t value;             /* of the stream's timeline; once reached, the span is over */
-    uint64_t first;             /* the timeline value before the span */
-    uint64_t begun;             /* when it was submitted, on the host's clock; 0: no trace was on */
-    uint32_t weight;            /* batches that it stands for */
-    bool started, over;         /* from is known; to is known */
-    double from, to;            /* nanoseconds since the first span of all */
+    struct sm_group_set sm_groups; /* that the span runs on: the client may move meanwhile */
+    uint64_t value;                /* of the stream's timeline; once reached, the span is over */
+    uint64_t first;                /* the timeline value before the span */
+    uint64_t begun;     /* when it was submitted, on the host's clock; 0: no trace was on */
+    uint32_t weight;    /* batches that it stands for */
+    bool started, over; /* from is known; to is known */
+    double from, to;    /* nanoseconds since the first span of all */
 };
 
 struct account {

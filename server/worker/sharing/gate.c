@@ -435,7 +435,7 @@ uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_settings *s
 }
 
 uint32_t gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-                  const struct share_set *sm_groups, struct error *why)
+                  const struct sm_group_set *sm_groups, struct error *why)
 {
     struct gate_client *at = &client->gate;
     memset(at, 0, sizeof *at);
@@ -480,11 +480,12 @@ uint32_t gate_set_limits(struct gate *gate, struct client *client,
     return error;
 }
 
-void gate_set_sm_groups(struct gate *gate, struct client *client, const struct share_set *sm_groups)
+void gate_set_sm_groups(struct gate *gate, struct client *client,
+                        const struct sm_group_set *sm_groups)
 {
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
-    if (client->gate.added && !share_set_empty(sm_groups)) {
+    if (client->gate.added && !sm_group_set_is_empty(sm_groups)) {
         scheduler_place(&gate->scheduler, &client->gate.scheduled, sm_groups, now);
         apply_decisions(gate, now);
     }

@@ -87,7 +87,7 @@ uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_settings *s
 /* Adds a client that runs on these SM groups. The client does not become runnable before it has
  * been at the gate, so until the submitter knows the client it may be removed and freed at once. */
 uint32_t gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-                  const struct share_set *sm_groups, struct error *why);
+                  const struct sm_group_set *sm_groups, struct error *why);
 /* Names the client's owner, which inherits its debts (scheduler_own). Right after gate_add. */
 void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner);
 uint32_t gate_set_limits(struct gate *gate, struct client *client,
@@ -95,7 +95,7 @@ uint32_t gate_set_limits(struct gate *gate, struct client *client,
 /* The client's work runs on these SM groups from now on. Does nothing for an empty set or a client
  * that was not added. Any thread, under the lock of struct placements. */
 void gate_set_sm_groups(struct gate *gate, struct client *client,
-                        const struct share_set *sm_groups);
+                        const struct sm_group_set *sm_groups);
 /* Removes a client that has nothing in flight. Idempotent. */
 void gate_remove(struct gate *gate, struct client *client);
 

@@ -47,7 +47,7 @@ static cuda_result split_device(struct partitions *partitions)
         cuda->cuDevSmResourceSplitByCount(NULL, &groups, &partitions->whole, NULL, 0, least);
     if (result != CUDA_OK)
         return result;
-    if (groups == 0 || groups >= SHARE_SM_GROUPS_MAX)
+    if (groups == 0 || groups >= SM_GROUPS_MAX)
         return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
     partitions->sm_groups = calloc(groups + 1, sizeof *partitions->sm_groups);
     if (!partitions->sm_groups)
@@ -74,14 +74,14 @@ static cuda_result split_device(struct partitions *partitions)
 static cuda_result create_green(struct partitions *partitions, struct partition *partition)
 {
     const struct cuda_driver *cuda = partitions->device->cuda;
-    cuda_dev_resource chosen[SHARE_SM_GROUPS_MAX];
+    cuda_dev_resource chosen[SM_GROUPS_MAX];
     cuda_resource_desc description;
     unsigned count = 0;
     bool unsplit = partition->whole && !partitions->whole_refused;
     if (unsplit)
         chosen[count++] = partitions->whole;
     for (uint32_t i = 0; !unsplit && i < partitions->count; i++)
-        if (share_set_has(&partition->sm_groups, i))
+        if (sm_group_set_has(&partition->sm_groups, i))
             chosen[count++] = partitions->sm_groups[i];
     cuda_result result = cuda->cuDevResourceGenerateDesc(&description, chosen, count);
     if (result == CUDA_OK)
@@ -91,23 +91,23 @@ static cuda_result create_green(struct partitions *partitions, struct partition 
 }
 
 static uint32_t multiprocessors_of(const struct partitions *partitions,
-                                   const struct share_set *sm_groups)
+                                   const struct sm_group_set *sm_groups)
 {
-    uint32_t count = share_set_count(sm_groups);
-    if (partitions->remainder && share_set_has(sm_groups, partitions->count - 1))
+    uint32_t count = sm_group_set_count(sm_groups);
+    if (partitions->remainder && sm_group_set_has(sm_groups, partitions->count - 1))
         return (count - 1) * partitions->sm_group_size + partitions->remainder;
     return count * partitions->sm_group_size;
 }
 
 /* No other thread adds to the list, so a set that was not there a moment ago is not there now. */
-static cuda_result make_partition(struct partitions *partitions, const struct share_set *sm_groups,
-                                  struct partition **out)
+static cuda_result make_partition(struct partitions *partitions,
+                                  const struct sm_group_set *sm_groups, struct partition **out)
 {
     struct partition *made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERR_OUT_OF_MEMORY;
     made->sm_groups = *sm_groups;
-    made->whole = share_set_count(sm_groups) == partitions->count;
+    made->whole = sm_group_set_count(sm_groups) == partitions->count;
     made->multiprocessors = made->whole && !partitions->whole_refused
                                 ? partitions->total
                                 : multiprocessors_of(partitions, sm_groups);
@@ -125,11 +125,12 @@ static cuda_result make_partition(struct partitions *partitions, const struct sh
     return CUDA_OK;
 }
 
-struct partition *partition_find(struct partitions *partitions, const struct share_set *sm_groups)
+struct partition *partition_find(struct partitions *partitions,
+                                 const struct sm_group_set *sm_groups)
 {
     pthread_mutex_lock(&partitions->lock);
     struct partition *found = partitions->list;
-    while (found && !share_set_same(&found->sm_groups, sm_groups))
+    while (found && !sm_group_set_equals(&found->sm_groups, sm_groups))
         found = found->next;
     if (found && found->clients++ == 0)
         partitions->kept--;
@@ -137,7 +138,7 @@ struct partition *partition_find(struct partitions *partitions, const struct sha
     return found;
 }
 
-uint32_t partition_get(struct partitions *partitions, const struct share_set *sm_groups,
+uint32_t partition_get(struct partitions *partitions, const struct sm_group_set *sm_groups,
                        struct partition **partition)
 {
     *partition = partition_find(partitions, sm_groups);
@@ -195,10 +196,10 @@ void partition_destroy(struct partitions *partitions, struct partition *partitio
  * union of its groups. */
 static cuda_result prove_whole(struct partitions *partitions)
 {
-    struct share_set all = {{0}};
+    struct sm_group_set all = {{0}};
     struct partition *made;
     for (uint32_t i = 0; i < partitions->count; i++)
-        share_set_add(&all, i);
+        sm_group_set_add(&all, i);
     cuda_result result = make_partition(partitions, &all, &made);
     if (result != CUDA_OK && !cuda_error_is_sticky(result)) {
         partitions->whole_refused = true;

@@ -5,8 +5,8 @@
  *
  * The multiprocessors are split once into the smallest groups that the driver allows, the SM
  * groups; the remainder is the last SM group. A partition is a set of SM groups as a green context,
- * shared by the clients that have the same set. server/scheduler/share.h chooses the SM groups of
- * each client.
+ * shared by the clients that have the same set. server/scheduler/sm_allocation.h chooses the SM
+ * groups of each client.
  *
  * The set of all SM groups is the unsplit device, as a green context too: work in the primary
  * context's own streams would run on every client's multiprocessors. Green contexts are never made
@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "server/scheduler/share.h"
+#include "server/scheduler/sm_allocation.h"
 #include "server/worker/gpu.h"
 
 /* A group of channels has 64 sub-contexts from Volta on, and each green context takes one, with
@@ -38,7 +38,7 @@ enum { PARTITIONS_KEPT = 16 };
 
 struct partition {
     struct partition *next;
-    struct share_set sm_groups;
+    struct sm_group_set sm_groups;
     uint32_t multiprocessors;
     uint32_t clients;     /* number of clients that have it; under the lock */
     uint64_t put;         /* orders unused partitions by their last use; under the lock */
@@ -75,11 +75,12 @@ uint32_t partitions_open(struct partitions *partitions, const struct gpu *device
 void partitions_close(struct partitions *partitions);
 
 /* The partition of a set if it exists, else NULL. The caller has it until partition_put. */
-struct partition *partition_find(struct partitions *partitions, const struct share_set *sm_groups);
+struct partition *partition_find(struct partitions *partitions,
+                                 const struct sm_group_set *sm_groups);
 
 /* Like partition_find, but makes the partition if it does not exist. Returns 0 or an error number.
  * The set must not be empty. */
-uint32_t partition_get(struct partitions *partitions, const struct share_set *sm_groups,
+uint32_t partition_get(struct partitions *partitions, const struct sm_group_set *sm_groups,
                        struct partition **partition);
 
 /* One client less has it. Returns whether more than kept_max are kept now. */

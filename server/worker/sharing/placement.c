@@ -7,21 +7,23 @@
 
 #include "common/util.h"
 
-static struct placement *placement_of(struct share_client *client)
+static struct placement *placement_of(struct sm_allocation_client *client)
 {
-    return container_of(client, struct placement, share);
+    return container_of(client, struct placement, allocation);
 }
 
 int placements_open(struct placements *places, struct partitions *partitions,
                     const struct placement_events *notice)
 {
-    struct share share;
+    struct sm_allocation allocation;
     /* share.h counts whole SM groups; the remainder has the number after them. */
-    int result = share_open(&share, partitions->count - (partitions->remainder ? 1 : 0),
-                            partitions->sm_group_size, partitions->remainder);
+    int result =
+        sm_allocation_open(&allocation, partitions->count - (partitions->remainder ? 1 : 0),
+                           partitions->sm_group_size, partitions->remainder);
     if (result)
         return result;
-    *places = (struct placements){.share = share, .partitions = partitions, .notice = *notice};
+    *places =
+        (struct placements){.allocation = allocation, .partitions = partitions, .notice = *notice};
     pthread_mutex_init(&places->lock, NULL);
     return 0;
 }
@@ -30,7 +32,7 @@ void placements_close(struct placements *places)
 {
     if (!places->partitions)
         return;
-    assert(!places->share.first && "a client is left");
+    assert(!places->allocation.first && "a client is left");
     pthread_mutex_destroy(&places->lock);
     places->partitions = NULL;
 }
@@ -61,13 +63,13 @@ static void forget_make(struct placements *places, struct placement *place)
     place->making = false;
 }
 
-struct placement *placements_to_make(struct placements *places, struct share_set *sm_groups)
+struct placement *placements_to_make(struct placements *places, struct sm_group_set *sm_groups)
 {
     pthread_mutex_lock(&places->lock);
     struct placement *place = places->make_first;
     if (place) {
         forget_make(places, place);
-        *sm_groups = place->share.now;
+        *sm_groups = place->allocation.now;
     }
     pthread_mutex_unlock(&places->lock);
     return place;
@@ -95,10 +97,11 @@ static void find_steady(struct placement *place)
 
 static void find_borrowed(struct placements *places, struct placement *place)
 {
-    struct share_set both = place->share.now;
-    share_set_join(&both, &place->at);
+    struct sm_group_set both = place->allocation.now;
+    sm_group_set_join(&both, &place->at);
     /* Relaxed: the gate reads it as a hint, when it counts the next time. */
-    atomic_store_explicit(&place->borrows, share_borrows(&places->share, &place->share, &both),
+    atomic_store_explicit(&place->borrows,
+                          sm_allocation_borrows(&places->allocation, &place->allocation, &both),
                           memory_order_relaxed);
 }
 
@@ -112,12 +115,12 @@ static void drop_next(struct placements *places, struct placement *place)
 /* To be called when the SM groups of a client have changed. */
 static void aim_placement(struct placements *places, struct placement *place)
 {
-    bool nowhere = share_set_empty(&place->share.now);
+    bool nowhere = sm_group_set_is_empty(&place->allocation.now);
     drop_next(places, place);
     forget_make(places, place);
-    place->settled = !nowhere && share_set_same(&place->share.now, &place->at);
+    place->settled = !nowhere && sm_group_set_equals(&place->allocation.now, &place->at);
     if (!place->settled && !nowhere) {
-        place->next = partition_find(places->partitions, &place->share.now);
+        place->next = partition_find(places->partitions, &place->allocation.now);
         if (!place->next)
             queue_make(places, place);
     }
@@ -128,8 +131,8 @@ static void aim_placement(struct placements *places, struct placement *place)
 
 static void aim_named(struct placements *places)
 {
-    struct share_client *client;
-    while ((client = share_named(&places->share)))
+    struct sm_allocation_client *client;
+    while ((client = sm_allocation_next_changed(&places->allocation)))
         aim_placement(places, placement_of(client));
 }
 
@@ -137,7 +140,8 @@ static void aim_named(struct placements *places)
  * or no longer. */
 static void find_all_borrowed(struct placements *places)
 {
-    for (struct share_client *client = places->share.first; client; client = client->next)
+    for (struct sm_allocation_client *client = places->allocation.first; client;
+         client = client->next)
         find_borrowed(places, placement_of(client));
 }
 
@@ -145,12 +149,12 @@ void placements_made(struct placements *places, struct placement *place,
                      struct partition *partition)
 {
     pthread_mutex_lock(&places->lock);
-    bool wanted =
-        !place->next && !place->settled && !place->making && !share_set_empty(&place->share.now);
+    bool wanted = !place->next && !place->settled && !place->making &&
+                  !sm_group_set_is_empty(&place->allocation.now);
     if (!partition) {
         if (wanted)
             queue_make(places, place);
-    } else if (wanted && share_set_same(&partition->sm_groups, &place->share.now)) {
+    } else if (wanted && sm_group_set_equals(&partition->sm_groups, &place->allocation.now)) {
         place->next = partition;
         places->notice.changed(places->notice.context, place);
     } else {
@@ -165,7 +169,8 @@ uint32_t placement_add(struct placements *places, struct placement *place, uint3
                        uint32_t limit, struct error *why)
 {
     pthread_mutex_lock(&places->lock);
-    uint32_t error = share_add(&places->share, &place->share, request, limit, why);
+    uint32_t error =
+        sm_allocation_add(&places->allocation, &place->allocation, request, limit, why);
     if (!error) {
         aim_named(places);
         find_all_borrowed(places);
@@ -178,7 +183,8 @@ uint32_t placement_update(struct placements *places, struct placement *place, ui
                           uint32_t limit, struct error *why)
 {
     pthread_mutex_lock(&places->lock);
-    uint32_t error = share_update(&places->share, &place->share, request, limit, why);
+    uint32_t error =
+        sm_allocation_update(&places->allocation, &place->allocation, request, limit, why);
     if (!error) {
         aim_named(places);
         find_all_borrowed(places);
@@ -197,8 +203,8 @@ void placement_notify(struct placements *places, struct placement *place)
 void placement_remove(struct placements *places, struct placement *place)
 {
     pthread_mutex_lock(&places->lock);
-    if (place->share.present) {
-        share_remove(&places->share, &place->share);
+    if (place->allocation.present) {
+        sm_allocation_remove(&places->allocation, &place->allocation);
         leave_idle(places, place);
         forget_make(places, place);
         drop_next(places, place);
@@ -235,7 +241,7 @@ uint64_t placements_tick(struct placements *places, uint64_t now)
         }
         leave_idle(places, place);
         place->working = false;
-        share_idle(&places->share, &place->share);
+        sm_allocation_idle(&places->allocation, &place->allocation);
         aim_named(places);
     }
     pthread_mutex_unlock(&places->lock);
@@ -248,7 +254,7 @@ static void take_back(struct placements *places, struct placement *place)
     if (place->working)
         return;
     place->working = true;
-    share_wants(&places->share, &place->share);
+    sm_allocation_wants(&places->allocation, &place->allocation);
     aim_named(places);
 }
 
@@ -272,9 +278,11 @@ static enum placement_answer find_answer(struct placements *places, struct place
         return PLACEMENT_STAY;
     if (take_next_partition(places, place, to))
         return PLACEMENT_MOVE;
-    bool somewhere = !share_set_empty(&place->share.now) && !share_set_empty(&place->at);
-    return somewhere && share_may_use(&places->share, &place->share, &place->at) ? PLACEMENT_STAY
-                                                                                 : PLACEMENT_HOLD;
+    bool somewhere =
+        !sm_group_set_is_empty(&place->allocation.now) && !sm_group_set_is_empty(&place->at);
+    return somewhere && sm_allocation_may_use(&places->allocation, &place->allocation, &place->at)
+               ? PLACEMENT_STAY
+               : PLACEMENT_HOLD;
 }
 
 enum placement_answer placement_enter(struct placements *places, struct placement *place,
@@ -314,15 +322,15 @@ void placement_view(struct placements *places, const struct placement *place, ui
                     struct placement_view *view)
 {
     pthread_mutex_lock(&places->lock);
-    const struct share *share = &places->share;
+    const struct sm_allocation *allocation = &places->allocation;
     /* If the driver lets the remainder join no other SM groups, only the whole device has its
      * multiprocessors. */
-    uint32_t has = share_multiprocessors(share, &place->share.now);
-    uint32_t most = share_most(share, &place->share);
+    uint32_t has = sm_allocation_multiprocessors(allocation, &place->allocation.now);
+    uint32_t most = sm_allocation_max(allocation, &place->allocation);
     *view = (struct placement_view){
-        .multiprocessors = has == share->total ? places->partitions->total : has,
-        .most = most == share->total ? places->partitions->total : most,
-        .sm_groups = place->share.now,
+        .multiprocessors = has == allocation->total ? places->partitions->total : has,
+        .most = most == allocation->total ? places->partitions->total : most,
+        .sm_groups = place->allocation.now,
         .held_since = place->held_since,
         .held_ns = place->held_ns + (place->held_since ? now - place->held_since : 0),
     };

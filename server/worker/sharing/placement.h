@@ -3,10 +3,10 @@
 /*
  * placement: where each client runs now, and where it has to go.
  *
- * server/scheduler/share.h decides which SM groups a client may have. This file tells it which
- * clients have work, and finds the partitions that the decisions ask for. At the client's next
- * visit it tells the submitter to go on there. Work in flight stays where it is; the move of the
- * streams orders later work behind it.
+ * server/scheduler/sm_allocation.h decides which SM groups a client may have. This file tells it
+ * which clients have work, and finds the partitions that the decisions ask for. At the client's
+ * next visit it tells the submitter to go on there. Work in flight stays where it is; the move of
+ * the streams orders later work behind it.
  *
  * A client counts as without work when it has had none, neither in its rings nor in flight, for
  * PLACEMENT_LINGER_NS. If it lost its SM groups at the first pause, SM groups would change hands
@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "server/scheduler/share.h"
+#include "server/scheduler/sm_allocation.h"
 #include "server/worker/sharing/partition.h"
 
 #define PLACEMENT_LINGER_NS UINT64_C(5000000)
@@ -39,10 +39,10 @@
 /* A client's placement; zeroed before placement_add. Only the calls below change it; its members
  * are read under the lock. */
 struct placement {
-    struct share_client share;
+    struct sm_allocation_client allocation;
     uint64_t held_since;    /* since then it has work and can go nowhere; 0: it is not held */
     uint64_t held_ns;       /* sum of the times for which it was held before */
-    struct share_set at;    /* where its next batch would go if nothing had changed */
+    struct sm_group_set at; /* where its next batch would go if nothing had changed */
     struct partition *next; /* it has this partition and has to move there; or NULL */
     bool settled;           /* `at` is where it belongs */
     bool working, idle, making;
@@ -63,7 +63,7 @@ struct placement_events {
 
 struct placements {
     pthread_mutex_t lock;
-    struct share share;
+    struct sm_allocation allocation;
     struct partitions *partitions;
     struct placement_events notice;
     struct placement *idle_first, *idle_last; /* in the order in which they became idle */
@@ -77,9 +77,10 @@ int placements_open(struct placements *places, struct partitions *partitions,
 /* Every placement must have been removed. Idempotent. */
 void placements_close(struct placements *places);
 
-/* Set a client's request and limit (share_add, share_update say in which unit). Return 0, or an
- * error number with a sentence in why, and then nothing has changed. Afterwards placements_to_make
- * has the partitions to make; a new client can run nowhere before that. Control thread. */
+/* Set a client's request and limit (sm_allocation_add, sm_allocation_update say in which unit).
+ * Return 0, or an error number with a sentence in why, and then nothing has changed. Afterwards
+ * placements_to_make has the partitions to make; a new client can run nowhere before that. Control
+ * thread. */
 uint32_t placement_add(struct placements *places, struct placement *place, uint32_t request,
                        uint32_t limit, struct error *why);
 uint32_t placement_update(struct placements *places, struct placement *place, uint32_t request,
@@ -113,7 +114,7 @@ uint64_t placements_tick(struct placements *places, uint64_t now);
  * partition with placements_made, which releases it at once if it is no longer needed; or NULL if
  * it could not be made, which puts the client at the end of the queue again.
  */
-struct placement *placements_to_make(struct placements *places, struct share_set *sm_groups);
+struct placement *placements_to_make(struct placements *places, struct sm_group_set *sm_groups);
 void placements_made(struct placements *places, struct placement *place,
                      struct partition *partition);
 
@@ -124,11 +125,11 @@ enum placement_answer placement_apply(struct placements *places, struct placemen
 
 /* A placement as status shows it. */
 struct placement_view {
-    uint32_t multiprocessors;   /* that the client has now */
-    uint32_t most;              /* that its limit allows */
-    struct share_set sm_groups; /* that it has now */
-    uint64_t held_ns;           /* for how long it had work and no multiprocessor was free for it */
-    uint64_t held_since;        /* since when it waits now; 0: it does not */
+    uint32_t multiprocessors;      /* that the client has now */
+    uint32_t most;                 /* that its limit allows */
+    struct sm_group_set sm_groups; /* that it has now */
+    uint64_t held_ns;    /* for how long it had work and no multiprocessor was free for it */
+    uint64_t held_since; /* since when it waits now; 0: it does not */
 };
 void placement_view(struct placements *places, const struct placement *place, uint64_t now,
                     struct placement_view *view);

@@ -52,8 +52,8 @@ void device_open(struct device *device, const struct scheduler_settings *setting
 }
 
 struct device_client *device_add(struct device *device, const struct scheduler_limits *limits,
-                                 const struct share_set *sm_groups, uint32_t engine, uint64_t seed,
-                                 struct error *why)
+                                 const struct sm_group_set *sm_groups, uint32_t engine,
+                                 uint64_t seed, struct error *why)
 {
     uint32_t at = 0;
     while (at < DEVICE_CLIENTS && device->clients[at].present)

@@ -74,8 +74,8 @@ void device_open(struct device *device, const struct scheduler_settings *setting
 
 /* Adds a client without work in a free slot. NULL: the scheduler refused, and why says so. */
 struct device_client *device_add(struct device *device, const struct scheduler_limits *limits,
-                                 const struct share_set *sm_groups, uint32_t engine, uint64_t seed,
-                                 struct error *why);
+                                 const struct sm_group_set *sm_groups, uint32_t engine,
+                                 uint64_t seed, struct error *why);
 void device_remove(struct device *device, struct device_client *client);
 
 /* Gives the client so many kernels of work. 0 takes away the kernels that are not submitted. */

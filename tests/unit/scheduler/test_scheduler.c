@@ -28,15 +28,15 @@ static void open_mode(enum proto_mode mode)
     device_open(&device, &settings);
 }
 
-static struct share_set sm_groups(uint32_t first, uint32_t last)
+static struct sm_group_set sm_groups(uint32_t first, uint32_t last)
 {
-    struct share_set set = {{0}};
+    struct sm_group_set set = {{0}};
     for (uint32_t sm_group = first; sm_group <= last; sm_group++)
-        share_set_add(&set, sm_group);
+        sm_group_set_add(&set, sm_group);
     return set;
 }
 
-static struct device_client *arrive_on(uint32_t request, const struct share_set *set,
+static struct device_client *arrive_on(uint32_t request, const struct sm_group_set *set,
                                        uint32_t engine)
 {
     struct scheduler_limits limits = {.request = request, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
@@ -48,7 +48,7 @@ static struct device_client *arrive_on(uint32_t request, const struct share_set 
     return client;
 }
 
-static int try_request(uint32_t request, uint32_t limit, const struct share_set *set)
+static int try_request(uint32_t request, uint32_t limit, const struct sm_group_set *set)
 {
     struct scheduler_client client = {0};
     struct scheduler_limits limits = {.request = request, .limit = limit, .duty = PLAN_WHOLE};
@@ -195,7 +195,7 @@ static void partitions_apart_have_a_lease_each(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_STRICT);
-    struct share_set left = sm_groups(0, 7), right = sm_groups(8, 15);
+    struct sm_group_set left = sm_groups(0, 7), right = sm_groups(8, 15);
     struct device_client *a = arrive_on(6000, &left, 0), *b = arrive_on(4000, &left, 0);
     struct device_client *c = arrive_on(9000, &right, 1);
     struct device_client *all[3] = {a, b, c};
@@ -207,7 +207,7 @@ static void partitions_apart_have_a_lease_each(void **state)
     assert_in_range(device_had(&device, c), 44500 * MS, 45500 * MS);
     assert_int_equal(device.overlapped, 0);
     /* Sums count within a lease group; one that joins the two would have to fit both. */
-    struct share_set bridge = sm_groups(7, 8), middle = sm_groups(8, 8);
+    struct sm_group_set bridge = sm_groups(7, 8), middle = sm_groups(8, 8);
     assert_int_equal(try_request(1000, PLAN_WHOLE, &right), 0);
     assert_int_equal(try_request(1001, PLAN_WHOLE, &right), PROTO_ERROR_INVALID_VALUE);
     assert_int_equal(try_request(1000, PLAN_WHOLE, &middle), 0);
@@ -219,7 +219,7 @@ static void partitions_that_overlap_share_a_lease(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_FAIR);
-    struct share_set x = sm_groups(0, 3), y = sm_groups(2, 5), z = sm_groups(4, 7);
+    struct sm_group_set x = sm_groups(0, 3), y = sm_groups(2, 5), z = sm_groups(4, 7);
     struct device_client *clients[3] = {arrive_on(2000, &x, 0), arrive_on(2000, &z, 0), NULL};
     assert_ptr_not_equal(clients[0]->scheduled.lease_group, clients[1]->scheduled.lease_group);
     clients[2] = arrive_on(2000, &y, 0);
@@ -244,7 +244,7 @@ static void who_overlaps_two_joins_their_lease_groups(void **state)
     (void)state;
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                      {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    const struct share_set sets[3] = {sm_groups(0, 3), sm_groups(2, 5), sm_groups(4, 7)};
+    const struct sm_group_set sets[3] = {sm_groups(0, 3), sm_groups(2, 5), sm_groups(4, 7)};
     for (int order = 0; order < 6; order++) {
         struct device_client *clients[3];
         open_mode(PROTO_MODE_FAIR);
@@ -292,7 +292,7 @@ static void clients_may_move_at_any_moment(void **state)
         }
         uint64_t start = device.now;
         for (int i = 0; i < 60; i++) {
-            struct share_set set = sm_groups(0, 4 + (uint32_t)(device_random(&random) % 4));
+            struct sm_group_set set = sm_groups(0, 4 + (uint32_t)(device_random(&random) % 4));
             struct device_client *moved = clients[device_random(&random) % 8];
             scheduler_place(&device.scheduler, &moved->scheduled, &set, device.now);
             device_run(&device, device.now + device_random(&random) % (100 * MS));
@@ -407,8 +407,8 @@ static void who_moves_joins_and_leaves_lease_groups(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_STRICT);
-    const struct share_set left = sm_groups(0, 3), right = sm_groups(4, 7),
-                           middle = sm_groups(3, 4);
+    const struct sm_group_set left = sm_groups(0, 3), right = sm_groups(4, 7),
+                              middle = sm_groups(3, 4);
     struct device_client *a = arrive_on(5000, &left, 0), *b = arrive_on(5000, &right, 1);
     device_work(&device, a, ANY);
     device_work(&device, b, ANY);
@@ -513,7 +513,7 @@ static void every_moment_is_charged_or_waited(void **state)
     uint64_t start = device.now;
     for (int step = 0; step < 300; step++) {
         struct scheduler_client *client = &clients[device_random(&random) % 4]->scheduled;
-        struct share_set set = sm_groups(0, 4 + (uint32_t)(device_random(&random) % 4));
+        struct sm_group_set set = sm_groups(0, 4 + (uint32_t)(device_random(&random) % 4));
         struct scheduler_limits limits = {.request = (uint32_t)(device_random(&random) % 2500),
                                           .limit = PLAN_WHOLE,
                                           .duty = PLAN_WHOLE,

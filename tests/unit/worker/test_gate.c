@@ -491,8 +491,8 @@ static void what_is_refused_leaves_threads_and_time_as_they_were(void **state)
     limits.allowance.threads.request = 0;
     harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_FAILED);
     const struct client *client = worker_find_client(&harness.worker, 2);
-    assert_int_equal(client->place.share.request, 2500);
-    assert_int_equal(client->place.share.limit, 5000);
+    assert_int_equal(client->place.allocation.request, 2500);
+    assert_int_equal(client->place.allocation.limit, 5000);
     assert_int_equal(client->gate.scheduled.limits.request, 4000);
     limits.allowance.time.request = 4000;
     limits.allowance.threads.limit = 5000;

@@ -42,17 +42,17 @@ static int stop(void **state)
 }
 
 /* `count` SM groups from `first` on. */
-static struct share_set sm_groups(uint32_t first, uint32_t count)
+static struct sm_group_set sm_groups(uint32_t first, uint32_t count)
 {
-    struct share_set set = {{0}};
+    struct sm_group_set set = {{0}};
     for (uint32_t i = 0; i < count; i++)
-        share_set_add(&set, first + i);
+        sm_group_set_add(&set, first + i);
     return set;
 }
 
 static struct partition *get(uint32_t first, uint32_t count)
 {
-    struct share_set set = sm_groups(first, count);
+    struct sm_group_set set = sm_groups(first, count);
     struct partition *partition;
     assert_int_equal(partition_get(&partitions, &set, &partition), 0);
     return partition;
@@ -105,7 +105,7 @@ static void test_one_that_nobody_has_is_kept_for_the_next(void **state)
     (void)state;
     start(132, 8);
     struct partition *a = get(0, 4);
-    struct share_set set = sm_groups(0, 4), other = sm_groups(4, 4);
+    struct sm_group_set set = sm_groups(0, 4), other = sm_groups(4, 4);
     partition_put(&partitions, a);
     assert_int_equal(partitions.kept, 1);
     assert_null(partition_take_unused(&partitions, partitions.kept_max));
@@ -128,7 +128,7 @@ static void test_the_longest_unused_goes_first(void **state)
     partition_put(&partitions, had[2]);
     partition_put(&partitions, had[0]);
     partition_put(&partitions, had[1]);
-    struct share_set two = sm_groups(2, 1);
+    struct sm_group_set two = sm_groups(2, 1);
     assert_ptr_equal(partition_find(&partitions, &two), had[2]); /* used again */
     partition_put(&partitions, had[2]);
     struct partition *gone = partition_take_unused(&partitions, partitions.kept_max);

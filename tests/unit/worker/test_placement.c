@@ -77,7 +77,7 @@ static int stop(void **state)
 /* What the control thread does. Returns how many it made. */
 static int make_all(void)
 {
-    struct share_set sm_groups;
+    struct sm_group_set sm_groups;
     struct placement *place;
     int made = 0;
     while ((place = placements_to_make(&places, &sm_groups))) {
@@ -227,7 +227,7 @@ static void test_without_an_sm_group_a_client_waits_and_is_told(void **state)
 static void test_a_partition_that_can_not_be_made_is_asked_for_again(void **state)
 {
     (void)state;
-    struct share_set sm_groups;
+    struct sm_group_set sm_groups;
     struct runner *a = arrive(0, 0, 2500);
     struct partition *to;
     struct error why = {0};
@@ -264,8 +264,8 @@ static void check_entered(int i, enum placement_answer said, int step)
     if (said == PLACEMENT_HOLD)
         return;
     for (int other = 0; other < CLIENTS; other++)
-        if (other != i && runners[other].place.share.present && runners[other].place.working &&
-            share_set_overlap(&runners[other].place.share.own, &runners[i].on->sm_groups))
+        if (other != i && runners[other].place.allocation.present && runners[other].place.working &&
+            sm_group_set_overlaps(&runners[other].place.allocation.own, &runners[i].on->sm_groups))
             fail_msg("step %d: client %d runs on SM groups of %d, which has work", step, i, other);
 }
 
@@ -282,7 +282,7 @@ static void test_any_mix_keeps_the_promises(void **state)
         uint32_t what = draw(20);
         now += draw(2 * MS);
         placements_tick(&places, now);
-        if (!place->share.present) {
+        if (!place->allocation.present) {
             placement_add(&places, place, request, limit, &why);
         } else if (what == 0) {
             leave(&runners[i]);
@@ -299,20 +299,21 @@ static void test_any_mix_keeps_the_promises(void **state)
     /* Once all is made, whoever has SM groups is on them. */
     make_all();
     for (int i = 0; i < CLIENTS; i++)
-        if (runners[i].place.share.present) {
+        if (runners[i].place.allocation.present) {
             enter(&runners[i], now);
             make_all();
         }
     for (int i = 0; i < CLIENTS; i++) {
         struct placement *place = &runners[i].place;
-        if (!place->share.present)
+        if (!place->allocation.present)
             continue;
-        if (share_set_empty(&place->share.now)) {
+        if (sm_group_set_is_empty(&place->allocation.now)) {
             assert_int_equal(enter(&runners[i], now), PLACEMENT_HOLD);
             continue;
         }
         assert_int_not_equal(enter(&runners[i], now), PLACEMENT_HOLD);
-        assert_memory_equal(&runners[i].on->sm_groups, &place->share.now, sizeof place->share.now);
+        assert_memory_equal(&runners[i].on->sm_groups, &place->allocation.now,
+                            sizeof place->allocation.now);
     }
 }
 

@@ -75,10 +75,10 @@ static int setup(void **state)
         peers[i] = calloc(1, sizeof *peers[i]);
         clients[i] = make_client(peers[i], i + 1);
     }
-    struct share_set all = {{0}};
+    struct sm_group_set all = {{0}};
     struct partition *whole;
     for (uint32_t i = 0; i < worker->partitions.count; i++)
-        share_set_add(&all, i);
+        sm_group_set_add(&all, i);
     assert_int_equal(partition_get(&worker->partitions, &all, &whole), 0);
     assert_int_equal(stream_pool_prepare(&worker->pool, whole, 0, 8), CUDA_OK);
     partition_put(&worker->partitions, whole);

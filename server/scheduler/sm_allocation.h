@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * share: decides which SM groups (groups of multiprocessors) each client has now.
+ *
+ * A request gives a client SM groups of its own: no other client is on them while the client has
+ * work. While it has none they are lent to others, and taken back the moment it has some. A limit
+ * is a cap. SM groups that a client has beyond its own may overlap with other clients', and are
+ * chosen among the least loaded.
+ *
+ *   8 SM groups; a: request 4, limit 4; b: request 2, limit 8; c: limit 4
+ *     a and b have work        a a a a | b b | . .    b: 4 5 and 6 7; c: 6 7
+ *     a has none               . . . . | b b | . .    b: 0 to 7;      c: 0 1 6 7
+ *     a has work again         named: b, now 4 5 6 7; c, now 6 7; a runs on 0 1 2 3
+ *
+ * Percentages are rounded down to whole SM groups, but to one at least. The remainder, an SM group
+ * of fewer multiprocessors, is the last. It belongs to a share only if the share, rounded down to
+ * whole SM groups, leaves room for it. Only one client with a limit has it at a time: otherwise ten
+ * clients with a tenth each would all meet there.
+ *
+ * The requests must not exceed the number of SM groups. A client without a request has the empty
+ * set while no SM group is free for it, and has to wait. On a device with a single SM group every
+ * client has that one, and requests have no effect.
+ *
+ * The caller decides when a client has "no work". At the first pause would be too soon: SM groups
+ * would change hands all the time. Once the owner is named, a borrower hands no more work to the SM
+ * groups. The little that it has in flight there (scheduler.h, IN-FLIGHT LIMITS) runs to its end
+ * beside the owner's work.
+ *
+ * No clock, no memory but the caller's; one thread at a time. sm_allocation_borrows is O(1).
+ * sm_allocation_wants is O(1) for a client that has all that its limit allows and whose SM groups
+ * are not lent. The other calls are O(clients x SM groups).
+ */
+#ifndef GPUSHARE_SERVER_SCHEDULER_SM_ALLOCATION_H
+#define GPUSHARE_SERVER_SCHEDULER_SM_ALLOCATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/list.h"
+
+enum { SM_GROUPS_MAX = 256 };
+
+struct sm_group_set {
+    uint64_t bits[SM_GROUPS_MAX / 64];
+};
+
+static inline bool sm_group_set_has(const struct sm_group_set *set, uint32_t sm_group)
+{
+    return set->bits[sm_group / 64] >> (sm_group % 64) & 1;
+}
+
+void sm_group_set_add(struct sm_group_set *set, uint32_t sm_group);
+void sm_group_set_all(struct sm_group_set *set); /* all SM_GROUPS_MAX SM groups */
+bool sm_group_set_is_empty(const struct sm_group_set *set);
+bool sm_group_set_overlaps(const struct sm_group_set *a, const struct sm_group_set *b);
+bool sm_group_set_equals(const struct sm_group_set *a, const struct sm_group_set *b);
+void sm_group_set_join(struct sm_group_set *set, const struct sm_group_set *other);
+void sm_group_set_cut(struct sm_group_set *set, const struct sm_group_set *other);
+uint32_t sm_group_set_count(const struct sm_group_set *set);
+
+/* A client, which lives in memory of the caller's. Zero it before sm_allocation_add. The caller
+ * reads the members; only the calls below change them. */
+struct sm_allocation_client {
+    uint32_t request, limit; /* as asked for, in hundredths of a per cent */
+    struct sm_group_set own; /* while it has work, no other client is on these */
+    struct sm_group_set now; /* where it may run; empty: it has to wait */
+    uint32_t max_sm_groups;  /* the number of whole SM groups that its limit allows */
+    bool max_remainder;      /* whether its limit allows the remainder too */
+    bool wants;
+    bool lent; /* other clients may be on its own SM groups */
+    /* private */
+    bool present, named;
+    struct sm_allocation_client *next, *previous;
+    struct queue_link name_link;
+};
+
+struct sm_allocation {
+    uint32_t count;         /* number of whole SM groups */
+    uint32_t sm_group_size; /* multiprocessors of a whole SM group */
+    uint32_t remainder;     /* multiprocessors of the last, smaller SM group; 0: there is none */
+    uint32_t total;         /* multiprocessors of the device */
+    /* Number of clients on each SM group, without those that have all SM groups. */
+    uint32_t load[SM_GROUPS_MAX];
+    struct sm_group_set owned; /* SM groups that clients own; no two clients own the same one */
+    struct sm_allocation_client *first, *last; /* in the order of their arrival */
+    struct queue names;
+};
+
+/* Initialises *share. count: whole SM groups, at least 1; with the remainder there are at most
+ * SM_GROUPS_MAX. remainder: below sm_group_size. Returns 0 or -EINVAL. */
+int sm_allocation_open(struct sm_allocation *allocation, uint32_t count, uint32_t sm_group_size,
+                       uint32_t remainder);
+
+/*
+ * sm_allocation_add adds a client, which has no work yet; sm_allocation_update changes the
+ * fractions of a client. request: 0 (none) to limit. limit: 1 to PLAN_WHOLE. Returns 0;
+ * SM_ALLOCATION_OVERCOMMITTED with the arithmetic in `why`; or -EINVAL with a sentence. Unless the
+ * result is 0, nothing has changed.
+ */
+uint32_t sm_allocation_add(struct sm_allocation *allocation, struct sm_allocation_client *client,
+                           uint32_t request, uint32_t limit, struct error *why);
+uint32_t sm_allocation_update(struct sm_allocation *allocation, struct sm_allocation_client *client,
+                              uint32_t request, uint32_t limit, struct error *why);
+/* Removes a client and forgets that it was to be named. Idempotent. */
+void sm_allocation_remove(struct sm_allocation *allocation, struct sm_allocation_client *client);
+
+/* sm_allocation_wants: the client has work, and its SM groups are taken back. sm_allocation_idle:
+ * it has none, and its SM groups are lent. Both are idempotent. */
+void sm_allocation_wants(struct sm_allocation *allocation, struct sm_allocation_client *client);
+void sm_allocation_idle(struct sm_allocation *allocation, struct sm_allocation_client *client);
+
+/* Names the clients whose set `now` the calls above have changed, one at each call; NULL when
+ * there is no more. A client that must make room is named before the client that gets the room. */
+struct sm_allocation_client *sm_allocation_next_changed(struct sm_allocation *allocation);
+
+/* sm_allocation_may_use: whether no other client with work owns one of these SM groups, so that the
+ * client may run there. sm_allocation_borrows: whether another client owns one of them, with work
+ * or without. */
+bool sm_allocation_may_use(const struct sm_allocation *allocation,
+                           const struct sm_allocation_client *client,
+                           const struct sm_group_set *sm_groups);
+bool sm_allocation_borrows(const struct sm_allocation *allocation,
+                           const struct sm_allocation_client *client,
+                           const struct sm_group_set *sm_groups);
+
+/* The number of multiprocessors of a set, which status shows as granted. */
+uint32_t sm_allocation_multiprocessors(const struct sm_allocation *allocation,
+                                       const struct sm_group_set *set);
+/* The number of multiprocessors that the client's limit allows. */
+uint32_t sm_allocation_max(const struct sm_allocation *allocation,
+                           const struct sm_allocation_client *client);
+/* The number of whole SM groups of a percentage, 0 to PLAN_WHOLE hundredths of a per cent.
+ * *remainder says whether the remainder belongs to it. */
+uint32_t sm_allocation_sm_groups(const struct sm_allocation *allocation, uint32_t percentage,
+                                 bool *remainder);
+
+#endif
