@@ -159,9 +159,9 @@ void peer_forget(gpushare_connection *connection)
 static gpushare_error share_buffer(gpushare_connection *destination, gpushare_connection *source,
                                    void *buffer)
 {
-    struct proto_host_share body = {.client = source->attached.client,
-                                    .address = (uint64_t)(uintptr_t)buffer};
-    struct session_call call = {.request = PROTO_HOST_SHARE, .body = &body, .reply = PROTO_DONE};
+    struct proto_host_import body = {.client = source->attached.client,
+                                     .address = (uint64_t)(uintptr_t)buffer};
+    struct session_call call = {.request = PROTO_HOST_IMPORT, .body = &body, .reply = PROTO_DONE};
     return connection_call(destination, &call);
 }
 

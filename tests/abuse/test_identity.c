@@ -63,14 +63,14 @@ static int use_overheard(const struct proto_attached *owner, uint64_t buffer)
     struct raw raw;
     uint8_t granted[16];
     struct proto_link link = {.client = owner->client};
-    struct proto_host_share share = {.client = owner->client, .address = buffer};
+    struct proto_host_import share = {.client = owner->client, .address = buffer};
     if (attach_as(&raw, owner->group, granted))
         return 1;
     if (!memcmp(granted, owner->group, 16))
         return 2;
     if (raw_ask(&raw, PROTO_LINK, &link, NULL, 0, -1) != PROTO_ERROR_NOT_PERMITTED)
         return 3;
-    if (raw_ask(&raw, PROTO_HOST_SHARE, &share, NULL, 0, -1) != PROTO_ERROR_NOT_PERMITTED)
+    if (raw_ask(&raw, PROTO_HOST_IMPORT, &share, NULL, 0, -1) != PROTO_ERROR_NOT_PERMITTED)
         return 4;
     return 0;
 }

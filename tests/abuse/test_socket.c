@@ -251,7 +251,7 @@ static void unknown_handles_and_addresses_are_refused(void **state)
         struct proto_stream_destroy stream = {.stream = h};
         struct proto_event_destroy event = {.event = h};
         struct proto_event_elapsed elapsed = {.start = h, .end = h};
-        struct proto_host_share share = {.client = h, .address = theirs};
+        struct proto_host_import share = {.client = h, .address = theirs};
         struct proto_link link = {.client = h};
         assert_int_equal(raw_ask(&raw, PROTO_MODULE_UNLOAD, &unload, NULL, 0, -1),
                          PROTO_ERROR_INVALID_HANDLE);
@@ -269,7 +269,7 @@ static void unknown_handles_and_addresses_are_refused(void **state)
                          PROTO_ERROR_INVALID_HANDLE);
         assert_int_equal(raw_ask(&raw, PROTO_EVENT_ELAPSED, &elapsed, NULL, 0, -1),
                          PROTO_ERROR_INVALID_HANDLE);
-        assert_int_not_equal(raw_ask(&raw, PROTO_HOST_SHARE, &share, NULL, 0, -1), 0);
+        assert_int_not_equal(raw_ask(&raw, PROTO_HOST_IMPORT, &share, NULL, 0, -1), 0);
         assert_int_not_equal(raw_ask(&raw, PROTO_LINK, &link, NULL, 0, -1), 0);
     }
     /* The other's are still there, and still its own. */

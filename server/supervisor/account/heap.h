@@ -48,9 +48,9 @@ struct heap_region {
     struct heap_region *previous, *next; /* in the order of addresses */
     struct charge charge;
     struct held_fd held_fd;
-    void *user;      /* the owner's: what waits for the region */
-    uint32_t shares; /* the owner's: number of other connections that use it */
-    bool gone;       /* the owner's: its worker has unmapped it */
+    void *user;       /* the owner's: what waits for the region */
+    uint32_t imports; /* the owner's: number of other connections that use it */
+    bool gone;        /* the owner's: its worker has unmapped it */
 };
 
 enum heap_block_state { HEAP_BLOCK_FREE, HEAP_BLOCK_USED, HEAP_BLOCK_RETIRED };

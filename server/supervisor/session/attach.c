@@ -332,7 +332,7 @@ void session_attach_move(struct session *session, struct channel_message *messag
 {
     uint64_t serial = message->header.serial;
     if (session->heap.regions || session->buffers.regions || session->module_count ||
-        session->shares || session->requests) {
+        session->imports || session->requests) {
         session_refuse(session, serial, MESSAGE(window_in_use));
         return;
     }

@@ -72,7 +72,7 @@ static void log_usage(const struct session *session, const struct proto_worker_u
 static void detach_done(struct session *session)
 {
     session->at_worker = false;
-    session_host_unshare(session);
+    session_host_return_imports(session);
     session_schedule(session);
 }
 
@@ -101,7 +101,7 @@ static void take_down(struct session *session)
     hang_up(session);
     session_memory_flush(session);
     session_host_flush(session);
-    session_host_recall(session);
+    session_host_recall_exports(session);
     session->down = true;
     if (session->at_worker)
         worker_detach(session);

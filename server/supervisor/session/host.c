@@ -25,14 +25,14 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
 
-enum share_state { SHARE_MAPPING, SHARE_LIVE, SHARE_UNMAPPING };
+enum import_state { IMPORT_MAPPING, IMPORT_LIVE, IMPORT_UNMAPPING };
 
 /* The use of another connection's buffer. */
-struct host_share {
-    struct host_share *next;
+struct host_import {
+    struct host_import *next;
     struct session *user, *owner;
     struct heap_region *region;
-    enum share_state state;
+    enum import_state state;
     bool recalled; /* unmap it as soon as it is mapped */
     struct charge charge;
 };
@@ -57,7 +57,7 @@ static void buffer_forget(struct heap_region *region)
 static void buffer_settle(struct heap_region *region)
 {
     struct session *session = session_of(region);
-    if (!region->gone || region->shares)
+    if (!region->gone || region->imports)
         return;
     session->host_unmapping--;
     buffer_forget(region);
@@ -262,85 +262,85 @@ void session_host_flush(struct session *session)
 /* ---- shares ---- */
 
 /* The user's worker has nothing of the share mapped any more. */
-static void share_free(struct host_share *share)
+static void import_free(struct host_import *import)
 {
-    struct session *owner = share->owner;
-    struct heap_region *region = share->region;
-    struct host_share **link = &share->user->shares;
-    while (*link != share)
+    struct session *owner = import->owner;
+    struct heap_region *region = import->region;
+    struct host_import **link = &import->user->imports;
+    while (*link != import)
         link = &(*link)->next;
-    *link = share->next;
-    quota_return(&share->charge);
-    free(share);
-    region->shares--;
+    *link = import->next;
+    quota_return(&import->charge);
+    free(import);
+    region->imports--;
     owner->lent--;
     buffer_settle(region);
     session_schedule(owner);
 }
 
-static void share_unmap_answered(void *context, const struct worker_answer *answer)
+static void import_unmap_answered(void *context, const struct worker_answer *answer)
 {
     if (answer->outcome == WORKER_LOST || answer->outcome == WORKER_SESSION_ENDED)
-        return; /* session_host_unshare takes it */
-    share_free(context);
+        return; /* session_host_return_imports takes it */
+    import_free(context);
 }
 
-static void share_return(struct host_share *share)
+static void import_return(struct host_import *import)
 {
-    share->recalled = true;
-    if (share->state != SHARE_LIVE)
+    import->recalled = true;
+    if (import->state != IMPORT_LIVE)
         return;
-    struct proto_worker_host_unmap body = {.address = share->region->address,
-                                           .count = share->region->bytes};
-    share->state = SHARE_UNMAPPING;
-    session_ask(share->user, PROTO_WORKER_HOST_UNMAP, &body, share_unmap_answered, share);
+    struct proto_worker_host_unmap body = {.address = import->region->address,
+                                           .count = import->region->bytes};
+    import->state = IMPORT_UNMAPPING;
+    session_ask(import->user, PROTO_WORKER_HOST_UNMAP, &body, import_unmap_answered, import);
 }
 
-static void share_map_answered(void *context, const struct worker_answer *answer)
+static void import_map_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     struct session *session = request->session;
-    struct host_share *share = request->share;
+    struct host_import *import = request->import;
     switch (answer->outcome) {
     case WORKER_ANSWERED:
-        share->state = SHARE_LIVE;
-        if (share->recalled) {
+        import->state = IMPORT_LIVE;
+        if (import->recalled) {
             session_refuse(session, request->serial, MESSAGE(share_owner_ended));
-            share_return(share);
+            import_return(import);
         } else {
             session_pass(session, request->serial, answer);
         }
         break;
     case WORKER_REFUSED:
         session_pass(session, request->serial, answer);
-        share_free(share);
+        import_free(import);
         break;
     case WORKER_LOST:
     case WORKER_SESSION_ENDED:
-        break; /* session_host_unshare takes it */
+        break; /* session_host_return_imports takes it */
     }
     session_request_end(request);
 }
 
 /* The buffers' owner leaves, so their addresses must not stay in use elsewhere. */
-void session_host_recall(struct session *session)
+void session_host_recall_exports(struct session *session)
 {
     struct session *other;
     LIST_FOR_EACH (other, &session->server->session_list, link) {
-        for (struct host_share *share = other->shares, *next; share; share = next) {
-            next = share->next;
-            if (share->owner == session)
-                share_return(share);
+        for (struct host_import *import = other->imports, *next; import; import = next) {
+            next = import->next;
+            if (import->owner == session)
+                import_return(import);
         }
     }
 }
 
 /* Shares are given back before the rest of the session: two connections that lend to each other
  * would otherwise wait for each other. */
-void session_host_unshare(struct session *session)
+void session_host_return_imports(struct session *session)
 {
-    while (session->shares)
-        share_free(session->shares);
+    while (session->imports)
+        import_free(session->imports);
 }
 
 void session_host_release(struct session *session)
@@ -370,24 +370,24 @@ static struct session *companion_find(struct session *session, uint64_t serial, 
     return NULL;
 }
 
-static struct host_share *find_share(const struct session *session, uint64_t address)
+static struct host_import *find_import(const struct session *session, uint64_t address)
 {
-    struct host_share *share = session->shares;
-    while (share && share->region->address != address)
-        share = share->next;
-    return share;
+    struct host_import *import = session->imports;
+    while (import && import->region->address != address)
+        import = import->next;
+    return import;
 }
 
-void session_host_share(struct session *session, struct channel_message *message)
+void session_host_import(struct session *session, struct channel_message *message)
 {
-    struct proto_host_share body;
+    struct proto_host_import body;
     uint64_t serial = message->header.serial;
     memcpy(&body, message->body, sizeof body);
     struct session *owner = companion_find(session, serial, body.client);
     if (!owner)
         return;
     struct heap_block *block = heap_find(&owner->buffers, body.address);
-    if (!block || find_share(session, body.address)) {
+    if (!block || find_import(session, body.address)) {
         if (block)
             session_refuse(session, serial, MESSAGE(share_exists),
                            (unsigned long long)body.address);
@@ -403,28 +403,28 @@ void session_host_share(struct session *session, struct channel_message *message
     struct request *request = session_request(session, serial, PROTO_DONE);
     if (!request)
         return;
-    struct host_share *share = calloc(1, sizeof *share);
+    struct host_import *import = calloc(1, sizeof *import);
     const struct quota *culprit = NULL;
-    if (!share || quota_charge(&session->host, &share->charge, block->bytes, &culprit)) {
-        free(share);
+    if (!import || quota_charge(&session->host, &import->charge, block->bytes, &culprit)) {
+        free(import);
         refuse_limit(request, culprit, block->bytes);
         return;
     }
-    share->user = session;
-    share->owner = owner;
-    share->region = block->region;
-    share->next = session->shares;
-    session->shares = share;
-    share->region->shares++;
+    import->user = session;
+    import->owner = owner;
+    import->region = block->region;
+    import->next = session->imports;
+    session->imports = import;
+    import->region->imports++;
     owner->lent++;
-    request->share = share;
+    request->import = import;
     struct proto_worker_host_map map = {.address = block->address, .count = block->bytes};
     struct worker_request ask = {.opcode = PROTO_WORKER_HOST_MAP,
                                  .body = &map,
                                  .fds = &block->region->held_fd.fd,
                                  .fd_count = 1};
-    if (session_send(session, &ask, share_map_answered, request) < 0) {
-        share_free(share);
+    if (session_send(session, &ask, import_map_answered, request) < 0) {
+        import_free(import);
         session_refuse(session, serial, MESSAGE(worker_just_ended));
         session_request_end(request);
     }
@@ -435,12 +435,12 @@ void session_host_free(struct session *session, struct channel_message *message)
     struct proto_host_free body;
     memcpy(&body, message->body, sizeof body);
     struct heap_block *block = heap_find(&session->buffers, body.address);
-    struct host_share *share = block ? NULL : find_share(session, body.address);
+    struct host_import *import = block ? NULL : find_import(session, body.address);
     if (block) {
         heap_block_retire(block);
         buffer_return(session, block->region);
-    } else if (share && share->state == SHARE_LIVE) {
-        share_return(share);
+    } else if (import && import->state == IMPORT_LIVE) {
+        import_return(import);
     } else {
         session_refuse(session, message->header.serial, MESSAGE(host_buffer_not_begun),
                        (unsigned long long)body.address);

@@ -9,16 +9,16 @@
 
 #include "server/supervisor/session/session.h"
 
-session_handler session_host_alloc, session_host_free, session_host_share, session_host_link;
+session_handler session_host_alloc, session_host_free, session_host_import, session_host_link;
 
 /* The session is taken down. session_host_flush ends its requests that wait for room;
- * session_host_recall makes other sessions stop using its buffers. */
+ * session_host_recall_exports makes other sessions stop using its buffers. */
 void session_host_flush(struct session *session);
-void session_host_recall(struct session *session);
+void session_host_recall_exports(struct session *session);
 
 /* The session's worker has nothing of it any more: buffers of other sessions that it used go back
  * to them. */
-void session_host_unshare(struct session *session);
+void session_host_return_imports(struct session *session);
 
 /* No session and no worker uses the session's buffers any more: frees them. */
 void session_host_release(struct session *session);

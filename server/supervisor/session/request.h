@@ -25,7 +25,7 @@
 #define SESSION_REQUESTS_MAX 64
 
 struct heap_region;
-struct host_share;
+struct host_import;
 struct image;
 struct module;
 struct session;
@@ -45,7 +45,7 @@ struct request {
     void (*worked)(struct request *request, int result);
     struct module *module;
     struct heap_region *region;
-    struct host_share *share;
+    struct host_import *import;
     struct image *image; /* made by the job; NULL: none */
     uint32_t object;     /* number of the stream, event, kernel or link */
     uint64_t count;

@@ -72,7 +72,7 @@ static const struct row {
     {PROTO_MEMORY_QUERY, session_memory_query},
     {PROTO_HOST_ALLOC, session_host_alloc},
     {PROTO_HOST_FREE, session_host_free},
-    {PROTO_HOST_SHARE, session_host_share},
+    {PROTO_HOST_IMPORT, session_host_import},
     {PROTO_LINK, session_host_link},
     {PROTO_MODULE_LOAD, session_module_load},
     {PROTO_MODULE_UNLOAD, session_module_unload},

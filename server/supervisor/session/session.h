@@ -49,7 +49,7 @@ enum session_state {
 };
 
 struct device;
-struct host_share;
+struct host_import;
 struct module;
 struct request;
 struct session;
@@ -127,8 +127,8 @@ struct session {
     struct heap buffers; /* host memory; one region for each buffer */
     struct request *host_wants, *host_wants_last;
     uint32_t host_unmapping;
-    struct host_share *shares; /* of other sessions' buffers, used by this one */
-    uint32_t lent;             /* number of shares of its own buffers */
+    struct host_import *imports; /* of other sessions' buffers, used by this one */
+    uint32_t lent;               /* number of shares of its own buffers */
 
     struct objects objects; /* open from attaching on */
     struct module *modules;

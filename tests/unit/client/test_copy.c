@@ -452,11 +452,11 @@ static void test_copies_between_connections(void **state)
     OK(gpushare_stream_synchronize(pair.other, stream));
     assert_memory_equal((void *)(uintptr_t)pair.here, in, bytes);
     /* Within one connection it is a plain copy. */
-    unsigned shares = fake_count(pair.f.server, PROTO_HOST_SHARE);
+    unsigned shares = fake_count(pair.f.server, PROTO_HOST_IMPORT);
     assert_int_equal(shares, 2);
     OK(gpushare_copy_peer(pair.f.gpu, pair.here, pair.f.gpu, pair.here + MIB, MIB));
     assert_memory_equal((void *)(uintptr_t)pair.here, in + MIB, MIB);
-    assert_int_equal(fake_count(pair.f.server, PROTO_HOST_SHARE), shares);
+    assert_int_equal(fake_count(pair.f.server, PROTO_HOST_IMPORT), shares);
     assert_int_equal(gpushare_copy_peer_async(pair.f.gpu, pair.here, pair.f.gpu, pair.here + MIB, 1,
                                               pair.other, NULL),
                      GPUSHARE_ERROR_INVALID_VALUE);

@@ -126,8 +126,8 @@ static void act(struct client *client)
     struct proto_memory_free release = {.address = client->memory[dice(KNOWN)]};
     struct proto_host_alloc host = {.count = 1 + dice(4 << 20)};
     struct proto_host_free host_free = {.address = client->buffers[dice(KNOWN)]};
-    struct proto_host_share share = {.client = other->number,
-                                     .address = other->buffers[dice(KNOWN)]};
+    struct proto_host_import share = {.client = other->number,
+                                      .address = other->buffers[dice(KNOWN)]};
     struct proto_link link = {.client = other->number};
     struct proto_module_unload unload = {.module = client->modules[dice(KNOWN)]};
     switch (dice(9)) {
@@ -149,7 +149,7 @@ static void act(struct client *client)
         break;
     case 6:
         if (dice(4))
-            ask(client, PROTO_HOST_SHARE, &share, NULL);
+            ask(client, PROTO_HOST_IMPORT, &share, NULL);
         else
             ask(client, PROTO_LINK, &link, NULL);
         break;

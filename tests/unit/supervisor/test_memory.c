@@ -288,18 +288,18 @@ static void buffers_are_shared_within_a_process_only(void **state)
     assert_memory_not_equal(guess, c.group, 16);
     assert_memory_equal(a.group, b.group, 16);
     assert_memory_not_equal(a.group, c.group, 16);
-    struct proto_host_share share = {.client = a.client, .address = host_alloc(one, MIB, NULL)};
+    struct proto_host_import share = {.client = a.client, .address = host_alloc(one, MIB, NULL)};
     struct proto_link link = {.client = a.client};
-    fake_send(&fake, stranger, PROTO_HOST_SHARE, &share);
+    fake_send(&fake, stranger, PROTO_HOST_IMPORT, &share);
     fake_expect_failed(&fake, stranger, PROTO_ERROR_NOT_PERMITTED, "group");
     fake_send(&fake, stranger, PROTO_LINK, &link);
     fake_expect_failed(&fake, stranger, PROTO_ERROR_NOT_PERMITTED, "group");
     fake_send(&fake, two, PROTO_LINK, &link);
     fake_expect(&fake, two, PROTO_LINKED);
-    fake_send(&fake, two, PROTO_HOST_SHARE, &share);
+    fake_send(&fake, two, PROTO_HOST_IMPORT, &share);
     fake_expect(&fake, two, PROTO_DONE);
     assert_int_equal(fake.worker[1].host_mapped, MIB);
-    fake_send(&fake, two, PROTO_HOST_SHARE, &share);
+    fake_send(&fake, two, PROTO_HOST_IMPORT, &share);
     fake_expect_failed(&fake, two, PROTO_ERROR_INVALID_HANDLE, "already");
     /* Freed by its owner it stays, with its addresses, until the other lets go. */
     struct proto_host_free body = {.address = share.address};
@@ -327,19 +327,19 @@ static void a_shared_buffer_counts_for_both(void **state)
     int one = fake_attach(&fake, 0, 0, NULL, &a);
     int two = fake_attach(&fake, 1, 0, a.group, &b);
     int same = fake_attach(&fake, 0, 0, a.group, NULL);
-    struct proto_host_share share = {.client = a.client,
-                                     .address = host_alloc(one, 10 * MIB, NULL)};
+    struct proto_host_import share = {.client = a.client,
+                                      .address = host_alloc(one, 10 * MIB, NULL)};
     /* On the same device both workers are one, and the buffer is mapped there already. */
-    fake_send(&fake, same, PROTO_HOST_SHARE, &share);
+    fake_send(&fake, same, PROTO_HOST_IMPORT, &share);
     fake_expect_failed(&fake, same, PROTO_ERROR_NOT_PERMITTED, "device 0");
     assert_int_equal(fake_usage(&fake, two).host_used, 0);
-    fake_send(&fake, two, PROTO_HOST_SHARE, &share);
+    fake_send(&fake, two, PROTO_HOST_IMPORT, &share);
     fake_expect(&fake, two, PROTO_DONE);
     assert_int_equal(fake_usage(&fake, two).host_used, 10 * MIB);
     /* The limit of each is 16 MiB: what it borrows must fit as well. */
     share.address = host_alloc(one, 6 * MIB, NULL);
     host_alloc(two, 4096, NULL);
-    fake_send(&fake, two, PROTO_HOST_SHARE, &share);
+    fake_send(&fake, two, PROTO_HOST_IMPORT, &share);
     fake_expect_failed(&fake, two, PROTO_ERROR_OUT_OF_MEMORY, "pinned host memory limit");
     assert_int_equal(fake.worker[1].host_mapped, 10 * MIB + 4096);
     close(one);
@@ -391,17 +391,18 @@ static void shares_do_not_outlive_their_owner(void **state)
         struct proto_attached a, b;
         int one = fake_attach(&fake, 0, 0, NULL, &a);
         int two = fake_attach(&fake, 1, 0, a.group, &b);
-        struct proto_host_share there = {.client = a.client, .address = host_alloc(one, MIB, NULL)};
-        struct proto_host_share back = {.client = b.client, .address = host_alloc(two, MIB, NULL)};
-        fake_send(&fake, two, PROTO_HOST_SHARE, &there);
+        struct proto_host_import there = {.client = a.client,
+                                          .address = host_alloc(one, MIB, NULL)};
+        struct proto_host_import back = {.client = b.client, .address = host_alloc(two, MIB, NULL)};
+        fake_send(&fake, two, PROTO_HOST_IMPORT, &there);
         fake_expect(&fake, two, PROTO_DONE);
-        fake_send(&fake, one, PROTO_HOST_SHARE, &back);
+        fake_send(&fake, one, PROTO_HOST_IMPORT, &back);
         fake_expect(&fake, one, PROTO_DONE);
         close(round & 1 ? one : two);
         if (round & 2) {
             FAKE_WAIT(&fake, fake.supervisor->server.sessions == 1);
             assert_int_equal(fake_first(&fake)->lent, 0);
-            assert_null(fake_first(&fake)->shares);
+            assert_null(fake_first(&fake)->imports);
         }
         close(round & 1 ? two : one);
         fake_expect_nothing_left(&fake);
