@@ -115,8 +115,8 @@ static uint64_t value_if_changed(uint64_t old, uint64_t new, uint64_t now)
 
 /* The share of the device that the reload gives a client. A value that an administrator has set
  * stays if both files say the same about it, but a request is cut to its limit. */
-static struct allowance wanted_share(const struct reload *reload, const struct change *change,
-                                     const struct session *session)
+static struct allowance wanted_limits(const struct reload *reload, const struct change *change,
+                                      const struct session *session)
 {
     if (reload->back)
         return change->was.allowance;
@@ -139,7 +139,7 @@ static void requests_lower(struct reload *reload, const struct change *change,
                            struct session *session)
 {
     struct allowance wanted = allowance_none;
-    const struct allowance to = wanted_share(reload, change, session);
+    const struct allowance to = wanted_limits(reload, change, session);
     for (enum resource i = 0; i < RESOURCES; i++)
         if (allowance_resource(i)->by_worker &&
             to.of[i].request < session->grant.allowance.of[i].request)
@@ -151,7 +151,7 @@ static void shares_change(struct reload *reload, const struct change *change,
                           struct session *session)
 {
     struct allowance wanted = allowance_none;
-    const struct allowance to = wanted_share(reload, change, session);
+    const struct allowance to = wanted_limits(reload, change, session);
     const struct allowance *now = &session->grant.allowance;
     for (enum resource i = 0; i < RESOURCES; i++) {
         if (!allowance_resource(i)->by_worker)
@@ -331,7 +331,7 @@ static bool server_is_settled(const struct supervisor *supervisor)
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->state == SESSION_ATTACHING ||
-            (session->state == SESSION_ATTACHED && session->sharing))
+            (session->state == SESSION_ATTACHED && session->answers_due))
             return false;
     for (uint32_t i = 0; i < supervisor->server.device_count; i++)
         if (supervisor->server.devices[i].scheduling)

@@ -30,7 +30,7 @@ int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t de
     budget->clients = clients;
     budget->shared = (uint32_t)(free - (uint64_t)clients * FD_BUDGET_CLIENT);
     /* A quarter, so that one client can't take all of them. */
-    budget->client_share = budget->shared / 4 ? budget->shared / 4 : budget->shared;
+    budget->client_max = budget->shared / 4 ? budget->shared / 4 : budget->shared;
     return 0;
 }
 

@@ -34,10 +34,10 @@ struct held_fd {
 
 /* How the descriptors of this process are divided. */
 struct fd_budget {
-    uint32_t descriptors;  /* RLIMIT_NOFILE */
-    uint32_t clients;      /* maximum of clients */
-    uint32_t shared;       /* for memory handles and buffers of all clients together */
-    uint32_t client_share; /* maximum of these for one client */
+    uint32_t descriptors; /* RLIMIT_NOFILE */
+    uint32_t clients;     /* maximum of clients */
+    uint32_t shared;      /* for memory handles and buffers of all clients together */
+    uint32_t client_max;  /* maximum of these for one client */
 };
 
 /*

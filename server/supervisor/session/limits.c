@@ -46,8 +46,8 @@ static struct allowance allowance_wanted(const struct session *session,
                                          const struct allowance *change)
 {
     struct allowance to = session->grant.allowance;
-    if (session->sharing)
-        allowance_change(&to, &session->share);
+    if (session->answers_due)
+        allowance_change(&to, &session->limits_sent);
     to.memory.request = session->memory.guarantee;
     to.host_memory.request = session->host.guarantee;
     allowance_change(&to, change);
@@ -75,10 +75,10 @@ static struct allowance allowance_of_worker(const struct allowance *allowance)
     return allowance_part_by(allowance, true);
 }
 
-static bool changes_share(const struct allowance *change)
+static bool concerns_worker(const struct allowance *change)
 {
-    struct allowance share = allowance_of_worker(change);
-    return !allowance_equal(&share, &allowance_none);
+    struct allowance asked = allowance_of_worker(change);
+    return !allowance_equal(&asked, &allowance_none);
 }
 
 bool session_limits_change_empty(const struct allowance *change)
@@ -157,7 +157,7 @@ uint32_t session_limits_check(struct session *session, const struct allowance *c
     bool asks =
         bytes.memory.request != ALLOWANCE_UNSET || bytes.host_memory.request != ALLOWANCE_UNSET;
     /* Two changes at once would leave the guarantee of the one that is answered last. */
-    if (asks && session->sharing)
+    if (asks && session->answers_due)
         return error_set(why, MESSAGE(change_under_way), session->number);
     struct allowance wanted = allowance_wanted(session, &bytes);
     if (!allowance_exceeds(&wanted, &excess))
@@ -169,11 +169,11 @@ uint32_t session_limits_check(struct session *session, const struct allowance *c
 }
 
 /* A change that waits for the worker. */
-struct setting {
+struct limits_change {
     struct session *session;
     struct request *request; /* keeps the session from being freed until the worker answers */
     struct allowance change; /* in bytes */
-    struct allowance share;  /* as the worker was asked */
+    struct allowance asked;  /* as the worker was asked */
     change_done *done;
     void *context;
     char by[64];
@@ -207,19 +207,19 @@ static void log_change(const struct session *session, const char *by)
              (unsigned long long)grant->host_memory.limit);
 }
 
-static void share_answered(void *context, const struct worker_answer *answer)
+static void worker_answered(void *context, const struct worker_answer *answer)
 {
-    struct setting *setting = context;
-    struct session *session = setting->session;
+    struct limits_change *pending = context;
+    struct session *session = pending->session;
     uint32_t error = answer->error;
     const char *text = answer->text;
-    session->sharing--;
+    session->answers_due--;
     switch (answer->outcome) {
     case WORKER_ANSWERED:
         memcpy(&session->worker, answer->message->body, sizeof session->worker);
-        allowance_change(&session->grant.allowance, &setting->share);
-        set_memory(session, &setting->change);
-        log_change(session, setting->by);
+        allowance_change(&session->grant.allowance, &pending->asked);
+        set_memory(session, &pending->change);
+        log_change(session, pending->by);
         break;
     case WORKER_REFUSED:
         keep_guarantees(session, session->grant.allowance.memory.request,
@@ -231,47 +231,47 @@ static void share_answered(void *context, const struct worker_answer *answer)
         text = "the client left before the change was made";
         break;
     }
-    setting->done(setting->context, session->number, error, text);
-    session_request_end(setting->request);
-    free(setting);
+    pending->done(pending->context, session->number, error, text);
+    session_request_end(pending->request);
+    free(pending);
 }
 
 /* Makes a change whose guarantees are taken already. change: in bytes. */
 static int carry_out(struct session *session, const struct allowance *change, const char *by,
                      change_done *done, void *context)
 {
-    if (!changes_share(change)) {
+    if (!concerns_worker(change)) {
         set_memory(session, change);
         log_change(session, by);
         return 1;
     }
-    struct setting *setting = calloc(1, sizeof *setting);
-    struct request *request = setting ? session_request_own(session) : NULL;
+    struct limits_change *pending = calloc(1, sizeof *pending);
+    struct request *request = pending ? session_request_own(session) : NULL;
     if (!request) {
         keep_guarantees(session, session->grant.allowance.memory.request,
                         session->grant.allowance.host_memory.request);
-        free(setting);
+        free(pending);
         return -ENOMEM;
     }
-    *setting = (struct setting){.session = session,
-                                .request = request,
-                                .change = *change,
-                                .done = done,
-                                .context = context};
-    snprintf(setting->by, sizeof setting->by, "%s", by);
+    *pending = (struct limits_change){.session = session,
+                                      .request = request,
+                                      .change = *change,
+                                      .done = done,
+                                      .context = context};
+    snprintf(pending->by, sizeof pending->by, "%s", by);
     struct allowance wanted = allowance_wanted(session, change);
-    setting->share = allowance_of_worker(&wanted);
+    pending->asked = allowance_of_worker(&wanted);
     struct proto_worker_limits body = {.allowance = allowance_to_wire(&wanted)};
-    int result = session_ask(session, PROTO_WORKER_LIMITS, &body, share_answered, setting);
+    int result = session_ask(session, PROTO_WORKER_LIMITS, &body, worker_answered, pending);
     if (result < 0) {
         keep_guarantees(session, session->grant.allowance.memory.request,
                         session->grant.allowance.host_memory.request);
         session_request_end(request);
-        free(setting);
+        free(pending);
         return result;
     }
-    session->share = setting->share;
-    session->sharing++;
+    session->limits_sent = pending->asked;
+    session->answers_due++;
     return 0;
 }
 

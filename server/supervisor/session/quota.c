@@ -158,8 +158,8 @@ uint32_t session_quota_open(struct session *session, struct error *why)
                &session->device->memory);
     quota_open(&session->host, "pinned host memory limit of this client", grant->host_memory.limit,
                &server->host);
-    quota_open(&session->fds, "share of file descriptors of this client",
-               server->budget.client_share, &server->fds);
+    quota_open(&session->fds, "share of file descriptors of this client", server->budget.client_max,
+               &server->fds);
     quota_open(&session->images, "module image memory of this client", images, &server->images);
     if (session_quota_find_totals(session, server->config, &totals) < 0) {
         return error_set(why, MESSAGE(client_record_no_memory));

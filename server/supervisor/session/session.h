@@ -107,8 +107,8 @@ struct session {
     struct allowance wish; /* the limits in `asked` */
     struct grant grant;
     struct proto_worker_attached worker; /* the worker's latest answer about its share */
-    struct allowance share;              /* what the worker was asked for last */
-    uint32_t sharing;                    /* answers about shares that are still due */
+    struct allowance limits_sent;        /* what the worker was asked for last */
+    uint32_t answers_due;                /* answers about shares that are still due */
     uint64_t attach_serial;
 
     struct address_window window;

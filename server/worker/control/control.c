@@ -16,7 +16,7 @@
 #include "server/worker/control/control_retire.h"
 #include "server/worker/control/control_memory.h"
 #include "server/worker/control/control_module.h"
-#include "server/worker/control/control_share.h"
+#include "server/worker/control/control_limits.h"
 #include "server/worker/control/control_stream.h"
 #include "server/worker/control/control_trace.h"
 #include "server/worker/control/reply.h"
@@ -84,7 +84,7 @@ static const struct {
 } handlers[] = {
     {PROTO_WORKER_WINDOW, control_client_window},
     {PROTO_WORKER_DETACH, control_client_detach},
-    {PROTO_WORKER_LIMITS, control_share_change},
+    {PROTO_WORKER_LIMITS, control_limits_change},
     {PROTO_WORKER_MAP, control_memory_map},
     {PROTO_WORKER_UNMAP, control_memory_unmap},
     {PROTO_WORKER_QUIESCE, control_memory_quiesce},
@@ -118,7 +118,7 @@ int control_handle(struct worker *worker, struct channel_message *message)
     if (message->header.opcode == PROTO_WORKER_ATTACH)
         return control_client_attach(&request);
     if (message->header.opcode == PROTO_WORKER_SCHEDULE)
-        return control_share_schedule(&request);
+        return control_limits_schedule(&request);
     if (message->header.opcode == PROTO_WORKER_TRACE_START)
         return control_trace_start(worker, message);
     if (message->header.opcode == PROTO_WORKER_TRACE_STOP)
@@ -165,7 +165,7 @@ static int serve_messages(struct worker *worker, struct channel_message *message
     struct pollfd polled[2] = {{.fd = worker->channel, .events = POLLIN},
                                {.fd = worker->wake.control_event, .events = POLLIN}};
     for (;;) {
-        if (poll(polled, 2, control_share_finish(worker) ? PLACES_MS : -1) < 0 && errno != EINTR)
+        if (poll(polled, 2, control_limits_finish(worker) ? PLACES_MS : -1) < 0 && errno != EINTR)
             return -errno;
         if (atomic_load(&worker->failed))
             return CONTROL_CONTEXT_LOST;

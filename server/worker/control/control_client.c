@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/ipc/timeline.h"
-#include "server/worker/control/control_share.h"
+#include "server/worker/control/control_limits.h"
 #include "server/worker/control/control_stream.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
@@ -45,14 +45,14 @@ int control_client_attach(struct request *request)
     uint32_t error = client_create(&client, &worker->device, request->number, wanted, fds, &why);
     if (error)
         return request_refuse_why(request, &why);
-    error = control_share_take(worker, client, wanted, &why);
+    error = control_limits_take(worker, client, wanted, &why);
     if (!error) {
         int shown = show_client(worker, client);
         if (shown == 0)
-            return control_share_answer(request, client);
+            return control_limits_answer(request, client);
         error =
             error_set(&why, error_from_errno(shown), MESSAGE_TEXT(worker_attach), strerror(-shown));
-        control_share_give_back(worker, client);
+        control_limits_give_back(worker, client);
     }
     client_destroy(client);
     return request_refuse_why(request, &why);
@@ -190,7 +190,7 @@ void control_client_drop(struct worker *worker, struct client *client)
     for (uint32_t i = 0; i < client->objects.event_count; i++)
         if (client->objects.events[i].handle)
             client_event_forget(client, i + 1);
-    control_share_give_back(worker, client);
+    control_limits_give_back(worker, client);
     client_destroy(client);
 }
 

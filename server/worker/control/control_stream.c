@@ -6,7 +6,7 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "server/worker/control/control_retire.h"
-#include "server/worker/control/control_share.h"
+#include "server/worker/control/control_limits.h"
 #include "server/worker/control/reply.h"
 
 int control_stream_create(struct request *request)

@@ -58,8 +58,8 @@ struct fake_worker {
     struct proto_worker_schedule schedule;
     uint32_t schedules;
     bool sums; /* refuses requests that come to more than there is */
-    struct proto_worker_limits shares[FAKE_CLIENTS]; /* by number of the client, if sums */
-    uint32_t limits;                                 /* how often they were set */
+    struct proto_worker_limits client_limits[FAKE_CLIENTS]; /* by number of the client, if sums */
+    uint32_t limits;                                        /* how often they were set */
     uint64_t mapped, host_mapped;
     uint64_t global_bytes, resident_bytes; /* of every module */
     uint32_t attached, detached, inspected, modules, quiesces, unloads;
@@ -247,7 +247,7 @@ static inline void fake_answer_free(struct fake_worker *worker,
     }
     struct proto_worker_usage usage = {.launches = 17};
     fake_release_client(worker, message->header.client);
-    worker->shares[message->header.client % FAKE_CLIENTS] = (struct proto_worker_limits){0};
+    worker->client_limits[message->header.client % FAKE_CLIENTS] = (struct proto_worker_limits){0};
     fake_reply(worker, message, PROTO_WORKER_USAGE, &usage, NULL, 0);
 }
 
@@ -289,8 +289,8 @@ static inline bool fake_refuses_sums(struct fake_worker *worker,
 {
     uint64_t threads = 0, time = 0;
     for (int i = 0; worker->sums && i < FAKE_CLIENTS; i++) {
-        threads += worker->shares[i].allowance.threads.request;
-        time += worker->shares[i].allowance.time.request;
+        threads += worker->client_limits[i].allowance.threads.request;
+        time += worker->client_limits[i].allowance.time.request;
     }
     bool timed =
         worker->schedule.mode == PROTO_MODE_STRICT || worker->schedule.mode == PROTO_MODE_FAIR;
@@ -302,13 +302,14 @@ static inline bool fake_refuses_sums(struct fake_worker *worker,
     return true;
 }
 
-static inline void fake_answer_share(struct fake_worker *worker,
-                                     const struct channel_message *message,
-                                     const struct proto_worker_limits *share)
+static inline void fake_answer_worker_limits(struct fake_worker *worker,
+                                             const struct channel_message *message,
+                                             const struct proto_worker_limits *share)
 {
     struct proto_worker_attached attached = {
         .multiprocessors = 64, .partitioned = 1, .sm_groups = {5}};
-    struct proto_worker_limits *mine = &worker->shares[message->header.client % FAKE_CLIENTS];
+    struct proto_worker_limits *mine =
+        &worker->client_limits[message->header.client % FAKE_CLIENTS];
     struct proto_worker_limits before = *mine;
     *mine = *share;
     if (fake_refuses_sums(worker, message))
@@ -324,7 +325,7 @@ static inline void fake_answer_attach(struct fake_worker *worker,
     memcpy(&body, message->data + sizeof(struct proto_message_header), sizeof body);
     struct proto_worker_limits share = {body.allowance};
     worker->attached++;
-    fake_answer_share(worker, message, &share);
+    fake_answer_worker_limits(worker, message, &share);
 }
 
 static inline void fake_answer_limits(struct fake_worker *worker,
@@ -333,7 +334,7 @@ static inline void fake_answer_limits(struct fake_worker *worker,
     struct proto_worker_limits share;
     memcpy(&share, message->data + sizeof(struct proto_message_header), sizeof share);
     worker->limits++;
-    fake_answer_share(worker, message, &share);
+    fake_answer_worker_limits(worker, message, &share);
 }
 
 static inline void fake_answer_schedule(struct fake_worker *worker,

@@ -172,7 +172,7 @@ static void file_descriptors_are_a_limit_of_their_own(void **state)
 {
     (void)state;
     fake_open(&fake, 1, 4096 * MIB);
-    fake.supervisor->server.budget.client_share = 3;
+    fake.supervisor->server.budget.client_max = 3;
     fake.supervisor->server.fds.limit = 5;
     int one = fake_attach(&fake, 0, 0, NULL, NULL), two = fake_attach(&fake, 0, 0, NULL, NULL);
     for (unsigned i = 0; i < 3; i++)

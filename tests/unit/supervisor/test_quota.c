@@ -315,7 +315,7 @@ static void descriptors_are_divided_without_a_rest(void **state)
     assert_int_equal(budget.clients, 50);
     assert_int_equal(budget.shared,
                      1024 - FD_BUDGET_SERVER - 2 * FD_BUDGET_DEVICE - 50 * FD_BUDGET_CLIENT);
-    assert_int_equal(budget.client_share, budget.shared / 4);
+    assert_int_equal(budget.client_max, budget.shared / 4);
     assert_int_equal(fd_budget_divide(&budget, 1024, 1, 1000), -EMFILE);
     uint32_t most = budget.clients;
     assert_int_equal(fd_budget_divide(&budget, 1024, 1, most), 0);

@@ -81,8 +81,8 @@ static void requests_change_places_though_both_together_would_not_fit(void **sta
         "threads: {request: 70%}, time: {request: 20%}, memory: {request: 54M}") "gpus: [{gpu: 0, "
                                                                                  "mode: strict, "
                                                                                  "lease: 50ms}]\n");
-    assert_int_equal(fake.worker[0].shares[number].allowance.threads.request, 3000);
-    assert_int_equal(fake.worker[0].shares[number].allowance.time.request, 8000);
+    assert_int_equal(fake.worker[0].client_limits[number].allowance.threads.request, 3000);
+    assert_int_equal(fake.worker[0].client_limits[number].allowance.time.request, 8000);
     assert_int_equal(fake.worker[0].schedule.mode, PROTO_MODE_STRICT);
     assert_int_equal(fake.worker[0].schedule.lease, 50000000);
     struct proto_limits limits = limits_of(b);
@@ -117,7 +117,7 @@ static void set_request(uint32_t client, uint32_t request)
 
 /* What a worker and its clients have, and what a new client would get. */
 struct picture {
-    struct proto_worker_limits shares[FAKE_CLIENTS];
+    struct proto_worker_limits client_limits[FAKE_CLIENTS];
     struct proto_worker_schedule schedule;
     struct proto_limits a, b;
     uint64_t guaranteed[2];
@@ -128,7 +128,7 @@ static struct picture picture(int a, int b)
 {
     struct picture picture;
     memset(&picture, 0, sizeof picture);
-    memcpy(picture.shares, fake.worker[0].shares, sizeof picture.shares);
+    memcpy(picture.client_limits, fake.worker[0].client_limits, sizeof picture.client_limits);
     picture.schedule = fake.worker[0].schedule;
     picture.a = limits_of(a);
     picture.b = limits_of(b);

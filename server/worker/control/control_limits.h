@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * control_share: what each client gets of the device, as the supervisor says it. It passes limits
+ * control_limits: what each client gets of the device, as the supervisor says it. It passes limits
  * on to the placements and the gate, and makes the partitions that these need. Control thread.
  */
-#ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_SHARE_H
-#define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_SHARE_H
+#ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_LIMITS_H
+#define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_LIMITS_H
 
 #include "common/error.h"
 #include "server/worker/control/request.h"
 
 /* Gives a new client its share of the device; the other threads need not know the client yet.
  * Returns 0, or an error number with a sentence in why; nothing is taken then. */
-uint32_t control_share_take(struct worker *worker, struct client *client,
-                            const struct proto_worker_attach *wanted, struct error *why);
+uint32_t control_limits_take(struct worker *worker, struct client *client,
+                             const struct proto_worker_attach *wanted, struct error *why);
 /* Takes the share of a client that leaves: nothing of it is in flight or bound to a CUstream.
  * Idempotent. */
-void control_share_give_back(struct worker *worker, struct client *client);
+void control_limits_give_back(struct worker *worker, struct client *client);
 
 /* Answers with the client's present share. Returns 0, or -errno if no answer can be sent; so do the
  * two functions below. */
-int control_share_answer(const struct request *request, const struct client *client);
+int control_limits_answer(const struct request *request, const struct client *client);
 
 /* The two messages: new limits for a client; another way for all clients to share the device. */
-int control_share_change(struct request *request);
-int control_share_schedule(struct request *request);
+int control_limits_change(struct request *request);
+int control_limits_schedule(struct request *request);
 
 /* Makes the partitions that clients have to move to. Returns 0, or an error number at the first
  * that can't be made; the others are made later. */
-uint32_t control_share_make_partitions(struct worker *worker);
+uint32_t control_limits_make_partitions(struct worker *worker);
 /* Divides the device's stream priorities among the clients anew, and makes a CUstream where a
  * client's has none. */
 void control_share_assign_priorities(struct worker *worker);
@@ -40,6 +40,6 @@ uint32_t control_share_prepare_streams(struct worker *worker, struct partition *
 /* Makes partitions as above, makes the CUstream that the submitter wished for, and destroys the
  * partitions that are not to be kept once their work is done. Returns whether something has to
  * wait. */
-bool control_share_finish(struct worker *worker);
+bool control_limits_finish(struct worker *worker);
 
 #endif

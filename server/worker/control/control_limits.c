@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/worker/control/control_share.h"
+#include "server/worker/control/control_limits.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "server/worker/sharing/stream_priority.h"
 #include "server/worker/sharing/client_partition.h"
 
-int control_share_answer(const struct request *request, const struct client *client)
+int control_limits_answer(const struct request *request, const struct client *client)
 {
     struct worker *worker = request->worker;
     struct placement_view view;
@@ -43,7 +43,7 @@ static struct scheduler_limits time_limits(const struct worker *worker,
 static uint32_t apply_placement(struct worker *worker, struct client *client)
 {
     struct partition *to;
-    uint32_t error = control_share_make_partitions(worker);
+    uint32_t error = control_limits_make_partitions(worker);
     pthread_mutex_lock(&client->lock);
     enum placement_answer said = placement_apply(&worker->places, &client->place, &to);
     if (said == PLACEMENT_MOVE)
@@ -55,8 +55,8 @@ static uint32_t apply_placement(struct worker *worker, struct client *client)
     return said == PLACEMENT_HOLD && error ? error : 0;
 }
 
-uint32_t control_share_take(struct worker *worker, struct client *client,
-                            const struct proto_worker_attach *wanted, struct error *why)
+uint32_t control_limits_take(struct worker *worker, struct client *client,
+                             const struct proto_worker_attach *wanted, struct error *why)
 {
     struct scheduler_limits time = time_limits(worker, &wanted->allowance);
     struct placement_view view;
@@ -77,12 +77,12 @@ uint32_t control_share_take(struct worker *worker, struct client *client,
     error = apply_placement(worker, client);
     if (error) {
         error_set(why, error, MESSAGE_TEXT(partition_none), error_sentence(error));
-        control_share_give_back(worker, client);
+        control_limits_give_back(worker, client);
     }
     return error;
 }
 
-void control_share_give_back(struct worker *worker, struct client *client)
+void control_limits_give_back(struct worker *worker, struct client *client)
 {
     gate_remove(&worker->gate, client);
     placement_remove(&worker->places, &client->place);
@@ -124,16 +124,16 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
     return 0;
 }
 
-int control_share_change(struct request *request)
+int control_limits_change(struct request *request)
 {
     struct error why;
     uint32_t error = change_limits(request->worker, request->client, request->body, &why);
     worker_reschedule(request->worker);
     return error ? request_refuse_why(request, &why)
-                 : control_share_answer(request, request->client);
+                 : control_limits_answer(request, request->client);
 }
 
-int control_share_schedule(struct request *request)
+int control_limits_schedule(struct request *request)
 {
     struct worker *worker = request->worker;
     const struct proto_worker_schedule *wanted = request->body;
@@ -264,7 +264,7 @@ static uint32_t count_streams(struct client *client)
     return open;
 }
 
-uint32_t control_share_make_partitions(struct worker *worker)
+uint32_t control_limits_make_partitions(struct worker *worker)
 {
     struct sm_group_set sm_groups;
     struct placement *place;
@@ -288,13 +288,13 @@ uint32_t control_share_make_partitions(struct worker *worker)
     return 0;
 }
 
-bool control_share_finish(struct worker *worker)
+bool control_limits_finish(struct worker *worker)
 {
     struct stream_wish wish;
     uint32_t there;
     if (stream_pool_take_wish(&worker->pool, &wish, &there))
         prepare_streams(worker, wish.partition, wish.priority, there + 1);
-    uint32_t error = control_share_make_partitions(worker);
+    uint32_t error = control_limits_make_partitions(worker);
     if (error && error != worker->placement_error)
         log_warning(MESSAGE_TEXT(partition_later), worker->device.info.device,
                     error_sentence(error));
