@@ -37,7 +37,7 @@ static size_t count_rows_before(const struct allocations *table, uint64_t addres
     return low;
 }
 
-static bool row_holds(const struct allocation *row, uint64_t address)
+static bool row_contains(const struct allocation *row, uint64_t address)
 {
     return address - row->address < row->bytes;
 }
@@ -63,8 +63,8 @@ int allocation_add(struct allocations *table, const struct allocation *allocatio
     int result = 0;
     pthread_rwlock_wrlock(&table->lock);
     size_t at = count_rows_before(table, allocation->address);
-    bool overlaps = (at > 0 && row_holds(&table->rows[at - 1], allocation->address)) ||
-                    (at < table->count && row_holds(allocation, table->rows[at].address));
+    bool overlaps = (at > 0 && row_contains(&table->rows[at - 1], allocation->address)) ||
+                    (at < table->count && row_contains(allocation, table->rows[at].address));
     if (!overlaps)
         result = insert_row(table, at, allocation);
     pthread_rwlock_unlock(&table->lock);
@@ -101,7 +101,7 @@ bool allocation_find(struct allocations *table, uint64_t address, struct allocat
 {
     pthread_rwlock_rdlock(&table->lock);
     size_t at = count_rows_before(table, address);
-    bool there = at > 0 && row_holds(&table->rows[at - 1], address);
+    bool there = at > 0 && row_contains(&table->rows[at - 1], address);
     if (there)
         *found = table->rows[at - 1];
     pthread_rwlock_unlock(&table->lock);

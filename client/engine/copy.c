@@ -78,13 +78,13 @@ enum { OUTGOING_MAX = 4 };
 /* Sends one more chunk if there is a free one. Waits for one only if *held is 0: two copies that
  * held chunks and waited for more would wait for each other. */
 static gpushare_error send_chunk(const struct transfer *t, uint64_t *sent, struct outgoing *queue,
-                                 unsigned *held)
+                                 unsigned *unsent)
 {
     struct staging_chunk *chunk;
-    gpushare_error error = staging_take(t->connection, t->count - *sent, *held == 0, &chunk);
+    gpushare_error error = staging_take(t->connection, t->count - *sent, *unsent == 0, &chunk);
     if (error || !chunk)
         return error;
-    struct outgoing *o = &queue[*held];
+    struct outgoing *o = &queue[*unsent];
     uint64_t bytes = min(t->count - *sent, chunk->bytes);
     *o = (struct outgoing){.chunk = chunk, .at = *sent, .bytes = bytes};
     error = submit_copy(t->stream, chunk_address(chunk), t->source + *sent, o->bytes, &o->value);
@@ -93,37 +93,37 @@ static gpushare_error send_chunk(const struct transfer *t, uint64_t *sent, struc
         return error;
     }
     *sent += o->bytes;
-    ++*held;
+    ++*unsent;
     return GPUSHARE_SUCCESS;
 }
 
 /* Waits for the oldest chunk's bytes and copies them to their destination. */
-static gpushare_error take_chunk(const struct transfer *t, struct outgoing *queue, unsigned *held)
+static gpushare_error take_chunk(const struct transfer *t, struct outgoing *queue, unsigned *unsent)
 {
     struct outgoing o = queue[0];
     gpushare_error error = stream_wait_value(t->connection, t->stream->index, o.value);
     if (!error)
         memcpy(address_pointer(t->destination + o.at), o.chunk->start, o.bytes);
     staging_give(t->connection, o.chunk, t->stream->index, error ? o.value : 0);
-    memmove(queue, queue + 1, (--*held) * sizeof *queue);
+    memmove(queue, queue + 1, (--*unsent) * sizeof *queue);
     return error;
 }
 
 static gpushare_error stage_out(const struct transfer *t)
 {
     struct outgoing queue[OUTGOING_MAX];
-    unsigned held = 0;
+    unsigned unsent = 0;
     uint64_t sent = 0;
     gpushare_error error = GPUSHARE_SUCCESS;
-    while (!error && (sent < t->count || held)) {
-        unsigned before = held;
-        if (sent < t->count && held < OUTGOING_MAX)
-            error = send_chunk(t, &sent, queue, &held);
-        if (!error && held && (held == before || sent == t->count))
-            error = take_chunk(t, queue, &held);
+    while (!error && (sent < t->count || unsent)) {
+        unsigned before = unsent;
+        if (sent < t->count && unsent < OUTGOING_MAX)
+            error = send_chunk(t, &sent, queue, &unsent);
+        if (!error && unsent && (unsent == before || sent == t->count))
+            error = take_chunk(t, queue, &unsent);
     }
-    while (held)
-        (void)take_chunk(t, queue, &held);
+    while (unsent)
+        (void)take_chunk(t, queue, &unsent);
     /* The caller reads the bytes next: an error of this copy must be returned by this call. */
     return error ? error : stream_check(t->stream);
 }

@@ -12,15 +12,15 @@
 #include "client/session/failure.h"
 #include "common/messages.h"
 
-static bool range_holds(uint64_t base, uint64_t bytes, uint64_t address)
+static bool range_contains(uint64_t base, uint64_t bytes, uint64_t address)
 {
     return address - base < bytes;
 }
 
 static bool in_window(const gpushare_connection *connection, uint64_t address)
 {
-    return range_holds(connection->device_base, connection->window_bytes, address) ||
-           range_holds(connection->host_base, connection->window_bytes, address);
+    return range_contains(connection->device_base, connection->window_bytes, address) ||
+           range_contains(connection->host_base, connection->window_bytes, address);
 }
 
 enum memory_kind memory_classify(gpushare_connection *connection, uint64_t address, uint64_t count)

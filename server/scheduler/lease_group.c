@@ -63,7 +63,7 @@ void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_c
     charge(scheduler, client, now);
     client->leased = false;
     if (client->wants)
-        client->waits_since = now;
+        client->held_since = now;
 }
 
 /* ---- a lease ---- */
@@ -114,7 +114,7 @@ static void begin(struct scheduler *scheduler, struct scheduler_lease_group *lea
     if (goes_on)
         return;
     client->leased = true;
-    client->throttled_ns[SCHEDULER_HOLD_LEASE] += now - client->waits_since;
+    client->throttled_ns[SCHEDULER_HOLD_LEASE] += now - client->held_since;
     lease_group_name(scheduler, client);
 }
 
@@ -157,7 +157,7 @@ static void release(struct scheduler *scheduler, struct scheduler_lease_group *l
     if (now > lease_group->lease_ends && scheduler->settings.mode == PROTO_MODE_TURNS)
         client->debt_ns += now - lease_group->lease_ends;
     client->leased = false;
-    client->waits_since = now;
+    client->held_since = now;
     lease_group->holder = NULL;
     lease_group->closing = false;
     lease_group->look_at = 0;

@@ -124,7 +124,7 @@ uint64_t scheduler_throttled(const struct scheduler *scheduler,
                              uint64_t now)
 {
     bool waits = held_by(scheduler, client) == hold;
-    return client->throttled_ns[hold] + (waits ? now - client->waits_since : 0);
+    return client->throttled_ns[hold] + (waits ? now - client->held_since : 0);
 }
 
 uint64_t scheduler_charged(const struct scheduler *scheduler, const struct scheduler_client *client,
@@ -139,8 +139,8 @@ static void count_wait(const struct scheduler *scheduler, struct scheduler_clien
 {
     enum scheduler_hold hold = held_by(scheduler, client);
     if (hold != SCHEDULER_HOLDS)
-        client->throttled_ns[hold] += now - client->waits_since;
-    client->waits_since = now;
+        client->throttled_ns[hold] += now - client->held_since;
+    client->held_since = now;
 }
 
 static void hold(struct list *list, struct scheduler_client *client)
@@ -427,7 +427,7 @@ void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *clien
         level_begin(scheduler, client->limits.level);
     policy_settle(&scheduler->plan, client, now);
     client->wants = true;
-    client->waits_since = now;
+    client->held_since = now;
     client->ticket = ++scheduler->tickets;
     lease_group_queue(lease_group, client);
     if (lease_group->holder == client)

@@ -193,7 +193,7 @@ struct scheduler_client {
     uint64_t extra_ns; /* its sum of idle time */
     uint64_t debt_ns;  /* by which its last turns ran over */
     uint64_t charged_to;
-    uint64_t waits_since;
+    uint64_t held_since;
 };
 
 struct scheduler_lease_group {

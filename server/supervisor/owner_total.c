@@ -43,7 +43,7 @@ static bool client_counts(const struct session *session, const struct account_ow
     return false;
 }
 
-static uint64_t quota_held(const struct quota *quota)
+static uint64_t quota_claim(const struct quota *quota)
 {
     return max(quota->used, quota->guarantee);
 }
@@ -63,7 +63,7 @@ void owner_total_view(const struct supervisor *supervisor, const struct account_
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (client_counts(session, owner) && (host || session->device->index == device))
-            view->used += quota_held(host ? &session->host : &session->memory);
+            view->used += quota_claim(host ? &session->host : &session->memory);
 }
 
 /* ---- setting ---- */

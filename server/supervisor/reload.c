@@ -420,7 +420,7 @@ static void reload_finish(struct reload *reload)
     supervisor->server.attaching_waits = false;
     struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (session->parked.held &&
+        if (session->parked.present &&
             supervisor->server.devices[session->parked.body.device].state == DEVICE_READY)
             session_unpark(session);
 }

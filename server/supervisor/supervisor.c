@@ -163,7 +163,7 @@ static void unpark_clients(struct supervisor *supervisor, const struct device *d
 {
     struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (session->parked.held && session->parked.body.device == device->index)
+        if (session->parked.present && session->parked.body.device == device->index)
             session_unpark(session);
 }
 

@@ -48,15 +48,15 @@ int fd_budget_open(struct fd_budget *budget, uint32_t devices, uint32_t clients)
     return fd_budget_divide(budget, (uint32_t)most, devices, clients);
 }
 
-int fd_budget_charge(struct held_fd *held, struct quota *fds, const struct quota **culprit)
+int fd_budget_charge(struct charged_fd *charged, struct quota *fds, const struct quota **culprit)
 {
-    return quota_charge(fds, &held->charge, 1, culprit);
+    return quota_charge(fds, &charged->charge, 1, culprit);
 }
 
-void fd_budget_release(struct held_fd *held)
+void fd_budget_release(struct charged_fd *charged)
 {
-    if (held->fd >= 0)
-        close(held->fd);
-    held->fd = -1;
-    quota_return(&held->charge);
+    if (charged->fd >= 0)
+        close(charged->fd);
+    charged->fd = -1;
+    quota_return(&charged->charge);
 }

@@ -25,12 +25,12 @@
 #define FD_BUDGET_DEVICE 8
 
 /* A descriptor and its charge. fd is -1 when none is held. */
-struct held_fd {
+struct charged_fd {
     int fd;
     struct charge charge;
 };
 
-#define HELD_FD_NONE ((struct held_fd){.fd = -1})
+#define CHARGED_FD_NONE ((struct charged_fd){.fd = -1})
 
 /* How the descriptors of this process are divided. */
 struct fd_budget {
@@ -52,9 +52,9 @@ int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t de
                      uint32_t clients);
 
 /* Charges a descriptor before it exists. Returns 0 or QUOTA_OVER, as quota_charge does. */
-int fd_budget_charge(struct held_fd *held, struct quota *fds, const struct quota **culprit);
+int fd_budget_charge(struct charged_fd *charged, struct quota *fds, const struct quota **culprit);
 
 /* Closes the descriptor if there is one, and gives its charge back. Idempotent. */
-void fd_budget_release(struct held_fd *held);
+void fd_budget_release(struct charged_fd *charged);
 
 #endif

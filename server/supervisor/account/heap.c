@@ -299,7 +299,7 @@ int heap_region_add(struct heap *heap, uint64_t bytes, bool slab, struct heap_re
                                    .first = whole,
                                    .previous = before,
                                    .next = after,
-                                   .held_fd = HELD_FD_NONE};
+                                   .charged_fd = CHARGED_FD_NONE};
     if (before)
         before->next = region;
     else
@@ -367,7 +367,7 @@ void heap_region_remove(struct heap_region *region)
 {
     struct heap *heap = region->heap;
     assert(region->state != HEAP_REGION_LIVE);
-    assert(region->held_fd.fd < 0 && !region->charge.quota && !region->held_fd.charge.quota);
+    assert(region->charged_fd.fd < 0 && !region->charge.quota && !region->charged_fd.charge.quota);
     if (region->state == HEAP_REGION_MAPPING) {
         heap->mapping -= region->slab;
         free(region->first);

@@ -5,7 +5,7 @@
  *
  * A region is physical memory with one handle. A slab is a region that is cut into blocks for many
  * small allocations; any other region is one block. The heap only decides: its owner asks the
- * worker for memory, charges it, and keeps the descriptors. The members held_fd and charge of a
+ * worker for memory, charges it, and keeps the descriptors. The members charged_fd and charge of a
  * region belong to the owner.
  *
  * Free memory of slabs is found by its size class in constant time (two levels, eight classes for
@@ -47,7 +47,7 @@ struct heap_region {
     struct heap_block *first; /* blocks by address; while mapping: one that must not be used */
     struct heap_region *previous, *next; /* in the order of addresses */
     struct charge charge;
-    struct held_fd held_fd;
+    struct charged_fd charged_fd;
     void *user;       /* the owner's: what waits for the region */
     uint32_t imports; /* the owner's: number of other connections that use it */
     bool gone;        /* the owner's: its worker has unmapped it */

@@ -13,7 +13,7 @@ void quota_open(struct quota *quota, const char *name, uint64_t limit, struct qu
 }
 
 /* The amount that an account takes up in the accounts above it and in its totals. */
-static uint64_t quota_held(const struct quota *quota)
+static uint64_t quota_claim(const struct quota *quota)
 {
     return max(quota->used, quota->guarantee);
 }
@@ -74,7 +74,7 @@ void quota_join(struct quota *quota, struct quota_link *link, struct quota *tota
 {
     *link = (struct quota_link){.total = total, .next = quota->totals};
     quota->totals = link;
-    total->used += quota_held(quota);
+    total->used += quota_claim(quota);
 }
 
 void quota_leave(struct quota *quota, struct quota_link *link)
@@ -83,7 +83,7 @@ void quota_leave(struct quota *quota, struct quota_link *link)
     while (*at != link)
         at = &(*at)->next;
     *at = link->next;
-    take_less(link->total, quota_held(quota));
+    take_less(link->total, quota_claim(quota));
     *link = (struct quota_link){0};
 }
 
@@ -97,13 +97,13 @@ static int culprit_report(const struct quota *full, const struct quota **culprit
 /* How much more the account would hold with this guarantee. */
 static uint64_t more_with(const struct quota *quota, uint64_t amount)
 {
-    uint64_t before = quota_held(quota), after = max(quota->used, amount);
+    uint64_t before = quota_claim(quota), after = max(quota->used, amount);
     return after > before ? after - before : 0;
 }
 
 static void set_guarantee(struct quota *quota, uint64_t amount)
 {
-    uint64_t before = quota_held(quota), after = max(quota->used, amount);
+    uint64_t before = quota_claim(quota), after = max(quota->used, amount);
     charge_carry(quota, after > before ? after - before : 0, after < before ? before - after : 0);
     quota->guarantee = amount;
 }
@@ -133,7 +133,7 @@ int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
     assert(!charge->quota);
     if (amount > quota_room(quota))
         return culprit_report(quota, culprit);
-    uint64_t more = max(quota->used + amount, quota->guarantee) - quota_held(quota);
+    uint64_t more = max(quota->used + amount, quota->guarantee) - quota_claim(quota);
     const struct quota *full = find_full(quota, more);
     if (full)
         return culprit_report(full, culprit);
@@ -146,7 +146,7 @@ int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
 uint64_t quota_left(const struct quota *quota)
 {
     uint64_t others = UINT64_MAX, own = quota_room(quota);
-    uint64_t unclaimed = quota_held(quota) - quota->used;
+    uint64_t unclaimed = quota_claim(quota) - quota->used;
     for (const struct quota_link *link = quota->totals; link; link = link->next)
         if (quota_room(link->total) < others)
             others = quota_room(link->total);
@@ -162,9 +162,9 @@ void quota_return(struct charge *charge)
 {
     struct quota *quota = charge->quota;
     if (quota) {
-        uint64_t before = quota_held(quota);
+        uint64_t before = quota_claim(quota);
         take_less(quota, charge->amount);
-        charge_carry(quota, 0, before - quota_held(quota));
+        charge_carry(quota, 0, before - quota_claim(quota));
     }
     *charge = CHARGE_NONE;
 }

@@ -37,7 +37,8 @@ static unsigned is_limited(const struct allowance *limits)
 }
 
 /* The parts of an override about which the configuration still says what it said at that time. */
-static unsigned override_holds(const struct total_override *setting, const struct allowance *says)
+static unsigned override_in_force(const struct total_override *setting,
+                                  const struct allowance *says)
 {
     const struct allowance *said = &setting->said;
     unsigned same = 0;
@@ -66,9 +67,9 @@ static unsigned tighten_by_all(const struct total_overrides *settings, const str
         if (setting->kind != kind)
             continue;
         file_says(config, kind, setting->id, &says);
-        overrides_copy(&set, &setting->limits, override_holds(setting, &says));
+        overrides_copy(&set, &setting->limits, override_in_force(setting, &says));
         allowance_tighten(limits, &set);
-        parts |= override_holds(setting, &says);
+        parts |= override_in_force(setting, &says);
     }
     return parts;
 }
@@ -80,7 +81,7 @@ unsigned total_overrides_limits(const struct total_overrides *settings, const st
     if (id == CONFIG_ID_UNKNOWN)
         return tighten_by_all(settings, config, kind, limits);
     const struct total_override *setting = override_find(settings, kind, id);
-    unsigned parts = setting ? override_holds(setting, limits) : 0;
+    unsigned parts = setting ? override_in_force(setting, limits) : 0;
     if (parts)
         overrides_copy(limits, &setting->limits, parts);
     return parts;
@@ -123,7 +124,7 @@ void total_overrides_forget(struct total_overrides *settings, const struct confi
         struct total_override setting = settings->items[i];
         struct allowance says;
         file_says(config, setting.kind, setting.id, &says);
-        unsigned still = override_holds(&setting, &says);
+        unsigned still = override_in_force(&setting, &says);
         if (still != setting.parts && forgotten)
             forgotten(setting.kind, setting.id, setting.parts & ~still);
         overrides_copy(&setting.limits, &allowance_none, ~still);

@@ -48,7 +48,7 @@ static void wants_retry(struct session *session);
 
 static void buffer_forget(struct heap_region *region)
 {
-    fd_budget_release(&region->held_fd);
+    fd_budget_release(&region->charged_fd);
     quota_return(&region->charge);
     heap_region_remove(region);
 }
@@ -100,8 +100,8 @@ static void buffer_map_answered(void *context, const struct worker_answer *answe
     switch (answer->outcome) {
     case WORKER_ANSWERED:
         heap_region_ready(region);
-        session_answer(session, PROTO_HOST_ALLOCATED, request->serial, &body, &region->held_fd.fd,
-                       1);
+        session_answer(session, PROTO_HOST_ALLOCATED, request->serial, &body,
+                       &region->charged_fd.fd, 1);
         session_request_end(request);
         break;
     case WORKER_REFUSED:
@@ -151,11 +151,13 @@ static void memory_made(struct request *request, int result)
             alloc_failed(request, MESSAGE(host_no_memory));
         return;
     }
-    region->held_fd.fd = request->fd;
+    region->charged_fd.fd = request->fd;
     request->fd = -1;
     struct proto_worker_host_map body = {.address = region->address, .count = region->bytes};
-    struct worker_request message = {
-        .opcode = PROTO_WORKER_HOST_MAP, .body = &body, .fds = &region->held_fd.fd, .fd_count = 1};
+    struct worker_request message = {.opcode = PROTO_WORKER_HOST_MAP,
+                                     .body = &body,
+                                     .fds = &region->charged_fd.fd,
+                                     .fd_count = 1};
     if (session_send(session, &message, buffer_map_answered, request) < 0)
         alloc_failed(request, MESSAGE(worker_just_ended));
 }
@@ -184,20 +186,20 @@ static int alloc_reserve(struct request *request, uint64_t bytes, const struct q
 {
     struct session *session = request->session;
     struct charge charge = CHARGE_NONE;
-    struct held_fd held = HELD_FD_NONE;
+    struct charged_fd charged = CHARGED_FD_NONE;
     *culprit = NULL;
     if (quota_charge(&session->host, &charge, bytes, culprit))
         return HEAP_FULL;
-    int result = fd_budget_charge(&held, &session->fds, culprit) ? HEAP_FULL : 0;
+    int result = fd_budget_charge(&charged, &session->fds, culprit) ? HEAP_FULL : 0;
     if (result == 0)
         result = heap_region_add(&session->buffers, bytes, false, &request->region);
     if (result) {
-        fd_budget_release(&held);
+        fd_budget_release(&charged);
         quota_return(&charge);
         return result;
     }
     request->region->charge = charge;
-    request->region->held_fd = held;
+    request->region->charged_fd = charged;
     return 0;
 }
 
@@ -421,7 +423,7 @@ void session_host_import(struct session *session, struct channel_message *messag
     struct proto_worker_host_map map = {.address = block->address, .count = block->bytes};
     struct worker_request ask = {.opcode = PROTO_WORKER_HOST_MAP,
                                  .body = &map,
-                                 .fds = &block->region->held_fd.fd,
+                                 .fds = &block->region->charged_fd.fd,
                                  .fd_count = 1};
     if (session_send(session, &ask, import_map_answered, request) < 0) {
         import_free(import);

@@ -61,7 +61,7 @@ static void want_queue(struct want *want)
 /* Forgets a region that was never mapped, or that the worker has unmapped. */
 static void region_forget(struct heap_region *region)
 {
-    fd_budget_release(&region->held_fd);
+    fd_budget_release(&region->charged_fd);
     quota_return(&region->charge);
     heap_region_remove(region);
 }
@@ -149,7 +149,7 @@ static void map_answered(void *context, const struct worker_answer *answer)
     struct heap_block *block;
     switch (answer->outcome) {
     case WORKER_ANSWERED:
-        region->held_fd.fd = channel_take_fd(answer->message, 0);
+        region->charged_fd.fd = channel_take_fd(answer->message, 0);
         region->user = NULL;
         block = heap_region_ready(region);
         if (block)
@@ -181,23 +181,23 @@ static int region_map(struct session *session, uint64_t bytes, bool slab, struct
                       const struct quota **culprit)
 {
     struct charge charge = CHARGE_NONE;
-    struct held_fd held = HELD_FD_NONE;
+    struct charged_fd charged = CHARGED_FD_NONE;
     struct heap_region *region;
     *culprit = NULL;
     if (quota_charge(&session->memory, &charge, bytes, culprit))
         return REGION_NO_ROOM;
-    if (fd_budget_charge(&held, &session->fds, culprit)) {
+    if (fd_budget_charge(&charged, &session->fds, culprit)) {
         quota_return(&charge);
         return REGION_NO_ROOM;
     }
     int result = heap_region_add(&session->heap, bytes, slab, &region);
     if (result) {
-        fd_budget_release(&held);
+        fd_budget_release(&charged);
         quota_return(&charge);
         return result == HEAP_FULL ? REGION_NO_ROOM : result;
     }
     region->charge = charge;
-    region->held_fd = held;
+    region->charged_fd = charged;
     region->user = want;
     struct proto_worker_map body = {.address = region->address, .count = bytes};
     result = session_ask(session, PROTO_WORKER_MAP, &body, map_answered, region);

@@ -69,7 +69,7 @@ void session_fail(struct session *session, uint32_t error, const char *format, .
     va_end(arguments);
     log_end(session);
     session->state = SESSION_LEAVING;
-    session->parked.held = false;
+    session->parked.present = false;
     session_schedule(session);
 }
 
@@ -77,7 +77,7 @@ void session_fail(struct session *session, uint32_t error, const char *format, .
 
 bool session_reads(const struct session *session)
 {
-    return !session->parked.held && session->state != SESSION_ATTACHING &&
+    return !session->parked.present && session->state != SESSION_ATTACHING &&
            session->state != SESSION_LEAVING && session->requests < SESSION_REQUESTS_MAX;
 }
 

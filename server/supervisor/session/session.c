@@ -46,9 +46,9 @@ const char *session_state_name(enum session_state state)
 
 uint32_t session_fds(const struct session *session)
 {
-    uint32_t held = (session->fd >= 0) + (session->pidfd >= 0) + (session->ring.fd >= 0) +
-                    (session->status.fd >= 0) + (session->twin.fd >= 0) + (session->doorbell >= 0);
-    return held + (uint32_t)session->fds.used;
+    uint32_t own = (session->fd >= 0) + (session->pidfd >= 0) + (session->ring.fd >= 0) +
+                   (session->status.fd >= 0) + (session->twin.fd >= 0) + (session->doorbell >= 0);
+    return own + (uint32_t)session->fds.used;
 }
 
 /* ---- handlers by message ---- */
@@ -98,7 +98,7 @@ static const struct row *find_row(uint16_t opcode)
 static void deadline_passed(uv_timer_t *timer)
 {
     struct session *session = timer->data;
-    if (session->parked.held) {
+    if (session->parked.present) {
         struct error why;
         device_refuse(&session->server->devices[session->parked.body.device], &why);
         session_refuse(session, session->parked.serial, why.number, "%s", why.text);
@@ -156,7 +156,7 @@ static void hello_handle(struct session *session, struct channel_message *messag
  * message of the client is read meanwhile. */
 static void request_park(struct session *session, const struct channel_message *message)
 {
-    session->parked.held = true;
+    session->parked.present = true;
     session->parked.serial = message->header.serial;
     session->parked.opcode = message->header.opcode;
     memset(&session->parked.body, 0, sizeof session->parked.body);
@@ -206,14 +206,14 @@ static void attach_handle(struct session *session, struct channel_message *messa
 
 void session_unpark(struct session *session)
 {
-    if (!session->parked.held)
+    if (!session->parked.present)
         return;
     struct device *device = &session->server->devices[session->parked.body.device];
     uint64_t serial = session->parked.serial;
     if (session->server->attaching_waits && session->parked.opcode == PROTO_ATTACH &&
         device->state == DEVICE_READY)
         return;
-    session->parked.held = false;
+    session->parked.present = false;
     if (device->state != DEVICE_READY) {
         struct error why;
         device_refuse(device, &why);

@@ -97,7 +97,7 @@ struct session {
     bool at_worker;       /* the worker knows this client and has not answered worker_detach */
 
     struct {
-        bool held;
+        bool present;
         uint64_t serial;
         uint16_t opcode;
         struct proto_attach body;

@@ -243,9 +243,9 @@ static bool waits_for(const struct client *client, uint32_t from, uint32_t to, u
         if (bits_test(seen, at) || !bits_test(client->shared.blocked_rings, at))
             continue;
         bits_set(seen, at);
-        const struct stream_dependencies *hold = &client->streams[at].blocked_on;
-        for (uint32_t i = 0; i < hold->count; i++) {
-            const struct proto_dependency *on = &hold->on[i];
+        const struct stream_dependencies *dependencies = &client->streams[at].blocked_on;
+        for (uint32_t i = 0; i < dependencies->count; i++) {
+            const struct proto_dependency *on = &dependencies->on[i];
             if (!on->link && client->streams[on->stream].ring.value < on->value)
                 stack[depth++] = on->stream;
         }

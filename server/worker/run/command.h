@@ -16,7 +16,7 @@
 #include "server/worker/client/client.h"
 
 enum {
-    COMMAND_BLOCKED = 1,   /* stays at the head: stream->hold says what for */
+    COMMAND_BLOCKED = 1,   /* stays at the head: stream->blocked_on says what for */
     COMMAND_VIOLATION = 2, /* client->shared.violation says which */
     COMMAND_FATAL = 3,     /* the device context is lost: command->fatal, command->during */
 };

@@ -67,7 +67,7 @@ static bool any_closed(const struct client *client)
     return false;
 }
 
-static bool any_linked_hold_over(const struct client *client)
+static bool any_linked_dependency_met(const struct client *client)
 {
     for (uint32_t i = bits_next(client->shared.blocked_rings, 0, client->stream_count);
          client->shared.linked_count && i < client->stream_count;
@@ -89,7 +89,7 @@ static void look_at_waits(struct client *client, struct completer_look *look, bo
         client_signal_submitter(client);
         *submitter = true;
     }
-    if (any_linked_hold_over(client)) {
+    if (any_linked_dependency_met(client)) {
         client_signal_submitter(client);
         *submitter = true;
     }

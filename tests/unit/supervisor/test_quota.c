@@ -329,7 +329,7 @@ static void a_kept_descriptor_is_charged_until_it_is_closed(void **state)
 {
     (void)state;
     struct quota fds;
-    struct held_fd kept = HELD_FD_NONE, more = HELD_FD_NONE;
+    struct charged_fd kept = CHARGED_FD_NONE, more = CHARGED_FD_NONE;
     quota_open(&fds, "fds", 1, NULL);
     assert_int_equal(fd_budget_charge(&kept, &fds, NULL), 0);
     assert_int_equal(fd_budget_charge(&more, &fds, NULL), QUOTA_OVER);
