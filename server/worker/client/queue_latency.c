@@ -24,46 +24,48 @@ static bool is_behind(uint32_t value, uint32_t mark)
     return (int32_t)(value - mark) > 0;
 }
 
-static void drop_mark(struct queue_latency *wait, uint32_t at)
+static void drop_mark(struct queue_latency *latency, uint32_t at)
 {
-    wait->count--;
-    for (uint32_t i = at; i < wait->count; i++) {
-        wait->value[i] = wait->value[i + 1];
-        wait->seen[i] = wait->seen[i + 1];
+    latency->count--;
+    for (uint32_t i = at; i < latency->count; i++) {
+        latency->value[i] = latency->value[i + 1];
+        latency->seen[i] = latency->seen[i + 1];
     }
 }
 
 /* Merges the two marks that are closest in time, so that the others stay evenly apart. */
-static void merge_two(struct queue_latency *wait)
+static void merge_two(struct queue_latency *latency)
 {
     uint32_t best = 0;
-    for (uint32_t i = 1; i + 1 < wait->count; i++)
-        if (wait->seen[i + 1] - wait->seen[i] < wait->seen[best + 1] - wait->seen[best])
+    for (uint32_t i = 1; i + 1 < latency->count; i++)
+        if (latency->seen[i + 1] - latency->seen[i] < latency->seen[best + 1] - latency->seen[best])
             best = i;
-    wait->seen[best + 1] = wait->seen[best] + (wait->seen[best + 1] - wait->seen[best]) / 2;
-    drop_mark(wait, best);
+    latency->seen[best + 1] =
+        latency->seen[best] + (latency->seen[best + 1] - latency->seen[best]) / 2;
+    drop_mark(latency, best);
 }
 
-void queue_latency_left(struct queue_latency *wait, uint32_t value, uint64_t now)
+void queue_latency_left(struct queue_latency *latency, uint32_t value, uint64_t now)
 {
-    uint32_t count = wait->count;
-    uint64_t looked = wait->looked;
-    wait->looked = now;
-    if (count && !is_behind(value, wait->value[count - 1]))
+    uint32_t count = latency->count;
+    uint64_t looked = latency->looked;
+    latency->looked = now;
+    if (count && !is_behind(value, latency->value[count - 1]))
         return;
     /* So soon after the last mark that a mark of its own would be merged again at once. */
-    if (count && now - wait->seen[count - 1] <= (now - wait->seen[0]) / (4 * QUEUE_LATENCY_MARKS)) {
-        wait->value[count - 1] = value;
+    if (count &&
+        now - latency->seen[count - 1] <= (now - latency->seen[0]) / (4 * QUEUE_LATENCY_MARKS)) {
+        latency->value[count - 1] = value;
         return;
     }
     /* Commands that the doorbell was rung for wait from then on. */
-    uint64_t seen = !count && wait->rung ? min(wait->rung, now) : now;
+    uint64_t seen = !count && latency->rung ? min(latency->rung, now) : now;
     if (count && looked < now)
         seen = looked + (now - looked) / 2;
     if (count == QUEUE_LATENCY_MARKS)
-        merge_two(wait);
-    wait->value[wait->count] = value;
-    wait->seen[wait->count++] = seen;
+        merge_two(latency);
+    latency->value[latency->count] = value;
+    latency->seen[latency->count++] = seen;
 }
 
 static uint64_t time_since(uint64_t since, uint64_t now)
@@ -71,25 +73,25 @@ static uint64_t time_since(uint64_t since, uint64_t now)
     return saturating_sub(now, since);
 }
 
-void queue_latency_served_late(struct queue_latency *wait, uint64_t waits[QUEUE_LATENCY_BUCKETS],
+void queue_latency_served_late(struct queue_latency *latency, uint64_t waits[QUEUE_LATENCY_BUCKETS],
                                uint32_t from, uint32_t count, uint64_t now)
 {
     uint32_t end = from + count;
-    uint64_t last = wait->count ? wait->looked : wait->rung;
+    uint64_t last = latency->count ? latency->looked : latency->rung;
     /* At least one command was in the ring when its doorbell was found rung. */
-    if (!wait->count) {
+    if (!latency->count) {
         waits[queue_latency_bucket(time_since(last, now))]++;
         from++;
     }
-    while (wait->count && from != end) {
-        uint32_t upto = is_behind(end, wait->value[0]) ? wait->value[0] : end;
+    while (latency->count && from != end) {
+        uint32_t upto = is_behind(end, latency->value[0]) ? latency->value[0] : end;
         if (is_behind(upto, from)) {
-            waits[queue_latency_bucket(time_since(wait->seen[0], now))] += upto - from;
+            waits[queue_latency_bucket(time_since(latency->seen[0], now))] += upto - from;
             from = upto;
         }
-        if (is_behind(wait->value[0], from))
+        if (is_behind(latency->value[0], from))
             return;
-        drop_mark(wait, 0);
+        drop_mark(latency, 0);
     }
     waits[queue_latency_bucket(time_since(last, now) / 2)] += end - from;
 }

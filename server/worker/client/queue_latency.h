@@ -40,46 +40,47 @@ struct queue_latency {
 };
 
 /* This visit found the ring's doorbell rung. */
-static inline void queue_latency_rung(struct queue_latency *wait, uint32_t visit, uint64_t now)
+static inline void queue_latency_rung(struct queue_latency *latency, uint32_t visit, uint64_t now)
 {
-    if (wait->rung)
+    if (latency->rung)
         return;
-    wait->rung = now;
-    wait->visit = visit;
+    latency->rung = now;
+    latency->visit = visit;
 }
 
 /* The submitter looked at the ring and left commands up to `value` in it. */
-void queue_latency_left(struct queue_latency *wait, uint32_t value, uint64_t now);
+void queue_latency_left(struct queue_latency *latency, uint32_t value, uint64_t now);
 
 /* Whether the ring's tail was last read before that time, or never. */
-static inline bool queue_latency_looked_before(const struct queue_latency *wait, uint64_t then)
+static inline bool queue_latency_looked_before(const struct queue_latency *latency, uint64_t then)
 {
-    return !wait->count || wait->looked < then;
+    return !latency->count || latency->looked < then;
 }
 
 /* queue_latency_served for a ring in which an earlier visit left commands. count is at least 1. */
-void queue_latency_served_late(struct queue_latency *wait, uint64_t waits[QUEUE_LATENCY_BUCKETS],
+void queue_latency_served_late(struct queue_latency *latency, uint64_t waits[QUEUE_LATENCY_BUCKETS],
                                uint32_t from, uint32_t count, uint64_t now);
 
 /* The submitter handed `count` commands behind the value `from` to the device. waits counts them,
  * by queue_latency_bucket of their wait. */
-static inline void queue_latency_served(struct queue_latency *wait,
+static inline void queue_latency_served(struct queue_latency *latency,
                                         uint64_t waits[QUEUE_LATENCY_BUCKETS], uint32_t from,
                                         uint32_t count, uint32_t visit, uint64_t now)
 {
-    if (!wait->count && (!wait->rung || wait->visit == visit))
+    if (!latency->count && (!latency->rung || latency->visit == visit))
         waits[0] += count;
     else
-        queue_latency_served_late(wait, waits, from, count, now);
-    wait->rung = 0;
+        queue_latency_served_late(latency, waits, from, count, now);
+    latency->rung = 0;
 }
 
 /* The commands in the ring count as waiting from now on: until now they waited for another ring. */
-static inline void queue_latency_restart(struct queue_latency *wait, uint32_t visit, uint64_t now)
+static inline void queue_latency_restart(struct queue_latency *latency, uint32_t visit,
+                                         uint64_t now)
 {
-    wait->count = 0;
-    wait->rung = now;
-    wait->visit = visit;
+    latency->count = 0;
+    latency->rung = now;
+    latency->visit = visit;
 }
 
 /* The index in waits for a wait of this length: the logarithm of its microseconds to base 2. */

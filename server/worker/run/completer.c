@@ -118,7 +118,7 @@ static void look_at_client(struct completer *completer, struct client *client,
     own.patience = PAUSE_MAX_NS;
     if (client_state_is_full(client_state(client)) && client->gate.go_on_ns / 2 < own.patience)
         own.patience = client->gate.go_on_ns / 2;
-    if (busy && gate_has_waiters(gate)) {
+    if (busy && gate_has_held(gate)) {
         own.patience = 0;
         own.urgent = true;
     }

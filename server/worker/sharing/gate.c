@@ -35,9 +35,9 @@ static void set_hold(struct gate *gate, struct gate_client *at, enum scheduler_h
     gate->watch.changes += at->hold != hold;
     at->hold = hold;
     if (waits && !waited)
-        atomic_fetch_add(&gate->waiters, 1);
+        atomic_fetch_add(&gate->held_count, 1);
     else if (waited && !waits)
-        atomic_fetch_sub(&gate->waiters, 1);
+        atomic_fetch_sub(&gate->held_count, 1);
 }
 
 static void mark_runnable(struct gate *gate, struct gate_client *at)

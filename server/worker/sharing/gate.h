@@ -64,7 +64,7 @@ struct gate {
     struct gate_client *runnable_first, *runnable_last;
     struct gate_client *ending;  /* see gate_find_ending; NULL if there is none */
     _Atomic uint32_t has_ending; /* 1 while `ending` is set */
-    _Atomic uint32_t waiters;    /* clients that wait for the end of other clients' work */
+    _Atomic uint32_t held_count; /* clients that wait for the end of other clients' work */
     _Atomic uint32_t open;
     _Atomic uint64_t next; /* ns */
     struct gate_trace watch;
@@ -132,9 +132,9 @@ void gate_charge_usage(struct gate *gate);
 void gate_read_usage(struct gate *gate, struct client *client, struct proto_worker_usage *usage);
 /* Whether a client waits for a lease, or for room beside higher priorities, so that the end of
  * other clients' work has to be seen at once. */
-static inline bool gate_has_waiters(const struct gate *gate)
+static inline bool gate_has_held(const struct gate *gate)
 {
-    return atomic_load(&gate->waiters) != 0;
+    return atomic_load(&gate->held_count) != 0;
 }
 /* Whether gate_find_ending may find a client. */
 static inline bool gate_has_ending(const struct gate *gate)

@@ -260,7 +260,7 @@ static void who_stops_gives_its_lease_back(void **state)
     uint64_t end = timeline_now() + 10000000000u;
     while (gate_next(&harness.worker.gate) != SCHEDULER_NEVER)
         assert_true(timeline_now() < end);
-    assert_false(gate_has_waiters(&harness.worker.gate));
+    assert_false(gate_has_held(&harness.worker.gate));
 }
 
 /* A ring that waits for another one is no work: its client does not keep the others from theirs. */

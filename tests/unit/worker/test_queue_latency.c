@@ -34,13 +34,13 @@ static void test_buckets_are_powers_of_two_of_microseconds(void **state)
 static void test_what_is_served_when_it_is_found_has_not_waited(void **state)
 {
     (void)state;
-    struct queue_latency wait = {0};
+    struct queue_latency latency = {0};
     uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0};
-    queue_latency_rung(&wait, 7, 10 * MS);
-    queue_latency_served(&wait, waits, 100, 5, 7,
+    queue_latency_rung(&latency, 7, 10 * MS);
+    queue_latency_served(&latency, waits, 100, 5, 7,
                          90 * MS); /* the clock may be late: it was one visit */
     assert_int_equal(waits[0], 5);
-    queue_latency_served(&wait, waits, 105, 3, 8,
+    queue_latency_served(&latency, waits, 105, 3, 8,
                          95 * MS); /* came without a doorbell, at once served */
     assert_int_equal(waits[0], 8);
     assert_int_equal(sum(waits), 8);
@@ -49,35 +49,35 @@ static void test_what_is_served_when_it_is_found_has_not_waited(void **state)
 static void test_what_is_left_behind_waits_from_then(void **state)
 {
     (void)state;
-    struct queue_latency wait = {0};
+    struct queue_latency latency = {0};
     uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0};
     uint32_t base = UINT32_MAX - 4; /* values run over */
-    queue_latency_rung(&wait, 1, 1 * MS);
-    queue_latency_left(&wait, base + 10, 2 * MS);
-    queue_latency_left(&wait, base + 10, 3 * MS); /* nothing new */
-    queue_latency_left(&wait, base + 12, 4 * MS);
-    queue_latency_served(&wait, waits, base, 4, 2, 6 * MS);
+    queue_latency_rung(&latency, 1, 1 * MS);
+    queue_latency_left(&latency, base + 10, 2 * MS);
+    queue_latency_left(&latency, base + 10, 3 * MS); /* nothing new */
+    queue_latency_left(&latency, base + 12, 4 * MS);
+    queue_latency_served(&latency, waits, base, 4, 2, 6 * MS);
     assert_int_equal(waits[queue_latency_bucket(5 * MS)], 4); /* since it rang */
-    queue_latency_served(&wait, waits, base + 4, 8, 3, 70 * MS);
+    queue_latency_served(&latency, waits, base + 4, 8, 3, 70 * MS);
     assert_int_equal(waits[queue_latency_bucket(69 * MS)], 6 + 2);
     assert_int_equal(sum(waits), 12);
-    queue_latency_served(&wait, waits, base + 12, 1, 4, 80 * MS);
+    queue_latency_served(&latency, waits, base + 12, 1, 4, 80 * MS);
     assert_int_equal(waits[0], 1);
 }
 
 static void test_who_could_not_be_looked_at_waits_from_its_doorbell(void **state)
 {
     (void)state;
-    struct queue_latency wait = {0};
+    struct queue_latency latency = {0};
     uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0};
-    queue_latency_rung(&wait, 1, 1 * MS);
-    queue_latency_rung(&wait, 2, 30 * MS);
-    queue_latency_served(&wait, waits, 0, 3, 3, 65 * MS);
+    queue_latency_rung(&latency, 1, 1 * MS);
+    queue_latency_rung(&latency, 2, 30 * MS);
+    queue_latency_served(&latency, waits, 0, 3, 3, 65 * MS);
     assert_int_equal(waits[queue_latency_bucket(64 * MS)], 1);
     assert_int_equal(waits[queue_latency_bucket(32 * MS)], 2);
-    queue_latency_rung(&wait, 4, 70 * MS);
-    queue_latency_restart(&wait, 5, 90 * MS); /* another ring had held it */
-    queue_latency_served(&wait, waits, 3, 2, 5, 99 * MS);
+    queue_latency_rung(&latency, 4, 70 * MS);
+    queue_latency_restart(&latency, 5, 90 * MS); /* another ring had held it */
+    queue_latency_served(&latency, waits, 3, 2, 5, 99 * MS);
     assert_int_equal(waits[0], 2);
 }
 
@@ -93,7 +93,7 @@ static uint32_t chance(uint32_t below)
 static int compare_rings(uint32_t visits, uint64_t longest, uint64_t *far, uint64_t *all)
 {
     static uint64_t first_seen[1 << 16];
-    struct queue_latency wait = {0};
+    struct queue_latency latency = {0};
     uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0}, truth[QUEUE_LATENCY_BUCKETS] = {0};
     uint32_t head = 0, tail = 0;
     uint64_t now = MS;
@@ -106,15 +106,15 @@ static int compare_rings(uint32_t visits, uint64_t longest, uint64_t *far, uint6
         for (uint32_t i = 0; i < pushed; i++)
             first_seen[tail++] = now;
         if (empty && pushed)
-            queue_latency_rung(&wait, visit, now);
+            queue_latency_rung(&latency, visit, now);
         uint32_t done = chance(3) ? 0 : chance(40);
         done = done < tail - head ? done : tail - head;
         if (done)
-            queue_latency_served(&wait, waits, head, done, visit, now);
+            queue_latency_served(&latency, waits, head, done, visit, now);
         for (uint32_t i = 0; i < done; i++)
             truth[queue_latency_bucket(now - first_seen[head++])]++;
         if (head != tail)
-            queue_latency_left(&wait, tail, now);
+            queue_latency_left(&latency, tail, now);
     }
     assert_int_equal(sum(waits), head);
     /* How many would have to move to another bucket, and how far. */
