@@ -47,7 +47,7 @@ static void charge(struct scheduler *scheduler, struct scheduler_client *client,
     uint64_t ns = now - client->charged_to;
     client->charged_to = now;
     client->charged_ns += ns;
-    if (scheduler->settings.mode == PROTO_MODE_TURNS)
+    if (scheduler->schedule.mode == PROTO_MODE_TURNS)
         return;
     policy_settle(&scheduler->plan, client, now);
     credit_charge(&client->cap, ns);
@@ -71,7 +71,7 @@ void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_c
 static bool choose(const struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
                    uint64_t now, struct policy_choice *choice)
 {
-    switch (scheduler->settings.mode) {
+    switch (scheduler->schedule.mode) {
     case PROTO_MODE_STRICT:
         policy_strict_choose(scheduler, lease_group, now, choice);
         break;
@@ -107,10 +107,10 @@ static void begin(struct scheduler *scheduler, struct scheduler_lease_group *lea
         lease_group->extra_ns = client->extra_ns;
     else if (choice->extra)
         client->extra_ns = lease_group->extra_ns;
-    if (scheduler->settings.mode == PROTO_MODE_TURNS)
+    if (scheduler->schedule.mode == PROTO_MODE_TURNS)
         /* The turn is shorter by this part of the overrun, which is paid back with that. */
         /* The turn is shorter by this part of the overrun, which is paid back with that. */
-        client->debt_ns -= scheduler->settings.quantum_ns - choice->length_ns;
+        client->debt_ns -= scheduler->schedule.quantum_ns - choice->length_ns;
     if (goes_on)
         return;
     client->leased = true;
@@ -154,7 +154,7 @@ static void release(struct scheduler *scheduler, struct scheduler_lease_group *l
 {
     struct scheduler_client *client = lease_group->holder;
     charge(scheduler, client, now);
-    if (now > lease_group->lease_ends && scheduler->settings.mode == PROTO_MODE_TURNS)
+    if (now > lease_group->lease_ends && scheduler->schedule.mode == PROTO_MODE_TURNS)
         client->debt_ns += now - lease_group->lease_ends;
     client->leased = false;
     client->held_since = now;
@@ -167,7 +167,7 @@ void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_gro
                          uint64_t now)
 {
     struct policy_choice choice;
-    if (scheduler->settings.mode == PROTO_MODE_CONCURRENT)
+    if (scheduler->schedule.mode == PROTO_MODE_CONCURRENT)
         return;
     if (lease_group->holder && !lease_group->closing && is_over(scheduler, lease_group, now))
         end(scheduler, lease_group, now);
@@ -202,13 +202,13 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
     const struct scheduler_client *client = lease_group->holder;
     if (lease_group->closing || now >= lease_group->lease_ends)
         return 0;
-    uint32_t in_flight_limit = scheduler_in_flight_limit(&scheduler->settings, client);
+    uint32_t in_flight_limit = scheduler_in_flight_limit(&scheduler->schedule, client);
     if (client->in_flight >= in_flight_limit)
         return 0;
     uint32_t room = in_flight_limit - client->in_flight;
     /* A client that is alone goes on after this lease. Queuing a little beyond the lease's end
      * keeps the device busy, and a client that arrives now waits no longer than that. */
-    bool awaited = lease_group->wants_count > 1 || scheduler->settings.mode == PROTO_MODE_STRICT;
+    bool awaited = lease_group->wants_count > 1 || scheduler->schedule.mode == PROTO_MODE_STRICT;
     uint64_t ends =
         lease_group->lease_ends + (awaited ? 0 : ALONE_BEYOND(scheduler->plan.lease_ns));
     /* While the duration of its commands is unknown, the client gets as few as keep the device
@@ -234,7 +234,7 @@ static uint32_t find_lease_groups(const struct scheduler *scheduler, struct sm_g
     uint32_t count = 0;
     /* A turn is one of the whole GPU, so all clients form one lease group. */
     /* A turn is one of the whole GPU, so all clients form one lease group. */
-    if (scheduler->settings.mode == PROTO_MODE_TURNS && !list_is_empty(&scheduler->clients)) {
+    if (scheduler->schedule.mode == PROTO_MODE_TURNS && !list_is_empty(&scheduler->clients)) {
         sm_group_set_all(&sets[0]);
         return 1;
     }
@@ -332,7 +332,7 @@ static void leave(struct scheduler *scheduler, struct scheduler_client *client, 
     struct scheduler_lease_group *lease_group = client->lease_group;
     if (!lease_group)
         return;
-    bool counts = scheduler->settings.mode != PROTO_MODE_CONCURRENT;
+    bool counts = scheduler->schedule.mode != PROTO_MODE_CONCURRENT;
     if (client->leased && (client->in_flight == 0 || !counts))
         lease_group_settle_leftover(scheduler, client, now);
     client->extra_ns = saturating_sub(client->extra_ns, lease_group->extra_ns);

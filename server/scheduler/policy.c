@@ -104,14 +104,14 @@ void policy_extra(const struct plan *plan, const struct scheduler_lease_group *l
     }
 }
 
-uint32_t scheduler_in_flight_limit(const struct scheduler_settings *settings,
+uint32_t scheduler_in_flight_limit(const struct scheduler_schedule *schedule,
                                    const struct scheduler_client *client)
 {
-    if (settings->in_flight_limit_ns == 0)
-        return settings->in_flight_limit;
+    if (schedule->in_flight_limit_ns == 0)
+        return schedule->in_flight_limit;
     uint64_t time =
-        client->borrows ? settings->in_flight_limit_ns / 2 : settings->in_flight_limit_ns;
+        client->borrows ? schedule->in_flight_limit_ns / 2 : schedule->in_flight_limit_ns;
     uint64_t by_time = client->mean_ns ? time / client->mean_ns : 0;
     uint64_t least = SCHEDULER_IN_FLIGHT_MIN * (uint64_t)max(client->rings, 1u);
-    return (uint32_t)min(max(by_time, least), (uint64_t)settings->in_flight_limit);
+    return (uint32_t)min(max(by_time, least), (uint64_t)schedule->in_flight_limit);
 }

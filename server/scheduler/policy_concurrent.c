@@ -13,10 +13,10 @@ uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_clien
     return credit_ready(&client->duty);
 }
 
-uint32_t scheduler_low_in_flight_limit(const struct scheduler_settings *settings, uint64_t mean_ns)
+uint32_t scheduler_low_in_flight_limit(const struct scheduler_schedule *schedule, uint64_t mean_ns)
 {
-    uint64_t short_ones = mean_ns ? settings->low_ns / mean_ns : 0;
-    uint64_t least = settings->low_in_flight_limit, most = settings->quiet_in_flight_limit;
+    uint64_t short_ones = mean_ns ? schedule->low_ns / mean_ns : 0;
+    uint64_t least = schedule->low_in_flight_limit, most = schedule->quiet_in_flight_limit;
     return (uint32_t)min(max(short_ones, least), most);
 }
 
@@ -26,7 +26,7 @@ uint32_t policy_concurrent_urgent(struct scheduler *scheduler, uint64_t now)
         while (scheduler->about[word]) {
             uint32_t level = word * 64 + (uint32_t)__builtin_ctzll(scheduler->about[word]);
             if (scheduler->level_busy[level] ||
-                now - scheduler->level_seen[level] < scheduler->settings.linger_ns)
+                now - scheduler->level_seen[level] < scheduler->schedule.linger_ns)
                 return level;
             /* The level has been quiet for linger_ns. Without its bit the next look is short. */
             /* The level has been quiet for linger_ns. Without its bit the next look is short. */
@@ -43,13 +43,13 @@ static bool somebody_above(const struct scheduler *scheduler, uint32_t level)
 uint32_t policy_concurrent_in_flight_limit(const struct scheduler *scheduler,
                                            const struct scheduler_client *client, uint32_t urgent)
 {
-    const struct scheduler_settings *settings = &scheduler->settings;
+    const struct scheduler_schedule *schedule = &scheduler->schedule;
     if (client->limits.level <= urgent) {
-        uint32_t in_flight_limit = scheduler_in_flight_limit(settings, client);
+        uint32_t in_flight_limit = scheduler_in_flight_limit(schedule, client);
         bool quiet = somebody_above(scheduler, client->limits.level);
-        return quiet ? min(in_flight_limit, settings->quiet_in_flight_limit) : in_flight_limit;
+        return quiet ? min(in_flight_limit, schedule->quiet_in_flight_limit) : in_flight_limit;
     }
-    uint32_t most = scheduler_low_in_flight_limit(settings, client->mean_ns);
+    uint32_t most = scheduler_low_in_flight_limit(schedule, client->mean_ns);
     uint32_t lower = scheduler->total_in_flight - scheduler->level_in_flight[urgent];
     return lower < most ? client->in_flight + most - lower : 0;
 }

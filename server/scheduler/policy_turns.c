@@ -12,7 +12,7 @@ void policy_turns_choose(const struct scheduler *scheduler,
                          struct policy_choice *choice)
 {
     (void)now;
-    uint64_t quantum = scheduler->settings.quantum_ns;
+    uint64_t quantum = scheduler->schedule.quantum_ns;
     *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
     choice->client = LIST_FIRST(&lease_group->wants, struct scheduler_client, wants_link);
     if (!choice->client)

@@ -21,9 +21,9 @@
 
 /* ---- settings ---- */
 
-void scheduler_defaults(struct scheduler_settings *settings)
+void scheduler_defaults(struct scheduler_schedule *schedule)
 {
-    *settings = (struct scheduler_settings){.mode = PROTO_MODE_CONCURRENT,
+    *schedule = (struct scheduler_schedule){.mode = PROTO_MODE_CONCURRENT,
                                             .lease_ns = 250 * MS,
                                             .precision = 500,
                                             .quantum_ns = 30 * SECOND,
@@ -44,24 +44,24 @@ static uint32_t check_range(const char *name, uint64_t value, uint64_t least, ui
                      (unsigned long long)least, (unsigned long long)most);
 }
 
-uint32_t scheduler_check(const struct scheduler_settings *settings, struct error *why)
+uint32_t scheduler_check(const struct scheduler_schedule *schedule, struct error *why)
 {
     const struct {
         const char *name;
         uint64_t value, least, most;
     } ranges[] = {
-        {"mode", settings->mode, PROTO_MODE_CONCURRENT, PROTO_MODE_TURNS},
-        {"lease (ns)", settings->lease_ns, PLAN_LEASE_LEAST, PLAN_LEASE_MOST},
-        {"precision (hundredths of a per cent)", settings->precision, PLAN_PRECISION_LEAST,
+        {"mode", schedule->mode, PROTO_MODE_CONCURRENT, PROTO_MODE_TURNS},
+        {"lease (ns)", schedule->lease_ns, PLAN_LEASE_LEAST, PLAN_LEASE_MOST},
+        {"precision (hundredths of a per cent)", schedule->precision, PLAN_PRECISION_LEAST,
          PLAN_PRECISION_MOST},
-        {"quantum (ns)", settings->quantum_ns, QUANTUM_LEAST, QUANTUM_MOST},
-        {"idle time before a lease is given back (ns)", settings->idle_ns, 0, QUANTUM_MOST},
-        {"in-flight limit", settings->in_flight_limit, 1, UINT32_MAX},
-        {"in-flight limit (ns)", settings->in_flight_limit_ns, 0, QUANTUM_MOST},
-        {"quiet in-flight limit", settings->quiet_in_flight_limit, 1, settings->in_flight_limit},
-        {"low in-flight limit", settings->low_in_flight_limit, 1, settings->quiet_in_flight_limit},
-        {"low in-flight limit (ns)", settings->low_ns, 0, QUANTUM_MOST},
-        {"linger (ns)", settings->linger_ns, 0, QUANTUM_MOST},
+        {"quantum (ns)", schedule->quantum_ns, QUANTUM_LEAST, QUANTUM_MOST},
+        {"idle time before a lease is given back (ns)", schedule->idle_ns, 0, QUANTUM_MOST},
+        {"in-flight limit", schedule->in_flight_limit, 1, UINT32_MAX},
+        {"in-flight limit (ns)", schedule->in_flight_limit_ns, 0, QUANTUM_MOST},
+        {"quiet in-flight limit", schedule->quiet_in_flight_limit, 1, schedule->in_flight_limit},
+        {"low in-flight limit", schedule->low_in_flight_limit, 1, schedule->quiet_in_flight_limit},
+        {"low in-flight limit (ns)", schedule->low_ns, 0, QUANTUM_MOST},
+        {"linger (ns)", schedule->linger_ns, 0, QUANTUM_MOST},
     };
     uint32_t error = 0;
     for (size_t i = 0; !error && i < sizeof ranges / sizeof *ranges; i++)
@@ -69,28 +69,28 @@ uint32_t scheduler_check(const struct scheduler_settings *settings, struct error
     return error;
 }
 
-static void apply(struct scheduler *scheduler, const struct scheduler_settings *settings,
+static void apply(struct scheduler *scheduler, const struct scheduler_schedule *schedule,
                   uint64_t now)
 {
-    scheduler->settings = *settings;
-    plan_set(&scheduler->plan, settings->lease_ns, settings->precision, now);
-    bool turns = settings->mode == PROTO_MODE_TURNS;
+    scheduler->schedule = *schedule;
+    plan_set(&scheduler->plan, schedule->lease_ns, schedule->precision, now);
+    bool turns = schedule->mode == PROTO_MODE_TURNS;
     /* The values that scheduler.h promises for 0. */
     /* The values that scheduler.h promises for 0. */
-    uint64_t chosen = turns ? settings->quantum_ns / 600 : settings->lease_ns / 50;
+    uint64_t chosen = turns ? schedule->quantum_ns / 600 : schedule->lease_ns / 50;
     if (!turns && chosen > MS)
         chosen = MS;
-    scheduler->idle_ns = settings->idle_ns ? settings->idle_ns : chosen;
+    scheduler->idle_ns = schedule->idle_ns ? schedule->idle_ns : chosen;
 }
 
-void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings *settings,
+void scheduler_open(struct scheduler *scheduler, const struct scheduler_schedule *schedule,
                     uint64_t now)
 {
     memset(scheduler, 0, sizeof *scheduler);
     list_init(&scheduler->clients);
     list_init(&scheduler->throttled);
     list_init(&scheduler->lower);
-    apply(scheduler, settings, now);
+    apply(scheduler, schedule, now);
     scheduler->throttled_until = SCHEDULER_NEVER;
     scheduler->first_level = SCHEDULER_LEVELS;
     lease_group_regroup(scheduler, true, now);
@@ -103,7 +103,7 @@ static bool enforces_time(enum proto_mode mode)
 
 bool scheduler_time_enforced(const struct scheduler *scheduler)
 {
-    return enforces_time(scheduler->settings.mode);
+    return enforces_time(scheduler->schedule.mode);
 }
 
 /* ---- holding clients back ---- */
@@ -112,7 +112,7 @@ bool scheduler_time_enforced(const struct scheduler *scheduler)
 static enum scheduler_hold held_by(const struct scheduler *scheduler,
                                    const struct scheduler_client *client)
 {
-    if (scheduler->settings.mode != PROTO_MODE_CONCURRENT)
+    if (scheduler->schedule.mode != PROTO_MODE_CONCURRENT)
         return client->wants && !client->leased ? SCHEDULER_HOLD_LEASE : SCHEDULER_HOLDS;
     if (!client->held)
         return SCHEDULER_HOLDS;
@@ -130,7 +130,7 @@ uint64_t scheduler_throttled(const struct scheduler *scheduler,
 uint64_t scheduler_charged(const struct scheduler *scheduler, const struct scheduler_client *client,
                            uint64_t now)
 {
-    bool runs = client->leased && scheduler->settings.mode != PROTO_MODE_CONCURRENT;
+    bool runs = client->leased && scheduler->schedule.mode != PROTO_MODE_CONCURRENT;
     return client->charged_ns + (runs ? now - client->charged_to : 0);
 }
 
@@ -234,7 +234,7 @@ static void level_leave(struct scheduler *scheduler, struct scheduler_client *cl
 
 static uint32_t cap_of(const struct scheduler *scheduler, const struct scheduler_limits *limits)
 {
-    return scheduler->settings.mode == PROTO_MODE_STRICT ? policy_strict_cap(limits)
+    return scheduler->schedule.mode == PROTO_MODE_STRICT ? policy_strict_cap(limits)
                                                          : policy_fair_cap(limits);
 }
 
@@ -300,16 +300,16 @@ static void drop_credit(struct scheduler_client *client)
         client->cap.parts = 0;
 }
 
-uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
+uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_schedule *schedule,
                        uint64_t now, struct error *why)
 {
-    uint32_t error = scheduler_check(settings, why);
+    uint32_t error = scheduler_check(schedule, why);
     if (error)
         return error;
-    bool another = settings->mode != scheduler->settings.mode;
+    bool another = schedule->mode != scheduler->schedule.mode;
     /* Only a mode that begins to enforce time checks the sums. In a mode that enforced it
      * before, lent SM groups may bring a sum above 1 for a while; that is no reason to refuse. */
-    if (enforces_time(settings->mode) && !scheduler_time_enforced(scheduler))
+    if (enforces_time(schedule->mode) && !scheduler_time_enforced(scheduler))
         error = check_sums(scheduler, why);
     if (error)
         return error;
@@ -320,12 +320,12 @@ uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_setti
         set_rates(scheduler, client, now);
         count_wait(scheduler, client, now);
     }
-    apply(scheduler, settings, now);
+    apply(scheduler, schedule, now);
     LIST_FOR_EACH (client, &scheduler->clients, link) {
         set_rates(scheduler, client, now);
         if (another)
             drop_credit(client);
-        if (settings->mode == PROTO_MODE_CONCURRENT && client->wants)
+        if (schedule->mode == PROTO_MODE_CONCURRENT && client->wants)
             lease_group_name(scheduler, client);
     }
     lease_group_regroup(scheduler, true, now);
@@ -407,7 +407,7 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
      * beyond the others. */
     /* Before the client leaves its lease group, whose sum of idle time says how much it had
      * beyond the others. */
-    debts_keep(&scheduler->debts, client, &scheduler->clients, scheduler->settings.quantum_ns, now);
+    debts_keep(&scheduler->debts, client, &scheduler->clients, scheduler->schedule.quantum_ns, now);
     list_remove(&client->link);
     scheduler->client_count--;
     forget_name(scheduler, client);
@@ -505,7 +505,7 @@ struct scheduler_answer scheduler_may_submit(struct scheduler *scheduler,
                                              struct scheduler_client *client, uint64_t now)
 {
     struct scheduler_lease_group *lease_group = client->lease_group;
-    if (scheduler->settings.mode == PROTO_MODE_CONCURRENT)
+    if (scheduler->schedule.mode == PROTO_MODE_CONCURRENT)
         return may_submit_at_once(scheduler, client, now);
     lease_group_advance(scheduler, lease_group, now);
     if (lease_group->holder != client || lease_group->closing)
@@ -549,7 +549,7 @@ void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t
 void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *client,
                       uint64_t device_ns, uint64_t now)
 {
-    if (scheduler->settings.mode != PROTO_MODE_CONCURRENT)
+    if (scheduler->schedule.mode != PROTO_MODE_CONCURRENT)
         return;
     client->charged_ns += device_ns;
     credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
@@ -593,7 +593,7 @@ static uint64_t lower_event(const struct scheduler *scheduler)
             continue;
         if (scheduler->level_busy[level])
             return SCHEDULER_NEVER;
-        return scheduler->level_seen[level] + scheduler->settings.linger_ns;
+        return scheduler->level_seen[level] + scheduler->schedule.linger_ns;
     }
     return 0;
 }
@@ -601,7 +601,7 @@ static uint64_t lower_event(const struct scheduler *scheduler)
 uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now)
 {
     uint64_t next = lower_event(scheduler);
-    if (scheduler->settings.mode == PROTO_MODE_CONCURRENT) {
+    if (scheduler->schedule.mode == PROTO_MODE_CONCURRENT) {
         next = min(next, scheduler->throttled_until);
     } else {
         for (uint32_t i = 0; i < scheduler->lease_group_count; i++)

@@ -123,7 +123,7 @@ enum {
     SCHEDULER_LEASE_GROUPS = SM_GROUPS_MAX
 };
 
-struct scheduler_settings {
+struct scheduler_schedule {
     enum proto_mode mode;
     uint64_t lease_ns;   /* 5 ms to 10 s */
     uint32_t precision;  /* hundredths of a per cent, 1 % to 50 % */
@@ -211,7 +211,7 @@ struct scheduler_lease_group {
 };
 
 struct scheduler {
-    struct scheduler_settings settings;
+    struct scheduler_schedule schedule;
     struct plan plan;
     uint64_t idle_ns;
     struct list clients;
@@ -237,13 +237,13 @@ struct scheduler {
 
 /* Sets the defaults: concurrent; lease 250 ms, precision 5 %, quantum 30 s; in-flight limits of
  * 128 commands (8 ms), 32 when quiet, and 1 (100 us) for lower levels; linger 1 s. */
-void scheduler_defaults(struct scheduler_settings *settings);
+void scheduler_defaults(struct scheduler_schedule *schedule);
 
 /* 0, or INVALID_VALUE and a sentence that names the setting, its value and its range. */
-uint32_t scheduler_check(const struct scheduler_settings *settings, struct error *why);
+uint32_t scheduler_check(const struct scheduler_schedule *schedule, struct error *why);
 
 /* Initialises *scheduler with settings that scheduler_check accepts. There is nothing to close. */
-void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings *settings,
+void scheduler_open(struct scheduler *scheduler, const struct scheduler_schedule *schedule,
                     uint64_t now);
 
 /*
@@ -254,7 +254,7 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings
  * enforces time, the old one did not, and the requests of a lease group come to more than 1.
  * Returns -EINVAL as scheduler_check does. Unless the result is 0, nothing has changed.
  */
-uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
+uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_schedule *schedule,
                        uint64_t now, struct error *why);
 
 /*
@@ -356,7 +356,7 @@ uint64_t scheduler_throttled(const struct scheduler *scheduler,
 
 /* The number of commands that a client may have in flight by the in-flight limits. Commands that
  * are in flight count. */
-uint32_t scheduler_in_flight_limit(const struct scheduler_settings *settings,
+uint32_t scheduler_in_flight_limit(const struct scheduler_schedule *schedule,
                                    const struct scheduler_client *client);
 
 /* ---- priority ---- */
@@ -367,6 +367,6 @@ uint32_t scheduler_in_flight_limit(const struct scheduler_settings *settings,
 int32_t scheduler_stream_priority(uint32_t level, uint32_t levels, int32_t greatest, int32_t least);
 
 /* W of PRIORITY above, for a client whose commands have this mean duration (0: unknown). */
-uint32_t scheduler_low_in_flight_limit(const struct scheduler_settings *settings, uint64_t mean_ns);
+uint32_t scheduler_low_in_flight_limit(const struct scheduler_schedule *schedule, uint64_t mean_ns);
 
 #endif

@@ -23,7 +23,7 @@ struct target {
     struct allowance back; /* the change that restores its old values */
 };
 
-struct setting {
+struct change_work {
     struct admin_work work; /* must stay first */
     struct admin_request request;
     char by[ADMIN_NAME];
@@ -33,52 +33,53 @@ struct setting {
     struct error why;       /* of the first that could not be changed; number 0: none */
 };
 
-static void setting_free(struct admin_work *work)
+static void change_work_free(struct admin_work *work)
 {
-    struct setting *setting = (struct setting *)work;
-    free(setting->targets);
-    free(setting);
+    struct change_work *pending = (struct change_work *)work;
+    free(pending->targets);
+    free(pending);
 }
 
-static void setting_answer(struct admin_work *work, struct admin_peer *peer, bool late)
+static void change_work_answer(struct admin_work *work, struct admin_peer *peer, bool late)
 {
-    struct setting *setting = (struct setting *)work;
-    if (late && !setting->why.number)
-        error_set(&setting->why, MESSAGE(set_late), ADMIN_SET_MS / 1000);
-    if (setting->why.number)
-        admin_peer_refuse(peer, setting->why.number, "%s", setting->why.text);
+    struct change_work *pending = (struct change_work *)work;
+    if (late && !pending->why.number)
+        error_set(&pending->why, MESSAGE(set_late), ADMIN_SET_MS / 1000);
+    if (pending->why.number)
+        admin_peer_refuse(peer, pending->why.number, "%s", pending->why.text);
     else
-        admin_peer_answer(peer, admin_answer_limits(work->admin->supervisor, &setting->request));
+        admin_peer_answer(peer, admin_answer_limits(work->admin->supervisor, &pending->request));
 }
 
 /* The first that is noted counts. */
-static void note_client(struct setting *setting, uint32_t client, uint32_t error, const char *text)
+static void note_client(struct change_work *pending, uint32_t client, uint32_t error,
+                        const char *text)
 {
-    if (!setting->why.number)
-        error_set(&setting->why, error, MESSAGE_TEXT(set_client), client, text);
+    if (!pending->why.number)
+        error_set(&pending->why, error, MESSAGE_TEXT(set_client), client, text);
 }
 
-static void note_gpu(struct setting *setting, uint32_t gpu, uint32_t error, const char *text)
+static void note_gpu(struct change_work *pending, uint32_t gpu, uint32_t error, const char *text)
 {
-    if (!setting->why.number)
-        error_set(&setting->why, error, MESSAGE_TEXT(set_gpu), gpu, text);
+    if (!pending->why.number)
+        error_set(&pending->why, error, MESSAGE_TEXT(set_gpu), gpu, text);
 }
 
 /* ---- a user or a group ---- */
 
-static void change_total(struct setting *setting)
+static void change_total(struct change_work *pending)
 {
-    const struct admin_request *request = &setting->request;
+    const struct admin_request *request = &pending->request;
     struct account_owner owner = admin_request_owner(request);
     if (request->kind == ADMIN_SET)
-        owner_total_set(setting->work.admin->supervisor, &owner, &request->total, setting->by,
-                        &setting->why);
+        owner_total_set(pending->work.admin->supervisor, &owner, &request->total, pending->by,
+                        &pending->why);
 }
 
-static bool is_limited(const struct setting *setting)
+static bool is_limited(const struct change_work *pending)
 {
-    const struct supervisor *supervisor = setting->work.admin->supervisor;
-    struct account_owner owner = admin_request_owner(&setting->request);
+    const struct supervisor *supervisor = pending->work.admin->supervisor;
+    struct account_owner owner = admin_request_owner(&pending->request);
     struct total_view view;
     owner_total_view(supervisor, &owner, OWNER_TOTAL_HOST, &view);
     bool limited = view.limit != PROTO_UNSET;
@@ -120,10 +121,10 @@ static bool change_takes(const struct allowance *change, const struct allowance 
 
 static bool target_collect(void *context, const struct client_view *view)
 {
-    struct setting *setting = context;
-    const struct allowance *change = &setting->request.change;
-    if (admin_request_concerns(&setting->request, view))
-        setting->targets[setting->count++] = (struct target){
+    struct change_work *pending = context;
+    const struct allowance *change = &pending->request.change;
+    if (admin_request_concerns(&pending->request, view))
+        pending->targets[pending->count++] = (struct target){
             .client = view->number,
             .takes = change_takes(change, &view->granted),
             .back = back_from(change, view),
@@ -133,118 +134,118 @@ static bool target_collect(void *context, const struct client_view *view)
 
 static void on_put_back(void *context, uint32_t client, uint32_t error, const char *text)
 {
-    struct setting *setting = context;
+    struct change_work *pending = context;
     if (error && error != PROTO_ERROR_NOT_FOUND)
         log_error(MESSAGE_TEXT(log_set_not_undone), client, text);
-    admin_work_came(&setting->work);
+    admin_work_came(&pending->work);
 }
 
-static void put_one_back(struct setting *setting, const struct target *target)
+static void put_one_back(struct change_work *pending, const struct target *target)
 {
-    int result = change_put_back(setting->work.admin->supervisor, target->client, &target->back,
-                                 setting->by, on_put_back, setting);
-    setting->work.outstanding += result == 0;
+    int result = change_put_back(pending->work.admin->supervisor, target->client, &target->back,
+                                 pending->by, on_put_back, pending);
+    pending->work.outstanding += result == 0;
     if (result < 0)
         log_error(MESSAGE_TEXT(log_set_not_undone), target->client, strerror(-result));
 }
 
 /* One client was refused, so all get their old limits back. Requests that had risen fall first. */
-static void put_back(struct setting *setting)
+static void put_back(struct change_work *pending)
 {
     for (int takes = 1; takes >= 0; takes--)
-        for (size_t i = 0; i < setting->count; i++)
-            if (setting->targets[i].changed && setting->targets[i].takes == (takes == 1))
-                put_one_back(setting, &setting->targets[i]);
+        for (size_t i = 0; i < pending->count; i++)
+            if (pending->targets[i].changed && pending->targets[i].takes == (takes == 1))
+                put_one_back(pending, &pending->targets[i]);
 }
 
 /* All clients have answered. If one of them left, the others still keep their new limits. */
-static void setting_settle(struct setting *setting)
+static void change_work_settle(struct change_work *pending)
 {
     bool any = false;
-    for (size_t i = 0; i < setting->count; i++)
-        any |= setting->targets[i].changed;
-    if (setting->why.number)
-        put_back(setting);
-    else if (!any && setting->gone && setting->request.target == ADMIN_TARGET_USER)
-        error_set(&setting->why, MESSAGE(set_user_gone), setting->request.number);
-    else if (!any && setting->gone)
-        error_set(&setting->why, MESSAGE(set_client_gone), setting->request.number);
+    for (size_t i = 0; i < pending->count; i++)
+        any |= pending->targets[i].changed;
+    if (pending->why.number)
+        put_back(pending);
+    else if (!any && pending->gone && pending->request.target == ADMIN_TARGET_USER)
+        error_set(&pending->why, MESSAGE(set_user_gone), pending->request.number);
+    else if (!any && pending->gone)
+        error_set(&pending->why, MESSAGE(set_client_gone), pending->request.number);
 }
 
 static void on_set(void *context, uint32_t client, uint32_t error, const char *text)
 {
-    struct setting *setting = context;
-    for (size_t i = 0; i < setting->count; i++)
-        if (setting->targets[i].client == client)
-            setting->targets[i].changed = !error;
+    struct change_work *pending = context;
+    for (size_t i = 0; i < pending->count; i++)
+        if (pending->targets[i].client == client)
+            pending->targets[i].changed = !error;
     if (error == PROTO_ERROR_NOT_FOUND)
-        setting->gone = true;
+        pending->gone = true;
     else if (error)
-        note_client(setting, client, error, text);
-    if (--setting->changing == 0)
-        setting_settle(setting);
-    admin_work_came(&setting->work);
+        note_client(pending, client, error, text);
+    if (--pending->changing == 0)
+        change_work_settle(pending);
+    admin_work_came(&pending->work);
 }
 
 /* A change that fits each client alone may not fit all of them together. */
-static void note_failure(struct setting *setting, uint32_t client, int result)
+static void note_failure(struct change_work *pending, uint32_t client, int result)
 {
-    if (!setting->why.number)
-        change_check(setting->work.admin->supervisor, client, &setting->request.change,
-                     &setting->why);
-    note_client(setting, client, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
+    if (!pending->why.number)
+        change_check(pending->work.admin->supervisor, client, &pending->request.change,
+                     &pending->why);
+    note_client(pending, client, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
 }
 
-static void set_one(struct setting *setting, struct target *target)
+static void set_one(struct change_work *pending, struct target *target)
 {
-    int result = change_set(setting->work.admin->supervisor, target->client,
-                            &setting->request.change, setting->by, on_set, setting);
+    int result = change_set(pending->work.admin->supervisor, target->client,
+                            &pending->request.change, pending->by, on_set, pending);
     target->changed = result == 1;
-    setting->changing += result == 0;
-    setting->work.outstanding += result == 0;
+    pending->changing += result == 0;
+    pending->work.outstanding += result == 0;
     if (result < 0)
-        note_failure(setting, target->client, result);
+        note_failure(pending, target->client, result);
 }
 
 /* Lowers requests before it raises any: otherwise requests that fit in the end would not fit on the
  * way. A worker carries changes out in this order. */
-static void set_all(struct setting *setting)
+static void set_all(struct change_work *pending)
 {
     for (int takes = 0; takes < 2; takes++)
-        for (size_t i = 0; i < setting->count && !setting->why.number; i++)
-            if (setting->targets[i].takes == (takes == 1))
-                set_one(setting, &setting->targets[i]);
-    if (setting->changing == 0)
-        setting_settle(setting);
+        for (size_t i = 0; i < pending->count && !pending->why.number; i++)
+            if (pending->targets[i].takes == (takes == 1))
+                set_one(pending, &pending->targets[i]);
+    if (pending->changing == 0)
+        change_work_settle(pending);
 }
 
 /* All clients' limits may change, or none does. */
-static void check_all(struct setting *setting)
+static void check_all(struct change_work *pending)
 {
-    for (size_t i = 0; i < setting->count && !setting->why.number; i++)
-        change_check(setting->work.admin->supervisor, setting->targets[i].client,
-                     &setting->request.change, &setting->why);
-    if (setting->count)
+    for (size_t i = 0; i < pending->count && !pending->why.number; i++)
+        change_check(pending->work.admin->supervisor, pending->targets[i].client,
+                     &pending->request.change, &pending->why);
+    if (pending->count)
         return;
     /* A user without clients is shown with the limits that its future clients will have. */
-    if (setting->request.target == ADMIN_TARGET_USER && setting->request.kind == ADMIN_GET &&
-        is_limited(setting))
+    if (pending->request.target == ADMIN_TARGET_USER && pending->request.kind == ADMIN_GET &&
+        is_limited(pending))
         return;
-    if (setting->request.target == ADMIN_TARGET_USER)
-        error_set(&setting->why, MESSAGE(user_not_attached), setting->request.number);
+    if (pending->request.target == ADMIN_TARGET_USER)
+        error_set(&pending->why, MESSAGE(user_not_attached), pending->request.number);
     else
-        error_set(&setting->why, MESSAGE(client_not_attached), setting->request.number);
+        error_set(&pending->why, MESSAGE(client_not_attached), pending->request.number);
 }
 
-static int find_clients(struct setting *setting)
+static int find_clients(struct change_work *pending)
 {
-    const struct supervisor *supervisor = setting->work.admin->supervisor;
+    const struct supervisor *supervisor = pending->work.admin->supervisor;
     struct server_view totals;
     view_server(supervisor, &totals);
-    setting->targets = calloc((size_t)totals.clients + 1, sizeof *setting->targets);
-    if (!setting->targets)
+    pending->targets = calloc((size_t)totals.clients + 1, sizeof *pending->targets);
+    if (!pending->targets)
         return -1;
-    view_each_client(supervisor, target_collect, setting);
+    view_each_client(supervisor, target_collect, pending);
     return 0;
 }
 
@@ -252,58 +253,58 @@ static int find_clients(struct setting *setting)
 
 static void on_scheduled(void *context, uint32_t device, uint32_t error, const char *text)
 {
-    struct setting *setting = context;
+    struct change_work *pending = context;
     if (error)
-        note_gpu(setting, device, error, text);
-    admin_work_came(&setting->work);
+        note_gpu(pending, device, error, text);
+    admin_work_came(&pending->work);
 }
 
-static void change_gpu(struct setting *setting)
+static void change_gpu(struct change_work *pending)
 {
-    const struct admin_request *request = &setting->request;
-    struct supervisor *supervisor = setting->work.admin->supervisor;
+    const struct admin_request *request = &pending->request;
+    struct supervisor *supervisor = pending->work.admin->supervisor;
     if (request->number >= view_device_count(supervisor)) {
-        error_set(&setting->why, MESSAGE(gpu_unknown), request->number);
+        error_set(&pending->why, MESSAGE(gpu_unknown), request->number);
         return;
     }
     if (request->kind != ADMIN_SET)
         return;
     int result = change_schedule(supervisor, request->number, &request->schedule, request->parts,
-                                 setting->by, on_scheduled, setting);
-    setting->work.outstanding += result == 0;
+                                 pending->by, on_scheduled, pending);
+    pending->work.outstanding += result == 0;
     if (result == -EBUSY)
-        error_set(&setting->why, MESSAGE(reload_first));
+        error_set(&pending->why, MESSAGE(reload_first));
     else if (result < 0)
-        note_gpu(setting, request->number, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
+        note_gpu(pending, request->number, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
 }
 
-static void change_clients(struct setting *setting)
+static void change_clients(struct change_work *pending)
 {
-    if (find_clients(setting) < 0) {
-        error_set(&setting->why, MESSAGE(server_no_memory));
+    if (find_clients(pending) < 0) {
+        error_set(&pending->why, MESSAGE(server_no_memory));
         return;
     }
-    check_all(setting);
-    if (!setting->why.number && setting->request.kind == ADMIN_SET)
-        set_all(setting);
+    check_all(pending);
+    if (!pending->why.number && pending->request.kind == ADMIN_SET)
+        set_all(pending);
 }
 
 void admin_change(struct admin_peer *peer, const struct admin_request *request)
 {
-    struct setting *setting = calloc(1, sizeof *setting);
-    if (!setting) {
+    struct change_work *pending = calloc(1, sizeof *pending);
+    if (!pending) {
         admin_peer_refuse(peer, MESSAGE(server_no_memory));
         return;
     }
-    setting->work = (struct admin_work){.answer = setting_answer, .free = setting_free};
-    setting->request = *request;
-    admin_peer_name(peer, setting->by);
-    admin_work_begin(&setting->work, peer);
+    pending->work = (struct admin_work){.answer = change_work_answer, .free = change_work_free};
+    pending->request = *request;
+    admin_peer_name(peer, pending->by);
+    admin_work_begin(&pending->work, peer);
     if (request->target == ADMIN_TARGET_GPU)
-        change_gpu(setting);
+        change_gpu(pending);
     else if (request->target == ADMIN_TARGET_GROUP || request->totals)
-        change_total(setting);
+        change_total(pending);
     else
-        change_clients(setting);
-    admin_work_wait(&setting->work, ADMIN_SET_MS);
+        change_clients(pending);
+    admin_work_wait(&pending->work, ADMIN_SET_MS);
 }

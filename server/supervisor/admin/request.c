@@ -284,7 +284,7 @@ static uint32_t read_trace(struct admin_request *request, json_t *root, struct e
     return 0;
 }
 
-static uint32_t read_setting(struct admin_request *request, json_t *root, struct error *why)
+static uint32_t read_set(struct admin_request *request, json_t *root, struct error *why)
 {
     if (request->target == ADMIN_TARGET_GPU)
         return read_schedule(request, root, why);
@@ -310,7 +310,7 @@ static uint32_t read_root(struct admin_request *request, json_t *root, struct er
     if (!error)
         error = check_members(request, root, why);
     if (!error && request->kind == ADMIN_SET)
-        error = read_setting(request, root, why);
+        error = read_set(request, root, why);
     if (!error && request->kind == ADMIN_TRACE)
         error = read_trace(request, root, why);
     return error;

@@ -137,14 +137,14 @@ int control_limits_schedule(struct request *request)
 {
     struct worker *worker = request->worker;
     const struct proto_worker_schedule *wanted = request->body;
-    struct scheduler_settings settings;
+    struct scheduler_schedule schedule;
     struct error why;
-    scheduler_defaults(&settings);
-    settings.mode = (enum proto_mode)wanted->mode;
-    settings.precision = wanted->precision;
-    settings.lease_ns = wanted->lease;
-    settings.quantum_ns = wanted->quantum;
-    uint32_t refused = gate_set_schedule(&worker->gate, &settings, &why);
+    scheduler_defaults(&schedule);
+    schedule.mode = (enum proto_mode)wanted->mode;
+    schedule.precision = wanted->precision;
+    schedule.lease_ns = wanted->lease;
+    schedule.quantum_ns = wanted->quantum;
+    uint32_t refused = gate_set_schedule(&worker->gate, &schedule, &why);
     worker_reschedule(worker);
     if (!refused)
         control_trace_mode(worker, wanted->mode);

@@ -55,7 +55,7 @@ int control_trace_start(struct worker *worker, struct channel_message *message)
     const struct proto_worker_trace_start *wanted = message->body;
     const struct partitions *partitions = &worker->partitions;
     struct trace_device device = {
-        .mode = worker->gate.scheduler.settings.mode, /* only this thread changes it */
+        .mode = worker->gate.scheduler.schedule.mode, /* only this thread changes it */
         .sm_groups = partitions->count,
         .sm_group_multiprocessors = partitions->sm_group_size,
         .remainder = partitions->remainder,

@@ -143,7 +143,7 @@ static void learn_pace(struct gate_client *at, uint64_t completed, uint32_t in_f
 
 static void set_in_flight_limits(const struct gate *gate, struct gate_client *at)
 {
-    at->in_flight_limit = scheduler_in_flight_limit(&gate->scheduler.settings, &at->scheduled);
+    at->in_flight_limit = scheduler_in_flight_limit(&gate->scheduler.schedule, &at->scheduled);
     /* While the pace is unknown, a quarter: its end is seen while the rest keeps the device
      * busy. */
     uint64_t batch =
@@ -343,7 +343,7 @@ void gate_read_usage(struct gate *gate, struct client *client, struct proto_work
 
 static bool may_be_open(const struct gate *gate)
 {
-    if (gate->scheduler.settings.mode != PROTO_MODE_CONCURRENT)
+    if (gate->scheduler.schedule.mode != PROTO_MODE_CONCURRENT)
         return false;
     const struct gate_client *first = gate->first;
     for (const struct gate_client *at = first; at; at = at->next)
@@ -392,11 +392,11 @@ static void reopen_gate(struct gate *gate, const struct gate_client *newcomer)
 
 void gate_open(struct gate *gate)
 {
-    struct scheduler_settings settings;
+    struct scheduler_schedule schedule;
     memset(gate, 0, sizeof *gate);
     pthread_mutex_init(&gate->lock, NULL);
-    scheduler_defaults(&settings);
-    scheduler_open(&gate->scheduler, &settings, timeline_now());
+    scheduler_defaults(&schedule);
+    scheduler_open(&gate->scheduler, &schedule, timeline_now());
     gate->open = 1;
     gate->next = SCHEDULER_NEVER;
 }
@@ -420,13 +420,13 @@ void gate_close(struct gate *gate)
     pthread_mutex_destroy(&gate->lock);
 }
 
-uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_settings *settings,
+uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_schedule *schedule,
                            struct error *why)
 {
     shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
-    uint32_t error = scheduler_set(&gate->scheduler, settings, now, why);
+    uint32_t error = scheduler_set(&gate->scheduler, schedule, now, why);
     if (gate_trace_wanted(&gate->watch))
         gate_trace_look(gate, now);
     pthread_mutex_unlock(&gate->lock);

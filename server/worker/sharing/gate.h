@@ -82,7 +82,7 @@ void gate_close(struct gate *gate);
 /* gate_set_schedule, gate_add and gate_set_limits return 0, or an error number with a sentence in
  * why; nothing has changed then. New settings and limits take effect at once, with work in flight.
  * gate_set_schedule: how the device is shared. */
-uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_settings *settings,
+uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_schedule *schedule,
                            struct error *why);
 /* Adds a client that runs on these SM groups. The client does not become runnable before it has
  * been at the gate, so until the submitter knows the client it may be removed and freed at once. */

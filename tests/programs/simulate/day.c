@@ -197,7 +197,7 @@ static uint32_t draw_visitors(struct visitor *visitors, uint32_t gpu, uint32_t g
 static void run_gpu(int mode, uint64_t span, uint32_t gpu, uint32_t gpus)
 {
     struct visitor visitors[MOST_WAY];
-    struct scheduler_settings settings;
+    struct scheduler_schedule settings;
     scheduler_defaults(&settings);
     settings.mode = (enum proto_mode)mode;
     device_open(&device, &settings);

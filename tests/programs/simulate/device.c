@@ -43,7 +43,7 @@ static uint64_t any_kernel(struct device_client *client, uint64_t left)
     return device_random_log(&client->random, client->shortest, client->longest);
 }
 
-void device_open(struct device *device, const struct scheduler_settings *settings)
+void device_open(struct device *device, const struct scheduler_schedule *settings)
 {
     memset(device, 0, sizeof *device);
     device->now = 1000000000;
@@ -115,7 +115,7 @@ static void start_kernel(struct device *device, struct device_engine *engine)
             best->unserved_most = wait;
     }
     best->waiting = false;
-    bool leases = device->scheduler.settings.mode != PROTO_MODE_CONCURRENT;
+    bool leases = device->scheduler.schedule.mode != PROTO_MODE_CONCURRENT;
     const struct scheduler_client *holder = best->scheduled.lease_group->holder;
     if (leases && holder && holder != &best->scheduled)
         device->overlapped++;

@@ -70,7 +70,7 @@ uint64_t device_random(uint64_t *state);
 /* A random number between two bounds; each order of magnitude is as likely as the others. */
 uint64_t device_random_log(uint64_t *state, uint64_t least, uint64_t most);
 
-void device_open(struct device *device, const struct scheduler_settings *settings);
+void device_open(struct device *device, const struct scheduler_schedule *settings);
 
 /* Adds a client without work in a free slot. NULL: the scheduler refused, and why says so. */
 struct device_client *device_add(struct device *device, const struct scheduler_limits *limits,

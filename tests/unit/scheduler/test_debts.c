@@ -23,7 +23,7 @@ static struct device device;
 
 static void open_mode(enum proto_mode mode)
 {
-    struct scheduler_settings settings;
+    struct scheduler_schedule settings;
     scheduler_defaults(&settings);
     settings.mode = mode;
     device_open(&device, &settings);
@@ -140,7 +140,7 @@ static void idle_time_is_no_more_for_leaving(void **state)
 static void a_turn_is_no_longer_for_leaving(void **state)
 {
     (void)state;
-    struct scheduler_settings settings;
+    struct scheduler_schedule settings;
     scheduler_defaults(&settings);
     settings.mode = PROTO_MODE_TURNS;
     settings.quantum_ns = 1000 * MS;

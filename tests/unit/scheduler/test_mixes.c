@@ -31,7 +31,7 @@ struct wish {
 
 struct mix {
     uint64_t seed, random;
-    struct scheduler_settings settings;
+    struct scheduler_schedule settings;
     uint64_t plan, start;
     uint64_t kernel;   /* the longest of all clients' */
     uint32_t pauses;   /* how often a client stopped having work */

@@ -15,7 +15,7 @@
 #define ANY UINT64_MAX
 
 static struct device device;
-static struct scheduler_settings settings;
+static struct scheduler_schedule settings;
 
 static void open_concurrent(void)
 {

@@ -18,7 +18,7 @@
 #define ANY UINT64_MAX
 
 static struct device device;
-static struct scheduler_settings settings;
+static struct scheduler_schedule settings;
 static struct error why;
 
 static void open_mode(enum proto_mode mode)
@@ -121,14 +121,14 @@ static void settings_out_of_range_are_refused(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_FAIR);
-    const struct scheduler_settings good = settings;
+    const struct scheduler_schedule good = settings;
     assert_int_equal(scheduler_check(&good, &why), 0);
-    struct scheduler_settings bad = good;
+    struct scheduler_schedule bad = good;
     bad.lease_ns = 5 * MS - 1;
     assert_int_equal(scheduler_set(&device.scheduler, &bad, device.now, &why),
                      PROTO_ERROR_INVALID_VALUE);
     assert_non_null(strstr(why.text, "lease (ns) is 4999999; it must be 5000000 to 10000000000"));
-    assert_int_equal(device.scheduler.settings.lease_ns, 250 * MS);
+    assert_int_equal(device.scheduler.schedule.lease_ns, 250 * MS);
     bad.lease_ns = 10000 * MS + 1;
     assert_int_equal(scheduler_check(&bad, &why), PROTO_ERROR_INVALID_VALUE);
     bad = good;
@@ -351,14 +351,14 @@ static void modes_that_enforce_time_need_requests_that_fit(void **state)
     for (int i = 0; i < 2; i++) {
         open_mode(lenient[i]);
         struct device_client *a = arrive_on(6000, NULL, 0), *b = arrive_on(4001, NULL, 0);
-        const struct scheduler_settings before = device.scheduler.settings;
+        const struct scheduler_schedule before = device.scheduler.schedule;
         settings.lease_ns = 10 * MS;
         for (int mode = PROTO_MODE_STRICT; mode <= PROTO_MODE_FAIR; mode++) {
             settings.mode = (enum proto_mode)mode;
             assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why),
                              PROTO_ERROR_INVALID_VALUE);
             assert_non_null(strstr(why.text, "100.01 %"));
-            assert_memory_equal(&device.scheduler.settings, &before, sizeof before);
+            assert_memory_equal(&device.scheduler.schedule, &before, sizeof before);
         }
         settings.mode = lenient[1 - i];
         assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why), 0);

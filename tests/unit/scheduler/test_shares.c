@@ -24,7 +24,7 @@ static struct device device;
 
 static void open_mode(enum proto_mode mode, uint64_t lease_ns)
 {
-    struct scheduler_settings settings;
+    struct scheduler_schedule settings;
     scheduler_defaults(&settings);
     settings.mode = mode;
     settings.lease_ns = lease_ns;
@@ -306,7 +306,7 @@ static void work_up_to_the_in_flight_limit_does_not_overrun(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_FAIR, 250 * MS);
-    device.scheduler.settings.in_flight_limit_ns = 0;
+    device.scheduler.schedule.in_flight_limit_ns = 0;
     struct device_client *a = arrive(5000, PLAN_WHOLE, 10 * MS, 10 * MS, 1);
     struct device_client *b = arrive(5000, PLAN_WHOLE, 10 * MS, 10 * MS, 2);
     device_work(&device, a, ANY);

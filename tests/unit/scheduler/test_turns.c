@@ -17,7 +17,7 @@ static struct device device;
 
 static void open_turns(uint64_t quantum)
 {
-    struct scheduler_settings settings;
+    struct scheduler_schedule settings;
     scheduler_defaults(&settings);
     settings.mode = PROTO_MODE_TURNS;
     settings.quantum_ns = quantum;

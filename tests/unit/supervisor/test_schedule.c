@@ -45,7 +45,7 @@ static void refuses(const char *name, const char *value, const char *form)
 
 static void scheduler_says(const struct schedule *schedule, int want)
 {
-    struct scheduler_settings settings;
+    struct scheduler_schedule settings;
     struct error refusal;
     scheduler_defaults(&settings);
     settings.mode = (enum proto_mode)schedule->mode;
@@ -58,7 +58,7 @@ static void scheduler_says(const struct schedule *schedule, int want)
 static void default_is_the_schedulers(void **state)
 {
     (void)state;
-    struct scheduler_settings settings;
+    struct scheduler_schedule settings;
     scheduler_defaults(&settings);
     struct schedule schedule = schedule_default();
     assert_int_equal(schedule.mode, PROTO_MODE_CONCURRENT);

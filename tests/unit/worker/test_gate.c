@@ -393,7 +393,7 @@ static void requests_that_do_not_fit_are_refused(void **state)
     assert_int_equal(failed->error, PROTO_ERROR_INVALID_VALUE);
     assert_non_null(strstr(failed->text, "ask for 40 % at most"));
     /* What was refused left everything as it was. */
-    assert_int_equal(harness.worker.gate.scheduler.settings.mode, PROTO_MODE_STRICT);
+    assert_int_equal(harness.worker.gate.scheduler.schedule.mode, PROTO_MODE_STRICT);
     push_kernels(2, 10);
     wait_all(2, 2);
     assert_int_equal(usage(2).leases > 0, 1);
@@ -405,7 +405,7 @@ static void a_schedule_arrives_whole(void **state)
     struct proto_worker_schedule wanted = {
         .mode = PROTO_MODE_TURNS, .precision = 1234, .lease = 77 * MS, .quantum = 99 * MS};
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
-    const struct scheduler_settings *settings = &harness.worker.gate.scheduler.settings;
+    const struct scheduler_schedule *settings = &harness.worker.gate.scheduler.schedule;
     assert_int_equal(settings->mode, PROTO_MODE_TURNS);
     assert_int_equal(settings->precision, 1234);
     assert_int_equal(settings->lease_ns, 77 * MS);

@@ -177,7 +177,7 @@ static void test_large_copies_use_the_turn_up(void **state)
 static void test_in_flight_work_stays_within_the_in_flight_limit(void **state)
 {
     (void)state;
-    struct scheduler_settings settings;
+    struct scheduler_schedule settings;
     scheduler_defaults(&settings);
     fake.hold = true;
     for (int i = 0; i < 400; i++)
