@@ -51,8 +51,8 @@ class Info(WithServer):
                                                       "granted_percent": 25})
         # Rounded down to whole partitions of the device.
         device = answer["device"]
-        atom = device["partition_multiprocessors"]
-        self.assertEqual(limits["threads"]["multiprocessors"], device["multiprocessors"] // 4 // atom * atom)
+        sm_group = device["partition_multiprocessors"]
+        self.assertEqual(limits["threads"]["multiprocessors"], device["multiprocessors"] // 4 // sm_group * sm_group)
         self.assertEqual(limits["memory"]["limit"], {"asked_bytes": 64 << 20, "asked_by": "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
                                                      "granted_bytes": 64 << 20})
         self.assertEqual(limits["host_memory"]["limit"], {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_PINNED_HOST_MEM_LIMIT",

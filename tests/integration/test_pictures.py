@@ -81,9 +81,9 @@ class Drawing(unittest.TestCase):
         return {"ph": "M", "pid": process, "tid": 0, "name": "process_name", "args": {"name": f"{name} (client {process - 1}, pid 1, uid 2)"}}
 
     @staticmethod
-    def batch(process, start_ms, end_ms, atoms="0-3"):
+    def batch(process, start_ms, end_ms, sm_groups="0-3"):
         return {"ph": "X", "pid": process, "tid": 1, "name": "batch", "cat": "batch", "ts": start_ms * 1e3,
-                "dur": (end_ms - start_ms) * 1e3, "args": {"commands": 1, "atoms": atoms, "multiprocessors": 32}}
+                "dur": (end_ms - start_ms) * 1e3, "args": {"commands": 1, "atoms": sm_groups, "multiprocessors": 32}}
 
     def test_bars_stand_where_the_batches_were(self):
         svg = self.draw([self.client(2, "x < y & z"), self.client(3, "other"), self.batch(2, 10, 20), self.batch(2, 60, 110),
@@ -99,9 +99,9 @@ class Drawing(unittest.TestCase):
         svg = self.draw([self.client(2, "a"), self.batch(2, 0, 50), {**self.batch(2, 25, 75), "tid": 2}], "--from", "0", "--until", "100")
         self.assertIn("busy 75 %", texts(svg))
 
-    def test_atoms_are_rows(self):
+    def test_sm_groups_are_rows(self):
         svg = self.draw([self.client(2, "a"), self.batch(2, 0, 50, "0, 2-3"), self.batch(2, 70, 80, "1")],
-                        "--from", "0", "--until", "100", "--atoms", "4")
+                        "--from", "0", "--until", "100", "--sm-groups", "4")
         rows = sorted((box["y"], round(box["x"]), round(box["width"])) for box in boxes(svg, COLOURS[0]) if box["y"] < 100)
         self.assertEqual([row[1:] for row in rows], [(130, 360), (130 + 504, 72), (130, 360), (130, 360)])
 

@@ -4,7 +4,7 @@
 """Draws a trace of `gpusharectl trace` as an SVG.
 
 A row is a client over time: its batches on the device, its leases behind them, and below them when
-it was held back. With --atoms there are N rows, each an SM group, in the colour of the client whose
+it was held back. With --sm-groups there are N rows, each an SM group, in the colour of the client whose
 work ran there."""
 import argparse
 import json
@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../.
 import svg  # noqa: E402
 
 LEFT, RIGHT, WIDTH, TOP, ROW, BAR = 130, 110, 720, 56, 40, 18
-ATOM, ATOMS_MAX, CLIENTS_MAX = 11, 64, 8
+SM_GROUP_HEIGHT, SM_GROUPS_MAX, CLIENTS_MAX = 11, 64, 8
 BATCH, LEASE, HELD = "batch", "lease", "held"  # the categories of a trace's events
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8a00", "#555555")
 PALE, GREY = "#f4f4f4", "#999999"
@@ -28,10 +28,10 @@ class Part:
     """A stretch of time of one client, in ms."""
     def __init__(self, event, client, start, end):
         self.kind, self.client, self.start, self.end = event["cat"], client, start, end
-        self.atoms = atoms_of(event.get("args", {}).get("atoms", ""))
+        self.sm_groups = sm_groups_of(event.get("args", {}).get("atoms", ""))
 
 
-def atoms_of(text):
+def sm_groups_of(text):
     """The numbers of "0-3, 7"."""
     found = set()
     for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
@@ -89,14 +89,14 @@ def step_of(span):
 
 
 class Picture:
-    def __init__(self, trace, title, command, atoms):
-        self.trace, self.atoms = trace, atoms
-        bottom = TOP + atoms * ATOM if atoms else TOP + len(trace.names) * ROW - 8
+    def __init__(self, trace, title, command, sm_groups):
+        self.trace, self.sm_groups = trace, sm_groups
+        bottom = TOP + sm_groups * SM_GROUP_HEIGHT if sm_groups else TOP + len(trace.names) * ROW - 8
         self.drawing = svg.Drawing(LEFT + WIDTH + RIGHT, bottom + 70, 13, command)
         self.drawing.text(LEFT, 24, title, font_size=16, font_weight="bold")
         self.draw_axis(bottom)
-        if atoms:
-            self.draw_atoms()
+        if sm_groups:
+            self.draw_sm_groups()
             self.draw_legend_of_clients(bottom + 42)
         else:
             self.draw_clients()
@@ -132,13 +132,13 @@ class Picture:
             self.drawing.text(LEFT - 8, y + 19, name, text_anchor="end")
             self.drawing.text(LEFT + WIDTH + 10, y + 19, f"busy {self.trace.busy(i) * 100:.0f} %", font_size=12)
 
-    def draw_atoms(self):
-        for atom in range(self.atoms):
-            y = TOP + atom * ATOM
-            self.drawing.box(LEFT, y, WIDTH, ATOM - 1, PALE)
+    def draw_sm_groups(self):
+        for sm_group in range(self.sm_groups):
+            y = TOP + sm_group * SM_GROUP_HEIGHT
+            self.drawing.box(LEFT, y, WIDTH, SM_GROUP_HEIGHT - 1, PALE)
             for i in range(len(self.trace.names)):
-                for start, end in self.trace.merged(part for part in self.trace.of(i, BATCH) if atom in part.atoms):
-                    self.bar(start, end, y, ATOM - 1, COLOURS[i], 0.85)
+                for start, end in self.trace.merged(part for part in self.trace.of(i, BATCH) if sm_group in part.sm_groups):
+                    self.bar(start, end, y, SM_GROUP_HEIGHT - 1, COLOURS[i], 0.85)
         for line, text in enumerate(("multiprocessors", "a row: one group")):
             self.drawing.text(LEFT - 8, TOP + 9 + 14 * line, text, text_anchor="end", font_size=11)
 
@@ -160,12 +160,12 @@ class Picture:
                 x += 52 + 6.5 * len(text)
 
 
-def draw(trace, out, title, command, start, end, atoms=0):
+def draw(trace, out, title, command, start, end, sm_groups=0):
     """start, end: in ms. Ends the program with a sentence if nothing ran between them."""
     read = Trace(trace, start, end)
     if not read.parts:
         raise SystemExit(f"picture: nothing ran in that time of {trace}")
-    Picture(read, title, command, atoms).drawing.write(out)
+    Picture(read, title, command, sm_groups).drawing.write(out)
 
 
 def main():
@@ -176,10 +176,10 @@ def main():
     parser.add_argument("--command", required=True, help="the command that is named in the picture")
     parser.add_argument("--from", type=float, dest="start", required=True, metavar="MS")
     parser.add_argument("--until", type=float, dest="end", required=True, metavar="MS")
-    parser.add_argument("--atoms", type=int, default=0, metavar="N", help="draw N SM groups instead of clients")
+    parser.add_argument("--sm-groups", type=int, default=0, metavar="N", help="draw N SM groups instead of clients")
     arguments = parser.parse_args()
-    if arguments.start < 0 or arguments.end <= arguments.start or not 0 <= arguments.atoms <= ATOMS_MAX:
-        parser.error("--from is 0 or more, --until is after it, and --atoms is 0 to 64")
+    if arguments.start < 0 or arguments.end <= arguments.start or not 0 <= arguments.sm_groups <= SM_GROUPS_MAX:
+        parser.error("--from is 0 or more, --until is after it, and --sm-groups is 0 to 64")
     try:
         draw(**vars(arguments))
     except (OSError, ValueError, KeyError) as error:

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 import picture  # noqa: E402
 import private_server  # noqa: E402
 
-ATOMS = 17  # of the software GPU: sixteen of 8 multiprocessors and one of 4
+SM_GROUPS = 17  # of the software GPU: sixteen of 8 multiprocessors and one of 4
 
 # For each scene: its title, the GPU's schedule, its clients (name, kernel in us, options of
 # `work`, environment), and the ms of the trace that are skipped and shown, from the first work on.
@@ -61,7 +61,7 @@ SCENES = {
                     ("batch job (no limit)", 10000, ("--in-flight", 16), {})],
         "skipped": 600, # until the pace of both is known
         "shown": 2500,
-        "atoms": ATOMS,
+        "sm_groups": SM_GROUPS,
     },
 }
 
@@ -94,7 +94,7 @@ def draw(name, folder, keep=None):
         start = start_of(trace) + scene.get("skipped", 0)
         command = f"make sharing-pictures: gpusharectl set gpu 0 {scene['gpu']}; gpusharectl trace -o {name}.json"
         picture.draw(trace, os.path.join(folder, f"{name}.svg"), scene["title"], command, start, start + scene["shown"],
-                     scene.get("atoms", 0))
+                     scene.get("sm_groups", 0))
         if keep:
             os.replace(trace, os.path.join(keep, f"{name}.json"))
     finally:

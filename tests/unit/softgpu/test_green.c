@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-enum { SMS = 132, ATOMS = 16 };
+enum { SMS = 132, SM_GROUPS = 16 };
 
 static cuda_device_ptr counts;
 static const struct stats_file *stats;
@@ -78,9 +78,9 @@ static unsigned run_blocks(cuda_stream stream, unsigned blocks, bool seen[SMS])
     return used;
 }
 
-static void a_device_splits_into_atoms_and_a_remainder(void **state)
+static void a_device_splits_into_sm_groups_and_a_remainder(void **state)
 {
-    cuda_dev_resource all = whole(), atoms[ATOMS + 4], rest;
+    cuda_dev_resource all = whole(), sm_groups[SM_GROUPS + 4], rest;
     unsigned groups = 0;
 
     (void)state;
@@ -88,26 +88,26 @@ static void a_device_splits_into_atoms_and_a_remainder(void **state)
     assert_int_equal(all.sm.min_partition_size, 8);
     assert_int_equal(all.sm.coscheduled_alignment, 8);
     OK(cuDevSmResourceSplitByCount(NULL, &groups, &all, NULL, 0, 1));
-    assert_int_equal(groups, ATOMS);
-    groups = ATOMS + 4;
-    OK(cuDevSmResourceSplitByCount(atoms, &groups, &all, &rest, 0, 1));
-    assert_int_equal(groups, ATOMS);
+    assert_int_equal(groups, SM_GROUPS);
+    groups = SM_GROUPS + 4;
+    OK(cuDevSmResourceSplitByCount(sm_groups, &groups, &all, &rest, 0, 1));
+    assert_int_equal(groups, SM_GROUPS);
     for (unsigned i = 0; i < groups; i++)
-        assert_int_equal(atoms[i].sm.sm_count, 8);
+        assert_int_equal(sm_groups[i].sm.sm_count, 8);
     assert_int_equal(rest.sm.sm_count, 4);
     groups = 20;
-    OK(cuDevSmResourceSplitByCount(atoms, &groups, &all, &rest, 0, 17));
+    OK(cuDevSmResourceSplitByCount(sm_groups, &groups, &all, &rest, 0, 17));
     assert_int_equal(groups, 5);
-    assert_int_equal(atoms[0].sm.sm_count, 24);
+    assert_int_equal(sm_groups[0].sm.sm_count, 24);
     assert_int_equal(rest.sm.sm_count, 12);
     groups = 2;
-    OK(cuDevSmResourceSplitByCount(atoms, &groups, &all, &rest, 0, 16));
+    OK(cuDevSmResourceSplitByCount(sm_groups, &groups, &all, &rest, 0, 16));
     assert_int_equal(groups, 2);
     assert_int_equal(rest.sm.sm_count, 100);
     groups = 3;
-    OK(cuDevSmResourceSplitByCount(atoms, &groups, &all, NULL, CUDA_SM_SPLIT_IGNORE_SM_COSCHEDULING,
-                                   3));
-    assert_int_equal(atoms[0].sm.sm_count, 4);
+    OK(cuDevSmResourceSplitByCount(sm_groups, &groups, &all, NULL,
+                                   CUDA_SM_SPLIT_IGNORE_SM_COSCHEDULING, 3));
+    assert_int_equal(sm_groups[0].sm.sm_count, 4);
 }
 
 static void wrong_resources_are_refused(void **state)
@@ -147,30 +147,30 @@ static void wrong_resources_are_refused(void **state)
 
 static void blocks_stay_in_their_partition(void **state)
 {
-    cuda_dev_resource all = whole(), atoms[ATOMS], pair[2];
-    bool seen[ATOMS][SMS], joint[SMS];
-    cuda_green_ctx green[ATOMS], both;
-    cuda_stream streams[ATOMS], stream;
-    unsigned groups = ATOMS;
+    cuda_dev_resource all = whole(), sm_groups[SM_GROUPS], pair[2];
+    bool seen[SM_GROUPS][SMS], joint[SMS];
+    cuda_green_ctx green[SM_GROUPS], both;
+    cuda_stream streams[SM_GROUPS], stream;
+    unsigned groups = SM_GROUPS;
 
     (void)state;
-    OK(cuDevSmResourceSplitByCount(atoms, &groups, &all, NULL, 0, 8));
-    for (unsigned i = 0; i < ATOMS; i++) {
-        green[i] = make_context(&atoms[i], 1, &streams[i]);
+    OK(cuDevSmResourceSplitByCount(sm_groups, &groups, &all, NULL, 0, 8));
+    for (unsigned i = 0; i < SM_GROUPS; i++) {
+        green[i] = make_context(&sm_groups[i], 1, &streams[i]);
         assert_int_equal(run_blocks(streams[i], 100, seen[i]), 8);
         for (unsigned j = 0; j < i; j++)
             for (unsigned sm = 0; sm < SMS; sm++)
                 assert_false(seen[i][sm] && seen[j][sm]);
     }
-    pair[0] = atoms[3];
-    pair[1] = atoms[9];
+    pair[0] = sm_groups[3];
+    pair[1] = sm_groups[9];
     both = make_context(pair, 2, &stream);
     assert_int_equal(run_blocks(stream, 300, joint), 16);
     for (unsigned sm = 0; sm < SMS; sm++)
         assert_int_equal(joint[sm], seen[3][sm] || seen[9][sm]);
     OK(cuStreamDestroy_v2(stream));
     OK(cuGreenCtxDestroy(both));
-    for (unsigned i = 0; i < ATOMS; i++) {
+    for (unsigned i = 0; i < SM_GROUPS; i++) {
         OK(cuStreamDestroy_v2(streams[i]));
         OK(cuGreenCtxDestroy(green[i]));
     }
@@ -179,7 +179,7 @@ static void blocks_stay_in_their_partition(void **state)
 /* Room that appears in one partition is no room for the other's waiting blocks. */
 static void waiting_blocks_stay_in_their_partition(void **state)
 {
-    cuda_dev_resource all = whole(), atoms[2];
+    cuda_dev_resource all = whole(), sm_groups[2];
     bool own[2][SMS];
     cuda_green_ctx green[2];
     cuda_stream streams[2];
@@ -188,9 +188,9 @@ static void waiting_blocks_stay_in_their_partition(void **state)
     unsigned groups = 2;
 
     (void)state;
-    OK(cuDevSmResourceSplitByCount(atoms, &groups, &all, NULL, 0, 8));
+    OK(cuDevSmResourceSplitByCount(sm_groups, &groups, &all, NULL, 0, 8));
     for (unsigned i = 0; i < 2; i++) {
-        green[i] = make_context(&atoms[i], 1, &streams[i]);
+        green[i] = make_context(&sm_groups[i], 1, &streams[i]);
         assert_int_equal(run_blocks(streams[i], 64, own[i]), 8);
         OK(cuMemAlloc_v2(&tallies[i], sizeof(histogram)));
         OK(cuMemsetD32_v2(tallies[i], 0, SMS));
@@ -274,7 +274,7 @@ static void a_destroyed_context_takes_its_streams_along(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_device_splits_into_atoms_and_a_remainder),
+        cmocka_unit_test(a_device_splits_into_sm_groups_and_a_remainder),
         cmocka_unit_test(wrong_resources_are_refused),
         cmocka_unit_test(blocks_stay_in_their_partition),
         cmocka_unit_test(waiting_blocks_stay_in_their_partition),
