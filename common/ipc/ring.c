@@ -36,7 +36,7 @@ size_t ring_status_bytes(uint32_t streams)
     return whole_pages(PROTO_STATUS_FIRST + (size_t)streams * sizeof(struct proto_stream_status));
 }
 
-size_t ring_twin_bytes(uint32_t streams)
+size_t ring_shadow_bytes(uint32_t streams)
 {
     return whole_pages((size_t)streams * sizeof(uint64_t));
 }

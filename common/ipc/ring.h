@@ -39,10 +39,10 @@ struct ring {
 };
 
 /* Bytes of memory that a client with this many streams needs: its rings, their status, and the
- * twins. A twin is the server's own copy of a timeline, one 64-bit word. */
+ * shadows. A shadow is the server's own copy of a timeline, one 64-bit word. */
 size_t ring_memory_bytes(uint32_t streams);
 size_t ring_status_bytes(uint32_t streams);
-size_t ring_twin_bytes(uint32_t streams);
+size_t ring_shadow_bytes(uint32_t streams);
 
 /* Finds ring `stream` in the ring memory and the status memory. The caller has checked that
  * `stream` is below the number of streams. The two functions after it find the header of each

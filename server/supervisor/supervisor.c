@@ -210,8 +210,8 @@ static void device_failed(void *context, struct device *device)
                                     supervisor->server.devices[0].trouble);
 }
 
-static void device_complained(void *context, struct device *device, uint32_t client, uint32_t error,
-                              const char *text)
+static void client_violated(void *context, struct device *device, uint32_t client, uint32_t error,
+                            const char *text)
 {
     struct supervisor *supervisor = context;
     struct session *session;
@@ -269,7 +269,7 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
                                          .lost = device_lost,
                                          .failed = device_failed,
                                          .stopped = device_stopped,
-                                         .complained = device_complained,
+                                         .client_violated = client_violated,
                                          .object_ended = device_object_ended,
                                          .context = supervisor};
     int result =

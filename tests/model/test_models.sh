@@ -73,7 +73,7 @@ check_all() {
     check holds waiter WAITS=1
     check holds waiter ONE
     check holds waiter ONE DYING WAITS=1
-    for removed in NO_FENCE_ANNOUNCE NO_FENCE_TWIN NO_FENCE_REST NO_LOOK NO_WAKE_AGAIN NO_FENCE_SLEEP \
+    for removed in NO_FENCE_ANNOUNCE NO_FENCE_SHADOW NO_FENCE_REST NO_LOOK NO_WAKE_AGAIN NO_FENCE_SLEEP \
         NO_FENCE_TAKE; do
         check fails waiter $removed
     done

@@ -30,7 +30,7 @@
  *
  * Each of these removes one thing and must fail:
  *   NO_FENCE_ANNOUNCE  the announcement may become visible after the doorbell's bit
- *   NO_FENCE_TWIN      the device may write the private twin before the public word
+ *   NO_FENCE_SHADOW      the device may write the private shadow before the public word
  *   NO_FENCE_REST      the completer says that it rests without a fence before its last look
  *   NO_LOOK            the completer does not look again before it rests
  *   NO_WAKE_AGAIN      a stream that was done before it was watched wakes nobody
@@ -63,7 +63,7 @@ bool asleep[STREAMS];    /* in FUTEX_WAIT on completed[s] */
 
 /* the worker's own */
 byte written[STREAMS];   /* the last value that the device was told to write */
-byte twin[STREAMS];      /* the private word */
+byte shadow[STREAMS];      /* the private word */
 bool locked;             /* client->lock */
 bool watched[STREAMS];
 bool in_use;
@@ -190,7 +190,7 @@ proctype submitter()
     od
 }
 
-/* One stream memory operation batch writes the public word, then the twin. */
+/* One stream memory operation batch writes the public word, then the shadow. */
 proctype device(byte s)
 {
     byte value;
@@ -198,9 +198,9 @@ proctype device(byte s)
     do
     :: atomic { !killed && written[s] > completed[s] -> value = written[s] };
         if
-        :: STEP(completed[s] = value); atomic { !killed -> twin[s] = value; value = 0 }
-#ifdef NO_FENCE_TWIN
-        :: STEP(twin[s] = value); atomic { !killed -> completed[s] = value; value = 0 }
+        :: STEP(completed[s] = value); atomic { !killed -> shadow[s] = value; value = 0 }
+#ifdef NO_FENCE_SHADOW
+        :: STEP(shadow[s] = value); atomic { !killed -> completed[s] = value; value = 0 }
 #endif
         fi
     od
@@ -209,18 +209,18 @@ proctype device(byte s)
 /* completer_look, for one stream */
 inline look(s)
 {
-    done = twin[s] >= written[s];
+    done = shadow[s] >= written[s];
 #ifdef NO_WAKE_AGAIN
-    wake[s] = watched[s] && twin[s] != woken[s];
+    wake[s] = watched[s] && shadow[s] != woken[s];
 #else
-    wake[s] = watched[s] && (done || twin[s] != woken[s]);
+    wake[s] = watched[s] && (done || shadow[s] != woken[s]);
 #endif
-    woken[s] = twin[s];
+    woken[s] = shadow[s];
     watched[s] = watched[s] && !done;
     busy = busy || !done
 }
 
-/* Under the lock only the device moves meanwhile, and a twin that it writes during the
+/* Under the lock only the device moves meanwhile, and a shadow that it writes during the
  * look might as well have been written before or after: so the look is one step. */
 inline look_at_all()
 {
@@ -244,7 +244,7 @@ inline look_at_all()
     fi
 }
 
-#define NEWS(s) (watched[s] && (twin[s] >= written[s] || twin[s] != woken[s]))
+#define NEWS(s) (watched[s] && (shadow[s] >= written[s] || shadow[s] != woken[s]))
 
 proctype completer()
 {

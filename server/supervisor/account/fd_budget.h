@@ -15,7 +15,7 @@
 
 #include "server/supervisor/account/quota.h"
 
-/* For each client: connection, pidfd, ring, status and twin memory, doorbell; and the read-only
+/* For each client: connection, pidfd, ring, status and shadow memory, doorbell; and the read-only
  * status descriptor or a received image while a message is under way. */
 #define FD_BUDGET_CLIENT 7
 

@@ -37,53 +37,54 @@ static unsigned is_limited(const struct allowance *limits)
 }
 
 /* The parts of an override about which the configuration still says what it said at that time. */
-static unsigned override_in_force(const struct total_override *setting,
+static unsigned override_in_force(const struct total_override *override,
                                   const struct allowance *says)
 {
-    const struct allowance *said = &setting->said;
+    const struct allowance *said = &override->said;
     unsigned same = 0;
     for (enum resource i = 0; i < RESOURCES; i++)
         if (said->of[i].limit == says->of[i].limit && said->part[i].limit == says->part[i].limit)
             same |= RESOURCE_BIT(i);
-    return setting->parts & same;
+    return override->parts & same;
 }
 
-static struct total_override *override_find(const struct total_overrides *settings,
+static struct total_override *override_find(const struct total_overrides *overrides,
                                             enum total_kind kind, uint32_t id)
 {
-    for (size_t i = 0; i < settings->count; i++)
-        if (settings->items[i].kind == kind && settings->items[i].id == id)
-            return &settings->items[i];
+    for (size_t i = 0; i < overrides->count; i++)
+        if (overrides->items[i].kind == kind && overrides->items[i].id == id)
+            return &overrides->items[i];
     return NULL;
 }
 
-static unsigned tighten_by_all(const struct total_overrides *settings, const struct config *config,
+static unsigned tighten_by_all(const struct total_overrides *overrides, const struct config *config,
                                enum total_kind kind, struct allowance *limits)
 {
     unsigned parts = 0;
-    for (size_t i = 0; i < settings->count; i++) {
-        const struct total_override *setting = &settings->items[i];
+    for (size_t i = 0; i < overrides->count; i++) {
+        const struct total_override *override = &overrides->items[i];
         struct allowance says, set = allowance_none;
-        if (setting->kind != kind)
+        if (override->kind != kind)
             continue;
-        file_says(config, kind, setting->id, &says);
-        overrides_copy(&set, &setting->limits, override_in_force(setting, &says));
+        file_says(config, kind, override->id, &says);
+        overrides_copy(&set, &override->limits, override_in_force(override, &says));
         allowance_tighten(limits, &set);
-        parts |= override_in_force(setting, &says);
+        parts |= override_in_force(override, &says);
     }
     return parts;
 }
 
-unsigned total_overrides_limits(const struct total_overrides *settings, const struct config *config,
-                                enum total_kind kind, uint32_t id, struct allowance *limits)
+unsigned total_overrides_limits(const struct total_overrides *overrides,
+                                const struct config *config, enum total_kind kind, uint32_t id,
+                                struct allowance *limits)
 {
     file_says(config, kind, id, limits);
     if (id == CONFIG_ID_UNKNOWN)
-        return tighten_by_all(settings, config, kind, limits);
-    const struct total_override *setting = override_find(settings, kind, id);
-    unsigned parts = setting ? override_in_force(setting, limits) : 0;
+        return tighten_by_all(overrides, config, kind, limits);
+    const struct total_override *override = override_find(overrides, kind, id);
+    unsigned parts = override ? override_in_force(override, limits) : 0;
     if (parts)
-        overrides_copy(limits, &setting->limits, parts);
+        overrides_copy(limits, &override->limits, parts);
     return parts;
 }
 
@@ -98,45 +99,45 @@ int total_overrides_with(struct total_overrides *to, const struct total_override
     if (of->count)
         memcpy(to->items, of->items, of->count * sizeof *of->items);
     to->count = of->count;
-    struct total_override *setting = override_find(to, kind, id);
-    if (!setting) {
-        setting = &to->items[to->count++];
-        *setting = (struct total_override){
+    struct total_override *override = override_find(to, kind, id);
+    if (!override) {
+        override = &to->items[to->count++];
+        *override = (struct total_override){
             .kind = kind, .id = id, .limits = allowance_none, .said = allowance_none};
     }
     file_says(config, kind, id, &says);
-    overrides_copy(&setting->limits, limits, parts);
-    overrides_copy(&setting->said, &says, parts);
-    setting->parts = is_limited(&setting->limits);
-    if (!setting->parts)
-        *setting = to->items[--to->count];
+    overrides_copy(&override->limits, limits, parts);
+    overrides_copy(&override->said, &says, parts);
+    override->parts = is_limited(&override->limits);
+    if (!override->parts)
+        *override = to->items[--to->count];
     if (to->count <= TOTAL_OVERRIDES_MAX)
         return 0;
     total_overrides_free(to);
     return -ENOSPC;
 }
 
-void total_overrides_forget(struct total_overrides *settings, const struct config *config,
+void total_overrides_forget(struct total_overrides *overrides, const struct config *config,
                             void (*forgotten)(enum total_kind kind, uint32_t id, unsigned parts))
 {
     size_t kept = 0;
-    for (size_t i = 0; i < settings->count; i++) {
-        struct total_override setting = settings->items[i];
+    for (size_t i = 0; i < overrides->count; i++) {
+        struct total_override override = overrides->items[i];
         struct allowance says;
-        file_says(config, setting.kind, setting.id, &says);
-        unsigned still = override_in_force(&setting, &says);
-        if (still != setting.parts && forgotten)
-            forgotten(setting.kind, setting.id, setting.parts & ~still);
-        overrides_copy(&setting.limits, &allowance_none, ~still);
-        setting.parts = still;
+        file_says(config, override.kind, override.id, &says);
+        unsigned still = override_in_force(&override, &says);
+        if (still != override.parts && forgotten)
+            forgotten(override.kind, override.id, override.parts & ~still);
+        overrides_copy(&override.limits, &allowance_none, ~still);
+        override.parts = still;
         if (still)
-            settings->items[kept++] = setting;
+            overrides->items[kept++] = override;
     }
-    settings->count = kept;
+    overrides->count = kept;
 }
 
-void total_overrides_free(struct total_overrides *settings)
+void total_overrides_free(struct total_overrides *overrides)
 {
-    free(settings->items);
-    *settings = (struct total_overrides){0};
+    free(overrides->items);
+    *overrides = (struct total_overrides){0};
 }

@@ -59,11 +59,11 @@ static bool too_deep(const char *line, size_t length)
     return false;
 }
 
-static const char *const whoms[] = {[ADMIN_TARGET_CLIENT] = "client",
-                                    [ADMIN_TARGET_USER] = "user",
-                                    [ADMIN_TARGET_GROUP] = "group",
-                                    [ADMIN_TARGET_GPU] = "gpu"};
-#define WHOMS (sizeof whoms / sizeof whoms[0])
+static const char *const targets[] = {[ADMIN_TARGET_CLIENT] = "client",
+                                      [ADMIN_TARGET_USER] = "user",
+                                      [ADMIN_TARGET_GROUP] = "group",
+                                      [ADMIN_TARGET_GPU] = "gpu"};
+#define TARGETS (sizeof targets / sizeof targets[0])
 
 static bool may_be_about(enum admin_kind kind, enum admin_target target)
 {
@@ -77,8 +77,8 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
 {
     if (strcmp(key, "request") == 0)
         return true;
-    for (size_t i = ADMIN_TARGET_CLIENT; i < WHOMS; i++)
-        if (strcmp(key, whoms[i]) == 0)
+    for (size_t i = ADMIN_TARGET_CLIENT; i < TARGETS; i++)
+        if (strcmp(key, targets[i]) == 0)
             return may_be_about(kind, (enum admin_target)i);
     if (kind == ADMIN_TRACE)
         return strcmp(key, "seconds") == 0;
@@ -94,7 +94,7 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
 }
 
 /* Names the subject of a request; the members that can be set depend on it. */
-static const char *of_whom(const struct admin_request *request)
+static const char *target_of(const struct admin_request *request)
 {
     if (request->kind != ADMIN_SET)
         return "";
@@ -108,7 +108,7 @@ static uint32_t check_members(const struct admin_request *request, json_t *root,
     for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at))
         if (!has_member(request->kind, request->target, json_object_iter_key(at)))
             return error_set(why, MESSAGE(admin_member_unknown), kind_names[request->kind],
-                             of_whom(request), json_object_iter_key(at));
+                             target_of(request), json_object_iter_key(at));
     return 0;
 }
 
@@ -122,11 +122,11 @@ static bool read_number(json_t *json, uint32_t most, uint32_t *number)
 }
 
 /* The request's subject. */
-static uint32_t read_whom(struct admin_request *request, json_t *root, struct error *why)
+static uint32_t read_target(struct admin_request *request, json_t *root, struct error *why)
 {
     unsigned named = 0;
-    for (size_t i = ADMIN_TARGET_CLIENT; i < WHOMS; i++) {
-        json_t *number = json_object_get(root, whoms[i]);
+    for (size_t i = ADMIN_TARGET_CLIENT; i < TARGETS; i++) {
+        json_t *number = json_object_get(root, targets[i]);
         if (!number)
             continue;
         request->target = (enum admin_target)i;
@@ -306,7 +306,7 @@ static uint32_t read_root(struct admin_request *request, json_t *root, struct er
     request->kind = (enum admin_kind)kind;
     uint32_t error = 0;
     if (may_be_about(request->kind, ADMIN_TARGET_CLIENT))
-        error = read_whom(request, root, why);
+        error = read_target(request, root, why);
     if (!error)
         error = check_members(request, root, why);
     if (!error && request->kind == ADMIN_SET)

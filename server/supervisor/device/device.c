@@ -192,8 +192,8 @@ static void link_notice(void *context, struct channel_message *message)
     case PROTO_WORKER_MISBEHAVED: {
         struct proto_worker_misbehaved complaint;
         memcpy(&complaint, message->body, sizeof complaint);
-        device->events.complained(device->events.context, device, message->header.client,
-                                  complaint.error, complaint.text);
+        device->events.client_violated(device->events.context, device, message->header.client,
+                                       complaint.error, complaint.text);
         break;
     }
     case PROTO_WORKER_STREAM_ENDED:

@@ -54,8 +54,8 @@ struct device_events {
     /* device_stop is complete. */
     void (*stopped)(void *context, struct device *device);
     /* The worker complains of one client, which must end with this error. */
-    void (*complained)(void *context, struct device *device, uint32_t client, uint32_t error,
-                       const char *text);
+    void (*client_violated)(void *context, struct device *device, uint32_t client, uint32_t error,
+                            const char *text);
     /* A stream or an event of a client has ended: worker_stream_ended or worker_event_ended. */
     void (*object_ended)(void *context, struct device *device,
                          const struct channel_message *message);

@@ -29,7 +29,7 @@ struct listener {
     uv_timer_t rest;
     unsigned handles;
     int fd, spare;
-    bool complained;
+    bool warned;
     void (*accepted)(void *context, int fd);
     void *context;
     struct socket_file file; /* none if systemd made the socket */
@@ -59,9 +59,9 @@ static void rest_over(uv_timer_t *timer)
  * once. */
 static void connection_shed(struct listener *listener, int error)
 {
-    if (!listener->complained)
+    if (!listener->warned)
         log_error(MESSAGE_TEXT(log_connections_shed), strerror(error));
-    listener->complained = true;
+    listener->warned = true;
     if (listener->spare >= 0)
         close(listener->spare);
     int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -85,7 +85,7 @@ static void listener_ready(uv_poll_t *poll, int status, int events)
             connection_shed(listener, errno);
         if (fd < 0)
             return;
-        listener->complained = false;
+        listener->warned = false;
         listener->accepted(listener->context, fd);
         if (uv_is_closing((uv_handle_t *)&listener->poll))
             return;

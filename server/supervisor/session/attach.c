@@ -82,7 +82,7 @@ static int create_shared(struct session *session, uint32_t streams)
     if (result == 0)
         result = shm_create(&session->status, "gpushare-status", ring_status_bytes(streams));
     if (result == 0)
-        result = create_unmapped(&session->twin, "gpushare-twin", ring_twin_bytes(streams));
+        result = create_unmapped(&session->shadow, "gpushare-shadow", ring_shadow_bytes(streams));
     if (result < 0)
         return result;
     session->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -93,7 +93,7 @@ static void destroy_shared(struct session *session)
 {
     shm_release(&session->ring);
     shm_release(&session->status);
-    shm_release(&session->twin);
+    shm_release(&session->shadow);
     if (session->doorbell >= 0)
         close(session->doorbell);
     session->doorbell = -1;
@@ -121,13 +121,13 @@ void session_attach_release(struct session *session)
     heap_close(&session->buffers);
     session_quota_close(session);
     address_plan_return(&session->server->plan, &session->window);
-    if (session->linked && session->twin.fd >= 0) {
+    if (session->linked && session->shadow.fd >= 0) {
         /* A client on another device may wait for these timelines, and must not wait for ever. */
-        void *words = mmap(NULL, session->twin.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                           session->twin.fd, 0);
+        void *words = mmap(NULL, session->shadow.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                           session->shadow.fd, 0);
         if (words != MAP_FAILED) {
-            memset(words, 0xff, session->twin.bytes);
-            munmap(words, session->twin.bytes);
+            memset(words, 0xff, session->shadow.bytes);
+            munmap(words, session->shadow.bytes);
         }
     }
     destroy_shared(session);
@@ -199,7 +199,7 @@ static int tell_worker(struct session *session, struct request *request)
         .owner = session->uid + 1,
     };
     memcpy(body.name, session->name, sizeof body.name);
-    int fds[4] = {session->ring.fd, session->status.fd, session->twin.fd, session->doorbell};
+    int fds[4] = {session->ring.fd, session->status.fd, session->shadow.fd, session->doorbell};
     struct worker_request message = {
         .opcode = PROTO_WORKER_ATTACH, .body = &body, .fds = fds, .fd_count = 4};
     int result = session_send(session, &message, attach_answered, request);

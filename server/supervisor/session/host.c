@@ -482,14 +482,14 @@ void session_host_link(struct session *session, struct channel_message *message)
         return;
     }
     object_find(&session->objects, OBJECT_LINK, request->object)->client = other->number;
-    int twin = shm_readonly_fd(&other->twin);
+    int shadow = shm_readonly_fd(&other->shadow);
     struct proto_worker_link link = {.streams = session->server->settings->streams,
                                      .link = request->object};
     struct worker_request ask = {
-        .opcode = PROTO_WORKER_LINK, .body = &link, .fds = &twin, .fd_count = 1};
-    int result = twin < 0 ? twin : session_send(session, &ask, link_answered, request);
-    if (twin >= 0)
-        close(twin);
+        .opcode = PROTO_WORKER_LINK, .body = &link, .fds = &shadow, .fd_count = 1};
+    int result = shadow < 0 ? shadow : session_send(session, &ask, link_answered, request);
+    if (shadow >= 0)
+        close(shadow);
     other->linked |= result == 0;
     if (result < 0) {
         object_free(&session->objects, OBJECT_LINK, request->object);

@@ -47,7 +47,7 @@ const char *session_state_name(enum session_state state)
 uint32_t session_fds(const struct session *session)
 {
     uint32_t own = (session->fd >= 0) + (session->pidfd >= 0) + (session->ring.fd >= 0) +
-                   (session->status.fd >= 0) + (session->twin.fd >= 0) + (session->doorbell >= 0);
+                   (session->status.fd >= 0) + (session->shadow.fd >= 0) + (session->doorbell >= 0);
     return own + (uint32_t)session->fds.used;
 }
 
@@ -354,7 +354,7 @@ int session_open(struct session **out, struct server *server, int fd, uint32_t n
     session->server = server;
     session->fd = fd;
     session->pidfd = session->doorbell = -1;
-    session->ring = session->status = session->twin = SHM_NONE;
+    session->ring = session->status = session->shadow = SHM_NONE;
     session->number = number;
     session->over_limit = over_limit;
     session->ready = session_ready;

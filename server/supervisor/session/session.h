@@ -114,7 +114,7 @@ struct session {
     struct address_window window;
     struct quota memory, host, fds, images;
     struct session_totals totals;
-    struct shm ring, status, twin;
+    struct shm ring, status, shadow;
     int doorbell; /* -1: none */
     bool linked;  /* a client on another device may wait for its timelines */
 

@@ -39,7 +39,7 @@ static int adopt_memories(struct client *client, const int fds[4])
     error = shm_adopt(&client->status, fds[1], ring_status_bytes(streams), true);
     if (error < 0)
         return error;
-    return shm_adopt(&client->shadows, fds[2], ring_twin_bytes(streams), true);
+    return shm_adopt(&client->shadows, fds[2], ring_shadow_bytes(streams), true);
 }
 
 static void close_unadopted(const struct client *client, const int fds[4])

@@ -115,11 +115,11 @@ static void look_at_client(struct completer *completer, struct client *client,
     struct gate *gate = &completer->worker->gate;
     if (own.progress)
         gate_note_done(gate, client);
-    own.patience = PAUSE_MAX_NS;
-    if (client_state_is_full(client_state(client)) && client->gate.go_on_ns / 2 < own.patience)
-        own.patience = client->gate.go_on_ns / 2;
+    own.max_pause = PAUSE_MAX_NS;
+    if (client_state_is_full(client_state(client)) && client->gate.go_on_ns / 2 < own.max_pause)
+        own.max_pause = client->gate.go_on_ns / 2;
     if (busy && gate_has_held(gate)) {
-        own.patience = 0;
+        own.max_pause = 0;
         own.urgent = true;
     }
     look_at_waits(client, &own, control, submitter);
@@ -133,13 +133,13 @@ static void look_at_client(struct completer *completer, struct client *client,
     look->urgent |= own.urgent;
     look->in_use |= own.in_use;
     look->progress |= own.progress;
-    look->patience = min(look->patience, own.patience);
+    look->max_pause = min(look->max_pause, own.max_pause);
 }
 
 struct completer_look completer_look(struct completer *completer)
 {
     struct worker *worker = completer->worker;
-    struct completer_look look = {.patience = PAUSE_MAX_NS};
+    struct completer_look look = {.max_pause = PAUSE_MAX_NS};
     bool control = false, submitter = false;
     pthread_mutex_lock(&worker->clients_lock);
     for (uint32_t i = 0; i < worker->client_count; i++)
@@ -213,8 +213,8 @@ static void watch_timelines(struct completer *completer)
         } else {
             /* By half: the end is seen late by at most half of the time that was waited for it. */
             pause = pause ? pause + pause / 2 : PAUSE_FIRST_NS;
-            if (pause > look.patience)
-                pause = max(look.patience, (uint64_t)PAUSE_MIN_NS);
+            if (pause > look.max_pause)
+                pause = max(look.max_pause, (uint64_t)PAUSE_MIN_NS);
             struct timespec time = {.tv_nsec = (long)pause};
             nanosleep(&time, NULL);
         }

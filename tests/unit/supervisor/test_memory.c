@@ -362,11 +362,11 @@ static void a_link_shows_a_timeline_and_its_end(void **state)
     fake.worker[1].automatic = false;
     fake_send(&fake, two, PROTO_LINK, &link);
     struct channel_message *asked = fake_worker_expect(&fake, 1, PROTO_WORKER_LINK);
-    int twin = channel_take_fd(asked, 0);
-    assert_int_equal(fcntl(twin, F_GETFL) & O_ACCMODE, O_RDONLY);
+    int shadow = channel_take_fd(asked, 0);
+    assert_int_equal(fcntl(shadow, F_GETFL) & O_ACCMODE, O_RDONLY);
     fake_reply(&fake.worker[1], asked, PROTO_LINKED, &linked, NULL, 0);
     fake_expect(&fake, two, PROTO_LINKED);
-    const uint64_t *words = mmap(NULL, 4096, PROT_READ, MAP_SHARED, twin, 0);
+    const uint64_t *words = mmap(NULL, 4096, PROT_READ, MAP_SHARED, shadow, 0);
     assert_true(words != MAP_FAILED);
     for (unsigned i = 0; i < fake.settings.streams; i++)
         assert_int_equal(words[i], 0);
@@ -375,7 +375,7 @@ static void a_link_shows_a_timeline_and_its_end(void **state)
     for (unsigned i = 0; i < fake.settings.streams; i++)
         assert_true(words[i] == UINT64_MAX);
     munmap((void *)(uintptr_t)words, 4096);
-    close(twin);
+    close(shadow);
     fake.worker[1].automatic = true;
     close(two);
     fake_expect_nothing_left(&fake);
