@@ -7,19 +7,19 @@
 #include <unistd.h>
 
 static const char *log_program = "gpushare";
-static enum log_level log_most = LOG_LEVEL_INFO;
+static enum log_level level_max = LOG_LEVEL_INFO;
 static bool log_journal;
 
-void log_open(const char *program, enum log_level most, bool journal)
+void log_open(const char *program, enum log_level level, bool journal)
 {
     log_program = program;
-    log_most = most;
+    level_max = level;
     log_journal = journal;
 }
 
 static void log_line(enum log_level level, const char *format, va_list arguments)
 {
-    if (level > log_most)
+    if (level > level_max)
         return;
     char line[1024];
     int start = log_journal ? snprintf(line, sizeof line, "<%d>", (int)level)

@@ -25,7 +25,7 @@ enum log_level {
 
 /* Sets up the log. program: stays the caller's and must outlive all logging. most: the least
  * important level that is written; messages of a higher number are dropped. */
-void log_open(const char *program, enum log_level most, bool journal);
+void log_open(const char *program, enum log_level level, bool journal);
 
 /* Writes one line. format: without a newline at the end. Control characters, which a client's
  * text may contain, become '?'. A line is cut to 1024 bytes. */

@@ -261,17 +261,17 @@ uint32_t ptx_read(const char *text, size_t length, struct ptx_module **module, s
     return ptx_read_within(text, length, SIZE_MAX, module, why);
 }
 
-uint32_t ptx_read_within(const char *text, size_t length, size_t most, struct ptx_module **module,
-                         struct error *why)
+uint32_t ptx_read_within(const char *text, size_t length, size_t max_bytes,
+                         struct ptx_module **module, struct error *why)
 {
     struct ptx_reader r = {.why = why};
     *module = NULL;
-    struct ptx_arena *arena = ptx_arena_create(most);
+    struct ptx_arena *arena = ptx_arena_create(max_bytes);
     r.module = arena ? ptx_arena_alloc(arena, sizeof(*r.module)) : NULL;
     if (!r.module) {
         bool exceeded = arena && ptx_arena_exceeded(arena);
         ptx_arena_destroy(arena);
-        return exceeded ? error_set(why, MESSAGE(ptx_memory_max), most)
+        return exceeded ? error_set(why, MESSAGE(ptx_memory_max), max_bytes)
                         : error_set(why, MESSAGE(ptx_no_memory));
     }
     r.module->arena = arena;

@@ -209,8 +209,8 @@ uint32_t ptx_read(const char *text, size_t length, struct ptx_module **module, s
 
 /* The same, with at most `most` bytes of memory at any time. Returns -E2BIG if that is not
  * enough. A hostile text can need more than a hundred bytes of tree for each of its own bytes. */
-uint32_t ptx_read_within(const char *text, size_t length, size_t most, struct ptx_module **module,
-                         struct error *why);
+uint32_t ptx_read_within(const char *text, size_t length, size_t max_bytes,
+                         struct ptx_module **module, struct error *why);
 void ptx_destroy(struct ptx_module *module);
 
 /* Finds a function or variable of module scope by name. Returns the definition if there is one,

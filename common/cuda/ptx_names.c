@@ -20,21 +20,21 @@ struct chunk {
 
 struct ptx_arena {
     struct queue chunks; /* the newest first */
-    size_t used, most;
+    size_t used, max_bytes;
     bool exceeded;
 };
 
-struct ptx_arena *ptx_arena_create(size_t most)
+struct ptx_arena *ptx_arena_create(size_t max_bytes)
 {
     struct ptx_arena *arena = calloc(1, sizeof(struct ptx_arena));
     if (arena)
-        arena->most = most;
+        arena->max_bytes = max_bytes;
     return arena;
 }
 
 bool ptx_arena_charge(struct ptx_arena *arena, size_t bytes)
 {
-    if (bytes > arena->most - arena->used) {
+    if (bytes > arena->max_bytes - arena->used) {
         arena->exceeded = true;
         return false;
     }
@@ -112,7 +112,7 @@ static void fail_memory(struct ptx_reader *r)
 {
     const struct ptx_arena *arena = r->module->arena;
     if (arena->exceeded)
-        ptx_fail(r, 0, MESSAGE(ptx_memory_max), arena->most);
+        ptx_fail(r, 0, MESSAGE(ptx_memory_max), arena->max_bytes);
     else
         ptx_fail(r, 0, MESSAGE(ptx_no_memory));
 }

@@ -15,7 +15,7 @@
 struct ptx_arena;
 /* Makes an arena. most: the bytes that it may use, with those that ptx_arena_charge counts. NULL
  * without memory. */
-struct ptx_arena *ptx_arena_create(size_t most);
+struct ptx_arena *ptx_arena_create(size_t max_bytes);
 void ptx_arena_destroy(struct ptx_arena *arena);
 /* Allocates zeroed memory, aligned to 16, which lives as long as the arena. NULL without memory,
  * or if `most` is reached. */

@@ -77,7 +77,7 @@ int dialect_parse_amount(const char *text, size_t length, struct dialect_amount 
      * and no number of bytes. */
     if (result == -EINVAL)
         result = dialect_parse_size(text, length, &read);
-    if (result == 0 && read.unit == DIALECT_BYTES && read.value < DIALECT_BYTES_LEAST)
+    if (result == 0 && read.unit == DIALECT_BYTES && read.value < DIALECT_BYTES_MIN)
         result = -ERANGE;
     if (result == 0)
         *amount = read;

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Where a share could stand as well, a smaller number is not taken for a size. */
-#define DIALECT_BYTES_LEAST 101
+#define DIALECT_BYTES_MIN 101
 
 /* The accepted forms, for use in sentences. */
 #define DIALECT_FORM_SHARE "a share above 0, like 25% or 0.25, up to 100% or 1.0"
@@ -45,7 +45,7 @@ int dialect_parse_percentage(const char *text, size_t length, struct dialect_amo
 /* Reads a size. Returns 0; -EINVAL if the text is no size; -ERANGE if it is UINT64_MAX or above. */
 int dialect_parse_size(const char *text, size_t length, struct dialect_amount *amount);
 
-/* Reads a size of at least DIALECT_BYTES_LEAST, or a share. Returns 0; -EINVAL if the text is
+/* Reads a size of at least DIALECT_BYTES_MIN, or a share. Returns 0; -EINVAL if the text is
  * neither; -ERANGE if it is out of range. */
 int dialect_parse_amount(const char *text, size_t length, struct dialect_amount *amount);
 

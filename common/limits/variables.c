@@ -21,7 +21,7 @@ enum {
      * error. */
     NEAR = 3,
     /* An environment could hold thousands of such names, and each is a line of the log. */
-    TOLD_MOST = 16,
+    TOLD_MAX = 16,
 };
 
 /* The client's and the server's names are one list, because one shell may have the variables of
@@ -163,7 +163,7 @@ static void tell(const char *name, size_t length, variables_unknown *unknown, vo
 void variables_check(char *const *environment, variables_unknown *unknown, void *context)
 {
     unsigned told = 0;
-    for (; environment && *environment && told < TOLD_MOST; environment++) {
+    for (; environment && *environment && told < TOLD_MAX; environment++) {
         size_t length = strcspn(*environment, "=");
         if (strncmp(*environment, PREFIX, strlen(PREFIX)) != 0 || is_known(*environment, length) ||
             service_link(*environment, length))

@@ -79,7 +79,7 @@ static void owe(struct credit *credit, const struct credit *kept, uint64_t now)
     if (at.parts >= 0)
         return;
     credit_settle(credit, now, INT64_MAX);
-    uint64_t left = min(credit_ready(&at) - now, PLAN_STRETCH_MOST);
+    uint64_t left = min(credit_ready(&at) - now, PLAN_STRETCH_MAX);
     int64_t parts = -(int64_t)min((uint64_t)-at.parts, left * credit->rate);
     if (parts < credit->parts)
         credit->parts = parts;

@@ -6,7 +6,7 @@
 
 void plan_set(struct plan *plan, uint64_t lease_ns, uint32_t precision, uint64_t now)
 {
-    uint64_t shortest_ns = min(lease_ns / 10, PLAN_LEASE_LEAST);
+    uint64_t shortest_ns = min(lease_ns / 10, PLAN_LEASE_MIN);
     *plan = (struct plan){.epoch = now,
                           .lease_ns = lease_ns,
                           .length_ns = lease_ns * PLAN_WHOLE / precision,
@@ -37,7 +37,7 @@ int64_t plan_owed(const struct plan *plan, uint32_t rate)
 void credit_settle(struct credit *credit, uint64_t now, int64_t most)
 {
     if (now > credit->at) {
-        credit->parts += (int64_t)(min(now - credit->at, PLAN_STRETCH_MOST) * credit->rate);
+        credit->parts += (int64_t)(min(now - credit->at, PLAN_STRETCH_MAX) * credit->rate);
         credit->at = now;
     }
     if (credit->parts > most)
@@ -46,7 +46,7 @@ void credit_settle(struct credit *credit, uint64_t now, int64_t most)
 
 void credit_charge(struct credit *credit, uint64_t ns)
 {
-    int64_t parts = (int64_t)(min(ns, PLAN_STRETCH_MOST) * PLAN_WHOLE);
+    int64_t parts = (int64_t)(min(ns, PLAN_STRETCH_MAX) * PLAN_WHOLE);
     /* A debt that keeps growing must not overflow into a credit. */
     credit->parts = credit->parts > INT64_MIN / 2 + parts ? credit->parts - parts : INT64_MIN / 2;
 }

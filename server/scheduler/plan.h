@@ -20,15 +20,15 @@
 
 #include <stdint.h>
 
-#define PLAN_WHOLE           10000u
-#define PLAN_NEVER           UINT64_MAX
-#define PLAN_LEASE_LEAST     UINT64_C(5000000)     /* 5 ms */
-#define PLAN_LEASE_MOST      UINT64_C(10000000000) /* 10 s */
-#define PLAN_PRECISION_LEAST 100u                  /* 1 %: the longest plan is 1000 s */
-#define PLAN_PRECISION_MOST  5000u                 /* 50 % */
+#define PLAN_WHOLE         10000u
+#define PLAN_NEVER         UINT64_MAX
+#define PLAN_LEASE_MIN     UINT64_C(5000000)     /* 5 ms */
+#define PLAN_LEASE_MAX     UINT64_C(10000000000) /* 10 s */
+#define PLAN_PRECISION_MIN 100u                  /* 1 %: the longest plan is 1000 s */
+#define PLAN_PRECISION_MAX 5000u                 /* 50 % */
 /* The longest time that is counted at once: PLAN_WHOLE times it fits into 63 bits. It is more
  * than a day, and no kernel owes that much. */
-#define PLAN_STRETCH_MOST UINT64_C(100000000000000)
+#define PLAN_STRETCH_MAX UINT64_C(100000000000000)
 
 struct plan {
     uint64_t epoch; /* when the first plan began */

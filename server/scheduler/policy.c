@@ -61,7 +61,7 @@ static bool longer_withheld(const struct credit *a, const struct credit *b)
 }
 
 /* No longer than the share of one plan, so that a small share comes in every plan. */
-static uint64_t claim_most(const struct plan *plan, uint32_t rate)
+static uint64_t claim_max(const struct plan *plan, uint32_t rate)
 {
     return max(plan_share(plan, rate), plan->shortest_ns);
 }
@@ -81,7 +81,7 @@ void policy_claims(const struct plan *plan, const struct scheduler_lease_group *
             choice->again_at = min(choice->again_at, max(cap, ready));
         } else if (!choice->client || longer_withheld(&client->request, &choice->client->request)) {
             choice->client = client;
-            choice->length_ns = min(length, claim_most(plan, client->request.rate));
+            choice->length_ns = min(length, claim_max(plan, client->request.rate));
         }
     }
 }

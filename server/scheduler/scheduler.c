@@ -14,10 +14,10 @@
 #include "server/scheduler/policy.h"
 #include "server/scheduler/overcommit.h"
 
-#define MS            UINT64_C(1000000)
-#define SECOND        (1000 * MS)
-#define QUANTUM_LEAST (5 * MS)
-#define QUANTUM_MOST  (3600 * SECOND)
+#define MS          UINT64_C(1000000)
+#define SECOND      (1000 * MS)
+#define QUANTUM_MIN (5 * MS)
+#define QUANTUM_MAX (3600 * SECOND)
 
 /* ---- settings ---- */
 
@@ -51,17 +51,17 @@ uint32_t scheduler_check(const struct scheduler_schedule *schedule, struct error
         uint64_t value, least, most;
     } ranges[] = {
         {"mode", schedule->mode, PROTO_MODE_CONCURRENT, PROTO_MODE_TURNS},
-        {"lease (ns)", schedule->lease_ns, PLAN_LEASE_LEAST, PLAN_LEASE_MOST},
-        {"precision (hundredths of a per cent)", schedule->precision, PLAN_PRECISION_LEAST,
-         PLAN_PRECISION_MOST},
-        {"quantum (ns)", schedule->quantum_ns, QUANTUM_LEAST, QUANTUM_MOST},
-        {"idle time before a lease is given back (ns)", schedule->idle_ns, 0, QUANTUM_MOST},
+        {"lease (ns)", schedule->lease_ns, PLAN_LEASE_MIN, PLAN_LEASE_MAX},
+        {"precision (hundredths of a per cent)", schedule->precision, PLAN_PRECISION_MIN,
+         PLAN_PRECISION_MAX},
+        {"quantum (ns)", schedule->quantum_ns, QUANTUM_MIN, QUANTUM_MAX},
+        {"idle time before a lease is given back (ns)", schedule->idle_ns, 0, QUANTUM_MAX},
         {"in-flight limit", schedule->in_flight_limit, 1, UINT32_MAX},
-        {"in-flight limit (ns)", schedule->in_flight_limit_ns, 0, QUANTUM_MOST},
+        {"in-flight limit (ns)", schedule->in_flight_limit_ns, 0, QUANTUM_MAX},
         {"quiet in-flight limit", schedule->quiet_in_flight_limit, 1, schedule->in_flight_limit},
         {"low in-flight limit", schedule->low_in_flight_limit, 1, schedule->quiet_in_flight_limit},
-        {"low in-flight limit (ns)", schedule->low_ns, 0, QUANTUM_MOST},
-        {"linger (ns)", schedule->linger_ns, 0, QUANTUM_MOST},
+        {"low in-flight limit (ns)", schedule->low_ns, 0, QUANTUM_MAX},
+        {"linger (ns)", schedule->linger_ns, 0, QUANTUM_MAX},
     };
     uint32_t error = 0;
     for (size_t i = 0; !error && i < sizeof ranges / sizeof *ranges; i++)

@@ -13,7 +13,7 @@
 struct row {
     const char *variable;
     size_t offset; /* of the member, a uint64_t */
-    uint64_t least, most, usual, strict;
+    uint64_t min, max, usual, strict;
 };
 
 static uint32_t read_number(const struct row *row, uint64_t *value, struct error *why)
@@ -22,12 +22,11 @@ static uint32_t read_number(const struct row *row, uint64_t *value, struct error
 
     if (!text || *text == '\0')
         return 0;
-    if (units_parse_size(text, strlen(text), value) < 0 || *value < row->least ||
-        *value > row->most) {
+    if (units_parse_size(text, strlen(text), value) < 0 || *value < row->min || *value > row->max) {
         return error_set(why, PROTO_ERROR_INVALID_VALUE,
                          "%s='%s': a number from %llu to %llu is wanted (K, M, G allowed)",
-                         row->variable, text, (unsigned long long)row->least,
-                         (unsigned long long)row->most);
+                         row->variable, text, (unsigned long long)row->min,
+                         (unsigned long long)row->max);
     }
     return 0;
 }
@@ -68,8 +67,8 @@ static uint64_t count_cores(void)
 static uint32_t read_numbers(struct softgpu_settings *settings, struct error *why)
 {
     static const struct row rows[] = {
-#define X(member, variable, least, most, usual, strict)                                            \
-    {variable, offsetof(struct softgpu_settings, member), least, most, usual, strict},
+#define X(member, variable, min, max, usual, strict)                                               \
+    {variable, offsetof(struct softgpu_settings, member), min, max, usual, strict},
         SOFTGPU_SETTINGS(X)
 #undef X
     };
@@ -86,7 +85,7 @@ static uint32_t read_numbers(struct softgpu_settings *settings, struct error *wh
 
 uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *why)
 {
-    static const struct row strictness = {.variable = "SOFTGPU_STRICT", .most = 1};
+    static const struct row strictness = {.variable = "SOFTGPU_STRICT", .max = 1};
     uint64_t strict = 0;
 
     *settings = (struct softgpu_settings){0};

@@ -31,7 +31,7 @@
 enum { MIB = 1 << 20 };
 /* What it may take: all of it once, and once more by the driver's compiler for loads at work; twice
  * that for the allocator's waste. Without the limit a single load takes a gigabyte. */
-enum { GROWTH_MOST_MIB = 256 };
+enum { GROWTH_MAX_MIB = 256 };
 
 static struct server *server;
 static struct neighbour *neighbour;
@@ -151,7 +151,7 @@ static void texts_with_giant_trees_are_refused_and_take_no_memory(void **state)
     raw_close(&honest);
     size_t grown = memory_peak_mib(worker) - before;
     print_message("%zu KiB of text six times: the worker grew by %zu MiB\n", bytes / 1024, grown);
-    assert_true(grown < GROWTH_MOST_MIB);
+    assert_true(grown < GROWTH_MAX_MIB);
     while (neighbour_rounds(neighbour) == rounds)
         usleep(1000);
     free(giant);
@@ -200,15 +200,15 @@ static void fatbins_that_unpack_to_more_are_refused(void **state)
 static void modules_that_are_kept_are_counted(void **state)
 {
     (void)state;
-    enum { MOST = 64 };
+    enum { MODULES_MAX = 64 };
     struct raw raw, honest;
-    uint32_t modules[MOST], count = 0, error = 0;
+    uint32_t modules[MODULES_MAX], count = 0, error = 0;
     char text[400];
     size_t bytes, before = memory_peak_mib(worker);
     char *some = repeat("mov.b32 a, 1;\n", 2000, &bytes);
     raw_attach(&raw, server, PROTO_UNSET);
     raw_attach(&honest, server, PROTO_UNSET);
-    while (count < MOST) {
+    while (count < MODULES_MAX) {
         post(&raw, some, bytes);
         error = answered(&raw, text);
         if (error)
@@ -226,7 +226,7 @@ static void modules_that_are_kept_are_counted(void **state)
     assert_int_equal(answered(&raw, text), 0);
     raw_close(&raw);
     raw_close(&honest);
-    assert_true(memory_peak_mib(worker) - before < GROWTH_MOST_MIB);
+    assert_true(memory_peak_mib(worker) - before < GROWTH_MAX_MIB);
     free(some);
 }
 

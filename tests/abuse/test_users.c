@@ -19,7 +19,7 @@
 #include "tests/support/raw.h"
 
 /* Of 16 clients one user may have 12, if nothing else is said. */
-enum { ALL = 16, MOST = 12, CULPRIT = 65534 };
+enum { ALL = 16, CLIENTS_MAX = 12, CULPRIT = 65534 };
 
 /* The kernel notes who connects by the effective uid. */
 static void connect_as(struct raw *raw, const struct server *server, uid_t uid)
@@ -46,7 +46,7 @@ static void one_user_cannot_take_every_connection(void **state)
     struct server *server = server_start(args, NULL);
     struct neighbour *neighbour = neighbour_start(server);
     struct raw culprits[ALL], more[ALL], honest;
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < CLIENTS_MAX; i++) {
         connect_as(&culprits[i], server, CULPRIT);
         assert_int_equal(hello(&culprits[i]), 0);
     }
@@ -72,7 +72,7 @@ static void one_user_cannot_take_every_connection(void **state)
     raw_close(&honest);
     for (int i = 0; i < ALL; i++)
         raw_close(&more[i]);
-    for (int i = 0; i < MOST; i++)
+    for (int i = 0; i < CLIENTS_MAX; i++)
         raw_close(&culprits[i]);
     /* What it gave back it may have again. */
     uint32_t again = PROTO_ERROR_TOO_MANY_CLIENTS;

@@ -29,9 +29,9 @@
 #endif
 
 /* CPU time of all threads together, within SECONDS; one thread that spins would take SECONDS. */
-#define SECONDS_MOST 0.02
+#define SECONDS_MAX 0.02
 
-enum { CLIENTS = 16, THREADS_MAX = 256, WAKE_UPS_MOST = 10, SECONDS = 2, TRIES = 5 };
+enum { CLIENTS = 16, THREADS_MAX = 256, WAKE_UPS_MAX = 10, SECONDS = 2, TRIES = 5 };
 
 struct use {
     size_t threads;
@@ -126,10 +126,10 @@ static void idle_clients_wake_nobody(void **state)
     double seconds = 0;
     for (int i = 0; i < TRIES; i++) {
         most = measure(pids, &seconds);
-        if (most <= WAKE_UPS_MOST && seconds <= SECONDS_MOST)
+        if (most <= WAKE_UPS_MAX && seconds <= SECONDS_MAX)
             break;
     }
-    if (most > WAKE_UPS_MOST || seconds > SECONDS_MOST)
+    if (most > WAKE_UPS_MAX || seconds > SECONDS_MAX)
         fail_msg("in %d s a thread woke up %lu times, all together ran %.3f s", SECONDS, most,
                  seconds);
     for (int i = 0; i < CLIENTS; i++)

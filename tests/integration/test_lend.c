@@ -23,7 +23,7 @@
 #include "tests/programs/bench/span.h"
 #include "tests/support/server.h"
 
-enum { SMS_MAX = 512, LAUNCHES_MOST = 6000, ROUNDS = 25, BURST = 25, QUEUED = 16 };
+enum { SMS_MAX = 512, LAUNCHES_MAX = 6000, ROUNDS = 25, BURST = 25, QUEUED = 16 };
 enum { MS = 1000000, RECLAIM_NS = 10 * MS, WHOLE_SM = 200 << 10 };
 
 __asm__(".section .rodata\n.balign 16\nlend_ptx:\n.incbin "
@@ -190,7 +190,7 @@ static void own_multiprocessors_are_lent_while_idle_and_come_back_in_time(void *
     static bool own[SMS_MAX];
     struct gpushare_limits limits = {.size = sizeof limits};
     arrive(&owner, server, half, half, 64, ROUNDS * BURST);
-    arrive(&borrower, server, NULL, "100", 132, LAUNCHES_MOST);
+    arrive(&borrower, server, NULL, "100", 132, LAUNCHES_MAX);
     OK(gpushare_limits(owner.gpu, &limits));
     assert_int_equal(limits.multiprocessors, 64);
     OK(gpushare_limits(borrower.gpu, &limits));

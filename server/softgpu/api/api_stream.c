@@ -241,12 +241,12 @@ static cuda_result read_mem_op(const cuda_mem_op_params *params, struct operatio
 cuda_result cuStreamBatchMemOp_v2(cuda_stream handle, unsigned count, cuda_mem_op_params *ops,
                                   unsigned flags)
 {
-    enum { MOST = 256 };
-    struct operation_write writes[MOST];
+    enum { OPERATIONS_MAX = 256 };
+    struct operation_write writes[OPERATIONS_MAX];
     struct stream *stream;
 
     API_TRY(api_stream(handle, &stream));
-    if (count == 0 || count > MOST || !ops || flags != 0)
+    if (count == 0 || count > OPERATIONS_MAX || !ops || flags != 0)
         return CUDA_ERR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++)
         API_TRY(read_mem_op(&ops[i], &writes[i]));

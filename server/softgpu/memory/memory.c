@@ -257,7 +257,7 @@ void memory_quiesce(void)
 
 /* ---- copies ----------------------------------------------------------------- */
 
-enum { PIECE = 256 << 10, CLEAR_LEAST = 64 << 10 };
+enum { PIECE = 256 << 10, CLEAR_MIN = 64 << 10 };
 
 /* The end of the live range at address that allows the access; 0 if there is none. */
 static uint64_t allowed_until(uint64_t address, uint32_t access)
@@ -344,7 +344,7 @@ bool memory_fill(uint64_t address, uint32_t value, unsigned width, uint64_t coun
         if (end != 0) {
             if (piece > (end - address) / width)
                 piece = (end - address) / width;
-            if (value == 0 && piece * width >= CLEAR_LEAST && memory_locate(address, &place) &&
+            if (value == 0 && piece * width >= CLEAR_MIN && memory_locate(address, &place) &&
                 !place.host)
                 clear_bytes(address, piece * width);
             else

@@ -93,11 +93,11 @@ uint64_t address_plan_round(uint64_t value)
     return bits > 63 ? 0 : UINT64_C(1) << bits;
 }
 
-uint64_t address_plan_size(uint64_t device_limit, uint64_t host_limit, uint64_t most)
+uint64_t address_plan_size(uint64_t device_limit, uint64_t host_limit, uint64_t window_max)
 {
     uint64_t larger = max(device_limit, host_limit);
     uint64_t size = larger > UINT64_MAX / 2 ? 0 : address_plan_round(2 * larger);
-    if (!size || size > most)
-        size = most;
+    if (!size || size > window_max)
+        size = window_max;
     return size < ADDRESS_PLAN_SMALLEST ? ADDRESS_PLAN_SMALLEST : size;
 }

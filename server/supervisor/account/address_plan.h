@@ -61,7 +61,7 @@ uint64_t address_plan_host(const struct address_plan *plan, const struct address
  * limit, so that fragmentation does not bite before the limit does. At most `most` (a power of
  * two), and at least ADDRESS_PLAN_SMALLEST.
  */
-uint64_t address_plan_size(uint64_t device_limit, uint64_t host_limit, uint64_t most);
+uint64_t address_plan_size(uint64_t device_limit, uint64_t host_limit, uint64_t window_max);
 
 /* The next power of two at or above value; 0 if that needs more than 64 bits. */
 uint64_t address_plan_round(uint64_t value);

@@ -20,7 +20,7 @@ int control_limits_answer(const struct request *request, const struct client *cl
     struct placement_view view;
     placement_view(&worker->places, &client->place, timeline_now(), &view);
     struct proto_worker_attached attached = {
-        .multiprocessors = view.most,
+        .multiprocessors = view.max_multiprocessors,
         .partitioned = worker->partitions.supported,
     };
     _Static_assert(sizeof attached.sm_groups == sizeof view.sm_groups.bits, "the same SM groups");

@@ -329,7 +329,7 @@ void placement_view(struct placements *places, const struct placement *place, ui
     uint32_t most = sm_allocation_max(allocation, &place->allocation);
     *view = (struct placement_view){
         .multiprocessors = has == allocation->total ? places->partitions->total : has,
-        .most = most == allocation->total ? places->partitions->total : most,
+        .max_multiprocessors = most == allocation->total ? places->partitions->total : most,
         .sm_groups = place->allocation.now,
         .held_since = place->held_since,
         .held_ns = place->held_ns + (place->held_since ? now - place->held_since : 0),

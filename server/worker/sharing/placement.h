@@ -126,7 +126,7 @@ enum placement_answer placement_apply(struct placements *places, struct placemen
 /* A placement as status shows it. */
 struct placement_view {
     uint32_t multiprocessors;      /* that the client has now */
-    uint32_t most;                 /* that its limit allows */
+    uint32_t max_multiprocessors;  /* that its limit allows */
     struct sm_group_set sm_groups; /* that it has now */
     uint64_t held_ns;    /* for how long it had work and no multiprocessor was free for it */
     uint64_t held_since; /* since when it waits now; 0: it does not */

@@ -23,17 +23,17 @@ int administer_open(const struct server *server)
 
 static json_t *receive(int admin)
 {
-    enum { ANSWER_MOST = 1 << 20 };
-    char *line = malloc(ANSWER_MOST);
+    enum { ANSWER_MAX = 1 << 20 };
+    char *line = malloc(ANSWER_MAX);
     size_t used = 0;
     if (!line)
         bench_die("out of memory");
     do {
-        ssize_t got = recv(admin, line + used, ANSWER_MOST - used, 0);
+        ssize_t got = recv(admin, line + used, ANSWER_MAX - used, 0);
         if (got <= 0)
             bench_die("the admin socket was closed");
         used += (size_t)got;
-    } while (line[used - 1] != '\n' && used < ANSWER_MOST);
+    } while (line[used - 1] != '\n' && used < ANSWER_MAX);
     json_t *answer = json_loadb(line, used, 0, NULL);
     if (!answer)
         bench_die("no answer of the admin socket: %.*s", (int)used, line);

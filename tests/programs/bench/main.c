@@ -16,7 +16,7 @@
 
 #include "tests/programs/bench/bench.h"
 
-enum judged { RATIO_AT_MOST, RATIO_AT_LEAST, RATIO_WITHIN, VALUE_AT_MOST, VALUE_AT_LEAST, STATED };
+enum judged { RATIO_MAX, RATIO_MIN, RATIO_WITHIN, VALUE_MAX, VALUE_MIN, STATED };
 
 static const struct row {
     const char *name, *unit, *yardstick;
@@ -24,50 +24,50 @@ static const struct row {
     double low, high; /* bounds: AT_MOST is judged by `high`, AT_LEAST by `low` */
     void (*run)(struct bench_result *result);
 } rows[] = {
-    {"launch_async", "ns", "getppid() system call", RATIO_AT_MOST, 0, 1.0, bench_launch_async},
-    {"launch_sync_vs_pingpong", "ns", "shared-memory ping-pong", RATIO_AT_MOST, 0, 4,
+    {"launch_async", "ns", "getppid() system call", RATIO_MAX, 0, 1.0, bench_launch_async},
+    {"launch_sync_vs_pingpong", "ns", "shared-memory ping-pong", RATIO_MAX, 0, 4,
      bench_launch_sync_pingpong},
-    {"launch_sync_vs_socket", "ns", "Unix socket round trip", RATIO_AT_MOST, 0, 0.2,
+    {"launch_sync_vs_socket", "ns", "Unix socket round trip", RATIO_MAX, 0, 0.2,
      bench_launch_sync_socket},
-    {"copy_h2d", "GB/s", "memcpy between memfds", RATIO_AT_LEAST, 0.95, 0, bench_copy_h2d},
-    {"copy_d2h", "GB/s", "memcpy between memfds", RATIO_AT_LEAST, 0.95, 0, bench_copy_d2h},
-    {"overlap_two_clients", "ms", "one alone", RATIO_AT_MOST, 0, 1.1, bench_overlap_clients},
-    {"overlap_two_clients_serialized", "ms", "one alone (control: must not overlap)",
-     RATIO_AT_LEAST, 1.8, 0, bench_overlap_control},
-    {"overlap_copy_compute", "ms", "the longest alone", RATIO_AT_MOST, 0, 1.15,
+    {"copy_h2d", "GB/s", "memcpy between memfds", RATIO_MIN, 0.95, 0, bench_copy_h2d},
+    {"copy_d2h", "GB/s", "memcpy between memfds", RATIO_MIN, 0.95, 0, bench_copy_d2h},
+    {"overlap_two_clients", "ms", "one alone", RATIO_MAX, 0, 1.1, bench_overlap_clients},
+    {"overlap_two_clients_serialized", "ms", "one alone (control: must not overlap)", RATIO_MIN,
+     1.8, 0, bench_overlap_control},
+    {"overlap_copy_compute", "ms", "the longest alone", RATIO_MAX, 0, 1.15,
      bench_overlap_copy_compute},
     {"threads_25_alone", "blocks/s", "uncapped x granted share", RATIO_WITHIN, 0.98, 1.02,
      bench_threads_25},
-    {"strict_share_error_points", "points", NULL, VALUE_AT_MOST, 0, 1, bench_strict_share},
-    {"fair_busy_ratio", "of the time", NULL, VALUE_AT_LEAST, 0.97, 0, bench_fair_busy},
-    {"fair_idle_split_error_points", "points", NULL, VALUE_AT_MOST, 0, 1.5, bench_fair_idle_split},
-    {"lease_5ms_loss", "of throughput", NULL, VALUE_AT_MOST, 0, 0.03, bench_lease_loss},
-    {"reclaim_ms_p99", "ms", NULL, VALUE_AT_MOST, 0, 10, bench_reclaim},
-    {"accounting_error", "of busy time", NULL, VALUE_AT_MOST, 0, 0.01, bench_accounting},
-    {"threads_30_70_error", "of granted", NULL, VALUE_AT_MOST, 0, 0.05, bench_threads_30_70},
-    {"priority_p99", "ms", "alone plus one kernel", RATIO_AT_MOST, 0, 1.1, bench_priority},
-    {"share_change_ms", "ms", NULL, VALUE_AT_MOST, 0, 20, bench_share_change},
-    {"memory_exact_bytes", "bytes", NULL, VALUE_AT_MOST, 0, 2 << 20, bench_memory_exact},
-    {"launch_with_64_clients", "ns", "1 connected", RATIO_AT_MOST, 0, 1.1, bench_launch_64},
-    {"idle_cpu_seconds", "s", NULL, VALUE_AT_MOST, 0, 0.02, bench_idle_cpu},
-    {"idle_thread_wakeups", "wake-ups", NULL, VALUE_AT_MOST, 0, 10, bench_idle_wakeups},
+    {"strict_share_error_points", "points", NULL, VALUE_MAX, 0, 1, bench_strict_share},
+    {"fair_busy_ratio", "of the time", NULL, VALUE_MIN, 0.97, 0, bench_fair_busy},
+    {"fair_idle_split_error_points", "points", NULL, VALUE_MAX, 0, 1.5, bench_fair_idle_split},
+    {"lease_5ms_loss", "of throughput", NULL, VALUE_MAX, 0, 0.03, bench_lease_loss},
+    {"reclaim_ms_p99", "ms", NULL, VALUE_MAX, 0, 10, bench_reclaim},
+    {"accounting_error", "of busy time", NULL, VALUE_MAX, 0, 0.01, bench_accounting},
+    {"threads_30_70_error", "of granted", NULL, VALUE_MAX, 0, 0.05, bench_threads_30_70},
+    {"priority_p99", "ms", "alone plus one kernel", RATIO_MAX, 0, 1.1, bench_priority},
+    {"share_change_ms", "ms", NULL, VALUE_MAX, 0, 20, bench_share_change},
+    {"memory_exact_bytes", "bytes", NULL, VALUE_MAX, 0, 2 << 20, bench_memory_exact},
+    {"launch_with_64_clients", "ns", "1 connected", RATIO_MAX, 0, 1.1, bench_launch_64},
+    {"idle_cpu_seconds", "s", NULL, VALUE_MAX, 0, 0.02, bench_idle_cpu},
+    {"idle_thread_wakeups", "wake-ups", NULL, VALUE_MAX, 0, 10, bench_idle_wakeups},
     {"idle_client_bytes", "bytes", NULL, STATED, 0, 0, bench_idle_bytes},
-    {"softgpu_lane_instructions_per_second", "1/s", NULL, VALUE_AT_LEAST, 1e9, 0,
+    {"softgpu_lane_instructions_per_second", "1/s", NULL, VALUE_MIN, 1e9, 0,
      bench_lane_instructions},
 };
 
 static bool met(const struct row *row, const struct bench_result *result)
 {
     switch (row->judged) {
-    case RATIO_AT_MOST:
+    case RATIO_MAX:
         return result->ratio <= row->high;
-    case RATIO_AT_LEAST:
+    case RATIO_MIN:
         return result->ratio >= row->low;
     case RATIO_WITHIN:
         return result->ratio >= row->low && result->ratio <= row->high;
-    case VALUE_AT_MOST:
+    case VALUE_MAX:
         return result->value <= row->high;
-    case VALUE_AT_LEAST:
+    case VALUE_MIN:
         return result->value >= row->low;
     case STATED:
         break;
@@ -78,12 +78,12 @@ static bool met(const struct row *row, const struct bench_result *result)
 static void reach_text(const struct row *row, char *text, size_t size)
 {
     switch (row->judged) {
-    case RATIO_AT_MOST:
-    case VALUE_AT_MOST:
+    case RATIO_MAX:
+    case VALUE_MAX:
         snprintf(text, size, "<= %g", row->high);
         break;
-    case RATIO_AT_LEAST:
-    case VALUE_AT_LEAST:
+    case RATIO_MIN:
+    case VALUE_MIN:
         snprintf(text, size, ">= %g", row->low);
         break;
     case RATIO_WITHIN:
@@ -99,10 +99,9 @@ static void reach_text(const struct row *row, char *text, size_t size)
 static json_t *aim(const struct row *row)
 {
     bool ratio = row->judged <= RATIO_WITHIN;
-    bool least = row->judged == RATIO_AT_LEAST || row->judged == RATIO_WITHIN ||
-                 row->judged == VALUE_AT_LEAST;
-    bool most =
-        row->judged == RATIO_AT_MOST || row->judged == RATIO_WITHIN || row->judged == VALUE_AT_MOST;
+    bool least =
+        row->judged == RATIO_MIN || row->judged == RATIO_WITHIN || row->judged == VALUE_MIN;
+    bool most = row->judged == RATIO_MAX || row->judged == RATIO_WITHIN || row->judged == VALUE_MAX;
     if (row->judged == STATED)
         return json_null();
     return json_pack("{s:s, s:o, s:o}", "of", ratio ? "ratio" : "value", "at_least",

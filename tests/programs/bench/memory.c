@@ -23,7 +23,7 @@
 #include "tests/programs/bench/bench.h"
 #include "tests/programs/bench/span.h"
 
-enum { GRANULE = 2 << 20, PIECES_MOST = 1 << 16, STREAMS = 64 };
+enum { GRANULE = 2 << 20, PIECES_MAX = 1 << 16, STREAMS = 64 };
 
 static const struct filling {
     const char *name;
@@ -167,10 +167,10 @@ static size_t fill(gpushare_connection *gpu, gpushare_function *span, uint64_t *
                    size_t count, uint64_t bytes)
 {
     gpushare_error error = GPUSHARE_SUCCESS;
-    while (count < PIECES_MOST &&
+    while (count < PIECES_MAX &&
            (error = gpushare_memory_alloc(gpu, bytes, &pieces[count])) == GPUSHARE_SUCCESS)
         write_ends(gpu, span, pieces[count++], bytes);
-    if (count == PIECES_MOST || error != GPUSHARE_ERROR_OUT_OF_MEMORY)
+    if (count == PIECES_MAX || error != GPUSHARE_ERROR_OUT_OF_MEMORY)
         bench_die("%zu pieces, then not the refusal of one: %s", count, gpushare_error_text());
     BENCH_CHECK(gpushare_synchronize(gpu));
     return count;
@@ -179,7 +179,7 @@ static size_t fill(gpushare_connection *gpu, gpushare_function *span, uint64_t *
 /* The bytes that the device gave up for this client, less its limit. */
 static double distance(const struct filling *filling)
 {
-    static uint64_t pieces[PIECES_MOST];
+    static uint64_t pieces[PIECES_MAX];
     char folder[] = "/tmp/gpushare-bench-XXXXXX", state[64], setting[96];
     if (!mkdtemp(folder))
         bench_die("no temporary folder");

@@ -18,7 +18,7 @@
 #include "tests/programs/bench/load.h"
 #include "tests/programs/bench/quiet.h"
 
-enum { LAUNCHES = 1000, KERNEL_NS = 1000000, LOW = 3, LOW_MOST = 30000 };
+enum { LAUNCHES = 1000, KERNEL_NS = 1000000, LOW = 3, LOW_MAX = 30000 };
 
 static unsigned launches_wanted(void)
 {
@@ -48,7 +48,7 @@ static struct load *client(const struct server *server, const char *priority, ui
                              .kernel_ns = KERNEL_NS,
                              .blocks = blocks,
                              .whole_sm = true,
-                             .most = behave ? LAUNCHES + 1 : LOW_MOST,
+                             .most = behave ? LAUNCHES + 1 : LOW_MAX,
                              .drain = behave != NULL,
                              .behave = behave};
     return load_start(server, &spec);

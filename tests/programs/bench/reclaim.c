@@ -32,7 +32,7 @@ enum {
 
     BURST = 20,
     SMS = 4096,
-    BORROWED_MOST = 90000
+    BORROWED_MAX = 90000
 };
 
 static void now_and_then(struct load *child)
@@ -126,7 +126,7 @@ void bench_reclaim(struct bench_result *result)
                               .kernel_ns = KERNEL_NS,
                               .blocks = all,
                               .whole_sm = true,
-                              .most = BORROWED_MOST};
+                              .most = BORROWED_MAX};
     struct load *owner = load_start(server, &spec);
     struct load *borrower = load_start(server, &other);
     if (owner->page->multiprocessors != all / 2)

@@ -15,7 +15,7 @@
 #include "tests/programs/bench/load.h"
 #include "tests/programs/bench/quiet.h"
 
-enum { CHANGES = 1000, DEPTH = 500, LAUNCHES_MOST = 40000, KERNEL_NS = 1000000 };
+enum { CHANGES = 1000, DEPTH = 500, LAUNCHES_MAX = 40000, KERNEL_NS = 1000000 };
 
 static uint32_t highest_sm(const struct load *load, uint32_t launch)
 {
@@ -69,7 +69,7 @@ void bench_share_change(struct bench_result *result)
                              .env = env,
                              .kernel_ns = KERNEL_NS,
                              .blocks = bench_multiprocessors(server) / 2,
-                             .most = LAUNCHES_MOST,
+                             .most = LAUNCHES_MAX,
                              .depth = DEPTH,
                              .drain = true};
     struct load *load = load_start(server, &spec);

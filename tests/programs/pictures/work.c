@@ -24,7 +24,7 @@ __asm__(".section .rodata\n.balign 16\nwork_ptx:\n.incbin "
 extern const char work_ptx[];
 
 /* Each block that sleeps costs the software GPU a little of the processor. */
-enum { STREAMS_MOST = 16, IN_FLIGHT_MOST = 64, GRID = 16 };
+enum { STREAMS_MAX = 16, IN_FLIGHT_MAX = 64, GRID = 16 };
 
 struct options {
     uint64_t kernel_ns, total_ns, busy_ns, idle_ns, after_ns;
@@ -79,9 +79,9 @@ static int read_options(struct options *options, int argc, char **argv)
             options->idle_ns = value * 1000000;
         else if (!strcmp(argv[i], "--after"))
             options->after_ns = value * 1000000;
-        else if (!strcmp(argv[i], "--in-flight") && value >= 1 && value <= IN_FLIGHT_MOST)
+        else if (!strcmp(argv[i], "--in-flight") && value >= 1 && value <= IN_FLIGHT_MAX)
             options->in_flight = (unsigned)value;
-        else if (!strcmp(argv[i], "--streams") && value >= 1 && value <= STREAMS_MOST)
+        else if (!strcmp(argv[i], "--streams") && value >= 1 && value <= STREAMS_MAX)
             options->streams = (unsigned)value;
         else
             return -1;
@@ -91,7 +91,7 @@ static int read_options(struct options *options, int argc, char **argv)
 
 struct lane {
     gpushare_stream *stream;
-    gpushare_event *events[IN_FLIGHT_MOST]; /* recorded after the launches, used in turn */
+    gpushare_event *events[IN_FLIGHT_MAX]; /* recorded after the launches, used in turn */
     unsigned long launched;
 };
 
@@ -137,7 +137,7 @@ static unsigned long work(gpushare_connection *gpu, struct lane *lanes, gpushare
 int main(int argc, char **argv)
 {
     struct options options;
-    static struct lane lanes[STREAMS_MOST];
+    static struct lane lanes[STREAMS_MAX];
     gpushare_connection *gpu;
     gpushare_module *module;
     gpushare_function *function;

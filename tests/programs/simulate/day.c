@@ -8,13 +8,13 @@
 
 #include "tests/programs/simulate/device.h"
 
-#define MS       UINT64_C(1000000)
-#define SECOND   (1000 * MS)
-#define HOUR     (3600 * SECOND)
-#define MOST_WAY 32 /* maximum of clients on a GPU */
+#define MS          UINT64_C(1000000)
+#define SECOND      (1000 * MS)
+#define HOUR        (3600 * SECOND)
+#define CLIENTS_MAX 32 /* maximum of clients on a GPU */
 
 /* A stretch counts if it is at least ten plans of 5 s long. */
-#define STRETCH_LEAST (50 * SECOND)
+#define STRETCH_MIN (50 * SECOND)
 /* Errors in thousandths of a point, up to 100 points. */
 #define ERROR_BUCKETS 100001
 
@@ -65,7 +65,7 @@ static void split(struct visitor *visitors, uint32_t count, const bool *takes_pa
 
 static void promise(int mode, struct visitor *visitors, uint32_t count)
 {
-    bool takes_part[MOST_WAY];
+    bool takes_part[CLIENTS_MAX];
     bool by_request = mode == PROTO_MODE_STRICT || mode == PROTO_MODE_FAIR;
     double left = 1;
     for (uint32_t i = 0; i < count; i++) {
@@ -99,7 +99,7 @@ static void stretch_ends(const struct visitor *visitor)
 {
     double span = (double)(device.now - visitor->since);
     double had = (double)(device_had(&device, visitor->client) - visitor->had_before);
-    if (span < (double)STRETCH_LEAST || visitor->promised < span * 1e-4)
+    if (span < (double)STRETCH_MIN || visitor->promised < span * 1e-4)
         return;
     double error = 100.0 * (had - visitor->promised) / span;
     error = error < 0 ? -error : error;
@@ -176,7 +176,7 @@ static void act(struct visitor *visitor)
 static uint32_t draw_visitors(struct visitor *visitors, uint32_t gpu, uint32_t gpus)
 {
     uint32_t count = 0, left = PLAN_WHOLE;
-    memset(visitors, 0, MOST_WAY * sizeof *visitors);
+    memset(visitors, 0, CLIENTS_MAX * sizeof *visitors);
     for (uint32_t number = gpu; number < DAY_CLIENTS * gpus / DAY_GPUS; number += gpus) {
         struct visitor *visitor = &visitors[count++];
         visitor->random = visitor->seed = number + 1;
@@ -196,7 +196,7 @@ static uint32_t draw_visitors(struct visitor *visitors, uint32_t gpu, uint32_t g
 
 static void run_gpu(int mode, uint64_t span, uint32_t gpu, uint32_t gpus)
 {
-    struct visitor visitors[MOST_WAY];
+    struct visitor visitors[CLIENTS_MAX];
     struct scheduler_schedule settings;
     scheduler_defaults(&settings);
     settings.mode = (enum proto_mode)mode;

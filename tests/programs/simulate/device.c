@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Maximum of steps at one moment: far more than all clients' queues hold. */
-#define STEPS_MOST 1000000
+#define STEPS_MAX 1000000
 
 uint64_t device_random(uint64_t *state)
 {
@@ -255,7 +255,7 @@ void device_run(struct device *device, uint64_t until)
         device_step(device, until);
         steps = device->now == was ? steps + 1 : 0;
         was = device->now;
-        if (steps > STEPS_MOST)
+        if (steps > STEPS_MAX)
             abort(); /* an event is due and never happens */
     }
 }

@@ -230,21 +230,21 @@ static void silent_clients_go_away(void **state)
 static void one_client_too_many_is_refused_by_name(void **state)
 {
     (void)state;
-    enum { MOST = 40 };
-    int fds[MOST];
+    enum { SESSIONS_MAX = 40 };
+    int fds[SESSIONS_MAX];
     struct proto_hello hello = {.major = PROTO_MAJOR};
     fake_open(&fake, 1, 256 * MIB);
-    for (unsigned i = 0; i < MOST; i++)
+    for (unsigned i = 0; i < SESSIONS_MAX; i++)
         fds[i] = fake_greet(&fake);
     int late = fake_connect(&fake);
     fake_send(&fake, late, PROTO_HELLO, &hello);
     fake_expect_failed(&fake, late, PROTO_ERROR_TOO_MANY_CLIENTS, "40");
     close(late);
-    FAKE_WAIT(&fake, fake.supervisor->server.sessions == MOST);
+    FAKE_WAIT(&fake, fake.supervisor->server.sessions == SESSIONS_MAX);
     close(fds[7]);
-    FAKE_WAIT(&fake, fake.supervisor->server.sessions == MOST - 1);
+    FAKE_WAIT(&fake, fake.supervisor->server.sessions == SESSIONS_MAX - 1);
     fds[7] = fake_greet(&fake);
-    for (unsigned i = 0; i < MOST; i++)
+    for (unsigned i = 0; i < SESSIONS_MAX; i++)
         close(fds[i]);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);

@@ -5,9 +5,9 @@
 #include "tests/unit/worker/timed.h"
 
 #ifdef ARENA_THREAD_SANITIZER
-#define SHARE_LEAST 0.01 /* the worker itself takes its time */
+#define SHARE_MIN 0.01 /* the worker itself takes its time */
 #else
-#define SHARE_LEAST 0.15 /* so does whatever else runs on the machine */
+#define SHARE_MIN 0.15 /* so does whatever else runs on the machine */
 #endif
 
 /* A driver without green contexts: shares of multiprocessors are shares of its time. */
@@ -30,7 +30,7 @@ static void threads_are_duty_where_they_can_not_be_divided(void **state)
     double share = 0;
     uint64_t elapsed = 0;
     /* It may have less where the machine is busy with other things, and never more. */
-    for (int round = 0; round < 5 && share <= SHARE_LEAST; round++) {
+    for (int round = 0; round < 5 && share <= SHARE_MIN; round++) {
         uint64_t start = timeline_now();
         uint64_t done = keep_busy(1, 100000, 1000 * MS);
         elapsed = timeline_now() - start;
@@ -43,7 +43,7 @@ static void threads_are_duty_where_they_can_not_be_divided(void **state)
     uint64_t throttled = used->throttled_duty;
     print_message("25 %% of the time: %.1f %%, %.3f of the device's time charged\n", 100 * share,
                   charged);
-    assert_true(share > SHARE_LEAST);
+    assert_true(share > SHARE_MIN);
     assert_true(charged > 0.99 && charged < 1.01);
     assert_true(throttled > elapsed / 2);
     struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,

@@ -5,9 +5,9 @@
 #include "tests/unit/worker/timed.h"
 
 #ifdef ARENA_THREAD_SANITIZER
-#define KEPT_LEAST 0.1 /* the worker itself takes its time */
+#define KEPT_MIN 0.1 /* the worker itself takes its time */
 #else
-#define KEPT_LEAST 0.9
+#define KEPT_MIN 0.9
 #endif
 
 /* Four clients with 5 ms each, of kernels of 100 us, beside one that has the device alone. What
@@ -19,7 +19,7 @@ static void short_leases_keep_the_device_busy(void **state)
     for (uint32_t i = 0; i < PEERS; i++)
         arrive(i);
     set_mode(PROTO_MODE_FAIR, 5 * MS);
-    for (int round = 0; round < 8 && kept < KEPT_LEAST; round++) {
+    for (int round = 0; round < 8 && kept < KEPT_MIN; round++) {
         keep_busy(1, 100000, 30 * MS);
         uint64_t alone = keep_busy(1, 100000, 200 * MS);
         finish(1);
@@ -34,7 +34,7 @@ static void short_leases_keep_the_device_busy(void **state)
         if ((double)together / (double)alone > kept)
             kept = (double)together / (double)alone;
     }
-    assert_true(kept >= KEPT_LEAST);
+    assert_true(kept >= KEPT_MIN);
     for (uint32_t i = 0; i < PEERS; i++) {
         uint64_t launched = peers[i]->producers[0].value - 1;
         assert_int_equal(word(i), launched);

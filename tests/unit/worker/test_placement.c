@@ -148,7 +148,7 @@ static void test_an_owner_gets_its_sm_groups_back_at_once(void **state)
     assert_int_equal(on(other), 0x1f0);
     assert_false(other->place.borrows);
     assert_int_equal(view(other, 5).multiprocessors, 36);
-    assert_int_equal(view(other, 5).most, 68);
+    assert_int_equal(view(other, 5).max_multiprocessors, 68);
     /* From then on nothing is made. */
     for (uint64_t now = 10 * MS; now < 10000 * (uint64_t)MS; now += 10 * MS) {
         placement_idle(&places, &owner->place, now);
@@ -213,7 +213,7 @@ static void test_without_an_sm_group_a_client_waits_and_is_told(void **state)
     assert_int_equal(enter(a, 1), PLACEMENT_MOVE);
     assert_int_equal(enter(b, 1), PLACEMENT_HOLD);
     assert_int_equal(view(b, 1).multiprocessors, 0);
-    assert_int_equal(view(b, 1).most, 32);
+    assert_int_equal(view(b, 1).max_multiprocessors, 32);
     placement_idle(&places, &a->place, MS);
     uint32_t changes = b->changes;
     placements_tick(&places, MS + PLACEMENT_LINGER_NS);

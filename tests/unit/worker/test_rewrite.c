@@ -19,13 +19,13 @@
 #define BASE UINT64_C(0x200000000000) /* 35184372088832 */
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 
-#define MOST ((size_t)1 << 24)
+#define BYTES_MAX ((size_t)1 << 24)
 
 static struct rewrite *open_text(const char *text)
 {
     struct rewrite *rewrite;
     struct error why = {0};
-    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, &why), 0);
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), BYTES_MAX, &why), 0);
     if (rewrite_unread(rewrite))
         print_message("%s\n", rewrite_unread(rewrite));
     assert_null(rewrite_unread(rewrite));
@@ -227,7 +227,7 @@ static void test_text_that_is_not_understood_is_left_to_the_driver(void **state)
     const char *text = HEAD ".visible .entry k(\n{ nonsense";
     struct rewrite *rewrite;
     struct error why = {0};
-    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, &why), 0);
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), BYTES_MAX, &why), 0);
     assert_non_null(rewrite_unread(rewrite));
     assert_int_equal(rewrite_global_bytes(rewrite), 0);
     char *out;
@@ -243,7 +243,7 @@ static void test_text_that_is_not_understood_may_declare_no_variables(void **sta
     const char *text = HEAD ".explicitcluster;\n.global .b8 a[1000000000];\n";
     struct rewrite *rewrite;
     struct error why = {0};
-    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, &why),
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), BYTES_MAX, &why),
                      PROTO_ERROR_INVALID_PTX);
     assert_null(rewrite);
     assert_non_null(strstr(why.text, ".explicitcluster"));
