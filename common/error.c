@@ -23,7 +23,7 @@ struct row {
 #define ROW(number, name, sentence) {number, #name, sentence},
 static const struct row rows[] = {PROTO_ERRORS(ROW)};
 
-static const struct row *find(uint32_t number)
+static const struct row *find_row(uint32_t number)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].number == number)
@@ -33,20 +33,20 @@ static const struct row *find(uint32_t number)
 
 const char *error_name(uint32_t number)
 {
-    const struct row *row = find(number);
+    const struct row *row = find_row(number);
     return row ? row->name : "unrecognized";
 }
 
 const char *error_sentence(uint32_t number)
 {
-    const struct row *row = find(number);
+    const struct row *row = find_row(number);
     return row ? row->sentence : "an error number that this version does not know";
 }
 
 uint32_t error_from_cuda(int result)
 {
     /* gpushare's own numbers begin at 10000. A driver that returned one would speak in our name. */
-    if (result >= 0 && result < 10000 && find((uint32_t)result))
+    if (result >= 0 && result < 10000 && find_row((uint32_t)result))
         return (uint32_t)result;
     return PROTO_ERROR_UNKNOWN;
 }

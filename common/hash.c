@@ -29,7 +29,7 @@ int hash_key_make(struct hash_key *key)
 }
 
 /* a * b + c modulo the prime; all below 2^61. */
-static uint64_t multiply(uint64_t a, uint64_t b, uint64_t c)
+static uint64_t multiply_add(uint64_t a, uint64_t b, uint64_t c)
 {
     __extension__ typedef unsigned __int128 wide;
     wide product = (wide)a * b + c;
@@ -41,7 +41,7 @@ static uint64_t multiply(uint64_t a, uint64_t b, uint64_t c)
 
 uint64_t hash_add(const struct hash_key *key, uint64_t hash, uint64_t number)
 {
-    return multiply(hash, key->point, number);
+    return multiply_add(hash, key->point, number);
 }
 
 uint64_t hash_add_bytes(const struct hash_key *key, uint64_t hash, const void *data, size_t bytes)
@@ -51,7 +51,7 @@ uint64_t hash_add_bytes(const struct hash_key *key, uint64_t hash, const void *d
         size_t step = min(bytes, (size_t)PIECE);
         uint64_t piece = 0;
         memcpy(&piece, at, step);
-        hash = multiply(hash, key->point, piece);
+        hash = multiply_add(hash, key->point, piece);
         at += step;
         bytes -= step;
     }
@@ -60,5 +60,5 @@ uint64_t hash_add_bytes(const struct hash_key *key, uint64_t hash, const void *d
 
 uint64_t hash_end(const struct hash_key *key, uint64_t hash)
 {
-    return multiply(hash, key->factor, 0);
+    return multiply_add(hash, key->factor, 0);
 }

@@ -44,7 +44,7 @@ static int decimal_read(const char *text, size_t length, struct decimal *decimal
     return decimal->digits ? (int)at : -EINVAL;
 }
 
-static char lower(char c)
+static char lower_case(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
@@ -56,17 +56,17 @@ static int suffix_shift(const char *text, size_t length)
     int shift = 0;
     if (length == 0)
         return 0;
-    const char *found = memchr(letters, lower(text[0]), sizeof letters - 1);
+    const char *found = memchr(letters, lower_case(text[0]), sizeof letters - 1);
     if (found) {
         shift = 10 * (int)(found - letters + 1);
         text++;
         length--;
-        if (length == 2 && lower(text[0]) == 'i') {
+        if (length == 2 && lower_case(text[0]) == 'i') {
             text++;
             length--;
         }
     }
-    if (length == 0 || (length == 1 && lower(text[0]) == 'b'))
+    if (length == 0 || (length == 1 && lower_case(text[0]) == 'b'))
         return shift;
     return -EINVAL;
 }
@@ -83,7 +83,7 @@ static const struct {
 
 /* Multiplies by the unit and rounds down. Only a unit of one (a byte, a nanosecond) has no
  * parts, so a fraction of it is refused. */
-static int scaled(const struct decimal *decimal, uint64_t unit, uint64_t *result)
+static int scale_decimal(const struct decimal *decimal, uint64_t unit, uint64_t *result)
 {
     unsigned __int128 part = (unsigned __int128)decimal->fraction * unit;
     if (unit == 1 && part % decimal->scale)
@@ -104,7 +104,7 @@ int units_parse_size(const char *text, size_t length, uint64_t *bytes)
     int shift = suffix_shift(text + used, length - (size_t)used);
     if (shift < 0)
         return shift;
-    return scaled(&decimal, UINT64_C(1) << shift, bytes);
+    return scale_decimal(&decimal, UINT64_C(1) << shift, bytes);
 }
 
 int units_parse_duration(const char *text, size_t length, uint64_t *ns)
@@ -117,7 +117,7 @@ int units_parse_duration(const char *text, size_t length, uint64_t *ns)
     size_t left = length - (size_t)used;
     for (size_t i = 0; i < DURATIONS; i++)
         if (strlen(durations[i].name) == left && memcmp(durations[i].name, unit, left) == 0)
-            return scaled(&decimal, durations[i].ns, ns);
+            return scale_decimal(&decimal, durations[i].ns, ns);
     return -EINVAL;
 }
 

@@ -48,7 +48,7 @@ static gpushare_error read_row(const struct gpushare_options *options, enum reso
     return error;
 }
 
-static gpushare_error read_fraction(double fraction, struct allowance *allowance)
+static gpushare_error read_option_fraction(double fraction, struct allowance *allowance)
 {
     struct allowance by = allowance_none;
     if (!(fraction >= 0 && fraction <= 1))
@@ -83,7 +83,7 @@ gpushare_error options_read(const struct gpushare_options *options, struct allow
         for (enum allowance_bound bound = ALLOWANCE_REQUEST; bound <= ALLOWANCE_LIMIT; bound++)
             if ((error = read_row(options, i, bound, allowance)))
                 return error;
-    if ((error = read_fraction(options->fraction, allowance)))
+    if ((error = read_option_fraction(options->fraction, allowance)))
         return error;
     if (options->priority > LIMITS_PRIORITY_MAX)
         return failure(MESSAGE(options_priority), options->priority, LIMITS_PRIORITY_MAX);

@@ -66,7 +66,8 @@ static const struct entry entries[] = {
 typedef cuda_result (*get_proc_address_fn)(const char *, void **, int, uint64_t,
                                            cuda_proc_address_status *);
 
-static uint32_t resolve(struct cuda_driver *driver, const char *path, bool whole, struct error *why)
+static uint32_t resolve_entries(struct cuda_driver *driver, const char *path, bool whole,
+                                struct error *why)
 {
     get_proc_address_fn get;
     /* POSIX allows this cast in object form only. ISO C can't convert an object pointer to a
@@ -112,7 +113,7 @@ static uint32_t open_library(struct cuda_driver *driver, const char *absolute_pa
     if (dlsym(driver->library, "gpushare_dropin_marker"))
         error = error_set(why, MESSAGE(driver_is_dropin), absolute_path);
     else
-        error = resolve(driver, absolute_path, whole, why);
+        error = resolve_entries(driver, absolute_path, whole, why);
     if (error)
         cuda_driver_close(driver);
     return error;

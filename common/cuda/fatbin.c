@@ -118,7 +118,7 @@ int fatbin_select_ptx(const void *data, size_t size, uint32_t cc, struct fatbin_
     return result < 0 ? result : found;
 }
 
-static int decompress(const struct fatbin_entry *entry, char *payload)
+static int decompress_entry(const struct fatbin_entry *entry, char *payload)
 {
     size_t written;
 
@@ -149,7 +149,7 @@ int fatbin_payload(const struct fatbin_entry *entry, char **payload, size_t *byt
     text = malloc(entry->bytes + 1);
     if (!text)
         return -ENOMEM;
-    result = decompress(entry, text);
+    result = decompress_entry(entry, text);
     if (result < 0) {
         free(text);
         return result;

@@ -142,7 +142,7 @@ static void read_properties(struct ptx_reader *r, struct ptx_variable *v)
 }
 
 /* Constant expression of an initialiser: numbers with a sign. */
-static uint64_t read_number(struct ptx_reader *r, enum ptx_type type)
+static uint64_t read_literal(struct ptx_reader *r, enum ptx_type type)
 {
     bool minus = false;
     while (ptx_at(r, '-') || ptx_at(r, '+')) {
@@ -215,7 +215,7 @@ static void read_symbol(struct ptx_reader *r, struct ptx_initialiser *item)
         ptx_advance(r);
     }
     while (!r->failed && (ptx_at(r, '+') || ptx_at(r, '-')))
-        item->value += read_number(r, PTX_B64);
+        item->value += read_literal(r, PTX_B64);
 }
 
 static void read_element(struct ptx_reader *r, struct ptx_variable *v, struct ptx_list *items,
@@ -225,7 +225,7 @@ static void read_element(struct ptx_reader *r, struct ptx_variable *v, struct pt
     if (r->token.kind == PTX_TOKEN_WORD) {
         read_symbol(r, &item);
     } else {
-        uint64_t value = read_number(r, v->type);
+        uint64_t value = read_literal(r, v->type);
         if (ptx_accept(r, '(')) {
             item.mask = value;
             read_symbol(r, &item);

@@ -12,7 +12,7 @@ void ptx_lexer_init(struct ptx_lexer *lexer, const char *text, uint32_t length)
     *lexer = (struct ptx_lexer){.text = text, .length = length, .line = 1};
 }
 
-static char peek(const struct ptx_lexer *lx, uint32_t ahead)
+static char peek_char(const struct ptx_lexer *lx, uint32_t ahead)
 {
     return lx->length - lx->at > ahead ? lx->text[lx->at + ahead] : '\0';
 }
@@ -43,18 +43,18 @@ static int hex_value(char c)
 static bool skip_blank(struct ptx_lexer *lx)
 {
     while (lx->at < lx->length) {
-        char c = peek(lx, 0);
+        char c = peek_char(lx, 0);
         if (c == '\n') {
             lx->line++;
             lx->at++;
         } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' || c == '\0') {
             lx->at++;
-        } else if (c == '/' && peek(lx, 1) == '/') {
+        } else if (c == '/' && peek_char(lx, 1) == '/') {
             while (lx->at < lx->length && lx->text[lx->at] != '\n')
                 lx->at++;
-        } else if (c == '/' && peek(lx, 1) == '*') {
+        } else if (c == '/' && peek_char(lx, 1) == '*') {
             lx->at += 2;
-            while (lx->at < lx->length && !(peek(lx, 0) == '*' && peek(lx, 1) == '/')) {
+            while (lx->at < lx->length && !(peek_char(lx, 0) == '*' && peek_char(lx, 1) == '/')) {
                 lx->line += lx->text[lx->at] == '\n';
                 lx->at++;
             }
@@ -72,7 +72,7 @@ static void lex_hex_float(struct ptx_lexer *lx, struct ptx_token *token, int dig
 {
     lx->at += 2;
     for (int i = 0; i < digits; i++, lx->at++) {
-        int v = hex_value(peek(lx, 0));
+        int v = hex_value(peek_char(lx, 0));
         if (v < 0) {
             token->kind = PTX_TOKEN_BAD;
             return;
@@ -87,7 +87,7 @@ static void lex_digits(struct ptx_lexer *lx, struct ptx_token *token, unsigned b
     uint64_t value = 0;
     bool any = false;
     for (;; lx->at++, any = true) {
-        int v = hex_value(peek(lx, 0));
+        int v = hex_value(peek_char(lx, 0));
         if (v < 0 || (unsigned)v >= base)
             break;
         if (__builtin_mul_overflow(value, base, &value) ||
@@ -104,7 +104,7 @@ static void lex_decimal_float(struct ptx_lexer *lx, struct ptx_token *token)
     char digits[64];
     size_t n = 0;
     while (n < sizeof(digits) - 1) {
-        char c = peek(lx, 0);
+        char c = peek_char(lx, 0);
         bool sign = (c == '-' || c == '+') && n && (digits[n - 1] == 'e' || digits[n - 1] == 'E');
         if (!is_digit(c) && c != '.' && c != 'e' && c != 'E' && !sign)
             break;
@@ -120,52 +120,52 @@ static void lex_decimal_float(struct ptx_lexer *lx, struct ptx_token *token)
 
 static void lex_number(struct ptx_lexer *lx, struct ptx_token *token)
 {
-    char c = peek(lx, 1);
+    char c = peek_char(lx, 1);
     token->kind = PTX_TOKEN_INTEGER;
-    if (peek(lx, 0) == '0' && (c == 'f' || c == 'F')) {
+    if (peek_char(lx, 0) == '0' && (c == 'f' || c == 'F')) {
         lex_hex_float(lx, token, 8);
         return;
     }
-    if (peek(lx, 0) == '0' && (c == 'd' || c == 'D')) {
+    if (peek_char(lx, 0) == '0' && (c == 'd' || c == 'D')) {
         lex_hex_float(lx, token, 16);
         return;
     }
-    if (peek(lx, 0) == '0' && (c == 'x' || c == 'X')) {
+    if (peek_char(lx, 0) == '0' && (c == 'x' || c == 'X')) {
         lx->at += 2;
         lex_digits(lx, token, 16);
-    } else if (peek(lx, 0) == '0' && (c == 'b' || c == 'B')) {
+    } else if (peek_char(lx, 0) == '0' && (c == 'b' || c == 'B')) {
         lx->at += 2;
         lex_digits(lx, token, 2);
     } else {
         struct ptx_lexer mark = *lx;
-        while (is_digit(peek(lx, 0)))
+        while (is_digit(peek_char(lx, 0)))
             lx->at++;
-        char next = peek(lx, 0);
-        bool real = (next == '.' && is_digit(peek(lx, 1))) || next == 'e' || next == 'E';
+        char next = peek_char(lx, 0);
+        bool real = (next == '.' && is_digit(peek_char(lx, 1))) || next == 'e' || next == 'E';
         *lx = mark;
         if (real)
             lex_decimal_float(lx, token);
         else
-            lex_digits(lx, token, peek(lx, 0) == '0' && is_digit(c) ? 8 : 10);
+            lex_digits(lx, token, peek_char(lx, 0) == '0' && is_digit(c) ? 8 : 10);
     }
-    if (peek(lx, 0) == 'U' || peek(lx, 0) == 'u')
+    if (peek_char(lx, 0) == 'U' || peek_char(lx, 0) == 'u')
         lx->at++;
 }
 
 static void lex_string(struct ptx_lexer *lx, struct ptx_token *token)
 {
     token->kind = PTX_TOKEN_STRING;
-    for (lx->at++; lx->at < lx->length && peek(lx, 0) != '"'; lx->at++) {
-        if (peek(lx, 0) == '\n')
+    for (lx->at++; lx->at < lx->length && peek_char(lx, 0) != '"'; lx->at++) {
+        if (peek_char(lx, 0) == '\n')
             break;
-        if (peek(lx, 0) != '\\' || peek(lx, 1) == '\n')
+        if (peek_char(lx, 0) != '\\' || peek_char(lx, 1) == '\n')
             continue;
         /* The manual does not say where a string with \" ends, and code could hide behind it. */
-        if (peek(lx, 1) == '"')
+        if (peek_char(lx, 1) == '"')
             break;
         lx->at++;
     }
-    if (lx->at >= lx->length || peek(lx, 0) != '"') {
+    if (lx->at >= lx->length || peek_char(lx, 0) != '"') {
         lx->at = min(lx->at, lx->length);
         token->kind = PTX_TOKEN_BAD;
         return;
@@ -183,21 +183,21 @@ struct ptx_token ptx_lexer_next(struct ptx_lexer *lx)
         token.kind = PTX_TOKEN_BAD;
     if (!whole || lx->at >= lx->length)
         return token;
-    char c = peek(lx, 0);
+    char c = peek_char(lx, 0);
     if (is_digit(c)) {
         lex_number(lx, &token);
     } else if (c == '"') {
         lex_string(lx, &token);
-    } else if (is_word(c) || (c == '%' && is_word(peek(lx, 1)))) {
+    } else if (is_word(c) || (c == '%' && is_word(peek_char(lx, 1)))) {
         token.kind = PTX_TOKEN_WORD;
-        for (lx->at++; is_word(peek(lx, 0)); lx->at++)
+        for (lx->at++; is_word(peek_char(lx, 0)); lx->at++)
             ;
-    } else if (c == '.' && is_word(peek(lx, 1))) {
+    } else if (c == '.' && is_word(peek_char(lx, 1))) {
         token.kind = PTX_TOKEN_DOT;
         for (lx->at++;; lx->at++) {
-            if (peek(lx, 0) == ':' && peek(lx, 1) == ':' && is_word(peek(lx, 2)))
+            if (peek_char(lx, 0) == ':' && peek_char(lx, 1) == ':' && is_word(peek_char(lx, 2)))
                 lx->at++;
-            else if (!is_word(peek(lx, 0)))
+            else if (!is_word(peek_char(lx, 0)))
                 break;
         }
     } else {

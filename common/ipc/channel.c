@@ -62,7 +62,8 @@ static void collect_fds(struct msghdr *header, struct channel_message *message, 
     }
 }
 
-static const char *judge(struct channel_message *message, size_t length, int self, int sender)
+static const char *check_message(struct channel_message *message, size_t length, int self,
+                                 int sender)
 {
     if (length < sizeof message->header)
         return "a message is shorter than its header";
@@ -141,7 +142,7 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
         message->why =
             "a message came with too many file descriptors, or this process has none left";
     else
-        message->why = judge(message, (size_t)length, self, sender);
+        message->why = check_message(message, (size_t)length, self, sender);
     if (message->why) {
         channel_close_fds(message);
         return -EPROTO;

@@ -68,7 +68,7 @@ bool timeline_is_watched(const struct proto_ring_header *ring)
     return shared_word_look(&ring->waiter) != 0;
 }
 
-static bool spin(const struct timeline *timeline, uint64_t value, uint64_t spin_ns)
+static bool spin_until(const struct timeline *timeline, uint64_t value, uint64_t spin_ns)
 {
     if (timeline_reached(timeline) >= value)
         return true;
@@ -92,7 +92,7 @@ static bool spin(const struct timeline *timeline, uint64_t value, uint64_t spin_
 uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t spin_ns,
                        bool (*alive)(void *), void *context)
 {
-    if (spin(timeline, value, spin_ns))
+    if (spin_until(timeline, value, spin_ns))
         return 0;
     uint32_t result = 0;
     bool ready = timeline_wait_prepare(timeline, value);

@@ -31,7 +31,7 @@ _Static_assert(LIMITS_NAME_MAX + 1 == sizeof(((struct proto_attach *)0)->name), 
 /* Quotes a value in a sentence. Characters that a terminal or a log could misread are replaced,
  * and the value is cut, because the accepted form must still fit into the text of a `failed`
  * message. */
-static void quote(char to[80], const char *value, size_t length)
+static void quote_value(char to[80], const char *value, size_t length)
 {
     size_t shown = min(length, (size_t)64);
     for (size_t i = 0; i < shown; i++) {
@@ -41,17 +41,18 @@ static void quote(char to[80], const char *value, size_t length)
     strcpy(to + shown, length > shown ? "..." : "");
 }
 
-static uint32_t refuse(const char *variable, const char *value, const char *form, struct error *why)
+static uint32_t refuse_value(const char *variable, const char *value, const char *form,
+                             struct error *why)
 {
     char shown[80];
-    quote(shown, value, strlen(value));
+    quote_value(shown, value, strlen(value));
     return error_set(why, MESSAGE(variable_form), variable, shown, form);
 }
 
 static uint32_t refuse_long_list(const char *variable, const char *value, struct error *why)
 {
     char shown[80];
-    quote(shown, value, strlen(value));
+    quote_value(shown, value, strlen(value));
     return error_set(why, MESSAGE(variable_list), variable, shown, LIMITS_DEVICES_MAX);
 }
 
@@ -151,12 +152,12 @@ uint32_t limits_parse_visible(struct limits_visible *visible, const char *variab
         /* The devices behind such a word are not visible. A typing error among them is refused
          * all the same. */
         if (!selector_read(&selector, item))
-            return refuse(variable, value, FORM_VISIBLE, why);
+            return refuse_value(variable, value, FORM_VISIBLE, why);
         if (ended)
             continue;
         for (unsigned i = 0; i < visible->count; i++)
             if (selector_equal(&visible->devices[i], &selector))
-                return refuse(variable, value, FORM_VISIBLE, why);
+                return refuse_value(variable, value, FORM_VISIBLE, why);
         if (visible->count == LIMITS_DEVICES_MAX)
             return refuse_long_list(variable, value, why);
         visible->devices[visible->count++] = selector;
@@ -175,16 +176,16 @@ uint32_t limits_parse_memory(struct limits_memory *memory, const char *variable,
         uint64_t bytes;
         const char *equals = memchr(item.text, '=', item.length);
         if (!equals)
-            return refuse(variable, value, FORM_MEMORY, why);
+            return refuse_value(variable, value, FORM_MEMORY, why);
         struct item left = {item.text, (size_t)(equals - item.text)};
         struct item right = {equals + 1, item.length - left.length - 1};
         /* The protocol would read PROTO_UNSET as "no limit". */
         if (!selector_read(&selector, left) ||
             units_parse_size(right.text, right.length, &bytes) != 0 || bytes == PROTO_UNSET)
-            return refuse(variable, value, FORM_MEMORY, why);
+            return refuse_value(variable, value, FORM_MEMORY, why);
         for (unsigned i = 0; i < memory->count; i++)
             if (selector_equal(&memory->entries[i].device, &selector))
-                return refuse(variable, value, FORM_MEMORY, why);
+                return refuse_value(variable, value, FORM_MEMORY, why);
         if (memory->count == LIMITS_DEVICES_MAX)
             return refuse_long_list(variable, value, why);
         memory->entries[memory->count].device = selector;
@@ -259,7 +260,7 @@ static const char *look_up(struct reader *reader, const char *ours, const char *
 
 static uint32_t refuse_read(struct reader *reader, const char *value, const char *form)
 {
-    return refuse(reader->from, value, form, reader->why);
+    return refuse_value(reader->from, value, form, reader->why);
 }
 
 static struct allowance_source by_self(enum proto_source source)

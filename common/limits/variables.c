@@ -104,7 +104,7 @@ static bool service_link(const char *name, size_t length)
 }
 
 /* The number of letters that have to be inserted, deleted or replaced (Levenshtein 1966). */
-static size_t distance(const char *a, size_t a_length, const char *b)
+static size_t edit_distance(const char *a, size_t a_length, const char *b)
 {
     size_t row[NAME_MAX_SHOWN + 1];
     size_t b_length = strlen(b);
@@ -137,7 +137,7 @@ static const char *find_nearest(const char *name, size_t length)
     if (length > NAME_MAX_SHOWN)
         return NULL;
     for (const char *known = ""; (known = known_after(known));) {
-        size_t away = distance(name, length, known);
+        size_t away = edit_distance(name, length, known);
         if (away < closest && away * 2 < length - strlen(PREFIX)) {
             closest = away;
             found = known;
@@ -146,7 +146,7 @@ static const char *find_nearest(const char *name, size_t length)
     return found;
 }
 
-static void tell(const char *name, size_t length, variables_unknown *unknown, void *context)
+static void tell_unknown(const char *name, size_t length, variables_unknown *unknown, void *context)
 {
     char shown[NAME_MAX_SHOWN + 1], text[VARIABLES_TEXT];
     const char *meant = find_nearest(name, length);
@@ -168,7 +168,7 @@ void variables_check(char *const *environment, variables_unknown *unknown, void 
         if (strncmp(*environment, PREFIX, strlen(PREFIX)) != 0 || is_known(*environment, length) ||
             service_link(*environment, length))
             continue;
-        tell(*environment, length, unknown, context);
+        tell_unknown(*environment, length, unknown, context);
         told++;
     }
 }

@@ -22,7 +22,7 @@ static uint64_t all_free_at(const struct debt *debt, uint64_t now)
     return last;
 }
 
-static void keep(struct credit *kept, const struct credit *credit, uint64_t now)
+static void keep_greater(struct credit *kept, const struct credit *credit, uint64_t now)
 {
     /* A credit with a rate of 0 never binds. */
     if (credit->rate && free_at(credit, now) > free_at(kept, now))
@@ -64,15 +64,15 @@ static struct debt debt_of(const struct scheduler_client *client, uint64_t quant
     if (debt.turn_ns)
         debt.turn_until =
             now + (client->lease_group->wants_count + 1) * max(quantum_ns, debt.turn_ns);
-    keep(&debt.request, &client->request, now);
-    keep(&debt.cap, &client->cap, now);
-    keep(&debt.duty, &client->duty, now);
+    keep_greater(&debt.request, &client->request, now);
+    keep_greater(&debt.cap, &client->cap, now);
+    keep_greater(&debt.duty, &client->duty, now);
     return debt;
 }
 
 /* The client owes the same device time; or less, if its own rate works off less in the time that
  * is left. So its debt ends no later. */
-static void owe(struct credit *credit, const struct credit *kept, uint64_t now)
+static void owe_debt(struct credit *credit, const struct credit *kept, uint64_t now)
 {
     struct credit at = *kept;
     credit_settle(&at, now, 0);
@@ -85,15 +85,15 @@ static void owe(struct credit *credit, const struct credit *kept, uint64_t now)
         credit->parts = parts;
 }
 
-static void inherit(struct scheduler_client *client, const struct debt *debt, uint64_t now)
+static void inherit_debt(struct scheduler_client *client, const struct debt *debt, uint64_t now)
 {
     struct credit extra = {.at = now, .rate = PLAN_WHOLE};
-    owe(&client->request, &debt->request, now);
+    owe_debt(&client->request, &debt->request, now);
     if (client->cap.rate != PLAN_WHOLE)
-        owe(&client->cap, &debt->cap, now);
+        owe_debt(&client->cap, &debt->cap, now);
     if (client->duty.rate != PLAN_WHOLE)
-        owe(&client->duty, &debt->duty, now);
-    owe(&extra, &debt->extra, now);
+        owe_debt(&client->duty, &debt->duty, now);
+    owe_debt(&extra, &debt->extra, now);
     uint64_t had = client->lease_group->extra_ns + (uint64_t)-extra.parts / PLAN_WHOLE;
     if (client->extra_ns < had)
         client->extra_ns = had;
@@ -110,12 +110,12 @@ void debts_keep(struct debts *debts, const struct scheduler_client *client,
     struct scheduler_client *other;
     LIST_FOR_EACH (other, clients, link)
         if (other != client && other->owner == client->owner && other->arrived > client->spends)
-            inherit(other, &debt, now);
+            inherit_debt(other, &debt, now);
     struct debt *kept = entry_of(debts, client->owner, now);
-    keep(&kept->request, &debt.request, now);
-    keep(&kept->cap, &debt.cap, now);
-    keep(&kept->duty, &debt.duty, now);
-    keep(&kept->extra, &debt.extra, now);
+    keep_greater(&kept->request, &debt.request, now);
+    keep_greater(&kept->cap, &debt.cap, now);
+    keep_greater(&kept->duty, &debt.duty, now);
+    keep_greater(&kept->extra, &debt.extra, now);
     if (debt.turn_until > kept->turn_until) {
         kept->turn_ns = debt.turn_ns;
         kept->turn_until = debt.turn_until;
@@ -128,5 +128,5 @@ void debts_owe(const struct debts *debts, struct scheduler_client *client, uint6
         return;
     for (const struct debt *debt = debts->of; debt != debts->of + DEBTS_OWNERS; debt++)
         if (debt->owner == client->owner)
-            inherit(client, debt, now);
+            inherit_debt(client, debt, now);
 }

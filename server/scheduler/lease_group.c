@@ -42,7 +42,7 @@ void lease_group_name(struct scheduler *scheduler, struct scheduler_client *clie
 
 /* ---- charging ---- */
 
-static void charge(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+static void charge_lease(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
 {
     uint64_t ns = now - client->charged_to;
     client->charged_to = now;
@@ -60,7 +60,7 @@ static void charge(struct scheduler *scheduler, struct scheduler_client *client,
 void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_client *client,
                                  uint64_t now)
 {
-    charge(scheduler, client, now);
+    charge_lease(scheduler, client, now);
     client->leased = false;
     if (client->wants)
         client->held_since = now;
@@ -68,8 +68,9 @@ void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_c
 
 /* ---- a lease ---- */
 
-static bool choose(const struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
-                   uint64_t now, struct policy_choice *choice)
+static bool choose_holder(const struct scheduler *scheduler,
+                          struct scheduler_lease_group *lease_group, uint64_t now,
+                          struct policy_choice *choice)
 {
     switch (scheduler->schedule.mode) {
     case PROTO_MODE_STRICT:
@@ -89,8 +90,8 @@ static bool choose(const struct scheduler *scheduler, struct scheduler_lease_gro
     return choice->client;
 }
 
-static void begin(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
-                  const struct policy_choice *choice, uint64_t now)
+static void begin_lease(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
+                        const struct policy_choice *choice, uint64_t now)
 {
     struct scheduler_client *client = choice->client;
     bool goes_on = lease_group->holder == client;
@@ -129,31 +130,31 @@ static bool is_over(const struct scheduler *scheduler,
 
 /* Ends the lease. If its client is chosen again, it goes on at once; otherwise its work in
  * flight has to finish first. */
-static void end(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
-                uint64_t now)
+static void end_lease(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
+                      uint64_t now)
 {
     struct scheduler_client *client = lease_group->holder;
     struct policy_choice choice;
-    charge(scheduler, client, now);
+    charge_lease(scheduler, client, now);
     if (client->wants) {
         /* A new ticket puts the client behind all others with work. */
         /* A new ticket puts the client behind all others with work. */
         lease_group_unqueue(lease_group, client);
         client->ticket = ++scheduler->tickets;
         lease_group_queue(lease_group, client);
-        if (choose(scheduler, lease_group, now, &choice) && choice.client == client) {
-            begin(scheduler, lease_group, &choice, now);
+        if (choose_holder(scheduler, lease_group, now, &choice) && choice.client == client) {
+            begin_lease(scheduler, lease_group, &choice, now);
             return;
         }
     }
     lease_group->closing = true;
 }
 
-static void release(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
-                    uint64_t now)
+static void release_lease(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
+                          uint64_t now)
 {
     struct scheduler_client *client = lease_group->holder;
-    charge(scheduler, client, now);
+    charge_lease(scheduler, client, now);
     if (now > lease_group->lease_ends && scheduler->schedule.mode == PROTO_MODE_TURNS)
         client->debt_ns += now - lease_group->lease_ends;
     client->leased = false;
@@ -170,16 +171,16 @@ void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_gro
     if (scheduler->schedule.mode == PROTO_MODE_CONCURRENT)
         return;
     if (lease_group->holder && !lease_group->closing && is_over(scheduler, lease_group, now))
-        end(scheduler, lease_group, now);
+        end_lease(scheduler, lease_group, now);
     if (lease_group->holder && lease_group->closing && lease_group->holder->in_flight == 0)
-        release(scheduler, lease_group, now);
+        release_lease(scheduler, lease_group, now);
     /* Commands in flight may be those of a client that had a lease before lease groups changed. */
     /* Commands in flight may be those of a client that had a lease before lease groups changed. */
     if (lease_group->holder || lease_group->in_flight || lease_group->wants_count == 0 ||
         now < lease_group->look_at)
         return;
-    if (choose(scheduler, lease_group, now, &choice))
-        begin(scheduler, lease_group, &choice, now);
+    if (choose_holder(scheduler, lease_group, now, &choice))
+        begin_lease(scheduler, lease_group, &choice, now);
 }
 
 uint64_t lease_group_next_event(const struct scheduler *scheduler,
@@ -327,7 +328,7 @@ static struct scheduler_lease_group *lease_group_of(struct scheduler *scheduler,
 
 /* Takes the client out of its lease group for good. Sums of idle time are compared within a
  * lease group only, so the client takes along only its surplus over the others. */
-static void leave(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+static void leave_group(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
 {
     struct scheduler_lease_group *lease_group = client->lease_group;
     if (!lease_group)
@@ -340,7 +341,7 @@ static void leave(struct scheduler *scheduler, struct scheduler_client *client, 
     client->lease_group = NULL;
 }
 
-static void join(struct scheduler *scheduler, struct scheduler_client *client)
+static void join_group(struct scheduler *scheduler, struct scheduler_client *client)
 {
     struct scheduler_lease_group *lease_group = client->lease_group =
         lease_group_of(scheduler, client);
@@ -361,14 +362,14 @@ void lease_group_regroup(struct scheduler *scheduler, bool all, uint64_t now)
         keep_lease_groups(scheduler, sets, count, set_of);
     } else {
         LIST_FOR_EACH (client, &scheduler->clients, link)
-            leave(scheduler, client, now);
+            leave_group(scheduler, client, now);
         scheduler->lease_group_count = count;
         for (uint32_t i = 0; i < count; i++)
             clear_lease_group(&scheduler->lease_groups[i], &sets[i]);
     }
     LIST_FOR_EACH (client, &scheduler->clients, link)
         if (!client->lease_group)
-            join(scheduler, client);
+            join_group(scheduler, client);
     for (uint32_t i = 0; i < scheduler->lease_group_count; i++)
         lease_group_advance(scheduler, &scheduler->lease_groups[i], now);
 }

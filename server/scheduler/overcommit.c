@@ -9,7 +9,7 @@
 #include "server/scheduler/plan.h"
 
 /* "37 %", "12.5 %", "0.05 %" */
-static const char *percent(char text[16], uint32_t hundredths)
+static const char *percent_text(char text[16], uint32_t hundredths)
 {
     if (hundredths % 100 == 0)
         snprintf(text, 16, "%u %%", hundredths / 100);
@@ -38,14 +38,15 @@ uint32_t overcommit_explain_time(const struct lease_group_sum *sum, uint32_t ask
     size_t used = 0;
     for (uint32_t i = 0; i < sum->clients && i < 4; i++)
         used += (size_t)snprintf(terms + used, sizeof terms - used, "%s%s", i ? " + " : "",
-                                 percent(a, sum->some[i]));
+                                 percent_text(a, sum->some[i]));
     if (sum->clients > 4)
         used += (size_t)snprintf(terms + used, sizeof terms - used, " + ...");
     if (sum->clients > 1)
-        snprintf(terms + used, sizeof terms - used, " = %s", percent(a, sum->requests));
-    const char *room = sum->requests < PLAN_WHOLE ? percent(a, PLAN_WHOLE - sum->requests) : NULL;
+        snprintf(terms + used, sizeof terms - used, " = %s", percent_text(a, sum->requests));
+    const char *room =
+        sum->requests < PLAN_WHOLE ? percent_text(a, PLAN_WHOLE - sum->requests) : NULL;
     return error_set(why, MESSAGE(time_overcommitted), sum->clients, sum->clients == 1 ? "" : "s",
-                     terms, percent(b, asked), percent(c, sum->requests + asked),
+                     terms, percent_text(b, asked), percent_text(c, sum->requests + asked),
                      remedy_text(room, remedy));
 }
 

@@ -69,8 +69,8 @@ uint32_t scheduler_check(const struct scheduler_schedule *schedule, struct error
     return error;
 }
 
-static void apply(struct scheduler *scheduler, const struct scheduler_schedule *schedule,
-                  uint64_t now)
+static void apply_schedule(struct scheduler *scheduler, const struct scheduler_schedule *schedule,
+                           uint64_t now)
 {
     scheduler->schedule = *schedule;
     plan_set(&scheduler->plan, schedule->lease_ns, schedule->precision, now);
@@ -90,7 +90,7 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_schedule
     list_init(&scheduler->clients);
     list_init(&scheduler->throttled);
     list_init(&scheduler->lower);
-    apply(scheduler, schedule, now);
+    apply_schedule(scheduler, schedule, now);
     scheduler->throttled_until = SCHEDULER_NEVER;
     scheduler->first_level = SCHEDULER_LEVELS;
     lease_group_regroup(scheduler, true, now);
@@ -143,7 +143,7 @@ static void count_wait(const struct scheduler *scheduler, struct scheduler_clien
     client->held_since = now;
 }
 
-static void hold(struct list *list, struct scheduler_client *client)
+static void hold_client(struct list *list, struct scheduler_client *client)
 {
     client->held = list;
     list_append(list, &client->held_link);
@@ -320,7 +320,7 @@ uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_sched
         set_rates(scheduler, client, now);
         count_wait(scheduler, client, now);
     }
-    apply(scheduler, schedule, now);
+    apply_schedule(scheduler, schedule, now);
     LIST_FOR_EACH (client, &scheduler->clients, link) {
         set_rates(scheduler, client, now);
         if (another)
@@ -461,7 +461,7 @@ static struct scheduler_answer hold_until(struct scheduler *scheduler,
     if (client->held != list) {
         count_wait(scheduler, client, now);
         let_go(client);
-        hold(list, client);
+        hold_client(list, client);
     }
     if (list == &scheduler->throttled)
         scheduler->throttled_until = min(scheduler->throttled_until, until);

@@ -128,7 +128,7 @@ static void count_load(struct sm_allocation *allocation, const struct sm_allocat
             allocation->load[sm_group] += change;
 }
 
-static void name(struct sm_allocation *allocation, struct sm_allocation_client *client)
+static void note_change(struct sm_allocation *allocation, struct sm_allocation_client *client)
 {
     if (client->named)
         return;
@@ -136,7 +136,7 @@ static void name(struct sm_allocation *allocation, struct sm_allocation_client *
     queue_append(&allocation->names, &client->name_link);
 }
 
-static void forget_name(struct sm_allocation *allocation, struct sm_allocation_client *client)
+static void forget_change(struct sm_allocation *allocation, struct sm_allocation_client *client)
 {
     if (client->named)
         queue_remove(&allocation->names, &client->name_link);
@@ -153,8 +153,8 @@ struct sm_allocation_client *sm_allocation_next_changed(struct sm_allocation *al
 }
 
 /* The SM groups that other clients own and, having work, use. */
-static void taken(const struct sm_allocation *allocation, const struct sm_allocation_client *client,
-                  struct sm_group_set *set)
+static void collect_taken(const struct sm_allocation *allocation,
+                          const struct sm_allocation_client *client, struct sm_group_set *set)
 {
     memset(set, 0, sizeof *set);
     for (const struct sm_allocation_client *other = allocation->first; other; other = other->next)
@@ -167,7 +167,7 @@ bool sm_allocation_may_use(const struct sm_allocation *allocation,
                            const struct sm_group_set *sm_groups)
 {
     struct sm_group_set others;
-    taken(allocation, client, &others);
+    collect_taken(allocation, client, &others);
     return !sm_group_set_overlaps(&others, sm_groups);
 }
 
@@ -222,10 +222,10 @@ static void drop_sm_groups(const struct sm_allocation *allocation, struct sm_gro
 
 /* Keeps the client's SM groups as far as they are still allowed, so that few partitions change,
  * and adds others up to its limit. */
-static void settle(struct sm_allocation *allocation, struct sm_allocation_client *client)
+static void settle_client(struct sm_allocation *allocation, struct sm_allocation_client *client)
 {
     struct sm_group_set others, set = client->now, last = {{0}};
-    taken(allocation, client, &others);
+    collect_taken(allocation, client, &others);
     /* -1: the client must not count as load on its own SM groups */
     count_load(allocation, client, UINT32_MAX);
     sm_group_set_join(&set, &client->own);
@@ -245,7 +245,7 @@ static void settle(struct sm_allocation *allocation, struct sm_allocation_client
             sm_group_set_join(&set, &last);
     }
     if (!sm_group_set_equals(&set, &client->now))
-        name(allocation, client);
+        note_change(allocation, client);
     client->now = set;
     count_load(allocation, client, 1);
     for (struct sm_allocation_client *other = allocation->first; other; other = other->next)
@@ -261,11 +261,11 @@ static bool has_its_max(const struct sm_allocation *allocation,
 }
 
 /* Offers free SM groups to the clients that have work and less than their limit. */
-static void lend(struct sm_allocation *allocation)
+static void lend_rest(struct sm_allocation *allocation)
 {
     for (struct sm_allocation_client *client = allocation->first; client; client = client->next)
         if (client->wants && !has_its_max(allocation, client))
-            settle(allocation, client);
+            settle_client(allocation, client);
 }
 
 /* Takes the client's own SM groups back: other clients on them move. */
@@ -273,15 +273,15 @@ static void take_back(struct sm_allocation *allocation, struct sm_allocation_cli
 {
     for (struct sm_allocation_client *other = allocation->first; other; other = other->next)
         if (other != client && sm_group_set_overlaps(&other->now, &client->own))
-            settle(allocation, other);
+            settle_client(allocation, other);
     client->lent = false;
 }
 
 /* ---- clients ---- */
 
-static uint32_t check(const struct sm_allocation *allocation,
-                      const struct sm_allocation_client *client, uint32_t request, uint32_t limit,
-                      struct error *why)
+static uint32_t check_fits(const struct sm_allocation *allocation,
+                           const struct sm_allocation_client *client, uint32_t request,
+                           uint32_t limit, struct error *why)
 {
     uint32_t others = 0, owned = 0;
     if (limit < 1 || limit > PLAN_WHOLE || request > limit) {
@@ -312,8 +312,8 @@ static void choose_own(struct sm_allocation *allocation, struct sm_allocation_cl
     sm_group_set_join(&allocation->owned, &client->own);
 }
 
-static void apply(struct sm_allocation *allocation, struct sm_allocation_client *client,
-                  uint32_t request, uint32_t limit)
+static void apply_limits(struct sm_allocation *allocation, struct sm_allocation_client *client,
+                         uint32_t request, uint32_t limit)
 {
     count_load(allocation, client, UINT32_MAX);
     client->request = request;
@@ -324,8 +324,8 @@ static void apply(struct sm_allocation *allocation, struct sm_allocation_client 
     client->lent = true; /* assumed: an earlier client may be on them */
     if (client->wants)
         take_back(allocation, client);
-    settle(allocation, client);
-    lend(allocation);
+    settle_client(allocation, client);
+    lend_rest(allocation);
 }
 
 int sm_allocation_open(struct sm_allocation *allocation, uint32_t count, uint32_t sm_group_size,
@@ -345,22 +345,22 @@ int sm_allocation_open(struct sm_allocation *allocation, uint32_t count, uint32_
 uint32_t sm_allocation_add(struct sm_allocation *allocation, struct sm_allocation_client *client,
                            uint32_t request, uint32_t limit, struct error *why)
 {
-    uint32_t error = check(allocation, client, request, limit, why);
+    uint32_t error = check_fits(allocation, client, request, limit, why);
     if (error)
         return error;
     *client = (struct sm_allocation_client){.present = true, .previous = allocation->last};
     *(allocation->last ? &allocation->last->next : &allocation->first) = client;
     allocation->last = client;
-    apply(allocation, client, request, limit);
+    apply_limits(allocation, client, request, limit);
     return 0;
 }
 
 uint32_t sm_allocation_update(struct sm_allocation *allocation, struct sm_allocation_client *client,
                               uint32_t request, uint32_t limit, struct error *why)
 {
-    uint32_t error = check(allocation, client, request, limit, why);
+    uint32_t error = check_fits(allocation, client, request, limit, why);
     if (!error)
-        apply(allocation, client, request, limit);
+        apply_limits(allocation, client, request, limit);
     return error;
 }
 
@@ -369,13 +369,13 @@ void sm_allocation_remove(struct sm_allocation *allocation, struct sm_allocation
     if (!client->present)
         return;
     count_load(allocation, client, UINT32_MAX);
-    forget_name(allocation, client);
+    forget_change(allocation, client);
     *(client->next ? &client->next->previous : &allocation->last) = client->previous;
     *(client->previous ? &client->previous->next : &allocation->first) = client->next;
     client->present = false;
     sm_group_set_cut(&allocation->owned, &client->own);
     if (client->wants)
-        lend(allocation);
+        lend_rest(allocation);
 }
 
 void sm_allocation_wants(struct sm_allocation *allocation, struct sm_allocation_client *client)
@@ -386,7 +386,7 @@ void sm_allocation_wants(struct sm_allocation *allocation, struct sm_allocation_
     if (client->lent && !sm_group_set_is_empty(&client->own))
         take_back(allocation, client);
     if (!has_its_max(allocation, client))
-        settle(allocation, client);
+        settle_client(allocation, client);
 }
 
 void sm_allocation_idle(struct sm_allocation *allocation, struct sm_allocation_client *client)
@@ -395,5 +395,5 @@ void sm_allocation_idle(struct sm_allocation *allocation, struct sm_allocation_c
         return;
     client->wants = false;
     if (!sm_group_set_is_empty(&client->own))
-        lend(allocation);
+        lend_rest(allocation);
 }

@@ -16,7 +16,7 @@ struct row {
     uint64_t min, max, usual, strict;
 };
 
-static uint32_t read_number(const struct row *row, uint64_t *value, struct error *why)
+static uint32_t read_environment(const struct row *row, uint64_t *value, struct error *why)
 {
     const char *text = getenv(row->variable);
 
@@ -77,7 +77,7 @@ static uint32_t read_numbers(struct softgpu_settings *settings, struct error *wh
         uint64_t *value = (uint64_t *)((char *)settings + rows[i].offset);
 
         *value = settings->strict ? rows[i].strict : rows[i].usual;
-        if (read_number(&rows[i], value, why))
+        if (read_environment(&rows[i], value, why))
             return why->number;
     }
     return 0;
@@ -89,7 +89,7 @@ uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *
     uint64_t strict = 0;
 
     *settings = (struct softgpu_settings){0};
-    if (read_number(&strictness, &strict, why))
+    if (read_environment(&strictness, &strict, why))
         return why->number;
     settings->strict = strict != 0;
     if (read_profile(&settings->profile, why) || read_numbers(settings, why) ||

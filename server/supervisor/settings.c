@@ -430,7 +430,7 @@ static const char *from_environment(const char *name, void *context)
     return getenv(name);
 }
 
-static uint32_t read_schedule(struct settings *settings, struct error *why)
+static uint32_t read_schedule_variables(struct settings *settings, struct error *why)
 {
     static const struct {
         const char *name;
@@ -453,7 +453,7 @@ static uint32_t read_environment(struct settings *settings, struct error *why)
     struct notify_sockets sockets = {.client = -1, .admin = -1};
     uint32_t error = limits_wish_read(&settings->limits, from_environment, NULL, why);
     if (!error)
-        error = read_schedule(settings, why);
+        error = read_schedule_variables(settings, why);
     if (!error)
         error = notify_take_sockets(&sockets, getenv("LISTEN_PID"), getenv("LISTEN_FDS"),
                                     getenv("LISTEN_FDNAMES"), getpid(), why);

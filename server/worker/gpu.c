@@ -23,7 +23,7 @@ static uint32_t refuse_cuda(struct error *why, const char *call, cuda_result res
                      cuda_error_sentence(result), name ? name : "unnamed");
 }
 
-static int attribute(const struct gpu *device, cuda_device_attribute which)
+static int read_attribute(const struct gpu *device, cuda_device_attribute which)
 {
     int value = 0;
     if (device->cuda->cuDeviceGetAttribute(&value, which, device->handle) != CUDA_OK)
@@ -95,28 +95,29 @@ static uint32_t prove_device_arena(struct gpu *device, struct error *why)
 
 static void describe_limits(struct gpu *device, struct proto_device_info *info)
 {
-    info->multiprocessors = (uint32_t)attribute(device, CUDA_ATTR_MULTIPROCESSOR_COUNT);
-    info->compute_major = (uint32_t)attribute(device, CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR);
-    info->compute_minor = (uint32_t)attribute(device, CUDA_ATTR_COMPUTE_CAPABILITY_MINOR);
-    info->warp_threads = (uint32_t)attribute(device, CUDA_ATTR_WARP_SIZE);
-    info->block_threads = (uint32_t)attribute(device, CUDA_ATTR_MAX_THREADS_PER_BLOCK);
-    info->block_dimension[0] = (uint32_t)attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_X);
-    info->block_dimension[1] = (uint32_t)attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_Y);
-    info->block_dimension[2] = (uint32_t)attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_Z);
-    info->grid_dimension[0] = (uint32_t)attribute(device, CUDA_ATTR_MAX_GRID_DIM_X);
-    info->grid_dimension[1] = (uint32_t)attribute(device, CUDA_ATTR_MAX_GRID_DIM_Y);
-    info->grid_dimension[2] = (uint32_t)attribute(device, CUDA_ATTR_MAX_GRID_DIM_Z);
-    info->block_shared_bytes = (uint32_t)attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK);
+    info->multiprocessors = (uint32_t)read_attribute(device, CUDA_ATTR_MULTIPROCESSOR_COUNT);
+    info->compute_major = (uint32_t)read_attribute(device, CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR);
+    info->compute_minor = (uint32_t)read_attribute(device, CUDA_ATTR_COMPUTE_CAPABILITY_MINOR);
+    info->warp_threads = (uint32_t)read_attribute(device, CUDA_ATTR_WARP_SIZE);
+    info->block_threads = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_THREADS_PER_BLOCK);
+    info->block_dimension[0] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_X);
+    info->block_dimension[1] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_Y);
+    info->block_dimension[2] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_Z);
+    info->grid_dimension[0] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_GRID_DIM_X);
+    info->grid_dimension[1] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_GRID_DIM_Y);
+    info->grid_dimension[2] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_GRID_DIM_Z);
+    info->block_shared_bytes =
+        (uint32_t)read_attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK);
     info->block_shared_optin_bytes =
-        (uint32_t)attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+        (uint32_t)read_attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     info->multiprocessor_shared_bytes =
-        (uint32_t)attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+        (uint32_t)read_attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
     info->multiprocessor_threads =
-        (uint32_t)attribute(device, CUDA_ATTR_MAX_THREADS_PER_MULTIPROCESSOR);
-    info->block_registers = (uint32_t)attribute(device, CUDA_ATTR_MAX_REGISTERS_PER_BLOCK);
-    info->clock_khz = (uint32_t)attribute(device, CUDA_ATTR_CLOCK_RATE);
-    info->l2_bytes = (uint32_t)attribute(device, CUDA_ATTR_L2_CACHE_SIZE);
-    info->constant_bytes = (uint32_t)attribute(device, CUDA_ATTR_TOTAL_CONSTANT_MEMORY);
+        (uint32_t)read_attribute(device, CUDA_ATTR_MAX_THREADS_PER_MULTIPROCESSOR);
+    info->block_registers = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_REGISTERS_PER_BLOCK);
+    info->clock_khz = (uint32_t)read_attribute(device, CUDA_ATTR_CLOCK_RATE);
+    info->l2_bytes = (uint32_t)read_attribute(device, CUDA_ATTR_L2_CACHE_SIZE);
+    info->constant_bytes = (uint32_t)read_attribute(device, CUDA_ATTR_TOTAL_CONSTANT_MEMORY);
 }
 
 static uint32_t describe_device(struct gpu *device, int ordinal, struct error *why)
@@ -165,7 +166,7 @@ static uint32_t require_features(struct gpu *device, struct error *why)
          "the same address for registered host memory on both sides"},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (!attribute(device, needed[i].attribute))
+        if (!read_attribute(device, needed[i].attribute))
             return error_set(why, MESSAGE(device_feature), needed[i].what);
     return 0;
 }

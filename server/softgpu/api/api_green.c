@@ -87,7 +87,7 @@ static void make_resource(cuda_dev_resource *resource, const struct device *devi
     resource->sm.coscheduled_alignment = alignment;
 }
 
-static cuda_result read_resource(const cuda_dev_resource *resource, struct internal *internal)
+static cuda_result read_sm_resource(const cuda_dev_resource *resource, struct internal *internal)
 {
     if (resource->type != CUDA_RESOURCE_SM)
         return CUDA_ERR_INVALID_RESOURCE_TYPE;
@@ -155,7 +155,7 @@ cuda_result cuDevSmResourceSplitByCount(cuda_dev_resource *result, unsigned *gro
     API_TRY(check_green());
     if (!groups || !input || (flags & ~known))
         return CUDA_ERR_INVALID_VALUE;
-    API_TRY(read_resource(input, &internal));
+    API_TRY(read_sm_resource(input, &internal));
     if (internal.origin == FROM_SPLIT)
         return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
     if (min_count > input->sm.sm_count || sm_set_count(&internal.sms) != input->sm.sm_count)
@@ -206,9 +206,9 @@ cuda_result cuDevResourceGenerateDesc(cuda_resource_desc *desc, cuda_dev_resourc
     API_TRY(check_green());
     if (!desc || !resources || count == 0)
         return CUDA_ERR_INVALID_VALUE;
-    API_TRY(read_resource(&resources[0], &first));
+    API_TRY(read_sm_resource(&resources[0], &first));
     for (unsigned i = 1; i < count; i++) {
-        API_TRY(read_resource(&resources[i], &next));
+        API_TRY(read_sm_resource(&resources[i], &next));
         if (next.device != first.device || first.origin != FROM_SPLIT ||
             next.origin != FROM_SPLIT || next.split != first.split)
             return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;

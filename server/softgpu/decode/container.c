@@ -21,7 +21,7 @@ struct head {
     char names[sizeof(names)];
 };
 
-static Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t offset, uint64_t size)
+static Elf64_Shdr make_section(uint32_t name, uint32_t type, uint64_t offset, uint64_t size)
 {
     return (Elf64_Shdr){
         .sh_name = name, .sh_type = type, .sh_offset = offset, .sh_size = size, .sh_addralign = 1};
@@ -46,8 +46,8 @@ void *container_make(const char *text, size_t length, uint32_t arch, size_t *siz
         return NULL;
     memcpy(head.names, names, sizeof(names));
     head.sections[SECTION_NAMES] =
-        section(NAME_OF_NAMES, SHT_STRTAB, offsetof(struct head, names), sizeof(names));
-    head.sections[SECTION_PTX] = section(NAME_OF_PTX, SHT_PROGBITS, sizeof(head), length);
+        make_section(NAME_OF_NAMES, SHT_STRTAB, offsetof(struct head, names), sizeof(names));
+    head.sections[SECTION_PTX] = make_section(NAME_OF_PTX, SHT_PROGBITS, sizeof(head), length);
     memcpy(image, &head, sizeof(head));
     memcpy(image + sizeof(head), text, length);
     *size = sizeof(head) + length;

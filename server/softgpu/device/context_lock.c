@@ -8,7 +8,7 @@
  * Waiters are served in the order they came. A plain mutex would let a thread that
  * submits in a loop keep a module load out for as long as it likes.
  */
-static void take(struct device *device)
+static void take_lock(struct device *device)
 {
     struct context_lock *lock = &device->context_lock;
     uint64_t mine;
@@ -35,7 +35,7 @@ void context_unlock(struct device *device)
 }
 
 /* Nothing can be submitted meanwhile, so what is submitted now is all. */
-static void drain(struct device *device)
+static void drain_context(struct device *device)
 {
     if (!device_settings()->context_lock)
         return;
@@ -47,20 +47,20 @@ static void drain(struct device *device)
 
 void context_lock_submit(struct device *device)
 {
-    take(device);
+    take_lock(device);
 }
 
 void context_lock_change(struct device *device)
 {
-    take(device);
+    take_lock(device);
     if (device_settings()->locking_drains)
-        drain(device);
+        drain_context(device);
 }
 
 void context_lock_drain(struct device *device)
 {
-    take(device);
-    drain(device);
+    take_lock(device);
+    drain_context(device);
 }
 
 void context_lock_change_all(void)

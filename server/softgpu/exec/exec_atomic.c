@@ -27,8 +27,8 @@ static uint32_t add_halves(uint32_t a, uint32_t b, bool bf)
     return out;
 }
 
-static uint32_t combine32(enum atomic_op op, enum ptx_type type, uint32_t old, uint32_t b,
-                          uint32_t c)
+static uint32_t combine_32(enum atomic_op op, enum ptx_type type, uint32_t old, uint32_t b,
+                           uint32_t c)
 {
     bool less = type == PTX_S32 ? (int32_t)b < (int32_t)old : b < old;
     switch (op) {
@@ -59,8 +59,8 @@ static uint32_t combine32(enum atomic_op op, enum ptx_type type, uint32_t old, u
     }
 }
 
-static uint64_t combine64(enum atomic_op op, enum ptx_type type, uint64_t old, uint64_t b,
-                          uint64_t c)
+static uint64_t combine_64(enum atomic_op op, enum ptx_type type, uint64_t old, uint64_t b,
+                           uint64_t c)
 {
     bool less = type == PTX_S64 ? (int64_t)b < (int64_t)old : b < old;
     switch (op) {
@@ -91,7 +91,7 @@ static uint32_t apply_32(uint32_t *at, enum atomic_op op, enum ptx_type type, ui
     /* A guess, which the exchange checks. */
     /* A guess, which the exchange checks. */
     uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(at, &old, combine32(op, type, old, b, c), false,
+    while (!__atomic_compare_exchange_n(at, &old, combine_32(op, type, old, b, c), false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         ;
     return old;
@@ -101,7 +101,7 @@ static uint64_t apply_64(uint64_t *at, enum atomic_op op, enum ptx_type type, ui
                          uint64_t c)
 {
     uint64_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(at, &old, combine64(op, type, old, b, c), false,
+    while (!__atomic_compare_exchange_n(at, &old, combine_64(op, type, old, b, c), false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         ;
     return old;

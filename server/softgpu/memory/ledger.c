@@ -210,7 +210,7 @@ static struct line *find_heir(struct ledger_file *file, const struct line *leave
 }
 
 /* Removes a line. Its charge passes to another line of the same memory, or to an orphan's line. */
-static void strike(struct ledger_file *file, struct line *line)
+static void strike_line(struct ledger_file *file, struct line *line)
 {
     struct line *heir = line->inode ? find_heir(file, line) : NULL;
 
@@ -250,14 +250,14 @@ static void strike_dead(struct ledger *ledger)
             alive = is_alive(ledger, line);
         }
         if (!alive)
-            strike(file, line);
+            strike_line(file, line);
     }
     strike_closed(file);
     while (file->lines > 0 && file->line[file->lines - 1].bytes == 0)
         file->lines--;
 }
 
-static uint64_t sum(const struct ledger_file *file, unsigned device)
+static uint64_t sum_charges(const struct ledger_file *file, unsigned device)
 {
     uint64_t used = 0;
 
@@ -345,7 +345,7 @@ void ledger_close(struct ledger *ledger)
     ledger_lock(ledger);
     for (uint32_t i = 0; i < ledger->file->lines; i++)
         if (ledger->file->line[i].bytes && ledger->file->line[i].pid == ledger->pid)
-            strike(ledger->file, &ledger->file->line[i]);
+            strike_line(ledger->file, &ledger->file->line[i]);
     ledger_unlock(ledger);
     munmap(ledger->file, sizeof(struct ledger_file));
     if (ledger->fd >= 0)
@@ -374,11 +374,11 @@ static int charge_locked(struct ledger *ledger, unsigned device, uint64_t total,
     struct line *held = inode ? find_memory(file, device, inode) : NULL;
 
     if (!held) {
-        uint64_t used = sum(file, device);
+        uint64_t used = sum_charges(file, device);
 
         if (used > total || bytes > total - used) {
             strike_dead(ledger);
-            used = sum(file, device);
+            used = sum_charges(file, device);
             mine = find_line(file, ledger->pid, device, inode);
         }
         if (used > total || bytes > total - used)
@@ -431,7 +431,7 @@ void ledger_release(struct ledger *ledger, unsigned device, uint64_t inode, uint
         if (inode == 0 && line->bytes == 0)
             memset(line, 0, sizeof(*line));
         else if (inode != 0 && line->holds == 0)
-            strike(ledger->file, line);
+            strike_line(ledger->file, line);
     }
     ledger_unlock(ledger);
 }
@@ -453,7 +453,7 @@ uint64_t ledger_used(struct ledger *ledger, unsigned device)
 
     ledger_lock(ledger);
     strike_dead(ledger);
-    used = sum(ledger->file, device);
+    used = sum_charges(ledger->file, device);
     ledger_unlock(ledger);
     return used;
 }

@@ -61,7 +61,7 @@ static void *reserve_anywhere(uint64_t size, uint64_t alignment)
 }
 
 /* True as often as the percentage says. */
-static bool happens(uint64_t percent)
+static bool happens_by_seed(uint64_t percent)
 {
     if (random_state == 0)
         random_state = memory_settings()->seed * 2 + 1;
@@ -80,13 +80,13 @@ cuda_result memory_reserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
     if (alignment < MEMORY_GRANULARITY)
         alignment = MEMORY_GRANULARITY;
     memory_change_begin();
-    if (hint != 0 && happens(memory_settings()->hint_error)) {
+    if (hint != 0 && happens_by_seed(memory_settings()->hint_error)) {
         memory_change_end();
         return CUDA_ERR_INVALID_VALUE;
     }
     deferred_flush(hint, size);
     if (hint != 0 && hint % alignment == 0 && hint <= UINT64_MAX - size &&
-        !happens(memory_settings()->hint_refusal)) {
+        !happens_by_seed(memory_settings()->hint_refusal)) {
         base = reserve_pages(hint, size, MAP_FIXED_NOREPLACE);
         if (base && address_of(base) != hint) { /* a kernel that is older than the flag */
             munmap(base, size);

@@ -135,7 +135,7 @@ static struct heap_block *find_free(const struct heap *heap, uint64_t bytes)
 
 /* ---- used blocks by address ---- */
 
-static struct heap_block **bucket(const struct heap *heap, uint64_t address)
+static struct heap_block **bucket_of(const struct heap *heap, uint64_t address)
 {
     /* 2^64 divided by the golden ratio spreads neighbouring addresses over the table. */
     uint64_t hash = (address / HEAP_ALIGNMENT) * UINT64_C(0x9e3779b97f4a7c15);
@@ -155,7 +155,7 @@ static void grow_buckets(struct heap *heap)
     for (uint64_t i = 0; i < old_count; i++) {
         for (struct heap_block *b = old[i], *next; b; b = next) {
             next = b->bucket_next;
-            struct heap_block **to = bucket(heap, b->address);
+            struct heap_block **to = bucket_of(heap, b->address);
             b->bucket_next = *to;
             *to = b;
         }
@@ -167,7 +167,7 @@ static void insert_used(struct heap *heap, struct heap_block *block)
 {
     if (heap->used_blocks >= heap->bucket_count * 2)
         grow_buckets(heap);
-    struct heap_block **to = bucket(heap, block->address);
+    struct heap_block **to = bucket_of(heap, block->address);
     block->state = HEAP_BLOCK_USED;
     block->bucket_next = *to;
     *to = block;
@@ -176,7 +176,7 @@ static void insert_used(struct heap *heap, struct heap_block *block)
 
 struct heap_block *heap_find(const struct heap *heap, uint64_t address)
 {
-    struct heap_block *block = *bucket(heap, address);
+    struct heap_block *block = *bucket_of(heap, address);
     while (block && block->address != address)
         block = block->bucket_next;
     return block;
@@ -186,7 +186,7 @@ void heap_block_retire(struct heap_block *block)
 {
     struct heap *heap = block->region->heap;
     assert(block->state == HEAP_BLOCK_USED);
-    struct heap_block **link = bucket(heap, block->address);
+    struct heap_block **link = bucket_of(heap, block->address);
     while (*link != block)
         link = &(*link)->bucket_next;
     *link = block->bucket_next;

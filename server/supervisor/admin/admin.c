@@ -58,7 +58,7 @@ static void kill_client(struct admin_peer *peer, uint32_t client)
         admin_peer_refuse(peer, MESSAGE(client_unknown), client);
 }
 
-static void carry_out(struct admin_peer *peer, const struct admin_request *request)
+static void serve_request(struct admin_peer *peer, const struct admin_request *request)
 {
     if (admin_request_kind_changes(request->kind) && !may_change(peer)) {
         log_warning(MESSAGE_TEXT(log_admin_refused), (unsigned)peer->uid, (int)peer->pid,
@@ -160,7 +160,7 @@ uint32_t admin_open(struct admin **out, struct supervisor *supervisor, struct er
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
     list_init(&admin->peer_list);
-    admin->carry_out = carry_out;
+    admin->carry_out = serve_request;
     admin->supervisor = supervisor;
     admin->settings = supervisor_settings(supervisor);
     uint32_t error = admin_socket_open(&admin->socket, admin->settings->admin_socket,

@@ -161,8 +161,8 @@ static uint32_t read_bound(struct allowance *change, enum resource resource, jso
                      text ? text : "(not a text)", row->form, request ? ", or 0 for none" : "");
 }
 
-static uint32_t read_resource(struct allowance *change, json_t *root, enum resource resource,
-                              struct error *why)
+static uint32_t read_range(struct allowance *change, json_t *root, enum resource resource,
+                           struct error *why)
 {
     const struct allowance_resource *row = allowance_resource(resource);
     json_t *wish = json_object_get(root, row->name);
@@ -185,7 +185,7 @@ static uint32_t read_change(struct allowance *change, json_t *root, struct error
     uint32_t number;
     *change = allowance_none;
     for (enum resource i = 0; i < RESOURCES; i++) {
-        uint32_t error = read_resource(change, root, i, why);
+        uint32_t error = read_range(change, root, i, why);
         if (error)
             return error;
     }
@@ -250,7 +250,7 @@ static uint32_t read_total(struct admin_request *request, json_t *root, struct e
 }
 
 /* Of a GPU. */
-static uint32_t read_schedule(struct admin_request *request, json_t *root, struct error *why)
+static uint32_t read_schedule_change(struct admin_request *request, json_t *root, struct error *why)
 {
     for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at)) {
         const char *key = json_object_iter_key(at);
@@ -287,7 +287,7 @@ static uint32_t read_trace(struct admin_request *request, json_t *root, struct e
 static uint32_t read_set(struct admin_request *request, json_t *root, struct error *why)
 {
     if (request->target == ADMIN_TARGET_GPU)
-        return read_schedule(request, root, why);
+        return read_schedule_change(request, root, why);
     if (request->target == ADMIN_TARGET_GROUP || json_object_get(root, "total"))
         return read_total(request, root, why);
     return read_change(&request->change, root, why);

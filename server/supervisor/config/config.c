@@ -45,8 +45,8 @@ static uint32_t read_gpu_device(struct config_reader *reader, const struct confi
     return 0;
 }
 
-static uint32_t read_schedule(struct config_reader *reader, const struct config_node *value,
-                              enum schedule_part part, const char *name, struct config_gpu *gpu)
+static uint32_t read_gpu_schedule(struct config_reader *reader, const struct config_node *value,
+                                  enum schedule_part part, const char *name, struct config_gpu *gpu)
 {
     if (value->kind != CONFIG_TEXT)
         return config_refuse(reader, value->line, MESSAGE(config_text), name);
@@ -61,24 +61,24 @@ static uint32_t read_schedule(struct config_reader *reader, const struct config_
 
 static uint32_t read_mode(struct config_reader *reader, const struct config_node *value, void *to)
 {
-    return read_schedule(reader, value, SCHEDULE_MODE, "mode", to);
+    return read_gpu_schedule(reader, value, SCHEDULE_MODE, "mode", to);
 }
 
 static uint32_t read_lease(struct config_reader *reader, const struct config_node *value, void *to)
 {
-    return read_schedule(reader, value, SCHEDULE_LEASE, "lease", to);
+    return read_gpu_schedule(reader, value, SCHEDULE_LEASE, "lease", to);
 }
 
 static uint32_t read_precision(struct config_reader *reader, const struct config_node *value,
                                void *to)
 {
-    return read_schedule(reader, value, SCHEDULE_PRECISION, "precision", to);
+    return read_gpu_schedule(reader, value, SCHEDULE_PRECISION, "precision", to);
 }
 
 static uint32_t read_quantum(struct config_reader *reader, const struct config_node *value,
                              void *to)
 {
-    return read_schedule(reader, value, SCHEDULE_QUANTUM, "quantum", to);
+    return read_gpu_schedule(reader, value, SCHEDULE_QUANTUM, "quantum", to);
 }
 
 static uint32_t read_gpu(struct config_reader *reader, const struct config_node *node,

@@ -80,8 +80,8 @@ static uint32_t read_limit(struct config_reader *reader, const struct config_nod
     return read_bound(reader, value, to, ALLOWANCE_LIMIT);
 }
 
-static uint32_t read_resource(struct config_reader *reader, const struct config_node *value,
-                              void *to)
+static uint32_t read_resource_limits(struct config_reader *reader, const struct config_node *value,
+                                     void *to)
 {
     static const struct config_field block[] = {{"request", read_request}, {"limit", read_limit}};
     static const struct config_field total[] = {{"limit", read_limit}, {"request", read_request}};
@@ -111,7 +111,8 @@ static size_t resource_tables_fill(struct resource_tables *resources, struct con
         if (!lines && !allowance_resource(i)->has_total)
             continue;
         resources->entries[i] = (struct entry){i, limits, lines ? &lines[i] : NULL};
-        resources->fields[i] = (struct config_field){allowance_resource(i)->name, read_resource};
+        resources->fields[i] =
+            (struct config_field){allowance_resource(i)->name, read_resource_limits};
         tables[count++] = (struct config_table){&resources->fields[i], 1, &resources->entries[i]};
     }
     return count;

@@ -74,8 +74,8 @@ static uint32_t read_replicas(struct config_reader *reader, const struct config_
                                      &sharing->replicas);
 }
 
-static uint32_t read_resource(struct config_reader *reader, const struct config_node *node,
-                              struct sharing *sharing)
+static uint32_t read_replicated(struct config_reader *reader, const struct config_node *node,
+                                struct sharing *sharing)
 {
     static const struct config_field fields[] = {{"name", read_name},
                                                  {"replicas", read_replicas},
@@ -98,7 +98,7 @@ static uint32_t read_resources(struct config_reader *reader, const struct config
         return config_refuse(reader, value->line, MESSAGE(config_sharing_list), RESOURCE);
     uint32_t error = 0;
     for (const struct config_node *item = value->first; !error && item; item = item->next)
-        error = read_resource(reader, item, sharing);
+        error = read_replicated(reader, item, sharing);
     return error;
 }
 

@@ -237,8 +237,8 @@ static void worker_answered(void *context, const struct worker_answer *answer)
 }
 
 /* Makes a change whose guarantees are taken already. change: in bytes. */
-static int carry_out(struct session *session, const struct allowance *change, const char *by,
-                     change_done *done, void *context)
+static int change_limits(struct session *session, const struct allowance *change, const char *by,
+                         change_done *done, void *context)
 {
     if (!concerns_worker(change)) {
         set_memory(session, change);
@@ -282,7 +282,7 @@ int session_limits_set(struct session *session, const struct allowance *change, 
     struct allowance bytes = change_in_bytes(session, change);
     if (take_guarantees(session, &bytes, &unused))
         return -ENOSPC;
-    return carry_out(session, &bytes, by, done, context);
+    return change_limits(session, &bytes, by, done, context);
 }
 
 int session_limits_put_back(struct session *session, const struct allowance *change, const char *by,
@@ -297,5 +297,5 @@ int session_limits_put_back(struct session *session, const struct allowance *cha
             session->number);
         back.memory.request = back.host_memory.request = ALLOWANCE_UNSET;
     }
-    return carry_out(session, &back, by, done, context);
+    return change_limits(session, &back, by, done, context);
 }

@@ -344,8 +344,8 @@ void client_module_destroy_all(struct client *client)
 
 /* ---- kernels ---- */
 
-static uint32_t attribute(const struct cuda_driver *cuda, cuda_function function,
-                          cuda_function_attribute which)
+static uint32_t function_attribute(const struct cuda_driver *cuda, cuda_function function,
+                                   cuda_function_attribute which)
 {
     int value = 0;
     if (cuda->cuFuncGetAttribute(&value, which, function) != CUDA_OK || value < 0)
@@ -453,17 +453,18 @@ uint32_t client_module_function(struct client *client, uint32_t number, uint32_t
     error = read_layout(cuda, module, function.handle, text, info, layout, why);
     if (error)
         return error;
-    info->block_threads = attribute(cuda, function.handle, CUDA_FUNC_MAX_THREADS_PER_BLOCK);
-    info->shared_bytes = attribute(cuda, function.handle, CUDA_FUNC_SHARED_SIZE_BYTES);
-    info->local_bytes = attribute(cuda, function.handle, CUDA_FUNC_LOCAL_SIZE_BYTES);
-    info->constant_bytes = attribute(cuda, function.handle, CUDA_FUNC_CONST_SIZE_BYTES);
-    info->registers = attribute(cuda, function.handle, CUDA_FUNC_NUM_REGS);
-    info->ptx_version = attribute(cuda, function.handle, CUDA_FUNC_PTX_VERSION);
-    info->binary_version = attribute(cuda, function.handle, CUDA_FUNC_BINARY_VERSION);
+    info->block_threads =
+        function_attribute(cuda, function.handle, CUDA_FUNC_MAX_THREADS_PER_BLOCK);
+    info->shared_bytes = function_attribute(cuda, function.handle, CUDA_FUNC_SHARED_SIZE_BYTES);
+    info->local_bytes = function_attribute(cuda, function.handle, CUDA_FUNC_LOCAL_SIZE_BYTES);
+    info->constant_bytes = function_attribute(cuda, function.handle, CUDA_FUNC_CONST_SIZE_BYTES);
+    info->registers = function_attribute(cuda, function.handle, CUDA_FUNC_NUM_REGS);
+    info->ptx_version = function_attribute(cuda, function.handle, CUDA_FUNC_PTX_VERSION);
+    info->binary_version = function_attribute(cuda, function.handle, CUDA_FUNC_BINARY_VERSION);
     function.parameter_bytes = info->parameter_bytes;
     function.block_threads = info->block_threads;
     function.dynamic_bytes =
-        attribute(cuda, function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+        function_attribute(cuda, function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
     info->function = handle;
     return enter_function(client, handle, &function, why);
 }

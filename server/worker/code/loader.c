@@ -54,7 +54,7 @@ static struct loader_job *take_next(struct loader *loader)
     return job;
 }
 
-static void carry_out(struct loader_job *job)
+static void run_job(struct loader_job *job)
 {
     if (job->kind == LOADER_CLEAR)
         job->error = client_memory_clear(job->client, job->address, job->count, &job->why);
@@ -82,7 +82,7 @@ static void *loader_main(void *argument)
         }
         loader->working[self] = job->client;
         pthread_mutex_unlock(&loader->lock);
-        carry_out(job);
+        run_job(job);
         pthread_mutex_lock(&loader->lock);
         loader->working[self] = NULL;
         if (loader->queued) /* perhaps by this client, which no thread could serve until now */

@@ -9,8 +9,8 @@
 #include "server/worker/code/client_module.h"
 #include "server/worker/control/reply.h"
 
-static uint32_t carry_out(struct client *client, const struct retirement *request,
-                          struct error *why)
+static uint32_t retire_now(struct client *client, const struct retirement *request,
+                           struct error *why)
 {
     switch (request->kind) {
     case RETIRE_NOTHING:
@@ -38,7 +38,7 @@ int control_retire_finish(struct worker *worker, struct client *client)
         if (!request)
             return 0;
         struct error why = {0};
-        uint32_t refused = carry_out(client, request, &why);
+        uint32_t refused = retire_now(client, request, &why);
         uint64_t serial = request->serial;
         struct proto_worker_event_ended ended = {
             .event = request->kind == RETIRE_EVENT ? request->handle : 0};
