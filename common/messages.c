@@ -8,7 +8,7 @@
 static const struct message rows[] = {MESSAGES(ROW)};
 #undef ROW
 
-const struct message *message_at(size_t index)
+const struct message *messages_at(size_t index)
 {
     return index < sizeof rows / sizeof rows[0] ? &rows[index] : NULL;
 }
@@ -16,7 +16,7 @@ const struct message *message_at(size_t index)
 void messages_print(FILE *to)
 {
     const struct message *row;
-    for (size_t i = 0; (row = message_at(i)); i++)
+    for (size_t i = 0; (row = messages_at(i)); i++)
         fprintf(to, "%s %s %s\n", row->name, row->number ? error_name(row->number) : "any",
                 row->format);
 }

@@ -761,7 +761,7 @@ struct message {
 };
 
 /* The row with this index, counted from 0; NULL behind the last row. Static, any thread. */
-const struct message *message_at(size_t index);
+const struct message *messages_at(size_t index);
 
 /* Writes the table to a stream, one message a line: its name, the name of its error number
  * ("any" if that depends on the cause) and its format. Programs call it for --list-messages. */

@@ -28,21 +28,21 @@ static const struct result_row *result_find(cuda_result result)
     return NULL;
 }
 
-const char *cuda_error_name(cuda_result result)
+const char *cuda_driver_error_name(cuda_result result)
 {
     const struct result_row *row = result_find(result);
 
     return row ? row->name : NULL;
 }
 
-const char *cuda_error_sentence(cuda_result result)
+const char *cuda_driver_error_sentence(cuda_result result)
 {
     const struct result_row *row = result_find(result);
 
     return row ? row->sentence : "an error that this version of gpushare does not know";
 }
 
-bool cuda_error_is_sticky(cuda_result result)
+bool cuda_driver_error_is_sticky(cuda_result result)
 {
     const struct result_row *row = result_find(result);
 

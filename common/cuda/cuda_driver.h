@@ -115,11 +115,11 @@ typedef enum cuda_result {
 
 /* Returns CUDA's own name ("CUDA_ERROR_INVALID_VALUE"), or NULL for a number that the table
  * lacks. Static. */
-const char *cuda_error_name(cuda_result result);
+const char *cuda_driver_error_name(cuda_result result);
 /* Returns one sentence without a full stop; never NULL. Static. */
-const char *cuda_error_sentence(cuda_result result);
+const char *cuda_driver_error_sentence(cuda_result result);
 /* Whether the result means that the context is lost for good. */
-bool cuda_error_is_sticky(cuda_result result);
+bool cuda_driver_error_is_sticky(cuda_result result);
 
 /* ---- handles -------------------------------------------------------------- */
 typedef int cuda_device;

@@ -9,8 +9,8 @@
 static uint64_t free_at(const struct credit *credit, uint64_t now)
 {
     struct credit at = *credit;
-    credit_settle(&at, now, 0);
-    return credit_ready(&at);
+    plan_credit_settle(&at, now, 0);
+    return plan_credit_ready(&at);
 }
 
 static uint64_t all_free_at(const struct debt *debt, uint64_t now)
@@ -49,7 +49,7 @@ static struct credit extra_of(const struct scheduler_client *client, uint64_t no
 {
     const struct scheduler_lease_group *lease_group = client->lease_group;
     struct credit extra = {.at = now, .rate = PLAN_WHOLE};
-    credit_charge(&extra, saturating_sub(client->extra_ns, lease_group->extra_ns));
+    plan_credit_charge(&extra, saturating_sub(client->extra_ns, lease_group->extra_ns));
     if (lease_group->wants_count)
         extra.rate = PLAN_WHOLE / lease_group->wants_count;
     return extra;
@@ -75,11 +75,11 @@ static struct debt debt_of(const struct scheduler_client *client, uint64_t quant
 static void owe_debt(struct credit *credit, const struct credit *kept, uint64_t now)
 {
     struct credit at = *kept;
-    credit_settle(&at, now, 0);
+    plan_credit_settle(&at, now, 0);
     if (at.parts >= 0)
         return;
-    credit_settle(credit, now, INT64_MAX);
-    uint64_t left = min(credit_ready(&at) - now, PLAN_STRETCH_MAX);
+    plan_credit_settle(credit, now, INT64_MAX);
+    uint64_t left = min(plan_credit_ready(&at) - now, PLAN_STRETCH_MAX);
     int64_t parts = -(int64_t)min((uint64_t)-at.parts, left * credit->rate);
     if (parts < credit->parts)
         credit->parts = parts;

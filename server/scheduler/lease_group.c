@@ -50,11 +50,11 @@ static void charge_lease(struct scheduler *scheduler, struct scheduler_client *c
     if (scheduler->schedule.mode == PROTO_MODE_TURNS)
         return;
     policy_settle(&scheduler->plan, client, now);
-    credit_charge(&client->cap, ns);
+    plan_credit_charge(&client->cap, ns);
     if (client->on_extra)
         client->extra_ns += ns;
     else
-        credit_charge(&client->request, ns);
+        plan_credit_charge(&client->request, ns);
 }
 
 void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_client *client,
@@ -203,7 +203,7 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
     const struct scheduler_client *client = lease_group->holder;
     if (lease_group->closing || now >= lease_group->lease_ends)
         return 0;
-    uint32_t in_flight_limit = scheduler_in_flight_limit(&scheduler->schedule, client);
+    uint32_t in_flight_limit = policy_in_flight_limit(&scheduler->schedule, client);
     if (client->in_flight >= in_flight_limit)
         return 0;
     uint32_t room = in_flight_limit - client->in_flight;

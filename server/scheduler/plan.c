@@ -34,7 +34,7 @@ int64_t plan_owed(const struct plan *plan, uint32_t rate)
     return (int64_t)max(plan->length_ns * rate, plan->shortest_ns * PLAN_WHOLE);
 }
 
-void credit_settle(struct credit *credit, uint64_t now, int64_t most)
+void plan_credit_settle(struct credit *credit, uint64_t now, int64_t most)
 {
     if (now > credit->at) {
         credit->parts += (int64_t)(min(now - credit->at, PLAN_STRETCH_MAX) * credit->rate);
@@ -44,14 +44,14 @@ void credit_settle(struct credit *credit, uint64_t now, int64_t most)
         credit->parts = most;
 }
 
-void credit_charge(struct credit *credit, uint64_t ns)
+void plan_credit_charge(struct credit *credit, uint64_t ns)
 {
     int64_t parts = (int64_t)(min(ns, PLAN_STRETCH_MAX) * PLAN_WHOLE);
     /* A debt that keeps growing must not overflow into a credit. */
     credit->parts = credit->parts > INT64_MIN / 2 + parts ? credit->parts - parts : INT64_MIN / 2;
 }
 
-uint64_t credit_ready(const struct credit *credit)
+uint64_t plan_credit_ready(const struct credit *credit)
 {
     if (credit->parts >= 0)
         return credit->at;
@@ -61,7 +61,7 @@ uint64_t credit_ready(const struct credit *credit)
     return credit->at + (missing + credit->rate - 1) / credit->rate;
 }
 
-uint64_t credit_budget(const struct credit *credit, const struct plan *plan, uint64_t at)
+uint64_t plan_credit_budget(const struct credit *credit, const struct plan *plan, uint64_t at)
 {
     uint64_t left = plan_end(plan, at) - credit->at;
     int64_t parts = credit->parts + (int64_t)(left * credit->rate);

@@ -61,17 +61,17 @@ int64_t plan_burst(const struct plan *plan, uint32_t rate);
 int64_t plan_owed(const struct plan *plan, uint32_t rate);
 
 /* Lets the credit grow up to now. `most` is its upper bound in parts: any excess is cut off. */
-void credit_settle(struct credit *credit, uint64_t now, int64_t most);
+void plan_credit_settle(struct credit *credit, uint64_t now, int64_t most);
 
 /* Takes all of ns from the credit, which may become debt. */
-void credit_charge(struct credit *credit, uint64_t ns);
+void plan_credit_charge(struct credit *credit, uint64_t ns);
 
 /* The first nanosecond, from credit->at on, at which the credit is not below 0. PLAN_NEVER for a
  * debt with a rate of 0. */
-uint64_t credit_ready(const struct credit *credit);
+uint64_t plan_credit_ready(const struct credit *credit);
 
 /* The device time, in whole nanoseconds, that the credit can pay for by the end of the plan that
  * contains `at`; 0 if it will still be in debt. `at` is not before credit->at. */
-uint64_t credit_budget(const struct credit *credit, const struct plan *plan, uint64_t at);
+uint64_t plan_credit_budget(const struct credit *credit, const struct plan *plan, uint64_t at);
 
 #endif

@@ -21,11 +21,11 @@ static int64_t most_parts(const struct plan *plan, const struct scheduler_client
 
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now)
 {
-    credit_settle(&client->request, now, most_parts(plan, client, client->request.rate));
+    plan_credit_settle(&client->request, now, most_parts(plan, client, client->request.rate));
     if (client->cap.rate == PLAN_WHOLE)
         client->cap = (struct credit){.at = now, .rate = PLAN_WHOLE}; /* binds nobody */
     else
-        credit_settle(&client->cap, now, most_parts(plan, client, client->cap.rate));
+        plan_credit_settle(&client->cap, now, most_parts(plan, client, client->cap.rate));
 }
 
 /* The length that the cap leaves for a lease that begins now; 0 if that is too short for a
@@ -37,7 +37,7 @@ static uint64_t cap_leaves(const struct plan *plan, const struct scheduler_clien
         return plan->lease_ns;
     if (client->cap.parts < 0)
         return 0;
-    uint64_t budget = credit_budget(&client->cap, plan, now);
+    uint64_t budget = plan_credit_budget(&client->cap, plan, now);
     return budget < plan->shortest_ns ? 0 : min(budget, plan->lease_ns);
 }
 
@@ -46,10 +46,10 @@ static uint64_t cap_ready(const struct plan *plan, const struct scheduler_client
 {
     if (client->cap.rate == PLAN_WHOLE)
         return client->cap.at;
-    uint64_t ready = credit_ready(&client->cap);
+    uint64_t ready = plan_credit_ready(&client->cap);
     if (ready == PLAN_NEVER)
         return ready;
-    if (credit_budget(&client->cap, plan, ready) >= plan->shortest_ns)
+    if (plan_credit_budget(&client->cap, plan, ready) >= plan->shortest_ns)
         return ready;
     return plan_end(plan, ready);
 }
@@ -77,7 +77,7 @@ void policy_claims(const struct plan *plan, const struct scheduler_lease_group *
             continue;
         uint64_t length = client->request.parts >= 0 ? cap_leaves(plan, client, now) : 0;
         if (length == 0) {
-            uint64_t cap = cap_ready(plan, client), ready = credit_ready(&client->request);
+            uint64_t cap = cap_ready(plan, client), ready = plan_credit_ready(&client->request);
             choice->again_at = min(choice->again_at, max(cap, ready));
         } else if (!choice->client || longer_withheld(&client->request, &choice->client->request)) {
             choice->client = client;
@@ -104,8 +104,8 @@ void policy_extra(const struct plan *plan, const struct scheduler_lease_group *l
     }
 }
 
-uint32_t scheduler_in_flight_limit(const struct scheduler_schedule *schedule,
-                                   const struct scheduler_client *client)
+uint32_t policy_in_flight_limit(const struct scheduler_schedule *schedule,
+                                const struct scheduler_client *client)
 {
     if (schedule->in_flight_limit_ns == 0)
         return schedule->in_flight_limit;

@@ -9,11 +9,11 @@ uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_clien
 {
     if (client->duty.rate == PLAN_WHOLE)
         return now;
-    credit_settle(&client->duty, now, plan_burst(plan, client->duty.rate));
-    return credit_ready(&client->duty);
+    plan_credit_settle(&client->duty, now, plan_burst(plan, client->duty.rate));
+    return plan_credit_ready(&client->duty);
 }
 
-uint32_t scheduler_low_in_flight_limit(const struct scheduler_schedule *schedule, uint64_t mean_ns)
+uint32_t policy_concurrent_low_limit(const struct scheduler_schedule *schedule, uint64_t mean_ns)
 {
     uint64_t short_ones = mean_ns ? schedule->low_ns / mean_ns : 0;
     uint64_t least = schedule->low_in_flight_limit, most = schedule->quiet_in_flight_limit;
@@ -45,11 +45,11 @@ uint32_t policy_concurrent_in_flight_limit(const struct scheduler *scheduler,
 {
     const struct scheduler_schedule *schedule = &scheduler->schedule;
     if (client->limits.level <= urgent) {
-        uint32_t in_flight_limit = scheduler_in_flight_limit(schedule, client);
+        uint32_t in_flight_limit = policy_in_flight_limit(schedule, client);
         bool quiet = somebody_above(scheduler, client->limits.level);
         return quiet ? min(in_flight_limit, schedule->quiet_in_flight_limit) : in_flight_limit;
     }
-    uint32_t most = scheduler_low_in_flight_limit(schedule, client->mean_ns);
+    uint32_t most = policy_concurrent_low_limit(schedule, client->mean_ns);
     uint32_t lower = scheduler->total_in_flight - scheduler->level_in_flight[urgent];
     return lower < most ? client->in_flight + most - lower : 0;
 }

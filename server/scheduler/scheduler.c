@@ -241,7 +241,7 @@ static uint32_t cap_of(const struct scheduler *scheduler, const struct scheduler
 static void set_rates(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
 {
     policy_settle(&scheduler->plan, client, now);
-    credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
+    plan_credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
     client->request.rate = client->limits.request;
     client->cap.rate = cap_of(scheduler, &client->limits);
     client->duty.rate = client->limits.duty;
@@ -552,13 +552,13 @@ void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *clie
     if (scheduler->schedule.mode != PROTO_MODE_CONCURRENT)
         return;
     client->charged_ns += device_ns;
-    credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
+    plan_credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
     /* Not in debt now: a debt that follows comes from device time since this moment. */
     /* Not in debt now: a debt that follows comes from device time since this moment. */
     if (client->duty.parts >= 0)
         client->spends = now;
     if (client->duty.rate != PLAN_WHOLE)
-        credit_charge(&client->duty, device_ns);
+        plan_credit_charge(&client->duty, device_ns);
 }
 
 void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,

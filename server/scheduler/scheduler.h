@@ -356,8 +356,8 @@ uint64_t scheduler_throttled(const struct scheduler *scheduler,
 
 /* The number of commands that a client may have in flight by the in-flight limits. Commands that
  * are in flight count. */
-uint32_t scheduler_in_flight_limit(const struct scheduler_schedule *schedule,
-                                   const struct scheduler_client *client);
+uint32_t policy_in_flight_limit(const struct scheduler_schedule *schedule,
+                                const struct scheduler_client *client);
 
 /* ---- priority ---- */
 
@@ -367,6 +367,6 @@ uint32_t scheduler_in_flight_limit(const struct scheduler_schedule *schedule,
 int32_t scheduler_stream_priority(uint32_t level, uint32_t levels, int32_t greatest, int32_t least);
 
 /* W of PRIORITY above, for a client whose commands have this mean duration (0: unknown). */
-uint32_t scheduler_low_in_flight_limit(const struct scheduler_schedule *schedule, uint64_t mean_ns);
+uint32_t policy_concurrent_low_limit(const struct scheduler_schedule *schedule, uint64_t mean_ns);
 
 #endif

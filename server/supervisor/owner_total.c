@@ -54,8 +54,8 @@ void owner_total_view(const struct supervisor *supervisor, const struct account_
     struct allowance limits;
     bool host = device == OWNER_TOTAL_HOST;
     unsigned set =
-        total_overrides_limits(&supervisor->server.total_overrides, supervisor->server.config,
-                               kind_of(owner), owner->id, &limits);
+        total_override_limits(&supervisor->server.total_overrides, supervisor->server.config,
+                              kind_of(owner), owner->id, &limits);
     *view = (struct total_view){
         .set = (set & RESOURCE_BIT(host ? RESOURCE_HOST_MEMORY : RESOURCE_MEMORY)) != 0,
         .limit = host ? limits.host_memory.limit
@@ -118,8 +118,8 @@ static void log_set(const struct supervisor *supervisor, const struct account_ow
 {
     struct allowance limits;
     char memory[UNITS_TEXT + 24] = "no limit", host[UNITS_TEXT] = "no limit";
-    total_overrides_limits(&supervisor->server.total_overrides, supervisor->server.config,
-                           kind_of(owner), owner->id, &limits);
+    total_override_limits(&supervisor->server.total_overrides, supervisor->server.config,
+                          kind_of(owner), owner->id, &limits);
     uint64_t part = limits.part[RESOURCE_MEMORY].limit;
     if (part != ALLOWANCE_UNSET) {
         char share[UNITS_TEXT];
@@ -143,18 +143,18 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
     if (owner->id == CONFIG_ID_UNKNOWN || (!owner->group && !identity_uid_is_seen(owner->id)))
         return error_set(why, MESSAGE(total_of_unidentified), owner->group ? "group" : "user",
                          owner->id);
-    int result = total_overrides_with(&supervisor->server.total_overrides, &before,
-                                      supervisor->server.config, kind_of(owner), owner->id,
-                                      change->parts, &change->limits);
+    int result =
+        total_override_with(&supervisor->server.total_overrides, &before, supervisor->server.config,
+                            kind_of(owner), owner->id, change->parts, &change->limits);
     if (result == 0)
         result = put_in_force(supervisor, owner);
     if (result == 0) {
-        total_overrides_free(&before);
+        total_override_free(&before);
         log_set(supervisor, owner, by);
         return 0;
     }
     if (supervisor->server.total_overrides.items != before.items)
-        total_overrides_free(&supervisor->server.total_overrides);
+        total_override_free(&supervisor->server.total_overrides);
     supervisor->server.total_overrides = before;
     return result == -ENOSPC ? error_set(why, MESSAGE(totals_max), TOTAL_OVERRIDES_MAX)
                              : error_set(why, MESSAGE(server_no_memory));

@@ -404,8 +404,8 @@ static void take_effect(struct reload *reload)
     limit_memory(reload);
     supervisor->server.config = reload->config;
     reload->config = before;
-    total_overrides_forget(&supervisor->server.total_overrides, supervisor->server.config,
-                           log_forgotten);
+    total_override_forget(&supervisor->server.total_overrides, supervisor->server.config,
+                          log_forgotten);
     log_new(supervisor);
 }
 

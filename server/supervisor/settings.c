@@ -353,7 +353,7 @@ void settings_print(enum settings_page page, FILE *to)
     char variables[4096];
     switch (page) {
     case SETTINGS_PAGE_VARIABLES:
-        settings_list_variables(variables, sizeof variables);
+        settings_variables_list(variables, sizeof variables);
         fputs(variables, to);
         break;
     case SETTINGS_PAGE_MESSAGES:

@@ -78,7 +78,7 @@ void settings_print(enum settings_page page, FILE *to);
  * "other" behind it. A limit is a client's wish, the server's default and ceiling, or a choice of
  * server and devices. 4096 bytes hold the text.
  */
-void settings_list_variables(char *text, size_t text_bytes);
+void settings_variables_list(char *text, size_t text_bytes);
 
 /* Sets the defaults that need no environment: where settings_read starts from, and for tests. */
 void settings_default(struct settings *settings);

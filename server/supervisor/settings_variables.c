@@ -40,7 +40,7 @@ static void note_other(const char *name, void *context)
         add_row(listing, name, "other");
 }
 
-void settings_list_variables(char *text, size_t text_bytes)
+void settings_variables_list(char *text, size_t text_bytes)
 {
     struct listing listing = {.text = text, .bytes = text_bytes};
     struct limits_wish wish;

@@ -129,7 +129,7 @@ void supervisor_free(struct supervisor *supervisor)
         return;
     assert(supervisor->server.sessions == 0);
     config_free(supervisor->server.config);
-    total_overrides_free(&supervisor->server.total_overrides);
+    total_override_free(&supervisor->server.total_overrides);
     image_cache_close(&supervisor->server.cache);
     for (uint32_t i = 0; i < supervisor->server.device_count; i++)
         quota_close(&supervisor->server.devices[i].memory);

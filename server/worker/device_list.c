@@ -11,10 +11,10 @@
 
 static uint32_t refuse_call(struct error *why, const char *call, cuda_result result)
 {
-    const char *name = cuda_error_name(result);
+    const char *name = cuda_driver_error_name(result);
     return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(list_call), call,
                      name ? name : "an error without a name", (int)result,
-                     cuda_error_sentence(result));
+                     cuda_driver_error_sentence(result));
 }
 
 static uint32_t print_devices(const struct cuda_driver *driver, FILE *to, struct error *why)

@@ -18,9 +18,9 @@
 
 static uint32_t refuse_cuda(struct error *why, const char *call, cuda_result result)
 {
-    const char *name = cuda_error_name(result);
+    const char *name = cuda_driver_error_name(result);
     return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(driver_call), call,
-                     cuda_error_sentence(result), name ? name : "unnamed");
+                     cuda_driver_error_sentence(result), name ? name : "unnamed");
 }
 
 static int read_attribute(const struct gpu *device, cuda_device_attribute which)

@@ -45,9 +45,9 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
         return;
     }
     struct proto_worker_fault fault = {.error = error};
-    const char *name = cuda_error_name(result);
+    const char *name = cuda_driver_error_name(result);
     snprintf(fault.text, sizeof fault.text, MESSAGE_TEXT(context_lost), worker->device.info.device,
-             cuda_error_sentence(result), during, name ? name : "unnamed");
+             cuda_driver_error_sentence(result), during, name ? name : "unnamed");
     log_error("%s", fault.text);
     /* The clients first: the supervisor closes their sockets when it knows, and a client whose
      * socket closes finds the reason in its status. */

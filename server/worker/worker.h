@@ -33,8 +33,8 @@
 
 struct worker {
     struct gpu device;
-    struct partitions partitions;
-    struct placements places;
+    struct partition_table partitions;
+    struct placement_table places;
     struct stream_pool pool;
     struct account account;
     struct gate gate;

@@ -12,7 +12,7 @@
 #include "server/worker/worker.h"
 
 /* The client runs elsewhere now. If there was no room for it, it may be able to go on. Under the
- * lock of struct placements. */
+ * lock of struct placement_table. */
 static void placement_changed(void *context, struct placement *place)
 {
     struct worker *worker = context;
@@ -43,19 +43,20 @@ static uint32_t prepare_first_streams(struct worker *worker, struct error *why)
         return error_set(why, error, MESSAGE_TEXT(streams_driver), error_sentence(error));
     cuda_result made = stream_pool_prepare(&worker->pool, whole, 0, STREAM_POOL_FIRST);
     partition_put(&worker->partitions, whole);
-    return made == CUDA_OK ? 0
-                           : error_set(why, error_from_cuda((int)made),
-                                       MESSAGE_TEXT(streams_driver), cuda_error_sentence(made));
+    return made == CUDA_OK
+               ? 0
+               : error_set(why, error_from_cuda((int)made), MESSAGE_TEXT(streams_driver),
+                           cuda_driver_error_sentence(made));
 }
 
 static uint32_t open_places(struct worker *worker, struct error *why)
 {
-    const struct partitions *partitions = &worker->partitions;
+    const struct partition_table *partitions = &worker->partitions;
     struct placement_events notice = {placement_changed, placement_to_make, worker};
-    uint32_t error = partitions_open(&worker->partitions, &worker->device, why);
+    uint32_t error = partition_table_open(&worker->partitions, &worker->device, why);
     if (error)
         return error;
-    if (placements_open(&worker->places, &worker->partitions, &notice) == 0)
+    if (placement_table_open(&worker->places, &worker->partitions, &notice) == 0)
         return 0;
     return error_set(why, MESSAGE(sm_groups_split), partitions->count, partitions->sm_group_size,
                      partitions->remainder);
@@ -98,7 +99,7 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
         cuda_result made = account_open(&worker->account, worker->device.cuda, &worker->partitions);
         if (made != CUDA_OK) {
             error = error_set(why, error_from_cuda((int)made), MESSAGE_TEXT(timing_events),
-                              cuda_error_sentence(made));
+                              cuda_driver_error_sentence(made));
         }
         worker->account.trace = &worker->trace;
     }
@@ -135,9 +136,9 @@ void worker_stop(struct worker *worker)
     trace_end(&worker->trace);
     account_close(&worker->account);
     stream_pool_close(&worker->pool);
-    placements_close(&worker->places);
+    placement_table_close(&worker->places);
     gate_close(&worker->gate);
-    partitions_close(&worker->partitions);
+    partition_table_close(&worker->partitions);
     gpu_close(&worker->device);
     wake_close(&worker->wake);
     free(worker->clients);

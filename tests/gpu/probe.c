@@ -122,7 +122,7 @@ void probe_call(const char *call)
 const char *probe_error(cuda_result result)
 {
     static _Thread_local char text[120];
-    const char *name = cuda_error_name(result);
+    const char *name = cuda_driver_error_name(result);
     snprintf(text, sizeof text, "%s (%d)", name ? name : "an error without a name", (int)result);
     return text;
 }

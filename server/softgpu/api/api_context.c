@@ -41,7 +41,7 @@ cuda_result cuGetErrorName(cuda_result error, const char **name)
 {
     if (!name)
         return CUDA_ERR_INVALID_VALUE;
-    *name = cuda_error_name(error);
+    *name = cuda_driver_error_name(error);
     return *name ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
 }
 
@@ -49,7 +49,7 @@ cuda_result cuGetErrorString(cuda_result error, const char **text)
 {
     if (!text)
         return CUDA_ERR_INVALID_VALUE;
-    *text = cuda_error_name(error) ? cuda_error_sentence(error) : NULL;
+    *text = cuda_driver_error_name(error) ? cuda_driver_error_sentence(error) : NULL;
     return *text ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
 }
 

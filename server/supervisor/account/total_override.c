@@ -74,9 +74,8 @@ static unsigned tighten_by_all(const struct total_overrides *overrides, const st
     return parts;
 }
 
-unsigned total_overrides_limits(const struct total_overrides *overrides,
-                                const struct config *config, enum total_kind kind, uint32_t id,
-                                struct allowance *limits)
+unsigned total_override_limits(const struct total_overrides *overrides, const struct config *config,
+                               enum total_kind kind, uint32_t id, struct allowance *limits)
 {
     file_says(config, kind, id, limits);
     if (id == CONFIG_ID_UNKNOWN)
@@ -88,9 +87,9 @@ unsigned total_overrides_limits(const struct total_overrides *overrides,
     return parts;
 }
 
-int total_overrides_with(struct total_overrides *to, const struct total_overrides *of,
-                         const struct config *config, enum total_kind kind, uint32_t id,
-                         unsigned parts, const struct allowance *limits)
+int total_override_with(struct total_overrides *to, const struct total_overrides *of,
+                        const struct config *config, enum total_kind kind, uint32_t id,
+                        unsigned parts, const struct allowance *limits)
 {
     struct allowance says;
     *to = (struct total_overrides){.items = calloc(of->count + 1, sizeof *to->items)};
@@ -113,12 +112,12 @@ int total_overrides_with(struct total_overrides *to, const struct total_override
         *override = to->items[--to->count];
     if (to->count <= TOTAL_OVERRIDES_MAX)
         return 0;
-    total_overrides_free(to);
+    total_override_free(to);
     return -ENOSPC;
 }
 
-void total_overrides_forget(struct total_overrides *overrides, const struct config *config,
-                            void (*forgotten)(enum total_kind kind, uint32_t id, unsigned parts))
+void total_override_forget(struct total_overrides *overrides, const struct config *config,
+                           void (*forgotten)(enum total_kind kind, uint32_t id, unsigned parts))
 {
     size_t kept = 0;
     for (size_t i = 0; i < overrides->count; i++) {
@@ -136,7 +135,7 @@ void total_overrides_forget(struct total_overrides *overrides, const struct conf
     overrides->count = kept;
 }
 
-void total_overrides_free(struct total_overrides *overrides)
+void total_override_free(struct total_overrides *overrides)
 {
     free(overrides->items);
     *overrides = (struct total_overrides){0};

@@ -41,24 +41,23 @@ struct total_overrides {
  * of all limits that were set holds for them too. *limits is allowance_none where nothing limits
  * the total. Returns the RESOURCE_BITs of the limits that were set.
  */
-unsigned total_overrides_limits(const struct total_overrides *overrides,
-                                const struct config *config, enum total_kind kind, uint32_t id,
-                                struct allowance *limits);
+unsigned total_override_limits(const struct total_overrides *overrides, const struct config *config,
+                               enum total_kind kind, uint32_t id, struct allowance *limits);
 
 /*
  * Makes *to a copy of `of` in which the limits of these parts are set too; a limit that is unset is
  * taken out. The caller frees *to. Returns 0; -ENOMEM; or -ENOSPC if there are TOTAL_OVERRIDES_MAX.
  * *to is empty after a failure.
  */
-int total_overrides_with(struct total_overrides *to, const struct total_overrides *of,
-                         const struct config *config, enum total_kind kind, uint32_t id,
-                         unsigned parts, const struct allowance *limits);
+int total_override_with(struct total_overrides *to, const struct total_overrides *of,
+                        const struct config *config, enum total_kind kind, uint32_t id,
+                        unsigned parts, const struct allowance *limits);
 
 /* This configuration is in force from now on. Limits that hold no longer are taken out; forgotten,
  * which may be NULL, is told of each. */
-void total_overrides_forget(struct total_overrides *overrides, const struct config *config,
-                            void (*forgotten)(enum total_kind kind, uint32_t id, unsigned parts));
+void total_override_forget(struct total_overrides *overrides, const struct config *config,
+                           void (*forgotten)(enum total_kind kind, uint32_t id, unsigned parts));
 
-void total_overrides_free(struct total_overrides *overrides);
+void total_override_free(struct total_overrides *overrides);
 
 #endif

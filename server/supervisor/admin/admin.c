@@ -117,7 +117,7 @@ static void on_turned_away(uv_handle_t *handle)
     admin->turning_away = false;
     if (admin->turned_away_one) /* another connection may wait by now */
         turn_away(admin);
-    admin_release(admin);
+    admin_peer_release(admin);
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -146,7 +146,7 @@ static void on_connection(uv_stream_t *listener, int status)
 
 static void on_listener_closed(uv_handle_t *handle)
 {
-    admin_release(handle->data);
+    admin_peer_release(handle->data);
 }
 
 uint32_t admin_open(struct admin **out, struct supervisor *supervisor, struct error *why)

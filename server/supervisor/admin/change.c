@@ -137,7 +137,7 @@ static void on_put_back(void *context, uint32_t client, uint32_t error, const ch
     struct change_work *pending = context;
     if (error && error != PROTO_ERROR_NOT_FOUND)
         log_error(MESSAGE_TEXT(log_set_not_undone), client, text);
-    admin_work_came(&pending->work);
+    admin_peer_work_came(&pending->work);
 }
 
 static void put_one_back(struct change_work *pending, const struct target *target)
@@ -184,7 +184,7 @@ static void on_set(void *context, uint32_t client, uint32_t error, const char *t
         note_client(pending, client, error, text);
     if (--pending->changing == 0)
         change_work_settle(pending);
-    admin_work_came(&pending->work);
+    admin_peer_work_came(&pending->work);
 }
 
 /* A change that fits each client alone may not fit all of them together. */
@@ -256,7 +256,7 @@ static void on_scheduled(void *context, uint32_t device, uint32_t error, const c
     struct change_work *pending = context;
     if (error)
         note_gpu(pending, device, error, text);
-    admin_work_came(&pending->work);
+    admin_peer_work_came(&pending->work);
 }
 
 static void change_gpu(struct change_work *pending)
@@ -299,12 +299,12 @@ void admin_change(struct admin_peer *peer, const struct admin_request *request)
     pending->work = (struct admin_work){.answer = change_work_answer, .free = change_work_free};
     pending->request = *request;
     admin_peer_name(peer, pending->by);
-    admin_work_begin(&pending->work, peer);
+    admin_peer_work_begin(&pending->work, peer);
     if (request->target == ADMIN_TARGET_GPU)
         change_gpu(pending);
     else if (request->target == ADMIN_TARGET_GROUP || request->totals)
         change_total(pending);
     else
         change_clients(pending);
-    admin_work_wait(&pending->work, ADMIN_SET_MS);
+    admin_peer_work_wait(&pending->work, ADMIN_SET_MS);
 }

@@ -42,7 +42,7 @@ static void on_usage(void *context, uint32_t client, const struct proto_worker_u
         row->usage = *usage;
         row->known = true;
     }
-    admin_work_came(&gathering->work);
+    admin_peer_work_came(&gathering->work);
 }
 
 static bool client_collect(void *context, const struct client_view *view)
@@ -70,11 +70,11 @@ void admin_gather(struct admin_peer *peer, enum admin_kind kind)
                                     .kind = kind,
                                     .usages = {.rows = rows},
                                     .room = (size_t)totals.clients + 1};
-    admin_work_begin(&gathering->work, peer);
+    admin_peer_work_begin(&gathering->work, peer);
     /* All rows are made before the first question: an answer needs its row. */
     view_each_client(supervisor, client_collect, gathering);
     for (size_t i = 0; i < gathering->usages.count; i++)
         if (view_usage(supervisor, rows[i].client, on_usage, gathering) == 0)
             gathering->work.outstanding++;
-    admin_work_wait(&gathering->work, ADMIN_USAGE_MS);
+    admin_peer_work_wait(&gathering->work, ADMIN_USAGE_MS);
 }

@@ -16,7 +16,7 @@
 /* A peer that neither asks nor reads for this time loses its place. */
 #define IDLE_MS 60000
 
-void admin_release(struct admin *admin)
+void admin_peer_release(struct admin *admin)
 {
     if (--admin->alive == 0)
         free(admin);
@@ -30,7 +30,7 @@ static void work_settle(struct admin_work *work)
     if (work->outstanding || work->peer)
         return;
     work->free(work);
-    admin_release(admin);
+    admin_peer_release(admin);
 }
 
 /* The peer gets no answer from this work any more. */
@@ -56,7 +56,7 @@ static void work_answer(struct admin_work *work, bool late)
     work_settle(work);
 }
 
-void admin_work_begin(struct admin_work *work, struct admin_peer *peer)
+void admin_peer_work_begin(struct admin_work *work, struct admin_peer *peer)
 {
     work->admin = peer->admin;
     work->peer = peer;
@@ -71,7 +71,7 @@ static void on_late(uv_timer_t *timer)
         work_answer(peer->work, true);
 }
 
-void admin_work_wait(struct admin_work *work, uint64_t milliseconds)
+void admin_peer_work_wait(struct admin_work *work, uint64_t milliseconds)
 {
     if (work->outstanding == 0)
         work_answer(work, false);
@@ -79,7 +79,7 @@ void admin_work_wait(struct admin_work *work, uint64_t milliseconds)
         uv_timer_start(&work->peer->timer, on_late, milliseconds, 0);
 }
 
-void admin_work_came(struct admin_work *work)
+void admin_peer_work_came(struct admin_work *work)
 {
     work->outstanding--;
     if (work->peer && work->outstanding == 0)
@@ -99,7 +99,7 @@ static void on_handle_closed(uv_handle_t *handle)
     free(peer->output);
     free(peer->input);
     free(peer);
-    admin_release(admin);
+    admin_peer_release(admin);
 }
 
 void admin_peer_close(struct admin_peer *peer)

@@ -110,19 +110,19 @@ const char *admin_peer_name(const struct admin_peer *peer, char name[ADMIN_NAME]
 
 /* Begins work for a peer. The caller has set answer and free, and left and hurry if it has any; the
  * rest is filled in here. */
-void admin_work_begin(struct admin_work *work, struct admin_peer *peer);
+void admin_peer_work_begin(struct admin_work *work, struct admin_peer *peer);
 
 /* All questions have been asked, and outstanding counts them. Answers at once if there are none;
  * otherwise when all callbacks have come, at the latest after this time. */
-void admin_work_wait(struct admin_work *work, uint64_t milliseconds);
+void admin_peer_work_wait(struct admin_work *work, uint64_t milliseconds);
 
 /* For work that takes long: reads on meanwhile, so that the peer's hanging up is noticed. */
 void admin_peer_watch(struct admin_peer *peer);
 
 /* One callback has come. The work may be freed by this call. */
-void admin_work_came(struct admin_work *work);
+void admin_peer_work_came(struct admin_work *work);
 
 /* One thing that admin->alive counts has ended; after the last one admin is freed. */
-void admin_release(struct admin *admin);
+void admin_peer_release(struct admin *admin);
 
 #endif

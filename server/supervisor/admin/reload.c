@@ -48,7 +48,7 @@ static void reload_answered(void *context, uint32_t error, const char *text)
     struct reloading *reloading = context;
     error_set(&reloading->why, error, "%s", text);
     reload_log(reloading);
-    admin_work_came(&reloading->work);
+    admin_peer_work_came(&reloading->work);
 }
 
 void admin_reload(struct admin_peer *peer)
@@ -61,11 +61,11 @@ void admin_reload(struct admin_peer *peer)
     }
     reloading->work = (struct admin_work){.answer = reloading_answer, .free = reloading_free};
     admin_peer_name(peer, reloading->by);
-    admin_work_begin(&reloading->work, peer);
+    admin_peer_work_begin(&reloading->work, peer);
     uint32_t error =
         reload_start(peer->admin->supervisor, &over, reload_answered, reloading, &reloading->why);
     reloading->work.outstanding = !error && !over;
     if (error || over)
         reload_log(reloading);
-    admin_work_wait(&reloading->work, ADMIN_RELOAD_MS);
+    admin_peer_work_wait(&reloading->work, ADMIN_RELOAD_MS);
 }

@@ -66,7 +66,7 @@ static void on_traced(void *context, uint32_t error, const char *text, const str
         if (tracing->memory < 0)
             error_set(&tracing->why, MESSAGE(trace_descriptor));
     }
-    admin_work_came(&tracing->work);
+    admin_peer_work_came(&tracing->work);
 }
 
 void admin_trace(struct admin_peer *peer, const struct admin_request *request)
@@ -91,8 +91,8 @@ void admin_trace(struct admin_peer *peer, const struct admin_request *request)
         admin_peer_refuse(peer, error, "%s", why.text);
         return;
     }
-    admin_work_begin(&tracing->work, peer);
+    admin_peer_work_begin(&tracing->work, peer);
     tracing->work.outstanding = 1;
-    admin_work_wait(&tracing->work, request->milliseconds + ADMIN_TRACE_LATE_MS);
+    admin_peer_work_wait(&tracing->work, request->milliseconds + ADMIN_TRACE_LATE_MS);
     admin_peer_watch(peer);
 }

@@ -53,7 +53,7 @@ static bool number_is_open(struct session *session, const struct channel_message
     return !number;
 }
 
-/* Makes the request to create an object. result is what object_new returned; on its failure,
+/* Makes the request to create an object. result is what objects_new returned; on its failure,
  * refuses and returns NULL. */
 static struct request *create_request(struct session *session,
                                       const struct channel_message *message, int result,
@@ -80,9 +80,9 @@ static void object_made(struct request *request, enum object_kind kind,
 {
     struct objects *objects = &request->session->objects;
     if (answer->outcome == WORKER_ANSWERED)
-        object_find(objects, kind, request->object)->state = OBJECT_MADE;
+        objects_find(objects, kind, request->object)->state = OBJECT_MADE;
     else
-        object_free(objects, kind, request->object);
+        objects_free(objects, kind, request->object);
     session_pass(request->session, request->serial, answer);
     session_request_end(request);
 }
@@ -103,15 +103,15 @@ void session_forward_stream_create(struct session *session, struct channel_messa
     memcpy(&body, message->body, sizeof body);
     if (!number_is_open(session, message, body.stream))
         return;
-    int result = object_new(&session->objects, OBJECT_STREAM, &body.stream);
+    int result = objects_new(&session->objects, OBJECT_STREAM, &body.stream);
     struct request *request = create_request(
         session, message, result, body.stream,
         "the client has as many streams as it may have: destroy one, or raise the server's "
         "--streams");
     if (request)
-        object_find(&session->objects, OBJECT_STREAM, body.stream)->priority = body.priority;
+        objects_find(&session->objects, OBJECT_STREAM, body.stream)->priority = body.priority;
     if (result == 0 && (!request || !forward_ask(request, message, &body, stream_made)))
-        object_free(&session->objects, OBJECT_STREAM, body.stream);
+        objects_free(&session->objects, OBJECT_STREAM, body.stream);
 }
 
 void session_forward_event_create(struct session *session, struct channel_message *message)
@@ -120,11 +120,11 @@ void session_forward_event_create(struct session *session, struct channel_messag
     memcpy(&body, message->body, sizeof body);
     if (!number_is_open(session, message, body.event))
         return;
-    int result = object_new(&session->objects, OBJECT_EVENT, &body.event);
+    int result = objects_new(&session->objects, OBJECT_EVENT, &body.event);
     struct request *request = create_request(session, message, result, body.event,
                                              "the client has as many events as it may have");
     if (result == 0 && (!request || !forward_ask(request, message, &body, event_made)))
-        object_free(&session->objects, OBJECT_EVENT, body.event);
+        objects_free(&session->objects, OBJECT_EVENT, body.event);
 }
 
 /* Finds an object that the client may use. Otherwise refuses the message and returns NULL. */
@@ -132,7 +132,7 @@ static struct object *object_named(struct session *session, const struct channel
                                    enum object_kind kind, uint32_t number)
 {
     static const char *const nouns[] = {"stream", "event", "kernel", "link"};
-    struct object *object = object_find(&session->objects, kind, number);
+    struct object *object = objects_find(&session->objects, kind, number);
     if (object && object->state == OBJECT_MADE)
         return object;
     session_refuse(session, message->header.serial, MESSAGE(object_unknown), nouns[kind], number);
@@ -144,7 +144,7 @@ static struct object *object_named(struct session *session, const struct channel
 static void object_destroyed(struct request *request, enum object_kind kind,
                              const struct worker_answer *answer)
 {
-    struct object *object = object_find(&request->session->objects, kind, request->object);
+    struct object *object = objects_find(&request->session->objects, kind, request->object);
     if (answer->outcome == WORKER_REFUSED && object && object->state == OBJECT_ENDING)
         object->state = OBJECT_MADE;
     session_pass(request->session, request->serial, answer);
@@ -211,9 +211,9 @@ void session_forward_ended(struct session *session, const struct channel_message
         kind = OBJECT_EVENT;
         number = event.event;
     }
-    struct object *object = object_find(&session->objects, kind, number);
+    struct object *object = objects_find(&session->objects, kind, number);
     if (object && object->state == OBJECT_ENDING)
-        object_free(&session->objects, kind, number);
+        objects_free(&session->objects, kind, number);
     else
         log_warning(MESSAGE_TEXT(log_object_not_destroyed), session->number, message->type->name,
                     number);
@@ -235,13 +235,13 @@ static void function_found(void *context, const struct worker_answer *answer)
     struct request *request = context;
     struct objects *objects = &request->session->objects;
     /* NULL if the worker has answered the unload of the kernel's module before this. */
-    struct object *kernel = object_find(objects, OBJECT_FUNCTION, request->object);
+    struct object *kernel = objects_find(objects, OBJECT_FUNCTION, request->object);
     if (kernel) {
         kernel->function.asking--;
         if (answer->outcome == WORKER_ANSWERED)
             kernel->state = OBJECT_MADE;
         else if (kernel->state == OBJECT_MAKING && !kernel->function.asking)
-            object_free(objects, OBJECT_FUNCTION, request->object);
+            objects_free(objects, OBJECT_FUNCTION, request->object);
     }
     session_pass(request->session, request->serial, answer);
     session_request_end(request);
@@ -256,28 +256,28 @@ void session_forward_function_get(struct session *session, struct channel_messag
         !module_is_known(session, message, body.module))
         return;
     int result = 0;
-    body.function = object_function_find(objects, body.module, message->tail, message->tail_bytes);
+    body.function = objects_function_find(objects, body.module, message->tail, message->tail_bytes);
     if (!body.function)
-        result = object_function_new(objects, body.module, message->tail, message->tail_bytes,
-                                     &body.function);
+        result = objects_function_new(objects, body.module, message->tail, message->tail_bytes,
+                                      &body.function);
     struct request *request =
         create_request(session, message, result, body.function,
                        "the client has looked up as many kernels as it may: unload modules");
     if (result == 0 && request && forward_ask(request, message, &body, function_found)) {
-        object_find(objects, OBJECT_FUNCTION, body.function)->function.asking++;
+        objects_find(objects, OBJECT_FUNCTION, body.function)->function.asking++;
         return;
     }
     struct object *kernel =
-        result == 0 ? object_find(objects, OBJECT_FUNCTION, body.function) : NULL;
+        result == 0 ? objects_find(objects, OBJECT_FUNCTION, body.function) : NULL;
     if (kernel && kernel->state == OBJECT_MAKING && !kernel->function.asking)
-        object_free(objects, OBJECT_FUNCTION, body.function);
+        objects_free(objects, OBJECT_FUNCTION, body.function);
 }
 
 static void function_changed(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     struct object *kernel =
-        object_find(&request->session->objects, OBJECT_FUNCTION, request->object);
+        objects_find(&request->session->objects, OBJECT_FUNCTION, request->object);
     if (kernel && answer->outcome == WORKER_ANSWERED) {
         kernel->function.shared_set = true;
         kernel->function.shared_bytes = (uint32_t)request->count;

@@ -458,9 +458,9 @@ static void link_answered(void *context, const struct worker_answer *answer)
     struct request *request = context;
     struct objects *objects = &request->session->objects;
     if (answer->outcome == WORKER_ANSWERED)
-        object_find(objects, OBJECT_LINK, request->object)->state = OBJECT_MADE;
+        objects_find(objects, OBJECT_LINK, request->object)->state = OBJECT_MADE;
     else
-        object_free(objects, OBJECT_LINK, request->object);
+        objects_free(objects, OBJECT_LINK, request->object);
     session_pass(request->session, request->serial, answer);
     session_request_end(request);
 }
@@ -476,12 +476,12 @@ void session_host_link(struct session *session, struct channel_message *message)
     struct request *request = session_request(session, serial, PROTO_LINKED);
     if (!request)
         return;
-    if (object_new(&session->objects, OBJECT_LINK, &request->object) < 0) {
+    if (objects_new(&session->objects, OBJECT_LINK, &request->object) < 0) {
         session_refuse(session, serial, MESSAGE(links_max));
         session_request_end(request);
         return;
     }
-    object_find(&session->objects, OBJECT_LINK, request->object)->client = other->number;
+    objects_find(&session->objects, OBJECT_LINK, request->object)->client = other->number;
     int shadow = shm_readonly_fd(&other->shadow);
     struct proto_worker_link link = {.streams = session->server->settings->streams,
                                      .link = request->object};
@@ -492,7 +492,7 @@ void session_host_link(struct session *session, struct channel_message *message)
         close(shadow);
     other->linked |= result == 0;
     if (result < 0) {
-        object_free(&session->objects, OBJECT_LINK, request->object);
+        objects_free(&session->objects, OBJECT_LINK, request->object);
         session_refuse(session, serial, MESSAGE(link_failed), strerror(-result));
         session_request_end(request);
     }

@@ -34,7 +34,7 @@ void objects_close(struct objects *objects)
     *objects = (struct objects){.key = NULL};
 }
 
-int object_new(struct objects *objects, enum object_kind kind, uint32_t *number)
+int objects_new(struct objects *objects, enum object_kind kind, uint32_t *number)
 {
     struct object_table *table = &objects->tables[kind];
     uint32_t row = table->low;
@@ -54,7 +54,7 @@ int object_new(struct objects *objects, enum object_kind kind, uint32_t *number)
     return 0;
 }
 
-struct object *object_find(struct objects *objects, enum object_kind kind, uint32_t number)
+struct object *objects_find(struct objects *objects, enum object_kind kind, uint32_t number)
 {
     const struct object_table *table = &objects->tables[kind];
     if (number - 1 >= table->count || table->rows[number - 1].state == OBJECT_FREE)
@@ -73,10 +73,10 @@ static void function_forget(struct objects *objects, uint32_t number)
     free(gone->name);
 }
 
-void object_free(struct objects *objects, enum object_kind kind, uint32_t number)
+void objects_free(struct objects *objects, enum object_kind kind, uint32_t number)
 {
     struct object_table *table = &objects->tables[kind];
-    assert(object_find(objects, kind, number));
+    assert(objects_find(objects, kind, number));
     if (kind == OBJECT_FUNCTION)
         function_forget(objects, number);
     table->rows[number - 1].state = OBJECT_FREE;
@@ -101,13 +101,13 @@ static uint64_t function_hash(const struct objects *objects, uint32_t module, co
     return hash_end(objects->key, hash);
 }
 
-int object_function_new(struct objects *objects, uint32_t module, const void *name,
-                        size_t name_bytes, uint32_t *number)
+int objects_function_new(struct objects *objects, uint32_t module, const void *name,
+                         size_t name_bytes, uint32_t *number)
 {
     if (!objects->buckets)
         objects->buckets = calloc(BUCKETS, sizeof *objects->buckets);
     char *copy = malloc(name_bytes + 1);
-    int result = objects->buckets && copy ? object_new(objects, OBJECT_FUNCTION, number) : -ENOMEM;
+    int result = objects->buckets && copy ? objects_new(objects, OBJECT_FUNCTION, number) : -ENOMEM;
     if (result < 0) {
         free(copy);
         return result;
@@ -125,8 +125,8 @@ int object_function_new(struct objects *objects, uint32_t module, const void *na
     return 0;
 }
 
-uint32_t object_function_find(const struct objects *objects, uint32_t module, const void *name,
-                              size_t name_bytes)
+uint32_t objects_function_find(const struct objects *objects, uint32_t module, const void *name,
+                               size_t name_bytes)
 {
     if (!objects->buckets)
         return 0;
@@ -147,5 +147,5 @@ void objects_unload(struct objects *objects, uint32_t module)
     const struct object_table *table = &objects->tables[OBJECT_FUNCTION];
     for (uint32_t i = 0; i < table->count; i++)
         if (table->rows[i].state != OBJECT_FREE && table->rows[i].function.module == module)
-            object_free(objects, OBJECT_FUNCTION, i + 1);
+            objects_free(objects, OBJECT_FUNCTION, i + 1);
 }

@@ -5,7 +5,7 @@
  * with what a worker has to be told to make each of them.
  *
  * Numbers begin with 1. The lowest free number is given next, so that the worker's tables stay
- * dense. A number is taken from object_new until object_free: while the worker makes the object,
+ * dense. A number is taken from objects_new until objects_free: while the worker makes the object,
  * and, for a stream or an event, until the worker has said that nothing uses it any more.
  *
  * No I/O. Loop thread.
@@ -71,25 +71,25 @@ void objects_close(struct objects *objects);
 
 /* Gives a number to a new object, which is in state MAKING. Returns 0; -ENOSPC if all numbers of
  * the kind are taken; -ENOMEM. */
-int object_new(struct objects *objects, enum object_kind kind, uint32_t *number);
+int objects_new(struct objects *objects, enum object_kind kind, uint32_t *number);
 
 /* The object of this number, or NULL if the number is free or out of range. The pointer is valid
- * until the next object_new of this kind. */
-struct object *object_find(struct objects *objects, enum object_kind kind, uint32_t number);
+ * until the next objects_new of this kind. */
+struct object *objects_find(struct objects *objects, enum object_kind kind, uint32_t number);
 
 /* Frees a number that is taken. */
-void object_free(struct objects *objects, enum object_kind kind, uint32_t number);
+void objects_free(struct objects *objects, enum object_kind kind, uint32_t number);
 
 /* How many numbers of a kind are taken. */
 uint32_t objects_used(const struct objects *objects, enum object_kind kind);
 
-/* Like object_new, for a kernel. The name is copied. */
-int object_function_new(struct objects *objects, uint32_t module, const void *name,
-                        size_t name_bytes, uint32_t *number);
+/* Like objects_new, for a kernel. The name is copied. */
+int objects_function_new(struct objects *objects, uint32_t module, const void *name,
+                         size_t name_bytes, uint32_t *number);
 
 /* The number of the module's kernel with this name, or 0. */
-uint32_t object_function_find(const struct objects *objects, uint32_t module, const void *name,
-                              size_t name_bytes);
+uint32_t objects_function_find(const struct objects *objects, uint32_t module, const void *name,
+                               size_t name_bytes);
 
 /* Frees the numbers of all kernels of a module that was unloaded. */
 void objects_unload(struct objects *objects, uint32_t module);

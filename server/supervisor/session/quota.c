@@ -27,7 +27,7 @@ static uint64_t limit_of(const struct config *config, const struct server *serve
                          const struct total *total)
 {
     struct allowance limits;
-    total_overrides_limits(&server->total_overrides, config, total->kind, total->id, &limits);
+    total_override_limits(&server->total_overrides, config, total->kind, total->id, &limits);
     if (total->device == TOTAL_HOST)
         return limits.host_memory.limit;
     return session_quota_total_memory(&server->devices[total->device], &limits);
@@ -45,7 +45,7 @@ static int total_join_limited(struct session *session, const struct config *conf
     struct totals *all = &session->server->totals;
     struct allowance limits;
     int result = 0;
-    total_overrides_limits(&session->server->total_overrides, config, kind, id, &limits);
+    total_override_limits(&session->server->total_overrides, config, kind, id, &limits);
     if (allowance_has(&limits, RESOURCE_MEMORY, ALLOWANCE_LIMIT))
         result = total_join(all, kind, id, session->device->index, &totals->memory);
     if (result == 0 && limits.host_memory.limit != ALLOWANCE_UNSET)

@@ -120,7 +120,7 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
     if (result != CUDA_OK) {
         release_memories(client);
         return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(timelines_register),
-                         cuda_error_sentence(result));
+                         cuda_driver_error_sentence(result));
     }
     pthread_mutex_init(&client->lock, NULL);
     prepare_streams(client);

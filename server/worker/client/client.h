@@ -143,8 +143,8 @@ struct client {
     struct client_signals signals;
 
     /* Protected by locks other than the client's: */
-    struct placement place;      /* which SM groups it may have: the lock of struct placements */
-    struct gate_client gate;     /* see gate.h */
+    struct placement place;  /* which SM groups it may have: the lock of struct placement_table */
+    struct gate_client gate; /* see gate.h */
     struct account_client usage; /* see account.h */
     uint64_t kept_bytes;         /* that its modules keep: the lock of struct code_memory */
     uint64_t loader_turns[2];    /* by loader_which: the lock of that loader */

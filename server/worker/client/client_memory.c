@@ -182,7 +182,7 @@ uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t cou
     cuda_result result = create_and_map(device, address, count, fd);
     if (result != CUDA_OK)
         return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_create),
-                         (unsigned long long)count, cuda_error_sentence(result));
+                         (unsigned long long)count, cuda_driver_error_sentence(result));
     error = range_add_locked(client, address, count, RANGE_DEVICE);
     if (error == 0)
         return 0;
@@ -205,7 +205,7 @@ uint32_t client_memory_clear(const struct client *client, uint64_t address, uint
                ? 0
                : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_clear),
                            (unsigned long long)count, (unsigned long long)address,
-                           cuda_error_sentence(result));
+                           cuda_driver_error_sentence(result));
 }
 
 uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t count,
@@ -224,7 +224,7 @@ uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t c
     cuda_result result = client->device->cuda->cuMemUnmap(address, count);
     if (result != CUDA_OK)
         return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_unmap),
-                         (unsigned long long)address, cuda_error_sentence(result));
+                         (unsigned long long)address, cuda_driver_error_sentence(result));
     range_remove_locked(client, address, count, RANGE_DEVICE);
     return 0;
 }
@@ -324,7 +324,7 @@ uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_
     cuda_result registered = register_steps(device, address, count);
     if (registered != CUDA_OK) {
         error = error_set(why, error_from_cuda((int)registered), MESSAGE_TEXT(host_buffer_register),
-                          (unsigned long long)address, cuda_error_sentence(registered));
+                          (unsigned long long)address, cuda_driver_error_sentence(registered));
         goto unmap;
     }
     result = range_add_locked(client, address, count, RANGE_HOST);

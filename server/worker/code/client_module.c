@@ -170,10 +170,10 @@ static uint32_t load_code(struct client *client, struct client_module *module, c
     log[sizeof log - 1] = 0;
     uint32_t error = error_from_cuda((int)result);
     make_one_line(log);
-    return log[0]
-               ? error_set(why, error, MESSAGE_TEXT(module_refused_log),
-                           cuda_error_sentence(result), log)
-               : error_set(why, error, MESSAGE_TEXT(module_refused), cuda_error_sentence(result));
+    return log[0] ? error_set(why, error, MESSAGE_TEXT(module_refused_log),
+                              cuda_driver_error_sentence(result), log)
+                  : error_set(why, error, MESSAGE_TEXT(module_refused),
+                              cuda_driver_error_sentence(result));
 }
 
 /* Clears the memory that the variables have moved to, and writes their initial values. */
@@ -260,7 +260,7 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
     if (written == CUDA_OK)
         return 0;
     return error_set(why, error_from_cuda((int)written), MESSAGE_TEXT(variables_write),
-                     cuda_error_sentence(written));
+                     cuda_driver_error_sentence(written));
 }
 
 static void unload_code(struct client *client, struct client_module *module)
@@ -449,7 +449,7 @@ uint32_t client_module_function(struct client *client, uint32_t number, uint32_t
         return error_set(why, MESSAGE(kernel_not_found), number, text);
     if (result != CUDA_OK)
         return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_lookup), text,
-                         cuda_error_sentence(result));
+                         cuda_driver_error_sentence(result));
     error = read_layout(cuda, module, function.handle, text, info, layout, why);
     if (error)
         return error;
@@ -494,7 +494,7 @@ uint32_t client_module_function_set(struct client *client, uint32_t handle, uint
         function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)value);
     if (result != CUDA_OK)
         return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_shared_memory),
-                         handle, value, cuda_error_sentence(result));
+                         handle, value, cuda_driver_error_sentence(result));
     pthread_mutex_lock(&client->lock);
     client->objects.functions[handle - 1].dynamic_bytes = value;
     pthread_mutex_unlock(&client->lock);
@@ -515,7 +515,7 @@ uint32_t client_module_occupancy(struct client *client, const struct proto_occup
         &count, function.handle, (int)request->block_threads, request->shared_bytes);
     if (result != CUDA_OK)
         return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_occupancy),
-                         request->function, cuda_error_sentence(result));
+                         request->function, cuda_driver_error_sentence(result));
     *blocks = count < 0 ? 0 : (uint32_t)count;
     return 0;
 }
@@ -542,7 +542,7 @@ uint32_t client_module_global(struct client *client, uint32_t number, const char
         return error_set(why, MESSAGE(variable_not_found), number, text);
     if (result != CUDA_OK)
         return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(variable_lookup), text,
-                         cuda_error_sentence(result));
+                         cuda_driver_error_sentence(result));
     *address = there;
     *count = bytes;
     pthread_mutex_lock(&client->lock);

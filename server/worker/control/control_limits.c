@@ -221,7 +221,7 @@ static cuda_result prepare_streams(struct worker *worker, struct partition *part
         }
         made = stream_pool_prepare(&worker->pool, partition, priority, count);
     }
-    if (cuda_error_is_sticky(made))
+    if (cuda_driver_error_is_sticky(made))
         worker_fail(worker, made, "making a stream");
     return made;
 }
@@ -268,22 +268,22 @@ uint32_t control_limits_make_partitions(struct worker *worker)
 {
     struct sm_group_set sm_groups;
     struct placement *place;
-    while ((place = placements_to_make(&worker->places, &sm_groups))) {
+    while ((place = placement_next_to_make(&worker->places, &sm_groups))) {
         struct client *client = container_of(place, struct client, place);
         struct partition *partition;
         uint32_t error = get_partition(worker, &sm_groups, &partition);
         if (error) {
-            placements_made(&worker->places, place, NULL);
+            placement_made(&worker->places, place, NULL);
             return error;
         }
         error = control_share_prepare_streams(worker, partition, client->streams[0].priority,
                                               count_streams(client));
         if (error) {
             partition_put(&worker->partitions, partition);
-            placements_made(&worker->places, place, NULL);
+            placement_made(&worker->places, place, NULL);
             return error;
         }
-        placements_made(&worker->places, place, partition);
+        placement_made(&worker->places, place, partition);
     }
     return 0;
 }

@@ -106,7 +106,7 @@ int control_event_create(struct request *request)
     cuda_result result = cuda->cuEventCreate(&handle, CUDA_EVENT_DEFAULT);
     if (result != CUDA_OK)
         return request_refuse(request, error_from_cuda((int)result), MESSAGE_TEXT(event_create),
-                              cuda_error_sentence(result));
+                              cuda_driver_error_sentence(result));
     pthread_mutex_lock(&client->lock);
     bool reserved = reserve_event(client, wanted->event);
     if (reserved) {
@@ -171,7 +171,7 @@ int control_event_elapsed(struct request *request)
         client->device->cuda->cuEventElapsedTime(&milliseconds, start.handle, end.handle);
     if (result != CUDA_OK)
         return request_refuse(request, error_from_cuda((int)result), MESSAGE_TEXT(event_elapsed),
-                              wanted->start, wanted->end, cuda_error_sentence(result));
+                              wanted->start, wanted->end, cuda_driver_error_sentence(result));
     struct proto_elapsed elapsed = {
         .nanoseconds = (uint64_t)(int64_t)((double)milliseconds * 1e6),
     };

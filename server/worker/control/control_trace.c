@@ -53,7 +53,7 @@ static int refuse_memory(struct worker *worker, const struct channel_message *me
 int control_trace_start(struct worker *worker, struct channel_message *message)
 {
     const struct proto_worker_trace_start *wanted = message->body;
-    const struct partitions *partitions = &worker->partitions;
+    const struct partition_table *partitions = &worker->partitions;
     struct trace_device device = {
         .mode = worker->gate.scheduler.schedule.mode, /* only this thread changes it */
         .sm_groups = partitions->count,

@@ -65,7 +65,7 @@ static int settle_result(struct command *command, struct client_stream *stream, 
 {
     if (result == CUDA_OK)
         return 0;
-    if (cuda_error_is_sticky(result)) {
+    if (cuda_driver_error_is_sticky(result)) {
         command->fatal = result;
         command->during = during;
         return COMMAND_FATAL;

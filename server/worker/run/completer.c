@@ -165,12 +165,12 @@ static void tick_device(struct completer *completer, uint64_t now, bool in_use)
     completer->checked = now;
     account_collect(&worker->account);
     gate_charge_usage(&worker->gate);
-    placements_tick(&worker->places, now);
+    placement_tick(&worker->places, now);
     worker_reschedule(worker);
     if (!in_use)
         return;
     cuda_result result = stream_pool_query(&worker->pool);
-    if (cuda_error_is_sticky(result))
+    if (cuda_driver_error_is_sticky(result))
         worker_fail(worker, result, "work on the device");
 }
 

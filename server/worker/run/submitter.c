@@ -301,7 +301,7 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, str
     }
     cuda_result result = command_open(&submitter->command, &worker->device, &worker->account);
     if (result != CUDA_OK) {
-        return error_set(why, MESSAGE(submitter_events), cuda_error_sentence(result));
+        return error_set(why, MESSAGE(submitter_events), cuda_driver_error_sentence(result));
     }
     int error = pthread_create(&submitter->thread, NULL, submitter_main, submitter);
     if (error) {

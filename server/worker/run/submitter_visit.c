@@ -133,7 +133,7 @@ static int bind_stream(struct submitter *submitter, struct client_stream *stream
     /* A ring that can't be moved yet goes on where it is, and tries again with its next batch. */
     if (stream_pool_wished(pool))
         wake_control(&submitter->worker->wake);
-    if (bound == CUDA_OK || (in_flight && !cuda_error_is_sticky(bound)))
+    if (bound == CUDA_OK || (in_flight && !cuda_driver_error_is_sticky(bound)))
         return 0;
     submitter->command.fatal = bound;
     submitter->command.during = "looking for a stream of a partition that has none";

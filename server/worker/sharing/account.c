@@ -16,7 +16,7 @@
 #define REBASE_NS 1e9
 
 cuda_result account_open(struct account *account, const struct cuda_driver *cuda,
-                         const struct partitions *partitions)
+                         const struct partition_table *partitions)
 {
     memset(account, 0, sizeof *account);
     account->cuda = cuda;
@@ -281,7 +281,7 @@ struct runner {
 };
 
 /* How many clients run on each SM group. */
-static void count_runners(const struct partitions *partitions, const struct runner *runners,
+static void count_runners(const struct partition_table *partitions, const struct runner *runners,
                           uint32_t count, uint32_t on[SM_GROUPS_MAX])
 {
     memset(on, 0, partitions->count * sizeof *on);
@@ -291,7 +291,7 @@ static void count_runners(const struct partitions *partitions, const struct runn
 }
 
 /* The client's part of the time of each of its SM groups, averaged over these groups. */
-static double share_of(const struct partitions *partitions, const uint32_t on[SM_GROUPS_MAX],
+static double share_of(const struct partition_table *partitions, const uint32_t on[SM_GROUPS_MAX],
                        const struct runner *one)
 {
     double sum = 0;
@@ -306,8 +306,8 @@ static double share_of(const struct partitions *partitions, const uint32_t on[SM
 }
 
 /* Adds this time to what each running client has earned. */
-static void earn_time(const struct partitions *partitions, struct runner *runners, uint32_t count,
-                      double passed)
+static void earn_time(const struct partition_table *partitions, struct runner *runners,
+                      uint32_t count, double passed)
 {
     uint32_t on[SM_GROUPS_MAX];
     count_runners(partitions, runners, count, on);

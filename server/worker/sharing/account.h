@@ -60,7 +60,7 @@ struct account_span {
 
 struct account {
     const struct cuda_driver *cuda;
-    const struct partitions *partitions;
+    const struct partition_table *partitions;
     pthread_mutex_t lock; /* of `free` and `incoming`; never held across a driver call */
     struct account_span *free;
     uint32_t free_count;
@@ -80,7 +80,7 @@ struct account {
  * failure the account is closed. cuda and partitions stay the caller's. The caller may set
  * account->trace afterwards, before the first span. */
 cuda_result account_open(struct account *account, const struct cuda_driver *cuda,
-                         const struct partitions *partitions);
+                         const struct partition_table *partitions);
 void account_close(struct account *account);
 
 /* The batch's first work is about to be submitted on stream->bound. Under client->lock. */

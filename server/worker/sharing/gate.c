@@ -143,7 +143,7 @@ static void learn_pace(struct gate_client *at, uint64_t completed, uint32_t in_f
 
 static void set_in_flight_limits(const struct gate *gate, struct gate_client *at)
 {
-    at->in_flight_limit = scheduler_in_flight_limit(&gate->scheduler.schedule, &at->scheduled);
+    at->in_flight_limit = policy_in_flight_limit(&gate->scheduler.schedule, &at->scheduled);
     /* While the pace is unknown, a quarter: its end is seen while the rest keeps the device
      * busy. */
     uint64_t batch =
@@ -158,7 +158,7 @@ static void count_in_flight(struct gate *gate, struct client *client, uint64_t n
     struct gate_client *at = &client->gate;
     struct scheduler_client *scheduled = &at->scheduled;
     uint32_t in_flight = client->shared.in_flight = client_in_flight(client);
-    /* Relaxed: a hint, which changes under the lock of struct placements. */
+    /* Relaxed: a hint, which changes under the lock of struct placement_table. */
     scheduled->borrows = atomic_load_explicit(&client->place.borrows, memory_order_relaxed);
     learn_pace(at, at->submitted - in_flight, in_flight, now);
     set_in_flight_limits(gate, at);

@@ -15,7 +15,7 @@
  * ask for runnable clients; reports of other threads may bring that time forward.
  *
  * The gate's lock is the innermost of all. It is taken under worker->clients_lock, client->lock and
- * the lock of struct placements, and no lock is taken under it. No call takes longer than one
+ * the lock of struct placement_table, and no lock is taken under it. No call takes longer than one
  * decision of the scheduler. Times are nanoseconds on timeline_now's clock.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_GATE_H
@@ -93,7 +93,7 @@ void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner);
 uint32_t gate_set_limits(struct gate *gate, struct client *client,
                          const struct scheduler_limits *limits, struct error *why);
 /* The client's work runs on these SM groups from now on. Does nothing for an empty set or a client
- * that was not added. Any thread, under the lock of struct placements. */
+ * that was not added. Any thread, under the lock of struct placement_table. */
 void gate_set_sm_groups(struct gate *gate, struct client *client,
                         const struct sm_group_set *sm_groups);
 /* Removes a client that has nothing in flight. Idempotent. */

@@ -10,9 +10,10 @@
 #include "common/messages.h"
 
 /* The device stays whole. */
-static void note_unsupported(struct partitions *partitions, const char *reason, cuda_result result)
+static void note_unsupported(struct partition_table *partitions, const char *reason,
+                             cuda_result result)
 {
-    const char *name = cuda_error_name(result);
+    const char *name = cuda_driver_error_name(result);
     if (result == CUDA_OK)
         snprintf(partitions->unsupported, sizeof partitions->unsupported, "%s", reason);
     else
@@ -28,7 +29,7 @@ static void note_unsupported(struct partitions *partitions, const char *reason, 
 }
 
 /* Whether the driver accepts the remainder in one description with SM groups of the split. */
-static bool remainder_joins(const struct partitions *partitions)
+static bool remainder_joins(const struct partition_table *partitions)
 {
     cuda_dev_resource both[2] = {partitions->sm_groups[0],
                                  partitions->sm_groups[partitions->count - 1]};
@@ -36,7 +37,7 @@ static bool remainder_joins(const struct partitions *partitions)
     return partitions->device->cuda->cuDevResourceGenerateDesc(&description, both, 2) == CUDA_OK;
 }
 
-static cuda_result split_device(struct partitions *partitions)
+static cuda_result split_device(struct partition_table *partitions)
 {
     const struct cuda_driver *cuda = partitions->device->cuda;
     unsigned least = partitions->whole.sm.min_partition_size;
@@ -71,7 +72,7 @@ static cuda_result split_device(struct partitions *partitions)
     return CUDA_OK;
 }
 
-static cuda_result create_green(struct partitions *partitions, struct partition *partition)
+static cuda_result create_green(struct partition_table *partitions, struct partition *partition)
 {
     const struct cuda_driver *cuda = partitions->device->cuda;
     cuda_dev_resource chosen[SM_GROUPS_MAX];
@@ -90,7 +91,7 @@ static cuda_result create_green(struct partitions *partitions, struct partition 
     return result;
 }
 
-static uint32_t multiprocessors_of(const struct partitions *partitions,
+static uint32_t multiprocessors_of(const struct partition_table *partitions,
                                    const struct sm_group_set *sm_groups)
 {
     uint32_t count = sm_group_set_count(sm_groups);
@@ -100,7 +101,7 @@ static uint32_t multiprocessors_of(const struct partitions *partitions,
 }
 
 /* No other thread adds to the list, so a set that was not there a moment ago is not there now. */
-static cuda_result make_partition(struct partitions *partitions,
+static cuda_result make_partition(struct partition_table *partitions,
                                   const struct sm_group_set *sm_groups, struct partition **out)
 {
     struct partition *made = calloc(1, sizeof *made);
@@ -125,7 +126,7 @@ static cuda_result make_partition(struct partitions *partitions,
     return CUDA_OK;
 }
 
-struct partition *partition_find(struct partitions *partitions,
+struct partition *partition_find(struct partition_table *partitions,
                                  const struct sm_group_set *sm_groups)
 {
     pthread_mutex_lock(&partitions->lock);
@@ -138,14 +139,14 @@ struct partition *partition_find(struct partitions *partitions,
     return found;
 }
 
-uint32_t partition_get(struct partitions *partitions, const struct sm_group_set *sm_groups,
+uint32_t partition_get(struct partition_table *partitions, const struct sm_group_set *sm_groups,
                        struct partition **partition)
 {
     *partition = partition_find(partitions, sm_groups);
     return *partition ? 0 : error_from_cuda((int)make_partition(partitions, sm_groups, partition));
 }
 
-bool partition_put(struct partitions *partitions, struct partition *partition)
+bool partition_put(struct partition_table *partitions, struct partition *partition)
 {
     pthread_mutex_lock(&partitions->lock);
     partition->put = ++partitions->puts;
@@ -156,7 +157,7 @@ bool partition_put(struct partitions *partitions, struct partition *partition)
     return too_many;
 }
 
-struct partition *partition_take_unused(struct partitions *partitions, uint32_t keep)
+struct partition *partition_take_unused(struct partition_table *partitions, uint32_t keep)
 {
     struct partition **oldest = NULL, *taken = NULL;
     pthread_mutex_lock(&partitions->lock);
@@ -173,7 +174,7 @@ struct partition *partition_take_unused(struct partitions *partitions, uint32_t 
     return taken;
 }
 
-void partition_return(struct partitions *partitions, struct partition *partition)
+void partition_return(struct partition_table *partitions, struct partition *partition)
 {
     pthread_mutex_lock(&partitions->lock);
     partition->next = partitions->list;
@@ -182,7 +183,7 @@ void partition_return(struct partitions *partitions, struct partition *partition
     pthread_mutex_unlock(&partitions->lock);
 }
 
-void partition_destroy(struct partitions *partitions, struct partition *partition)
+void partition_destroy(struct partition_table *partitions, struct partition *partition)
 {
     if (partition->green)
         partitions->device->cuda->cuGreenCtxDestroy(partition->green);
@@ -194,14 +195,14 @@ void partition_destroy(struct partitions *partitions, struct partition *partitio
 /* The partition of all SM groups is the one that most clients have. Published is only that the
  * results of a split may be described, so a driver may refuse the unsplit device, and take the
  * union of its groups. */
-static cuda_result prove_whole(struct partitions *partitions)
+static cuda_result prove_whole(struct partition_table *partitions)
 {
     struct sm_group_set all = {{0}};
     struct partition *made;
     for (uint32_t i = 0; i < partitions->count; i++)
         sm_group_set_add(&all, i);
     cuda_result result = make_partition(partitions, &all, &made);
-    if (result != CUDA_OK && !cuda_error_is_sticky(result)) {
+    if (result != CUDA_OK && !cuda_driver_error_is_sticky(result)) {
         partitions->whole_refused = true;
         result = make_partition(partitions, &all, &made);
     }
@@ -210,9 +211,10 @@ static cuda_result prove_whole(struct partitions *partitions)
     return result;
 }
 
-uint32_t partitions_open(struct partitions *partitions, const struct gpu *device, struct error *why)
+uint32_t partition_table_open(struct partition_table *partitions, const struct gpu *device,
+                              struct error *why)
 {
-    *partitions = (struct partitions){.device = device, .kept_max = PARTITIONS_KEPT};
+    *partitions = (struct partition_table){.device = device, .kept_max = PARTITIONS_KEPT};
     pthread_mutex_init(&partitions->lock, NULL);
     if (!cuda_driver_has_green_contexts(device->cuda)) {
         note_unsupported(partitions, MESSAGE_TEXT(partitions_driver), CUDA_OK);
@@ -230,10 +232,10 @@ uint32_t partitions_open(struct partitions *partitions, const struct gpu *device
         during = "making a green context";
         result = prove_whole(partitions);
     }
-    if (result != CUDA_OK && cuda_error_is_sticky(result)) {
-        partitions_close(partitions);
+    if (result != CUDA_OK && cuda_driver_error_is_sticky(result)) {
+        partition_table_close(partitions);
         return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(sm_groups_driver),
-                         cuda_error_sentence(result));
+                         cuda_driver_error_sentence(result));
     }
     if (result == CUDA_ERR_NOT_SUPPORTED)
         note_unsupported(partitions, MESSAGE_TEXT(partitions_device), CUDA_OK);
@@ -242,7 +244,7 @@ uint32_t partitions_open(struct partitions *partitions, const struct gpu *device
     return 0;
 }
 
-void partitions_close(struct partitions *partitions)
+void partition_table_close(struct partition_table *partitions)
 {
     if (!partitions->device)
         return;

@@ -46,7 +46,7 @@ struct partition {
     cuda_green_ctx green; /* NULL where the driver offers none */
 };
 
-struct partitions {
+struct partition_table {
     const struct gpu *device;
     bool supported;
     char unsupported[160];        /* the reason, a part of a sentence; "" if supported */
@@ -69,30 +69,30 @@ struct partitions {
  * that refuses any step is no error: the device is then not divided. Only an error that ends the
  * context is one: its number, and why.
  */
-uint32_t partitions_open(struct partitions *partitions, const struct gpu *device,
-                         struct error *why);
+uint32_t partition_table_open(struct partition_table *partitions, const struct gpu *device,
+                              struct error *why);
 /* Idempotent. */
-void partitions_close(struct partitions *partitions);
+void partition_table_close(struct partition_table *partitions);
 
 /* The partition of a set if it exists, else NULL. The caller has it until partition_put. */
-struct partition *partition_find(struct partitions *partitions,
+struct partition *partition_find(struct partition_table *partitions,
                                  const struct sm_group_set *sm_groups);
 
 /* Like partition_find, but makes the partition if it does not exist. Returns 0 or an error number.
  * The set must not be empty. */
-uint32_t partition_get(struct partitions *partitions, const struct sm_group_set *sm_groups,
+uint32_t partition_get(struct partition_table *partitions, const struct sm_group_set *sm_groups,
                        struct partition **partition);
 
 /* One client less has it. Returns whether more than kept_max are kept now. */
-bool partition_put(struct partitions *partitions, struct partition *partition);
+bool partition_put(struct partition_table *partitions, struct partition *partition);
 
 /*
  * Takes the partition that was longest unused out of the pool if more than `keep` are kept; else
  * NULL. The caller drops it with its CUstreams once its work is done, with partition_destroy; or
  * gives it back with partition_return.
  */
-struct partition *partition_take_unused(struct partitions *partitions, uint32_t keep);
-void partition_return(struct partitions *partitions, struct partition *partition);
-void partition_destroy(struct partitions *partitions, struct partition *partition);
+struct partition *partition_take_unused(struct partition_table *partitions, uint32_t keep);
+void partition_return(struct partition_table *partitions, struct partition *partition);
+void partition_destroy(struct partition_table *partitions, struct partition *partition);
 
 #endif

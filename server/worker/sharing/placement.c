@@ -12,8 +12,8 @@ static struct placement *placement_of(struct sm_allocation_client *client)
     return container_of(client, struct placement, allocation);
 }
 
-int placements_open(struct placements *places, struct partitions *partitions,
-                    const struct placement_events *notice)
+int placement_table_open(struct placement_table *places, struct partition_table *partitions,
+                         const struct placement_events *notice)
 {
     struct sm_allocation allocation;
     /* share.h counts whole SM groups; the remainder has the number after them. */
@@ -22,13 +22,13 @@ int placements_open(struct placements *places, struct partitions *partitions,
                            partitions->sm_group_size, partitions->remainder);
     if (result)
         return result;
-    *places =
-        (struct placements){.allocation = allocation, .partitions = partitions, .notice = *notice};
+    *places = (struct placement_table){
+        .allocation = allocation, .partitions = partitions, .notice = *notice};
     pthread_mutex_init(&places->lock, NULL);
     return 0;
 }
 
-void placements_close(struct placements *places)
+void placement_table_close(struct placement_table *places)
 {
     if (!places->partitions)
         return;
@@ -39,7 +39,7 @@ void placements_close(struct placements *places)
 
 /* ---- queues ---- */
 
-static void queue_make(struct placements *places, struct placement *place)
+static void queue_make(struct placement_table *places, struct placement *place)
 {
     if (place->making)
         return;
@@ -50,7 +50,7 @@ static void queue_make(struct placements *places, struct placement *place)
     places->notice.to_make(places->notice.context);
 }
 
-static void forget_make(struct placements *places, struct placement *place)
+static void forget_make(struct placement_table *places, struct placement *place)
 {
     struct placement *before = NULL, *at = places->make_first;
     if (!place->making)
@@ -63,7 +63,8 @@ static void forget_make(struct placements *places, struct placement *place)
     place->making = false;
 }
 
-struct placement *placements_to_make(struct placements *places, struct sm_group_set *sm_groups)
+struct placement *placement_next_to_make(struct placement_table *places,
+                                         struct sm_group_set *sm_groups)
 {
     pthread_mutex_lock(&places->lock);
     struct placement *place = places->make_first;
@@ -75,7 +76,7 @@ struct placement *placements_to_make(struct placements *places, struct sm_group_
     return place;
 }
 
-static void leave_idle(struct placements *places, struct placement *place)
+static void leave_idle(struct placement_table *places, struct placement *place)
 {
     if (!place->idle)
         return;
@@ -95,7 +96,7 @@ static void find_steady(struct placement *place)
     atomic_store_explicit(&place->steady, steady, memory_order_relaxed);
 }
 
-static void find_borrowed(struct placements *places, struct placement *place)
+static void find_borrowed(struct placement_table *places, struct placement *place)
 {
     struct sm_group_set both = place->allocation.now;
     sm_group_set_join(&both, &place->at);
@@ -105,7 +106,7 @@ static void find_borrowed(struct placements *places, struct placement *place)
                           memory_order_relaxed);
 }
 
-static void drop_next(struct placements *places, struct placement *place)
+static void drop_next(struct placement_table *places, struct placement *place)
 {
     if (place->next)
         partition_put(places->partitions, place->next);
@@ -113,7 +114,7 @@ static void drop_next(struct placements *places, struct placement *place)
 }
 
 /* To be called when the SM groups of a client have changed. */
-static void aim_placement(struct placements *places, struct placement *place)
+static void aim_placement(struct placement_table *places, struct placement *place)
 {
     bool nowhere = sm_group_set_is_empty(&place->allocation.now);
     drop_next(places, place);
@@ -129,7 +130,7 @@ static void aim_placement(struct placements *places, struct placement *place)
     places->notice.changed(places->notice.context, place);
 }
 
-static void aim_named(struct placements *places)
+static void aim_named(struct placement_table *places)
 {
     struct sm_allocation_client *client;
     while ((client = sm_allocation_next_changed(&places->allocation)))
@@ -138,15 +139,15 @@ static void aim_named(struct placements *places)
 
 /* SM groups have got another owner: a client that runs on them, and does not move, may borrow now
  * or no longer. */
-static void find_all_borrowed(struct placements *places)
+static void find_all_borrowed(struct placement_table *places)
 {
     for (struct sm_allocation_client *client = places->allocation.first; client;
          client = client->next)
         find_borrowed(places, placement_of(client));
 }
 
-void placements_made(struct placements *places, struct placement *place,
-                     struct partition *partition)
+void placement_made(struct placement_table *places, struct placement *place,
+                    struct partition *partition)
 {
     pthread_mutex_lock(&places->lock);
     bool wanted = !place->next && !place->settled && !place->making &&
@@ -165,7 +166,7 @@ void placements_made(struct placements *places, struct placement *place,
 
 /* ---- clients ---- */
 
-uint32_t placement_add(struct placements *places, struct placement *place, uint32_t request,
+uint32_t placement_add(struct placement_table *places, struct placement *place, uint32_t request,
                        uint32_t limit, struct error *why)
 {
     pthread_mutex_lock(&places->lock);
@@ -179,7 +180,7 @@ uint32_t placement_add(struct placements *places, struct placement *place, uint3
     return error;
 }
 
-uint32_t placement_update(struct placements *places, struct placement *place, uint32_t request,
+uint32_t placement_update(struct placement_table *places, struct placement *place, uint32_t request,
                           uint32_t limit, struct error *why)
 {
     pthread_mutex_lock(&places->lock);
@@ -193,14 +194,14 @@ uint32_t placement_update(struct placements *places, struct placement *place, ui
     return error;
 }
 
-void placement_notify(struct placements *places, struct placement *place)
+void placement_notify(struct placement_table *places, struct placement *place)
 {
     pthread_mutex_lock(&places->lock);
     places->notice.changed(places->notice.context, place);
     pthread_mutex_unlock(&places->lock);
 }
 
-void placement_remove(struct placements *places, struct placement *place)
+void placement_remove(struct placement_table *places, struct placement *place)
 {
     pthread_mutex_lock(&places->lock);
     if (place->allocation.present) {
@@ -214,7 +215,7 @@ void placement_remove(struct placements *places, struct placement *place)
     pthread_mutex_unlock(&places->lock);
 }
 
-void placement_idle(struct placements *places, struct placement *place, uint64_t now)
+void placement_idle(struct placement_table *places, struct placement *place, uint64_t now)
 {
     pthread_mutex_lock(&places->lock);
     if (place->working && !place->idle) {
@@ -229,7 +230,7 @@ void placement_idle(struct placements *places, struct placement *place, uint64_t
     pthread_mutex_unlock(&places->lock);
 }
 
-uint64_t placements_tick(struct placements *places, uint64_t now)
+uint64_t placement_tick(struct placement_table *places, uint64_t now)
 {
     uint64_t next = PLACEMENT_NEVER;
     struct placement *place;
@@ -248,7 +249,7 @@ uint64_t placements_tick(struct placements *places, uint64_t now)
     return next;
 }
 
-static void take_back(struct placements *places, struct placement *place)
+static void take_back(struct placement_table *places, struct placement *place)
 {
     leave_idle(places, place);
     if (place->working)
@@ -258,7 +259,7 @@ static void take_back(struct placements *places, struct placement *place)
     aim_named(places);
 }
 
-static bool take_next_partition(struct placements *places, struct placement *place,
+static bool take_next_partition(struct placement_table *places, struct placement *place,
                                 struct partition **to)
 {
     if (!place->next)
@@ -271,7 +272,7 @@ static bool take_next_partition(struct placements *places, struct placement *pla
     return true;
 }
 
-static enum placement_answer find_answer(struct placements *places, struct placement *place,
+static enum placement_answer find_answer(struct placement_table *places, struct placement *place,
                                          struct partition **to)
 {
     if (place->settled)
@@ -285,7 +286,7 @@ static enum placement_answer find_answer(struct placements *places, struct place
                : PLACEMENT_HOLD;
 }
 
-enum placement_answer placement_enter(struct placements *places, struct placement *place,
+enum placement_answer placement_enter(struct placement_table *places, struct placement *place,
                                       struct partition **to, uint64_t now)
 {
     /* Relaxed: the value changes under the lock, and a visit that still sees the old one counts as
@@ -306,7 +307,7 @@ enum placement_answer placement_enter(struct placements *places, struct placemen
     return said;
 }
 
-enum placement_answer placement_apply(struct placements *places, struct placement *place,
+enum placement_answer placement_apply(struct placement_table *places, struct placement *place,
                                       struct partition **to)
 {
     pthread_mutex_lock(&places->lock);
@@ -318,7 +319,7 @@ enum placement_answer placement_apply(struct placements *places, struct placemen
     return said;
 }
 
-void placement_view(struct placements *places, const struct placement *place, uint64_t now,
+void placement_view(struct placement_table *places, const struct placement *place, uint64_t now,
                     struct placement_view *view)
 {
     pthread_mutex_lock(&places->lock);

@@ -52,19 +52,19 @@ struct placement {
     _Atomic uint32_t borrows; /* it is on SM groups that another client owns */
 };
 
-/* Called under the lock of struct placements; they must not call placement.h again. */
+/* Called under the lock of struct placement_table; they must not call placement.h again. */
 struct placement_events {
     /* The client may run elsewhere now; if it was held it may be able to go on. */
     void (*changed)(void *context, struct placement *place);
-    /* placements_to_make has a client. */
+    /* placement_next_to_make has a client. */
     void (*to_make)(void *context);
     void *context;
 };
 
-struct placements {
+struct placement_table {
     pthread_mutex_t lock;
     struct sm_allocation allocation;
-    struct partitions *partitions;
+    struct partition_table *partitions;
     struct placement_events notice;
     struct placement *idle_first, *idle_last; /* in the order in which they became idle */
     struct placement *make_first, *make_last;
@@ -72,24 +72,24 @@ struct placements {
 
 /* The partitions stay the caller's and must outlive *places. Returns 0, or -EINVAL for a split that
  * share.h does not accept. */
-int placements_open(struct placements *places, struct partitions *partitions,
-                    const struct placement_events *notice);
+int placement_table_open(struct placement_table *places, struct partition_table *partitions,
+                         const struct placement_events *notice);
 /* Every placement must have been removed. Idempotent. */
-void placements_close(struct placements *places);
+void placement_table_close(struct placement_table *places);
 
 /* Set a client's request and limit (sm_allocation_add, sm_allocation_update say in which unit).
  * Return 0, or an error number with a sentence in why, and then nothing has changed. Afterwards
- * placements_to_make has the partitions to make; a new client can run nowhere before that. Control
- * thread. */
-uint32_t placement_add(struct placements *places, struct placement *place, uint32_t request,
+ * placement_next_to_make has the partitions to make; a new client can run nowhere before that.
+ * Control thread. */
+uint32_t placement_add(struct placement_table *places, struct placement *place, uint32_t request,
                        uint32_t limit, struct error *why);
-uint32_t placement_update(struct placements *places, struct placement *place, uint32_t request,
+uint32_t placement_update(struct placement_table *places, struct placement *place, uint32_t request,
                           uint32_t limit, struct error *why);
 /* Calls `changed` once more for a client, which the gate did not know yet when placement_add called
  * it. Control thread. */
-void placement_notify(struct placements *places, struct placement *place);
+void placement_notify(struct placement_table *places, struct placement *place);
 /* The client leaves; nothing of it is in flight. Idempotent. Control thread. */
-void placement_remove(struct placements *places, struct placement *place);
+void placement_remove(struct placement_table *places, struct placement *place);
 
 enum placement_answer {
     PLACEMENT_STAY, /* the client may submit work where it was last */
@@ -99,28 +99,29 @@ enum placement_answer {
 
 /* The client has something to submit: takes its SM groups back if they were lent, and says where
  * the work may go. *to is set for PLACEMENT_MOVE only. */
-enum placement_answer placement_enter(struct placements *places, struct placement *place,
+enum placement_answer placement_enter(struct placement_table *places, struct placement *place,
                                       struct partition **to, uint64_t now);
 
 /* The client has nothing to submit and nothing in flight. Idempotent. */
-void placement_idle(struct placements *places, struct placement *place, uint64_t now);
+void placement_idle(struct placement_table *places, struct placement *place, uint64_t now);
 
 /* Clients that have had no work for PLACEMENT_LINGER_NS lend their SM groups from now on. Returns
  * when the next client will, or PLACEMENT_NEVER. */
-uint64_t placements_tick(struct placements *places, uint64_t now);
+uint64_t placement_tick(struct placement_table *places, uint64_t now);
 
 /*
  * Control thread: a client for whose SM groups a partition must be made, or NULL. Report the new
- * partition with placements_made, which releases it at once if it is no longer needed; or NULL if
+ * partition with placement_made, which releases it at once if it is no longer needed; or NULL if
  * it could not be made, which puts the client at the end of the queue again.
  */
-struct placement *placements_to_make(struct placements *places, struct sm_group_set *sm_groups);
-void placements_made(struct placements *places, struct placement *place,
-                     struct partition *partition);
+struct placement *placement_next_to_make(struct placement_table *places,
+                                         struct sm_group_set *sm_groups);
+void placement_made(struct placement_table *places, struct placement *place,
+                    struct partition *partition);
 
 /* Where the client belongs now, whether it has something to submit or not. PLACEMENT_HOLD: nowhere,
  * or its partition is not made yet. *to as in placement_enter. */
-enum placement_answer placement_apply(struct placements *places, struct placement *place,
+enum placement_answer placement_apply(struct placement_table *places, struct placement *place,
                                       struct partition **to);
 
 /* A placement as status shows it. */
@@ -131,7 +132,7 @@ struct placement_view {
     uint64_t held_ns;    /* for how long it had work and no multiprocessor was free for it */
     uint64_t held_since; /* since when it waits now; 0: it does not */
 };
-void placement_view(struct placements *places, const struct placement *place, uint64_t now,
+void placement_view(struct placement_table *places, const struct placement *place, uint64_t now,
                     struct placement_view *view);
 
 #endif

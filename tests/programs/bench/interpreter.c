@@ -16,7 +16,7 @@
     do {                                                                                           \
         cuda_result driver_result = (call);                                                        \
         if (driver_result != CUDA_OK)                                                              \
-            bench_die("%s: %s", #call, cuda_error_name(driver_result));                            \
+            bench_die("%s: %s", #call, cuda_driver_error_name(driver_result));                     \
     } while (0)
 
 /* The loop of the kernel `arithmetic` has 8 x 7 instructions besides its own three. */

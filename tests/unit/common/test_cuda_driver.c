@@ -177,11 +177,12 @@ static void missing_optional_entry_stays_null(void **state)
 static void errors_have_names_and_sentences(void **state)
 {
     (void)state;
-    assert_string_equal(cuda_error_name(CUDA_OK), "CUDA_SUCCESS");
-    assert_string_equal(cuda_error_name(CUDA_ERR_ILLEGAL_ADDRESS), "CUDA_ERROR_ILLEGAL_ADDRESS");
-    assert_null(cuda_error_name((cuda_result)12345));
-    assert_non_null(cuda_error_sentence((cuda_result)12345));
-    assert_string_equal(cuda_error_sentence(CUDA_OK), "no error");
+    assert_string_equal(cuda_driver_error_name(CUDA_OK), "CUDA_SUCCESS");
+    assert_string_equal(cuda_driver_error_name(CUDA_ERR_ILLEGAL_ADDRESS),
+                        "CUDA_ERROR_ILLEGAL_ADDRESS");
+    assert_null(cuda_driver_error_name((cuda_result)12345));
+    assert_non_null(cuda_driver_error_sentence((cuda_result)12345));
+    assert_string_equal(cuda_driver_error_sentence(CUDA_OK), "no error");
 }
 
 static void only_errors_that_lose_the_context_are_sticky(void **state)
@@ -191,9 +192,9 @@ static void only_errors_that_lose_the_context_are_sticky(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(sticky) / sizeof(sticky[0]); i++)
-        assert_true(cuda_error_is_sticky((cuda_result)sticky[i]));
+        assert_true(cuda_driver_error_is_sticky((cuda_result)sticky[i]));
     for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
-        assert_false(cuda_error_is_sticky((cuda_result)passing[i]));
+        assert_false(cuda_driver_error_is_sticky((cuda_result)passing[i]));
 }
 
 int main(void)

@@ -168,13 +168,13 @@ static void only_the_owner_inherits_and_only_until_it_is_worked_off(void **state
      * device time is owed. */
     uint64_t left = device.now;
     client = arrive(1000, PLAN_WHOLE, MS, OWNER);
-    assert_in_range(credit_ready(&client->scheduled.request) - left, 2000 * MS, 2500 * MS);
+    assert_in_range(plan_credit_ready(&client->scheduled.request) - left, 2000 * MS, 2500 * MS);
     device_remove(&device, client);
     client = arrive(2500, PLAN_WHOLE, MS, OWNER);
-    assert_in_range(credit_ready(&client->scheduled.request) - left, 800 * MS, 1000 * MS);
+    assert_in_range(plan_credit_ready(&client->scheduled.request) - left, 800 * MS, 1000 * MS);
     device_remove(&device, client);
     client = arrive(1, PLAN_WHOLE, MS, OWNER);
-    assert_in_range(credit_ready(&client->scheduled.request) - left, 2000 * MS, 2500 * MS);
+    assert_in_range(plan_credit_ready(&client->scheduled.request) - left, 2000 * MS, 2500 * MS);
     device_remove(&device, client);
     client = arrive(1000, PLAN_WHOLE, MS, OTHER_OWNER);
     assert_int_equal(client->scheduled.request.parts, 0);

@@ -40,10 +40,10 @@ static void credit_loses_no_part_over_many_stretches(void **state)
         uint64_t now = 0, charged = 0;
         for (int i = 0; i < 50000; i++) {
             now += device_random(&random) % 1000003;
-            credit_settle(&credit, now, INT64_MAX);
+            plan_credit_settle(&credit, now, INT64_MAX);
             if (credit.parts >= (int64_t)(1000 * PLAN_WHOLE)) {
                 uint64_t ns = device_random(&random) % 1500000;
-                credit_charge(&credit, ns);
+                plan_credit_charge(&credit, ns);
                 charged += ns;
             }
         }
@@ -56,18 +56,18 @@ static void debt_is_paid_to_the_nanosecond(void **state)
 {
     (void)state;
     struct credit credit = {.rate = 1000, .at = 50};
-    assert_int_equal(credit_ready(&credit), 50);
-    credit_charge(&credit, 550 * MS);
-    assert_int_equal(credit_ready(&credit), 50 + 5500 * MS);
-    credit_settle(&credit, 49 + 5500 * MS, INT64_MAX);
+    assert_int_equal(plan_credit_ready(&credit), 50);
+    plan_credit_charge(&credit, 550 * MS);
+    assert_int_equal(plan_credit_ready(&credit), 50 + 5500 * MS);
+    plan_credit_settle(&credit, 49 + 5500 * MS, INT64_MAX);
     assert_true(credit.parts < 0);
-    credit_settle(&credit, 50 + 5500 * MS, INT64_MAX);
+    plan_credit_settle(&credit, 50 + 5500 * MS, INT64_MAX);
     assert_int_equal(credit.parts, 0);
     credit.rate = 3333; /* 1 ns is 10000 parts: 3.0003 ns */
-    credit_charge(&credit, 1);
-    assert_int_equal(credit_ready(&credit), credit.at + 4);
+    plan_credit_charge(&credit, 1);
+    assert_int_equal(plan_credit_ready(&credit), credit.at + 4);
     credit.rate = 0;
-    assert_int_equal(credit_ready(&credit), PLAN_NEVER);
+    assert_int_equal(plan_credit_ready(&credit), PLAN_NEVER);
 }
 
 static void idleness_saves_up_one_lease_at_most(void **state)
@@ -76,14 +76,14 @@ static void idleness_saves_up_one_lease_at_most(void **state)
     struct plan plan;
     plan_set(&plan, 250 * MS, 500, 0);
     struct credit credit = {.rate = 5000};
-    credit_settle(&credit, 1000000 * MS, plan_burst(&plan, 5000));
+    plan_credit_settle(&credit, 1000000 * MS, plan_burst(&plan, 5000));
     assert_int_equal(credit.parts / PLAN_WHOLE, 250 * MS);
     credit = (struct credit){.rate = 100};
-    credit_settle(&credit, 1000000 * MS, plan_burst(&plan, 100));
+    plan_credit_settle(&credit, 1000000 * MS, plan_burst(&plan, 100));
     assert_int_equal(credit.parts / PLAN_WHOLE, 50 * MS);
     /* Years of it don't overflow. */
     credit = (struct credit){.rate = PLAN_WHOLE};
-    credit_settle(&credit, UINT64_MAX / 2, INT64_MAX);
+    plan_credit_settle(&credit, UINT64_MAX / 2, INT64_MAX);
     assert_true(credit.parts > 0);
 }
 
@@ -93,16 +93,16 @@ static void a_budget_ends_with_the_plan(void **state)
     struct plan plan;
     plan_set(&plan, 250 * MS, 500, 0);
     struct credit credit = {.rate = 3300};
-    assert_int_equal(credit_budget(&credit, &plan, 0), 1650 * MS);
+    assert_int_equal(plan_credit_budget(&credit, &plan, 0), 1650 * MS);
     /* Six leases later, 150 ms are left. */
-    credit_charge(&credit, 1500 * MS);
-    credit_settle(&credit, 4546 * MS, INT64_MAX);
-    assert_int_equal(credit_budget(&credit, &plan, 4546 * MS), 150 * MS);
+    plan_credit_charge(&credit, 1500 * MS);
+    plan_credit_settle(&credit, 4546 * MS, INT64_MAX);
+    assert_int_equal(plan_credit_budget(&credit, &plan, 4546 * MS), 150 * MS);
     /* Who comes in the middle has half. */
     credit = (struct credit){.rate = 3300, .at = 2500 * MS};
-    assert_int_equal(credit_budget(&credit, &plan, 2500 * MS), 825 * MS);
-    credit_charge(&credit, 900 * MS);
-    assert_int_equal(credit_budget(&credit, &plan, 2500 * MS), 0);
+    assert_int_equal(plan_credit_budget(&credit, &plan, 2500 * MS), 825 * MS);
+    plan_credit_charge(&credit, 900 * MS);
+    assert_int_equal(plan_credit_budget(&credit, &plan, 2500 * MS), 0);
 }
 
 static void the_smallest_share_is_owed_a_lease_in_time(void **state)
@@ -121,10 +121,10 @@ static void a_debt_without_end_stays_a_debt(void **state)
     (void)state;
     struct credit credit = {.rate = 1};
     for (int i = 0; i < 100; i++) {
-        credit_charge(&credit, UINT64_MAX);
+        plan_credit_charge(&credit, UINT64_MAX);
         assert_true(credit.parts < 0);
-        credit_settle(&credit, credit.at + 1, INT64_MAX);
-        assert_true(credit_ready(&credit) > credit.at + UINT64_C(100000000000000));
+        plan_credit_settle(&credit, credit.at + 1, INT64_MAX);
+        assert_true(plan_credit_ready(&credit) > credit.at + UINT64_C(100000000000000));
     }
 }
 

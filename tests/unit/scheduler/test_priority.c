@@ -126,10 +126,10 @@ static void short_kernels_have_a_higher_in_flight_limit(void **state)
 {
     (void)state;
     scheduler_defaults(&settings);
-    assert_int_equal(scheduler_low_in_flight_limit(&settings, 0), 1);
-    assert_int_equal(scheduler_low_in_flight_limit(&settings, MS), 1);
-    assert_int_equal(scheduler_low_in_flight_limit(&settings, 20 * US), 5);
-    assert_int_equal(scheduler_low_in_flight_limit(&settings, 1), settings.quiet_in_flight_limit);
+    assert_int_equal(policy_concurrent_low_limit(&settings, 0), 1);
+    assert_int_equal(policy_concurrent_low_limit(&settings, MS), 1);
+    assert_int_equal(policy_concurrent_low_limit(&settings, 20 * US), 5);
+    assert_int_equal(policy_concurrent_low_limit(&settings, 1), settings.quiet_in_flight_limit);
     open_concurrent();
     struct device_client *urgent = arrive(0, PLAN_WHOLE, MS);
     struct device_client *low = arrive(9, PLAN_WHOLE, 20 * US);

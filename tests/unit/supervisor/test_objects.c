@@ -36,8 +36,8 @@ static int tear_down(void **state)
 static uint32_t take(enum object_kind kind)
 {
     uint32_t number = 0;
-    assert_int_equal(object_new(&objects, kind, &number), 0);
-    assert_int_equal(object_find(&objects, kind, number)->state, OBJECT_MAKING);
+    assert_int_equal(objects_new(&objects, kind, &number), 0);
+    assert_int_equal(objects_find(&objects, kind, number)->state, OBJECT_MAKING);
     return number;
 }
 
@@ -46,19 +46,19 @@ static void the_lowest_free_number_is_given(void **state)
     (void)state;
     for (uint32_t number = 1; number <= 100; number++)
         assert_int_equal(take(OBJECT_EVENT), number);
-    object_free(&objects, OBJECT_EVENT, 70);
-    object_free(&objects, OBJECT_EVENT, 3);
-    object_free(&objects, OBJECT_EVENT, 40);
-    assert_null(object_find(&objects, OBJECT_EVENT, 3));
+    objects_free(&objects, OBJECT_EVENT, 70);
+    objects_free(&objects, OBJECT_EVENT, 3);
+    objects_free(&objects, OBJECT_EVENT, 40);
+    assert_null(objects_find(&objects, OBJECT_EVENT, 3));
     assert_int_equal(objects_used(&objects, OBJECT_EVENT), 97);
     assert_int_equal(take(OBJECT_EVENT), 3);
     assert_int_equal(take(OBJECT_EVENT), 40);
     assert_int_equal(take(OBJECT_EVENT), 70);
     assert_int_equal(take(OBJECT_EVENT), 101);
-    assert_null(object_find(&objects, OBJECT_EVENT, 0));
-    assert_null(object_find(&objects, OBJECT_EVENT, 102));
-    assert_null(object_find(&objects, OBJECT_EVENT, UINT32_MAX));
-    assert_null(object_find(&objects, OBJECT_STREAM, 1)); /* each kind has numbers of its own */
+    assert_null(objects_find(&objects, OBJECT_EVENT, 0));
+    assert_null(objects_find(&objects, OBJECT_EVENT, 102));
+    assert_null(objects_find(&objects, OBJECT_EVENT, UINT32_MAX));
+    assert_null(objects_find(&objects, OBJECT_STREAM, 1)); /* each kind has numbers of its own */
 }
 
 static void each_kind_ends_at_its_limit(void **state)
@@ -74,23 +74,23 @@ static void each_kind_ends_at_its_limit(void **state)
             continue;
         for (uint32_t i = 1; i <= most[kind]; i++)
             assert_int_equal(take((enum object_kind)kind), i);
-        assert_int_equal(object_new(&objects, (enum object_kind)kind, &number), -ENOSPC);
-        object_free(&objects, (enum object_kind)kind, 2);
+        assert_int_equal(objects_new(&objects, (enum object_kind)kind, &number), -ENOSPC);
+        objects_free(&objects, (enum object_kind)kind, 2);
         assert_int_equal(take((enum object_kind)kind), 2);
-        assert_int_equal(object_new(&objects, (enum object_kind)kind, &number), -ENOSPC);
+        assert_int_equal(objects_new(&objects, (enum object_kind)kind, &number), -ENOSPC);
     }
 }
 
 static uint32_t take_kernel(uint32_t module, const char *name)
 {
     uint32_t number = 0;
-    assert_int_equal(object_function_new(&objects, module, name, strlen(name), &number), 0);
+    assert_int_equal(objects_function_new(&objects, module, name, strlen(name), &number), 0);
     return number;
 }
 
 static uint32_t find_kernel(uint32_t module, const char *name)
 {
-    return object_function_find(&objects, module, name, strlen(name));
+    return objects_function_find(&objects, module, name, strlen(name));
 }
 
 static void kernels_are_found_by_module_and_name(void **state)
@@ -105,7 +105,7 @@ static void kernels_are_found_by_module_and_name(void **state)
     assert_int_equal(find_kernel(1, "ad"), 3);
     assert_int_equal(find_kernel(1, "addd"), 0);
     assert_int_equal(find_kernel(3, "add"), 0);
-    const struct object_function *kernel = &object_find(&objects, OBJECT_FUNCTION, 2)->function;
+    const struct object_function *kernel = &objects_find(&objects, OBJECT_FUNCTION, 2)->function;
     assert_int_equal(kernel->module, 2);
     assert_int_equal(kernel->name_bytes, 3);
     assert_memory_equal(kernel->name, "add", 3);
@@ -139,7 +139,7 @@ static void kernels_end_at_their_limit(void **state)
         assert_int_equal(take_kernel(1, name), i + 1);
     }
     uint32_t number = 0;
-    assert_int_equal(object_function_new(&objects, 1, "more", 4, &number), -ENOSPC);
+    assert_int_equal(objects_function_new(&objects, 1, "more", 4, &number), -ENOSPC);
     assert_int_equal(find_kernel(1, "more"), 0);
 }
 

@@ -10,7 +10,7 @@
 #define MS UINT64_C(1000000)
 
 static struct cuda_driver driver;
-static struct partitions partitions;
+static struct partition_table partitions;
 static struct account account;
 
 /* A client with two streams, on some of four SM groups. */
@@ -40,7 +40,7 @@ static int setup(void **state)
     (void)state;
     fake_reset();
     driver = fake_driver();
-    partitions = (struct partitions){.count = 4};
+    partitions = (struct partition_table){.count = 4};
     return account_open(&account, &driver, &partitions) == CUDA_OK ? 0 : -1;
 }
 

@@ -8,7 +8,7 @@
 
 static struct cuda_driver driver;
 static struct gpu device;
-static struct partitions partitions;
+static struct partition_table partitions;
 
 static void open_partitions(unsigned multiprocessors, unsigned sm_group)
 {
@@ -17,7 +17,7 @@ static void open_partitions(unsigned multiprocessors, unsigned sm_group)
     fake.sm_group = sm_group;
     driver = fake_driver();
     device = (struct gpu){.cuda = &driver, .info.multiprocessors = multiprocessors};
-    assert_int_equal(partitions_open(&partitions, &device, &why), 0);
+    assert_int_equal(partition_table_open(&partitions, &device, &why), 0);
 }
 
 /* Without the partition by which opening has tried the driver. */
@@ -35,8 +35,8 @@ static void start(unsigned multiprocessors, unsigned sm_group)
 static int stop(void **state)
 {
     (void)state;
-    partitions_close(&partitions);
-    partitions_close(&partitions);
+    partition_table_close(&partitions);
+    partition_table_close(&partitions);
     assert_int_equal(fake.live_green, 0);
     return 0;
 }
@@ -67,7 +67,7 @@ static void test_the_device_is_split_into_sm_groups_and_a_remainder(void **state
     assert_int_equal(partitions.sm_group_size, 8);
     assert_int_equal(partitions.remainder, 4);
     assert_int_equal(partitions.total, 132);
-    partitions_close(&partitions);
+    partition_table_close(&partitions);
     start(108, 2);
     assert_int_equal(partitions.count, 54);
     assert_int_equal(partitions.remainder, 0);
@@ -193,7 +193,7 @@ static void test_an_error_that_ends_the_context_is_no_lack_of_support(void **sta
     fake.split = CUDA_ERR_ILLEGAL_ADDRESS;
     driver = fake_driver();
     device = (struct gpu){.cuda = &driver, .info.multiprocessors = 132};
-    assert_int_equal(partitions_open(&partitions, &device, &why), PROTO_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(partition_table_open(&partitions, &device, &why), PROTO_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void test_the_whole_device_may_be_the_union_of_its_groups(void **state)

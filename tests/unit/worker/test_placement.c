@@ -12,8 +12,8 @@ enum { MS = 1000000, CLIENTS = 12 };
 
 static struct cuda_driver driver;
 static struct gpu device;
-static struct partitions partitions;
-static struct placements places;
+static struct partition_table partitions;
+static struct placement_table places;
 
 /* The worker's side of a place: the partition that its streams are bound to. */
 struct runner {
@@ -46,9 +46,9 @@ static int start(void **state)
     driver = fake_driver();
     device = (struct gpu){.cuda = &driver, .info.multiprocessors = fake.multiprocessors};
     memset(runners, 0, sizeof runners);
-    assert_int_equal(partitions_open(&partitions, &device, &why), 0);
+    assert_int_equal(partition_table_open(&partitions, &device, &why), 0);
     const struct placement_events notice = {changed, to_make, NULL};
-    assert_int_equal(placements_open(&places, &partitions, &notice), 0);
+    assert_int_equal(placement_table_open(&places, &partitions, &notice), 0);
     return 0;
 }
 
@@ -66,10 +66,10 @@ static int stop(void **state)
     (void)state;
     for (int i = 0; i < CLIENTS; i++)
         leave(&runners[i]);
-    placements_close(&places);
+    placement_table_close(&places);
     for (const struct partition *at = partitions.list; at; at = at->next)
         assert_int_equal(at->clients, 0);
-    partitions_close(&partitions);
+    partition_table_close(&partitions);
     assert_int_equal(fake.live_green, 0);
     return 0;
 }
@@ -80,10 +80,10 @@ static int make_all(void)
     struct sm_group_set sm_groups;
     struct placement *place;
     int made = 0;
-    while ((place = placements_to_make(&places, &sm_groups))) {
+    while ((place = placement_next_to_make(&places, &sm_groups))) {
         struct partition *partition;
         assert_int_equal(partition_get(&partitions, &sm_groups, &partition), 0);
-        placements_made(&places, place, partition);
+        placement_made(&places, place, partition);
         made++;
     }
     return made;
@@ -152,7 +152,7 @@ static void test_an_owner_gets_its_sm_groups_back_at_once(void **state)
     /* From then on nothing is made. */
     for (uint64_t now = 10 * MS; now < 10000 * (uint64_t)MS; now += 10 * MS) {
         placement_idle(&places, &owner->place, now);
-        placements_tick(&places, now + PLACEMENT_LINGER_NS);
+        placement_tick(&places, now + PLACEMENT_LINGER_NS);
         assert_int_equal(enter(other, now), PLACEMENT_MOVE);
         assert_int_equal(on(other), 0x1ff);
         assert_int_equal(enter(owner, now), PLACEMENT_STAY);
@@ -181,13 +181,13 @@ static void test_a_pause_lends_nothing(void **state)
     uint32_t changes = other->changes;
     for (uint64_t now = MS; now < 1000 * MS; now += 4 * MS) {
         placement_idle(&places, &owner->place, now);
-        assert_int_equal(placements_tick(&places, now + 4 * MS), now + PLACEMENT_LINGER_NS);
+        assert_int_equal(placement_tick(&places, now + 4 * MS), now + PLACEMENT_LINGER_NS);
         assert_int_equal(enter(owner, now), PLACEMENT_STAY);
-        assert_int_equal(placements_tick(&places, now + 4 * MS), PLACEMENT_NEVER);
+        assert_int_equal(placement_tick(&places, now + 4 * MS), PLACEMENT_NEVER);
     }
     assert_int_equal(other->changes, changes);
     placement_idle(&places, &owner->place, 2000 * MS);
-    assert_int_equal(placements_tick(&places, 2000 * MS + PLACEMENT_LINGER_NS), PLACEMENT_NEVER);
+    assert_int_equal(placement_tick(&places, 2000 * MS + PLACEMENT_LINGER_NS), PLACEMENT_NEVER);
     assert_int_equal(other->changes, changes + 1);
 }
 
@@ -216,7 +216,7 @@ static void test_without_an_sm_group_a_client_waits_and_is_told(void **state)
     assert_int_equal(view(b, 1).max_multiprocessors, 32);
     placement_idle(&places, &a->place, MS);
     uint32_t changes = b->changes;
-    placements_tick(&places, MS + PLACEMENT_LINGER_NS);
+    placement_tick(&places, MS + PLACEMENT_LINGER_NS);
     make_all();
     assert_true(b->changes > changes);
     assert_int_equal(enter(b, 7 * MS), PLACEMENT_MOVE);
@@ -233,17 +233,17 @@ static void test_a_partition_that_can_not_be_made_is_asked_for_again(void **stat
     struct error why = {0};
     enter(a, 1);
     assert_int_equal(placement_update(&places, &a->place, 0, 5000, &why), 0);
-    assert_ptr_equal(placements_to_make(&places, &sm_groups), &a->place);
-    assert_null(placements_to_make(&places, &sm_groups));
-    placements_made(&places, &a->place, NULL);
+    assert_ptr_equal(placement_next_to_make(&places, &sm_groups), &a->place);
+    assert_null(placement_next_to_make(&places, &sm_groups));
+    placement_made(&places, &a->place, NULL);
     assert_int_equal(enter(a, 2), PLACEMENT_STAY);
     assert_int_equal(placement_apply(&places, &a->place, &to), PLACEMENT_HOLD);
     /* Made at last, but for what is not wanted any more. */
-    assert_ptr_equal(placements_to_make(&places, &sm_groups), &a->place);
+    assert_ptr_equal(placement_next_to_make(&places, &sm_groups), &a->place);
     struct partition *made;
     assert_int_equal(partition_get(&partitions, &sm_groups, &made), 0);
     assert_int_equal(placement_update(&places, &a->place, 0, 2500, &why), 0);
-    placements_made(&places, &a->place, made);
+    placement_made(&places, &a->place, made);
     assert_int_equal(made->clients, 0);
     assert_int_equal(enter(a, 3), PLACEMENT_STAY);
     assert_int_equal(placement_apply(&places, &a->place, &to), PLACEMENT_STAY);
@@ -281,7 +281,7 @@ static void test_any_mix_keeps_the_promises(void **state)
         uint32_t request = draw(2) ? draw(limit / 3 + 1) : 0;
         uint32_t what = draw(20);
         now += draw(2 * MS);
-        placements_tick(&places, now);
+        placement_tick(&places, now);
         if (!place->allocation.present) {
             placement_add(&places, place, request, limit, &why);
         } else if (what == 0) {

@@ -241,7 +241,7 @@ static void test_spans_are_as_long_as_the_device_says_and_do_not_overlap(void **
 {
     (void)state;
     struct cuda_driver driver = fake_driver();
-    struct partitions partitions = {.count = 4};
+    struct partition_table partitions = {.count = 4};
     struct account account;
     struct trace trace;
     struct reader reader;

@@ -63,8 +63,8 @@ static int setup(void **state)
     wake_open(&worker->wake);
     assert_int_equal(
         gpu_open(&worker->device, &harness.driver, 0, DEVICE_BASE, HOST_BASE, ARENA_USED, &why), 0);
-    assert_int_equal(partitions_open(&worker->partitions, &worker->device, &why), 0);
-    assert_int_equal(placements_open(&worker->places, &worker->partitions, &notice), 0);
+    assert_int_equal(partition_table_open(&worker->partitions, &worker->device, &why), 0);
+    assert_int_equal(placement_table_open(&worker->places, &worker->partitions, &notice), 0);
     stream_pool_open(&worker->pool, &worker->device);
     gate_open(&worker->gate);
     assert_int_equal(account_open(&worker->account, &harness.driver, &worker->partitions), CUDA_OK);
@@ -110,9 +110,9 @@ static int teardown(void **state)
     command_close(&worker->submitter.command);
     account_close(&worker->account);
     stream_pool_close(&worker->pool);
-    placements_close(&worker->places);
+    placement_table_close(&worker->places);
     gate_close(&worker->gate);
-    partitions_close(&worker->partitions);
+    partition_table_close(&worker->partitions);
     gpu_close(&worker->device);
     free(worker);
     assert_int_equal(fake.live_streams, 0);

@@ -62,13 +62,13 @@ static cuda_result null_version(int *version)
 
 static cuda_result null_error_name(cuda_result error, const char **name)
 {
-    *name = cuda_error_name(error);
+    *name = cuda_driver_error_name(error);
     return *name ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
 }
 
 static cuda_result null_error_string(cuda_result error, const char **text)
 {
-    *text = cuda_error_sentence(error);
+    *text = cuda_driver_error_sentence(error);
     return CUDA_OK;
 }
 
