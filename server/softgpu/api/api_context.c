@@ -158,7 +158,7 @@ cuda_result cuDevicePrimaryCtxRelease_v2(cuda_device ordinal)
         result = CUDA_ERR_INVALID_CONTEXT;
     } else {
         if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 1)
-            device_await(device); /* the context ends with its work done */
+            stream_await_device(device); /* the context ends with its work done */
         atomic_fetch_sub_explicit(&device->retained, 1, memory_order_relaxed);
     }
     engine_unlock();
@@ -258,7 +258,7 @@ static cuda_result synchronize_device(struct device *device)
     cuda_result result;
 
     engine_lock();
-    result = device_await(device);
+    result = stream_await_device(device);
     engine_unlock();
     return result;
 }
@@ -303,7 +303,7 @@ cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
     if (limit == CUDA_LIMIT_STACK_SIZE) {
         context_lock_drain(device);
         atomic_store_explicit(&device->local_bytes, value, memory_order_relaxed);
-        context_unlock(device);
+        context_lock_release(device);
     }
     atomic_store_explicit(&device->limits[limit], value, memory_order_relaxed);
     return CUDA_OK;

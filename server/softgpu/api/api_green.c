@@ -82,7 +82,7 @@ static void make_resource(cuda_dev_resource *resource, const struct device *devi
     internal.check = resource_checksum(&internal);
     memcpy(resource->internal, &internal, sizeof(internal));
     resource->type = CUDA_RESOURCE_SM;
-    resource->sm.sm_count = sm_set_count(sms);
+    resource->sm.sm_count = device_sm_set_count(sms);
     resource->sm.min_partition_size = alignment;
     resource->sm.coscheduled_alignment = alignment;
 }
@@ -158,7 +158,7 @@ cuda_result cuDevSmResourceSplitByCount(cuda_dev_resource *result, unsigned *gro
     API_TRY(read_sm_resource(input, &internal));
     if (internal.origin == FROM_SPLIT)
         return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
-    if (min_count > input->sm.sm_count || sm_set_count(&internal.sms) != input->sm.sm_count)
+    if (min_count > input->sm.sm_count || device_sm_set_count(&internal.sms) != input->sm.sm_count)
         return CUDA_ERR_INVALID_VALUE;
     device = device_at(internal.device);
     size = min_count == 0 ? alignment : (min_count + alignment - 1) / alignment * alignment;
@@ -174,7 +174,7 @@ cuda_result cuDevSmResourceSplitByCount(cuda_dev_resource *result, unsigned *gro
 
         make_resource(&result[i], device, FROM_SPLIT, split, &sms, alignment);
     }
-    if (remaining && sm_set_count(&internal.sms) > 0)
+    if (remaining && device_sm_set_count(&internal.sms) > 0)
         make_resource(remaining, device, FROM_SPLIT, split, &internal.sms,
                       device_profile()->sm_alignment_loose);
     else if (remaining)
@@ -284,7 +284,7 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
     }
     engine_unlock();
     memory_change_end();
-    context_unlock(device);
+    context_lock_release(device);
     *green = made;
     return made ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
 }
@@ -320,7 +320,7 @@ cuda_result cuGreenCtxDestroy(cuda_green_ctx green)
     atomic_fetch_sub_explicit(&device->retained, 1, memory_order_relaxed);
     engine_unlock();
     memory_change_end();
-    context_unlock(device);
+    context_lock_release(device);
     return CUDA_OK;
 }
 
@@ -341,7 +341,7 @@ cuda_result cuGreenCtxStreamCreate(cuda_stream *handle, cuda_green_ctx green, un
         green->streams++;
     }
     engine_unlock();
-    context_unlock(green->device);
+    context_lock_release(green->device);
     if (!stream)
         return CUDA_ERR_OUT_OF_MEMORY;
     *handle = (cuda_stream)stream;

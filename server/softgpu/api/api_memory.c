@@ -59,7 +59,7 @@ cuda_result cuMemMap(cuda_device_ptr ptr, size_t size, size_t offset, cuda_mem_h
         return CUDA_ERR_INVALID_VALUE;
     context_lock_change_all();
     result = memory_map(ptr, size, offset, handle);
-    context_unlock_all();
+    context_lock_release_all();
     return result;
 }
 
@@ -68,7 +68,7 @@ static void await_all_devices(void)
 {
     engine_lock();
     for (int i = 0; device_at(i); i++)
-        device_await(device_at(i));
+        stream_await_device(device_at(i));
     engine_unlock();
 }
 
@@ -81,7 +81,7 @@ cuda_result cuMemUnmap(cuda_device_ptr ptr, size_t size)
     if (device_settings()->unmap_waits)
         await_all_devices();
     result = memory_unmap(ptr, size);
-    context_unlock_all();
+    context_lock_release_all();
     return result;
 }
 
@@ -93,7 +93,7 @@ cuda_result cuMemSetAccess(cuda_device_ptr ptr, size_t size, const cuda_mem_acce
     API_TRY(device_check());
     context_lock_change_all();
     result = memory_set_access(ptr, size, desc, count);
-    context_unlock_all();
+    context_lock_release_all();
     return result;
 }
 
@@ -139,7 +139,7 @@ cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
     API_TRY(api_current(&device));
     context_lock_change(device);
     result = memory_alloc(device->ordinal, ptr, size);
-    context_unlock(device);
+    context_lock_release(device);
     return result;
 }
 
@@ -158,7 +158,7 @@ cuda_result cuMemFree_v2(cuda_device_ptr ptr)
     result = device_check();
     if (result == CUDA_OK)
         result = memory_free(ptr);
-    context_unlock(device);
+    context_lock_release(device);
     return result;
 }
 
@@ -172,7 +172,7 @@ cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
     result = memory_host_register(ptr, size, flags);
     if (result == CUDA_OK)
         cost_pay_registration(size);
-    context_unlock(device);
+    context_lock_release(device);
     return result;
 }
 
@@ -184,7 +184,7 @@ cuda_result cuMemHostUnregister(void *ptr)
     API_TRY(api_current(&device));
     context_lock_drain(device);
     result = memory_host_unregister(ptr);
-    context_unlock(device);
+    context_lock_release(device);
     return result;
 }
 
@@ -214,7 +214,7 @@ cuda_result cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
     result = memory_host_alloc(ptr, size);
     if (result == CUDA_OK)
         cost_pay_registration(size);
-    context_unlock(device);
+    context_lock_release(device);
     return result;
 }
 
@@ -231,7 +231,7 @@ cuda_result cuMemFreeHost(void *ptr)
     API_TRY(api_current(&device));
     context_lock_drain(device);
     result = memory_host_free(ptr);
-    context_unlock(device);
+    context_lock_release(device);
     return result;
 }
 
@@ -335,7 +335,7 @@ static cuda_result submit_copy(struct stream *stream, const struct copy_request 
     API_TRY(find_side(request->from_kind, request->from, request->size, MEMORY_READ, &from,
                       &from_host));
     *pageable = !to.checked || !from.checked;
-    op = operation_create(OPERATION_COPY);
+    op = stream_operation_create(OPERATION_COPY);
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
     op->copy.to = to;
@@ -438,7 +438,7 @@ static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst
         !memory_accessible(dst, size, MEMORY_WRITE) || !memory_locate(dst, &place) ||
         leaves_registration(&place, dst, size))
         return CUDA_ERR_INVALID_VALUE;
-    op = operation_create(OPERATION_FILL);
+    op = stream_operation_create(OPERATION_FILL);
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
     op->fill.address = dst;

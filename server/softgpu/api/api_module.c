@@ -192,7 +192,7 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
         return CUDA_ERR_OUT_OF_MEMORY;
     context_lock_drain(device);
     result = load_object(device, image, object, &why);
-    context_unlock(device);
+    context_lock_release(device);
     jit_log_write(count, options, values, result == CUDA_OK ? "" : why.text);
     if (result != CUDA_OK) {
         report("module not loaded: %s", why.text);
@@ -224,7 +224,7 @@ cuda_result cuModuleUnload(cuda_module module)
     device = module->device;
     context_lock_drain(device);
     module_unload(module);
-    context_unlock(device);
+    context_lock_release(device);
     return CUDA_OK;
 }
 
@@ -386,7 +386,7 @@ cuda_result cuFuncSetAttribute(cuda_function function, cuda_function_attribute a
     device = function->module->device;
     context_lock_change(device);
     result = set_attribute(function, attribute, value);
-    context_unlock(device);
+    context_lock_release(device);
     return result;
 }
 
@@ -491,18 +491,18 @@ static void grow_local_memory(struct device *device, size_t bytes)
     context_lock_drain(device);
     if (bytes > atomic_load_explicit(&device->local_bytes, memory_order_relaxed))
         atomic_store_explicit(&device->local_bytes, bytes, memory_order_relaxed);
-    context_unlock(device);
+    context_lock_release(device);
 }
 
 static cuda_result submit_kernel(struct stream *stream, const struct launch *launch)
 {
-    struct operation *op = operation_create(OPERATION_KERNEL);
+    struct operation *op = stream_operation_create(OPERATION_KERNEL);
 
     if (op)
         op->grid = grid_create(launch);
     if (!op || !op->grid) {
         launch->release(launch->owner);
-        operation_drop(op);
+        stream_operation_unref(op);
         return CUDA_ERR_OUT_OF_MEMORY;
     }
     return enqueue_operation(stream, op);

@@ -23,7 +23,7 @@ static struct stream *make_stream(struct device *device, unsigned flags, int pri
     engine_lock();
     stream = stream_create(device, NULL, flags, priority);
     engine_unlock();
-    context_unlock(device);
+    context_lock_release(device);
     return stream;
 }
 
@@ -96,7 +96,7 @@ cuda_result cuStreamDestroy_v2(cuda_stream handle)
         api_green_stream_gone(stream->green);
     stream_destroy(stream);
     engine_unlock();
-    context_unlock(device);
+    context_lock_release(device);
     return CUDA_OK;
 }
 
@@ -151,9 +151,9 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsig
     /* An end that no program can see yet is none. */
     needed = event->op && !operation_seen(event->op);
     if (needed)
-        op = operation_create(OPERATION_MARK);
-    if (op && operation_after(op, event->op) < 0) {
-        operation_drop(op);
+        op = stream_operation_create(OPERATION_MARK);
+    if (op && stream_operation_after(op, event->op) < 0) {
+        stream_operation_unref(op);
         op = NULL;
     }
     engine_unlock();
@@ -180,7 +180,7 @@ static cuda_result make_write(struct operation_write *write, cuda_device_ptr add
 static cuda_result submit_writes(struct stream *stream, const struct operation_write *writes,
                                  unsigned count)
 {
-    struct operation *op = operation_create(OPERATION_WRITE);
+    struct operation *op = stream_operation_create(OPERATION_WRITE);
 
     if (op)
         op->write.writes = malloc(count * sizeof(*writes));
@@ -261,7 +261,7 @@ cuda_result cuLaunchHostFunc(cuda_stream handle, cuda_host_fn fn, void *user)
     API_TRY(api_stream(handle, &stream));
     if (!fn)
         return CUDA_ERR_INVALID_VALUE;
-    op = operation_create(OPERATION_HOST);
+    op = stream_operation_create(OPERATION_HOST);
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
     op->host.fn = fn;
@@ -286,7 +286,7 @@ cuda_result cuEventCreate(cuda_event *handle, unsigned flags)
     if (flags & ~known)
         return CUDA_ERR_INVALID_VALUE;
     engine_lock();
-    event = event_create(device, flags);
+    event = stream_event_create(device, flags);
     engine_unlock();
     *handle = (cuda_event)event;
     return event ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
@@ -298,7 +298,7 @@ cuda_result cuEventDestroy_v2(cuda_event handle)
 
     API_TRY(event_of(handle, &event));
     engine_lock();
-    event_destroy(event);
+    stream_event_destroy(event);
     engine_unlock();
     return CUDA_OK;
 }
@@ -314,16 +314,16 @@ cuda_result cuEventRecord(cuda_event handle, cuda_stream stream_handle)
     API_TRY(event_of(handle, &event));
     if (event->device != stream->device)
         return CUDA_ERR_INVALID_HANDLE;
-    op = operation_create(OPERATION_MARK);
+    op = stream_operation_create(OPERATION_MARK);
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
-    operation_hold(op);
+    stream_operation_ref(op);
     result = enqueue_operation(stream, op);
     engine_lock();
     if (result != CUDA_OK) {
-        operation_drop(op);
+        stream_operation_unref(op);
     } else {
-        operation_drop(event->op);
+        stream_operation_unref(event->op);
         event->op = op;
     }
     engine_unlock();
@@ -351,7 +351,7 @@ cuda_result cuEventSynchronize(cuda_event handle)
     API_TRY(event_of(handle, &event));
     engine_lock();
     if (event->op)
-        result = operation_await(event->op);
+        result = stream_operation_await(event->op);
     engine_unlock();
     return result;
 }

@@ -87,7 +87,7 @@ int decode_rounding(struct decoder *d)
                                   : -1;
 }
 
-uint32_t type_width(enum ptx_type type)
+uint32_t decode_type_width(enum ptx_type type)
 {
     uint32_t bytes = ptx_type_bytes(type);
     return bytes == 1 ? 2 : bytes;
@@ -156,7 +156,7 @@ struct slot_entry *decode_entry(struct decoder *d, const struct ptx_variable *v,
     if (!e->key) {
         *e = (struct slot_entry){.key = key, .slot = SLOT_NONE};
         d->slot_count++;
-        d->code->register_words += (type_width(v->type) + 3) / 4;
+        d->code->register_words += (decode_type_width(v->type) + 3) / 4;
     }
     return e;
 }
@@ -175,7 +175,7 @@ uint32_t decode_register(struct decoder *d, const struct ptx_variable *v, uint32
     struct slot_entry *e = decode_entry(d, v, index);
     if (!e)
         return 0;
-    uint32_t width = type_width(v->type), class = width_class(width);
+    uint32_t width = decode_type_width(v->type), class = width_class(width);
     struct free_rows *rows = &d->free[class];
     if (e->slot == SLOT_NONE)
         e->slot =

@@ -77,7 +77,7 @@ static inline bool type_is_signed(enum ptx_type t)
     return t == PTX_S8 || t == PTX_S16 || t == PTX_S32 || t == PTX_S64;
 }
 /* Bytes per lane of a register that holds this type: 0 for predicates. */
-uint32_t type_width(enum ptx_type type);
+uint32_t decode_type_width(enum ptx_type type);
 
 /* Returns the index-th operand; NULL, with an error, if there is none. */
 const struct ptx_operand *decode_operand(struct decoder *d, uint32_t index);

@@ -7,9 +7,9 @@
 
 /* The member of an INTS family for a type of 16, 32 or 64 bits. */
 #define BY_WIDTH(family, type)                                                                     \
-    (type_width(type) == 2   ? VALUE_##family##16                                                  \
-     : type_width(type) == 4 ? VALUE_##family##32                                                  \
-                             : VALUE_##family##64)
+    (decode_type_width(type) == 2   ? VALUE_##family##16                                           \
+     : decode_type_width(type) == 4 ? VALUE_##family##32                                           \
+                                    : VALUE_##family##64)
 #define BY_TYPE(family, type)                                                                      \
     (type_is_signed(type) ? BY_WIDTH(family##_s, type) : BY_WIDTH(family##_u, type))
 #define BY_FLOAT(family, type) ((type) == PTX_F32 ? VALUE_##family##_f32 : VALUE_##family##_f64)
@@ -21,7 +21,7 @@ static bool opcode_is(const struct decoder *d, const char *opcode)
 
 static void need_integer(struct decoder *d, enum ptx_type type)
 {
-    if (type < PTX_B8 || type > PTX_S64 || type_width(type) > 8 || ptx_type_bytes(type) < 2)
+    if (type < PTX_B8 || type > PTX_S64 || decode_type_width(type) > 8 || ptx_type_bytes(type) < 2)
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
 }
 
@@ -29,14 +29,14 @@ static void decode_binary(struct decoder *d, enum value_id id, enum ptx_type typ
 {
     decode_count(d, 3, 3);
     uint32_t a = decode_in(d, 1, type), b = decode_in(d, 2, type);
-    decode_value(d, id, type_width(type), decode_out(d, 0, type), a, b, a);
+    decode_value(d, id, decode_type_width(type), decode_out(d, 0, type), a, b, a);
 }
 
 static void decode_unary(struct decoder *d, enum value_id id, enum ptx_type to, enum ptx_type from)
 {
     decode_count(d, 2, 2);
     uint32_t a = decode_in(d, 1, from);
-    decode_value(d, id, type_width(to), decode_out(d, 0, to), a, a, a);
+    decode_value(d, id, decode_type_width(to), decode_out(d, 0, to), a, a, a);
 }
 
 /* ---- floats ---- */
@@ -74,7 +74,7 @@ static void float_end(struct decoder *d, uint32_t dst, enum ptx_type type, struc
     if (how.ftz && type == PTX_F32)
         decode_value(d, VALUE_flush_f32, 4, dst, dst, dst, dst);
     if (how.sat)
-        decode_value(d, BY_FLOAT(sat, type), type_width(type), dst, dst, dst, dst);
+        decode_value(d, BY_FLOAT(sat, type), decode_type_width(type), dst, dst, dst, dst);
 }
 
 /* If there are further steps, they must not overwrite the guard's row. They can't, because
@@ -89,9 +89,10 @@ static void float_op(struct decoder *d, enum ptx_type type, struct float_how how
         in[i] = float_in(d, i + 1, type, how.ftz);
     uint32_t dst = decode_out(d, 0, type);
     if (how.rounding == FE_TONEAREST || !rounded) {
-        decode_value(d, nearest, type_width(type), dst, in[0], in[1], in[2]);
+        decode_value(d, nearest, decode_type_width(type), dst, in[0], in[1], in[2]);
     } else {
-        struct op *op = decode_special(d, rounded, type_width(type), dst, in[0], in[1], in[2]);
+        struct op *op =
+            decode_special(d, rounded, decode_type_width(type), dst, in[0], in[1], in[2]);
         op->aux = (uint32_t)how.rounding;
     }
     float_end(d, dst, type, how);
@@ -104,17 +105,18 @@ static const struct {
     exec_value *round32, *round64;
 } float_ops[] = {
     {"add", 2, VALUE_add_f32, VALUE_add_f64, VALUE_add_f16, VALUE_add_bf16, VALUE_addftz_f32,
-     round_add_f32, round_add_f64},
+     exec_round_add_f32, exec_round_add_f64},
     {"sub", 2, VALUE_sub_f32, VALUE_sub_f64, VALUE_sub_f16, VALUE_sub_bf16, VALUE_subftz_f32,
-     round_sub_f32, round_sub_f64},
+     exec_round_sub_f32, exec_round_sub_f64},
     {"mul", 2, VALUE_mul_f32, VALUE_mul_f64, VALUE_mul_f16, VALUE_mul_bf16, VALUE_mulftz_f32,
-     round_mul_f32, round_mul_f64},
+     exec_round_mul_f32, exec_round_mul_f64},
     {"fma", 3, VALUE_fma_f32, VALUE_fma_f64, VALUE_fma_f16, VALUE_fma_bf16, VALUE_fmaftz_f32,
-     round_fma_f32, round_fma_f64},
-    {"mad", 3, VALUE_fma_f32, VALUE_fma_f64, 0, 0, VALUE_fmaftz_f32, round_fma_f32, round_fma_f64},
-    {"div", 2, VALUE_div_f32, VALUE_div_f64, 0, 0, 0, round_div_f32, round_div_f64},
-    {"sqrt", 1, VALUE_sqrt_f32, VALUE_sqrt_f64, 0, 0, 0, round_sqrt_f32, round_sqrt_f64},
-    {"rcp", 1, VALUE_rcp_f32, VALUE_rcp_f64, 0, 0, 0, round_rcp_f32, round_rcp_f64},
+     exec_round_fma_f32, exec_round_fma_f64},
+    {"mad", 3, VALUE_fma_f32, VALUE_fma_f64, 0, 0, VALUE_fmaftz_f32, exec_round_fma_f32,
+     exec_round_fma_f64},
+    {"div", 2, VALUE_div_f32, VALUE_div_f64, 0, 0, 0, exec_round_div_f32, exec_round_div_f64},
+    {"sqrt", 1, VALUE_sqrt_f32, VALUE_sqrt_f64, 0, 0, 0, exec_round_sqrt_f32, exec_round_sqrt_f64},
+    {"rcp", 1, VALUE_rcp_f32, VALUE_rcp_f64, 0, 0, 0, exec_round_rcp_f32, exec_round_rcp_f64},
     {"rsqrt", 1, VALUE_rsqrt_f32, VALUE_rsqrt_f64, 0, 0, 0, NULL, NULL},
     {"min", 2, VALUE_min_f32, VALUE_min_f64, VALUE_min_f16, VALUE_min_bf16, 0, NULL, NULL},
     {"max", 2, VALUE_max_f32, VALUE_max_f64, VALUE_max_f16, VALUE_max_bf16, 0, NULL, NULL},
@@ -201,7 +203,7 @@ static bool decode_float(struct decoder *d, size_t row, enum ptx_type type)
 static void add_carry(struct decoder *d, enum ptx_type type, uint32_t dst, uint32_t a, uint32_t b,
                       bool in, bool out, bool subtract)
 {
-    uint32_t carry = decode_carry(d), width = type_width(type);
+    uint32_t carry = decode_carry(d), width = decode_type_width(type);
     uint32_t before = in ? carry : decode_constant(d, 0, 0), next = decode_temporary(d, 0);
     if (width < 4) {
         decode_fail(d, "carry is not for type %s", ptx_type_name(type));
@@ -258,7 +260,7 @@ static void decode_mul(struct decoder *d, enum ptx_type type)
                            : type == PTX_S16 ? VALUE_mulwide_s16
                            : type == PTX_U32 ? VALUE_mulwide_u32
                                              : VALUE_mulwide_s32;
-        decode_value(d, id, type_width(wide), decode_out(d, 0, wide), a, b, a);
+        decode_value(d, id, decode_type_width(wide), decode_out(d, 0, wide), a, b, a);
     } else if (decode_take(d, "hi")) {
         decode_binary(d, BY_TYPE(mulhi, type), type);
     } else {
@@ -279,7 +281,7 @@ static void decode_mad_wide(struct decoder *d, enum ptx_type type)
                        : type == PTX_S16 ? VALUE_madwide_s16
                        : type == PTX_U32 ? VALUE_madwide_u32
                                          : VALUE_madwide_s32;
-    decode_value(d, id, type_width(wide), decode_out(d, 0, wide), a, b, c);
+    decode_value(d, id, decode_type_width(wide), decode_out(d, 0, wide), a, b, c);
 }
 
 static void decode_mad(struct decoder *d, enum ptx_type type)
@@ -295,7 +297,7 @@ static void decode_mad(struct decoder *d, enum ptx_type type)
     }
     decode_take(d, "lo");
     uint32_t a = decode_in(d, 1, type), b = decode_in(d, 2, type), c = decode_in(d, 3, type);
-    uint32_t width = type_width(type), dst = decode_out(d, 0, type);
+    uint32_t width = decode_type_width(type), dst = decode_out(d, 0, type);
     if (!hi && !in && !out) {
         decode_value(d, BY_WIDTH(mad_, type), width, dst, a, b, c);
         return;
@@ -400,7 +402,8 @@ static void decode_integer(struct decoder *d, enum ptx_type type)
     else if (opcode_is(d, "sad")) {
         decode_count(d, 4, 4);
         uint32_t a = decode_in(d, 1, type), b = decode_in(d, 2, type), c = decode_in(d, 3, type);
-        decode_value(d, BY_TYPE(sad, type), type_width(type), decode_out(d, 0, type), a, b, c);
+        decode_value(d, BY_TYPE(sad, type), decode_type_width(type), decode_out(d, 0, type), a, b,
+                     c);
     }
 }
 

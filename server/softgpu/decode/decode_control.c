@@ -56,7 +56,7 @@ static struct code_param call_param(struct decoder *d, const struct ptx_operand 
         p.bytes = (uint32_t)op->variable->bytes;
         return p;
     }
-    uint32_t width = formal ? type_width(formal->type) : 8;
+    uint32_t width = formal ? decode_type_width(formal->type) : 8;
     p.space = PTX_SPACE_REG;
     if (result || op->kind == PTX_OPERAND_REGISTER)
         p.slot = decode_target(d, op, &width);

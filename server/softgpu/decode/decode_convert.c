@@ -49,7 +49,7 @@ static uint32_t clamp_wide(struct decoder *d, uint32_t a, enum ptx_type from, en
 
 static uint32_t widen_integer(struct decoder *d, uint32_t a, enum ptx_type from, uint32_t width)
 {
-    uint32_t have = type_width(from);
+    uint32_t have = decode_type_width(from);
     bool s = type_is_signed(from);
     if (have >= width)
         return a;
@@ -62,7 +62,7 @@ static uint32_t widen_integer(struct decoder *d, uint32_t a, enum ptx_type from,
 /* A value of `from` to the row width of `to`, cut to its bits. */
 static uint32_t fit_integer(struct decoder *d, uint32_t a, enum ptx_type from, enum ptx_type to)
 {
-    uint32_t have = type_width(from), want = type_width(to);
+    uint32_t have = decode_type_width(from), want = decode_type_width(to);
     if (have < want)
         a = widen_integer(d, a, from, want);
     else if (have > want)
@@ -128,11 +128,11 @@ static void float_to_integer(struct decoder *d, struct conversion *c)
     bool wide = c->from == PTX_F64, s = type_is_signed(c->to);
     a = round_integral(d, a, c->from, c->integral ? c->integral : 'z');
     enum ptx_type to = c->to;
-    if (type_width(to) == 8)
+    if (decode_type_width(to) == 8)
         a = convert_step(
             d, wide ? (s ? VALUE_f64_s64 : VALUE_f64_u64) : (s ? VALUE_f32_s64 : VALUE_f32_u64), 8,
             a);
-    else if (type_width(to) == 4)
+    else if (decode_type_width(to) == 4)
         a = convert_step(
             d, wide ? (s ? VALUE_f64_s32 : VALUE_f64_u32) : (s ? VALUE_f32_s32 : VALUE_f32_u32), 4,
             a);
@@ -161,7 +161,7 @@ static void float_end(struct decoder *d, const struct conversion *c, uint32_t a)
                          : c->to == PTX_F16  ? VALUE_sat_f16
                          : c->to == PTX_BF16 ? VALUE_sat_bf16
                                              : VALUE_sat_f32,
-                         type_width(c->to), a);
+                         decode_type_width(c->to), a);
     decode_widen(d, decode_operand(d, 0), a, c->to);
 }
 
@@ -172,16 +172,17 @@ static void integer_to_float(struct decoder *d, struct conversion *c)
     bool near = c->rounding == FE_TONEAREST;
     if (c->rounding < 0)
         decode_fail(d, "cvt from integer to float needs a rounding mode");
-    uint32_t width = type_width(c->from) == 8 ? 8 : 4;
+    uint32_t width = decode_type_width(c->from) == 8 ? 8 : 4;
     a = widen_integer(d, a, c->from, width);
     if (half && width == 8) {
         decode_fail(d, "cvt from 64-bit integers to halves is not supported");
     } else if (half) {
         a = convert_step(d, s ? VALUE_s32_f64 : VALUE_u32_f64, 8, a);
-        a = rounded_step(d, c->to == PTX_F16 ? round_f64_f16 : round_f64_bf16, 2, a, c->rounding);
+        a = rounded_step(d, c->to == PTX_F16 ? exec_round_f64_f16 : exec_round_f64_bf16, 2, a,
+                         c->rounding);
     } else if (c->to == PTX_F32) {
-        exec_value *value =
-            width == 8 ? (s ? round_s64_f32 : round_u64_f32) : (s ? round_s32_f32 : round_u32_f32);
+        exec_value *value = width == 8 ? (s ? exec_round_s64_f32 : exec_round_u64_f32)
+                                       : (s ? exec_round_s32_f32 : exec_round_u32_f32);
         enum value_id id =
             width == 8 ? (s ? VALUE_s64_f32 : VALUE_u64_f32) : (s ? VALUE_s32_f32 : VALUE_u32_f32);
         a = near ? convert_step(d, id, 4, a) : rounded_step(d, value, 4, a, c->rounding);
@@ -189,7 +190,7 @@ static void integer_to_float(struct decoder *d, struct conversion *c)
         a = convert_step(d, s ? VALUE_s32_f64 : VALUE_u32_f64, 8, a);
     } else {
         a = near ? convert_step(d, s ? VALUE_s64_f64 : VALUE_u64_f64, 8, a)
-                 : rounded_step(d, s ? round_s64_f64 : round_u64_f64, 8, a, c->rounding);
+                 : rounded_step(d, s ? exec_round_s64_f64 : exec_round_u64_f64, 8, a, c->rounding);
     }
     float_end(d, c, a);
 }
@@ -204,14 +205,15 @@ static void float_to_float(struct decoder *d, struct conversion *c)
     if (half) {
         if (c->from == PTX_F32)
             a = convert_step(d, VALUE_f32_f64, 8, a);
-        a = rounded_step(d, c->to == PTX_F16 ? round_f64_f16 : round_f64_bf16, 2, a, c->rounding);
+        a = rounded_step(d, c->to == PTX_F16 ? exec_round_f64_f16 : exec_round_f64_bf16, 2, a,
+                         c->rounding);
     } else if (c->to == PTX_F64 && c->from == PTX_F32) {
         a = convert_step(d, VALUE_f32_f64, 8, a);
     } else if (c->to == PTX_F32 && c->from == PTX_F64) {
         if (c->rounding < 0)
             decode_fail(d, "cvt.f32.f64 needs a rounding mode");
         a = c->rounding == FE_TONEAREST ? convert_step(d, VALUE_f64_f32, 4, a)
-                                        : rounded_step(d, round_f64_f32, 4, a, c->rounding);
+                                        : rounded_step(d, exec_round_f64_f32, 4, a, c->rounding);
     }
     (void)was;
     float_end(d, c, a);
@@ -237,8 +239,8 @@ static void pack_floats(struct decoder *d, const struct conversion *c)
     decode_count(d, 3, 3);
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t a = convert_step(d, VALUE_f32_f64, 8, decode_in(d, 2 - i, PTX_F32));
-        half[i] =
-            rounded_step(d, c->to == PTX_F16X2 ? round_f64_f16 : round_f64_bf16, 2, a, c->rounding);
+        half[i] = rounded_step(d, c->to == PTX_F16X2 ? exec_round_f64_f16 : exec_round_f64_bf16, 2,
+                               a, c->rounding);
     }
     decode_value(d, VALUE_pack_16, 4, decode_out(d, 0, PTX_B32), half[0], half[1], half[1]);
 }

@@ -64,7 +64,7 @@ static struct code_param formal_param(struct decoder *d, const struct ptx_variab
 {
     struct code_param p = {.space = v->space, .bytes = (uint32_t)v->bytes};
     if (v->space == PTX_SPACE_REG) {
-        p.width = (uint8_t)type_width(v->type);
+        p.width = (uint8_t)decode_type_width(v->type);
         p.bytes = p.width;
         p.slot = decode_register(d, v, 0);
         if (!p.width)

@@ -6,9 +6,9 @@
 #include "server/softgpu/decode/decode.h"
 
 #define BY_WIDTH(family, type)                                                                     \
-    (type_width(type) == 2   ? VALUE_##family##16                                                  \
-     : type_width(type) == 4 ? VALUE_##family##32                                                  \
-                             : VALUE_##family##64)
+    (decode_type_width(type) == 2   ? VALUE_##family##16                                           \
+     : decode_type_width(type) == 4 ? VALUE_##family##32                                           \
+                                    : VALUE_##family##64)
 
 static bool opcode_is(const struct decoder *d, const char *opcode)
 {
@@ -61,7 +61,7 @@ static enum value_id compare_of(struct decoder *d, enum ptx_type type)
     size_t row = 0, rows = sizeof(compares) / sizeof(compares[0]);
     while (row < rows && !decode_take(d, compares[row].name))
         row++;
-    uint32_t width = type_width(type), class = width == 2 ? 0 : width == 4 ? 1 : 2;
+    uint32_t width = decode_type_width(type), class = width == 2 ? 0 : width == 4 ? 1 : 2;
     enum value_id id = row == rows || width == 0 || width > 8 ? VALUE_NONE
                        : type == PTX_F64                      ? compares[row].f64
                        : type_is_float(type)                  ? compares[row].f32
@@ -223,7 +223,7 @@ static void decode_selp(struct decoder *d)
     if (type == PTX_PRED)
         decode_value(d, VALUE_sel_p, 0, dst, a, b, p);
     else
-        decode_value(d, BY_WIDTH(sel_, type), type_width(type), dst, a, b, p);
+        decode_value(d, BY_WIDTH(sel_, type), decode_type_width(type), dst, a, b, p);
 }
 
 static void decode_slct(struct decoder *d)
@@ -240,7 +240,7 @@ static void decode_slct(struct decoder *d)
     uint32_t p = decode_temporary(d, 0);
     decode_value(d, by == PTX_F32 ? VALUE_ge_f32 : VALUE_ge_s32, 0, p, c, zero, zero);
     uint32_t a = decode_in(d, 1, type), b = decode_in(d, 2, type);
-    decode_value(d, BY_WIDTH(sel_, type), type_width(type), decode_out(d, 0, type), a, b, p);
+    decode_value(d, BY_WIDTH(sel_, type), decode_type_width(type), decode_out(d, 0, type), a, b, p);
 }
 
 /* ---- bits ---- */
@@ -263,7 +263,7 @@ static void decode_boolean(struct decoder *d)
     while (!opcode_is(d, ops[row].name))
         row++;
     decode_count(d, ops[row].sources + 1, ops[row].sources + 1);
-    uint32_t width = type_width(type), class = width == 2 ? 0 : width == 4 ? 1 : 2;
+    uint32_t width = decode_type_width(type), class = width == 2 ? 0 : width == 4 ? 1 : 2;
     uint32_t a = decode_in(d, 1, type), b = ops[row].sources == 2 ? decode_in(d, 2, type) : a;
     enum value_id id = type == PTX_PRED ? ops[row].p : ops[row].w[class];
     if (!id || width > 8 || (width && ptx_type_bytes(type) < 2))
@@ -279,9 +279,9 @@ static void decode_shift(struct decoder *d)
     enum value_id id = opcode_is(d, "shl")    ? BY_WIDTH(shl_, type)
                        : type_is_signed(type) ? BY_WIDTH(shr_s, type)
                                               : BY_WIDTH(shr_u, type);
-    if (type_is_float(type) || ptx_type_bytes(type) < 2 || type_width(type) > 8)
+    if (type_is_float(type) || ptx_type_bytes(type) < 2 || decode_type_width(type) > 8)
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
-    decode_value(d, id, type_width(type), decode_out(d, 0, type), a, b, b);
+    decode_value(d, id, decode_type_width(type), decode_out(d, 0, type), a, b, b);
 }
 
 static void decode_funnel(struct decoder *d)
@@ -327,8 +327,8 @@ static void decode_prmt(struct decoder *d)
 static void decode_field(struct decoder *d)
 {
     enum ptx_type type = decode_need_type(d);
-    bool wide = type_width(type) == 8;
-    if (type_width(type) < 4 || type_is_float(type))
+    bool wide = decode_type_width(type) == 8;
+    if (decode_type_width(type) < 4 || type_is_float(type))
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
     if (opcode_is(d, "bfe")) {
         decode_count(d, 4, 4);
@@ -336,13 +336,13 @@ static void decode_field(struct decoder *d)
                  c = decode_in(d, 3, PTX_U32);
         enum value_id id = type_is_signed(type) ? (wide ? VALUE_bfe_s64 : VALUE_bfe_s32)
                                                 : (wide ? VALUE_bfe_u64 : VALUE_bfe_u32);
-        decode_value(d, id, type_width(type), decode_out(d, 0, type), a, b, c);
+        decode_value(d, id, decode_type_width(type), decode_out(d, 0, type), a, b, c);
         return;
     }
     decode_count(d, 5, 5);
     uint32_t a = decode_in(d, 1, type), b = decode_in(d, 2, type);
     uint32_t c = decode_in(d, 3, PTX_U32), e = decode_in(d, 4, PTX_U32);
-    decode_special(d, wide ? exec_insert64 : exec_insert32, type_width(type),
+    decode_special(d, wide ? exec_insert64 : exec_insert32, decode_type_width(type),
                    decode_out(d, 0, type), a, b, c)
         ->d = e;
 }
@@ -352,8 +352,8 @@ static void decode_count_bits(struct decoder *d)
 {
     bool shift = decode_take(d, "shiftamt");
     enum ptx_type type = decode_need_type(d);
-    bool wide = type_width(type) == 8, s = type_is_signed(type);
-    if (type_width(type) < 4 || type_is_float(type))
+    bool wide = decode_type_width(type) == 8, s = type_is_signed(type);
+    if (decode_type_width(type) < 4 || type_is_float(type))
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
     enum value_id id;
     if (opcode_is(d, "popc"))
@@ -371,7 +371,7 @@ static void decode_count_bits(struct decoder *d)
     decode_count(d, 2, 2);
     uint32_t a = decode_in(d, 1, type);
     enum ptx_type to = opcode_is(d, "brev") ? type : PTX_U32;
-    decode_value(d, id, type_width(to), decode_out(d, 0, to), a, a, a);
+    decode_value(d, id, decode_type_width(to), decode_out(d, 0, to), a, a, a);
 }
 
 static void decode_mask(struct decoder *d)
@@ -477,14 +477,14 @@ static void decode_mov(struct decoder *d)
         decode_pack(d, type, from);
     } else if (to->kind == PTX_OPERAND_VECTOR) {
         decode_unpack(d, type, to);
-    } else if (from->kind == PTX_OPERAND_VARIABLE && type_width(type) == 4) {
+    } else if (from->kind == PTX_OPERAND_VARIABLE && decode_type_width(type) == 4) {
         uint32_t wide = decode_source(d, from, PTX_U64); /* 32-bit shared addresses */
         decode_value(d, VALUE_cv_64_32, 4, decode_out(d, 0, type), wide, wide, wide);
         if (from->variable->space != PTX_SPACE_SHARED)
             decode_fail(d, "the address '%.60s' needs 64 bits", from->name);
     } else {
         uint32_t a = decode_in(d, 1, type), dst = decode_out(d, 0, type);
-        uint32_t width = type_width(type);
+        uint32_t width = decode_type_width(type);
         if (width > 8)
             decode_fail(d, "mov is not for type %s", ptx_type_name(type));
         decode_value(d, type == PTX_PRED ? VALUE_mov_p : BY_WIDTH(mov_, type), width, dst, a, a, a);

@@ -81,9 +81,9 @@ static void load_kernel_param(struct decoder *d, const struct ptx_operand *addre
         decode_fail(d, "ld.param beyond the end of '%.60s'", v->name);
     offset += ptx_param_offset(d->function, v->index);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t width = type_width(type);
+        uint32_t width = decode_type_width(type);
         uint32_t slot = decode_target(d, &to[i], &width);
-        if (width < type_width(type))
+        if (width < decode_type_width(type))
             decode_fail(d, "'%.60s' is too narrow for %s", to[i].name, ptx_type_name(type));
         struct op *op = decode_special(d, exec_param, width, slot, slot, slot, slot);
         op->imm = offset + i * bytes;
@@ -137,9 +137,9 @@ static void decode_load(struct decoder *d)
     }
     uint32_t a = decode_address(d, address, space, &addend);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t w = type_width(type);
+        uint32_t w = decode_type_width(type);
         slots[i] = decode_target(d, &to[i], &w);
-        if (w < type_width(type) ||
+        if (w < decode_type_width(type) ||
             (to[i].kind == PTX_OPERAND_REGISTER && to[i].variable->type == PTX_PRED))
             decode_fail(d, "'%.60s' is too narrow for %s", to[i].name, ptx_type_name(type));
         width = i == 0 ? w : max(width, w);
@@ -147,7 +147,8 @@ static void decode_load(struct decoder *d)
     for (uint32_t i = 0; i < count; i++) {
         if (to[i].kind == PTX_OPERAND_SINK)
             slots[i] = decode_temporary(d, width);
-        else if (to[i].kind == PTX_OPERAND_REGISTER && type_width(to[i].variable->type) != width)
+        else if (to[i].kind == PTX_OPERAND_REGISTER &&
+                 decode_type_width(to[i].variable->type) != width)
             decode_fail(d, "the registers of '%.60s' differ in width", d->ins->opcode);
     }
     struct op *op = decode_action(d, exec_load, slots[0], a, slots[1], slots[2]);

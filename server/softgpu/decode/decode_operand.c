@@ -30,7 +30,7 @@ static uint64_t immediate_bits(struct decoder *d, const struct ptx_operand *op, 
             decode_fail(d, "an integer where a %s should stand", ptx_type_name(type));
         return op->value;
     }
-    if (op->kind == PTX_OPERAND_FLOAT64 && type_width(type) == 4)
+    if (op->kind == PTX_OPERAND_FLOAT64 && decode_type_width(type) == 4)
         return float_bits((float)bits_double(op->value));
     if (op->kind == PTX_OPERAND_FLOAT32 && type == PTX_F64)
         return double_bits((double)bits_float(bits));
@@ -67,7 +67,7 @@ static uint32_t variable_address(struct decoder *d, const struct ptx_variable *v
 
 uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
 {
-    uint32_t width = type_width(type);
+    uint32_t width = decode_type_width(type);
     if (width > 8) {
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
         return 0;
@@ -76,7 +76,7 @@ uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx
     case PTX_OPERAND_REGISTER:
         if (op->variable->type == PTX_PRED && type == PTX_PRED)
             return decode_predicate(d, op);
-        if (type_width(op->variable->type) != width || op->variable->type == PTX_PRED ||
+        if (decode_type_width(op->variable->type) != width || op->variable->type == PTX_PRED ||
             type == PTX_PRED || op->variable->vector > 1 || op->negated)
             decode_fail(d, "'%.60s' is no register of type %s", op->name, ptx_type_name(type));
         return decode_register(d, op->variable, op->index);
@@ -132,7 +132,7 @@ uint32_t decode_target(struct decoder *d, const struct ptx_operand *op, uint32_t
         decode_fail(d, "the result of '%.60s' needs a register", d->ins->opcode);
         return 0;
     }
-    *width = type_width(op->variable->type);
+    *width = decode_type_width(op->variable->type);
     if (*width > 8)
         decode_fail(d, "'%.60s' has 128 bits, which are not supported", op->name);
     return decode_register(d, op->variable, op->index);
@@ -141,9 +141,9 @@ uint32_t decode_target(struct decoder *d, const struct ptx_operand *op, uint32_t
 uint32_t decode_out(struct decoder *d, uint32_t index, enum ptx_type type)
 {
     const struct ptx_operand *op = decode_operand(d, index);
-    uint32_t width = type_width(type);
+    uint32_t width = decode_type_width(type);
     uint32_t slot = decode_target(d, op, &width);
-    if (width != type_width(type))
+    if (width != decode_type_width(type))
         decode_fail(d, "'%.60s' is no register of type %s", op->name ? op->name : "_",
                     ptx_type_name(type));
     return slot;
@@ -151,7 +151,7 @@ uint32_t decode_out(struct decoder *d, uint32_t index, enum ptx_type type)
 
 uint32_t decode_loose(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
 {
-    uint32_t want = type_width(type), have = want;
+    uint32_t want = decode_type_width(type), have = want;
     if (op->kind != PTX_OPERAND_REGISTER)
         return decode_source(d, op, type);
     uint32_t slot = decode_target(d, op, &have);
@@ -168,7 +168,7 @@ uint32_t decode_loose(struct decoder *d, const struct ptx_operand *op, enum ptx_
 void decode_widen(struct decoder *d, const struct ptx_operand *to, uint32_t from,
                   enum ptx_type type)
 {
-    uint32_t have = type_width(type), want = have;
+    uint32_t have = decode_type_width(type), want = have;
     uint32_t slot = decode_target(d, to, &want);
     bool s = type_is_signed(type);
     if (want == have) {
@@ -209,7 +209,7 @@ uint32_t decode_address(struct decoder *d, const struct ptx_operand *op, enum pt
     if (base->kind == PTX_OPERAND_INTEGER)
         return decode_constant(d, base->value, 8);
     *addend = (uint64_t)op->addend;
-    if (base->kind == PTX_OPERAND_REGISTER && type_width(base->variable->type) == 4 &&
+    if (base->kind == PTX_OPERAND_REGISTER && decode_type_width(base->variable->type) == 4 &&
         base->variable->type != PTX_PRED) {
         /* The small spaces allow 32-bit addresses. */
         uint32_t t = decode_temporary(d, 8), a = decode_source(d, base, PTX_U32);
@@ -263,7 +263,7 @@ static const struct {
 
 static uint32_t special_source(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
 {
-    uint32_t id = 0, width = type_width(type);
+    uint32_t id = 0, width = decode_type_width(type);
     for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++) {
         if (strcmp(op->name, specials[i].name) == 0)
             id = specials[i].id;

@@ -109,7 +109,7 @@ static void decode_match(struct decoder *d)
     decode_count(d, 3, 3);
     const struct ptx_operand *to = decode_operand(d, 0);
     uint32_t width = 4, none = 0, p = SLOT_NONE, dst;
-    if (type_width(type) != 4 && type_width(type) != 8)
+    if (decode_type_width(type) != 4 && decode_type_width(type) != 8)
         decode_fail(d, "match is not for type %s", ptx_type_name(type));
     if (to->kind == PTX_OPERAND_PAIR) {
         dst = decode_target(d, &to->items[0], &width);
@@ -123,7 +123,7 @@ static void decode_match(struct decoder *d)
     struct op *op = decode_action(d, exec_match, dst, a, 0, 0);
     op->d = members;
     op->e = p;
-    op->aux = type_width(type) | (all ? 0x100u : 0);
+    op->aux = decode_type_width(type) | (all ? 0x100u : 0);
 }
 
 static void decode_redux(struct decoder *d)
@@ -135,7 +135,7 @@ static void decode_redux(struct decoder *d)
         id = decode_take(d, names[i]) ? i : id;
     enum ptx_type type = decode_need_type(d);
     decode_count(d, 3, 3);
-    if (id > 5 || type_width(type) != 4 || type_is_float(type))
+    if (id > 5 || decode_type_width(type) != 4 || type_is_float(type))
         decode_fail(d, "redux without an operation for type %s", ptx_type_name(type));
     uint32_t a = decode_in(d, 1, type), members = decode_in(d, 2, PTX_B32);
     struct op *op = decode_action(d, exec_redux, decode_out(d, 0, type), a, 0, 0);

@@ -22,7 +22,7 @@ static void take_lock(struct device *device)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-void context_unlock(struct device *device)
+void context_lock_release(struct device *device)
 {
     struct context_lock *lock = &device->context_lock;
 
@@ -41,7 +41,7 @@ static void drain_context(struct device *device)
         return;
     engine_lock();
     if (device_random() % 100 < device_settings()->drain_percent)
-        device_await(device);
+        stream_await_device(device);
     engine_unlock();
 }
 
@@ -69,8 +69,8 @@ void context_lock_change_all(void)
         context_lock_change(device_at(i));
 }
 
-void context_unlock_all(void)
+void context_lock_release_all(void)
 {
     for (int i = 0; device_at(i); i++)
-        context_unlock(device_at(i));
+        context_lock_release(device_at(i));
 }

@@ -27,11 +27,11 @@ void context_lock_change(struct device *device);
  * the device there is nothing to wait for. */
 void context_lock_drain(struct device *device);
 
-void context_unlock(struct device *device);
+void context_lock_release(struct device *device);
 
 /* The same for all devices whose context is in use, in one order: for calls on mappings, which do
  * not say whose kernels use them. */
 void context_lock_change_all(void);
-void context_unlock_all(void);
+void context_lock_release_all(void);
 
 #endif

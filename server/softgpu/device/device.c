@@ -22,7 +22,7 @@ static atomic_bool initialized, forked;
 static uint64_t random_state;
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 
-unsigned sm_set_count(const struct sm_set *set)
+unsigned device_sm_set_count(const struct sm_set *set)
 {
     unsigned count = 0;
 

@@ -63,7 +63,7 @@ static inline void sm_set_add(struct sm_set *set, unsigned sm)
     set->words[sm / 64] |= (uint64_t)1 << (sm % 64);
 }
 
-unsigned sm_set_count(const struct sm_set *set);
+unsigned device_sm_set_count(const struct sm_set *set);
 
 /* One block's stay on a multiprocessor: the resources that it holds or held, and the modelled
  * times of its beginning and end. */

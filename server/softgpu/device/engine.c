@@ -16,7 +16,7 @@
 
 /* An event waits for turns that are at most this far behind it in modelled time, and for no
  * longer than this in real time. */
-enum { ORDER_NS = 5000000, HOLD_NS = 10000000 };
+enum { ORDER_NS = 5000000, POSTPONE_MAX_NS = 10000000 };
 
 static struct {
     pthread_mutex_t lock;
@@ -28,11 +28,11 @@ static struct {
     struct queue others; /* other tasks */
     uint64_t *running;   /* for each thread, the time of its ordered task, or UINT64_MAX */
     unsigned threads;
-    unsigned idle;       /* engine threads that wait */
-    unsigned waiting;    /* callers that wait */
-    uint64_t watched;    /* the earliest time for which an idle thread will wake by itself */
-    uint64_t held_since; /* real time since which the next event is held back, or 0 */
-    uint64_t given_up;   /* turns up to this time hold nothing back any more */
+    unsigned idle;            /* engine threads that wait */
+    unsigned waiting;         /* callers that wait */
+    uint64_t watched;         /* the earliest time for which an idle thread will wake by itself */
+    uint64_t postponed_since; /* real time since which the next event is held back, or 0 */
+    uint64_t given_up;        /* turns up to this time hold nothing back any more */
     bool realtime;
     bool stopped;
 } engine = {.lock = PTHREAD_MUTEX_INITIALIZER, .watched = UINT64_MAX};
@@ -145,7 +145,7 @@ int engine_at(struct engine_event *event, uint64_t time)
     return 0;
 }
 
-int engine_run_ordered(struct engine_group *group, struct engine_task *task, uint64_t time)
+int engine_run_ordered(struct engine_sequence *group, struct engine_task *task, uint64_t time)
 {
     if (heap_push(&group->turns, &task->key, time) < 0)
         return -ENOMEM;
@@ -155,7 +155,7 @@ int engine_run_ordered(struct engine_group *group, struct engine_task *task, uin
     return 0;
 }
 
-void engine_group_end(struct engine_group *group)
+void engine_sequence_end(struct engine_sequence *group)
 {
     free(group->turns.at);
     group->turns = (struct engine_heap){0};
@@ -197,9 +197,9 @@ static bool holds_back(uint64_t turn, uint64_t time)
 }
 
 /* Whether a turn that is under way may have consequences before this time. */
-static bool is_held_back(uint64_t time)
+static bool is_postponed(uint64_t time)
 {
-    const struct engine_group *group;
+    const struct engine_sequence *group;
 
     QUEUE_FOR_EACH (group, &engine.groups, link)
         if (holds_back(group->turns.at[0]->time, time))
@@ -219,14 +219,14 @@ static uint64_t happen_due(void)
 
         if (event->time > now)
             return event->time;
-        if (is_held_back(event->time)) {
-            if (engine.held_since == 0)
-                engine.held_since = now;
-            if (now - engine.held_since < HOLD_NS)
+        if (is_postponed(event->time)) {
+            if (engine.postponed_since == 0)
+                engine.postponed_since = now;
+            if (now - engine.postponed_since < POSTPONE_MAX_NS)
                 return UINT64_MAX; /* the thread that ends that turn will handle the event */
             engine.given_up = event->time;
         }
-        engine.held_since = 0;
+        engine.postponed_since = 0;
         heap_pop(&engine.events);
         event->happen(event, event->time);
     }
@@ -235,7 +235,7 @@ static uint64_t happen_due(void)
 
 static struct engine_task *take_turn(uint64_t *running)
 {
-    struct engine_group *group = QUEUE_TAKE(&engine.groups, struct engine_group, link);
+    struct engine_sequence *group = QUEUE_TAKE(&engine.groups, struct engine_sequence, link);
     struct engine_task *task;
 
     if (!group)

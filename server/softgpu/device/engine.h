@@ -45,7 +45,7 @@ struct engine_heap {
 
 /* Tasks of one origin, such as a grid's turns. Groups are served in turn. A zeroed group is
  * ready for use. */
-struct engine_group {
+struct engine_sequence {
     struct engine_heap turns;
     struct queue_link link; /* among groups with turns to run */
 };
@@ -83,10 +83,10 @@ int engine_at(struct engine_event *event, uint64_t time);
  * later modelled time, and events behind its time wait for it, so it must be short. Returns 0, or
  * -ENOMEM if the task could not be queued.
  */
-int engine_run_ordered(struct engine_group *group, struct engine_task *task, uint64_t time);
+int engine_run_ordered(struct engine_sequence *group, struct engine_task *task, uint64_t time);
 void engine_run(struct engine_task *task);
 /* Frees the memory of a group that has no turns. */
-void engine_group_end(struct engine_group *group);
+void engine_sequence_end(struct engine_sequence *group);
 
 /* Stops the engine after a fault: no event or task begins any more. */
 void engine_stop(void);

@@ -15,6 +15,6 @@ cuda_result enqueue_operation(struct stream *stream, struct operation *op)
     engine_lock();
     error = stream_submit(stream, op);
     engine_unlock();
-    context_unlock(device);
+    context_lock_release(device);
     return error < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
 }

@@ -10,7 +10,7 @@
 
 /*
  * Hands the operation to the stream, under the context's lock. The operation belongs to
- * the stream from then on; the caller may keep a reference by operation_hold() before.
+ * the stream from then on; the caller may keep a reference by stream_operation_ref() before.
  * CUDA_ERR_OUT_OF_MEMORY: nothing was done, and the operation is gone. Any thread, without
  * a lock of the software GPU.
  */

@@ -24,7 +24,7 @@ struct grid {
     struct block_launch launch;
     struct list_link link;         /* in device.pending */
     struct queue_link serial_link; /* in device.serial */
-    struct engine_group turns;
+    struct engine_sequence turns;
     struct slowdown slowdown;
     struct operation *op;
     grid_complete *complete;
@@ -88,7 +88,7 @@ void grid_destroy(struct grid *grid)
 {
     if (!grid)
         return;
-    engine_group_end(&grid->turns);
+    engine_sequence_end(&grid->turns);
     grid->release(grid->owner);
     free(grid);
 }

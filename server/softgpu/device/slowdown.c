@@ -14,7 +14,7 @@ void slowdown_begin(struct slowdown *slowdown, const struct sm_set *sms)
 {
     const uint32_t most = (uint32_t)device_settings()->variation_percent * 10;
 
-    *slowdown = (struct slowdown){.length_permille = 1000, .width = sm_set_count(sms)};
+    *slowdown = (struct slowdown){.length_permille = 1000, .width = device_sm_set_count(sms)};
     if (most > 0)
         slowdown->length_permille = 1000 - most + device_random() % (2 * most + 1);
 }

@@ -22,7 +22,7 @@
 static void operation_become_ready(struct engine_event *event, uint64_t time);
 static void operation_begin(struct operation *op, uint64_t time);
 
-struct operation *operation_create(enum operation_kind kind)
+struct operation *stream_operation_create(enum operation_kind kind)
 {
     struct operation *op = calloc(1, sizeof(*op));
 
@@ -35,12 +35,12 @@ struct operation *operation_create(enum operation_kind kind)
     return op;
 }
 
-void operation_hold(struct operation *op)
+void stream_operation_ref(struct operation *op)
 {
     op->refs++;
 }
 
-void operation_drop(struct operation *op)
+void stream_operation_unref(struct operation *op)
 {
     if (!op || --op->refs > 0)
         return;
@@ -49,12 +49,12 @@ void operation_drop(struct operation *op)
     else if (op->kind == OPERATION_WRITE)
         free(op->write.writes);
     for (unsigned i = 0; i < op->dependent_count; i++)
-        operation_drop(op->dependents[i]);
+        stream_operation_unref(op->dependents[i]);
     free(op->dependents);
     free(op);
 }
 
-int operation_after(struct operation *op, struct operation *before)
+int stream_operation_after(struct operation *op, struct operation *before)
 {
     if (!before)
         return 0;
@@ -66,7 +66,7 @@ int operation_after(struct operation *op, struct operation *before)
                       (size_t)before->dependent_count + 1) < 0)
         return -ENOMEM;
     before->dependents[before->dependent_count++] = op;
-    operation_hold(op);
+    stream_operation_ref(op);
     op->unmet++;
     return 0;
 }
@@ -109,7 +109,7 @@ static void operation_become_ready(struct engine_event *event, uint64_t time)
 
 static void stream_drop_if_unused(struct stream *stream);
 
-void operation_complete(struct operation *op, uint64_t time)
+void stream_operation_complete(struct operation *op, uint64_t time)
 {
     struct stream *stream = op->stream;
 
@@ -121,22 +121,22 @@ void operation_complete(struct operation *op, uint64_t time)
     stream->device->seen_at = max(stream->device->seen_at, op->seen_at);
     for (unsigned i = 0; i < op->dependent_count; i++) {
         operation_met(op->dependents[i], time);
-        operation_drop(op->dependents[i]);
+        stream_operation_unref(op->dependents[i]);
     }
     op->dependent_count = 0;
     stream->in_flight--;
     if (stream->last == op) {
         stream->last = NULL;
-        operation_drop(op);
+        stream_operation_unref(op);
     }
     stream_drop_if_unused(stream);
-    operation_drop(op);
+    stream_operation_unref(op);
     engine_announce();
 }
 
 static void operation_finished(struct engine_event *event, uint64_t time)
 {
-    operation_complete(container_of(event, struct operation, event), time);
+    stream_operation_complete(container_of(event, struct operation, event), time);
 }
 
 /* ---- copies and fills -------------------------------------------------------------------- */
@@ -164,7 +164,7 @@ static void copy_finished(struct engine_event *event, uint64_t time)
     queue_take(&engine->waiting);
     engine->busy = false;
     copy_next(engine, time);
-    operation_complete(op, time);
+    stream_operation_complete(op, time);
 }
 
 static uint64_t copy_time(const struct operation *op, uint64_t took)
@@ -328,7 +328,7 @@ static void write_happen(struct engine_event *event, uint64_t time)
             fail_address("stream write", op->write.writes[i].address);
             return;
         }
-    operation_complete(op, time);
+    stream_operation_complete(op, time);
 }
 
 /* What comes behind waits for the value: a kernel may read it. */
@@ -347,7 +347,7 @@ static void operation_begin(struct operation *op, uint64_t time)
 {
     switch (op->kind) {
     case OPERATION_KERNEL:
-        grid_start(op->grid, op, operation_complete, time);
+        grid_start(op->grid, op, stream_operation_complete, time);
         break;
     case OPERATION_COPY:
         copy_begin(op, time);
@@ -359,7 +359,7 @@ static void operation_begin(struct operation *op, uint64_t time)
         write_begin(op, time);
         break;
     case OPERATION_MARK:
-        operation_complete(op, time);
+        stream_operation_complete(op, time);
         break;
     case OPERATION_HOST:
         host_begin(op, time);
@@ -423,16 +423,16 @@ static int stream_order(struct stream *stream, struct operation *op)
 {
     struct device *device = stream->device;
 
-    if (operation_after(op, stream->last) < 0)
+    if (stream_operation_after(op, stream->last) < 0)
         return -ENOMEM;
     if (stream == device->legacy) {
         struct stream *other;
 
         LIST_FOR_EACH (other, &device->streams, link)
-            if (other != stream && other->blocking && operation_after(op, other->last) < 0)
+            if (other != stream && other->blocking && stream_operation_after(op, other->last) < 0)
                 return -ENOMEM;
     } else if (stream->blocking) {
-        return operation_after(op, device->legacy->last);
+        return stream_operation_after(op, device->legacy->last);
     }
     return 0;
 }
@@ -442,7 +442,7 @@ static int stream_order(struct stream *stream, struct operation *op)
 static void operation_abandon(struct operation *op)
 {
     op->unmet = ~0u / 2;
-    operation_drop(op);
+    stream_operation_unref(op);
 }
 
 int stream_submit(struct stream *stream, struct operation *op)
@@ -457,8 +457,8 @@ int stream_submit(struct stream *stream, struct operation *op)
     }
     op->stream = stream;
     stream->in_flight++;
-    operation_hold(op); /* the stream's last, beside the one that completion drops */
-    operation_drop(stream->last);
+    stream_operation_ref(op); /* the stream's last, beside the one that completion drops */
+    stream_operation_unref(stream->last);
     stream->last = op;
     hardware_queue_append(stream->queue, &op->queue_link);
     operation_met(op, now);
@@ -479,13 +479,13 @@ static void await_time(uint64_t time)
     engine_lock();
 }
 
-cuda_result operation_await(struct operation *op)
+cuda_result stream_operation_await(struct operation *op)
 {
-    operation_hold(op);
+    stream_operation_ref(op);
     while (!op->done && !engine_stopped())
         engine_await();
     await_time(op->seen_at);
-    operation_drop(op);
+    stream_operation_unref(op);
     return device_check();
 }
 
@@ -508,17 +508,17 @@ cuda_result stream_await(struct stream *stream)
 
     if (stream != stream->device->legacy) {
         if (stream->last)
-            return operation_await(stream->last);
+            return stream_operation_await(stream->last);
         await_time(stream->seen_at);
         return device_check();
     }
-    mark = operation_create(OPERATION_MARK);
+    mark = stream_operation_create(OPERATION_MARK);
     if (!mark)
         return CUDA_ERR_OUT_OF_MEMORY;
-    operation_hold(mark);
+    stream_operation_ref(mark);
     if (stream_submit(stream, mark) == 0)
-        operation_await(mark);
-    operation_drop(mark);
+        stream_operation_await(mark);
+    stream_operation_unref(mark);
     await_time(stream_seen_at(stream));
     return device_check();
 }
@@ -538,7 +538,7 @@ bool stream_idle(const struct stream *stream)
     return true;
 }
 
-cuda_result device_await(struct device *device)
+cuda_result stream_await_device(struct device *device)
 {
     struct stream *stream;
     struct operation **last;
@@ -551,12 +551,12 @@ cuda_result device_await(struct device *device)
         return CUDA_ERR_OUT_OF_MEMORY;
     LIST_FOR_EACH (stream, &device->streams, link)
         if (stream->last) {
-            operation_hold(stream->last);
+            stream_operation_ref(stream->last);
             last[used++] = stream->last;
         }
     for (size_t i = 0; i < used; i++) {
-        operation_await(last[i]);
-        operation_drop(last[i]);
+        stream_operation_await(last[i]);
+        stream_operation_unref(last[i]);
     }
     free(last);
     await_time(device->seen_at);
@@ -568,7 +568,7 @@ cuda_result device_await(struct device *device)
 
 static struct queue unused_events;
 
-struct event *event_create(struct device *device, unsigned flags)
+struct event *stream_event_create(struct device *device, unsigned flags)
 {
     struct event *event = QUEUE_TAKE(&unused_events, struct event, link);
 
@@ -580,10 +580,10 @@ struct event *event_create(struct device *device, unsigned flags)
     return event;
 }
 
-void event_destroy(struct event *event)
+void stream_event_destroy(struct event *event)
 {
     event->magic = 0;
-    operation_drop(event->op);
+    stream_operation_unref(event->op);
     event->op = NULL;
     queue_prepend(&unused_events, &event->link);
 }

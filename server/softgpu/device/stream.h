@@ -108,39 +108,39 @@ void stream_destroy(struct stream *stream);
 int stream_complete_device(struct device *device);
 
 /* Makes an operation, which is not submitted yet. Returns NULL without memory. */
-struct operation *operation_create(enum operation_kind kind);
+struct operation *stream_operation_create(enum operation_kind kind);
 
 /*
  * Submits the operation to the stream, which owns it from then on. To keep a reference, call
- * operation_hold() before. Returns 0; or -ENOMEM, and then nothing was done and the operation is
- * freed.
+ * stream_operation_ref() before. Returns 0; or -ENOMEM, and then nothing was done and the operation
+ * is freed.
  */
 int stream_submit(struct stream *stream, struct operation *op);
 /* Lets the operation wait for `before` as well. Call it before stream_submit(). Returns 0 or
  * -ENOMEM. */
-int operation_after(struct operation *op, struct operation *before);
+int stream_operation_after(struct operation *op, struct operation *before);
 
-/* Take and drop a reference. An operation without references is freed. operation_drop(NULL) does
- * nothing. */
-void operation_hold(struct operation *op);
-void operation_drop(struct operation *op);
+/* Take and drop a reference. An operation without references is freed. stream_operation_unref(NULL)
+ * does nothing. */
+void stream_operation_ref(struct operation *op);
+void stream_operation_unref(struct operation *op);
 
 /* Whether a program can see by now that it is done. */
 bool operation_seen(const struct operation *op);
 /* Waits until that is so; the sticky error if there is one. */
-cuda_result operation_await(struct operation *op);
+cuda_result stream_operation_await(struct operation *op);
 /* The same, for all operations that were submitted to the stream so far, with regard to the
  * default stream's rules. */
 cuda_result stream_await(struct stream *stream);
 bool stream_idle(const struct stream *stream);
 /* The same, for all operations that were submitted to the device so far. */
-cuda_result device_await(struct device *device);
+cuda_result stream_await_device(struct device *device);
 
 /* Completes the operation at this modelled time. */
-void operation_complete(struct operation *op, uint64_t time);
+void stream_operation_complete(struct operation *op, uint64_t time);
 
 /* Makes an event. Returns NULL without memory. */
-struct event *event_create(struct device *device, unsigned flags);
-void event_destroy(struct event *event);
+struct event *stream_event_create(struct device *device, unsigned flags);
+void stream_event_destroy(struct event *event);
 
 #endif

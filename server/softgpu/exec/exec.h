@@ -283,11 +283,14 @@ exec_value *exec_value_of(enum value_id id);
 exec_blend *exec_blend_of(void);
 
 /* exec_round.c: arithmetic with a rounding mode; op->aux is an FE_* mode. */
-exec_value round_add_f32, round_sub_f32, round_mul_f32, round_div_f32, round_fma_f32;
-exec_value round_sqrt_f32, round_rcp_f32;
-exec_value round_add_f64, round_sub_f64, round_mul_f64, round_div_f64, round_fma_f64;
-exec_value round_sqrt_f64, round_rcp_f64;
-exec_value round_f64_f32, round_s32_f32, round_u32_f32, round_s64_f32, round_u64_f32;
-exec_value round_s64_f64, round_u64_f64, round_f64_f16, round_f64_bf16;
+exec_value exec_round_add_f32, exec_round_sub_f32, exec_round_mul_f32, exec_round_div_f32,
+    exec_round_fma_f32;
+exec_value exec_round_sqrt_f32, exec_round_rcp_f32;
+exec_value exec_round_add_f64, exec_round_sub_f64, exec_round_mul_f64, exec_round_div_f64,
+    exec_round_fma_f64;
+exec_value exec_round_sqrt_f64, exec_round_rcp_f64;
+exec_value exec_round_f64_f32, exec_round_s32_f32, exec_round_u32_f32, exec_round_s64_f32,
+    exec_round_u64_f32;
+exec_value exec_round_s64_f64, exec_round_u64_f64, exec_round_f64_f16, exec_round_f64_bf16;
 
 #endif

@@ -14,7 +14,7 @@ struct access_request {
 
 /* Returns the host's pointer for an address that one lane uses. Returns NULL, and *why, if the
  * lane may not access it. */
-uint8_t *access_pointer(struct warp *warp, const struct access_request *request, uint32_t lane,
-                        uint64_t address, enum fault_kind *why);
+uint8_t *exec_access_pointer(struct warp *warp, const struct access_request *request, uint32_t lane,
+                             uint64_t address, enum fault_kind *why);
 
 #endif

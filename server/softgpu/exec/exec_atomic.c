@@ -135,7 +135,7 @@ enum exec_result exec_atomic(struct warp *w, const struct op *op, uint32_t mask)
         uint32_t lane = (uint32_t)__builtin_ctz(m);
         uint64_t address = base[lane] + op->imm;
         enum fault_kind why;
-        void *at = access_pointer(w, &q, lane, address, &why);
+        void *at = exec_access_pointer(w, &q, lane, address, &why);
         if (!at)
             return exec_fault(w, op, why, lane, address, bytes, "atomic");
         if (bytes == 4) {

@@ -67,13 +67,14 @@ static uint8_t *space_pointer(const struct warp *w, uint32_t space, uint32_t lan
         struct function_info info;
         function_info(b->launch->function, &info);
         size = info.param_bytes;
-        base = (uint8_t *)(uintptr_t)b->launch->params; /* only ever read: see access_pointer */
+        base =
+            (uint8_t *)(uintptr_t)b->launch->params; /* only ever read: see exec_access_pointer */
     }
     return bytes <= size && offset <= size - bytes ? base + offset : NULL;
 }
 
-uint8_t *access_pointer(struct warp *w, const struct access_request *q, uint32_t lane,
-                        uint64_t address, enum fault_kind *why)
+uint8_t *exec_access_pointer(struct warp *w, const struct access_request *q, uint32_t lane,
+                             uint64_t address, enum fault_kind *why)
 {
     uint32_t space = q->space;
     *why = FAULT_MISALIGNED_ADDRESS;
@@ -171,7 +172,7 @@ static bool resolve_lanes(struct warp *w, const struct op *op, uint32_t mask,
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(m);
         enum fault_kind why;
-        host[lane] = access_pointer(w, q, lane, at[lane], &why);
+        host[lane] = exec_access_pointer(w, q, lane, at[lane], &why);
         if (!host[lane]) {
             exec_fault(w, op, why, lane, at[lane], q->bytes,
                        q->need & MEMORY_WRITE ? "write" : "read");
@@ -340,13 +341,13 @@ enum exec_result exec_copy_async(struct warp *w, const struct op *op, uint32_t m
         struct access_request target = {PTX_SPACE_SHARED, size, size, MEMORY_WRITE};
         uint8_t bytes[16] = {0};
         uint64_t address = from[lane] + op->imm;
-        const uint8_t *s = n ? access_pointer(w, &source, lane, address, &why) : bytes;
+        const uint8_t *s = n ? exec_access_pointer(w, &source, lane, address, &why) : bytes;
         if (!s || address & (size - 1))
             return exec_fault(w, op, s ? FAULT_MISALIGNED_ADDRESS : why, lane, address, size,
                               "read");
         if (n)
             memcpy(bytes, s, n);
-        uint8_t *t = access_pointer(w, &target, lane, to[lane], &why);
+        uint8_t *t = exec_access_pointer(w, &target, lane, to[lane], &why);
         if (!t)
             return exec_fault(w, op, why, lane, to[lane], size, "write");
         memcpy(t, bytes, size);
@@ -373,7 +374,7 @@ static bool read_bytes(struct warp *w, uint32_t lane, uint64_t address, void *ou
 {
     struct access_request q = {PTX_SPACE_NONE, bytes, 1, MEMORY_READ};
     enum fault_kind why;
-    const uint8_t *p = access_pointer(w, &q, lane, address, &why);
+    const uint8_t *p = exec_access_pointer(w, &q, lane, address, &why);
     if (p)
         memcpy(out, p, bytes);
     return p != NULL;

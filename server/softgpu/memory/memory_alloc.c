@@ -41,12 +41,13 @@ static cuda_result alloc_locked(unsigned device, cuda_device_ptr *ptr, uint64_t 
                                 uint64_t live)
 {
     void *base = guarded_pages(bytes, MAP_SHARED);
-    struct extent *extent = base ? extent_add(ALLOCATION, address_of(base), bytes + PAGE) : NULL;
+    struct extent *extent =
+        base ? memory_extent_add(ALLOCATION, address_of(base), bytes + PAGE) : NULL;
 
     if (!extent || memory_table_add(address_of(base), address_of(base) + live,
                                     MEMORY_READ | MEMORY_WRITE, false, device) < 0) {
         if (extent)
-            extent_remove(extent);
+            memory_extent_remove(extent);
         if (base)
             munmap(base, bytes + PAGE);
         return CUDA_ERR_OUT_OF_MEMORY;
@@ -85,12 +86,12 @@ cuda_result memory_free(cuda_device_ptr ptr)
     struct extent *extent;
 
     memory_change_begin();
-    extent = extent_at(ALLOCATION, ptr);
+    extent = memory_extent_at(ALLOCATION, ptr);
     if (extent) {
         memory_table_remove(ptr);
         ledger_release(memory_ledger(), extent->device, 0, extent->charged_bytes);
-        defer_drop(ptr, extent->size, false);
-        extent_remove(extent);
+        memory_extent_defer_drop(ptr, extent->size, false);
+        memory_extent_remove(extent);
     }
     memory_change_end();
     return extent ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
@@ -124,11 +125,11 @@ static bool pages_exist(uint64_t base, uint64_t size)
 
 static cuda_result host_add(enum extent_kind kind, uint64_t base, uint64_t size, uint32_t access)
 {
-    struct extent *extent = extent_add(kind, base, size);
+    struct extent *extent = memory_extent_add(kind, base, size);
 
     if (!extent || memory_table_add(base, base + size, access, true, 0) < 0) {
         if (extent)
-            extent_remove(extent);
+            memory_extent_remove(extent);
         return CUDA_ERR_OUT_OF_MEMORY;
     }
     return CUDA_OK;
@@ -164,7 +165,7 @@ cuda_result memory_host_register(void *ptr, size_t size, unsigned flags)
 /* The caller keeps pages that it registered; pages that we allocated are freed. */
 static bool host_remove(enum extent_kind kind, uint64_t base)
 {
-    struct extent *extent = extent_at(kind, base);
+    struct extent *extent = memory_extent_at(kind, base);
 
     if (!extent)
         return false;
@@ -173,7 +174,7 @@ static bool host_remove(enum extent_kind kind, uint64_t base)
     memory_quiesce();
     if (kind == HOST_ALLOCATED)
         munmap(pointer(base), extent->size + PAGE);
-    extent_remove(extent);
+    memory_extent_remove(extent);
     return true;
 }
 

@@ -85,7 +85,7 @@ static void deferred_drain(void)
 }
 
 /* Everything deferred in the range is done on return. */
-void deferred_flush(uint64_t base, uint64_t size)
+void memory_extent_flush_deferred(uint64_t base, uint64_t size)
 {
     const struct deferred *pages;
 
@@ -98,7 +98,7 @@ void deferred_flush(uint64_t base, uint64_t size)
         }
 }
 
-void defer_drop(uint64_t base, uint64_t size, bool keep_reserved)
+void memory_extent_defer_drop(uint64_t base, uint64_t size, bool keep_reserved)
 {
     struct deferred *pages = malloc(sizeof(*pages));
 
@@ -115,7 +115,7 @@ void defer_drop(uint64_t base, uint64_t size, bool keep_reserved)
 
 /* ---- extents -------------------------------------------------------------------- */
 
-struct extent *extent_at(enum extent_kind kind, uint64_t base)
+struct extent *memory_extent_at(enum extent_kind kind, uint64_t base)
 {
     struct extent *extent;
 
@@ -125,7 +125,7 @@ struct extent *extent_at(enum extent_kind kind, uint64_t base)
     return NULL;
 }
 
-struct extent *extent_around(enum extent_kind kind, uint64_t base, uint64_t size)
+struct extent *memory_extent_around(enum extent_kind kind, uint64_t base, uint64_t size)
 {
     struct extent *extent;
 
@@ -136,7 +136,7 @@ struct extent *extent_around(enum extent_kind kind, uint64_t base, uint64_t size
     return NULL;
 }
 
-bool extent_overlaps(enum extent_kind kind, uint64_t base, uint64_t size)
+bool memory_extent_overlaps(enum extent_kind kind, uint64_t base, uint64_t size)
 {
     struct extent *extent;
 
@@ -147,7 +147,7 @@ bool extent_overlaps(enum extent_kind kind, uint64_t base, uint64_t size)
     return false;
 }
 
-struct extent *extent_add(enum extent_kind kind, uint64_t base, uint64_t size)
+struct extent *memory_extent_add(enum extent_kind kind, uint64_t base, uint64_t size)
 {
     struct extent *extent = calloc(1, sizeof(*extent));
 
@@ -160,7 +160,7 @@ struct extent *extent_add(enum extent_kind kind, uint64_t base, uint64_t size)
     return extent;
 }
 
-void extent_remove(struct extent *extent)
+void memory_extent_remove(struct extent *extent)
 {
     list_remove(&extent->link);
     free(extent);

@@ -35,23 +35,23 @@ struct extent {
 const struct softgpu_settings *memory_settings(void);
 struct ledger *memory_ledger(void);
 
-/* extent_at: the extent of this kind that begins at base. extent_around: the one that holds a
- * whole range. NULL if there is none. extent_overlaps: whether any extent of this kind overlaps
- * a range. */
-struct extent *extent_at(enum extent_kind kind, uint64_t base);
-struct extent *extent_around(enum extent_kind kind, uint64_t base, uint64_t size);
-bool extent_overlaps(enum extent_kind kind, uint64_t base, uint64_t size);
+/* memory_extent_at: the extent of this kind that begins at base. memory_extent_around: the one that
+ * holds a whole range. NULL if there is none. memory_extent_overlaps: whether any extent of this
+ * kind overlaps a range. */
+struct extent *memory_extent_at(enum extent_kind kind, uint64_t base);
+struct extent *memory_extent_around(enum extent_kind kind, uint64_t base, uint64_t size);
+bool memory_extent_overlaps(enum extent_kind kind, uint64_t base, uint64_t size);
 /* Adds an extent. Returns NULL without memory. */
-struct extent *extent_add(enum extent_kind kind, uint64_t base, uint64_t size);
-void extent_remove(struct extent *extent);
+struct extent *memory_extent_add(enum extent_kind kind, uint64_t base, uint64_t size);
+void memory_extent_remove(struct extent *extent);
 
 /*
  * Gives up pages that are not live any more, as soon as no thread can be touching them.
  * keep_reserved: they become an inaccessible reservation again; otherwise they are unmapped.
  */
-void defer_drop(uint64_t base, uint64_t size, bool keep_reserved);
+void memory_extent_defer_drop(uint64_t base, uint64_t size, bool keep_reserved);
 /* Waits until all pages that were given up in the range are gone. */
-void deferred_flush(uint64_t base, uint64_t size);
+void memory_extent_flush_deferred(uint64_t base, uint64_t size);
 
 static inline void *pointer(uint64_t address)
 {

@@ -84,7 +84,7 @@ cuda_result memory_reserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
         memory_change_end();
         return CUDA_ERR_INVALID_VALUE;
     }
-    deferred_flush(hint, size);
+    memory_extent_flush_deferred(hint, size);
     if (hint != 0 && hint % alignment == 0 && hint <= UINT64_MAX - size &&
         !happens_by_seed(memory_settings()->hint_refusal)) {
         base = reserve_pages(hint, size, MAP_FIXED_NOREPLACE);
@@ -97,7 +97,7 @@ cuda_result memory_reserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
         base = reserve_anywhere(size, alignment);
     if (!base) {
         result = CUDA_ERR_OUT_OF_MEMORY;
-    } else if (!extent_add(RESERVATION, address_of(base), size)) {
+    } else if (!memory_extent_add(RESERVATION, address_of(base), size)) {
         munmap(base, size);
         result = CUDA_ERR_OUT_OF_MEMORY;
     } else {
@@ -113,11 +113,11 @@ cuda_result memory_unreserve(cuda_device_ptr ptr, size_t size)
     cuda_result result = CUDA_ERR_INVALID_VALUE;
 
     memory_change_begin();
-    extent = extent_at(RESERVATION, ptr);
-    if (extent && extent->size == size && !extent_overlaps(MAPPING, ptr, size)) {
-        deferred_flush(ptr, size);
+    extent = memory_extent_at(RESERVATION, ptr);
+    if (extent && extent->size == size && !memory_extent_overlaps(MAPPING, ptr, size)) {
+        memory_extent_flush_deferred(ptr, size);
         munmap(pointer(ptr), size);
-        extent_remove(extent);
+        memory_extent_remove(extent);
         result = CUDA_OK;
     }
     memory_change_end();
@@ -321,13 +321,13 @@ static cuda_result map_locked(uint64_t base, uint64_t size, struct handle *handl
 {
     struct extent *extent;
 
-    deferred_flush(base, size);
-    extent = extent_add(MAPPING, base, size);
+    memory_extent_flush_deferred(base, size);
+    extent = memory_extent_add(MAPPING, base, size);
     if (!extent)
         return CUDA_ERR_OUT_OF_MEMORY;
     if (mmap(pointer(base), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, handle->fd, 0) ==
         MAP_FAILED) {
-        extent_remove(extent);
+        memory_extent_remove(extent);
         return CUDA_ERR_OUT_OF_MEMORY;
     }
     extent->handle = handle;
@@ -344,8 +344,8 @@ cuda_result memory_map(cuda_device_ptr ptr, size_t size, size_t offset, cuda_mem
         return CUDA_ERR_INVALID_VALUE;
     memory_change_begin();
     handle = handle_find(id);
-    if (handle && handle->size == size && extent_around(RESERVATION, ptr, size)) {
-        if (extent_overlaps(MAPPING, ptr, size))
+    if (handle && handle->size == size && memory_extent_around(RESERVATION, ptr, size)) {
+        if (memory_extent_overlaps(MAPPING, ptr, size))
             result = CUDA_ERR_ALREADY_MAPPED;
         else
             result = map_locked(ptr, size, handle);
@@ -360,14 +360,14 @@ cuda_result memory_unmap(cuda_device_ptr ptr, size_t size)
     cuda_result result = CUDA_ERR_INVALID_VALUE;
 
     memory_change_begin();
-    extent = extent_at(MAPPING, ptr);
+    extent = memory_extent_at(MAPPING, ptr);
     if (extent && extent->size == size) {
         if (extent->live)
             memory_table_remove(ptr);
-        defer_drop(ptr, size, true);
+        memory_extent_defer_drop(ptr, size, true);
         extent->handle->maps--;
         handle_drop_if_unused(extent->handle);
-        extent_remove(extent);
+        memory_extent_remove(extent);
         result = CUDA_OK;
     }
     memory_change_end();
@@ -377,7 +377,7 @@ cuda_result memory_unmap(cuda_device_ptr ptr, size_t size)
 static bool mapped_whole(uint64_t base, uint64_t size)
 {
     while (size > 0) {
-        struct extent *extent = extent_at(MAPPING, base);
+        struct extent *extent = memory_extent_at(MAPPING, base);
 
         if (!extent || extent->size > size)
             return false;
@@ -421,7 +421,7 @@ cuda_result memory_set_access(cuda_device_ptr ptr, size_t size, const cuda_mem_a
     if (!mapped_whole(ptr, size))
         result = CUDA_ERR_INVALID_VALUE;
     for (uint64_t at = ptr; result == CUDA_OK && at < ptr + size;) {
-        struct extent *extent = extent_at(MAPPING, at);
+        struct extent *extent = memory_extent_at(MAPPING, at);
 
         for (size_t i = 0; i < count && result == CUDA_OK; i++)
             result = set_access_one(extent, &desc[i]);

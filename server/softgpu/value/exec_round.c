@@ -27,7 +27,7 @@ static inline double unchanged_f64(double x)
 #define UNSIGNED_TO(T, a) ((a) >> 63 ? (T)2 * (T)(int64_t)((a) >> 1 | ((a)&1)) : (T)(int64_t)(a))
 
 #define ROUND(name, D, A, x, fix)                                                                  \
-    void round_##name(const struct warp *w, const struct op *op, void *out)                        \
+    void exec_round_##name(const struct warp *w, const struct op *op, void *out)                   \
     {                                                                                              \
         const volatile A *pa = slot_at(w, op->a), *pb = slot_at(w, op->b),                         \
                          *pc = slot_at(w, op->c);                                                  \
@@ -68,7 +68,7 @@ ROUND(u64_f32, float, uint64_t, UNSIGNED_TO(float, a), canonical_nan)
 ROUND(s64_f64, double, int64_t, (double)a, unchanged_f64)
 ROUND(u64_f64, double, uint64_t, UNSIGNED_TO(double, a), unchanged_f64)
 
-void round_f64_f16(const struct warp *w, const struct op *op, void *out)
+void exec_round_f64_f16(const struct warp *w, const struct op *op, void *out)
 {
     const double *pa = slot_at(w, op->a);
     uint16_t results[LANES];
@@ -77,7 +77,7 @@ void round_f64_f16(const struct warp *w, const struct op *op, void *out)
     memcpy(out, results, sizeof(results));
 }
 
-void round_f64_bf16(const struct warp *w, const struct op *op, void *out)
+void exec_round_f64_bf16(const struct warp *w, const struct op *op, void *out)
 {
     const double *pa = slot_at(w, op->a);
     uint16_t results[LANES];
