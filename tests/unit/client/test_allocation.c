@@ -59,7 +59,7 @@ static unsigned draw(uint32_t *seed, unsigned below)
     return (*seed >> 8) % below;
 }
 
-static void test_table_agrees_with_a_map_of_bytes(void **state)
+static void table_agrees_with_a_map_of_bytes(void **state)
 {
     (void)state;
     struct allocations table;
@@ -98,7 +98,7 @@ static void test_table_agrees_with_a_map_of_bytes(void **state)
     allocation_destroy(&table, true);
 }
 
-static void test_variables_go_with_their_module(void **state)
+static void variables_go_with_their_module(void **state)
 {
     (void)state;
     struct allocations table;
@@ -123,8 +123,8 @@ static void test_variables_go_with_their_module(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table_agrees_with_a_map_of_bytes),
-        cmocka_unit_test(test_variables_go_with_their_module),
+        cmocka_unit_test(table_agrees_with_a_map_of_bytes),
+        cmocka_unit_test(variables_go_with_their_module),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

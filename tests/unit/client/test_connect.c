@@ -72,7 +72,7 @@ static gpushare_connection *must_connect(const struct gpushare_options *options)
     return connection;
 }
 
-static void test_nothing_wished_asks_for_nothing(void **state)
+static void nothing_wished_asks_for_nothing(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -90,7 +90,7 @@ static void test_nothing_wished_asks_for_nothing(void **state)
     fake_stop(server);
 }
 
-static void test_environment_reaches_the_server_and_limits(void **state)
+static void environment_reaches_the_server_and_limits(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -120,7 +120,7 @@ static void test_environment_reaches_the_server_and_limits(void **state)
     fake_stop(server);
 }
 
-static void test_namesakes_count_where_ours_are_unset(void **state)
+static void namesakes_count_where_ours_are_unset(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -136,7 +136,7 @@ static void test_namesakes_count_where_ours_are_unset(void **state)
     fake_stop(server);
 }
 
-static void test_options_and_environment_the_stricter_holds(void **state)
+static void options_and_environment_the_stricter_holds(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -168,7 +168,7 @@ static struct gpushare_limits limits_of(gpushare_connection *gpu)
     return limits;
 }
 
-static void test_requests_and_shares_of_time_are_asked_and_told(void **state)
+static void requests_and_shares_of_time_are_asked_and_told(void **state)
 {
     (void)state;
     struct fake_options in_fair = {.mode = 2};
@@ -196,7 +196,7 @@ static void test_requests_and_shares_of_time_are_asked_and_told(void **state)
     fake_stop(server);
 }
 
-static void test_time_is_enforced_in_two_modes_and_a_client_is_told(void **state)
+static void time_is_enforced_in_two_modes_and_a_client_is_told(void **state)
 {
     (void)state;
     for (uint32_t mode = 0; mode < 4; mode++) {
@@ -213,7 +213,7 @@ static void test_time_is_enforced_in_two_modes_and_a_client_is_told(void **state
     }
 }
 
-static void test_a_fraction_is_of_memory_and_of_time(void **state)
+static void a_fraction_is_of_memory_and_of_time(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -235,7 +235,7 @@ static void test_a_fraction_is_of_memory_and_of_time(void **state)
     fake_stop(server);
 }
 
-static void test_requests_of_memory_are_asked_and_told(void **state)
+static void requests_of_memory_are_asked_and_told(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -270,7 +270,7 @@ static void test_requests_of_memory_are_asked_and_told(void **state)
     fake_stop(server);
 }
 
-static void test_the_device_has_as_many_multiprocessors_as_the_client(void **state)
+static void the_device_has_as_many_multiprocessors_as_the_client(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -289,7 +289,7 @@ static void test_the_device_has_as_many_multiprocessors_as_the_client(void **sta
 }
 
 /* A caller that was built with an earlier header gets what it knew, and nothing behind. */
-static void test_an_earlier_headers_limits_are_filled_as_far_as_they_go(void **state)
+static void an_earlier_headers_limits_are_filled_as_far_as_they_go(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -319,7 +319,7 @@ static void option_refused(struct gpushare_options options, const char *words)
         fail_msg("\"%s\" lacks \"%s\"", gpushare_error_text(), words);
 }
 
-static void test_shares_out_of_range_are_refused_by_name(void **state)
+static void shares_out_of_range_are_refused_by_name(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -355,7 +355,7 @@ static void refused(struct fake_server *server, const char *variable, const char
     unsetenv(variable);
 }
 
-static void test_malformed_variables_are_refused_by_name(void **state)
+static void malformed_variables_are_refused_by_name(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -373,7 +373,7 @@ static void test_malformed_variables_are_refused_by_name(void **state)
     fake_stop(server);
 }
 
-static void test_bad_options_are_refused(void **state)
+static void bad_options_are_refused(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -407,7 +407,7 @@ static void test_bad_options_are_refused(void **state)
     fake_stop(server);
 }
 
-static void test_no_server_is_connection_failed_with_the_path(void **state)
+static void no_server_is_connection_failed_with_the_path(void **state)
 {
     (void)state;
     gpushare_connection *gpu = NULL;
@@ -417,7 +417,7 @@ static void test_no_server_is_connection_failed_with_the_path(void **state)
 }
 
 /* What a server that was killed leaves in the runtime directory is the first to be named. */
-static void test_dead_socket_in_the_runtime_directory_is_named(void **state)
+static void dead_socket_in_the_runtime_directory_is_named(void **state)
 {
     (void)state;
     char folder[] = "/tmp/gpushare-runtime-XXXXXX", inner[64], path[80], begin[160];
@@ -453,7 +453,7 @@ static void test_dead_socket_in_the_runtime_directory_is_named(void **state)
     rmdir(folder);
 }
 
-static void test_socket_option_beats_the_environment(void **state)
+static void socket_option_beats_the_environment(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -464,7 +464,7 @@ static void test_socket_option_beats_the_environment(void **state)
     fake_stop(server);
 }
 
-static void test_runtime_directory_is_where_a_socket_is_looked_for(void **state)
+static void runtime_directory_is_where_a_socket_is_looked_for(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -484,7 +484,7 @@ static void test_runtime_directory_is_where_a_socket_is_looked_for(void **state)
     fake_stop(server);
 }
 
-static void test_server_refusals_reach_the_caller_in_words(void **state)
+static void server_refusals_reach_the_caller_in_words(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -518,7 +518,7 @@ static void test_server_refusals_reach_the_caller_in_words(void **state)
     fake_stop(server);
 }
 
-static void test_taken_windows_are_exchanged(void **state)
+static void taken_windows_are_exchanged(void **state)
 {
     (void)state;
     struct fake_options taken = {.windows_taken = 3};
@@ -539,7 +539,7 @@ static void test_taken_windows_are_exchanged(void **state)
     fake_stop(server);
 }
 
-static void test_visible_devices_choose_and_order(void **state)
+static void visible_devices_choose_and_order(void **state)
 {
     (void)state;
     struct fake_server *server = start(3);
@@ -570,7 +570,7 @@ static void test_visible_devices_choose_and_order(void **state)
     fake_stop(server);
 }
 
-static void test_structs_of_other_sizes(void **state)
+static void structs_of_other_sizes(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -595,7 +595,7 @@ static void test_structs_of_other_sizes(void **state)
     fake_stop(server);
 }
 
-static void test_second_connection_joins_the_group(void **state)
+static void second_connection_joins_the_group(void **state)
 {
     (void)state;
     static const uint8_t none[16];
@@ -624,7 +624,7 @@ static bool is_mapped(uint64_t address)
     return msync((void *)(uintptr_t)address, 4096, MS_ASYNC) == 0;
 }
 
-static void test_forked_child_is_not_initialized(void **state)
+static void forked_child_is_not_initialized(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -684,7 +684,7 @@ static void test_forked_child_is_not_initialized(void **state)
     fake_stop(server);
 }
 
-static void test_close_gives_the_socket_back(void **state)
+static void close_gives_the_socket_back(void **state)
 {
     (void)state;
     struct fake_server *server = start(1);
@@ -702,30 +702,30 @@ static void test_close_gives_the_socket_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_nothing_wished_asks_for_nothing),
-        TEST(test_environment_reaches_the_server_and_limits),
-        TEST(test_namesakes_count_where_ours_are_unset),
-        TEST(test_options_and_environment_the_stricter_holds),
-        TEST(test_requests_and_shares_of_time_are_asked_and_told),
-        TEST(test_time_is_enforced_in_two_modes_and_a_client_is_told),
-        TEST(test_a_fraction_is_of_memory_and_of_time),
-        TEST(test_requests_of_memory_are_asked_and_told),
-        TEST(test_the_device_has_as_many_multiprocessors_as_the_client),
-        TEST(test_an_earlier_headers_limits_are_filled_as_far_as_they_go),
-        TEST(test_shares_out_of_range_are_refused_by_name),
-        TEST(test_malformed_variables_are_refused_by_name),
-        TEST(test_bad_options_are_refused),
-        TEST(test_no_server_is_connection_failed_with_the_path),
-        TEST(test_dead_socket_in_the_runtime_directory_is_named),
-        TEST(test_socket_option_beats_the_environment),
-        TEST(test_runtime_directory_is_where_a_socket_is_looked_for),
-        TEST(test_server_refusals_reach_the_caller_in_words),
-        TEST(test_taken_windows_are_exchanged),
-        TEST(test_visible_devices_choose_and_order),
-        TEST(test_structs_of_other_sizes),
-        TEST(test_second_connection_joins_the_group),
-        TEST(test_forked_child_is_not_initialized),
-        TEST(test_close_gives_the_socket_back),
+        TEST(nothing_wished_asks_for_nothing),
+        TEST(environment_reaches_the_server_and_limits),
+        TEST(namesakes_count_where_ours_are_unset),
+        TEST(options_and_environment_the_stricter_holds),
+        TEST(requests_and_shares_of_time_are_asked_and_told),
+        TEST(time_is_enforced_in_two_modes_and_a_client_is_told),
+        TEST(a_fraction_is_of_memory_and_of_time),
+        TEST(requests_of_memory_are_asked_and_told),
+        TEST(the_device_has_as_many_multiprocessors_as_the_client),
+        TEST(an_earlier_headers_limits_are_filled_as_far_as_they_go),
+        TEST(shares_out_of_range_are_refused_by_name),
+        TEST(malformed_variables_are_refused_by_name),
+        TEST(bad_options_are_refused),
+        TEST(no_server_is_connection_failed_with_the_path),
+        TEST(dead_socket_in_the_runtime_directory_is_named),
+        TEST(socket_option_beats_the_environment),
+        TEST(runtime_directory_is_where_a_socket_is_looked_for),
+        TEST(server_refusals_reach_the_caller_in_words),
+        TEST(taken_windows_are_exchanged),
+        TEST(visible_devices_choose_and_order),
+        TEST(structs_of_other_sizes),
+        TEST(second_connection_joins_the_group),
+        TEST(forked_child_is_not_initialized),
+        TEST(close_gives_the_socket_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

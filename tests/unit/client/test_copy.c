@@ -23,7 +23,7 @@ static uint8_t *make_pattern(size_t bytes, unsigned seed)
 }
 
 /* Through staging in both directions: the sizes around the chunks' own. */
-static void test_ordinary_memory_round_trips(void **state)
+static void ordinary_memory_round_trips(void **state)
 {
     (void)state;
     static const size_t sizes[] = {1,       3,           65535,       65536,           65537,
@@ -50,7 +50,7 @@ static void test_ordinary_memory_round_trips(void **state)
     fixture_stop(&f);
 }
 
-static void test_source_can_be_reused_when_an_async_copy_returns(void **state)
+static void source_can_be_reused_when_an_async_copy_returns(void **state)
 {
     (void)state;
     struct fixture f;
@@ -71,7 +71,7 @@ static void test_source_can_be_reused_when_an_async_copy_returns(void **state)
     fixture_stop(&f);
 }
 
-static void test_shared_buffers_are_copied_by_one_descriptor(void **state)
+static void shared_buffers_are_copied_by_one_descriptor(void **state)
 {
     (void)state;
     struct fixture f;
@@ -129,7 +129,7 @@ static unsigned expect_slices(const struct fixture *f, const char *kind, uint64_
     return commands;
 }
 
-static void test_no_command_crosses_the_edge_of_a_registration(void **state)
+static void no_command_crosses_the_edge_of_a_registration(void **state)
 {
     (void)state;
     struct fixture f;
@@ -154,7 +154,7 @@ static void test_no_command_crosses_the_edge_of_a_registration(void **state)
     fixture_stop(&f);
 }
 
-static void test_direction_is_found_from_addresses(void **state)
+static void direction_is_found_from_addresses(void **state)
 {
     (void)state;
     struct fixture f;
@@ -197,7 +197,7 @@ static void *copy_between_host_memories(void *context)
 }
 
 /* The processor does it, but in the stream's order: after the work that was given before. */
-static void test_copies_between_host_memories_wait_for_their_stream(void **state)
+static void copies_between_host_memories_wait_for_their_stream(void **state)
 {
     (void)state;
     struct fixture f;
@@ -220,7 +220,7 @@ static void test_copies_between_host_memories_wait_for_their_stream(void **state
     fixture_stop(&f);
 }
 
-static void test_bad_ranges_are_refused(void **state)
+static void bad_ranges_are_refused(void **state)
 {
     (void)state;
     struct fixture f;
@@ -253,7 +253,7 @@ static void test_bad_ranges_are_refused(void **state)
     fixture_stop(&f);
 }
 
-static void test_memory_of_another_connection_is_not_ordinary(void **state)
+static void memory_of_another_connection_is_not_ordinary(void **state)
 {
     (void)state;
     struct fixture f;
@@ -281,7 +281,7 @@ static void test_memory_of_another_connection_is_not_ordinary(void **state)
     fixture_stop(&f);
 }
 
-static void test_fills_of_each_width(void **state)
+static void fills_of_each_width(void **state)
 {
     (void)state;
     struct fixture f;
@@ -299,7 +299,7 @@ static void test_fills_of_each_width(void **state)
     fixture_stop(&f);
 }
 
-static void test_staging_shrinks_to_what_the_limit_leaves(void **state)
+static void staging_shrinks_to_what_the_limit_leaves(void **state)
 {
     (void)state;
     struct fixture f;
@@ -317,7 +317,7 @@ static void test_staging_shrinks_to_what_the_limit_leaves(void **state)
     fixture_stop(&f);
 }
 
-static void test_no_room_for_staging_names_the_limit(void **state)
+static void no_room_for_staging_names_the_limit(void **state)
 {
     (void)state;
     struct fixture f;
@@ -365,7 +365,7 @@ static void *copy_back_and_forth(void *context)
 }
 
 /* More threads than chunks, each wanting several: nobody may wait for a chunk while holding one. */
-static void test_threads_share_the_staging_buffers(void **state)
+static void threads_share_the_staging_buffers(void **state)
 {
     (void)state;
     struct fixture f;
@@ -395,7 +395,7 @@ static void *copy_in(void *context)
     return NULL;
 }
 
-static void test_large_copies_run_ahead_of_the_device(void **state)
+static void large_copies_run_ahead_of_the_device(void **state)
 {
     (void)state;
     struct fixture f;
@@ -433,7 +433,7 @@ static void pair_start(struct pair *pair, bool manual, size_t bytes)
     OK(gpushare_memory_alloc(pair->other, bytes, &pair->there));
 }
 
-static void test_copies_between_connections(void **state)
+static void copies_between_connections(void **state)
 {
     (void)state;
     struct pair pair;
@@ -465,7 +465,7 @@ static void test_copies_between_connections(void **state)
     fixture_stop(&pair.f);
 }
 
-static void test_peer_copy_comes_after_its_stream_and_before_what_follows(void **state)
+static void peer_copy_comes_after_its_stream_and_before_what_follows(void **state)
 {
     (void)state;
     struct pair pair;
@@ -487,7 +487,7 @@ static void test_peer_copy_comes_after_its_stream_and_before_what_follows(void *
     fixture_stop(f);
 }
 
-static void test_closing_one_of_two_peers_leaves_the_other_whole(void **state)
+static void closing_one_of_two_peers_leaves_the_other_whole(void **state)
 {
     (void)state;
     for (int which = 0; which < 2; which++) {
@@ -521,22 +521,22 @@ static void test_closing_one_of_two_peers_leaves_the_other_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ordinary_memory_round_trips),
-        cmocka_unit_test(test_source_can_be_reused_when_an_async_copy_returns),
-        cmocka_unit_test(test_shared_buffers_are_copied_by_one_descriptor),
-        cmocka_unit_test(test_no_command_crosses_the_edge_of_a_registration),
-        cmocka_unit_test(test_direction_is_found_from_addresses),
-        cmocka_unit_test(test_copies_between_host_memories_wait_for_their_stream),
-        cmocka_unit_test(test_bad_ranges_are_refused),
-        cmocka_unit_test(test_memory_of_another_connection_is_not_ordinary),
-        cmocka_unit_test(test_fills_of_each_width),
-        cmocka_unit_test(test_staging_shrinks_to_what_the_limit_leaves),
-        cmocka_unit_test(test_no_room_for_staging_names_the_limit),
-        cmocka_unit_test(test_threads_share_the_staging_buffers),
-        cmocka_unit_test(test_large_copies_run_ahead_of_the_device),
-        cmocka_unit_test(test_copies_between_connections),
-        cmocka_unit_test(test_peer_copy_comes_after_its_stream_and_before_what_follows),
-        cmocka_unit_test(test_closing_one_of_two_peers_leaves_the_other_whole),
+        cmocka_unit_test(ordinary_memory_round_trips),
+        cmocka_unit_test(source_can_be_reused_when_an_async_copy_returns),
+        cmocka_unit_test(shared_buffers_are_copied_by_one_descriptor),
+        cmocka_unit_test(no_command_crosses_the_edge_of_a_registration),
+        cmocka_unit_test(direction_is_found_from_addresses),
+        cmocka_unit_test(copies_between_host_memories_wait_for_their_stream),
+        cmocka_unit_test(bad_ranges_are_refused),
+        cmocka_unit_test(memory_of_another_connection_is_not_ordinary),
+        cmocka_unit_test(fills_of_each_width),
+        cmocka_unit_test(staging_shrinks_to_what_the_limit_leaves),
+        cmocka_unit_test(no_room_for_staging_names_the_limit),
+        cmocka_unit_test(threads_share_the_staging_buffers),
+        cmocka_unit_test(large_copies_run_ahead_of_the_device),
+        cmocka_unit_test(copies_between_connections),
+        cmocka_unit_test(peer_copy_comes_after_its_stream_and_before_what_follows),
+        cmocka_unit_test(closing_one_of_two_peers_leaves_the_other_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,7 +219,7 @@ static void all_fail(struct things *t, gpushare_error error, const char *text)
         assert_string_equal(why, text);
 }
 
-static void test_living_connection_has_no_error(void **state)
+static void living_connection_has_no_error(void **state)
 {
     (void)state;
     struct things t;
@@ -240,7 +240,7 @@ static void test_living_connection_has_no_error(void **state)
     fixture_stop(&t.f);
 }
 
-static void test_fault_word_ends_every_call(void **state)
+static void fault_word_ends_every_call(void **state)
 {
     (void)state;
     struct things t;
@@ -250,7 +250,7 @@ static void test_fault_word_ends_every_call(void **state)
     fixture_stop(&t.f);
 }
 
-static void test_words_of_the_server_reach_every_call(void **state)
+static void words_of_the_server_reach_every_call(void **state)
 {
     (void)state;
     struct things t;
@@ -261,7 +261,7 @@ static void test_words_of_the_server_reach_every_call(void **state)
 }
 
 /* The first call that asks meets the end; from then on every one fails, asking or not. */
-static void test_connection_lost_at_each_request(void **state)
+static void connection_lost_at_each_request(void **state)
 {
     (void)state;
     static const struct {
@@ -287,7 +287,7 @@ static void test_connection_lost_at_each_request(void **state)
     }
 }
 
-static void test_refused_requests_leave_the_connection_alive(void **state)
+static void refused_requests_leave_the_connection_alive(void **state)
 {
     (void)state;
     for (int i = 0; i < CALLS; i++) {
@@ -378,19 +378,19 @@ static void end_by_death(struct things *t)
     fake_drop(t->f.server, 0);
 }
 
-static void test_fault_wakes_whoever_waits(void **state)
+static void fault_wakes_whoever_waits(void **state)
 {
     (void)state;
     wait_for_the_end(end_by_fault, GPUSHARE_ERROR_WORKER_LOST);
 }
 
-static void test_death_of_the_server_is_noticed_by_whoever_waits(void **state)
+static void death_of_the_server_is_noticed_by_whoever_waits(void **state)
 {
     (void)state;
     wait_for_the_end(end_by_death, GPUSHARE_ERROR_CONNECTION_LOST);
 }
 
-static void test_idle_client_sees_the_end_when_it_looks(void **state)
+static void idle_client_sees_the_end_when_it_looks(void **state)
 {
     (void)state;
     struct things t;
@@ -401,7 +401,7 @@ static void test_idle_client_sees_the_end_when_it_looks(void **state)
     fixture_stop(&t.f);
 }
 
-static void test_null_handles_are_refused(void **state)
+static void null_handles_are_refused(void **state)
 {
     (void)state;
     const gpushare_error none = GPUSHARE_ERROR_NOT_INITIALIZED;
@@ -422,15 +422,15 @@ static void test_null_handles_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_living_connection_has_no_error),
-        cmocka_unit_test(test_fault_word_ends_every_call),
-        cmocka_unit_test(test_words_of_the_server_reach_every_call),
-        cmocka_unit_test(test_connection_lost_at_each_request),
-        cmocka_unit_test(test_refused_requests_leave_the_connection_alive),
-        cmocka_unit_test(test_fault_wakes_whoever_waits),
-        cmocka_unit_test(test_death_of_the_server_is_noticed_by_whoever_waits),
-        cmocka_unit_test(test_idle_client_sees_the_end_when_it_looks),
-        cmocka_unit_test(test_null_handles_are_refused),
+        cmocka_unit_test(living_connection_has_no_error),
+        cmocka_unit_test(fault_word_ends_every_call),
+        cmocka_unit_test(words_of_the_server_reach_every_call),
+        cmocka_unit_test(connection_lost_at_each_request),
+        cmocka_unit_test(refused_requests_leave_the_connection_alive),
+        cmocka_unit_test(fault_wakes_whoever_waits),
+        cmocka_unit_test(death_of_the_server_is_noticed_by_whoever_waits),
+        cmocka_unit_test(idle_client_sees_the_end_when_it_looks),
+        cmocka_unit_test(null_handles_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static bool in_protocol(gpushare_error error)
     return false;
 }
 
-static void test_every_row_is_an_error_of_the_header(void **state)
+static void every_row_is_an_error_of_the_header(void **state)
 {
     (void)state;
     for (int i = 0; i < ROWS; i++)
@@ -53,7 +53,7 @@ static void test_every_row_is_an_error_of_the_header(void **state)
     assert_false(in_protocol((gpushare_error)4242));
 }
 
-static void test_names_and_sentences(void **state)
+static void names_and_sentences(void **state)
 {
     (void)state;
     for (int i = 0; i < ROWS; i++) {
@@ -70,7 +70,7 @@ static void *other_thread(void *context)
     return NULL;
 }
 
-static void test_text_is_of_the_thread_that_failed(void **state)
+static void text_is_of_the_thread_that_failed(void **state)
 {
     (void)state;
     bool empty = false;
@@ -82,7 +82,7 @@ static void test_text_is_of_the_thread_that_failed(void **state)
     assert_true(empty);
 }
 
-static void test_version_of_library_and_header_agree(void **state)
+static void version_of_library_and_header_agree(void **state)
 {
     (void)state;
     unsigned major, minor, patch;
@@ -94,10 +94,10 @@ static void test_version_of_library_and_header_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_row_is_an_error_of_the_header),
-        cmocka_unit_test(test_names_and_sentences),
-        cmocka_unit_test(test_text_is_of_the_thread_that_failed),
-        cmocka_unit_test(test_version_of_library_and_header_agree),
+        cmocka_unit_test(every_row_is_an_error_of_the_header),
+        cmocka_unit_test(names_and_sentences),
+        cmocka_unit_test(text_is_of_the_thread_that_failed),
+        cmocka_unit_test(version_of_library_and_header_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void must_be_empty(const struct fixture *f, uint32_t stream)
 
 /* ---- launches ---- */
 
-static void test_launch_fills_the_descriptor(void **state)
+static void launch_fills_the_descriptor(void **state)
 {
     (void)state;
     struct fixture f;
@@ -74,7 +74,7 @@ static void test_launch_fills_the_descriptor(void **state)
     fixture_stop(&f);
 }
 
-static void test_function_describes_its_parameters(void **state)
+static void function_describes_its_parameters(void **state)
 {
     (void)state;
     struct fixture f;
@@ -112,7 +112,7 @@ static void test_function_describes_its_parameters(void **state)
     fixture_stop(&f);
 }
 
-static void test_launches_beyond_the_device_are_refused_at_once(void **state)
+static void launches_beyond_the_device_are_refused_at_once(void **state)
 {
     (void)state;
     struct fixture f;
@@ -147,7 +147,7 @@ static void test_launches_beyond_the_device_are_refused_at_once(void **state)
     fixture_stop(&f);
 }
 
-static void test_long_parameters_wrap_in_the_arena(void **state)
+static void long_parameters_wrap_in_the_arena(void **state)
 {
     (void)state;
     struct fixture f;
@@ -213,7 +213,7 @@ static void await(struct pusher *p, unsigned count)
     assert_int_equal(pushed(p), count);
 }
 
-static void test_full_ring_waits_for_room(void **state)
+static void full_ring_waits_for_room(void **state)
 {
     (void)state;
     struct fixture f;
@@ -234,7 +234,7 @@ static void test_full_ring_waits_for_room(void **state)
     fixture_stop(&f);
 }
 
-static void test_full_arena_waits_for_room(void **state)
+static void full_arena_waits_for_room(void **state)
 {
     (void)state;
     struct fixture f;
@@ -253,7 +253,7 @@ static void test_full_arena_waits_for_room(void **state)
     fixture_stop(&f);
 }
 
-static void test_two_threads_on_one_stream_lose_nothing(void **state)
+static void two_threads_on_one_stream_lose_nothing(void **state)
 {
     (void)state;
     struct fixture f;
@@ -276,7 +276,7 @@ static void test_two_threads_on_one_stream_lose_nothing(void **state)
 
 /* ---- the default stream's rules ---- */
 
-static void test_default_stream_waits_for_blocking_streams(void **state)
+static void default_stream_waits_for_blocking_streams(void **state)
 {
     (void)state;
     struct fixture f;
@@ -316,7 +316,7 @@ static void test_default_stream_waits_for_blocking_streams(void **state)
     fixture_stop(&f);
 }
 
-static void test_blocking_stream_waits_for_the_default_stream_once(void **state)
+static void blocking_stream_waits_for_the_default_stream_once(void **state)
 {
     (void)state;
     struct fixture f;
@@ -352,7 +352,7 @@ static void test_blocking_stream_waits_for_the_default_stream_once(void **state)
     fixture_stop(&f);
 }
 
-static void test_destroyed_stream_still_holds_the_default_stream(void **state)
+static void destroyed_stream_still_holds_the_default_stream(void **state)
 {
     (void)state;
     struct fixture f;
@@ -387,7 +387,7 @@ static void *use_own_stream(void *context)
     return NULL;
 }
 
-static void test_each_thread_has_a_stream_of_its_own(void **state)
+static void each_thread_has_a_stream_of_its_own(void **state)
 {
     (void)state;
     struct fixture f;
@@ -430,7 +430,7 @@ static void *outlive(void *context)
     return NULL;
 }
 
-static void test_thread_outlives_its_connection(void **state)
+static void thread_outlives_its_connection(void **state)
 {
     (void)state;
     struct fixture f;
@@ -454,7 +454,7 @@ static void test_thread_outlives_its_connection(void **state)
 }
 
 /* The system call is made for a submitter that sleeps, and only for one. */
-static void test_sleeping_submitter_is_woken_once(void **state)
+static void sleeping_submitter_is_woken_once(void **state)
 {
     (void)state;
     struct fixture f;
@@ -471,7 +471,7 @@ static void test_sleeping_submitter_is_woken_once(void **state)
     fixture_stop(&f);
 }
 
-static void test_streams_beyond_the_grant_are_refused_and_come_back(void **state)
+static void streams_beyond_the_grant_are_refused_and_come_back(void **state)
 {
     (void)state;
     struct fixture f;
@@ -498,7 +498,7 @@ static void test_streams_beyond_the_grant_are_refused_and_come_back(void **state
 
 /* ---- events ---- */
 
-static void test_event_orders_two_streams(void **state)
+static void event_orders_two_streams(void **state)
 {
     (void)state;
     struct fixture f;
@@ -537,7 +537,7 @@ static void test_event_orders_two_streams(void **state)
     fixture_stop(&f);
 }
 
-static void test_event_of_the_default_stream_covers_blocking_streams(void **state)
+static void event_of_the_default_stream_covers_blocking_streams(void **state)
 {
     (void)state;
     struct fixture f;
@@ -558,7 +558,7 @@ static void test_event_of_the_default_stream_covers_blocking_streams(void **stat
     fixture_stop(&f);
 }
 
-static void test_query_of_the_default_stream_covers_blocking_streams(void **state)
+static void query_of_the_default_stream_covers_blocking_streams(void **state)
 {
     (void)state;
     struct fixture f;
@@ -577,7 +577,7 @@ static void test_query_of_the_default_stream_covers_blocking_streams(void **stat
     fixture_stop(&f);
 }
 
-static void test_events_take_times(void **state)
+static void events_take_times(void **state)
 {
     (void)state;
     struct fixture f;
@@ -612,7 +612,7 @@ static void test_events_take_times(void **state)
 
 /* ---- errors of work ---- */
 
-static void test_error_of_work_is_reported_once_on_its_stream(void **state)
+static void error_of_work_is_reported_once_on_its_stream(void **state)
 {
     (void)state;
     struct fixture f;
@@ -636,7 +636,7 @@ static void test_error_of_work_is_reported_once_on_its_stream(void **state)
     fixture_stop(&f);
 }
 
-static void test_streams_of_another_connection_are_refused(void **state)
+static void streams_of_another_connection_are_refused(void **state)
 {
     (void)state;
     struct fixture f;
@@ -651,7 +651,7 @@ static void test_streams_of_another_connection_are_refused(void **state)
     fixture_stop(&f);
 }
 
-static void test_event_of_another_connection_is_waited_for_by_link(void **state)
+static void event_of_another_connection_is_waited_for_by_link(void **state)
 {
     (void)state;
     struct fixture f;
@@ -680,27 +680,27 @@ static void test_event_of_another_connection_is_waited_for_by_link(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_launch_fills_the_descriptor),
-        cmocka_unit_test(test_function_describes_its_parameters),
-        cmocka_unit_test(test_launches_beyond_the_device_are_refused_at_once),
-        cmocka_unit_test(test_long_parameters_wrap_in_the_arena),
-        cmocka_unit_test(test_full_ring_waits_for_room),
-        cmocka_unit_test(test_full_arena_waits_for_room),
-        cmocka_unit_test(test_two_threads_on_one_stream_lose_nothing),
-        cmocka_unit_test(test_default_stream_waits_for_blocking_streams),
-        cmocka_unit_test(test_blocking_stream_waits_for_the_default_stream_once),
-        cmocka_unit_test(test_destroyed_stream_still_holds_the_default_stream),
-        cmocka_unit_test(test_each_thread_has_a_stream_of_its_own),
-        cmocka_unit_test(test_thread_outlives_its_connection),
-        cmocka_unit_test(test_sleeping_submitter_is_woken_once),
-        cmocka_unit_test(test_streams_beyond_the_grant_are_refused_and_come_back),
-        cmocka_unit_test(test_event_orders_two_streams),
-        cmocka_unit_test(test_event_of_the_default_stream_covers_blocking_streams),
-        cmocka_unit_test(test_query_of_the_default_stream_covers_blocking_streams),
-        cmocka_unit_test(test_events_take_times),
-        cmocka_unit_test(test_error_of_work_is_reported_once_on_its_stream),
-        cmocka_unit_test(test_streams_of_another_connection_are_refused),
-        cmocka_unit_test(test_event_of_another_connection_is_waited_for_by_link),
+        cmocka_unit_test(launch_fills_the_descriptor),
+        cmocka_unit_test(function_describes_its_parameters),
+        cmocka_unit_test(launches_beyond_the_device_are_refused_at_once),
+        cmocka_unit_test(long_parameters_wrap_in_the_arena),
+        cmocka_unit_test(full_ring_waits_for_room),
+        cmocka_unit_test(full_arena_waits_for_room),
+        cmocka_unit_test(two_threads_on_one_stream_lose_nothing),
+        cmocka_unit_test(default_stream_waits_for_blocking_streams),
+        cmocka_unit_test(blocking_stream_waits_for_the_default_stream_once),
+        cmocka_unit_test(destroyed_stream_still_holds_the_default_stream),
+        cmocka_unit_test(each_thread_has_a_stream_of_its_own),
+        cmocka_unit_test(thread_outlives_its_connection),
+        cmocka_unit_test(sleeping_submitter_is_woken_once),
+        cmocka_unit_test(streams_beyond_the_grant_are_refused_and_come_back),
+        cmocka_unit_test(event_orders_two_streams),
+        cmocka_unit_test(event_of_the_default_stream_covers_blocking_streams),
+        cmocka_unit_test(query_of_the_default_stream_covers_blocking_streams),
+        cmocka_unit_test(events_take_times),
+        cmocka_unit_test(error_of_work_is_reported_once_on_its_stream),
+        cmocka_unit_test(streams_of_another_connection_are_refused),
+        cmocka_unit_test(event_of_another_connection_is_waited_for_by_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

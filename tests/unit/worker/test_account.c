@@ -74,7 +74,7 @@ static void used(const struct actor *actor, double milliseconds)
     assert_true(said > milliseconds - 0.001 && said < milliseconds + 0.001);
 }
 
-static void test_alone(void **state)
+static void alone(void **state)
 {
     (void)state;
     struct actor a;
@@ -87,7 +87,7 @@ static void test_alone(void **state)
     used(&a, 16);
 }
 
-static void test_two_on_the_same_sm_groups_share_equally(void **state)
+static void two_on_the_same_sm_groups_share_equally(void **state)
 {
     (void)state;
     struct actor a, b;
@@ -102,7 +102,7 @@ static void test_two_on_the_same_sm_groups_share_equally(void **state)
     used(&b, 5.5);
 }
 
-static void test_disjoint_sm_groups_share_nothing(void **state)
+static void disjoint_sm_groups_share_nothing(void **state)
 {
     (void)state;
     struct actor a, b;
@@ -117,7 +117,7 @@ static void test_disjoint_sm_groups_share_nothing(void **state)
     used(&b, 7);
 }
 
-static void test_some_sm_groups_shared(void **state)
+static void some_sm_groups_shared(void **state)
 {
     (void)state;
     struct actor a, b;
@@ -132,7 +132,7 @@ static void test_some_sm_groups_shared(void **state)
     used(&b, 4 * 0.5);
 }
 
-static void test_two_streams_of_one_client_count_once(void **state)
+static void two_streams_of_one_client_count_once(void **state)
 {
     (void)state;
     struct actor a;
@@ -145,7 +145,7 @@ static void test_two_streams_of_one_client_count_once(void **state)
     used(&a, 7);
 }
 
-static void test_work_that_goes_on_is_counted_so_far(void **state)
+static void work_that_goes_on_is_counted_so_far(void **state)
 {
     (void)state;
     struct actor a, b;
@@ -165,7 +165,7 @@ static void test_work_that_goes_on_is_counted_so_far(void **state)
     used(&b, 5);
 }
 
-static void test_nothing_is_counted_twice(void **state)
+static void nothing_is_counted_twice(void **state)
 {
     (void)state;
     struct actor a;
@@ -179,7 +179,7 @@ static void test_nothing_is_counted_twice(void **state)
     used(&a, 15000);
 }
 
-static void test_batches_that_found_no_span_are_made_up_for(void **state)
+static void batches_that_found_no_span_are_made_up_for(void **state)
 {
     (void)state;
     struct actor a;
@@ -198,7 +198,7 @@ static void test_batches_that_found_no_span_are_made_up_for(void **state)
 
 /* Else a neighbour's batches would find none, and the one that finds one again would be charged for
  * all of them. */
-static void test_no_client_takes_all_spans(void **state)
+static void no_client_takes_all_spans(void **state)
 {
     (void)state;
     struct actor hog, b;
@@ -227,7 +227,7 @@ static void test_no_client_takes_all_spans(void **state)
 }
 
 /* Completions wait for it. */
-static void test_many_clients_are_counted_quickly(void **state)
+static void many_clients_are_counted_quickly(void **state)
 {
     (void)state;
     enum { CLIENTS = 400 };
@@ -256,7 +256,7 @@ static void test_many_clients_are_counted_quickly(void **state)
     free(actors);
 }
 
-static void test_a_client_that_leaves_is_forgotten(void **state)
+static void a_client_that_leaves_is_forgotten(void **state)
 {
     (void)state;
     struct actor a, b;
@@ -278,17 +278,17 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_alone),
-        T(test_two_on_the_same_sm_groups_share_equally),
-        T(test_disjoint_sm_groups_share_nothing),
-        T(test_some_sm_groups_shared),
-        T(test_two_streams_of_one_client_count_once),
-        T(test_work_that_goes_on_is_counted_so_far),
-        T(test_nothing_is_counted_twice),
-        T(test_batches_that_found_no_span_are_made_up_for),
-        T(test_no_client_takes_all_spans),
-        T(test_many_clients_are_counted_quickly),
-        T(test_a_client_that_leaves_is_forgotten),
+        T(alone),
+        T(two_on_the_same_sm_groups_share_equally),
+        T(disjoint_sm_groups_share_nothing),
+        T(some_sm_groups_shared),
+        T(two_streams_of_one_client_count_once),
+        T(work_that_goes_on_is_counted_so_far),
+        T(nothing_is_counted_twice),
+        T(batches_that_found_no_span_are_made_up_for),
+        T(no_client_takes_all_spans),
+        T(many_clients_are_counted_quickly),
+        T(a_client_that_leaves_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

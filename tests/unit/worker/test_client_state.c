@@ -25,7 +25,7 @@ static bool is_reached(enum client_state from, enum client_state to)
     return seen[to];
 }
 
-static void test_every_state_is_reached_and_left(void **state)
+static void every_state_is_reached_and_left(void **state)
 {
     (void)state;
     for (int at = 0; at < CLIENT_STATES; at++) {
@@ -35,7 +35,7 @@ static void test_every_state_is_reached_and_left(void **state)
     }
 }
 
-static void test_a_client_can_be_detached_whatever_it_does(void **state)
+static void a_client_can_be_detached_whatever_it_does(void **state)
 {
     (void)state;
     for (int at = CLIENT_ASLEEP; at < CLIENT_LEAVING; at++)
@@ -44,7 +44,7 @@ static void test_a_client_can_be_detached_whatever_it_does(void **state)
         assert_int_equal(client_state_follows(CLIENT_LEAVING, to), to == CLIENT_LEFT);
 }
 
-static void test_a_client_that_broke_the_protocol_is_never_served_again(void **state)
+static void a_client_that_broke_the_protocol_is_never_served_again(void **state)
 {
     (void)state;
     for (int to = 0; to < CLIENT_STATES; to++) {
@@ -55,7 +55,7 @@ static void test_a_client_that_broke_the_protocol_is_never_served_again(void **s
     }
 }
 
-static void test_a_client_leaves_the_scan_set_only_when_something_will_wake_it(void **state)
+static void a_client_leaves_the_scan_set_only_when_something_will_wake_it(void **state)
 {
     (void)state;
     for (int from = 0; from < CLIENT_STATES; from++)
@@ -70,7 +70,7 @@ static void test_a_client_leaves_the_scan_set_only_when_something_will_wake_it(v
     assert_false(client_state_follows(CLIENT_FULL, CLIENT_ASLEEP));
 }
 
-static void test_a_step_that_is_not_drawn_ends_the_process(void **state)
+static void a_step_that_is_not_drawn_ends_the_process(void **state)
 {
     (void)state;
     struct client client = {.number = 7};
@@ -92,11 +92,11 @@ static void test_a_step_that_is_not_drawn_ends_the_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_state_is_reached_and_left),
-        cmocka_unit_test(test_a_client_can_be_detached_whatever_it_does),
-        cmocka_unit_test(test_a_client_that_broke_the_protocol_is_never_served_again),
-        cmocka_unit_test(test_a_client_leaves_the_scan_set_only_when_something_will_wake_it),
-        cmocka_unit_test(test_a_step_that_is_not_drawn_ends_the_process),
+        cmocka_unit_test(every_state_is_reached_and_left),
+        cmocka_unit_test(a_client_can_be_detached_whatever_it_does),
+        cmocka_unit_test(a_client_that_broke_the_protocol_is_never_served_again),
+        cmocka_unit_test(a_client_leaves_the_scan_set_only_when_something_will_wake_it),
+        cmocka_unit_test(a_step_that_is_not_drawn_ends_the_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static uint32_t read_bytes(const void *bytes, size_t count, uint64_t said)
     return error;
 }
 
-static void test_ptx_text(void **state)
+static void ptx_text(void **state)
 {
     (void)state;
     static const char text[] = "// made by hand\n.version 8.0\n.target sm_90\n";
@@ -47,7 +47,7 @@ static void test_ptx_text(void **state)
     code_image_release(&image);
 }
 
-static void test_what_is_no_image(void **state)
+static void what_is_no_image(void **state)
 {
     (void)state;
     assert_int_equal(read_bytes("hello", 5, 5), PROTO_ERROR_INVALID_IMAGE);
@@ -105,7 +105,7 @@ static void takes(enum code_image_kind kind, const char *payload)
     code_image_release(&image);
 }
 
-static void test_the_best_ptx_of_a_fatbin_is_taken(void **state)
+static void the_best_ptx_of_a_fatbin_is_taken(void **state)
 {
     (void)state;
     container_open();
@@ -116,7 +116,7 @@ static void test_the_best_ptx_of_a_fatbin_is_taken(void **state)
     takes(CODE_IMAGE_PTX, ".version 80");
 }
 
-static void test_else_the_fitting_cubin(void **state)
+static void else_the_fitting_cubin(void **state)
 {
     (void)state;
     container_open();
@@ -127,7 +127,7 @@ static void test_else_the_fitting_cubin(void **state)
     takes(CODE_IMAGE_CUBIN, "cubin 90");
 }
 
-static void test_a_fatbin_for_other_devices_is_refused_in_words(void **state)
+static void a_fatbin_for_other_devices_is_refused_in_words(void **state)
 {
     (void)state;
     container_open();
@@ -137,7 +137,7 @@ static void test_a_fatbin_for_other_devices_is_refused_in_words(void **state)
     assert_non_null(strstr(why.text, "9.0"));
 }
 
-static void test_a_damaged_fatbin_is_refused(void **state)
+static void a_damaged_fatbin_is_refused(void **state)
 {
     (void)state;
     container_open();
@@ -146,7 +146,7 @@ static void test_a_damaged_fatbin_is_refused(void **state)
                      PROTO_ERROR_INVALID_IMAGE);
 }
 
-static void test_a_fatbin_that_can_not_be_unpacked_is_refused_in_words(void **state)
+static void a_fatbin_that_can_not_be_unpacked_is_refused_in_words(void **state)
 {
     (void)state;
     const uint32_t compressed = 8;
@@ -218,7 +218,7 @@ static struct cubin make_cubin(void)
 static uint32_t pairs[2 * PROTO_PARAMETER_COUNT_MAX], count;
 static uint64_t end;
 
-static void test_layout_of_a_cubin(void **state)
+static void layout_of_a_cubin(void **state)
 {
     (void)state;
     struct cubin cubin = make_cubin();
@@ -232,7 +232,7 @@ static void test_layout_of_a_cubin(void **state)
         cubin_layout((const uint8_t *)&cubin, sizeof cubin, "kerne", pairs, &count, &end), -ENOENT);
 }
 
-static void test_missing_and_double_parameters_are_damage(void **state)
+static void missing_and_double_parameters_are_damage(void **state)
 {
     (void)state;
     struct cubin cubin = make_cubin();
@@ -247,7 +247,7 @@ static void test_missing_and_double_parameters_are_damage(void **state)
 }
 
 /* Every truncation, and every byte set to extremes, in memory that ends where the image does. */
-static void test_damaged_cubins_are_read_within_bounds(void **state)
+static void damaged_cubins_are_read_within_bounds(void **state)
 {
     (void)state;
     struct cubin whole = make_cubin();
@@ -274,16 +274,16 @@ static void test_damaged_cubins_are_read_within_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ptx_text),
-        cmocka_unit_test(test_what_is_no_image),
-        cmocka_unit_test(test_the_best_ptx_of_a_fatbin_is_taken),
-        cmocka_unit_test(test_else_the_fitting_cubin),
-        cmocka_unit_test(test_a_fatbin_for_other_devices_is_refused_in_words),
-        cmocka_unit_test(test_a_damaged_fatbin_is_refused),
-        cmocka_unit_test(test_a_fatbin_that_can_not_be_unpacked_is_refused_in_words),
-        cmocka_unit_test(test_layout_of_a_cubin),
-        cmocka_unit_test(test_missing_and_double_parameters_are_damage),
-        cmocka_unit_test(test_damaged_cubins_are_read_within_bounds),
+        cmocka_unit_test(ptx_text),
+        cmocka_unit_test(what_is_no_image),
+        cmocka_unit_test(the_best_ptx_of_a_fatbin_is_taken),
+        cmocka_unit_test(else_the_fitting_cubin),
+        cmocka_unit_test(a_fatbin_for_other_devices_is_refused_in_words),
+        cmocka_unit_test(a_damaged_fatbin_is_refused),
+        cmocka_unit_test(a_fatbin_that_can_not_be_unpacked_is_refused_in_words),
+        cmocka_unit_test(layout_of_a_cubin),
+        cmocka_unit_test(missing_and_double_parameters_are_damage),
+        cmocka_unit_test(damaged_cubins_are_read_within_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

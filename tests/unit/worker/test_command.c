@@ -53,35 +53,35 @@ static void expect(const void *command, uint32_t error, const char *names)
     assert_false(harness_has_message(20));
 }
 
-static void test_unknown_command(void **state)
+static void unknown_command(void **state)
 {
     (void)state;
     struct proto_command_nop nop = {.opcode = 77};
     expect(&nop, PROTO_ERROR_PROTOCOL_VIOLATION, "unknown command");
 }
 
-static void test_reserved_field(void **state)
+static void reserved_field(void **state)
 {
     (void)state;
     struct proto_command_nop nop = {.opcode = PROTO_COMMAND_NOP, .flags = 1};
     expect(&nop, PROTO_ERROR_PROTOCOL_VIOLATION, "flags");
 }
 
-static void test_unknown_function(void **state)
+static void unknown_function(void **state)
 {
     (void)state;
     struct proto_command_launch launch = peer_launch(function + 1000000);
     expect(&launch, PROTO_ERROR_INVALID_HANDLE, "launch.function");
 }
 
-static void test_function_zero(void **state)
+static void function_zero(void **state)
 {
     (void)state;
     struct proto_command_launch launch = peer_launch(0);
     expect(&launch, PROTO_ERROR_INVALID_HANDLE, "launch.function");
 }
 
-static void test_too_many_threads(void **state)
+static void too_many_threads(void **state)
 {
     (void)state;
     struct proto_command_launch launch = peer_launch(function);
@@ -90,7 +90,7 @@ static void test_too_many_threads(void **state)
     expect(&launch, PROTO_ERROR_INVALID_VALUE, "launch.block: 257");
 }
 
-static void test_thread_product_does_not_overflow(void **state)
+static void thread_product_does_not_overflow(void **state)
 {
     (void)state;
     struct proto_command_launch launch = peer_launch(function);
@@ -98,7 +98,7 @@ static void test_thread_product_does_not_overflow(void **state)
     expect(&launch, PROTO_ERROR_INVALID_VALUE, "launch.block: 1073741824");
 }
 
-static void test_wrong_parameter_bytes(void **state)
+static void wrong_parameter_bytes(void **state)
 {
     (void)state;
     struct proto_command_launch launch = peer_launch(function);
@@ -106,7 +106,7 @@ static void test_wrong_parameter_bytes(void **state)
     expect(&launch, PROTO_ERROR_INVALID_VALUE, "launch.parameter_bytes: 17");
 }
 
-static void test_too_much_shared_memory(void **state)
+static void too_much_shared_memory(void **state)
 {
     (void)state;
     struct proto_command_launch launch = peer_launch(function);
@@ -114,7 +114,7 @@ static void test_too_much_shared_memory(void **state)
     expect(&launch, PROTO_ERROR_INVALID_VALUE, "launch.shared_bytes: 4097");
 }
 
-static void test_parameters_outside_the_arena(void **state)
+static void parameters_outside_the_arena(void **state)
 {
     (void)state;
     pthread_mutex_lock(&fake.lock);
@@ -134,28 +134,28 @@ static struct proto_command_copy copy_of(uint64_t destination, uint64_t source, 
         .opcode = PROTO_COMMAND_COPY, .destination = destination, .source = source, .count = count};
 }
 
-static void test_copy_past_the_end(void **state)
+static void copy_past_the_end(void **state)
 {
     (void)state;
     struct proto_command_copy copy = copy_of(device + GRANULE - 4095, host, 4096);
     expect(&copy, PROTO_ERROR_INVALID_HANDLE, "copy.destination");
 }
 
-static void test_copy_from_before_the_start(void **state)
+static void copy_from_before_the_start(void **state)
 {
     (void)state;
     struct proto_command_copy copy = copy_of(device, host - 1, 16);
     expect(&copy, PROTO_ERROR_INVALID_HANDLE, "copy.source");
 }
 
-static void test_copy_sum_does_not_overflow(void **state)
+static void copy_sum_does_not_overflow(void **state)
 {
     (void)state;
     struct proto_command_copy copy = copy_of(device + 16, host, UINT64_MAX - 8);
     expect(&copy, PROTO_ERROR_INVALID_HANDLE, "copy.destination");
 }
 
-static void test_copy_from_another_client(void **state)
+static void copy_from_another_client(void **state)
 {
     (void)state;
     uint64_t theirs = peer_map(good, 0, GRANULE);
@@ -163,7 +163,7 @@ static void test_copy_from_another_client(void **state)
     expect(&copy, PROTO_ERROR_INVALID_HANDLE, "copy.source");
 }
 
-static void test_copy_to_the_worker_itself(void **state)
+static void copy_to_the_worker_itself(void **state)
 {
     (void)state;
     static uint64_t precious = 42;
@@ -179,21 +179,21 @@ static uint64_t map_over_edge(void)
     return peer_map(bad, edge - GRANULE, 2 * GRANULE);
 }
 
-static void test_copy_to_both_sides_of_an_edge(void **state)
+static void copy_to_both_sides_of_an_edge(void **state)
 {
     (void)state;
     struct proto_command_copy copy = copy_of(map_over_edge() + GRANULE - 1, device, 2);
     expect(&copy, PROTO_ERROR_PROTOCOL_VIOLATION, "copy.destination");
 }
 
-static void test_copy_from_both_sides_of_an_edge(void **state)
+static void copy_from_both_sides_of_an_edge(void **state)
 {
     (void)state;
     struct proto_command_copy copy = copy_of(device, map_over_edge() + GRANULE - 4095, 4096);
     expect(&copy, PROTO_ERROR_PROTOCOL_VIOLATION, "copy.source");
 }
 
-static void test_fill_of_both_sides_of_an_edge(void **state)
+static void fill_of_both_sides_of_an_edge(void **state)
 {
     (void)state;
     struct proto_command_fill fill = {.opcode = PROTO_COMMAND_FILL,
@@ -203,7 +203,7 @@ static void test_fill_of_both_sides_of_an_edge(void **state)
     expect(&fill, PROTO_ERROR_PROTOCOL_VIOLATION, "fill.destination");
 }
 
-static void test_overlapping_copy(void **state)
+static void overlapping_copy(void **state)
 {
     (void)state;
     struct proto_command_copy copy = copy_of(device + 8, device, 16);
@@ -216,35 +216,35 @@ static struct proto_command_fill fill_of(uint64_t destination, uint64_t count, u
         .opcode = PROTO_COMMAND_FILL, .destination = destination, .count = count, .width = width};
 }
 
-static void test_fill_width(void **state)
+static void fill_width(void **state)
 {
     (void)state;
     struct proto_command_fill fill = fill_of(device, 1, 3);
     expect(&fill, PROTO_ERROR_INVALID_VALUE, "fill.width: 3");
 }
 
-static void test_fill_alignment(void **state)
+static void fill_alignment(void **state)
 {
     (void)state;
     struct proto_command_fill fill = fill_of(device + 2, 1, 4);
     expect(&fill, PROTO_ERROR_INVALID_VALUE, "fill.destination");
 }
 
-static void test_fill_product_does_not_overflow(void **state)
+static void fill_product_does_not_overflow(void **state)
 {
     (void)state;
     struct proto_command_fill fill = fill_of(device, (UINT64_C(1) << 62) + 1, 4);
     expect(&fill, PROTO_ERROR_INVALID_HANDLE, "fill.destination");
 }
 
-static void test_fill_past_the_end(void **state)
+static void fill_past_the_end(void **state)
 {
     (void)state;
     struct proto_command_fill fill = fill_of(device, GRANULE / 4 + 1, 4);
     expect(&fill, PROTO_ERROR_INVALID_HANDLE, "fill.destination");
 }
 
-static void test_unknown_event(void **state)
+static void unknown_event(void **state)
 {
     (void)state;
     struct proto_command_event_record record = {.opcode = PROTO_COMMAND_EVENT_RECORD, .event = 9};
@@ -260,35 +260,35 @@ static struct proto_command_wait wait_on(uint32_t stream, uint32_t link, uint64_
                                        .on[0].value = value};
 }
 
-static void test_wait_on_unknown_stream(void **state)
+static void wait_on_unknown_stream(void **state)
 {
     (void)state;
     struct proto_command_wait wait = wait_on(STREAMS, 0, 1);
     expect(&wait, PROTO_ERROR_INVALID_HANDLE, "wait.stream0");
 }
 
-static void test_wait_on_unknown_link(void **state)
+static void wait_on_unknown_link(void **state)
 {
     (void)state;
     struct proto_command_wait wait = wait_on(0, 1, 1);
     expect(&wait, PROTO_ERROR_INVALID_HANDLE, "wait.link0");
 }
 
-static void test_wait_on_a_stream_that_never_was(void **state)
+static void wait_on_a_stream_that_never_was(void **state)
 {
     (void)state;
     struct proto_command_wait wait = wait_on(3, 0, 1);
     expect(&wait, PROTO_ERROR_INVALID_HANDLE, "never reach");
 }
 
-static void test_wait_on_oneself(void **state)
+static void wait_on_oneself(void **state)
 {
     (void)state;
     struct proto_command_wait wait = wait_on(0, 0, 1);
     expect(&wait, PROTO_ERROR_DEPENDENCY_CIRCLE, "its own value");
 }
 
-static void test_wait_count(void **state)
+static void wait_count(void **state)
 {
     (void)state;
     struct proto_command_wait wait = wait_on(0, 0, 0);
@@ -296,7 +296,7 @@ static void test_wait_count(void **state)
     expect(&wait, PROTO_ERROR_PROTOCOL_VIOLATION, "wait.count");
 }
 
-static void test_tail_that_jumps_ahead(void **state)
+static void tail_that_jumps_ahead(void **state)
 {
     (void)state;
     uint32_t *tail = &bad->producers[0].ring.header->tail;
@@ -308,7 +308,7 @@ static void test_tail_that_jumps_ahead(void **state)
     assert_int_equal(peer_wait(good, 0, peer_push_nop(good, 0)), 0);
 }
 
-static void test_command_to_freed_memory(void **state)
+static void command_to_freed_memory(void **state)
 {
     (void)state;
     struct proto_worker_unmap unmap = {.address = device, .count = GRANULE};
@@ -317,7 +317,7 @@ static void test_command_to_freed_memory(void **state)
     expect(&fill, PROTO_ERROR_INVALID_HANDLE, "fill.destination");
 }
 
-static void test_launch_of_an_unloaded_module(void **state)
+static void launch_of_an_unloaded_module(void **state)
 {
     (void)state;
     struct proto_module_unload unload = {.module = 1};
@@ -326,7 +326,7 @@ static void test_launch_of_an_unloaded_module(void **state)
     expect(&launch, PROTO_ERROR_INVALID_HANDLE, "launch.function");
 }
 
-static void test_borders_are_allowed(void **state)
+static void borders_are_allowed(void **state)
 {
     (void)state;
     struct proto_command_copy copy = copy_of(device + GRANULE - 4096, host, 4096);
@@ -351,7 +351,7 @@ static void test_borders_are_allowed(void **state)
     assert_false(harness_has_message(0));
 }
 
-static void test_variables_outside_the_window_are_the_loaders_alone(void **state)
+static void variables_outside_the_window_are_the_loaders_alone(void **state)
 {
     (void)state;
     struct proto_global_get get = {.module = 1};
@@ -371,39 +371,39 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_unknown_command),
-        T(test_reserved_field),
-        T(test_unknown_function),
-        T(test_function_zero),
-        T(test_too_many_threads),
-        T(test_thread_product_does_not_overflow),
-        T(test_wrong_parameter_bytes),
-        T(test_too_much_shared_memory),
-        T(test_parameters_outside_the_arena),
-        T(test_copy_past_the_end),
-        T(test_copy_from_before_the_start),
-        T(test_copy_sum_does_not_overflow),
-        T(test_copy_from_another_client),
-        T(test_copy_to_the_worker_itself),
-        T(test_overlapping_copy),
-        T(test_copy_to_both_sides_of_an_edge),
-        T(test_copy_from_both_sides_of_an_edge),
-        T(test_fill_of_both_sides_of_an_edge),
-        T(test_fill_width),
-        T(test_fill_alignment),
-        T(test_fill_product_does_not_overflow),
-        T(test_fill_past_the_end),
-        T(test_unknown_event),
-        T(test_wait_on_unknown_stream),
-        T(test_wait_on_unknown_link),
-        T(test_wait_on_a_stream_that_never_was),
-        T(test_wait_on_oneself),
-        T(test_wait_count),
-        T(test_tail_that_jumps_ahead),
-        T(test_command_to_freed_memory),
-        T(test_launch_of_an_unloaded_module),
-        T(test_borders_are_allowed),
-        T(test_variables_outside_the_window_are_the_loaders_alone),
+        T(unknown_command),
+        T(reserved_field),
+        T(unknown_function),
+        T(function_zero),
+        T(too_many_threads),
+        T(thread_product_does_not_overflow),
+        T(wrong_parameter_bytes),
+        T(too_much_shared_memory),
+        T(parameters_outside_the_arena),
+        T(copy_past_the_end),
+        T(copy_from_before_the_start),
+        T(copy_sum_does_not_overflow),
+        T(copy_from_another_client),
+        T(copy_to_the_worker_itself),
+        T(overlapping_copy),
+        T(copy_to_both_sides_of_an_edge),
+        T(copy_from_both_sides_of_an_edge),
+        T(fill_of_both_sides_of_an_edge),
+        T(fill_width),
+        T(fill_alignment),
+        T(fill_product_does_not_overflow),
+        T(fill_past_the_end),
+        T(unknown_event),
+        T(wait_on_unknown_stream),
+        T(wait_on_unknown_link),
+        T(wait_on_a_stream_that_never_was),
+        T(wait_on_oneself),
+        T(wait_count),
+        T(tail_that_jumps_ahead),
+        T(command_to_freed_memory),
+        T(launch_of_an_unloaded_module),
+        T(borders_are_allowed),
+        T(variables_outside_the_window_are_the_loaders_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

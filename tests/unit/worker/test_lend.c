@@ -134,7 +134,7 @@ static void wait_for_multiprocessors(uint32_t client, uint32_t count)
     }
 }
 
-static void test_own_sm_groups_are_lent_while_idle_and_taken_back(void **state)
+static void own_sm_groups_are_lent_while_idle_and_taken_back(void **state)
 {
     (void)state;
     arrive(1, OWN_PERCENT, OWN_PERCENT);
@@ -164,7 +164,7 @@ static void test_own_sm_groups_are_lent_while_idle_and_taken_back(void **state)
     assert_int_equal(fake.live_green, 3);
 }
 
-static void test_while_its_work_is_in_flight_an_owner_lends_nothing(void **state)
+static void while_its_work_is_in_flight_an_owner_lends_nothing(void **state)
 {
     (void)state;
     arrive(1, OWN_PERCENT, OWN_PERCENT);
@@ -178,7 +178,7 @@ static void test_while_its_work_is_in_flight_an_owner_lends_nothing(void **state
     assert_int_equal(usage(1).multiprocessors, OWN);
 }
 
-static void test_who_has_no_sm_group_waits_until_there_is_one(void **state)
+static void who_has_no_sm_group_waits_until_there_is_one(void **state)
 {
     (void)state;
     arrive(1, 5000, 5000);
@@ -200,7 +200,7 @@ static void test_who_has_no_sm_group_waits_until_there_is_one(void **state)
     assert_int_equal(usage(3).throttled_threads, held);
 }
 
-static void test_who_waits_for_an_sm_group_can_leave(void **state)
+static void who_waits_for_an_sm_group_can_leave(void **state)
 {
     (void)state;
     arrive(1, PROTO_PERCENT_WHOLE, PROTO_PERCENT_WHOLE);
@@ -219,7 +219,7 @@ static void test_who_waits_for_an_sm_group_can_leave(void **state)
     assert_int_equal(ran[2], 0);
 }
 
-static void test_an_owner_that_leaves_sets_free_who_waits(void **state)
+static void an_owner_that_leaves_sets_free_who_waits(void **state)
 {
     (void)state;
     arrive(1, PROTO_PERCENT_WHOLE, PROTO_PERCENT_WHOLE);
@@ -252,7 +252,7 @@ static void step_some(uint32_t count)
 }
 
 /* Owners come and go, borrowers work on: nothing is lost or reordered, and everything ends. */
-static void test_any_mix_loses_nothing(void **state)
+static void any_mix_loses_nothing(void **state)
 {
     (void)state;
     uint32_t launched[CLIENTS + 1] = {0};
@@ -293,15 +293,14 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_own_sm_groups_are_lent_while_idle_and_taken_back),
-        T(test_while_its_work_is_in_flight_an_owner_lends_nothing),
-        cmocka_unit_test_setup_teardown(test_who_has_no_sm_group_waits_until_there_is_one,
-                                        setup_even, teardown),
-        cmocka_unit_test_setup_teardown(test_who_waits_for_an_sm_group_can_leave, setup_even,
+        T(own_sm_groups_are_lent_while_idle_and_taken_back),
+        T(while_its_work_is_in_flight_an_owner_lends_nothing),
+        cmocka_unit_test_setup_teardown(who_has_no_sm_group_waits_until_there_is_one, setup_even,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_an_owner_that_leaves_sets_free_who_waits, setup_even,
+        cmocka_unit_test_setup_teardown(who_waits_for_an_sm_group_can_leave, setup_even, teardown),
+        cmocka_unit_test_setup_teardown(an_owner_that_leaves_sets_free_who_waits, setup_even,
                                         teardown),
-        T(test_any_mix_loses_nothing),
+        T(any_mix_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

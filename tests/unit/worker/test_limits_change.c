@@ -122,7 +122,7 @@ static void wait_for_green(int count)
     }
 }
 
-static void test_later_work_runs_on_the_new_set_after_what_is_in_flight(void **state)
+static void later_work_runs_on_the_new_set_after_what_is_in_flight(void **state)
 {
     (void)state;
     uint64_t before = launch(0, (struct carried){.number = 1});
@@ -151,7 +151,7 @@ static void test_later_work_runs_on_the_new_set_after_what_is_in_flight(void **s
     wait_for_green(1);
 }
 
-static void test_an_idle_client_moves_at_once(void **state)
+static void an_idle_client_moves_at_once(void **state)
 {
     (void)state;
     fake_release();
@@ -167,7 +167,7 @@ static void test_an_idle_client_moves_at_once(void **state)
     assert_int_equal(fake_count(FAKE_WAIT), 0);
 }
 
-static void test_sets_are_kept_for_the_next_time(void **state)
+static void sets_are_kept_for_the_next_time(void **state)
 {
     (void)state;
     keep(PARTITIONS_KEPT);
@@ -179,7 +179,7 @@ static void test_sets_are_kept_for_the_next_time(void **state)
     }
 }
 
-static void test_kept_sets_make_way_when_the_device_has_no_room_for_another(void **state)
+static void kept_sets_make_way_when_the_device_has_no_room_for_another(void **state)
 {
     (void)state;
     keep(PARTITIONS_KEPT);
@@ -213,7 +213,7 @@ static void over_committed(uint32_t client, uint32_t request)
     assert_non_null(strstr(failed->text, "with the 8 asked for that makes 17"));
 }
 
-static void test_over_committed_requests_are_refused_and_change_nothing(void **state)
+static void over_committed_requests_are_refused_and_change_nothing(void **state)
 {
     (void)state;
     fake_release();
@@ -237,7 +237,7 @@ static void test_over_committed_requests_are_refused_and_change_nothing(void **s
     peer_detach(other);
 }
 
-static void test_priority_changes_with_work_in_flight(void **state)
+static void priority_changes_with_work_in_flight(void **state)
 {
     (void)state;
     launch(2, (struct carried){.number = 1});
@@ -262,7 +262,7 @@ static void test_priority_changes_with_work_in_flight(void **state)
     assert_int_equal(seen.wrong, 0);
 }
 
-static void test_own_load_does_not_count(void **state)
+static void own_load_does_not_count(void **state)
 {
     (void)state;
     struct peer *other = peer_attach_with(2, 5000, 0);
@@ -278,7 +278,7 @@ static void test_own_load_does_not_count(void **state)
     peer_detach(other);
 }
 
-static void test_unknown_and_leaving_clients_are_refused(void **state)
+static void unknown_and_leaving_clients_are_refused(void **state)
 {
     (void)state;
     struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
@@ -298,7 +298,7 @@ static void test_unknown_and_leaving_clients_are_refused(void **state)
 }
 
 /* A client leaves with its work spread over sets that it had. */
-static void test_leaving_after_changes_frees_every_set(void **state)
+static void leaving_after_changes_frees_every_set(void **state)
 {
     (void)state;
     struct peer *other = peer_attach(2);
@@ -340,7 +340,7 @@ static void make_room(uint32_t ring)
     }
 }
 
-static void test_ten_thousand_random_changes(void **state)
+static void ten_thousand_random_changes(void **state)
 {
     (void)state;
     uint32_t launched[RINGS] = {0}, after[RINGS] = {0}, other[RINGS] = {0};
@@ -383,16 +383,16 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_later_work_runs_on_the_new_set_after_what_is_in_flight),
-        T(test_an_idle_client_moves_at_once),
-        T(test_sets_are_kept_for_the_next_time),
-        T(test_kept_sets_make_way_when_the_device_has_no_room_for_another),
-        T(test_over_committed_requests_are_refused_and_change_nothing),
-        T(test_priority_changes_with_work_in_flight),
-        T(test_own_load_does_not_count),
-        T(test_unknown_and_leaving_clients_are_refused),
-        T(test_leaving_after_changes_frees_every_set),
-        T(test_ten_thousand_random_changes),
+        T(later_work_runs_on_the_new_set_after_what_is_in_flight),
+        T(an_idle_client_moves_at_once),
+        T(sets_are_kept_for_the_next_time),
+        T(kept_sets_make_way_when_the_device_has_no_room_for_another),
+        T(over_committed_requests_are_refused_and_change_nothing),
+        T(priority_changes_with_work_in_flight),
+        T(own_load_does_not_count),
+        T(unknown_and_leaving_clients_are_refused),
+        T(leaving_after_changes_frees_every_set),
+        T(ten_thousand_random_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static void ask_to_load(struct peer *peer, uint32_t module)
     harness_send(PROTO_WORKER_MODULE_LOAD, peer->number, &load, NULL, 0, NULL, 0);
 }
 
-static void test_a_compiler_that_never_ends_leaves_others_a_thread(void **state)
+static void a_compiler_that_never_ends_leaves_others_a_thread(void **state)
 {
     (void)state;
     struct peer *culprit = peer_attach(1), *other = peer_attach(2);
@@ -52,7 +52,7 @@ static void test_a_compiler_that_never_ends_leaves_others_a_thread(void **state)
     peer_detach(other);
 }
 
-static void test_modules_of_a_leaving_client_end_with_their_loads(void **state)
+static void modules_of_a_leaving_client_end_with_their_loads(void **state)
 {
     (void)state;
     struct peer *culprit = peer_attach(1);
@@ -73,8 +73,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, harness_setup, harness_stop)
     const struct CMUnitTest tests[] = {
-        T(test_a_compiler_that_never_ends_leaves_others_a_thread),
-        T(test_modules_of_a_leaving_client_end_with_their_loads),
+        T(a_compiler_that_never_ends_leaves_others_a_thread),
+        T(modules_of_a_leaving_client_end_with_their_loads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

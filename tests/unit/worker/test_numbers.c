@@ -35,7 +35,7 @@ static void expect_words(const char *words)
 }
 
 /* The supervisor chooses the numbers; the worker takes none twice, and knows gaps. */
-static void test_numbers_that_are_taken_are_refused(void **state)
+static void numbers_that_are_taken_are_refused(void **state)
 {
     (void)state;
     harness.events = 199;
@@ -81,7 +81,7 @@ static void test_numbers_that_are_taken_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_numbers_that_are_taken_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(numbers_that_are_taken_are_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

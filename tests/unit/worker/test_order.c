@@ -35,7 +35,7 @@ static void hold(bool on)
 
 /* ---- dependencies ---- */
 
-static void test_wait_for_what_is_reached_needs_no_event(void **state)
+static void wait_for_what_is_reached_needs_no_event(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
@@ -45,7 +45,7 @@ static void test_wait_for_what_is_reached_needs_no_event(void **state)
     assert_int_equal(fake_count(FAKE_WAIT), 0);
 }
 
-static void test_wait_for_what_is_in_flight_uses_an_event(void **state)
+static void wait_for_what_is_in_flight_uses_an_event(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
@@ -61,7 +61,7 @@ static void test_wait_for_what_is_in_flight_uses_an_event(void **state)
     assert_int_equal(peer_wait(peer, other, after), 0);
 }
 
-static void test_wait_for_what_was_not_pushed_holds_the_ring(void **state)
+static void wait_for_what_was_not_pushed_holds_the_ring(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
@@ -74,7 +74,7 @@ static void test_wait_for_what_was_not_pushed_holds_the_ring(void **state)
     assert_int_equal(peer_wait(peer, other, after), 0);
 }
 
-static void test_a_sleeper_on_a_held_ring_is_woken(void **state)
+static void a_sleeper_on_a_held_ring_is_woken(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
@@ -98,7 +98,7 @@ static void test_a_sleeper_on_a_held_ring_is_woken(void **state)
     timeline_wait_done(&timeline);
 }
 
-static void test_chain_of_waits(void **state)
+static void chain_of_waits(void **state)
 {
     (void)state;
     uint32_t streams[5] = {0};
@@ -110,7 +110,7 @@ static void test_chain_of_waits(void **state)
     assert_int_equal(peer_wait(peer, streams[4], 1), 0);
 }
 
-static void test_three_dependencies_at_once(void **state)
+static void three_dependencies_at_once(void **state)
 {
     (void)state;
     uint32_t a = peer_stream(peer, 0), b = peer_stream(peer, 0), c = peer_stream(peer, 0);
@@ -132,7 +132,7 @@ static void test_three_dependencies_at_once(void **state)
     assert_int_equal(peer_wait(peer, 0, 1), 0);
 }
 
-static void test_circle_of_three_is_found(void **state)
+static void circle_of_three_is_found(void **state)
 {
     (void)state;
     uint32_t a = peer_stream(peer, 0), b = peer_stream(peer, 0);
@@ -148,7 +148,7 @@ static void test_circle_of_three_is_found(void **state)
     peer_detach(innocent);
 }
 
-static void test_two_that_wait_for_a_third_are_no_circle(void **state)
+static void two_that_wait_for_a_third_are_no_circle(void **state)
 {
     (void)state;
     uint32_t a = peer_stream(peer, 0), b = peer_stream(peer, 0);
@@ -160,7 +160,7 @@ static void test_two_that_wait_for_a_third_are_no_circle(void **state)
     assert_false(harness_has_message(0));
 }
 
-static void test_linked_wait_holds_until_completed_there(void **state)
+static void linked_wait_holds_until_completed_there(void **state)
 {
     (void)state;
     struct shm shadows;
@@ -185,7 +185,7 @@ static void test_linked_wait_holds_until_completed_there(void **state)
     shm_release(&shadows);
 }
 
-static void test_wait_on_a_stream_that_the_link_lacks_is_refused(void **state)
+static void wait_on_a_stream_that_the_link_lacks_is_refused(void **state)
 {
     (void)state;
     struct shm shadows;
@@ -207,7 +207,7 @@ static void test_wait_on_a_stream_that_the_link_lacks_is_refused(void **state)
     shm_release(&shadows);
 }
 
-static void test_a_client_that_leaves_releases_who_waits_for_it(void **state)
+static void a_client_that_leaves_releases_who_waits_for_it(void **state)
 {
     (void)state;
     struct peer *other = peer_attach(2);
@@ -223,7 +223,7 @@ static void test_a_client_that_leaves_releases_who_waits_for_it(void **state)
 
 /* ---- deferred frees ---- */
 
-static void test_new_memory_holds_nothing(void **state)
+static void new_memory_holds_nothing(void **state)
 {
     (void)state;
     const volatile uint8_t *bytes = (const volatile uint8_t *)(uintptr_t)peer_map(peer, 0, GRANULE);
@@ -231,7 +231,7 @@ static void test_new_memory_holds_nothing(void **state)
     assert_int_equal(bytes[GRANULE - 1], 0);
 }
 
-static void test_unmap_waits_for_work_issued_before(void **state)
+static void unmap_waits_for_work_issued_before(void **state)
 {
     (void)state;
     uint64_t address = peer_map(peer, 0, GRANULE);
@@ -251,7 +251,7 @@ static void test_unmap_waits_for_work_issued_before(void **state)
 
 /* An ordinary error of the driver: what is mapped still stays known, unusable, and goes with its
  * client. */
-static void test_what_cannot_be_unmapped_is_not_forgotten(void **state)
+static void what_cannot_be_unmapped_is_not_forgotten(void **state)
 {
     (void)state;
     uint64_t address = peer_map(peer, 0, GRANULE);
@@ -269,7 +269,7 @@ static void test_what_cannot_be_unmapped_is_not_forgotten(void **state)
     assert_int_equal(fake_count(FAKE_FILL), 0);
 }
 
-static void test_unmap_does_not_wait_for_work_issued_after(void **state)
+static void unmap_does_not_wait_for_work_issued_after(void **state)
 {
     (void)state;
     uint64_t address = peer_map(peer, 0, GRANULE);
@@ -279,7 +279,7 @@ static void test_unmap_does_not_wait_for_work_issued_after(void **state)
     harness_ask(PROTO_WORKER_UNMAP, 1, &unmap, PROTO_DONE);
 }
 
-static void test_command_issued_after_the_free_is_refused(void **state)
+static void command_issued_after_the_free_is_refused(void **state)
 {
     (void)state;
     uint64_t address = peer_map(peer, 0, GRANULE);
@@ -303,7 +303,7 @@ static void test_command_issued_after_the_free_is_refused(void **state)
     assert_int_equal(fake.unmapped_busy, 0);
 }
 
-static void test_unmap_waits_for_the_work_of_a_destroyed_stream(void **state)
+static void unmap_waits_for_the_work_of_a_destroyed_stream(void **state)
 {
     (void)state;
     uint64_t address = peer_map(peer, 0, GRANULE);
@@ -325,7 +325,7 @@ static void test_unmap_waits_for_the_work_of_a_destroyed_stream(void **state)
     assert_int_equal(fake.unmapped_busy, 0);
 }
 
-static void test_launch_issued_after_the_unload_is_refused(void **state)
+static void launch_issued_after_the_unload_is_refused(void **state)
 {
     (void)state;
     peer_load_text(peer, 7, harness_ptx, 0);
@@ -348,7 +348,7 @@ static void test_launch_issued_after_the_unload_is_refused(void **state)
     assert_int_equal(fake.unmapped_busy, 0);
 }
 
-static void test_record_issued_after_the_events_end_is_refused(void **state)
+static void record_issued_after_the_events_end_is_refused(void **state)
 {
     (void)state;
     uint32_t event = peer_event(peer);
@@ -366,7 +366,7 @@ static void test_record_issued_after_the_events_end_is_refused(void **state)
     assert_int_equal(peer_completed(peer, 0), good);
 }
 
-static void test_quiesce_covers_every_stream(void **state)
+static void quiesce_covers_every_stream(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
@@ -379,7 +379,7 @@ static void test_quiesce_covers_every_stream(void **state)
     assert_int_equal(harness.message.header.serial, serial);
 }
 
-static void test_unload_waits_for_work(void **state)
+static void unload_waits_for_work(void **state)
 {
     (void)state;
     peer_load_text(peer, 7, harness_ptx, 0);
@@ -396,7 +396,7 @@ static void test_unload_waits_for_work(void **state)
     assert_int_equal(fake.unmapped_busy, 0);
 }
 
-static void test_host_buffer_waits_for_work(void **state)
+static void host_buffer_waits_for_work(void **state)
 {
     (void)state;
     uint64_t address = peer_host_map(peer, 0, 4096);
@@ -417,7 +417,7 @@ static void test_host_buffer_waits_for_work(void **state)
     assert_int_equal(errno, EFAULT);
 }
 
-static void test_detach_waits_for_work_and_drops_the_rest(void **state)
+static void detach_waits_for_work_and_drops_the_rest(void **state)
 {
     (void)state;
     struct peer *other = peer_attach(2);
@@ -439,7 +439,7 @@ static void test_detach_waits_for_work_and_drops_the_rest(void **state)
     peer_free(other);
 }
 
-static void test_detach_answers_pending_requests_first(void **state)
+static void detach_answers_pending_requests_first(void **state)
 {
     (void)state;
     struct peer *other = peer_attach(2);
@@ -459,7 +459,7 @@ static void test_detach_answers_pending_requests_first(void **state)
 
 /* ---- streams ---- */
 
-static void test_destroyed_stream_finishes_and_comes_back_with_its_value(void **state)
+static void destroyed_stream_finishes_and_comes_back_with_its_value(void **state)
 {
     (void)state;
     uint32_t stream = peer_stream(peer, 0);
@@ -488,7 +488,7 @@ static void test_destroyed_stream_finishes_and_comes_back_with_its_value(void **
     assert_int_equal(peer_wait(peer, stream, 6), 0);
 }
 
-static void test_streams_end_at_the_number_granted(void **state)
+static void streams_end_at_the_number_granted(void **state)
 {
     (void)state;
     for (uint32_t i = 1; i < STREAMS; i++)
@@ -508,7 +508,7 @@ static int32_t granted(struct peer *of, int32_t wish)
     return created->priority;
 }
 
-static void test_priorities_stay_within_the_clients_range(void **state)
+static void priorities_stay_within_the_clients_range(void **state)
 {
     (void)state;
     assert_int_equal(granted(peer, -3), -3);
@@ -522,7 +522,7 @@ static void test_priorities_stay_within_the_clients_range(void **state)
     peer_detach(low);
 }
 
-static void test_events_measure_time(void **state)
+static void events_measure_time(void **state)
 {
     (void)state;
     uint32_t start = peer_event(peer), end = peer_event(peer);
@@ -565,7 +565,7 @@ static void settle_at(uint32_t launches)
     assert_int_equal(fake_count(FAKE_LAUNCH), launches);
 }
 
-static void test_commands_in_flight_are_bounded(void **state)
+static void commands_in_flight_are_bounded(void **state)
 {
     (void)state;
     struct peer *low = peer_attach_with(2, PROTO_PERCENT_WHOLE, 1);
@@ -586,7 +586,7 @@ static void test_commands_in_flight_are_bounded(void **state)
     peer_detach(low);
 }
 
-static void test_rings_of_one_client_take_turns(void **state)
+static void rings_of_one_client_take_turns(void **state)
 {
     (void)state;
     uint32_t second = peer_stream(peer, 0);
@@ -620,7 +620,7 @@ static void expect_no_stream_made_by_the_submitter(void)
         assert_int_not_equal(fake_call(FAKE_STREAM_DESTROY, i).thread, submitter);
 }
 
-static void test_streams_of_one_client_share_before_others_must(void **state)
+static void streams_of_one_client_share_before_others_must(void **state)
 {
     (void)state;
     struct peer *peers[6];
@@ -646,7 +646,7 @@ static void test_streams_of_one_client_share_before_others_must(void **state)
 }
 
 /* More partitions than there are hardware queues for streams of their own. */
-static void test_streams_of_partitions_make_way(void **state)
+static void streams_of_partitions_make_way(void **state)
 {
     (void)state;
     struct peer *peers[12];
@@ -674,7 +674,7 @@ static int priority_of_launch(uint32_t n)
 }
 
 /* A CUstream that one ring has left must not serve another ring of a different priority. */
-static void test_priorities_reach_the_device(void **state)
+static void priorities_reach_the_device(void **state)
 {
     (void)state;
     struct proto_command_launch launch = peer_launch(load_kernel(peer, "kernel"));
@@ -692,7 +692,7 @@ static void test_priorities_reach_the_device(void **state)
     assert_int_equal(priority_of_launch(2), -2);
 }
 
-static void test_a_client_shares_with_itself_before_others(void **state)
+static void a_client_shares_with_itself_before_others(void **state)
 {
     (void)state;
     struct peer *peers[5];
@@ -725,7 +725,7 @@ static void test_a_client_shares_with_itself_before_others(void **state)
         peer_detach(peers[p]);
 }
 
-static void test_shared_queues_are_told(void **state)
+static void shared_queues_are_told(void **state)
 {
     (void)state;
     struct peer *peers[5];
@@ -757,7 +757,7 @@ static void test_shared_queues_are_told(void **state)
         peer_detach(peers[p]);
 }
 
-static void test_partitions_have_streams_of_their_own(void **state)
+static void partitions_have_streams_of_their_own(void **state)
 {
     (void)state;
     struct peer *quarter = peer_attach_with(2, 2500, 0);
@@ -777,42 +777,42 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_wait_for_what_is_reached_needs_no_event),
-        T(test_wait_for_what_is_in_flight_uses_an_event),
-        T(test_wait_for_what_was_not_pushed_holds_the_ring),
-        T(test_a_sleeper_on_a_held_ring_is_woken),
-        T(test_chain_of_waits),
-        T(test_three_dependencies_at_once),
-        T(test_circle_of_three_is_found),
-        T(test_two_that_wait_for_a_third_are_no_circle),
-        T(test_linked_wait_holds_until_completed_there),
-        T(test_wait_on_a_stream_that_the_link_lacks_is_refused),
-        T(test_a_client_that_leaves_releases_who_waits_for_it),
-        T(test_new_memory_holds_nothing),
-        T(test_unmap_waits_for_work_issued_before),
-        T(test_what_cannot_be_unmapped_is_not_forgotten),
-        T(test_unmap_does_not_wait_for_work_issued_after),
-        T(test_command_issued_after_the_free_is_refused),
-        T(test_unmap_waits_for_the_work_of_a_destroyed_stream),
-        T(test_launch_issued_after_the_unload_is_refused),
-        T(test_record_issued_after_the_events_end_is_refused),
-        T(test_quiesce_covers_every_stream),
-        T(test_unload_waits_for_work),
-        T(test_host_buffer_waits_for_work),
-        T(test_detach_waits_for_work_and_drops_the_rest),
-        T(test_detach_answers_pending_requests_first),
-        T(test_destroyed_stream_finishes_and_comes_back_with_its_value),
-        T(test_streams_end_at_the_number_granted),
-        T(test_priorities_stay_within_the_clients_range),
-        T(test_events_measure_time),
-        T(test_commands_in_flight_are_bounded),
-        T(test_rings_of_one_client_take_turns),
-        T(test_streams_of_one_client_share_before_others_must),
-        T(test_streams_of_partitions_make_way),
-        T(test_priorities_reach_the_device),
-        T(test_a_client_shares_with_itself_before_others),
-        T(test_shared_queues_are_told),
-        T(test_partitions_have_streams_of_their_own),
+        T(wait_for_what_is_reached_needs_no_event),
+        T(wait_for_what_is_in_flight_uses_an_event),
+        T(wait_for_what_was_not_pushed_holds_the_ring),
+        T(a_sleeper_on_a_held_ring_is_woken),
+        T(chain_of_waits),
+        T(three_dependencies_at_once),
+        T(circle_of_three_is_found),
+        T(two_that_wait_for_a_third_are_no_circle),
+        T(linked_wait_holds_until_completed_there),
+        T(wait_on_a_stream_that_the_link_lacks_is_refused),
+        T(a_client_that_leaves_releases_who_waits_for_it),
+        T(new_memory_holds_nothing),
+        T(unmap_waits_for_work_issued_before),
+        T(what_cannot_be_unmapped_is_not_forgotten),
+        T(unmap_does_not_wait_for_work_issued_after),
+        T(command_issued_after_the_free_is_refused),
+        T(unmap_waits_for_the_work_of_a_destroyed_stream),
+        T(launch_issued_after_the_unload_is_refused),
+        T(record_issued_after_the_events_end_is_refused),
+        T(quiesce_covers_every_stream),
+        T(unload_waits_for_work),
+        T(host_buffer_waits_for_work),
+        T(detach_waits_for_work_and_drops_the_rest),
+        T(detach_answers_pending_requests_first),
+        T(destroyed_stream_finishes_and_comes_back_with_its_value),
+        T(streams_end_at_the_number_granted),
+        T(priorities_stay_within_the_clients_range),
+        T(events_measure_time),
+        T(commands_in_flight_are_bounded),
+        T(rings_of_one_client_take_turns),
+        T(streams_of_one_client_share_before_others_must),
+        T(streams_of_partitions_make_way),
+        T(priorities_reach_the_device),
+        T(a_client_shares_with_itself_before_others),
+        T(shared_queues_are_told),
+        T(partitions_have_streams_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static struct partition *get(uint32_t first, uint32_t count)
     return partition;
 }
 
-static void test_the_device_is_split_into_sm_groups_and_a_remainder(void **state)
+static void the_device_is_split_into_sm_groups_and_a_remainder(void **state)
 {
     (void)state;
     start(132, 8);
@@ -73,7 +73,7 @@ static void test_the_device_is_split_into_sm_groups_and_a_remainder(void **state
     assert_int_equal(partitions.remainder, 0);
 }
 
-static void test_a_set_becomes_a_context_of_its_multiprocessors(void **state)
+static void a_set_becomes_a_context_of_its_multiprocessors(void **state)
 {
     (void)state;
     start(132, 8);
@@ -87,7 +87,7 @@ static void test_a_set_becomes_a_context_of_its_multiprocessors(void **state)
     assert_int_equal(with_remainder->green->multiprocessors, 12);
 }
 
-static void test_the_set_of_all_is_the_unsplit_device(void **state)
+static void the_set_of_all_is_the_unsplit_device(void **state)
 {
     (void)state;
     start(132, 8);
@@ -100,7 +100,7 @@ static void test_the_set_of_all_is_the_unsplit_device(void **state)
     assert_false(get(0, 16)->whole); /* the remainder is missing */
 }
 
-static void test_one_that_nobody_has_is_kept_for_the_next(void **state)
+static void one_that_nobody_has_is_kept_for_the_next(void **state)
 {
     (void)state;
     start(132, 8);
@@ -116,7 +116,7 @@ static void test_one_that_nobody_has_is_kept_for_the_next(void **state)
     assert_int_equal(fake.live_green, 1);
 }
 
-static void test_the_longest_unused_goes_first(void **state)
+static void the_longest_unused_goes_first(void **state)
 {
     (void)state;
     start(132, 8);
@@ -153,7 +153,7 @@ static void expect_undivided(void)
     assert_int_equal(fake.live_green, 0);
 }
 
-static void test_without_green_contexts_nothing_is_enforced(void **state)
+static void without_green_contexts_nothing_is_enforced(void **state)
 {
     (void)state;
     start(132, 0);
@@ -162,7 +162,7 @@ static void test_without_green_contexts_nothing_is_enforced(void **state)
     expect_undivided();
 }
 
-static void test_a_driver_that_makes_no_green_context_leaves_the_device_whole(void **state)
+static void a_driver_that_makes_no_green_context_leaves_the_device_whole(void **state)
 {
     (void)state;
     fake_reset();
@@ -174,7 +174,7 @@ static void test_a_driver_that_makes_no_green_context_leaves_the_device_whole(vo
     expect_undivided();
 }
 
-static void test_a_driver_that_splits_nothing_leaves_the_device_whole(void **state)
+static void a_driver_that_splits_nothing_leaves_the_device_whole(void **state)
 {
     (void)state;
     fake_reset();
@@ -185,7 +185,7 @@ static void test_a_driver_that_splits_nothing_leaves_the_device_whole(void **sta
     expect_undivided();
 }
 
-static void test_an_error_that_ends_the_context_is_no_lack_of_support(void **state)
+static void an_error_that_ends_the_context_is_no_lack_of_support(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -196,7 +196,7 @@ static void test_an_error_that_ends_the_context_is_no_lack_of_support(void **sta
     assert_int_equal(partition_table_open(&partitions, &device, &why), PROTO_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void test_the_whole_device_may_be_the_union_of_its_groups(void **state)
+static void the_whole_device_may_be_the_union_of_its_groups(void **state)
 {
     (void)state;
     fake_reset();
@@ -215,16 +215,16 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_teardown(name, stop)
     const struct CMUnitTest tests[] = {
-        T(test_the_device_is_split_into_sm_groups_and_a_remainder),
-        T(test_a_set_becomes_a_context_of_its_multiprocessors),
-        T(test_the_set_of_all_is_the_unsplit_device),
-        T(test_one_that_nobody_has_is_kept_for_the_next),
-        T(test_the_longest_unused_goes_first),
-        T(test_without_green_contexts_nothing_is_enforced),
-        T(test_a_driver_that_makes_no_green_context_leaves_the_device_whole),
-        T(test_a_driver_that_splits_nothing_leaves_the_device_whole),
-        T(test_an_error_that_ends_the_context_is_no_lack_of_support),
-        T(test_the_whole_device_may_be_the_union_of_its_groups),
+        T(the_device_is_split_into_sm_groups_and_a_remainder),
+        T(a_set_becomes_a_context_of_its_multiprocessors),
+        T(the_set_of_all_is_the_unsplit_device),
+        T(one_that_nobody_has_is_kept_for_the_next),
+        T(the_longest_unused_goes_first),
+        T(without_green_contexts_nothing_is_enforced),
+        T(a_driver_that_makes_no_green_context_leaves_the_device_whole),
+        T(a_driver_that_splits_nothing_leaves_the_device_whole),
+        T(an_error_that_ends_the_context_is_no_lack_of_support),
+        T(the_whole_device_may_be_the_union_of_its_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

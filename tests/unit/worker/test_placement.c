@@ -124,7 +124,7 @@ static struct placement_view view(const struct runner *runner, uint64_t now)
     return view;
 }
 
-static void test_an_owner_gets_its_sm_groups_back_at_once(void **state)
+static void an_owner_gets_its_sm_groups_back_at_once(void **state)
 {
     (void)state;
     struct runner *owner = arrive(0, 5000, 5000), *other = arrive(1, 0, PLAN_WHOLE);
@@ -162,7 +162,7 @@ static void test_an_owner_gets_its_sm_groups_back_at_once(void **state)
     assert_int_equal(asked, 1);
 }
 
-static void test_who_came_late_is_told_once_more(void **state)
+static void who_came_late_is_told_once_more(void **state)
 {
     (void)state;
     struct runner *runner = arrive(0, 0, PLAN_WHOLE), *other = arrive(1, 0, PLAN_WHOLE);
@@ -172,7 +172,7 @@ static void test_who_came_late_is_told_once_more(void **state)
     assert_int_equal(other->changes, others);
 }
 
-static void test_a_pause_lends_nothing(void **state)
+static void a_pause_lends_nothing(void **state)
 {
     (void)state;
     struct runner *owner = arrive(0, 5000, 5000), *other = arrive(1, 0, PLAN_WHOLE);
@@ -191,7 +191,7 @@ static void test_a_pause_lends_nothing(void **state)
     assert_int_equal(other->changes, changes + 1);
 }
 
-static void test_who_may_goes_on_until_its_partition_is_made(void **state)
+static void who_may_goes_on_until_its_partition_is_made(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -206,7 +206,7 @@ static void test_who_may_goes_on_until_its_partition_is_made(void **state)
     assert_int_equal(view(a, 9).held_ns, 0);
 }
 
-static void test_without_an_sm_group_a_client_waits_and_is_told(void **state)
+static void without_an_sm_group_a_client_waits_and_is_told(void **state)
 {
     (void)state;
     struct runner *a = arrive(0, PLAN_WHOLE, PLAN_WHOLE), *b = arrive(1, 0, 5000);
@@ -224,7 +224,7 @@ static void test_without_an_sm_group_a_client_waits_and_is_told(void **state)
     assert_int_equal(view(b, 8 * MS).held_ns, 7 * MS - 1);
 }
 
-static void test_a_partition_that_can_not_be_made_is_asked_for_again(void **state)
+static void a_partition_that_can_not_be_made_is_asked_for_again(void **state)
 {
     (void)state;
     struct sm_group_set sm_groups;
@@ -269,7 +269,7 @@ static void check_entered(int i, enum placement_answer said, int step)
             fail_msg("step %d: client %d runs on SM groups of %d, which has work", step, i, other);
 }
 
-static void test_any_mix_keeps_the_promises(void **state)
+static void any_mix_keeps_the_promises(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -321,13 +321,13 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
     const struct CMUnitTest tests[] = {
-        T(test_an_owner_gets_its_sm_groups_back_at_once),
-        T(test_who_came_late_is_told_once_more),
-        T(test_a_pause_lends_nothing),
-        T(test_who_may_goes_on_until_its_partition_is_made),
-        T(test_without_an_sm_group_a_client_waits_and_is_told),
-        T(test_a_partition_that_can_not_be_made_is_asked_for_again),
-        T(test_any_mix_keeps_the_promises),
+        T(an_owner_gets_its_sm_groups_back_at_once),
+        T(who_came_late_is_told_once_more),
+        T(a_pause_lends_nothing),
+        T(who_may_goes_on_until_its_partition_is_made),
+        T(without_an_sm_group_a_client_waits_and_is_told),
+        T(a_partition_that_can_not_be_made_is_asked_for_again),
+        T(any_mix_keeps_the_promises),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static int end_of(pid_t pid)
     return WEXITSTATUS(status);
 }
 
-static void test_says_what_the_device_is_and_ends_with_its_supervisor(void **state)
+static void says_what_the_device_is_and_ends_with_its_supervisor(void **state)
 {
     (void)state;
     int channel;
@@ -91,19 +91,19 @@ static void refused(const char *driver, const char *device, const char *names)
     close(channel);
 }
 
-static void test_a_missing_driver_is_named(void **state)
+static void a_missing_driver_is_named(void **state)
 {
     (void)state;
     refused("/nowhere/libcuda.so.1", "0", "/nowhere/libcuda.so.1");
 }
 
-static void test_a_missing_device_is_named(void **state)
+static void a_missing_device_is_named(void **state)
 {
     (void)state;
     refused(softgpu, "7", "device 7");
 }
 
-static void test_unknown_options_are_refused(void **state)
+static void unknown_options_are_refused(void **state)
 {
     (void)state;
     pid_t pid = fork();
@@ -116,7 +116,7 @@ static void test_unknown_options_are_refused(void **state)
     assert_int_equal(end_of(pid), 2);
 }
 
-static void test_a_bad_message_is_answered(void **state)
+static void a_bad_message_is_answered(void **state)
 {
     (void)state;
     int channel;
@@ -139,11 +139,11 @@ static void test_a_bad_message_is_answered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_says_what_the_device_is_and_ends_with_its_supervisor),
-        cmocka_unit_test(test_a_missing_driver_is_named),
-        cmocka_unit_test(test_a_missing_device_is_named),
-        cmocka_unit_test(test_unknown_options_are_refused),
-        cmocka_unit_test(test_a_bad_message_is_answered),
+        cmocka_unit_test(says_what_the_device_is_and_ends_with_its_supervisor),
+        cmocka_unit_test(a_missing_driver_is_named),
+        cmocka_unit_test(a_missing_device_is_named),
+        cmocka_unit_test(unknown_options_are_refused),
+        cmocka_unit_test(a_bad_message_is_answered),
     };
     const char *build = getenv("BUILD");
     char path[480];

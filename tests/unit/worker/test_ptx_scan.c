@@ -18,7 +18,7 @@ static uint32_t line_of(const char *text)
     return ptx_scan_declaration(text, strlen(text));
 }
 
-static void test_instructions_and_pointers_declare_nothing(void **state)
+static void instructions_and_pointers_declare_nothing(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -35,7 +35,7 @@ static void test_instructions_and_pointers_declare_nothing(void **state)
             fail_msg("text %zu, line %u", i, line_of(texts[i]));
 }
 
-static void test_variables_are_found_wherever_they_hide(void **state)
+static void variables_are_found_wherever_they_hide(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -62,8 +62,8 @@ static void test_variables_are_found_wherever_they_hide(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_instructions_and_pointers_declare_nothing),
-        cmocka_unit_test(test_variables_are_found_wherever_they_hide),
+        cmocka_unit_test(instructions_and_pointers_declare_nothing),
+        cmocka_unit_test(variables_are_found_wherever_they_hide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

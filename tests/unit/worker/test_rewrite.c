@@ -44,14 +44,14 @@ static void check(const char *text, const char *expected, uint64_t bytes)
     rewrite_close(rewrite);
 }
 
-static void test_without_variables_the_text_stays(void **state)
+static void without_variables_the_text_stays(void **state)
 {
     (void)state;
     const char *text = HEAD ".visible .entry k(.param .u64 p)\n{\n\tret;\n}\n";
     check(text, text, 0);
 }
 
-static void test_mov_gets_the_address(void **state)
+static void mov_gets_the_address(void **state)
 {
     (void)state;
     check(HEAD ".global .align 4 .u32 a = 5;\n"
@@ -64,7 +64,7 @@ static void test_mov_gets_the_address(void **state)
           24);
 }
 
-static void test_other_instructions_get_a_register(void **state)
+static void other_instructions_get_a_register(void **state)
 {
     (void)state;
     check(HEAD ".visible .global .u64 a;\n"
@@ -80,7 +80,7 @@ static void test_other_instructions_get_a_register(void **state)
           8);
 }
 
-static void test_a_name_like_ours_is_avoided(void **state)
+static void a_name_like_ours_is_avoided(void **state)
 {
     (void)state;
     check(HEAD ".global .u32 a;\n"
@@ -93,7 +93,7 @@ static void test_a_name_like_ours_is_avoided(void **state)
           4);
 }
 
-static void test_lines_keep_their_numbers(void **state)
+static void lines_keep_their_numbers(void **state)
 {
     (void)state;
     const char *text = HEAD ".global .align 4 .b8 a[4] = {1,\n2,\n3, 4};\n.visible .entry k()\n{\n"
@@ -123,7 +123,7 @@ static void image_of(const struct rewrite *rewrite, uint8_t *image, size_t size)
     }
 }
 
-static void test_initial_values_and_addresses(void **state)
+static void initial_values_and_addresses(void **state)
 {
     (void)state;
     struct rewrite *rewrite =
@@ -186,7 +186,7 @@ static void stays(const char *declarations, const char *name, const char *why)
     rewrite_close(rewrite);
 }
 
-static void test_what_cannot_be_moved_stays_and_says_why(void **state)
+static void what_cannot_be_moved_stays_and_says_why(void **state)
 {
     (void)state;
     stays(".extern .global .u32 a;", "a", "another module");
@@ -203,7 +203,7 @@ static void test_what_cannot_be_moved_stays_and_says_why(void **state)
     stays(".global .u32 a;\n.section .debug_info\n{\n.b64 ab\n}", "a", NULL);
 }
 
-static void test_what_stays_is_left_in_the_text(void **state)
+static void what_stays_is_left_in_the_text(void **state)
 {
     (void)state;
     check(HEAD ".extern .global .u32 e;\n.global .u32 a;\n.visible .entry k()\n{\n\t.reg .b64 "
@@ -213,7 +213,7 @@ static void test_what_stays_is_left_in_the_text(void **state)
           4);
 }
 
-static void test_const_stays(void **state)
+static void const_stays(void **state)
 {
     (void)state;
     const char *text = HEAD ".const .u32 c = 3;\n.visible .entry k()\n{\n\t.reg .b32 %r;\n"
@@ -221,7 +221,7 @@ static void test_const_stays(void **state)
     check(text, text, 0);
 }
 
-static void test_text_that_is_not_understood_is_left_to_the_driver(void **state)
+static void text_that_is_not_understood_is_left_to_the_driver(void **state)
 {
     (void)state;
     const char *text = HEAD ".visible .entry k(\n{ nonsense";
@@ -237,7 +237,7 @@ static void test_text_that_is_not_understood_is_left_to_the_driver(void **state)
     rewrite_close(rewrite);
 }
 
-static void test_text_that_is_not_understood_may_declare_no_variables(void **state)
+static void text_that_is_not_understood_may_declare_no_variables(void **state)
 {
     (void)state;
     const char *text = HEAD ".explicitcluster;\n.global .b8 a[1000000000];\n";
@@ -251,7 +251,7 @@ static void test_text_that_is_not_understood_may_declare_no_variables(void **sta
     assert_non_null(strstr(why.text, "cubin"));
 }
 
-static void test_layout_of_parameters(void **state)
+static void layout_of_parameters(void **state)
 {
     (void)state;
     struct rewrite *rewrite =
@@ -275,7 +275,7 @@ static void test_layout_of_parameters(void **state)
 
 /* Neither reading nor rewriting may take more than was said, and a text that needs more names the
  * remedy. Found by trying every size below what is enough. */
-static void test_memory_is_bounded(void **state)
+static void memory_is_bounded(void **state)
 {
     (void)state;
     char text[16384];
@@ -312,19 +312,19 @@ static void test_memory_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_variables_the_text_stays),
-        cmocka_unit_test(test_mov_gets_the_address),
-        cmocka_unit_test(test_other_instructions_get_a_register),
-        cmocka_unit_test(test_a_name_like_ours_is_avoided),
-        cmocka_unit_test(test_lines_keep_their_numbers),
-        cmocka_unit_test(test_initial_values_and_addresses),
-        cmocka_unit_test(test_what_cannot_be_moved_stays_and_says_why),
-        cmocka_unit_test(test_what_stays_is_left_in_the_text),
-        cmocka_unit_test(test_const_stays),
-        cmocka_unit_test(test_text_that_is_not_understood_is_left_to_the_driver),
-        cmocka_unit_test(test_text_that_is_not_understood_may_declare_no_variables),
-        cmocka_unit_test(test_layout_of_parameters),
-        cmocka_unit_test(test_memory_is_bounded),
+        cmocka_unit_test(without_variables_the_text_stays),
+        cmocka_unit_test(mov_gets_the_address),
+        cmocka_unit_test(other_instructions_get_a_register),
+        cmocka_unit_test(a_name_like_ours_is_avoided),
+        cmocka_unit_test(lines_keep_their_numbers),
+        cmocka_unit_test(initial_values_and_addresses),
+        cmocka_unit_test(what_cannot_be_moved_stays_and_says_why),
+        cmocka_unit_test(what_stays_is_left_in_the_text),
+        cmocka_unit_test(const_stays),
+        cmocka_unit_test(text_that_is_not_understood_is_left_to_the_driver),
+        cmocka_unit_test(text_that_is_not_understood_may_declare_no_variables),
+        cmocka_unit_test(layout_of_parameters),
+        cmocka_unit_test(memory_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static uint64_t global(struct peer *peer, const char *name, uint64_t bytes)
     return info->address;
 }
 
-static void test_moved_variables_work(void **state)
+static void moved_variables_work(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
@@ -144,7 +144,7 @@ static void test_moved_variables_work(void **state)
     peer_detach(peer);
 }
 
-static void test_bad_ptx_is_refused_with_its_line(void **state)
+static void bad_ptx_is_refused_with_its_line(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
@@ -169,7 +169,7 @@ static void test_bad_ptx_is_refused_with_its_line(void **state)
     peer_detach(peer);
 }
 
-static void test_gpu_time_is_counted(void **state)
+static void gpu_time_is_counted(void **state)
 {
     (void)state;
     static const char sleeper[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -199,9 +199,9 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
     const struct CMUnitTest tests[] = {
-        T(test_moved_variables_work),
-        T(test_bad_ptx_is_refused_with_its_line),
-        T(test_gpu_time_is_counted),
+        T(moved_variables_work),
+        T(bad_ptx_is_refused_with_its_line),
+        T(gpu_time_is_counted),
     };
     char path[512];
     const char *build = getenv("BUILD");

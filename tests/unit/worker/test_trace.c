@@ -37,7 +37,7 @@ static struct proto_trace_record lease(uint32_t client, uint64_t from, uint64_t 
         .kind = TRACE_LEASE, .client = client, .value = 3, .from = from, .to = to};
 }
 
-static void test_records_come_back_as_they_were_added(void **state)
+static void records_come_back_as_they_were_added(void **state)
 {
     (void)state;
     struct trace trace;
@@ -81,7 +81,7 @@ static void test_records_come_back_as_they_were_added(void **state)
     shm_release(&reader.memory);
 }
 
-static void test_what_does_not_fit_is_counted(void **state)
+static void what_does_not_fit_is_counted(void **state)
 {
     (void)state;
     struct trace trace;
@@ -103,7 +103,7 @@ static void test_what_does_not_fit_is_counted(void **state)
     shm_release(&reader.memory);
 }
 
-static void test_what_began_before_is_cut_and_what_ended_before_left_out(void **state)
+static void what_began_before_is_cut_and_what_ended_before_left_out(void **state)
 {
     (void)state;
     struct trace trace;
@@ -127,7 +127,7 @@ static void test_what_began_before_is_cut_and_what_ended_before_left_out(void **
     shm_release(&reader.memory);
 }
 
-static void test_memory_that_can_not_be_trusted_is_refused(void **state)
+static void memory_that_can_not_be_trusted_is_refused(void **state)
 {
     (void)state;
     struct trace trace;
@@ -167,7 +167,7 @@ static void *writer_main(void *context)
     return NULL;
 }
 
-static void test_threads_write_at_once_and_a_stop_waits_for_them(void **state)
+static void threads_write_at_once_and_a_stop_waits_for_them(void **state)
 {
     (void)state;
     struct trace trace;
@@ -237,7 +237,7 @@ static void run(struct account *account, struct actor *actor, uint64_t from, uin
         actor->shadow = actor->stream.ring.value;
 }
 
-static void test_spans_are_as_long_as_the_device_says_and_do_not_overlap(void **state)
+static void spans_are_as_long_as_the_device_says_and_do_not_overlap(void **state)
 {
     (void)state;
     struct cuda_driver driver = fake_driver();
@@ -313,7 +313,7 @@ static uint64_t sum_of(const struct reader *reader, uint32_t kind, uint32_t clie
     return sum;
 }
 
-static void test_the_supervisor_begins_and_ends_traces(void **state)
+static void the_supervisor_begins_and_ends_traces(void **state)
 {
     (void)state;
     struct reader reader;
@@ -368,7 +368,7 @@ static void about_the_same(uint64_t one, uint64_t other, uint64_t slack)
         fail_msg("%llu and %llu", (unsigned long long)one, (unsigned long long)other);
 }
 
-static void test_leases_are_what_is_charged_and_holds_what_is_throttled(void **state)
+static void leases_are_what_is_charged_and_holds_what_is_throttled(void **state)
 {
     (void)state;
     struct reader reader;
@@ -429,15 +429,15 @@ static void test_leases_are_what_is_charged_and_holds_what_is_throttled(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_records_come_back_as_they_were_added),
-        cmocka_unit_test(test_what_does_not_fit_is_counted),
-        cmocka_unit_test(test_what_began_before_is_cut_and_what_ended_before_left_out),
-        cmocka_unit_test(test_memory_that_can_not_be_trusted_is_refused),
-        cmocka_unit_test(test_threads_write_at_once_and_a_stop_waits_for_them),
-        cmocka_unit_test(test_spans_are_as_long_as_the_device_says_and_do_not_overlap),
-        cmocka_unit_test_setup_teardown(test_the_supervisor_begins_and_ends_traces, harness_setup,
+        cmocka_unit_test(records_come_back_as_they_were_added),
+        cmocka_unit_test(what_does_not_fit_is_counted),
+        cmocka_unit_test(what_began_before_is_cut_and_what_ended_before_left_out),
+        cmocka_unit_test(memory_that_can_not_be_trusted_is_refused),
+        cmocka_unit_test(threads_write_at_once_and_a_stop_waits_for_them),
+        cmocka_unit_test(spans_are_as_long_as_the_device_says_and_do_not_overlap),
+        cmocka_unit_test_setup_teardown(the_supervisor_begins_and_ends_traces, harness_setup,
                                         harness_stop),
-        cmocka_unit_test_setup_teardown(test_leases_are_what_is_charged_and_holds_what_is_throttled,
+        cmocka_unit_test_setup_teardown(leases_are_what_is_charged_and_holds_what_is_throttled,
                                         harness_setup, harness_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,7 +131,7 @@ static bool visit(uint32_t client)
     return submitter_visit(&worker->submitter, clients[client]);
 }
 
-static void test_a_turn_is_a_quantum(void **state)
+static void a_turn_is_a_quantum(void **state)
 {
     (void)state;
     for (int i = 0; i < 500; i++) {
@@ -150,7 +150,7 @@ static void test_a_turn_is_a_quantum(void **state)
     assert_int_equal(peer_completed(peers[1], 0), 500);
 }
 
-static void test_large_copies_use_the_turn_up(void **state)
+static void large_copies_use_the_turn_up(void **state)
 {
     (void)state;
     struct error why;
@@ -174,7 +174,7 @@ static void test_large_copies_use_the_turn_up(void **state)
     assert_true(taken(0) >= 5 && taken(0) <= 7);
 }
 
-static void test_in_flight_work_stays_within_the_in_flight_limit(void **state)
+static void in_flight_work_stays_within_the_in_flight_limit(void **state)
 {
     (void)state;
     struct scheduler_schedule settings;
@@ -203,7 +203,7 @@ static void test_in_flight_work_stays_within_the_in_flight_limit(void **state)
 }
 
 /* Who is named the submitter looks at; one that only arrives may be gone by then. */
-static void test_who_shuts_the_gate_by_coming_is_not_named(void **state)
+static void who_shuts_the_gate_by_coming_is_not_named(void **state)
 {
     (void)state;
     struct client coming = {.number = 3};
@@ -223,7 +223,7 @@ static void test_who_shuts_the_gate_by_coming_is_not_named(void **state)
         assert_true(first == clients[0] || first == clients[1]);
 }
 
-static void test_a_batch_ends_with_a_completion(void **state)
+static void a_batch_ends_with_a_completion(void **state)
 {
     (void)state;
     for (int i = 0; i < 100; i++)
@@ -253,11 +253,11 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_a_turn_is_a_quantum),
-        T(test_large_copies_use_the_turn_up),
-        T(test_in_flight_work_stays_within_the_in_flight_limit),
-        T(test_who_shuts_the_gate_by_coming_is_not_named),
-        T(test_a_batch_ends_with_a_completion),
+        T(a_turn_is_a_quantum),
+        T(large_copies_use_the_turn_up),
+        T(in_flight_work_stays_within_the_in_flight_limit),
+        T(who_shuts_the_gate_by_coming_is_not_named),
+        T(a_batch_ends_with_a_completion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

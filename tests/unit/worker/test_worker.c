@@ -3,7 +3,7 @@
 /* A client's life in a worker: attach, memory, a module, work, and the end. */
 #include "tests/unit/worker/harness.h"
 
-static void test_launch_reaches_the_driver_and_completes(void **state)
+static void launch_reaches_the_driver_and_completes(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
@@ -24,7 +24,7 @@ static void test_launch_reaches_the_driver_and_completes(void **state)
     peer_detach(peer);
 }
 
-static void test_copies_and_fills_reach_memory(void **state)
+static void copies_and_fills_reach_memory(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
@@ -55,7 +55,7 @@ static void test_copies_and_fills_reach_memory(void **state)
     peer_detach(peer);
 }
 
-static void test_long_parameters_come_from_the_arena(void **state)
+static void long_parameters_come_from_the_arena(void **state)
 {
     (void)state;
     fake.param_count = 1;
@@ -74,7 +74,7 @@ static void test_long_parameters_come_from_the_arena(void **state)
     peer_detach(peer);
 }
 
-static void test_many_launches_of_many_clients_all_arrive(void **state)
+static void many_launches_of_many_clients_all_arrive(void **state)
 {
     (void)state;
     struct peer *peers[4];
@@ -99,7 +99,7 @@ static void test_many_launches_of_many_clients_all_arrive(void **state)
         peer_detach(peers[i]);
 }
 
-static void test_supervisor_gone_ends_every_wait(void **state)
+static void supervisor_gone_ends_every_wait(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
@@ -112,7 +112,7 @@ static void test_supervisor_gone_ends_every_wait(void **state)
     peer_free(peer);
 }
 
-static void test_sticky_error_of_a_launch_ends_the_worker(void **state)
+static void sticky_error_of_a_launch_ends_the_worker(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1), *other = peer_attach(2);
@@ -149,7 +149,7 @@ static void *fail_worker(void *unused)
 }
 
 /* A worker that ended before would be taken for one that was lost without a reason. */
-static void test_a_worker_ends_after_it_has_told_its_fault(void **state)
+static void a_worker_ends_after_it_has_told_its_fault(void **state)
 {
     (void)state;
     pthread_t failing;
@@ -176,7 +176,7 @@ static void test_a_worker_ends_after_it_has_told_its_fault(void **state)
     peer_free(peer);
 }
 
-static void test_fault_is_found_while_work_is_in_flight(void **state)
+static void fault_is_found_while_work_is_in_flight(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
@@ -195,7 +195,7 @@ static void test_fault_is_found_while_work_is_in_flight(void **state)
     peer_free(peer);
 }
 
-static void test_ordinary_error_stands_in_the_stream_status(void **state)
+static void ordinary_error_stands_in_the_stream_status(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
@@ -213,7 +213,7 @@ static void test_ordinary_error_stands_in_the_stream_status(void **state)
 
 /* A copy over two registrations is refused, so steps end at the multiples that no command may
  * cross. */
-static void test_host_buffers_are_registered_in_steps(void **state)
+static void host_buffers_are_registered_in_steps(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
@@ -245,7 +245,7 @@ static uint32_t host_map_refused(struct peer *peer, int fd, uint64_t address, ui
     return harness_error();
 }
 
-static void test_what_no_supervisor_can_mean_is_refused(void **state)
+static void what_no_supervisor_can_mean_is_refused(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
@@ -282,7 +282,7 @@ static void test_what_no_supervisor_can_mean_is_refused(void **state)
 }
 
 /* Whoever has nothing to do costs nothing: the client leaves the scan set, the thread sleeps. */
-static void test_an_idle_client_lets_the_submitter_sleep(void **state)
+static void an_idle_client_lets_the_submitter_sleep(void **state)
 {
     (void)state;
     struct peer *peers[2] = {peer_attach(1), peer_attach(2)};
@@ -307,18 +307,18 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, harness_setup, harness_stop)
     const struct CMUnitTest tests[] = {
-        T(test_launch_reaches_the_driver_and_completes),
-        T(test_copies_and_fills_reach_memory),
-        T(test_long_parameters_come_from_the_arena),
-        T(test_many_launches_of_many_clients_all_arrive),
-        T(test_supervisor_gone_ends_every_wait),
-        T(test_sticky_error_of_a_launch_ends_the_worker),
-        T(test_a_worker_ends_after_it_has_told_its_fault),
-        T(test_fault_is_found_while_work_is_in_flight),
-        T(test_ordinary_error_stands_in_the_stream_status),
-        T(test_host_buffers_are_registered_in_steps),
-        T(test_what_no_supervisor_can_mean_is_refused),
-        T(test_an_idle_client_lets_the_submitter_sleep),
+        T(launch_reaches_the_driver_and_completes),
+        T(copies_and_fills_reach_memory),
+        T(long_parameters_come_from_the_arena),
+        T(many_launches_of_many_clients_all_arrive),
+        T(supervisor_gone_ends_every_wait),
+        T(sticky_error_of_a_launch_ends_the_worker),
+        T(a_worker_ends_after_it_has_told_its_fault),
+        T(fault_is_found_while_work_is_in_flight),
+        T(ordinary_error_stands_in_the_stream_status),
+        T(host_buffers_are_registered_in_steps),
+        T(what_no_supervisor_can_mean_is_refused),
+        T(an_idle_client_lets_the_submitter_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
