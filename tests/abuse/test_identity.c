@@ -178,7 +178,7 @@ static bool gets(uint64_t window, uint64_t address)
     return same;
 }
 
-static void of_killed_clients_nothing_stays(void **state)
+static void nothing_of_killed_clients_stays(void **state)
 {
     (void)state;
     struct raw raw;
@@ -232,7 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_that_another_process_overheard_joins_nothing),
         cmocka_unit_test(a_socket_that_a_child_keeps_does_not_keep_a_dead_client),
-        cmocka_unit_test(of_killed_clients_nothing_stays),
+        cmocka_unit_test(nothing_of_killed_clients_stays),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -342,7 +342,7 @@ static void mutated_ptx_never_harms_the_server(void **state)
     raw_close(&raw);
 }
 
-static void a_client_that_says_nothing_is_shown_the_door(void **state)
+static void a_silent_client_is_disconnected(void **state)
 {
     (void)state;
     struct raw silent[8];
@@ -387,7 +387,7 @@ int main(void)
         cmocka_unit_test(unknown_handles_and_addresses_are_refused),
         cmocka_unit_test(corrupt_images_get_a_clear_error),
         cmocka_unit_test(mutated_ptx_never_harms_the_server),
-        cmocka_unit_test(a_client_that_says_nothing_is_shown_the_door),
+        cmocka_unit_test(a_silent_client_is_disconnected),
         cmocka_unit_test(a_client_that_never_reads_its_answers_loses_its_connection_alone),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -87,7 +87,7 @@ static void one_user_cannot_take_every_connection(void **state)
     assert_int_equal(server_stop(server), 0);
 }
 
-static void what_the_administrator_says_holds_for_everybody(void **state)
+static void limits_of_the_administrator_bind_every_user(void **state)
 {
     (void)state;
     static const char *const args[] = {"--max-clients-per-user", "2", NULL};
@@ -106,7 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_user_cannot_take_every_connection),
-        cmocka_unit_test(what_the_administrator_says_holds_for_everybody),
+        cmocka_unit_test(limits_of_the_administrator_bind_every_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,7 +283,7 @@ class Commands(WithServer):
         self.assertEqual(self.json("status")["devices"][0]["state"], "ready")
 
     @CHANGES
-    def test_kill_of_nobody(self):
+    def test_kill_of_an_unknown_client(self):
         answer = self.json("kill", "999999", schema="admin-error", status=1)
         self.assertEqual(answer["error"], "not_found")
         result = self.ctl("kill", "999999")
@@ -300,7 +300,7 @@ class Commands(WithServer):
                 json_check.check(schema, json.loads(lines.readline()))
             lines.close()
 
-    def test_what_the_request_schema_says_is_what_the_server_takes(self):
+    def test_the_server_takes_the_requests_that_the_schema_allows(self):
         requests = [{"request": "ping"}, {"request": "clients"}, {"request": "ping", "client": 1}, {"request": "kill"},
                     {"request": "kill", "client": -1}, {"request": "kill", "client": 1.5}, {"request": "kill", "client": "1"},
                     {"request": "kill", "client": 2**32}, {"request": "reboot"}, {}, [], 7, {"request": None}]
@@ -368,7 +368,7 @@ class Usage(WithServer):
         raise AssertionError(f"waited in vain: {row}")
 
     @CHANGES
-    def test_what_a_program_used_and_how_long_it_waited(self):
+    def test_status_shows_a_programs_gpu_time_and_queueing_time(self):
         with self.busy() as row:
             self.assertGreater(row["gpu_time_seconds"], 0)
             self.assertEqual(row["charged_seconds"], row["gpu_time_seconds"], "in mode concurrent")
@@ -392,7 +392,7 @@ class Usage(WithServer):
 class WithoutPartitions(WithServer):
     settings = {"env": {"SOFTGPU_NO_GREEN": "1"}}
 
-    def test_a_duty_cycle_is_called_so(self):
+    def test_a_duty_cycle_is_shown_by_name(self):
         device = self.json("status")["devices"][0]
         self.assertEqual((device["threads_enforced_by"], device["partition_multiprocessors"]), ("duty_cycle", 0))
         with self.attached(threads_limit=2500) as (_, told):
@@ -409,7 +409,7 @@ class Permissions(WithServer):
     settings = {"admin": 4711}
 
     @unittest.skipIf(os.getuid() == 0, "root may always")
-    def test_whoever_started_the_server_is_nobody_in_particular(self):
+    def test_the_user_who_started_the_server_has_no_special_rights(self):
         answer = self.json("kill", "1", schema="admin-error", status=1)
         self.assertEqual(answer["error"], "not_permitted")
 

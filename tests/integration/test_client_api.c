@@ -177,7 +177,7 @@ static void large_ordinary_copies_are_staged(void **state)
 
 /* The server rounds sizes up; a copy beyond the size that was asked for is an error all the same.
  */
-static void copies_end_where_what_was_asked_for_ends(void **state)
+static void copies_end_at_the_last_byte_asked_for(void **state)
 {
     (void)state;
     struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
@@ -439,7 +439,7 @@ static void forgotten_parameters_and_sizes_are_refused(void **state)
     gpushare_close(&client.gpu);
 }
 
-static void dynamic_shared_memory_up_to_what_was_set(void **state)
+static void dynamic_shared_memory_is_bounded_by_the_value_set(void **state)
 {
     (void)state;
     struct client client = open_client(0);
@@ -729,7 +729,7 @@ int main(void)
         cmocka_unit_test(memory_round_trips_through_kernels),
         cmocka_unit_test(fills_and_copies_on_the_device),
         cmocka_unit_test(large_ordinary_copies_are_staged),
-        cmocka_unit_test(copies_end_where_what_was_asked_for_ends),
+        cmocka_unit_test(copies_end_at_the_last_byte_asked_for),
         cmocka_unit_test(memory_beyond_the_limit_is_refused_in_words),
         cmocka_unit_test(ranges_outside_of_allocations_are_refused_at_once),
         cmocka_unit_test(modules_from_memory_and_file),
@@ -737,7 +737,7 @@ int main(void)
         cmocka_unit_test(variables_are_device_memory),
         cmocka_unit_test(long_parameters_arrive_whole),
         cmocka_unit_test(forgotten_parameters_and_sizes_are_refused),
-        cmocka_unit_test(dynamic_shared_memory_up_to_what_was_set),
+        cmocka_unit_test(dynamic_shared_memory_is_bounded_by_the_value_set),
         cmocka_unit_test(default_stream_comes_after_blocking_streams),
         cmocka_unit_test(non_blocking_streams_are_ordered_by_events_alone),
         cmocka_unit_test(events_tell_the_devices_time),

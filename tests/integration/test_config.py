@@ -84,7 +84,7 @@ rules:
             self.assertEqual((told["memory_limit"], told["priority"]), (16 * MIB, 5))
 
     @CHANGES
-    def test_what_is_granted_is_enforced(self):
+    def test_granted_limits_are_enforced(self):
         with self.configured("clients:\n  memory: {limit: 6M}\n  host_memory: {limit: 1M}\n") as it:
             client = RawClient(it.server.client)
             with contextlib.closing(client):
@@ -164,7 +164,7 @@ class Requests(Case):
                     self.assertEqual(told, wanted_here, place % key)
 
     @CHANGES
-    def test_what_is_given_lowers_what_is_asked_for(self):
+    def test_the_administrators_values_lower_the_clients_wish(self):
         with self.configured("profiles: {none: {threads: {request: 0}, time: {request: 0}}}\n"
                              "rules: [{match: {name: given}, threads: {request: 20%}, time: {request: 30%}}]\n") as it:
             for wishes, wanted in (({}, (0, 0)), ({"threads_request": 5000, "time_request": 4000}, (5000, 4000)),
@@ -427,7 +427,7 @@ class Totals(Case):
 
 class Reload(Case):
     @CHANGES
-    def test_a_new_file_holds_for_new_clients_and_drops_nobody(self):
+    def test_a_new_file_applies_to_new_clients_and_disconnects_none(self):
         with self.configured("clients:\n  memory: {limit: 64M}\n") as it:
             client = RawClient(it.server.client)
             with contextlib.closing(client):
@@ -461,7 +461,7 @@ class Reload(Case):
                     client.ask("memory_alloc", count=4 * MIB)
 
     @CHANGES
-    def test_a_new_file_changes_what_it_says_differently(self):
+    def test_a_new_file_changes_only_the_values_that_differ(self):
         text = "clients:\n  threads: {limit: %s}\n  memory: {limit: %s}\n  priority: %u\n"
         with self.configured(text % ("50%", "64M", 1)) as it:
             client = RawClient(it.server.client)
@@ -618,7 +618,7 @@ FITS_NOT = [[], {"client": {}}, *({"clients": {"memory": {"limit": text}}} for t
 
 class TheSchema(Case):
     @CHANGES
-    def test_it_says_what_the_server_does(self):
+    def test_the_check_agrees_with_the_server(self):
         with self.configured("") as it:
             for value in FITS + FITS_NOT:
                 it.write(json.dumps(value))

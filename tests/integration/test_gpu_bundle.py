@@ -269,7 +269,7 @@ class Bundle(unittest.TestCase):
         status, output, results = self.only("gpushare-vector-add", driver=driver, env=env)
         self.assertEqual(results["gpushare-vector-add"]["outcome"], "passed", output)
 
-    def test_a_step_that_is_killed_keeps_what_its_programs_said(self):
+    def test_a_killed_step_keeps_the_output_of_its_programs(self):
         driver, env = self.broken("hang", "cuStreamBatchMemOp")
         _, output, results = self.only("gpushare-six-clients", driver=driver, env=env, words=("--budget", "6"))
         self.assertEqual(results["gpushare-six-clients"]["outcome"], "not run", output)  # cut by the budget
@@ -309,7 +309,7 @@ class Bundle(unittest.TestCase):
             self.assertRegex(output, rf"(?m)^held +{name} ")
         self.assertIn("No space left", output)
 
-    def test_what_is_no_driver(self):
+    def test_a_library_that_is_no_driver_is_refused(self):
         driver = os.path.join(self.bundle, "lib/libgpushare-client.so.0")
         status, output, results = self.only("inventory", "jit", driver=driver)
         self.assertEqual(status, 3, output)

@@ -100,7 +100,7 @@ static unsigned long measure(const pid_t pids[2], double *seconds)
     return most;
 }
 
-static void idle_clients_wake_nobody(void **state)
+static void idle_clients_cause_no_wakeups(void **state)
 {
     (void)state;
     struct server *server = server_start(NULL, NULL);
@@ -145,7 +145,7 @@ int main(void)
     return 77;
 #endif
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(idle_clients_wake_nobody),
+        cmocka_unit_test(idle_clients_cause_no_wakeups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

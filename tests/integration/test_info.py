@@ -32,7 +32,7 @@ class Info(WithServer):
                               limits["streams"], limits["threads"]["multiprocessors"]),
                              (told["memory_limit"], told["host_memory_limit"], told["streams"], told["multiprocessors"]))
 
-    def test_it_counts_as_one_client_and_a_look_as_none(self):
+    def test_info_counts_as_one_client_and_without_attaching_as_none(self):
         def served():
             return json.loads(self.ctl("--json", "status").stdout)["clients_served"]
         before = served()
@@ -120,7 +120,7 @@ class Info(WithServer):
                 self.assertIn(name, answer["text"])
                 self.assertIn(form, answer["text"])
 
-    def test_what_does_not_bind_is_warned_of(self):
+    def test_a_wish_without_effect_causes_a_warning(self):
         def warnings(**env):
             result = self.info(**env)
             self.assertEqual(result.returncode, 0, result.stderr)
@@ -135,7 +135,7 @@ class Info(WithServer):
         self.assertEqual(warnings(GPUSHARE_MEMROY_LIMIT="1G", GPUSHARE_FRACTION="0.5", GPUSHARE_WARNINGS="0"), [])
         self.assertIn("GPUSHARE_WARNINGS=off: must be 1", self.info(GPUSHARE_WARNINGS="off").stderr)
 
-    def test_a_warning_that_nobody_can_read_harms_nothing(self):
+    def test_a_warning_to_a_closed_output_harms_nothing(self):
         def closed(*fds):
             return {"preexec_fn": lambda: [os.close(fd) for fd in fds], "close_fds": False}
 
@@ -161,7 +161,7 @@ class Info(WithServer):
         os.close(full)
 
     @CHANGES
-    def test_what_binds_is_not(self):
+    def test_a_wish_with_effect_causes_no_warning(self):
         self.assertEqual(self.ctl("set", "gpu", "0", "mode=fair").returncode, 0)
         self.assertEqual(self.info(GPUSHARE_FRACTION="0.5").stderr, "")
         self.assertEqual(self.ctl("set", "gpu", "0", "mode=concurrent").returncode, 0)

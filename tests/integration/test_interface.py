@@ -478,7 +478,7 @@ class Interface(unittest.TestCase):
 
 
 class Differences(unittest.TestCase):
-    def test_each_names_what_differs(self):
+    def test_each_difference_is_named(self):
         said = differences({"gone": "1", "other": "2", "same": "3"}, {"other": "4", "same": "3", "new": "5"})
         self.assertEqual([line.split()[0] for line in said], ["gone", "other", "new"])
         self.assertIn("vanished", said[0])

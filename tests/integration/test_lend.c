@@ -229,7 +229,7 @@ static void own_multiprocessors_are_lent_while_idle_and_come_back_in_time(void *
     assert_int_equal(server_stop(server), 0);
 }
 
-static void who_has_no_multiprocessor_waits_until_the_owner_is_done(void **state)
+static void a_client_without_multiprocessors_waits_until_the_owner_is_done(void **state)
 {
     (void)state;
     struct server *server = server_start(NULL, NULL);
@@ -288,7 +288,7 @@ int main(void)
     server_needs_softgpu();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(own_multiprocessors_are_lent_while_idle_and_come_back_in_time),
-        cmocka_unit_test(who_has_no_multiprocessor_waits_until_the_owner_is_done),
+        cmocka_unit_test(a_client_without_multiprocessors_waits_until_the_owner_is_done),
         cmocka_unit_test(requests_for_more_than_there_is_are_refused_with_the_arithmetic),
         cmocka_unit_test(without_green_contexts_requests_mean_nothing),
     };

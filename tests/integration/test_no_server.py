@@ -35,7 +35,7 @@ class NoServer(unittest.TestCase):
             self.assertEqual(result.returncode, 3)
             self.assertIn(path, result.stderr)
 
-    def test_a_closed_socket_says_to_whom_it_is_open(self):
+    def test_a_refused_socket_names_the_users_it_is_open_to(self):
         if os.getuid():
             self.skipTest("needs root to become another user")
         # The other user must be able to reach the tool: $TMPDIR and the build folder may be closed to that user.
@@ -60,7 +60,7 @@ class NoServer(unittest.TestCase):
             os.chown(path, 0, 54321)
             self.assertIn("members of its group 54321 may: use sudo", refusal())
 
-    def test_whom_is_asked_for_in_the_words_of_its_kind(self):
+    def test_a_missing_target_is_named_by_its_kind(self):
         for words, sentence in (("get gpu GPU-1", '"GPU-1" is not the index of a GPU, as `gpusharectl status` shows it\n'),
                                 ("set gpu", "set: this command needs the index of a GPU, as `gpusharectl status` shows it\n"),
                                 ("get user root", '"root" is not a uid, as id(1) shows it\n'),
@@ -75,7 +75,7 @@ class NoServer(unittest.TestCase):
             self.assertEqual(result.returncode, 2, words)
             self.assertIn(sentence, result.stderr)
 
-    def test_what_listens_is_something_else(self):
+    def test_another_program_on_the_socket_is_recognised(self):
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as other, \
                 socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as clients:
             path = os.path.join(folder, "s")

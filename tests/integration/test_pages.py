@@ -191,7 +191,7 @@ class Readme(Case):
 class Gpusharectl(Case):
     PAGE = read("docs/gpusharectl.md")
 
-    def test_who_may(self):
+    def test_permissions_are_those_of_the_page(self):
         if os.getuid():
             self.skipTest("needs root to become another user")
         server = self.served("--admin-uid", str(STRANGER + 1))
@@ -299,7 +299,7 @@ class Gpusharectl(Case):
         self.assertEqual((row["client"], row["gpu_time_seconds"], row["launches"]), (told["client"], None, None))
         self.assertEqual(self.json(server, "clients")["clients"][0]["launches"], 0)
 
-    def test_what_a_trace_is_asked_for_by_default(self):
+    def test_a_trace_has_the_documented_defaults(self):
         self.assertTrue("(default 5; 0.001 to 600) what runs on GPU 0 (the default)" in self.PAGE)
         folder = self.folder()
         path = os.path.join(folder, "admin.sock")
@@ -324,7 +324,7 @@ class Gpusharectl(Case):
         said = re.search(r"within \d+ s \(.*\)", " ".join(run(GPUSHARECTL, "--help").stdout.split())).group()
         self.assertIn(said, self.PAGE.replace("`", ""))
 
-    def test_what_a_trace_needs(self):
+    def test_a_trace_needs_the_documented_memory(self):
         self.assertTrue("A trace needs 64 MiB of the server's memory, room for a million records" in self.PAGE)
         server = self.served()
         with socket.socket(socket.AF_UNIX) as peer:
@@ -469,7 +469,7 @@ class Configuration(Case):
             self.assertEqual(self.check(made(most)), "")
             self.assertIn(f"more than {most} entries", self.check(made(most + 1)))
 
-    def test_of_a_size_what_is_less_than_a_byte_is_dropped(self):
+    def test_parts_of_a_byte_are_dropped_from_sizes(self):
         self.assertRegex(self.PAGE, r"Fractions of a byte are dropped, as in\s+`0.1G`")
         path = os.path.join(self.folder(), "gpushared.yaml")
         with open(path, "w", encoding="utf-8") as file:
@@ -477,7 +477,7 @@ class Configuration(Case):
         _, told = self.attached(self.served("--config", path))
         self.assertEqual((told["memory_limit"], told["host_memory_limit"]), ((1 << 30) // 10, (1 << 20) // 10))
 
-    def test_what_only_kubernetes_could_do_is_refused(self):
+    def test_options_of_kubernetes_alone_are_refused(self):
         listed = self.PAGE.split("The server refuses the settings that only Kubernetes could carry out, and says why:", 1)[1].split("\n\n", 1)[0]
         one = {"name": "nvidia.com/gpu", "replicas": 2}
         self.assertEqual(self.check({"sharing": {"mps": {"resources": [one]}}}), "")

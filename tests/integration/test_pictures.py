@@ -112,7 +112,7 @@ class Drawing(unittest.TestCase):
         self.assertEqual([round(box["x"]) for box in boxes(svg, COLOURS[0])][0], 130 + 144)
         self.assertEqual([round(box["x"]) for box in boxes(svg, "#999999")][0], 130 + 360)
 
-    def test_what_is_no_trace_is_refused(self):
+    def test_a_file_that_is_no_trace_is_refused(self):
         self.draw("{", "--from", "0", "--until", "1", status=1)
         self.draw("{}", "--from", "0", "--until", "1", status=1)
         self.assertIn("nothing ran", self.draw([self.client(2, "a"), self.batch(2, 5, 6)], "--from", "0", "--until", "1", status=1))

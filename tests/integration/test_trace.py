@@ -131,7 +131,7 @@ class Concurrent(Traces):
             self.assertTrue(any(name.startswith(f"SM groups {atoms} (") for name in names), names)
         self.assertEqual(max(value for _, value in trace.counters(GPU, "clients in flight")), 2)
 
-    def test_who_left_meanwhile_keeps_its_name(self):
+    def test_a_client_that_left_during_a_trace_keeps_its_name(self):
         path = self.server.file("left.json")
         mark = len(self.server.text())
         tracer = self.server.start_ctl("trace", "-o", path, "--seconds", "3")
@@ -163,7 +163,7 @@ class Concurrent(Traces):
         self.assertEqual(self.server.ctl("trace", "-o", other, "--gpu", "9").returncode, 1)
         self.assertFalse(os.path.exists(other), "nor makes one")
 
-    def test_one_at_a_time_until_who_asked_is_gone(self):
+    def test_one_trace_at_a_time_until_its_asker_is_gone(self):
         path = self.server.file("first.json")
         mark = len(self.server.text())
         first = self.server.start_ctl("trace", "-o", path, "--seconds", "599")
@@ -217,7 +217,7 @@ class Concurrent(Traces):
                     tracer.send_signal(signal.SIGTERM)
                     self.assertEqual(tracer.wait(private_server.SECONDS), -signal.SIGTERM)
 
-    def test_a_trace_ended_early_is_so_in_json(self):
+    def test_json_tells_that_a_trace_ended_early(self):
         mark = len(self.server.text())
         tracer = self.server.start_ctl("--json", "trace", "-o", self.server.file("early.json"), "--seconds", "599")
         self.server.wait_log("a trace of 599.000 s", mark)
@@ -240,7 +240,7 @@ class Concurrent(Traces):
         self.assertEqual((tracer.returncode, err), (0, ""))
         self.assertGreaterEqual(self.check(Trace(path)).about["seconds"], 0.99)
 
-    def test_who_closes_its_sending_side_has_the_answer_at_once(self):
+    def test_closing_the_sending_side_brings_the_answer_at_once(self):
         began = time.monotonic()
         with socket.socket(socket.AF_UNIX) as peer:
             peer.settimeout(private_server.SECONDS)
@@ -304,7 +304,7 @@ class Modes(Traces):
                 sums[lease["args"]["client"]] += lease["dur"] / 1e6
         return sums
 
-    def test_leases_come_to_what_is_charged(self):
+    def test_leases_add_up_to_the_time_charged(self):
         self.set_gpu("mode=strict", "lease=20ms")
         with self.server.work("half", 2000, 1.5, "--in-flight", 8, GPUSHARE_TIME_REQUEST="50%") as half, \
                 self.server.work("fifth", 2000, 1.5, "--in-flight", 8, GPUSHARE_TIME_REQUEST="20%") as fifth:
@@ -357,7 +357,7 @@ class Modes(Traces):
 
 @CHANGES
 class Faults(Traces):
-    def test_a_worker_that_dies_leaves_what_it_wrote(self):
+    def test_a_dead_worker_leaves_the_records_it_wrote(self):
         server = private_server.Server()
         try:
             path = server.file("cut.json")

@@ -192,7 +192,7 @@ class Judge(unittest.TestCase):
         self.expect([block("c", [LEFT], change, "no_such_case")], 1, r"BROKEN +c .*no case no_such_case")
         self.expect([block("d", [LEFT], change, "", "tests/unit/room/test_rooms.sh")], 1, r"BROKEN +d .*there is no")
 
-    def test_what_does_not_build_proves_nothing(self):
+    def test_a_mutant_that_does_not_build_proves_nothing(self):
         self.expect([block("typing error", [LEFT], ["    return ;;) 0;"], "what_is_left")], 1,
                     r"BROKEN +typing error .*does not build")
 

@@ -299,7 +299,7 @@ static void fills_of_each_width(void **state)
     fixture_stop(&f);
 }
 
-static void staging_shrinks_to_what_the_limit_leaves(void **state)
+static void staging_shrinks_to_the_memory_that_the_limit_leaves(void **state)
 {
     (void)state;
     struct fixture f;
@@ -465,7 +465,7 @@ static void copies_between_connections(void **state)
     fixture_stop(&pair.f);
 }
 
-static void peer_copy_comes_after_its_stream_and_before_what_follows(void **state)
+static void peer_copy_comes_after_earlier_and_before_later_work(void **state)
 {
     (void)state;
     struct pair pair;
@@ -530,12 +530,12 @@ int main(void)
         cmocka_unit_test(bad_ranges_are_refused),
         cmocka_unit_test(memory_of_another_connection_is_not_ordinary),
         cmocka_unit_test(fills_of_each_width),
-        cmocka_unit_test(staging_shrinks_to_what_the_limit_leaves),
+        cmocka_unit_test(staging_shrinks_to_the_memory_that_the_limit_leaves),
         cmocka_unit_test(no_room_for_staging_names_the_limit),
         cmocka_unit_test(threads_share_the_staging_buffers),
         cmocka_unit_test(large_copies_run_ahead_of_the_device),
         cmocka_unit_test(copies_between_connections),
-        cmocka_unit_test(peer_copy_comes_after_its_stream_and_before_what_follows),
+        cmocka_unit_test(peer_copy_comes_after_earlier_and_before_later_work),
         cmocka_unit_test(closing_one_of_two_peers_leaves_the_other_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

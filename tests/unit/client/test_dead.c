@@ -378,13 +378,13 @@ static void end_by_death(struct things *t)
     fake_drop(t->f.server, 0);
 }
 
-static void fault_wakes_whoever_waits(void **state)
+static void fault_wakes_every_waiting_thread(void **state)
 {
     (void)state;
     wait_for_the_end(end_by_fault, GPUSHARE_ERROR_WORKER_LOST);
 }
 
-static void death_of_the_server_is_noticed_by_whoever_waits(void **state)
+static void waiting_threads_notice_the_death_of_the_server(void **state)
 {
     (void)state;
     wait_for_the_end(end_by_death, GPUSHARE_ERROR_CONNECTION_LOST);
@@ -427,8 +427,8 @@ int main(void)
         cmocka_unit_test(words_of_the_server_reach_every_call),
         cmocka_unit_test(connection_lost_at_each_request),
         cmocka_unit_test(refused_requests_leave_the_connection_alive),
-        cmocka_unit_test(fault_wakes_whoever_waits),
-        cmocka_unit_test(death_of_the_server_is_noticed_by_whoever_waits),
+        cmocka_unit_test(fault_wakes_every_waiting_thread),
+        cmocka_unit_test(waiting_threads_notice_the_death_of_the_server),
         cmocka_unit_test(idle_client_sees_the_end_when_it_looks),
         cmocka_unit_test(null_handles_are_refused),
     };

@@ -105,7 +105,7 @@ static void records_come_in_order_of_time(void **state)
     recording_free(&recording);
 }
 
-static void what_had_no_room_is_counted(void **state)
+static void records_without_room_are_counted(void **state)
 {
     (void)state;
     for (int i = 0; i < ROOM; i++)
@@ -122,7 +122,7 @@ static void what_had_no_room_is_counted(void **state)
     recording_free(&recording);
 }
 
-static void what_can_not_be_is_left_out_and_counted(void **state)
+static void impossible_records_are_left_out_and_counted(void **state)
 {
     (void)state;
     add_span(7, 0, 100, 200, 1);
@@ -282,7 +282,7 @@ static void long_names_stay_whole(void **state)
     json_decref(json);
 }
 
-static void spans_stand_on_their_streams_with_what_they_ran_on(void **state)
+static void spans_stand_on_their_streams_with_their_multiprocessors(void **state)
 {
     (void)state;
     add_span(3, 0, 1000, 2500, 0x1f);
@@ -304,7 +304,7 @@ static void spans_stand_on_their_streams_with_what_they_ran_on(void **state)
     json_decref(json);
 }
 
-static void who_was_on_a_set_of_multiprocessors_when(void **state)
+static void clients_are_shown_on_their_sets_of_multiprocessors(void **state)
 {
     (void)state;
     add_span(3, 0, 0, 4000, 1);
@@ -402,15 +402,15 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(records_come_in_order_of_time),
-        T(what_had_no_room_is_counted),
-        T(what_can_not_be_is_left_out_and_counted),
+        T(records_without_room_are_counted),
+        T(impossible_records_are_left_out_and_counted),
         T(a_trace_that_was_not_ended_ends_with_its_last_record),
         T(memory_of_another_form_is_refused_in_words),
         T(an_empty_trace_is_a_trace),
         T(names_are_escaped),
         T(long_names_stay_whole),
-        T(spans_stand_on_their_streams_with_what_they_ran_on),
-        T(who_was_on_a_set_of_multiprocessors_when),
+        T(spans_stand_on_their_streams_with_their_multiprocessors),
+        T(clients_are_shown_on_their_sets_of_multiprocessors),
         T(leases_holds_shares_and_modes),
         T(a_full_disk_is_an_error),
         T(seconds_are_digits_and_a_point),

@@ -150,7 +150,7 @@ static void answers_of_another_version_are_shown(void **state)
     assert_non_null(strstr(text(), "no clients"));
 }
 
-static void numbers_that_cannot_be_are_shown_as_none(void **state)
+static void impossible_numbers_are_shown_as_a_dash(void **state)
 {
     (void)state;
     show(show_clients,
@@ -203,7 +203,7 @@ static void waiting_is_summed_up(void **state)
     assert_non_null(strstr(text(), " 1.750 s, priority "));
 }
 
-static void who_never_waited_is_shown_so(void **state)
+static void a_client_that_never_waited_has_a_dash(void **state)
 {
     (void)state;
     show(show_clients, "{\"clients\":[{\"client\":1,\"waits\":[0,0],\"throttled_seconds\":"
@@ -245,10 +245,10 @@ int main(void)
         CASE(headings_stand_out_on_request),
         CASE(cells_are_cleaned_and_cut),
         CASE(answers_of_another_version_are_shown),
-        CASE(numbers_that_cannot_be_are_shown_as_none),
+        CASE(impossible_numbers_are_shown_as_a_dash),
         CASE(amounts_are_for_people),
         CASE(waiting_is_summed_up),
-        CASE(who_never_waited_is_shown_so),
+        CASE(a_client_that_never_waited_has_a_dash),
         CASE(a_schedule_is_shown_as_it_is_written),
         CASE(escape_sequences_need_a_willing_terminal),
     };

@@ -62,7 +62,7 @@ static void says(const struct heard *heard, const char *first, const char *secon
                  second);
 }
 
-static void who_asks_for_nothing_hears_nothing(void **state)
+static void without_wishes_there_is_no_warning(void **state)
 {
     (void)state;
     for (uint32_t mode = 0; mode < 4; mode++)
@@ -182,7 +182,7 @@ static void the_library_prints_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(who_asks_for_nothing_hears_nothing, clean),
+        cmocka_unit_test_setup(without_wishes_there_is_no_warning, clean),
         cmocka_unit_test_setup(a_fraction_is_told_that_time_is_not_enforced, clean),
         cmocka_unit_test_setup(each_way_to_ask_for_time_is_named, clean),
         cmocka_unit_test_setup(the_device_is_named_as_the_administrator_does, clean),

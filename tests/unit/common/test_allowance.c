@@ -42,7 +42,7 @@ static void every_resource_has_a_whole_row(void **state)
     assert_int_equal(allowance_find("speed"), RESOURCES);
 }
 
-static void none_says_nothing(void **state)
+static void an_empty_allowance_limits_nothing(void **state)
 {
     (void)state;
     struct allowance_excess excess;
@@ -209,7 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_resource_has_a_whole_row),
-        cmocka_unit_test(none_says_nothing),
+        cmocka_unit_test(an_empty_allowance_limits_nothing),
         cmocka_unit_test(a_value_is_put_where_its_unit_belongs),
         cmocka_unit_test(nothing_may_be_requested_but_not_be_the_limit),
         cmocka_unit_test(the_stricter_holds_in_each_respect),

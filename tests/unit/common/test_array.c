@@ -23,7 +23,7 @@ static void room_grows_by_doubling(void **state)
     assert_true(array_room(SIZE_MAX / 2 + 1, SIZE_MAX / 2 + 2) == SIZE_MAX);
 }
 
-static void what_is_in_it_stays(void **state)
+static void growing_keeps_the_entries(void **state)
 {
     (void)state;
     uint64_t *items = NULL;
@@ -101,7 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(room_grows_by_doubling),
-        cmocka_unit_test(what_is_in_it_stays),
+        cmocka_unit_test(growing_keeps_the_entries),
         cmocka_unit_test(an_array_that_suffices_is_left_alone),
         cmocka_unit_test(more_than_the_room_can_count_is_refused),
         cmocka_unit_test(more_than_memory_holds_is_refused),

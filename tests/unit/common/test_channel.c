@@ -278,7 +278,7 @@ static void reserved_fields_and_ranges(void **state)
     refused("attach.name is not");
 }
 
-static void descriptors_that_nobody_asked_for(void **state)
+static void unexpected_descriptors_are_refused(void **state)
 {
     (void)state;
     int many[253];
@@ -398,7 +398,7 @@ static void random_packets(void **state)
     assert_true(accepted < 2000);
 }
 
-static void what_may_not_be_sent(void **state)
+static void malformed_messages_are_not_sent(void **state)
 {
     (void)state;
     static uint8_t body[PROTO_MESSAGE_MAX];
@@ -497,13 +497,13 @@ int main(void)
         CASE(a_tail_one_byte_too_long),
         CASE(opcodes_and_directions),
         CASE(reserved_fields_and_ranges),
-        CASE(descriptors_that_nobody_asked_for),
+        CASE(unexpected_descriptors_are_refused),
         CASE(a_descriptor_too_few),
         CASE(a_descriptor_more_than_any_message_has),
         CASE(no_descriptor_left_in_this_process),
         CASE(a_packet_of_nothing_with_descriptors),
         CASE(random_packets),
-        CASE(what_may_not_be_sent),
+        CASE(malformed_messages_are_not_sent),
         CASE(a_full_socket_says_so),
         CASE(a_refusal_is_one_clean_sentence),
         CASE(peers_of_major_1_are_known_by_their_packets),

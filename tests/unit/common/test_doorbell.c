@@ -101,7 +101,7 @@ static void a_summary_that_lies_finds_nothing(void **state)
     assert_int_equal(header.summary, 0); /* each lie costs one look */
 }
 
-static void who_rings_first_wakes(void **state)
+static void the_first_to_ring_wakes_the_sleeper(void **state)
 {
     (void)state;
     assert_true(doorbell_prepare_sleep(&header));
@@ -121,7 +121,7 @@ static void who_rings_first_wakes(void **state)
     assert_int_equal(writes_so_far(), 0);
 }
 
-static void a_full_or_closed_eventfd_stops_nobody(void **state)
+static void a_full_or_closed_eventfd_stops_no_ringer(void **state)
 {
     (void)state;
     uint64_t most = UINT64_MAX - 1;
@@ -195,8 +195,8 @@ int main(void)
         CASE(many_streams_at_once),
         CASE(bits_beyond_the_clients_streams_are_dropped),
         CASE(a_summary_that_lies_finds_nothing),
-        CASE(who_rings_first_wakes),
-        CASE(a_full_or_closed_eventfd_stops_nobody),
+        CASE(the_first_to_ring_wakes_the_sleeper),
+        CASE(a_full_or_closed_eventfd_stops_no_ringer),
         CASE(no_ring_is_lost_while_falling_asleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void an_error_carries_its_number_and_sentence(void **state)
     assert_string_equal(why.text, "device 3: no kernel f");
 }
 
-static void what_is_too_long_is_cut(void **state)
+static void a_long_sentence_is_cut(void **state)
 {
     (void)state;
     char words[2 * ERROR_TEXT_BYTES];
@@ -99,7 +99,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_carries_its_number_and_sentence),
-        cmocka_unit_test(what_is_too_long_is_cut),
+        cmocka_unit_test(a_long_sentence_is_cut),
         cmocka_unit_test(every_number_has_a_name_and_a_sentence),
         cmocka_unit_test(a_drivers_results_keep_their_numbers),
         cmocka_unit_test(errnos_of_either_sign),

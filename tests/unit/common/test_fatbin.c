@@ -158,7 +158,7 @@ static void every_truncation_is_an_error(void **state)
         assert_int_equal(read_all(builder.bytes, size), -EINVAL);
 }
 
-static void no_damage_leads_astray(void **state)
+static void damaged_fatbins_are_refused_or_read_right(void **state)
 {
     static struct builder builder, damaged;
     uint64_t random = 1;
@@ -178,7 +178,7 @@ static void no_damage_leads_astray(void **state)
     }
 }
 
-static void monstrous_claims_are_refused(void **state)
+static void impossible_sizes_in_headers_are_refused(void **state)
 {
     static struct builder builder;
     struct fatbin fatbin;
@@ -225,8 +225,8 @@ int main(void)
         cmocka_unit_test(every_packing_gives_the_text_back),
         cmocka_unit_test(the_best_ptx_is_chosen),
         cmocka_unit_test(every_truncation_is_an_error),
-        cmocka_unit_test(no_damage_leads_astray),
-        cmocka_unit_test(monstrous_claims_are_refused),
+        cmocka_unit_test(damaged_fatbins_are_refused_or_read_right),
+        cmocka_unit_test(impossible_sizes_in_headers_are_refused),
         cmocka_unit_test(an_unknown_compression_is_not_taken_for_text),
     };
 

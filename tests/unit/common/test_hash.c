@@ -30,7 +30,7 @@ static uint64_t multiply_slowly(uint64_t a, uint64_t b)
     return out;
 }
 
-static void the_arithmetic_is_the_field_s(void **state)
+static void hash_arithmetic_is_that_of_the_prime_field(void **state)
 {
     (void)state;
     static const uint64_t some[] = {0,          1, 2, 3, PRIME - 1, PRIME - 2, UINT64_C(1) << 60,
@@ -80,7 +80,7 @@ static uint32_t hash_before(const char *name)
     return h ^ h >> 15;
 }
 
-static void names_that_met_in_one_place_are_spread(void **state)
+static void names_that_collide_under_one_key_are_spread(void **state)
 {
     (void)state;
     enum { WANTED = 2000, BITS = 12 };
@@ -108,10 +108,10 @@ static void names_that_met_in_one_place_are_spread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_arithmetic_is_the_field_s),
+        cmocka_unit_test(hash_arithmetic_is_that_of_the_prime_field),
         cmocka_unit_test(bytes_count_each),
         cmocka_unit_test(keys_differ),
-        cmocka_unit_test(names_that_met_in_one_place_are_spread),
+        cmocka_unit_test(names_that_collide_under_one_key_are_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static int queue_written(const struct queue *queue)
     return number;
 }
 
-static void what_is_put_in_stands_in_order(void **state)
+static void entries_stand_in_the_order_of_insertion(void **state)
 {
     (void)state;
     take_all_out();
@@ -159,7 +159,7 @@ static void the_entry_at_hand_may_leave_and_be_freed(void **state)
         free(item);
 }
 
-static void a_queue_gives_first_what_came_first(void **state)
+static void a_queue_is_first_in_first_out(void **state)
 {
     (void)state;
     take_all_out();
@@ -220,11 +220,11 @@ static void a_queue_is_emptied_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_put_in_stands_in_order),
+        cmocka_unit_test(entries_stand_in_the_order_of_insertion),
         cmocka_unit_test(a_link_leaves_from_anywhere_and_only_once),
         cmocka_unit_test(one_list_is_put_behind_another),
         cmocka_unit_test(the_entry_at_hand_may_leave_and_be_freed),
-        cmocka_unit_test(a_queue_gives_first_what_came_first),
+        cmocka_unit_test(a_queue_is_first_in_first_out),
         cmocka_unit_test(a_link_leaves_a_queue_from_anywhere),
         cmocka_unit_test(a_queue_is_emptied_at_once),
     };

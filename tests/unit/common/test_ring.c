@@ -339,7 +339,7 @@ static void *sleep_for_room(void *context)
     return NULL;
 }
 
-static void who_waits_for_room_is_woken(void **state)
+static void a_producer_that_waits_for_room_is_woken(void **state)
 {
     (void)state;
     struct both both;
@@ -466,7 +466,7 @@ int main(void)
         cmocka_unit_test(the_arena_is_free_again_when_the_ring_is_empty),
         cmocka_unit_test(arena_room_that_is_not_used_comes_back),
         cmocka_unit_test(waiting_for_room_ends_by_fault_and_by_time),
-        cmocka_unit_test(who_waits_for_room_is_woken),
+        cmocka_unit_test(a_producer_that_waits_for_room_is_woken),
         cmocka_unit_test(two_threads_lose_nothing),
         cmocka_unit_test(an_empty_ring_is_never_left_unseen),
     };

@@ -63,7 +63,7 @@ static void *announce_and_look(void *given)
     return NULL;
 }
 
-static void of_two_that_announce_and_look_one_sees(void **state)
+static void of_two_threads_that_announce_and_look_one_sees_the_other(void **state)
 {
     (void)state;
     pthread_t threads[2];
@@ -84,7 +84,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_access_does_what_it_says),
         cmocka_unit_test(the_first_reason_stays),
-        cmocka_unit_test(of_two_that_announce_and_look_one_sees),
+        cmocka_unit_test(of_two_threads_that_announce_and_look_one_sees_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static uint32_t waiters(void)
     return __atomic_load_n(&timeline.ring->waiter, __ATOMIC_SEQ_CST);
 }
 
-static void what_is_reached_is_not_waited_for(void **state)
+static void a_value_already_reached_needs_no_wait(void **state)
 {
     (void)state;
     reach(10);
@@ -193,7 +193,7 @@ static void *sleep_long(void *context)
     return NULL;
 }
 
-static void a_fault_wakes_who_waits_for_room_too(void **state)
+static void a_fault_wakes_a_producer_that_waits_for_room(void **state)
 {
     (void)state;
     struct sleeper sleepers[2] = {{.word = timeline_word(timeline.stream)},
@@ -231,7 +231,7 @@ static void a_dead_peer_ends_the_wait(void **state)
     assert_int_equal(waiters(), 0);
 }
 
-static void a_waiter_count_that_lies_harms_nobody_here(void **state)
+static void a_false_waiter_count_harms_no_thread_of_ours(void **state)
 {
     (void)state;
     struct waiter waiter;
@@ -283,14 +283,14 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(what_is_reached_is_not_waited_for),
+        CASE(a_value_already_reached_needs_no_wait),
         CASE(prepare_looks_again),
         CASE(sleepers_wake_at_their_values),
         CASE(values_that_only_differ_above_32_bits),
         CASE(a_fault_wakes_every_stream_and_the_first_stays),
-        CASE(a_fault_wakes_who_waits_for_room_too),
+        CASE(a_fault_wakes_a_producer_that_waits_for_room),
         CASE(a_dead_peer_ends_the_wait),
-        CASE(a_waiter_count_that_lies_harms_nobody_here),
+        CASE(a_false_waiter_count_harms_no_thread_of_ours),
         CASE(no_wakeup_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static void sizes_at_the_largest(void **state)
     size_fails("18446744073709551615T", -ERANGE);
 }
 
-static void sizes_that_are_none(void **state)
+static void malformed_sizes_are_refused(void **state)
 {
     (void)state;
     static const char *const garbage[] = {
@@ -234,7 +234,7 @@ static void durations_with_every_unit(void **state)
     duration_is("18446744073709551615ns", UINT64_MAX, "18446744073709551615ns");
 }
 
-static void durations_that_are_none(void **state)
+static void malformed_durations_are_refused(void **state)
 {
     (void)state;
     static const char *const none[] = {"",   "5",    "ms",   "5 ms",  "-5ms",  "5MS",
@@ -255,10 +255,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_with_every_suffix),
         cmocka_unit_test(durations_with_every_unit),
-        cmocka_unit_test(durations_that_are_none),
+        cmocka_unit_test(malformed_durations_are_refused),
         cmocka_unit_test(sizes_with_a_fraction_are_whole_bytes),
         cmocka_unit_test(sizes_at_the_largest),
-        cmocka_unit_test(sizes_that_are_none),
+        cmocka_unit_test(malformed_sizes_are_refused),
         cmocka_unit_test(percentages),
         cmocka_unit_test(numbers_at_their_most),
         cmocka_unit_test(sizes_written_are_read_back),

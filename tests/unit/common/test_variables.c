@@ -51,7 +51,7 @@ static void meant(const char *variable, const char *text)
         fail_msg("%s: %u told, \"%s\"", variable, told.count, told.text[0]);
 }
 
-static void what_is_read_is_not_told(void **state)
+static void known_variables_are_not_reported(void **state)
 {
     (void)state;
     quiet("GPUSHARE_MEMORY_LIMIT=4G");
@@ -60,7 +60,7 @@ static void what_is_read_is_not_told(void **state)
     quiet("GPUSHARE_ACTIVE_THREAD_PERCENTAGE=25");
 }
 
-static void what_is_not_ours_is_not_told(void **state)
+static void variables_of_other_programs_are_not_reported(void **state)
 {
     (void)state;
     quiet("PATH=/bin");
@@ -70,7 +70,7 @@ static void what_is_not_ours_is_not_told(void **state)
     quiet("SOFTGPU_SMS=GPUSHARE_X");
 }
 
-static void slips_are_told_with_what_was_meant(void **state)
+static void misspelt_names_are_reported_with_the_nearest_name(void **state)
 {
     (void)state;
     meant("GPUSHARE_MEMROY_LIMIT=4G", "perhaps be GPUSHARE_MEMORY_LIMIT");
@@ -199,9 +199,9 @@ static void the_known_names_are_told_once_each_and_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read_is_not_told),
-        cmocka_unit_test(what_is_not_ours_is_not_told),
-        cmocka_unit_test(slips_are_told_with_what_was_meant),
+        cmocka_unit_test(known_variables_are_not_reported),
+        cmocka_unit_test(variables_of_other_programs_are_not_reported),
+        cmocka_unit_test(misspelt_names_are_reported_with_the_nearest_name),
         cmocka_unit_test(a_beginning_of_a_known_name_is_told),
         cmocka_unit_test(names_far_off_are_told_without_a_guess),
         cmocka_unit_test(links_of_a_service_are_passed_over),

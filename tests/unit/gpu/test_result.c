@@ -60,7 +60,7 @@ static void the_worst_counts(void **state)
     assert_string_equal(result_verdict(&result), "other address");
 }
 
-static void what_was_not_said_is_unknown(void **state)
+static void a_question_without_an_answer_is_unknown(void **state)
 {
     (void)state;
     begin("registration");
@@ -71,7 +71,7 @@ static void what_was_not_said_is_unknown(void **state)
     assert_string_equal(judgement("one-pointer"), "unknown");
 }
 
-static void a_killed_step_keeps_what_it_said_and_names_the_call(void **state)
+static void a_killed_step_keeps_its_output_and_names_the_call(void **state)
 {
     (void)state;
     begin("registration");
@@ -173,8 +173,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_assumption_names_a_step),
         cmocka_unit_test_teardown(the_worst_counts, clear),
-        cmocka_unit_test_teardown(what_was_not_said_is_unknown, clear),
-        cmocka_unit_test_teardown(a_killed_step_keeps_what_it_said_and_names_the_call, clear),
+        cmocka_unit_test_teardown(a_question_without_an_answer_is_unknown, clear),
+        cmocka_unit_test_teardown(a_killed_step_keeps_its_output_and_names_the_call, clear),
         cmocka_unit_test_teardown(a_killed_step_that_had_all_its_verdicts_is_not_held, clear),
         cmocka_unit_test_teardown(a_check_without_a_verdict_has_failed, clear),
         cmocka_unit_test_teardown(malformed_lines_are_output, clear),

@@ -31,7 +31,7 @@ class Help(unittest.TestCase):
         rules = "\n".join(read(path) for path in [f"{ROOT}/Makefile"] + sorted(glob.glob(f"{ROOT}/make/*.mk")))
         self.described = re.findall(r"^([^\s:#]+):[^\n]*?## *(.+)$", rules, re.M)
 
-    def test_what_is_shown_is_a_target(self):
+    def test_every_line_of_help_is_a_target(self):
         self.assertTrue(self.shown)
         database = make("-pq", "help")
         for line in re.findall(r"^\.PHONY:(.*)$", database, re.M):
@@ -40,13 +40,13 @@ class Help(unittest.TestCase):
             self.assertIn(name, phony)
             self.assertRegex(database, rf"(?m)^{re.escape(name)}:", "a phony target that no rule makes")
 
-    def test_what_is_described_is_shown(self):
+    def test_every_described_target_is_in_help(self):
         self.assertGreater(len(self.described), 10)
         for name, text in self.described:
             self.assertEqual(self.shown.get(name), text.strip(), name)
         self.assertEqual(len(self.shown), len(self.described))
 
-    def test_what_the_documents_name_is_shown(self):
+    def test_targets_named_in_documents_are_in_help(self):
         named = {name: ".ci/run" for name in re.findall(r"^step make ([a-z-]+)$", read(f"{ROOT}/.ci/run"), re.M)}
         self.assertIn("check", named)
         for path in [f"{ROOT}/README.md", f"{ROOT}/HACKING.md"] + glob.glob(f"{ROOT}/docs/*.md"):

@@ -101,7 +101,7 @@ static void in_strict_mode_a_successor_that_comes_early_gains_nothing(void **sta
 }
 
 /* Who was there all along does not pay for its user's other clients. */
-static void who_was_there_before_inherits_nothing(void **state)
+static void a_client_that_was_there_before_inherits_nothing(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_STRICT);
@@ -207,7 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_strict_mode_a_request_is_no_more_for_leaving),
         cmocka_unit_test(in_strict_mode_a_successor_that_comes_early_gains_nothing),
-        cmocka_unit_test(who_was_there_before_inherits_nothing),
+        cmocka_unit_test(a_client_that_was_there_before_inherits_nothing),
         cmocka_unit_test(a_limit_is_no_more_for_leaving),
         cmocka_unit_test(idle_time_is_no_more_for_leaving),
         cmocka_unit_test(a_turn_is_no_longer_for_leaving),

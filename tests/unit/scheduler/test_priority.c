@@ -89,7 +89,7 @@ static void urgent_work_waits_for_one_lower_kernel(void **state)
 }
 
 /* The caller may ask for others between a name and the named client's question. */
-static void whoever_was_named_is_not_overtaken(void **state)
+static void a_named_client_is_not_overtaken(void **state)
 {
     (void)state;
     struct scheduler scheduler;
@@ -222,7 +222,7 @@ static void levels_do_not_bind_the_holder_of_a_lease(void **state)
 }
 
 /* Named for the room of lower levels, it is found to owe device time: the room is the others'. */
-static void who_owes_time_keeps_no_room_from_others(void **state)
+static void a_client_in_debt_keeps_no_room_from_others(void **state)
 {
     (void)state;
     open_concurrent();
@@ -251,12 +251,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_spread_over_the_devices_range),
         cmocka_unit_test(urgent_work_waits_for_one_lower_kernel),
-        cmocka_unit_test(whoever_was_named_is_not_overtaken),
+        cmocka_unit_test(a_named_client_is_not_overtaken),
         cmocka_unit_test(short_kernels_have_a_higher_in_flight_limit),
         cmocka_unit_test(lower_clients_go_on_when_urgent_ones_are_silent),
         cmocka_unit_test(duty_bounds_a_clients_own_device_time),
         cmocka_unit_test(levels_do_not_bind_the_holder_of_a_lease),
-        cmocka_unit_test(who_owes_time_keeps_no_room_from_others),
+        cmocka_unit_test(a_client_in_debt_keeps_no_room_from_others),
         cmocka_unit_test(time_fractions_do_not_bind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static double share_of(const struct device_client *client, uint64_t before, uint
     return 100.0 * (double)(device_had(&device, client) - before) / (double)span;
 }
 
-static void where_nothing_is_left_nobody_is_told_to_ask_for_it(void **state)
+static void the_remedy_asks_for_less_only_where_something_is_left(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_STRICT);
@@ -239,7 +239,7 @@ static void partitions_that_overlap_share_a_lease(void **state)
 }
 
 /* Whatever order they come in. */
-static void who_overlaps_two_joins_their_lease_groups(void **state)
+static void a_client_that_overlaps_two_lease_groups_joins_them(void **state)
 {
     (void)state;
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -403,7 +403,7 @@ static void in_flight_limits_are_bounded_in_time(void **state)
 }
 
 /* Whose SM groups change while it runs meets others there, or parts from them, at once. */
-static void who_moves_joins_and_leaves_lease_groups(void **state)
+static void a_client_that_moves_joins_and_leaves_lease_groups(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_STRICT);
@@ -467,7 +467,7 @@ static uint32_t room_before_the_end(enum proto_mode mode, bool alone)
 
 /* By a tenth of a lease (25 ms, kernels of 1 ms); not in strict mode, where its share ends there.
  */
-static void who_is_alone_may_queue_a_little_beyond_its_lease(void **state)
+static void a_client_alone_may_queue_a_little_beyond_its_lease(void **state)
 {
     (void)state;
     assert_int_equal(room_before_the_end(PROTO_MODE_FAIR, true), 26);
@@ -609,17 +609,17 @@ static void the_next_event_is_never_missed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(where_nothing_is_left_nobody_is_told_to_ask_for_it),
+        cmocka_unit_test(the_remedy_asks_for_less_only_where_something_is_left),
         cmocka_unit_test(sums_above_one_are_refused_with_the_arithmetic),
         cmocka_unit_test(limits_out_of_range_are_refused),
         cmocka_unit_test(settings_out_of_range_are_refused),
         cmocka_unit_test(a_plan_is_as_its_picture_shows),
         cmocka_unit_test(partitions_apart_have_a_lease_each),
         cmocka_unit_test(partitions_that_overlap_share_a_lease),
-        cmocka_unit_test(who_overlaps_two_joins_their_lease_groups),
-        cmocka_unit_test(who_moves_joins_and_leaves_lease_groups),
+        cmocka_unit_test(a_client_that_overlaps_two_lease_groups_joins_them),
+        cmocka_unit_test(a_client_that_moves_joins_and_leaves_lease_groups),
         cmocka_unit_test(a_lease_without_work_is_given_back_after_a_moment),
-        cmocka_unit_test(who_is_alone_may_queue_a_little_beyond_its_lease),
+        cmocka_unit_test(a_client_alone_may_queue_a_little_beyond_its_lease),
         cmocka_unit_test(sixteen_plans_of_a_request_are_made_good),
         cmocka_unit_test(a_lease_ends_with_its_client),
         cmocka_unit_test(clients_may_move_at_any_moment),

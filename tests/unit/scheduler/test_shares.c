@@ -192,7 +192,7 @@ static void left_for(int mode, uint32_t rest, unsigned count)
     }
 }
 
-static void without_a_request_there_is_what_is_left(void **state)
+static void clients_without_a_request_get_the_rest(void **state)
 {
     (void)state;
     for (int mode = PROTO_MODE_STRICT; mode <= PROTO_MODE_FAIR; mode++)
@@ -490,7 +490,7 @@ static void idle_time_is_not_saved_up(void **state)
 }
 
 /* Thousands of mixes with arrivals and departures: the promises that hold at any moment. */
-static void nobody_starves(void **state)
+static void every_client_gets_a_lease_in_time(void **state)
 {
     (void)state;
     uint64_t random = 7;
@@ -541,7 +541,7 @@ int main(void)
         cmocka_unit_test(strict_shares_hold_with_short_leases),
         cmocka_unit_test(strict_carries_remainders_over),
         cmocka_unit_test(strict_leaves_the_rest_idle),
-        cmocka_unit_test(without_a_request_there_is_what_is_left),
+        cmocka_unit_test(clients_without_a_request_get_the_rest),
         cmocka_unit_test(overrun_is_debt),
         cmocka_unit_test(overrun_of_idle_time_is_paid_back),
         cmocka_unit_test(overrun_by_many_long_kernels_is_made_good),
@@ -553,7 +553,7 @@ int main(void)
         cmocka_unit_test(fair_keeps_the_device_busy),
         cmocka_unit_test(idleness_is_not_saved_up),
         cmocka_unit_test(idle_time_is_not_saved_up),
-        cmocka_unit_test(nobody_starves),
+        cmocka_unit_test(every_client_gets_a_lease_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

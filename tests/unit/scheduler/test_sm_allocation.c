@@ -149,7 +149,7 @@ static void room_is_used_again(void **state)
     assert_true(sm_group_set_equals(&a.now, &clients[2].now));
 }
 
-static void who_gets_less_leaves_where_it_is_crowded(void **state)
+static void a_client_that_gets_less_leaves_the_crowded_sm_groups(void **state)
 {
     (void)state;
     struct sm_allocation allocation;
@@ -371,7 +371,7 @@ int main(void)
         cmocka_unit_test(where_nothing_can_be_divided_requests_mean_nothing),
         cmocka_unit_test(the_remainder_is_for_one_at_a_time),
         cmocka_unit_test(room_is_used_again),
-        cmocka_unit_test(who_gets_less_leaves_where_it_is_crowded),
+        cmocka_unit_test(a_client_that_gets_less_leaves_the_crowded_sm_groups),
         cmocka_unit_test(limits_overlap_on_the_least_loaded_sm_groups),
         cmocka_unit_test(a_request_is_lent_and_taken_back),
         cmocka_unit_test(overcommitted_requests_are_refused_with_the_arithmetic),

@@ -63,7 +63,7 @@ static void every_gap_rounds_as_its_mode_says(void **state)
         check_between(h, 7, 127, bfloat_from_double_mode);
 }
 
-static void what_is_too_large_or_too_small_follows_its_mode(void **state)
+static void overflow_and_underflow_follow_the_rounding_mode(void **state)
 {
     (void)state;
     assert_int_equal(half_from_double(65519.99), 0x7bff);
@@ -95,7 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pattern_survives_widening_and_narrowing),
         cmocka_unit_test(every_gap_rounds_as_its_mode_says),
-        cmocka_unit_test(what_is_too_large_or_too_small_follows_its_mode),
+        cmocka_unit_test(overflow_and_underflow_follow_the_rounding_mode),
         cmocka_unit_test(a_fused_sum_keeps_what_double_cannot_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,7 +161,7 @@ static void heir(void)
     CHECK(cuMemCreate(&more, 24 * MIB, &prop, 0) == CUDA_OK);
 }
 
-static void the_dead_are_struck_out_and_descriptors_live_on(void **state)
+static void charges_of_dead_processes_are_dropped_unless_exported(void **state)
 {
     int pair[2], status;
     pid_t child;
@@ -274,7 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(charges_come_and_go),
         cmocka_unit_test(a_file_of_another_kind_is_refused),
-        cmocka_unit_test(the_dead_are_struck_out_and_descriptors_live_on),
+        cmocka_unit_test(charges_of_dead_processes_are_dropped_unless_exported),
         cmocka_unit_test(many_descriptors_are_looked_up_at_once),
         cmocka_unit_test(processes_share_one_total),
     };

@@ -83,7 +83,7 @@ static void variables_get_their_values(void **state)
     PTX_HEAD ".entry k(.param .u32 n) { .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg " \
              ".pred %p<3>;\n" text "\nret; }\n"
 
-static void what_is_not_understood_is_refused_by_name_and_line(void **state)
+static void unknown_instructions_are_refused_by_name_and_line(void **state)
 {
     (void)state;
     static const struct {
@@ -215,7 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_module_describes_its_kernels),
         cmocka_unit_test(variables_get_their_values),
-        cmocka_unit_test(what_is_not_understood_is_refused_by_name_and_line),
+        cmocka_unit_test(unknown_instructions_are_refused_by_name_and_line),
         cmocka_unit_test(mutated_modules_never_crash),
         cmocka_unit_test(truncated_modules_never_crash),
     };

@@ -64,7 +64,7 @@ static void a_stream_keeps_its_order(void **state)
     destroy(&stream, 1);
 }
 
-static void a_program_computes_what_it_should(void **state)
+static void a_program_of_many_kernels_computes_correctly(void **state)
 {
     enum { COUNT = 5000 };
     float a[COUNT], b[COUNT], c[COUNT];
@@ -103,7 +103,7 @@ static void a_program_computes_what_it_should(void **state)
                      CUDA_ERR_INVALID_VALUE);
 }
 
-static void write_values_come_after_what_stands_before(void **state)
+static void write_values_come_after_earlier_work(void **state)
 {
     cuda_stream stream = new_stream(CUDA_STREAM_NON_BLOCKING);
     volatile uint32_t *half = (volatile uint32_t *)(page + 8);
@@ -381,8 +381,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_keeps_its_order),
-        cmocka_unit_test(a_program_computes_what_it_should),
-        cmocka_unit_test(write_values_come_after_what_stands_before),
+        cmocka_unit_test(a_program_of_many_kernels_computes_correctly),
+        cmocka_unit_test(write_values_come_after_earlier_work),
         cmocka_unit_test(memory_operations_are_checked),
         cmocka_unit_test(an_event_holds_another_stream_back),
         cmocka_unit_test(the_default_stream_waits_and_is_waited_for),

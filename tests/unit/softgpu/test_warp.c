@@ -217,7 +217,7 @@ static void recursion_works_by_lane(void **state)
 }
 
 /* %r3 is written under a guard in the first round only, %r5 before it is read in each. */
-static void what_a_guard_left_alone_stays_for_the_next_round(void **state)
+static void values_that_a_guard_skips_keep_their_register(void **state)
 {
     (void)state;
     struct kernel_launch l = {.grid = 1, .threads = 32};
@@ -252,7 +252,7 @@ int main(void)
         cmocka_unit_test(divergent_lanes_meet_at_a_shuffle),
         cmocka_unit_test(sleep_moves_the_modelled_clock_alone),
         cmocka_unit_test(recursion_works_by_lane),
-        cmocka_unit_test(what_a_guard_left_alone_stays_for_the_next_round),
+        cmocka_unit_test(values_that_a_guard_skips_keep_their_register),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static void windows_fill_the_arena_and_no_more(void **state)
     address_plan_close(&plan);
 }
 
-static void sizes_that_are_none_are_refused(void **state)
+static void impossible_sizes_are_refused(void **state)
 {
     (void)state;
     struct address_plan plan;
@@ -142,7 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arenas_must_be_one_bit_apart),
         cmocka_unit_test(windows_fill_the_arena_and_no_more),
-        cmocka_unit_test(sizes_that_are_none_are_refused),
+        cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(random_windows_never_overlap),
         cmocka_unit_test(a_window_is_twice_the_larger_limit),
     };

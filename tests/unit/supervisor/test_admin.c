@@ -119,7 +119,7 @@ static void a_line_at_its_longest(void **state)
     close(fd);
 }
 
-static void status_says_what_devices_do(void **state)
+static void status_shows_the_state_of_devices(void **state)
 {
     (void)state;
     add_client(1, true);
@@ -325,7 +325,7 @@ static void reload_is_for_root_and_says_why_not(void **state)
 }
 
 /* Workers are asked: the answer is what they say. */
-static void a_reload_that_waits_is_answered_when_it_is_over(void **state)
+static void a_reload_under_way_is_answered_when_it_is_over(void **state)
 {
     (void)state;
     if (!become_administrator())
@@ -527,7 +527,7 @@ int main(void)
         CASE(malformed_requests_are_refused_in_words),
         CASE(nesting_beyond_any_stack),
         CASE(a_line_at_its_longest),
-        CASE(status_says_what_devices_do),
+        CASE(status_shows_the_state_of_devices),
         CASE(clients_show_asked_and_granted),
         CASE(a_worker_that_does_not_answer_is_not_waited_for),
         CASE(a_peer_that_leaves_while_workers_are_asked),
@@ -535,7 +535,7 @@ int main(void)
         CASE(a_thousand_clients_in_one_answer),
         CASE(kill_is_for_root_and_those_named),
         CASE(reload_is_for_root_and_says_why_not),
-        CASE(a_reload_that_waits_is_answered_when_it_is_over),
+        CASE(a_reload_under_way_is_answered_when_it_is_over),
         CASE(others_may_look_but_not_kill),
         CASE(connections_are_limited),
         CASE(a_peer_that_never_reads_is_not_read_from),

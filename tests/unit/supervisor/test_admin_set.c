@@ -368,7 +368,7 @@ static void totals_that_cannot_be_set_are_refused_in_words(void **state)
 #undef TOTAL
 }
 
-static void what_cannot_be_set_is_refused_in_words(void **state)
+static void impossible_changes_are_refused_in_words(void **state)
 {
     (void)state;
 #define SET "{\"request\":\"set\",\"client\":5,"
@@ -424,7 +424,7 @@ int main(void)
         CASE(numbers_have_no_tail),
         CASE(totals_of_users_and_groups_are_set_and_shown),
         CASE(totals_that_cannot_be_set_are_refused_in_words),
-        CASE(what_cannot_be_set_is_refused_in_words),
+        CASE(impossible_changes_are_refused_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static int trace_for_long(void)
     return fd;
 }
 
-static void who_asks_nothing_more_ends_its_trace_and_has_the_answer(void **state)
+static void closing_the_sending_side_ends_a_trace_with_its_answer(void **state)
 {
     (void)state;
     if (!become_administrator())
@@ -146,7 +146,7 @@ static void who_asks_nothing_more_ends_its_trace_and_has_the_answer(void **state
     close(memory);
 }
 
-static void who_hangs_up_ends_its_trace(void **state)
+static void a_peer_that_hangs_up_ends_its_trace(void **state)
 {
     (void)state;
     if (!become_administrator())
@@ -177,7 +177,7 @@ static void a_server_that_ends_gives_a_trace_up(void **state)
     close(fd);
 }
 
-static void what_is_asked_ahead_of_a_trace_is_bounded(void **state)
+static void requests_sent_during_a_trace_are_bounded(void **state)
 {
     (void)state;
     if (!become_administrator())
@@ -206,10 +206,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_trace_comes_with_its_memory),
         CASE(a_trace_that_fails_is_refused_in_words),
-        CASE(who_asks_nothing_more_ends_its_trace_and_has_the_answer),
-        CASE(who_hangs_up_ends_its_trace),
+        CASE(closing_the_sending_side_ends_a_trace_with_its_answer),
+        CASE(a_peer_that_hangs_up_ends_its_trace),
         CASE(a_server_that_ends_gives_a_trace_up),
-        CASE(what_is_asked_ahead_of_a_trace_is_bounded),
+        CASE(requests_sent_during_a_trace_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void a_memory_limit_rises_and_falls(void **state)
     fake_close(&fake);
 }
 
-static void a_host_limit_holds_for_what_follows(void **state)
+static void a_host_limit_applies_to_later_allocations(void **state)
 {
     (void)state;
     struct proto_attached attached;
@@ -167,7 +167,7 @@ static void changes_on_their_way_leave_each_other_alone(void **state)
     fake_close(&fake);
 }
 
-static void what_the_worker_refuses_changes_nothing(void **state)
+static void a_change_refused_by_the_worker_changes_nothing(void **state)
 {
     (void)state;
     struct proto_attached attached;
@@ -375,7 +375,7 @@ static void a_refusals_arithmetic_comes_through_whole(void **state)
     fake_close(&fake);
 }
 
-static void who_leaves_meanwhile_is_told_of_once(void **state)
+static void a_client_that_leaves_during_a_change_is_reported_once(void **state)
 {
     (void)state;
     struct proto_attached attached;
@@ -422,15 +422,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_memory_limit_rises_and_falls),
-        cmocka_unit_test(a_host_limit_holds_for_what_follows),
+        cmocka_unit_test(a_host_limit_applies_to_later_allocations),
         cmocka_unit_test(more_than_the_window_or_the_device_is_refused_with_both_numbers),
         cmocka_unit_test(changes_on_their_way_leave_each_other_alone),
-        cmocka_unit_test(what_the_worker_refuses_changes_nothing),
+        cmocka_unit_test(a_change_refused_by_the_worker_changes_nothing),
         cmocka_unit_test(requests_and_time_reach_the_worker_and_stay_below_their_limits),
         cmocka_unit_test(guarantees_hold_and_come_back),
         cmocka_unit_test(changes_are_undone_before_a_reload_goes_on),
         cmocka_unit_test(a_refusals_arithmetic_comes_through_whole),
-        cmocka_unit_test(who_leaves_meanwhile_is_told_of_once),
+        cmocka_unit_test(a_client_that_leaves_during_a_change_is_reported_once),
         cmocka_unit_test(a_worker_that_dies_ends_the_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,7 +213,7 @@ static void check_limits(void)
     assert_int_equal(fds, fake.supervisor->server.fds.used);
 }
 
-static void whatever_happens_everything_comes_back(void **state)
+static void after_random_events_every_charge_is_returned(void **state)
 {
     (void)state;
     for (seed = 1; seed <= 4; seed++) {
@@ -272,7 +272,7 @@ static void whatever_happens_everything_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_happens_everything_comes_back),
+        cmocka_unit_test(after_random_events_every_charge_is_returned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

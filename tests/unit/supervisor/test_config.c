@@ -53,7 +53,7 @@ static void refused(const char *text, unsigned line, const char *words)
 
 /* ---- the file ---- */
 
-static void nothing_said_limits_nothing(void **state)
+static void an_empty_file_limits_nothing(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -77,7 +77,7 @@ static void nothing_said_limits_nothing(void **state)
     }
 }
 
-static void what_is_not_yaml_names_its_line(void **state)
+static void malformed_yaml_names_its_line(void **state)
 {
     (void)state;
     refused("clients:\n\tpriority: 1\n", 2, "tabs");
@@ -92,7 +92,7 @@ static void what_is_not_yaml_names_its_line(void **state)
     refused("clients: {}\n---\nclients: {}\n", 2, "second document");
 }
 
-static void what_yaml_offers_and_nobody_needs_is_refused(void **state)
+static void unneeded_features_of_yaml_are_refused(void **state)
 {
     (void)state;
     refused("clients: &a {}\n", 1, "anchors");
@@ -108,7 +108,7 @@ static void what_yaml_offers_and_nobody_needs_is_refused(void **state)
 }
 
 /* Every level names the one before it nine times; a reader that expands dies of it. */
-static void a_bomb_of_aliases_is_refused_at_once(void **state)
+static void a_recursive_bomb_of_aliases_is_refused_at_once(void **state)
 {
     (void)state;
     char text[4096] = "a: &a [x,x,x,x,x,x,x,x,x]\n";
@@ -311,7 +311,7 @@ static void nvidias_block_is_a_spelling(void **state)
     config_free(config);
 }
 
-static void what_nvidias_block_asks_in_vain_is_refused(void **state)
+static void options_of_nvidias_block_without_effect_are_refused(void **state)
 {
     (void)state;
 #define ONE "resources: [{name: nvidia.com/gpu, replicas: 2}]"
@@ -626,7 +626,7 @@ static void every_key_arrives(void **state)
     }
 }
 
-static void of_requests_the_least_holds(void **state)
+static void the_least_of_several_requests_binds(void **state)
 {
     (void)state;
     struct allowance limits;
@@ -661,7 +661,7 @@ static void of_requests_the_least_holds(void **state)
     config_free(config);
 }
 
-static void who_is_not_known_gets_the_strictest(void **state)
+static void an_unknown_user_gets_the_strictest_limits(void **state)
 {
     (void)state;
     struct config_who who = somebody(0);
@@ -740,10 +740,10 @@ static void files_are_read_whole_or_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_said_limits_nothing),
-        cmocka_unit_test(what_is_not_yaml_names_its_line),
-        cmocka_unit_test(what_yaml_offers_and_nobody_needs_is_refused),
-        cmocka_unit_test(a_bomb_of_aliases_is_refused_at_once),
+        cmocka_unit_test(an_empty_file_limits_nothing),
+        cmocka_unit_test(malformed_yaml_names_its_line),
+        cmocka_unit_test(unneeded_features_of_yaml_are_refused),
+        cmocka_unit_test(a_recursive_bomb_of_aliases_is_refused_at_once),
         cmocka_unit_test(depth_and_size_are_bounded),
         cmocka_unit_test(unknown_keys_are_named_with_the_known),
         cmocka_unit_test(wrong_types_are_refused),
@@ -751,10 +751,10 @@ int main(void)
         cmocka_unit_test(requests_that_no_limit_allows_are_refused),
         cmocka_unit_test(schedules_are_the_gpus),
         cmocka_unit_test(nvidias_block_is_a_spelling),
-        cmocka_unit_test(what_nvidias_block_asks_in_vain_is_refused),
+        cmocka_unit_test(options_of_nvidias_block_without_effect_are_refused),
         cmocka_unit_test(totals_are_of_users_and_groups),
         cmocka_unit_test(every_key_arrives),
-        cmocka_unit_test(of_requests_the_least_holds),
+        cmocka_unit_test(the_least_of_several_requests_binds),
         cmocka_unit_test(gpus_are_numbers_or_uuids),
         cmocka_unit_test(gpus_that_are_not_there_or_twice_are_refused),
         cmocka_unit_test(mistakes_in_rules_are_refused),
@@ -762,7 +762,7 @@ int main(void)
         cmocka_unit_test(rules_choose_by_cgroup_and_name),
         cmocka_unit_test(profiles_asked_for_tighten_too),
         cmocka_unit_test(the_strictest_of_rules_holds_in_any_order),
-        cmocka_unit_test(who_is_not_known_gets_the_strictest),
+        cmocka_unit_test(an_unknown_user_gets_the_strictest_limits),
         cmocka_unit_test(patterns),
         cmocka_unit_test(files_are_read_whole_or_refused),
     };

@@ -94,7 +94,7 @@ static void all_devices_must_fail_before_the_server_gives_up(void **state)
 }
 
 /* worker_fault by hand: the header and the two fields of the schema. */
-static void a_worker_says_what_is_wrong_with_its_driver(void **state)
+static void the_trouble_of_a_workers_driver_is_reported(void **state)
 {
     (void)state;
     run_with("#!/usr/bin/env python3\n"
@@ -126,7 +126,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_only_exits_is_reported_with_its_status),
         cmocka_unit_test(a_worker_that_is_killed_is_reported_with_its_signal),
         cmocka_unit_test(all_devices_must_fail_before_the_server_gives_up),
-        cmocka_unit_test(a_worker_says_what_is_wrong_with_its_driver),
+        cmocka_unit_test(the_trouble_of_a_workers_driver_is_reported),
         cmocka_unit_test(a_worker_that_breaks_the_protocol_is_not_served_by),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

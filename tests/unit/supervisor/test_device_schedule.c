@@ -109,7 +109,7 @@ static void a_change_is_told_the_worker_and_its_clients(void **state)
     fake_close(&fake);
 }
 
-static void what_the_worker_refuses_stays_as_it_was(void **state)
+static void a_schedule_refused_by_the_worker_changes_nothing(void **state)
 {
     (void)state;
     static const char words[] = "60 % and 50 % of the time are 110 %";
@@ -188,7 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_is_told_before_any_client),
         cmocka_unit_test(a_change_is_told_the_worker_and_its_clients),
-        cmocka_unit_test(what_the_worker_refuses_stays_as_it_was),
+        cmocka_unit_test(a_schedule_refused_by_the_worker_changes_nothing),
         cmocka_unit_test(changes_on_their_way_leave_each_other_alone),
         cmocka_unit_test(without_a_worker_the_next_one_is_told),
         cmocka_unit_test(a_new_worker_that_refuses_is_shown_as_it_works),

@@ -56,7 +56,7 @@ static void sizes_at_the_edges(void **state)
     heap_close(&heap);
 }
 
-static void refuses_what_is_not_a_window(void **state)
+static void ranges_that_are_no_window_are_refused(void **state)
 {
     (void)state;
     struct heap heap;
@@ -179,7 +179,7 @@ static void random_work_agrees_with_an_oracle(void **state)
     free(oracle.units);
 }
 
-static void what_is_retired_is_counted_until_it_is_free(void **state)
+static void retired_blocks_are_counted_until_they_are_free(void **state)
 {
     (void)state;
     struct heap heap;
@@ -253,10 +253,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_at_the_edges),
-        cmocka_unit_test(refuses_what_is_not_a_window),
+        cmocka_unit_test(ranges_that_are_no_window_are_refused),
         cmocka_unit_test(a_region_fits_exactly_once),
         cmocka_unit_test(random_work_agrees_with_an_oracle),
-        cmocka_unit_test(what_is_retired_is_counted_until_it_is_free),
+        cmocka_unit_test(retired_blocks_are_counted_until_they_are_free),
         cmocka_unit_test(holes_of_the_wrong_size_are_not_all_looked_at),
         cmocka_unit_test(slabs_grow_by_doubling),
     };

@@ -59,7 +59,7 @@ static void a_peer_has_its_groups(void **state)
     close(pair[1]);
 }
 
-static void strangers_are_not_known(void **state)
+static void unknown_processes_have_no_identity(void **state)
 {
     (void)state;
     static const struct {
@@ -110,7 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(control_groups_of_both_versions),
         cmocka_unit_test(a_peer_has_its_groups),
-        cmocka_unit_test(strangers_are_not_known),
+        cmocka_unit_test(unknown_processes_have_no_identity),
         cmocka_unit_test(a_process_that_has_ended_has_no_control_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

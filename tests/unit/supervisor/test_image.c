@@ -45,7 +45,7 @@ static void equal_hashes_of_different_images_do_not_mix_them_up(void **state)
     image_cache_close(&cache);
 }
 
-static void a_copy_can_be_changed_by_nobody(void **state)
+static void a_copy_is_sealed_against_changes(void **state)
 {
     (void)state;
     struct image *image = image_of("text");
@@ -85,7 +85,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_hashes_of_different_images_do_not_mix_them_up),
-        cmocka_unit_test(a_copy_can_be_changed_by_nobody),
+        cmocka_unit_test(a_copy_is_sealed_against_changes),
         cmocka_unit_test(a_large_image_is_copied_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

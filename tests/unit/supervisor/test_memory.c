@@ -599,7 +599,7 @@ static void unknown_modules_do_not_reach_the_worker(void **state)
 /* ---- ends at the worst moment ---- */
 
 /* Every request of a client that is gone before the worker, or the copy, has answered. */
-static void whoever_vanishes_in_the_middle_leaves_nothing(void **state)
+static void a_client_that_vanishes_at_any_point_leaves_nothing(void **state)
 {
     (void)state;
     fake_open(&fake, 1, 256 * MIB);
@@ -761,7 +761,7 @@ int main(void)
         cmocka_unit_test(images_are_a_limit_of_their_own),
         cmocka_unit_test(a_module_that_does_not_load_leaves_nothing),
         cmocka_unit_test(unknown_modules_do_not_reach_the_worker),
-        cmocka_unit_test(whoever_vanishes_in_the_middle_leaves_nothing),
+        cmocka_unit_test(a_client_that_vanishes_at_any_point_leaves_nothing),
         cmocka_unit_test(a_lost_worker_takes_its_clients_along_by_name),
         cmocka_unit_test(a_server_that_stops_tells_its_clients),
         cmocka_unit_test(a_window_moves_until_something_lies_in_it),

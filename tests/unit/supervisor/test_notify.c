@@ -103,7 +103,7 @@ static void states_reach_an_abstract_name(void **state)
     close(fd);
 }
 
-static void nobody_listens(void **state)
+static void a_missing_listener_is_an_error(void **state)
 {
     (void)state;
     struct notify notify;
@@ -114,7 +114,7 @@ static void nobody_listens(void **state)
     notify_close(&notify);
 }
 
-static void names_that_are_none(void **state)
+static void impossible_socket_names_are_refused(void **state)
 {
     (void)state;
     struct notify notify;
@@ -277,8 +277,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(states_reach_a_path),
         CASE(states_reach_an_abstract_name),
-        CASE(nobody_listens),
-        CASE(names_that_are_none),
+        CASE(a_missing_listener_is_an_error),
+        CASE(impossible_socket_names_are_refused),
         CASE(a_status_is_one_line),
         CASE(a_full_listener_does_not_block),
         CASE(sockets_are_taken_by_name_or_kind),

@@ -76,7 +76,7 @@ static void both_accounts_must_have_room(void **state)
     quota_close(&server);
 }
 
-static void what_is_guaranteed_is_nobody_elses(void **state)
+static void guaranteed_amounts_are_kept_from_others(void **state)
 {
     (void)state;
     struct quota device, a, b;
@@ -141,7 +141,7 @@ static void a_guarantee_needs_room_and_gives_it_back(void **state)
     quota_close(&device);
 }
 
-static void what_was_guaranteed_comes_back_while_those_above_have_room(void **state)
+static void a_guarantee_is_restored_while_the_accounts_above_have_room(void **state)
 {
     (void)state;
     struct quota device, total, a, b;
@@ -177,7 +177,7 @@ static void what_was_guaranteed_comes_back_while_those_above_have_room(void **st
     quota_close(&device);
 }
 
-static void a_total_counts_all_who_joined_it(void **state)
+static void a_total_counts_all_accounts_that_joined_it(void **state)
 {
     (void)state;
     struct quota device, user, group, a, b;
@@ -399,7 +399,7 @@ static void a_wish_can_only_tighten(void **state)
     assert_int_equal(grant.allowance.memory.limit, (1000 * MIB + 1) * 3333 / 10000);
 }
 
-static void a_request_is_given_or_asked_for_and_lowered_by_what_is_given(void **state)
+static void a_request_comes_from_either_side_and_the_administrators_is_the_ceiling(void **state)
 {
     (void)state;
     struct proto_device_info device = {.memory = 1000 * MIB};
@@ -493,7 +493,7 @@ static void a_share_of_a_device_is_rounded_down(void **state)
                                                        (UINT64_C(1) << 60) % 10000 * 3333 / 10000);
 }
 
-static void what_holds_already_is_not_loosened(void **state)
+static void a_limit_in_force_is_not_loosened(void **state)
 {
     (void)state;
     struct allowance server = allowance_none, looser = server, stricter = server;
@@ -531,12 +531,12 @@ int main(void)
         cmocka_unit_test(a_kept_descriptor_is_charged_until_it_is_closed),
         cmocka_unit_test(a_wish_can_only_tighten),
         cmocka_unit_test(a_share_of_a_device_is_rounded_down),
-        cmocka_unit_test(what_holds_already_is_not_loosened),
-        cmocka_unit_test(a_request_is_given_or_asked_for_and_lowered_by_what_is_given),
-        cmocka_unit_test(what_is_guaranteed_is_nobody_elses),
+        cmocka_unit_test(a_limit_in_force_is_not_loosened),
+        cmocka_unit_test(a_request_comes_from_either_side_and_the_administrators_is_the_ceiling),
+        cmocka_unit_test(guaranteed_amounts_are_kept_from_others),
         cmocka_unit_test(a_guarantee_needs_room_and_gives_it_back),
-        cmocka_unit_test(what_was_guaranteed_comes_back_while_those_above_have_room),
-        cmocka_unit_test(a_total_counts_all_who_joined_it),
+        cmocka_unit_test(a_guarantee_is_restored_while_the_accounts_above_have_room),
+        cmocka_unit_test(a_total_counts_all_accounts_that_joined_it),
         cmocka_unit_test(sums_hold_whatever_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

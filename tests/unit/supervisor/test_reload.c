@@ -143,7 +143,7 @@ static struct picture picture(int a, int b)
     return picture;
 }
 
-static void whatever_refuses_it_nothing_has_changed(void **state)
+static void a_refused_reload_changes_nothing(void **state)
 {
     (void)state;
     static const struct {
@@ -183,7 +183,7 @@ static void whatever_refuses_it_nothing_has_changed(void **state)
     end();
 }
 
-static void what_is_set_by_hand_stays_where_the_files_agree(void **state)
+static void a_value_set_by_hand_stays_where_the_files_agree(void **state)
 {
     (void)state;
     begin(1, "clients: {threads: {request: 10%, limit: 50%}, priority: 1}\n");
@@ -206,7 +206,7 @@ static void what_is_set_by_hand_stays_where_the_files_agree(void **state)
     end();
 }
 
-static void who_is_attaching_meanwhile_has_the_new_grant(void **state)
+static void a_client_that_attaches_during_a_reload_has_the_new_grant(void **state)
 {
     (void)state;
     struct proto_worker_attached granted = {.multiprocessors = 64};
@@ -242,7 +242,7 @@ static void who_is_attaching_meanwhile_has_the_new_grant(void **state)
 }
 
 /* Of two clients the first has changed when the second is refused. */
-static void who_attaches_after_a_refusal_has_the_old_grant(void **state)
+static void a_client_that_attaches_after_a_refusal_has_the_old_grant(void **state)
 {
     (void)state;
     struct proto_worker_attached granted = {.multiprocessors = 64};
@@ -286,7 +286,7 @@ static void who_attaches_after_a_refusal_has_the_old_grant(void **state)
     end();
 }
 
-static void who_leaves_meanwhile_stops_nothing(void **state)
+static void a_client_that_leaves_during_a_reload_stops_nothing(void **state)
 {
     (void)state;
     struct fake_worker *worker = &fake.worker[0];
@@ -311,7 +311,7 @@ static void who_leaves_meanwhile_stops_nothing(void **state)
     end();
 }
 
-static void a_worker_that_dies_meanwhile_refuses_it(void **state)
+static void a_worker_that_dies_during_a_reload_refuses_it(void **state)
 {
     (void)state;
     begin(2, "clients: {threads: {limit: 50%}}\n");
@@ -334,7 +334,7 @@ static void a_worker_that_dies_meanwhile_refuses_it(void **state)
     end();
 }
 
-static void a_server_that_stops_meanwhile_ends(void **state)
+static void a_server_can_stop_during_a_reload(void **state)
 {
     (void)state;
     begin(1, "clients: {threads: {limit: 50%}}\n");
@@ -429,14 +429,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_change_places_though_both_together_would_not_fit),
-        cmocka_unit_test(whatever_refuses_it_nothing_has_changed),
-        cmocka_unit_test(what_is_set_by_hand_stays_where_the_files_agree),
+        cmocka_unit_test(a_refused_reload_changes_nothing),
+        cmocka_unit_test(a_value_set_by_hand_stays_where_the_files_agree),
         cmocka_unit_test(a_refusal_names_what_set_the_limit_that_binds),
-        cmocka_unit_test(who_is_attaching_meanwhile_has_the_new_grant),
-        cmocka_unit_test(who_attaches_after_a_refusal_has_the_old_grant),
-        cmocka_unit_test(who_leaves_meanwhile_stops_nothing),
-        cmocka_unit_test(a_worker_that_dies_meanwhile_refuses_it),
-        cmocka_unit_test(a_server_that_stops_meanwhile_ends),
+        cmocka_unit_test(a_client_that_attaches_during_a_reload_has_the_new_grant),
+        cmocka_unit_test(a_client_that_attaches_after_a_refusal_has_the_old_grant),
+        cmocka_unit_test(a_client_that_leaves_during_a_reload_stops_nothing),
+        cmocka_unit_test(a_worker_that_dies_during_a_reload_refuses_it),
+        cmocka_unit_test(a_server_can_stop_during_a_reload),
         cmocka_unit_test(a_profile_that_has_gone_leaves_its_client_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

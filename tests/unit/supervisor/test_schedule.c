@@ -141,7 +141,7 @@ static void edges_are_the_schedulers(void **state)
     scheduler_says(&past, -EINVAL);
 }
 
-static void what_is_no_time_or_share_is_refused(void **state)
+static void malformed_times_and_shares_are_refused(void **state)
 {
     (void)state;
     static const char *const times[] = {
@@ -198,7 +198,7 @@ int main(void)
         cmocka_unit_test(modes_have_the_schedulers_numbers),
         cmocka_unit_test(nvidia_classes_are_leases),
         cmocka_unit_test(edges_are_the_schedulers),
-        cmocka_unit_test(what_is_no_time_or_share_is_refused),
+        cmocka_unit_test(malformed_times_and_shares_are_refused),
         cmocka_unit_test(only_the_parts_named_are_merged),
         cmocka_unit_test(a_schedule_is_told_in_words_and_to_the_worker),
     };

@@ -63,7 +63,7 @@ static void messages_arrive_once_and_in_order(void **state)
 }
 
 /* What waits goes before what is new, also when the socket has room again. */
-static void nothing_overtakes_what_waits(void **state)
+static void no_message_overtakes_a_queued_one(void **state)
 {
     (void)state;
     struct send_queue send_queue;
@@ -101,7 +101,7 @@ static void a_full_queue_refuses(void **state)
     assert_int_equal(send_queue.bytes, 0);
 }
 
-static void waiting_descriptors_are_the_outboxs_own_and_count(void **state)
+static void queued_descriptors_belong_to_the_queue_and_count(void **state)
 {
     (void)state;
     struct send_queue send_queue;
@@ -138,7 +138,7 @@ static void a_peer_that_is_gone_is_an_error(void **state)
     send_queue_close(&send_queue);
 }
 
-static void what_the_schema_does_not_know_is_not_sent(void **state)
+static void messages_unknown_to_the_schema_are_not_sent(void **state)
 {
     (void)state;
     struct send_queue send_queue;
@@ -155,12 +155,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(messages_arrive_once_and_in_order, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nothing_overtakes_what_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_message_overtakes_a_queued_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_queue_refuses, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(waiting_descriptors_are_the_outboxs_own_and_count, set_up,
+        cmocka_unit_test_setup_teardown(queued_descriptors_belong_to_the_queue_and_count, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_peer_that_is_gone_is_an_error, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_the_schema_does_not_know_is_not_sent, set_up,
+        cmocka_unit_test_setup_teardown(messages_unknown_to_the_schema_are_not_sent, set_up,
                                         tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

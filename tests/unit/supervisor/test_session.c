@@ -406,7 +406,7 @@ static void late_answers_for_a_client_that_ended_are_dropped(void **state)
     fake_close(&fake);
 }
 
-static void who_asks_and_never_reads_is_disconnected(void **state)
+static void a_client_that_never_reads_its_answers_is_disconnected(void **state)
 {
     (void)state;
     fake_open(&fake, 1, 256 * MIB);
@@ -479,7 +479,7 @@ static void a_marked_session_stands_until_the_loops_turn(void **state)
     fake_close(&fake);
 }
 
-static void what_a_client_waits_for_ends_with_it(void **state)
+static void requests_under_way_end_with_their_client(void **state)
 {
     (void)state;
     static struct channel_message map;
@@ -507,7 +507,7 @@ static void what_a_client_waits_for_ends_with_it(void **state)
     fake_close(&fake);
 }
 
-static void an_answer_that_is_none_is_a_refusal(void **state)
+static void an_answer_of_another_kind_is_a_refusal(void **state)
 {
     (void)state;
     struct proto_worker_usage usage = {0};
@@ -666,7 +666,7 @@ static void take_usage(void *context, uint32_t client, const struct proto_worker
     *(int *)context = usage ? (int)usage->launches : -1;
 }
 
-static void views_show_what_is_charged(void **state)
+static void views_show_the_charges(void **state)
 {
     (void)state;
     struct proto_attached attached;
@@ -723,16 +723,16 @@ int main(void)
         cmocka_unit_test(a_client_that_vanishes_while_it_attaches_leaves_nothing),
         cmocka_unit_test(requests_beyond_the_limit_wait_in_the_socket),
         cmocka_unit_test(answers_come_back_under_their_own_serials),
-        cmocka_unit_test(who_asks_and_never_reads_is_disconnected),
+        cmocka_unit_test(a_client_that_never_reads_its_answers_is_disconnected),
         cmocka_unit_test(killed_clients_are_told),
         cmocka_unit_test(the_workers_complaint_ends_its_client_alone),
         cmocka_unit_test(a_marked_session_stands_until_the_loops_turn),
-        cmocka_unit_test(what_a_client_waits_for_ends_with_it),
-        cmocka_unit_test(an_answer_that_is_none_is_a_refusal),
+        cmocka_unit_test(requests_under_way_end_with_their_client),
+        cmocka_unit_test(an_answer_of_another_kind_is_a_refusal),
         cmocka_unit_test(numbers_are_the_servers_to_choose),
         cmocka_unit_test(a_number_is_given_again_when_the_worker_has_done_with_it),
         cmocka_unit_test(streams_end_at_the_number_granted),
-        cmocka_unit_test(views_show_what_is_charged),
+        cmocka_unit_test(views_show_the_charges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

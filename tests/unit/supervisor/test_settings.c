@@ -105,7 +105,7 @@ static void options_are_taken(void **state)
     assert_non_null(strstr(text, "--host-memory-total"));
 }
 
-static void what_is_wrong_is_named_with_its_form(void **state)
+static void a_malformed_option_is_named_with_its_form(void **state)
 {
     (void)state;
     refused("--driver", "nvidia, softgpu", "--driver", "amd");
@@ -176,7 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(defaults_need_nothing, clear),
         cmocka_unit_test_setup(options_are_taken, clear),
-        cmocka_unit_test_setup(what_is_wrong_is_named_with_its_form, clear),
+        cmocka_unit_test_setup(a_malformed_option_is_named_with_its_form, clear),
         cmocka_unit_test_setup(the_environment_sets_defaults, clear),
         cmocka_unit_test_setup(the_environment_says_how_gpus_are_shared, clear),
     };

@@ -48,7 +48,7 @@ static void attach_refused(const char *name, uint32_t error, const char *word)
     fake_settle(&fake);
 }
 
-static void what_is_requested_stays_free_for_who_requested_it(void **state)
+static void requested_memory_stays_free_for_its_client(void **state)
 {
     (void)state;
     begin(1, "rules:\n  - {match: {name: a}, memory: {request: 40M}}\n");
@@ -70,7 +70,7 @@ static void what_is_requested_stays_free_for_who_requested_it(void **state)
 }
 
 /* Small pieces come from slabs, which must shrink to what is left. */
-static void slabs_leave_room_for_what_is_guaranteed(void **state)
+static void slabs_leave_room_for_guarantees(void **state)
 {
     (void)state;
     begin(1, "rules:\n  - {match: {name: a}, memory: {request: 59M}}\n");
@@ -117,7 +117,7 @@ static void requests_beyond_the_device_are_refused_with_the_arithmetic(void **st
     end();
 }
 
-static void host_memory_is_guaranteed_likewise(void **state)
+static void host_memory_is_guaranteed_too(void **state)
 {
     (void)state;
     /* The server has 64 MiB, each client 16. */
@@ -227,7 +227,7 @@ static void a_request_needs_room_in_the_total_and_holds_it(void **state)
     end();
 }
 
-static void a_new_file_changes_totals_of_who_is_there(void **state)
+static void a_new_file_changes_totals_of_attached_clients(void **state)
 {
     (void)state;
     begin(1, "");
@@ -287,7 +287,7 @@ static void shows(bool group, uint32_t id, uint32_t device, uint64_t limit, uint
                  used);
 }
 
-static void a_total_is_set_for_who_is_there_and_who_comes(void **state)
+static void a_total_is_set_for_attached_and_for_later_clients(void **state)
 {
     (void)state;
     begin(2, "");
@@ -328,7 +328,7 @@ static void a_total_is_set_for_who_is_there_and_who_comes(void **state)
     end();
 }
 
-static void a_groups_total_is_set_likewise(void **state)
+static void a_groups_total_is_set_too(void **state)
 {
     (void)state;
     struct error why;
@@ -348,7 +348,7 @@ static void a_groups_total_is_set_likewise(void **state)
     end();
 }
 
-static void what_was_set_holds_until_the_file_says_something_else(void **state)
+static void a_total_set_by_hand_stays_until_the_file_changes_it(void **state)
 {
     (void)state;
     struct error why;
@@ -394,7 +394,7 @@ static void what_was_set_holds_until_the_file_says_something_else(void **state)
 }
 
 /* Each for itself: another word about pinned memory leaves what was set of device memory. */
-static void what_was_set_is_forgotten_by_parts(void **state)
+static void request_and_limit_set_by_hand_are_forgotten_apart(void **state)
 {
     (void)state;
     begin(1, "users:\n  - {memory: {limit: 16M}}\n");
@@ -445,7 +445,7 @@ static void a_default_is_what_the_configuration_says(void **state)
 }
 
 /* Whoever it is, it is not let out of what was set for some. */
-static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
+static void users_outside_the_namespace_get_the_strictest_total(void **state)
 {
     (void)state;
     struct error why;
@@ -550,20 +550,20 @@ static void many_totals_are_refused_and_the_others_hold(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_requested_stays_free_for_who_requested_it),
-        cmocka_unit_test(slabs_leave_room_for_what_is_guaranteed),
+        cmocka_unit_test(requested_memory_stays_free_for_its_client),
+        cmocka_unit_test(slabs_leave_room_for_guarantees),
         cmocka_unit_test(requests_beyond_the_device_are_refused_with_the_arithmetic),
-        cmocka_unit_test(host_memory_is_guaranteed_likewise),
+        cmocka_unit_test(host_memory_is_guaranteed_too),
         cmocka_unit_test(a_guarantee_that_fails_in_part_changes_nothing),
         cmocka_unit_test(all_clients_of_a_user_have_one_total),
         cmocka_unit_test(a_request_needs_room_in_the_total_and_holds_it),
-        cmocka_unit_test(a_new_file_changes_totals_of_who_is_there),
-        cmocka_unit_test(a_total_is_set_for_who_is_there_and_who_comes),
-        cmocka_unit_test(a_groups_total_is_set_likewise),
-        cmocka_unit_test(what_was_set_holds_until_the_file_says_something_else),
-        cmocka_unit_test(what_was_set_is_forgotten_by_parts),
+        cmocka_unit_test(a_new_file_changes_totals_of_attached_clients),
+        cmocka_unit_test(a_total_is_set_for_attached_and_for_later_clients),
+        cmocka_unit_test(a_groups_total_is_set_too),
+        cmocka_unit_test(a_total_set_by_hand_stays_until_the_file_changes_it),
+        cmocka_unit_test(request_and_limit_set_by_hand_are_forgotten_apart),
         cmocka_unit_test(a_default_is_what_the_configuration_says),
-        cmocka_unit_test(who_cannot_be_seen_is_bound_by_the_strictest),
+        cmocka_unit_test(users_outside_the_namespace_get_the_strictest_total),
         cmocka_unit_test(a_total_below_a_guarantee_leaves_it),
         cmocka_unit_test(many_totals_are_refused_and_the_others_hold),
     };

@@ -113,7 +113,7 @@ static void a_trace_lasts_as_long_as_asked_and_names_all_its_clients(void **stat
 }
 
 /* Before the worker has begun, and after. */
-static void who_asked_has_enough_and_is_told_what_there_is(void **state)
+static void the_asker_can_end_its_trace_and_gets_the_records(void **state)
 {
     (void)state;
     for (int early = 0; early < 2; early++) {
@@ -147,7 +147,7 @@ static void who_asked_has_enough_and_is_told_what_there_is(void **state)
     }
 }
 
-static void a_second_trace_of_a_device_is_refused_with_who_has_the_first(void **state)
+static void a_second_trace_of_a_device_is_refused_and_names_the_first(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -168,7 +168,7 @@ static void a_second_trace_of_a_device_is_refused_with_who_has_the_first(void **
     fake_close(&fake);
 }
 
-static void a_worker_that_dies_leaves_what_it_has_written(void **state)
+static void a_dead_worker_leaves_the_records_written(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -210,7 +210,7 @@ static void a_worker_that_refuses_or_dies_at_the_start_leaves_none(void **state)
     fake_close(&fake);
 }
 
-static void who_asked_is_gone_and_the_worker_is_told(void **state)
+static void the_worker_is_told_that_the_asker_is_gone(void **state)
 {
     (void)state;
     begin(1);
@@ -276,11 +276,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trace_lasts_as_long_as_asked_and_names_all_its_clients),
-        cmocka_unit_test(who_asked_has_enough_and_is_told_what_there_is),
-        cmocka_unit_test(a_second_trace_of_a_device_is_refused_with_who_has_the_first),
-        cmocka_unit_test(a_worker_that_dies_leaves_what_it_has_written),
+        cmocka_unit_test(the_asker_can_end_its_trace_and_gets_the_records),
+        cmocka_unit_test(a_second_trace_of_a_device_is_refused_and_names_the_first),
+        cmocka_unit_test(a_dead_worker_leaves_the_records_written),
         cmocka_unit_test(a_worker_that_refuses_or_dies_at_the_start_leaves_none),
-        cmocka_unit_test(who_asked_is_gone_and_the_worker_is_told),
+        cmocka_unit_test(the_worker_is_told_that_the_asker_is_gone),
         cmocka_unit_test(a_server_that_stops_ends_the_trace),
         cmocka_unit_test(a_worker_that_does_not_answer_is_not_waited_for_long),
     };

@@ -228,7 +228,7 @@ static void with_worker(const char *script, uint32_t expected, const char *word)
         fail_msg("no \"%s\" in: %s", word, why.text);
 }
 
-static void what_is_wrong_with_the_driver_is_passed_on(void **state)
+static void the_trouble_of_the_driver_is_passed_on(void **state)
 {
     (void)state;
     with_worker("echo device 0 " UUID_A, 0, "");
@@ -258,7 +258,7 @@ int main(void)
         cmocka_unit_test(ends_are_told_in_words),
         cmocka_unit_test(a_list_of_devices_is_read_strictly),
         cmocka_unit_test(visible_devices_restrict_and_order),
-        cmocka_unit_test(what_is_wrong_with_the_driver_is_passed_on),
+        cmocka_unit_test(the_trouble_of_the_driver_is_passed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

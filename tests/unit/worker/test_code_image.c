@@ -47,7 +47,7 @@ static void ptx_text(void **state)
     code_image_release(&image);
 }
 
-static void what_is_no_image(void **state)
+static void text_that_is_no_image_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(read_bytes("hello", 5, 5), PROTO_ERROR_INVALID_IMAGE);
@@ -116,7 +116,7 @@ static void the_best_ptx_of_a_fatbin_is_taken(void **state)
     takes(CODE_IMAGE_PTX, ".version 80");
 }
 
-static void else_the_fitting_cubin(void **state)
+static void without_ptx_the_fitting_cubin_is_taken(void **state)
 {
     (void)state;
     container_open();
@@ -275,9 +275,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ptx_text),
-        cmocka_unit_test(what_is_no_image),
+        cmocka_unit_test(text_that_is_no_image_is_refused),
         cmocka_unit_test(the_best_ptx_of_a_fatbin_is_taken),
-        cmocka_unit_test(else_the_fitting_cubin),
+        cmocka_unit_test(without_ptx_the_fitting_cubin_is_taken),
         cmocka_unit_test(a_fatbin_for_other_devices_is_refused_in_words),
         cmocka_unit_test(a_damaged_fatbin_is_refused),
         cmocka_unit_test(a_fatbin_that_can_not_be_unpacked_is_refused_in_words),

@@ -234,7 +234,7 @@ static void set_kernel(uint64_t ns)
 }
 
 /* A client with nothing to do gives its lease back, and needs not say so. */
-static void who_stops_gives_its_lease_back(void **state)
+static void a_client_that_stops_gives_its_lease_back(void **state)
 {
     (void)state;
     struct proto_worker_schedule wanted = schedule(PROTO_MODE_FAIR);
@@ -264,7 +264,7 @@ static void who_stops_gives_its_lease_back(void **state)
 }
 
 /* A ring that waits for another one is no work: its client does not keep the others from theirs. */
-static void who_waits_for_itself_holds_nobody_up(void **state)
+static void a_client_that_waits_for_itself_delays_no_other(void **state)
 {
     (void)state;
     struct proto_worker_schedule wanted = schedule(PROTO_MODE_FAIR);
@@ -309,7 +309,7 @@ static void overrun_is_paid_back(void **state)
     set_kernel(200000);
 }
 
-static void a_holder_that_goes_leaves_the_lease_to_others(void **state)
+static void a_holder_that_detaches_leaves_the_lease_to_others(void **state)
 {
     (void)state;
     struct proto_worker_schedule wanted = schedule(PROTO_MODE_FAIR);
@@ -418,7 +418,7 @@ static const struct scheduler_lease_group *lease_group_of(uint32_t number)
 }
 
 /* Whose multiprocessors no longer overlap need not wait for each other, and the other way round. */
-static void who_moves_apart_has_leases_of_its_own(void **state)
+static void a_client_that_moves_apart_has_leases_of_its_own(void **state)
 {
     (void)state;
     struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
@@ -455,7 +455,7 @@ static void work_until_it(uint32_t number, bool is)
 }
 
 /* What runs on lent multiprocessors must be away soon: the gate keeps less of it in flight. */
-static void the_gate_knows_who_runs_on_lent_multiprocessors(void **state)
+static void the_gate_knows_the_clients_on_lent_multiprocessors(void **state)
 {
     (void)state;
     struct proto_worker_limits limits = {.allowance.threads.limit = 10000,
@@ -473,7 +473,7 @@ static void the_gate_knows_who_runs_on_lent_multiprocessors(void **state)
 }
 
 /* Threads are changed first, and put back if the rest is refused. */
-static void what_is_refused_leaves_threads_and_time_as_they_were(void **state)
+static void a_refused_change_leaves_threads_and_time(void **state)
 {
     (void)state;
     struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
@@ -569,7 +569,7 @@ static void levels_divide_the_devices_range(void **state)
 }
 
 /* What the account found out only when all was done. */
-static void what_a_client_used_last_is_charged_before_it_goes(void **state)
+static void a_clients_last_use_is_charged_before_it_goes(void **state)
 {
     (void)state;
     static struct gate gate;
@@ -593,19 +593,19 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(leases_pass_from_client_to_client),
-        T(who_stops_gives_its_lease_back),
-        T(who_waits_for_itself_holds_nobody_up),
+        T(a_client_that_stops_gives_its_lease_back),
+        T(a_client_that_waits_for_itself_delays_no_other),
         T(overrun_is_paid_back),
-        T(a_holder_that_goes_leaves_the_lease_to_others),
+        T(a_holder_that_detaches_leaves_the_lease_to_others),
         T(modes_change_with_work_in_flight),
         T(requests_that_do_not_fit_are_refused),
         T(a_schedule_arrives_whole),
-        T(who_moves_apart_has_leases_of_its_own),
-        T(the_gate_knows_who_runs_on_lent_multiprocessors),
-        T(what_is_refused_leaves_threads_and_time_as_they_were),
+        T(a_client_that_moves_apart_has_leases_of_its_own),
+        T(the_gate_knows_the_clients_on_lent_multiprocessors),
+        T(a_refused_change_leaves_threads_and_time),
         T(lower_clients_stay_behind),
         T(levels_divide_the_devices_range),
-        cmocka_unit_test(what_a_client_used_last_is_charged_before_it_goes),
+        cmocka_unit_test(a_clients_last_use_is_charged_before_it_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

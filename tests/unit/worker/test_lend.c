@@ -178,7 +178,7 @@ static void while_its_work_is_in_flight_an_owner_lends_nothing(void **state)
     assert_int_equal(usage(1).multiprocessors, OWN);
 }
 
-static void who_has_no_sm_group_waits_until_there_is_one(void **state)
+static void a_client_without_an_sm_group_waits_until_there_is_one(void **state)
 {
     (void)state;
     arrive(1, 5000, 5000);
@@ -200,7 +200,7 @@ static void who_has_no_sm_group_waits_until_there_is_one(void **state)
     assert_int_equal(usage(3).throttled_threads, held);
 }
 
-static void who_waits_for_an_sm_group_can_leave(void **state)
+static void a_client_that_waits_for_an_sm_group_can_leave(void **state)
 {
     (void)state;
     arrive(1, PROTO_PERCENT_WHOLE, PROTO_PERCENT_WHOLE);
@@ -219,7 +219,7 @@ static void who_waits_for_an_sm_group_can_leave(void **state)
     assert_int_equal(ran[2], 0);
 }
 
-static void an_owner_that_leaves_sets_free_who_waits(void **state)
+static void an_owner_that_leaves_frees_the_clients_that_wait(void **state)
 {
     (void)state;
     arrive(1, PROTO_PERCENT_WHOLE, PROTO_PERCENT_WHOLE);
@@ -295,11 +295,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(own_sm_groups_are_lent_while_idle_and_taken_back),
         T(while_its_work_is_in_flight_an_owner_lends_nothing),
-        cmocka_unit_test_setup_teardown(who_has_no_sm_group_waits_until_there_is_one, setup_even,
+        cmocka_unit_test_setup_teardown(a_client_without_an_sm_group_waits_until_there_is_one,
+                                        setup_even, teardown),
+        cmocka_unit_test_setup_teardown(a_client_that_waits_for_an_sm_group_can_leave, setup_even,
                                         teardown),
-        cmocka_unit_test_setup_teardown(who_waits_for_an_sm_group_can_leave, setup_even, teardown),
-        cmocka_unit_test_setup_teardown(an_owner_that_leaves_sets_free_who_waits, setup_even,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(an_owner_that_leaves_frees_the_clients_that_wait,
+                                        setup_even, teardown),
         T(any_mix_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

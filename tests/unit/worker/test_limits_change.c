@@ -122,7 +122,7 @@ static void wait_for_green(int count)
     }
 }
 
-static void later_work_runs_on_the_new_set_after_what_is_in_flight(void **state)
+static void later_work_runs_on_the_new_set_after_earlier_work(void **state)
 {
     (void)state;
     uint64_t before = launch(0, (struct carried){.number = 1});
@@ -383,7 +383,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(later_work_runs_on_the_new_set_after_what_is_in_flight),
+        T(later_work_runs_on_the_new_set_after_earlier_work),
         T(an_idle_client_moves_at_once),
         T(sets_are_kept_for_the_next_time),
         T(kept_sets_make_way_when_the_device_has_no_room_for_another),

@@ -35,7 +35,7 @@ static void hold(bool on)
 
 /* ---- dependencies ---- */
 
-static void wait_for_what_is_reached_needs_no_event(void **state)
+static void a_wait_for_a_reached_value_needs_no_event(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
@@ -45,7 +45,7 @@ static void wait_for_what_is_reached_needs_no_event(void **state)
     assert_int_equal(fake_count(FAKE_WAIT), 0);
 }
 
-static void wait_for_what_is_in_flight_uses_an_event(void **state)
+static void a_wait_for_work_in_flight_uses_an_event(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
@@ -61,7 +61,7 @@ static void wait_for_what_is_in_flight_uses_an_event(void **state)
     assert_int_equal(peer_wait(peer, other, after), 0);
 }
 
-static void wait_for_what_was_not_pushed_holds_the_ring(void **state)
+static void a_wait_for_a_value_not_yet_pushed_blocks_the_ring(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
@@ -74,7 +74,7 @@ static void wait_for_what_was_not_pushed_holds_the_ring(void **state)
     assert_int_equal(peer_wait(peer, other, after), 0);
 }
 
-static void a_sleeper_on_a_held_ring_is_woken(void **state)
+static void a_sleeper_on_a_blocked_ring_is_woken(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
@@ -160,7 +160,7 @@ static void two_that_wait_for_a_third_are_no_circle(void **state)
     assert_false(harness_has_message(0));
 }
 
-static void linked_wait_holds_until_completed_there(void **state)
+static void a_linked_wait_blocks_until_the_other_device_is_done(void **state)
 {
     (void)state;
     struct shm shadows;
@@ -207,7 +207,7 @@ static void wait_on_a_stream_that_the_link_lacks_is_refused(void **state)
     shm_release(&shadows);
 }
 
-static void a_client_that_leaves_releases_who_waits_for_it(void **state)
+static void a_client_that_leaves_releases_the_clients_that_wait(void **state)
 {
     (void)state;
     struct peer *other = peer_attach(2);
@@ -223,7 +223,7 @@ static void a_client_that_leaves_releases_who_waits_for_it(void **state)
 
 /* ---- deferred frees ---- */
 
-static void new_memory_holds_nothing(void **state)
+static void new_memory_is_zero(void **state)
 {
     (void)state;
     const volatile uint8_t *bytes = (const volatile uint8_t *)(uintptr_t)peer_map(peer, 0, GRANULE);
@@ -251,7 +251,7 @@ static void unmap_waits_for_work_issued_before(void **state)
 
 /* An ordinary error of the driver: what is mapped still stays known, unusable, and goes with its
  * client. */
-static void what_cannot_be_unmapped_is_not_forgotten(void **state)
+static void memory_that_cannot_be_unmapped_stays_charged(void **state)
 {
     (void)state;
     uint64_t address = peer_map(peer, 0, GRANULE);
@@ -777,20 +777,20 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(wait_for_what_is_reached_needs_no_event),
-        T(wait_for_what_is_in_flight_uses_an_event),
-        T(wait_for_what_was_not_pushed_holds_the_ring),
-        T(a_sleeper_on_a_held_ring_is_woken),
+        T(a_wait_for_a_reached_value_needs_no_event),
+        T(a_wait_for_work_in_flight_uses_an_event),
+        T(a_wait_for_a_value_not_yet_pushed_blocks_the_ring),
+        T(a_sleeper_on_a_blocked_ring_is_woken),
         T(chain_of_waits),
         T(three_dependencies_at_once),
         T(circle_of_three_is_found),
         T(two_that_wait_for_a_third_are_no_circle),
-        T(linked_wait_holds_until_completed_there),
+        T(a_linked_wait_blocks_until_the_other_device_is_done),
         T(wait_on_a_stream_that_the_link_lacks_is_refused),
-        T(a_client_that_leaves_releases_who_waits_for_it),
-        T(new_memory_holds_nothing),
+        T(a_client_that_leaves_releases_the_clients_that_wait),
+        T(new_memory_is_zero),
         T(unmap_waits_for_work_issued_before),
-        T(what_cannot_be_unmapped_is_not_forgotten),
+        T(memory_that_cannot_be_unmapped_stays_charged),
         T(unmap_does_not_wait_for_work_issued_after),
         T(command_issued_after_the_free_is_refused),
         T(unmap_waits_for_the_work_of_a_destroyed_stream),

@@ -100,7 +100,7 @@ static void the_set_of_all_is_the_unsplit_device(void **state)
     assert_false(get(0, 16)->whole); /* the remainder is missing */
 }
 
-static void one_that_nobody_has_is_kept_for_the_next(void **state)
+static void an_unused_partition_is_kept_for_the_next_client(void **state)
 {
     (void)state;
     start(132, 8);
@@ -218,7 +218,7 @@ int main(void)
         T(the_device_is_split_into_sm_groups_and_a_remainder),
         T(a_set_becomes_a_context_of_its_multiprocessors),
         T(the_set_of_all_is_the_unsplit_device),
-        T(one_that_nobody_has_is_kept_for_the_next),
+        T(an_unused_partition_is_kept_for_the_next_client),
         T(the_longest_unused_goes_first),
         T(without_green_contexts_nothing_is_enforced),
         T(a_driver_that_makes_no_green_context_leaves_the_device_whole),

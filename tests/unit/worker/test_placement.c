@@ -162,7 +162,7 @@ static void an_owner_gets_its_sm_groups_back_at_once(void **state)
     assert_int_equal(asked, 1);
 }
 
-static void who_came_late_is_told_once_more(void **state)
+static void a_client_that_came_late_is_told_again(void **state)
 {
     (void)state;
     struct runner *runner = arrive(0, 0, PLAN_WHOLE), *other = arrive(1, 0, PLAN_WHOLE);
@@ -191,7 +191,7 @@ static void a_pause_lends_nothing(void **state)
     assert_int_equal(other->changes, changes + 1);
 }
 
-static void who_may_goes_on_until_its_partition_is_made(void **state)
+static void a_client_that_may_run_goes_on_until_its_partition_is_made(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -322,9 +322,9 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
     const struct CMUnitTest tests[] = {
         T(an_owner_gets_its_sm_groups_back_at_once),
-        T(who_came_late_is_told_once_more),
+        T(a_client_that_came_late_is_told_again),
         T(a_pause_lends_nothing),
-        T(who_may_goes_on_until_its_partition_is_made),
+        T(a_client_that_may_run_goes_on_until_its_partition_is_made),
         T(without_an_sm_group_a_client_waits_and_is_told),
         T(a_partition_that_can_not_be_made_is_asked_for_again),
         T(any_mix_keeps_the_promises),

@@ -31,7 +31,7 @@ static void buckets_are_powers_of_two_of_microseconds(void **state)
     assert_int_equal(queue_latency_bucket(UINT64_MAX), 31);
 }
 
-static void what_is_served_when_it_is_found_has_not_waited(void **state)
+static void a_command_served_when_found_has_no_latency(void **state)
 {
     (void)state;
     struct queue_latency latency = {0};
@@ -46,7 +46,7 @@ static void what_is_served_when_it_is_found_has_not_waited(void **state)
     assert_int_equal(sum(waits), 8);
 }
 
-static void what_is_left_behind_waits_from_then(void **state)
+static void a_command_left_behind_waits_from_then(void **state)
 {
     (void)state;
     struct queue_latency latency = {0};
@@ -65,7 +65,7 @@ static void what_is_left_behind_waits_from_then(void **state)
     assert_int_equal(waits[0], 1);
 }
 
-static void who_could_not_be_looked_at_waits_from_its_doorbell(void **state)
+static void a_ring_not_visited_waits_from_its_doorbell(void **state)
 {
     (void)state;
     struct queue_latency latency = {0};
@@ -144,7 +144,7 @@ static void the_histogram_is_right_but_for_few(void **state)
 
 /* ---- the submitter ---- */
 
-static void commands_behind_a_full_window_wait(void **state)
+static void commands_beyond_the_in_flight_limit_wait(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
@@ -194,11 +194,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets_are_powers_of_two_of_microseconds),
-        cmocka_unit_test(what_is_served_when_it_is_found_has_not_waited),
-        cmocka_unit_test(what_is_left_behind_waits_from_then),
-        cmocka_unit_test(who_could_not_be_looked_at_waits_from_its_doorbell),
+        cmocka_unit_test(a_command_served_when_found_has_no_latency),
+        cmocka_unit_test(a_command_left_behind_waits_from_then),
+        cmocka_unit_test(a_ring_not_visited_waits_from_its_doorbell),
         cmocka_unit_test(the_histogram_is_right_but_for_few),
-        cmocka_unit_test_setup_teardown(commands_behind_a_full_window_wait, harness_setup,
+        cmocka_unit_test_setup_teardown(commands_beyond_the_in_flight_limit_wait, harness_setup,
                                         harness_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,7 +186,7 @@ static void stays(const char *declarations, const char *name, const char *why)
     rewrite_close(rewrite);
 }
 
-static void what_cannot_be_moved_stays_and_says_why(void **state)
+static void a_variable_that_cannot_be_moved_stays_with_the_reason(void **state)
 {
     (void)state;
     stays(".extern .global .u32 a;", "a", "another module");
@@ -203,7 +203,7 @@ static void what_cannot_be_moved_stays_and_says_why(void **state)
     stays(".global .u32 a;\n.section .debug_info\n{\n.b64 ab\n}", "a", NULL);
 }
 
-static void what_stays_is_left_in_the_text(void **state)
+static void variables_that_stay_are_left_in_the_text(void **state)
 {
     (void)state;
     check(HEAD ".extern .global .u32 e;\n.global .u32 a;\n.visible .entry k()\n{\n\t.reg .b64 "
@@ -318,8 +318,8 @@ int main(void)
         cmocka_unit_test(a_name_like_ours_is_avoided),
         cmocka_unit_test(lines_keep_their_numbers),
         cmocka_unit_test(initial_values_and_addresses),
-        cmocka_unit_test(what_cannot_be_moved_stays_and_says_why),
-        cmocka_unit_test(what_stays_is_left_in_the_text),
+        cmocka_unit_test(a_variable_that_cannot_be_moved_stays_with_the_reason),
+        cmocka_unit_test(variables_that_stay_are_left_in_the_text),
         cmocka_unit_test(const_stays),
         cmocka_unit_test(text_that_is_not_understood_is_left_to_the_driver),
         cmocka_unit_test(text_that_is_not_understood_may_declare_no_variables),

@@ -81,7 +81,7 @@ static void records_come_back_as_they_were_added(void **state)
     shm_release(&reader.memory);
 }
 
-static void what_does_not_fit_is_counted(void **state)
+static void records_without_room_are_counted(void **state)
 {
     (void)state;
     struct trace trace;
@@ -103,7 +103,7 @@ static void what_does_not_fit_is_counted(void **state)
     shm_release(&reader.memory);
 }
 
-static void what_began_before_is_cut_and_what_ended_before_left_out(void **state)
+static void earlier_spans_are_cut_or_left_out(void **state)
 {
     (void)state;
     struct trace trace;
@@ -368,7 +368,7 @@ static void about_the_same(uint64_t one, uint64_t other, uint64_t slack)
         fail_msg("%llu and %llu", (unsigned long long)one, (unsigned long long)other);
 }
 
-static void leases_are_what_is_charged_and_holds_what_is_throttled(void **state)
+static void leases_add_up_to_charges_and_holds_to_throttled_time(void **state)
 {
     (void)state;
     struct reader reader;
@@ -430,14 +430,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_come_back_as_they_were_added),
-        cmocka_unit_test(what_does_not_fit_is_counted),
-        cmocka_unit_test(what_began_before_is_cut_and_what_ended_before_left_out),
+        cmocka_unit_test(records_without_room_are_counted),
+        cmocka_unit_test(earlier_spans_are_cut_or_left_out),
         cmocka_unit_test(memory_that_can_not_be_trusted_is_refused),
         cmocka_unit_test(threads_write_at_once_and_a_stop_waits_for_them),
         cmocka_unit_test(spans_are_as_long_as_the_device_says_and_do_not_overlap),
         cmocka_unit_test_setup_teardown(the_supervisor_begins_and_ends_traces, harness_setup,
                                         harness_stop),
-        cmocka_unit_test_setup_teardown(leases_are_what_is_charged_and_holds_what_is_throttled,
+        cmocka_unit_test_setup_teardown(leases_add_up_to_charges_and_holds_to_throttled_time,
                                         harness_setup, harness_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -203,7 +203,7 @@ static void in_flight_work_stays_within_the_in_flight_limit(void **state)
 }
 
 /* Who is named the submitter looks at; one that only arrives may be gone by then. */
-static void who_shuts_the_gate_by_coming_is_not_named(void **state)
+static void a_client_that_shuts_the_gate_by_coming_is_not_named(void **state)
 {
     (void)state;
     struct client coming = {.number = 3};
@@ -256,7 +256,7 @@ int main(void)
         T(a_turn_is_a_quantum),
         T(large_copies_use_the_turn_up),
         T(in_flight_work_stays_within_the_in_flight_limit),
-        T(who_shuts_the_gate_by_coming_is_not_named),
+        T(a_client_that_shuts_the_gate_by_coming_is_not_named),
         T(a_batch_ends_with_a_completion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

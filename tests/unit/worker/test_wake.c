@@ -44,7 +44,7 @@ static void *push_when_asleep(void *unused)
     return NULL;
 }
 
-static void a_sleeper_is_woken_by_who_sees_its_work_done_first(void **state)
+static void the_first_thread_to_see_the_work_done_wakes_the_sleeper(void **state)
 {
     (void)state;
     pthread_t thread;
@@ -78,8 +78,8 @@ static void a_sleeper_is_woken_by_who_sees_its_work_done_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_sleeper_is_woken_by_who_sees_its_work_done_first, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(the_first_thread_to_see_the_work_done_wakes_the_sleeper,
+                                        setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

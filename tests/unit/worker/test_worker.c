@@ -245,7 +245,7 @@ static uint32_t host_map_refused(struct peer *peer, int fd, uint64_t address, ui
     return harness_error();
 }
 
-static void what_no_supervisor_can_mean_is_refused(void **state)
+static void impossible_requests_of_a_supervisor_are_refused(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
@@ -317,7 +317,7 @@ int main(void)
         T(fault_is_found_while_work_is_in_flight),
         T(ordinary_error_stands_in_the_stream_status),
         T(host_buffers_are_registered_in_steps),
-        T(what_no_supervisor_can_mean_is_refused),
+        T(impossible_requests_of_a_supervisor_are_refused),
         T(an_idle_client_lets_the_submitter_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
