@@ -40,26 +40,7 @@
 
 #include "common/error.h"
 #include "common/list.h"
-
-enum { SM_GROUPS_MAX = 256 };
-
-struct sm_group_set {
-    uint64_t bits[SM_GROUPS_MAX / 64];
-};
-
-static inline bool sm_group_set_has(const struct sm_group_set *set, uint32_t sm_group)
-{
-    return set->bits[sm_group / 64] >> (sm_group % 64) & 1;
-}
-
-void sm_group_set_add(struct sm_group_set *set, uint32_t sm_group);
-void sm_group_set_all(struct sm_group_set *set); /* all SM_GROUPS_MAX SM groups */
-bool sm_group_set_is_empty(const struct sm_group_set *set);
-bool sm_group_set_overlaps(const struct sm_group_set *a, const struct sm_group_set *b);
-bool sm_group_set_equals(const struct sm_group_set *a, const struct sm_group_set *b);
-void sm_group_set_join(struct sm_group_set *set, const struct sm_group_set *other);
-void sm_group_set_cut(struct sm_group_set *set, const struct sm_group_set *other);
-uint32_t sm_group_set_count(const struct sm_group_set *set);
+#include "server/scheduler/sm_group_set.h"
 
 /* A client, which lives in memory of the caller's. Zero it before sm_allocation_add. The caller
  * reads the members; only the calls below change them. */
