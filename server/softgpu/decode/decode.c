@@ -46,6 +46,11 @@ void *decode_grow(struct decoder *d, void *items, uint32_t count, uint32_t *capa
 
 /* ---- modifiers ---- */
 
+bool decode_opcode_is(const struct decoder *d, const char *opcode)
+{
+    return strcmp(d->ins->opcode, opcode) == 0;
+}
+
 bool decode_take(struct decoder *d, const char *modifier)
 {
     bool found = false;

@@ -59,6 +59,8 @@ void decode_fail_memory(struct decoder *d);
 
 /* ---- modifiers ---- */
 /* Returns whether the instruction has this modifier, and counts it as understood. */
+/* Whether the instruction under way is this one, without its modifiers. */
+bool decode_opcode_is(const struct decoder *d, const char *opcode);
 bool decode_take(struct decoder *d, const char *modifier);
 /* Returns the next modifier that is a type, or PTX_NONE. Each is taken once, from the left. */
 enum ptx_type decode_type(struct decoder *d);

@@ -14,11 +14,6 @@
     (type_is_signed(type) ? BY_WIDTH(family##_s, type) : BY_WIDTH(family##_u, type))
 #define BY_FLOAT(family, type) ((type) == PTX_F32 ? VALUE_##family##_f32 : VALUE_##family##_f64)
 
-static bool opcode_is(const struct decoder *d, const char *opcode)
-{
-    return strcmp(d->ins->opcode, opcode) == 0;
-}
-
 static void need_integer(struct decoder *d, enum ptx_type type)
 {
     if (type < PTX_B8 || type > PTX_S64 || decode_type_width(type) > 8 || ptx_type_bytes(type) < 2)
@@ -182,10 +177,11 @@ static bool decode_float(struct decoder *d, size_t row, enum ptx_type type)
     enum value_id id = type == PTX_F32 ? float_ops[row].f32 : float_ops[row].f64;
     if (!id || (type != PTX_F32 && type != PTX_F64))
         return false;
-    if (opcode_is(d, "min") || opcode_is(d, "max")) {
+    if (decode_opcode_is(d, "min") || decode_opcode_is(d, "max")) {
         if (decode_take(d, "NaN"))
-            id = type == PTX_F64 ? (opcode_is(d, "min") ? VALUE_minnan_f64 : VALUE_maxnan_f64)
-                                 : (opcode_is(d, "min") ? VALUE_minnan_f32 : VALUE_maxnan_f32);
+            id = type == PTX_F64
+                     ? (decode_opcode_is(d, "min") ? VALUE_minnan_f64 : VALUE_maxnan_f64)
+                     : (decode_opcode_is(d, "min") ? VALUE_minnan_f32 : VALUE_maxnan_f32);
     }
     exec_value *rounded = type == PTX_F32 ? float_ops[row].round32 : float_ops[row].round64;
     if (how.ftz && how.rounding == FE_TONEAREST && float_ops[row].ftz && type == PTX_F32) {
@@ -286,7 +282,7 @@ static void decode_mad_wide(struct decoder *d, enum ptx_type type)
 
 static void decode_mad(struct decoder *d, enum ptx_type type)
 {
-    bool in = opcode_is(d, "madc"), out = decode_take(d, "cc"), hi = decode_take(d, "hi");
+    bool in = decode_opcode_is(d, "madc"), out = decode_take(d, "cc"), hi = decode_take(d, "hi");
     need_integer(d, type);
     decode_count(d, 4, 4);
     if (decode_take(d, "sat"))
@@ -312,7 +308,7 @@ static void decode_mad(struct decoder *d, enum ptx_type type)
 
 static void decode_mul24(struct decoder *d, enum ptx_type type)
 {
-    bool mad = opcode_is(d, "mad24"), hi = decode_take(d, "hi"), s = type == PTX_S32;
+    bool mad = decode_opcode_is(d, "mad24"), hi = decode_take(d, "hi"), s = type == PTX_S32;
     decode_take(d, "lo");
     if (type != PTX_U32 && type != PTX_S32)
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
@@ -329,7 +325,7 @@ static void decode_mul24(struct decoder *d, enum ptx_type type)
 
 static void decode_dot(struct decoder *d)
 {
-    bool four = opcode_is(d, "dp4a"), hi = decode_take(d, "hi");
+    bool four = decode_opcode_is(d, "dp4a"), hi = decode_take(d, "hi");
     decode_take(d, "lo");
     enum ptx_type ta = decode_need_type(d), tb = PTX_NONE;
     /* dp4a.u32.u32 has the same type twice, and each is taken once. */
@@ -362,10 +358,10 @@ static void decode_video(struct decoder *d)
 static bool packed_integers(struct decoder *d, enum ptx_type type)
 {
     bool s = type == PTX_S16X2;
-    enum value_id id = opcode_is(d, "add")   ? VALUE_add_16
-                       : opcode_is(d, "min") ? (s ? VALUE_min_s16 : VALUE_min_u16)
-                       : opcode_is(d, "max") ? (s ? VALUE_max_s16 : VALUE_max_u16)
-                                             : VALUE_NONE;
+    enum value_id id = decode_opcode_is(d, "add")   ? VALUE_add_16
+                       : decode_opcode_is(d, "min") ? (s ? VALUE_min_s16 : VALUE_min_u16)
+                       : decode_opcode_is(d, "max") ? (s ? VALUE_max_s16 : VALUE_max_u16)
+                                                    : VALUE_NONE;
     if (id)
         packed_halves(d, id, 2, false);
     return id != VALUE_NONE;
@@ -373,33 +369,33 @@ static bool packed_integers(struct decoder *d, enum ptx_type type)
 
 static void decode_integer(struct decoder *d, enum ptx_type type)
 {
-    if (opcode_is(d, "add") || opcode_is(d, "addc") || opcode_is(d, "sub") ||
-        opcode_is(d, "subc")) {
+    if (decode_opcode_is(d, "add") || decode_opcode_is(d, "addc") || decode_opcode_is(d, "sub") ||
+        decode_opcode_is(d, "subc")) {
         decode_add(d, type);
         return;
     }
-    if (opcode_is(d, "mul")) {
+    if (decode_opcode_is(d, "mul")) {
         decode_mul(d, type);
         return;
     }
-    if (opcode_is(d, "mad") || opcode_is(d, "madc")) {
+    if (decode_opcode_is(d, "mad") || decode_opcode_is(d, "madc")) {
         decode_mad(d, type);
         return;
     }
     need_integer(d, type);
-    if (opcode_is(d, "div"))
+    if (decode_opcode_is(d, "div"))
         decode_binary(d, BY_TYPE(div, type), type);
-    else if (opcode_is(d, "rem"))
+    else if (decode_opcode_is(d, "rem"))
         decode_binary(d, BY_TYPE(rem, type), type);
-    else if (opcode_is(d, "min"))
+    else if (decode_opcode_is(d, "min"))
         decode_binary(d, BY_TYPE(min, type), type);
-    else if (opcode_is(d, "max"))
+    else if (decode_opcode_is(d, "max"))
         decode_binary(d, BY_TYPE(max, type), type);
-    else if (opcode_is(d, "abs"))
+    else if (decode_opcode_is(d, "abs"))
         decode_unary(d, BY_WIDTH(abs_, type), type, type);
-    else if (opcode_is(d, "neg"))
+    else if (decode_opcode_is(d, "neg"))
         decode_unary(d, BY_WIDTH(neg_, type), type, type);
-    else if (opcode_is(d, "sad")) {
+    else if (decode_opcode_is(d, "sad")) {
         decode_count(d, 4, 4);
         uint32_t a = decode_in(d, 1, type), b = decode_in(d, 2, type), c = decode_in(d, 3, type);
         decode_value(d, BY_TYPE(sad, type), decode_type_width(type), decode_out(d, 0, type), a, b,
@@ -433,28 +429,28 @@ bool decode_arith(struct decoder *d)
 {
     static const char *const integers[] = {"add", "addc", "sub", "subc", "mul", "mad", "madc",
                                            "div", "rem",  "min", "max",  "abs", "neg", "sad"};
-    if (opcode_is(d, "dp4a") || opcode_is(d, "dp2a")) {
+    if (decode_opcode_is(d, "dp4a") || decode_opcode_is(d, "dp2a")) {
         decode_dot(d);
         return true;
     }
-    if (opcode_is(d, "vabsdiff4")) {
+    if (decode_opcode_is(d, "vabsdiff4")) {
         decode_video(d);
         return true;
     }
-    if (opcode_is(d, "testp")) {
+    if (decode_opcode_is(d, "testp")) {
         decode_testp(d);
         return true;
     }
-    if (opcode_is(d, "mul24") || opcode_is(d, "mad24")) {
+    if (decode_opcode_is(d, "mul24") || decode_opcode_is(d, "mad24")) {
         decode_mul24(d, decode_need_type(d));
         return true;
     }
     size_t row = 0, floats = sizeof(float_ops) / sizeof(float_ops[0]);
-    while (row < floats && !opcode_is(d, float_ops[row].name))
+    while (row < floats && !decode_opcode_is(d, float_ops[row].name))
         row++;
     bool integer = false;
     for (size_t i = 0; i < sizeof(integers) / sizeof(integers[0]); i++)
-        integer |= opcode_is(d, integers[i]);
+        integer |= decode_opcode_is(d, integers[i]);
     if (row == floats && !integer)
         return false;
     enum ptx_type type = decode_type(d);

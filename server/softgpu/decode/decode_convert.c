@@ -5,11 +5,6 @@
 
 #include "server/softgpu/decode/decode.h"
 
-static bool opcode_is(const struct decoder *d, const char *opcode)
-{
-    return strcmp(d->ins->opcode, opcode) == 0;
-}
-
 struct conversion {
     enum ptx_type to, from;
     int rounding;  /* FE_*, or -1 */
@@ -329,11 +324,11 @@ static void decode_isspacep(struct decoder *d)
 
 bool decode_convert(struct decoder *d)
 {
-    if (opcode_is(d, "cvt"))
+    if (decode_opcode_is(d, "cvt"))
         decode_cvt(d);
-    else if (opcode_is(d, "cvta"))
+    else if (decode_opcode_is(d, "cvta"))
         decode_cvta(d);
-    else if (opcode_is(d, "isspacep"))
+    else if (decode_opcode_is(d, "isspacep"))
         decode_isspacep(d);
     else
         return false;

@@ -10,11 +10,6 @@
      : decode_type_width(type) == 4 ? VALUE_##family##32                                           \
                                     : VALUE_##family##64)
 
-static bool opcode_is(const struct decoder *d, const char *opcode)
-{
-    return strcmp(d->ins->opcode, opcode) == 0;
-}
-
 /* ---- comparisons ---- */
 
 static const struct {
@@ -260,7 +255,7 @@ static void decode_boolean(struct decoder *d)
     };
     enum ptx_type type = decode_need_type(d);
     size_t row = 0;
-    while (!opcode_is(d, ops[row].name))
+    while (!decode_opcode_is(d, ops[row].name))
         row++;
     decode_count(d, ops[row].sources + 1, ops[row].sources + 1);
     uint32_t width = decode_type_width(type), class = width == 2 ? 0 : width == 4 ? 1 : 2;
@@ -276,9 +271,9 @@ static void decode_shift(struct decoder *d)
     enum ptx_type type = decode_need_type(d);
     decode_count(d, 3, 3);
     uint32_t a = decode_in(d, 1, type), b = decode_in(d, 2, PTX_U32);
-    enum value_id id = opcode_is(d, "shl")    ? BY_WIDTH(shl_, type)
-                       : type_is_signed(type) ? BY_WIDTH(shr_s, type)
-                                              : BY_WIDTH(shr_u, type);
+    enum value_id id = decode_opcode_is(d, "shl") ? BY_WIDTH(shl_, type)
+                       : type_is_signed(type)     ? BY_WIDTH(shr_s, type)
+                                                  : BY_WIDTH(shr_u, type);
     if (type_is_float(type) || ptx_type_bytes(type) < 2 || decode_type_width(type) > 8)
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
     decode_value(d, id, decode_type_width(type), decode_out(d, 0, type), a, b, b);
@@ -330,7 +325,7 @@ static void decode_field(struct decoder *d)
     bool wide = decode_type_width(type) == 8;
     if (decode_type_width(type) < 4 || type_is_float(type))
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
-    if (opcode_is(d, "bfe")) {
+    if (decode_opcode_is(d, "bfe")) {
         decode_count(d, 4, 4);
         uint32_t a = decode_in(d, 1, type), b = decode_in(d, 2, PTX_U32),
                  c = decode_in(d, 3, PTX_U32);
@@ -356,11 +351,11 @@ static void decode_count_bits(struct decoder *d)
     if (decode_type_width(type) < 4 || type_is_float(type))
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
     enum value_id id;
-    if (opcode_is(d, "popc"))
+    if (decode_opcode_is(d, "popc"))
         id = wide ? VALUE_popc_64 : VALUE_popc_32;
-    else if (opcode_is(d, "clz"))
+    else if (decode_opcode_is(d, "clz"))
         id = wide ? VALUE_clz_64 : VALUE_clz_32;
-    else if (opcode_is(d, "brev"))
+    else if (decode_opcode_is(d, "brev"))
         id = wide ? VALUE_brev_64 : VALUE_brev_32;
     else if (shift)
         id = wide ? (s ? VALUE_bfindshift_s64 : VALUE_bfindshift_u64)
@@ -370,7 +365,7 @@ static void decode_count_bits(struct decoder *d)
                   : (s ? VALUE_bfind_s32 : VALUE_bfind_u32);
     decode_count(d, 2, 2);
     uint32_t a = decode_in(d, 1, type);
-    enum ptx_type to = opcode_is(d, "brev") ? type : PTX_U32;
+    enum ptx_type to = decode_opcode_is(d, "brev") ? type : PTX_U32;
     decode_value(d, id, decode_type_width(to), decode_out(d, 0, to), a, a, a);
 }
 
@@ -507,7 +502,7 @@ bool decode_logic(struct decoder *d)
         {"szext", decode_szext},     {"fns", decode_fns},          {"mov", decode_mov},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        if (opcode_is(d, all[i].name)) {
+        if (decode_opcode_is(d, all[i].name)) {
             all[i].decode(d);
             return true;
         }

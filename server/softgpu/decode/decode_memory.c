@@ -6,11 +6,6 @@
 
 #include "server/softgpu/decode/decode.h"
 
-static bool opcode_is(const struct decoder *d, const char *opcode)
-{
-    return strcmp(d->ins->opcode, opcode) == 0;
-}
-
 /* Order and scope are ignored: every access here is at least as strong as any of them demands.
  * Only an access that may poll is marked. */
 static bool take_order(struct decoder *d)
@@ -214,7 +209,7 @@ static bool atomic_type(uint32_t op, enum ptx_type type)
 
 static void decode_atomic(struct decoder *d)
 {
-    bool red = opcode_is(d, "red");
+    bool red = decode_opcode_is(d, "red");
     uint32_t id = 0, first = red ? 0 : 1;
     uint64_t addend;
     take_order(d);
@@ -301,17 +296,17 @@ static void decode_fence(struct decoder *d)
 
 bool decode_memory(struct decoder *d)
 {
-    if (opcode_is(d, "ld") || opcode_is(d, "ldu"))
+    if (decode_opcode_is(d, "ld") || decode_opcode_is(d, "ldu"))
         decode_load(d);
-    else if (opcode_is(d, "st"))
+    else if (decode_opcode_is(d, "st"))
         decode_store(d);
-    else if (opcode_is(d, "atom") || opcode_is(d, "red"))
+    else if (decode_opcode_is(d, "atom") || decode_opcode_is(d, "red"))
         decode_atomic(d);
-    else if (opcode_is(d, "membar") || opcode_is(d, "fence"))
+    else if (decode_opcode_is(d, "membar") || decode_opcode_is(d, "fence"))
         decode_fence(d);
-    else if (opcode_is(d, "prefetch") || opcode_is(d, "prefetchu"))
+    else if (decode_opcode_is(d, "prefetch") || decode_opcode_is(d, "prefetchu"))
         decode_prefetch(d);
-    else if (opcode_is(d, "cp") && d->ins->modifier_count > 1 &&
+    else if (decode_opcode_is(d, "cp") && d->ins->modifier_count > 1 &&
              strcmp(d->ins->modifiers[0], "async") == 0 &&
              strcmp(d->ins->modifiers[1], "bulk") != 0)
         decode_copy_async(d);

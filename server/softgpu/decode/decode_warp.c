@@ -5,11 +5,6 @@
 
 #include "server/softgpu/decode/decode.h"
 
-static bool opcode_is(const struct decoder *d, const char *opcode)
-{
-    return strcmp(d->ins->opcode, opcode) == 0;
-}
-
 static void decode_barrier(struct decoder *d)
 {
     decode_take(d, "cta");
@@ -165,29 +160,30 @@ static void decode_elect(struct decoder *d)
 
 bool decode_warp(struct decoder *d)
 {
-    if (opcode_is(d, "bar") || (opcode_is(d, "barrier") && !decode_take(d, "cluster"))) {
+    if (decode_opcode_is(d, "bar") ||
+        (decode_opcode_is(d, "barrier") && !decode_take(d, "cluster"))) {
         decode_barrier(d);
-    } else if (opcode_is(d, "shfl")) {
+    } else if (decode_opcode_is(d, "shfl")) {
         decode_shuffle(d);
-    } else if (opcode_is(d, "vote")) {
+    } else if (decode_opcode_is(d, "vote")) {
         decode_vote(d);
-    } else if (opcode_is(d, "match")) {
+    } else if (decode_opcode_is(d, "match")) {
         decode_match(d);
-    } else if (opcode_is(d, "redux")) {
+    } else if (decode_opcode_is(d, "redux")) {
         decode_redux(d);
-    } else if (opcode_is(d, "elect")) {
+    } else if (decode_opcode_is(d, "elect")) {
         decode_elect(d);
-    } else if (opcode_is(d, "activemask")) {
+    } else if (decode_opcode_is(d, "activemask")) {
         decode_take(d, "b32");
         decode_count(d, 1, 1);
         uint32_t dst = decode_out(d, 0, PTX_B32);
         decode_action(d, exec_nop, 0, 0, 0, 0);
         decode_special(d, exec_active_mask, 4, dst, dst, dst, dst);
-    } else if (opcode_is(d, "nanosleep")) {
+    } else if (decode_opcode_is(d, "nanosleep")) {
         decode_take(d, "u32");
         decode_count(d, 1, 1);
         decode_action(d, exec_sleep, 0, decode_in(d, 0, PTX_U32), 0, 0);
-    } else if (opcode_is(d, "griddepcontrol")) {
+    } else if (decode_opcode_is(d, "griddepcontrol")) {
         decode_take(d, "wait");
         decode_take(d, "launch_dependents");
         decode_action(d, exec_nop, 0, 0, 0, 0);
