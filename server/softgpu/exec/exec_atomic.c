@@ -9,11 +9,6 @@
 #include "server/softgpu/exec/exec_access.h"
 #include "server/softgpu/exec/exec_half.h"
 
-static float canonical_nan(float x)
-{
-    return x != x ? bits_float(0x7fffffff) : x;
-}
-
 static uint32_t add_halves(uint32_t a, uint32_t b, bool bf)
 {
     uint32_t out = 0;

@@ -43,6 +43,12 @@ static inline float bits_float(uint32_t u)
     return x;
 }
 
+/* PTX has one NaN for the results of f32 arithmetic, whatever the operands' bits were. */
+static inline float canonical_nan(float x)
+{
+    return x != x ? bits_float(0x7fffffff) : x;
+}
+
 static inline float half_to_float(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff;

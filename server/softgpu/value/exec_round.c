@@ -10,11 +10,6 @@
 #include "server/softgpu/exec/exec.h"
 #include "server/softgpu/exec/exec_half.h"
 
-static inline float canonical_nan(float x)
-{
-    return x != x ? bits_float(0x7fffffff) : x;
-}
-
 static inline double unchanged_f64(double x)
 {
     return x;

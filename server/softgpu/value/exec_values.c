@@ -24,12 +24,6 @@
 #define EACH_LANE(i) _Pragma("GCC ivdep") for (int i = 0; i < LANES; i++)
 #endif
 
-/* CUDA's binary32 arithmetic has one NaN. */
-static inline float canonical_nan(float x)
-{
-    return x != x ? bits_float(0x7fffffff) : x;
-}
-
 static inline float flush_subnormal(float x)
 {
     uint32_t u = float_bits(x);
