@@ -350,11 +350,9 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
 
 void settings_print(enum settings_page page, FILE *to)
 {
-    char variables[4096];
     switch (page) {
     case SETTINGS_PAGE_VARIABLES:
-        settings_variables_list(variables, sizeof variables);
-        fputs(variables, to);
+        settings_variables_print(to);
         break;
     case SETTINGS_PAGE_MESSAGES:
         messages_print(to);

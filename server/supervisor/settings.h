@@ -76,9 +76,9 @@ void settings_print(enum settings_page page, FILE *to);
 /*
  * Writes the environment variables that gpushare reads, one on a line, each with "limit" or
  * "other" behind it. A limit is a client's wish, the server's default and ceiling, or a choice of
- * server and devices. 4096 bytes hold the text.
+ * server and devices.
  */
-void settings_variables_list(char *text, size_t text_bytes);
+void settings_variables_print(FILE *to);
 
 /* Sets the defaults that need no environment: where settings_read starts from, and for tests. */
 void settings_default(struct settings *settings);

@@ -40,12 +40,14 @@ static void note_other(const char *name, void *context)
         add_row(listing, name, "other");
 }
 
-void settings_variables_list(char *text, size_t text_bytes)
+void settings_variables_print(FILE *to)
 {
-    struct listing listing = {.text = text, .bytes = text_bytes};
+    char text[4096]; /* room for twice as many variables as there are */
+    struct listing listing = {.text = text, .bytes = sizeof text};
     struct limits_wish wish;
     struct error unused;
     /* Asked of the reader itself, so the table can't differ from what is read. */
     limits_wish_read(&wish, note_limit, &listing, &unused);
     variables_known(note_other, &listing);
+    fputs(text, to);
 }
