@@ -73,7 +73,7 @@ class Info(WithServer):
         self.assertEqual(limits["memory"]["limit"], {"asked_bytes": half, "asked_by": "GPUSHARE_MEMORY_LIMIT", "granted_bytes": half})
         self.assertEqual(limits["host_memory"]["limit"],
                          {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_HOST_MEMORY_LIMIT", "granted_bytes": 1 << 20})
-        self.assertIn("GPUSHARE_MEMORY_REQUEST requests 64M of device 0, and GPUSHARE_MEMORY_LIMIT limits it to 32M",
+        self.assertIn("GPUSHARE_MEMORY_REQUEST requests 64 MiB of device 0, and GPUSHARE_MEMORY_LIMIT limits it to 32 MiB",
                       self.info(GPUSHARE_MEMORY_REQUEST="64M", GPUSHARE_MEMORY_LIMIT="32M").stderr)
 
     @CHANGES

@@ -153,7 +153,7 @@ class Concurrent(Traces):
                                     (("trace", "-o", path, "--gpu", "x"), "number of a GPU", 2),
                                     (("status", "-o", path), "option of trace", 2),
                                     (("trace", "-o", path, "--gpu", "9"), "no GPU 9", 1),
-                                    (("trace", "-o", "/nonexistent/x"), "/nonexistent/x", 1)):
+                                    (("trace", "-o", "/dev/null/x"), "/dev/null/x", 1)):
             result = self.server.ctl(*words)
             self.assertEqual(result.returncode, status, result)
             self.assertIn(part, result.stderr)
