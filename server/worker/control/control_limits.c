@@ -164,12 +164,12 @@ static void leave_old_partitions(struct worker *worker)
     }
 }
 
-/* Drops partitions that no client has until `keep` are left. Returns whether more are left, since
- * their work is not done. */
-static bool drop_unused(struct worker *worker, uint32_t keep)
+/* Drops partitions that no client has: all of them, or those that are too many to keep. Returns
+ * whether some are left, since their work is not done. */
+static bool drop_unused(struct worker *worker, bool all)
 {
     struct partition *partition;
-    while ((partition = partition_take_unused(&worker->partitions, keep))) {
+    while ((partition = partition_take_unused(&worker->partitions, all))) {
         if (!stream_pool_drained(&worker->pool, partition))
             leave_old_partitions(worker);
         if (!stream_pool_drained(&worker->pool, partition)) {
@@ -190,7 +190,7 @@ static uint32_t get_partition(struct worker *worker, const struct sm_group_set *
     uint32_t error = partition_get(&worker->partitions, sm_groups, partition);
     if (!error)
         return 0;
-    drop_unused(worker, 0);
+    drop_unused(worker, true);
     return partition_get(&worker->partitions, sm_groups, partition);
 }
 
@@ -299,5 +299,5 @@ bool control_limits_finish(struct worker *worker)
         log_warning(MESSAGE_TEXT(partition_later), worker->device.info.device,
                     error_sentence(error));
     worker->placement_error = error;
-    return drop_unused(worker, worker->partitions.kept_max) || error;
+    return drop_unused(worker, false) || error;
 }

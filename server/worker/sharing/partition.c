@@ -157,12 +157,12 @@ bool partition_put(struct partition_table *partitions, struct partition *partiti
     return too_many;
 }
 
-struct partition *partition_take_unused(struct partition_table *partitions, uint32_t keep)
+struct partition *partition_take_unused(struct partition_table *partitions, bool all)
 {
     struct partition **oldest = NULL, *taken = NULL;
     pthread_mutex_lock(&partitions->lock);
-    for (struct partition **link = &partitions->list; partitions->kept > keep && *link;
-         link = &(*link)->next)
+    for (struct partition **link = &partitions->list;
+         partitions->kept > (all ? 0 : partitions->kept_max) && *link; link = &(*link)->next)
         if ((*link)->clients == 0 && (!oldest || (*link)->put < (*oldest)->put))
             oldest = link;
     if (oldest) {

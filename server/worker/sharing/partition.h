@@ -87,11 +87,11 @@ uint32_t partition_get(struct partition_table *partitions, const struct sm_group
 bool partition_put(struct partition_table *partitions, struct partition *partition);
 
 /*
- * Takes the partition that was longest unused out of the pool if more than `keep` are kept; else
- * NULL. The caller drops it with its CUstreams once its work is done, with partition_destroy; or
- * gives it back with partition_return.
+ * Takes the partition that was longest unused out of the pool: any if `all`, else only while more
+ * than kept_max are kept. NULL: there is none. The caller drops it with its CUstreams once its work
+ * is done, with partition_destroy; or gives it back with partition_return.
  */
-struct partition *partition_take_unused(struct partition_table *partitions, uint32_t keep);
+struct partition *partition_take_unused(struct partition_table *partitions, bool all);
 void partition_return(struct partition_table *partitions, struct partition *partition);
 void partition_destroy(struct partition_table *partitions, struct partition *partition);
 

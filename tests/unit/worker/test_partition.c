@@ -25,7 +25,7 @@ static void start(unsigned multiprocessors, unsigned sm_group)
 {
     fake_reset();
     open_partitions(multiprocessors, sm_group);
-    struct partition *tried = partition_take_unused(&partitions, 0);
+    struct partition *tried = partition_take_unused(&partitions, true);
     if (partitions.supported) {
         assert_true(tried->whole);
         partition_destroy(&partitions, tried);
@@ -108,7 +108,7 @@ static void an_unused_partition_is_kept_for_the_next_client(void **state)
     struct sm_group_set set = sm_groups(0, 4), other = sm_groups(4, 4);
     partition_put(&partitions, a);
     assert_int_equal(partitions.kept, 1);
-    assert_null(partition_take_unused(&partitions, partitions.kept_max));
+    assert_null(partition_take_unused(&partitions, false));
     assert_null(partition_find(&partitions, &other));
     assert_ptr_equal(partition_find(&partitions, &set), a);
     assert_int_equal(partitions.kept, 0);
@@ -124,19 +124,19 @@ static void the_longest_unused_goes_first(void **state)
     struct partition *had[4];
     for (uint32_t i = 0; i < 4; i++)
         had[i] = get(i, 1);
-    assert_null(partition_take_unused(&partitions, partitions.kept_max));
+    assert_null(partition_take_unused(&partitions, false));
     partition_put(&partitions, had[2]);
     partition_put(&partitions, had[0]);
     partition_put(&partitions, had[1]);
     struct sm_group_set two = sm_groups(2, 1);
     assert_ptr_equal(partition_find(&partitions, &two), had[2]); /* used again */
     partition_put(&partitions, had[2]);
-    struct partition *gone = partition_take_unused(&partitions, partitions.kept_max);
+    struct partition *gone = partition_take_unused(&partitions, false);
     assert_ptr_equal(gone, had[0]);
-    assert_null(partition_take_unused(&partitions, partitions.kept_max));
+    assert_null(partition_take_unused(&partitions, false));
     /* Its work is not done yet. */
     partition_return(&partitions, gone);
-    assert_ptr_equal(partition_take_unused(&partitions, partitions.kept_max), gone);
+    assert_ptr_equal(partition_take_unused(&partitions, false), gone);
     partition_destroy(&partitions, gone);
     assert_int_equal(fake.live_green, 3);
 }
