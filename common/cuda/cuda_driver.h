@@ -392,7 +392,21 @@ _Static_assert(sizeof(cuda_mem_op_params) == 48, "CUstreamBatchMemOpParams");
 typedef enum cuda_resource_type {
     CUDA_RESOURCE_INVALID = 0,
     CUDA_RESOURCE_SM = 1,
+    CUDA_RESOURCE_WORKQUEUE_CONFIG = 1000, /* from 13.1 on */
 } cuda_resource_type;
+
+enum {
+    CUDA_WORKQUEUE_SCOPE_DEVICE_CONTEXT = 0, /* shared by all contexts */
+    CUDA_WORKQUEUE_SCOPE_GREEN_BALANCED = 1, /* kept apart from other green contexts */
+};
+
+/* Of 13.1, which no header here can confirm: NVIDIA's driver API reference,
+ * "CUdevWorkqueueConfigResource". */
+typedef struct cuda_workqueue_resource {
+    cuda_device device;
+    unsigned concurrency; /* streams that the context is expected to use at once */
+    int scope;
+} cuda_workqueue_resource;
 
 typedef struct cuda_sm_resource {
     unsigned sm_count;
@@ -405,6 +419,7 @@ typedef struct cuda_dev_resource {
     unsigned char internal[92]; /* belongs to the driver; copied whole, never changed */
     union {
         cuda_sm_resource sm;
+        cuda_workqueue_resource workqueue;
         unsigned char oversize[48];
     };
 } cuda_dev_resource;

@@ -37,6 +37,7 @@ enum {
     X(threads, "SOFTGPU_THREADS", 0, SETTINGS_MAX_THREADS, 0, 0)                                   \
     X(realtime, "SOFTGPU_REALTIME", 0, 1, 0, 0)                                                    \
     X(no_green, "SOFTGPU_NO_GREEN", 0, 1, 0, 0)                                                    \
+    X(work_queues, "SOFTGPU_WORK_QUEUES", 0, 1, 0, 0)                                              \
     X(no_jit, "SOFTGPU_NO_JIT", 0, 1, 0, 0)                                                        \
     X(serialize, "SOFTGPU_SERIALIZE", 0, 1, 0, 0)                                                  \
     X(unmap_waits, "SOFTGPU_UNMAP_WAITS", 0, 1, 0, 0)                                              \

@@ -9,6 +9,7 @@
 
 #include "server/softgpu/api/api.h"
 #include "common/list.h"
+#include "common/util.h"
 #include "server/softgpu/device/context_lock.h"
 #include "server/softgpu/device/cost.h"
 #include "server/softgpu/device/hardware_queue.h"
@@ -37,6 +38,7 @@ struct cuda_resource_desc_object {
     struct queue_link link;
     unsigned device;
     struct sm_set sms;
+    unsigned queues; /* of its own; 0: the device's, which all share */
 };
 
 struct cuda_green_ctx_object {
@@ -44,6 +46,7 @@ struct cuda_green_ctx_object {
     struct queue_link link;
     struct device *device;
     struct sm_set sms;
+    struct hardware_queues queues; /* its own; count 0: none */
     unsigned streams; /* not yet destroyed; those of a destroyed context still point here */
 };
 
@@ -87,6 +90,35 @@ static void make_resource(cuda_dev_resource *resource, const struct device *devi
     resource->sm.coscheduled_alignment = alignment;
 }
 
+static void make_workqueue(cuda_dev_resource *resource, const struct device *device)
+{
+    memset(resource, 0, sizeof(*resource));
+    resource->type = CUDA_RESOURCE_WORKQUEUE_CONFIG;
+    resource->workqueue = (cuda_workqueue_resource){
+        .device = (cuda_device)device->ordinal,
+        .concurrency = (unsigned)device_settings()->connections,
+        .scope = CUDA_WORKQUEUE_SCOPE_DEVICE_CONTEXT,
+    };
+}
+
+/* The number of queues that the context is to have for itself, 0 for none. */
+static cuda_result read_workqueue(const cuda_dev_resource *resource, unsigned device,
+                                  unsigned *queues)
+{
+    const cuda_workqueue_resource *config = &resource->workqueue;
+
+    if (!device_settings()->work_queues)
+        return CUDA_ERR_INVALID_RESOURCE_TYPE;
+    if (config->device < 0 || (unsigned)config->device != device || config->concurrency == 0 ||
+        (config->scope != CUDA_WORKQUEUE_SCOPE_DEVICE_CONTEXT &&
+         config->scope != CUDA_WORKQUEUE_SCOPE_GREEN_BALANCED))
+        return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
+    *queues = config->scope == CUDA_WORKQUEUE_SCOPE_GREEN_BALANCED
+                  ? min(config->concurrency, (unsigned)device_settings()->connections)
+                  : 0;
+    return CUDA_OK;
+}
+
 static cuda_result read_sm_resource(const cuda_dev_resource *resource, struct internal *internal)
 {
     if (resource->type != CUDA_RESOURCE_SM)
@@ -115,6 +147,10 @@ cuda_result cuDeviceGetDevResource(cuda_device ordinal, cuda_dev_resource *resou
         return CUDA_ERR_INVALID_DEVICE;
     if (!resource)
         return CUDA_ERR_INVALID_VALUE;
+    if (type == CUDA_RESOURCE_WORKQUEUE_CONFIG && device_settings()->work_queues) {
+        make_workqueue(resource, device);
+        return CUDA_OK;
+    }
     if (type != CUDA_RESOURCE_SM)
         return CUDA_ERR_INVALID_RESOURCE_TYPE;
     make_resource(resource, device, FROM_DEVICE, 0, &device->all, device_profile()->sm_alignment);
@@ -182,17 +218,19 @@ cuda_result cuDevSmResourceSplitByCount(cuda_dev_resource *result, unsigned *gro
     return CUDA_OK;
 }
 
-static struct cuda_resource_desc_object *find_desc(unsigned device, const struct sm_set *sms)
+static struct cuda_resource_desc_object *find_desc(unsigned device, const struct sm_set *sms,
+                                                   unsigned queues)
 {
     struct cuda_resource_desc_object *desc;
 
     QUEUE_FOR_EACH (desc, &descs, link)
-        if (desc->device == device && memcmp(&desc->sms, sms, sizeof(*sms)) == 0)
+        if (desc->device == device && desc->queues == queues &&
+            memcmp(&desc->sms, sms, sizeof(*sms)) == 0)
             return desc;
     desc = malloc(sizeof(*desc));
     if (desc) {
-        *desc =
-            (struct cuda_resource_desc_object){.magic = DESC_MAGIC, .device = device, .sms = *sms};
+        *desc = (struct cuda_resource_desc_object){
+            .magic = DESC_MAGIC, .device = device, .sms = *sms, .queues = queues};
         queue_prepend(&descs, &desc->link);
     }
     return desc;
@@ -202,12 +240,18 @@ cuda_result cuDevResourceGenerateDesc(cuda_resource_desc *desc, cuda_dev_resourc
                                       unsigned count)
 {
     struct internal first, next;
+    unsigned queues = 0;
 
     API_TRY(check_green());
     if (!desc || !resources || count == 0)
         return CUDA_ERR_INVALID_VALUE;
     API_TRY(read_sm_resource(&resources[0], &first));
     for (unsigned i = 1; i < count; i++) {
+        /* One configuration of queues, which stands last. */
+        if (resources[i].type == CUDA_RESOURCE_WORKQUEUE_CONFIG && i == count - 1) {
+            API_TRY(read_workqueue(&resources[i], first.device, &queues));
+            break;
+        }
         API_TRY(read_sm_resource(&resources[i], &next));
         if (next.device != first.device || first.origin != FROM_SPLIT ||
             next.origin != FROM_SPLIT || next.split != first.split)
@@ -219,7 +263,7 @@ cuda_result cuDevResourceGenerateDesc(cuda_resource_desc *desc, cuda_dev_resourc
         }
     }
     memory_change_begin();
-    *desc = find_desc(first.device, &first.sms);
+    *desc = find_desc(first.device, &first.sms, queues);
     memory_change_end();
     return *desc ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
 }
@@ -255,6 +299,11 @@ static struct cuda_green_ctx_object *unused_green(void)
     return green;
 }
 
+static struct hardware_queues *queues_of(struct cuda_green_ctx_object *green)
+{
+    return green->queues.count > 0 ? &green->queues : &green->device->queues;
+}
+
 cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cuda_device ordinal,
                              unsigned flags)
 {
@@ -277,10 +326,11 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
         atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
         made->magic = GREEN_MAGIC;
         made->device = device;
+        made->sms = desc->sms;
+        made->queues = (struct hardware_queues){.count = desc->queues};
         /* Nobody can use the default stream of a green context that is never current, but it is
          * there, and has a queue. */
-        hardware_queue_assign(device, NULL);
-        made->sms = desc->sms;
+        hardware_queue_assign(queues_of(made), NULL);
     }
     engine_unlock();
     memory_change_end();
@@ -335,7 +385,9 @@ cuda_result cuGreenCtxStreamCreate(cuda_stream *handle, cuda_green_ctx green, un
     context_lock_drain(green->device);
     cost_pay_creation();
     engine_lock();
-    stream = stream_create(green->device, &green->sms, flags, priority);
+    stream = stream_create(green->device,
+                           (struct stream_place){.sms = &green->sms, .queues = queues_of(green)},
+                           flags, priority);
     if (stream) {
         stream->green = green;
         green->streams++;

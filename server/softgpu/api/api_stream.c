@@ -21,7 +21,7 @@ static struct stream *make_stream(struct device *device, unsigned flags, int pri
     context_lock_drain(device);
     cost_pay_creation();
     engine_lock();
-    stream = stream_create(device, NULL, flags, priority);
+    stream = stream_create(device, (struct stream_place){0}, flags, priority);
     engine_unlock();
     context_lock_release(device);
     return stream;

@@ -79,6 +79,7 @@ static int device_setup(struct device *device, unsigned ordinal, struct stats_fi
     device->stats = &stats->device[ordinal];
     for (unsigned i = 0; i < settings.sms; i++)
         sm_set_add(&device->all, i);
+    device->queues.count = (unsigned)settings.connections;
     list_init(&device->pending);
     list_init(&device->streams);
     return complete(device);

@@ -100,6 +100,11 @@ struct hardware_queue {
     uint64_t entries;     /* that many */
 };
 
+struct hardware_queues {
+    struct hardware_queue queue[SETTINGS_MAX_QUEUES];
+    unsigned count, next;
+};
+
 /* See context_lock.h. Whose number is served holds it. */
 struct context_lock {
     pthread_mutex_t mutex;
@@ -125,8 +130,7 @@ struct device {
     struct sm_set all;
     struct sm sm[SETTINGS_MAX_SMS];
     struct copy_engine copy[STATS_COPY_ENGINES];
-    struct hardware_queue queues[SETTINGS_MAX_QUEUES];
-    unsigned next_queue;
+    struct hardware_queues queues;
     unsigned
         spread; /* multiprocessors of all grids with blocks there, those of each grid counted */
     struct list pending; /* grids with blocks to place: by priority, then by age */

@@ -9,11 +9,12 @@ static bool is_full(const struct hardware_queue *queue)
     return most > 0 && queue->entries >= most;
 }
 
-struct hardware_queue *hardware_queue_assign(struct device *device, struct hardware_queue *own)
+struct hardware_queue *hardware_queue_assign(struct hardware_queues *queues,
+                                             struct hardware_queue *own)
 {
     if (device_settings()->private_queues)
         return own;
-    return &device->queues[device->next_queue++ % device_settings()->connections];
+    return &queues->queue[queues->next++ % queues->count];
 }
 
 void hardware_queue_await_room(struct hardware_queue *queue)

@@ -16,10 +16,12 @@
 #include "server/softgpu/device/device.h"
 
 /*
- * The queue for a new stream. Streams of all contexts of a device share its queues, default streams
- * as well. With SOFTGPU_PRIVATE_QUEUES it is own, which belongs to the stream.
+ * The queue for a new stream, of the device's queues or of a green context's own. Streams of all
+ * contexts of a device share its queues, default streams as well. With SOFTGPU_PRIVATE_QUEUES it is
+ * own, which belongs to the stream.
  */
-struct hardware_queue *hardware_queue_assign(struct device *device, struct hardware_queue *own);
+struct hardware_queue *hardware_queue_assign(struct hardware_queues *queues,
+                                             struct hardware_queue *own);
 
 /* Returns when an entry is free, or when a fault ended the device. Gives the lock up meanwhile. */
 void hardware_queue_await_room(struct hardware_queue *queue);

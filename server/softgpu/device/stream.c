@@ -372,7 +372,7 @@ static void operation_begin(struct operation *op, uint64_t time)
 
 static struct list unused_streams = LIST_INIT(unused_streams);
 
-struct stream *stream_create(struct device *device, const struct sm_set *sms, unsigned flags,
+struct stream *stream_create(struct device *device, struct stream_place place, unsigned flags,
                              int priority)
 {
     struct stream *stream = LIST_FIRST(&unused_streams, struct stream, link);
@@ -386,19 +386,20 @@ struct stream *stream_create(struct device *device, const struct sm_set *sms, un
     memset(stream, 0, sizeof(*stream));
     stream->magic = STREAM_MAGIC;
     stream->device = device;
-    stream->sms = sms ? *sms : device->all;
+    stream->sms = place.sms ? *place.sms : device->all;
     stream->flags = flags;
     stream->blocking = !(flags & CUDA_STREAM_NON_BLOCKING);
     stream->priority =
         min(max(priority, (int)DEVICE_PRIORITY_GREATEST), (int)DEVICE_PRIORITY_LEAST);
-    stream->queue = hardware_queue_assign(device, &stream->own_queue);
+    stream->queue =
+        hardware_queue_assign(place.queues ? place.queues : &device->queues, &stream->own_queue);
     list_prepend(&device->streams, &stream->link);
     return stream;
 }
 
 int stream_complete_device(struct device *device)
 {
-    device->legacy = stream_create(device, NULL, 0, DEVICE_PRIORITY_LEAST);
+    device->legacy = stream_create(device, (struct stream_place){0}, 0, DEVICE_PRIORITY_LEAST);
     return device->legacy ? 0 : -ENOMEM;
 }
 

@@ -100,8 +100,14 @@ struct event {
 
 /* All below: engine lock held, unless said otherwise. */
 
-/* Makes a stream. sms: NULL for all multiprocessors of the device. Returns NULL without memory. */
-struct stream *stream_create(struct device *device, const struct sm_set *sms, unsigned flags,
+/* Where a stream's work goes; NULL: all of the device, and the queues that all share. */
+struct stream_place {
+    const struct sm_set *sms;
+    struct hardware_queues *queues;
+};
+
+/* Makes a stream. Returns NULL without memory. */
+struct stream *stream_create(struct device *device, struct stream_place place, unsigned flags,
                              int priority);
 void stream_destroy(struct stream *stream);
 /* Makes a device's legacy default stream, for device_init(). Returns 0 or -ENOMEM. */

@@ -206,12 +206,70 @@ static void a_full_queue_blocks_whoever_enqueues(void **state)
     in_child(body_no_end);
 }
 
+/* The device has one queue; two green contexts have one each, or share it. */
+static bool green_streams_share(int scope)
+{
+    cuda_dev_resource parts[2], all, queue;
+    cuda_stream streams[2];
+    unsigned groups = 2;
+
+    setenv("SOFTGPU_WORK_QUEUES", "1", 1);
+    open_device("1");
+    CHECK(cuDeviceGetDevResource(0, &all, CUDA_RESOURCE_SM) == CUDA_OK);
+    CHECK(cuDeviceGetDevResource(0, &queue, CUDA_RESOURCE_WORKQUEUE_CONFIG) == CUDA_OK);
+    CHECK(queue.workqueue.concurrency == 1);
+    CHECK(cuDevSmResourceSplitByCount(parts, &groups, &all, NULL, 0, 8) == CUDA_OK);
+    for (int i = 0; i < 2; i++) {
+        cuda_dev_resource both[2] = {parts[i], queue};
+        cuda_resource_desc desc;
+        cuda_green_ctx green;
+
+        both[1].workqueue.scope = scope;
+        CHECK(cuDevResourceGenerateDesc(&desc, both, 2) == CUDA_OK);
+        CHECK(cuGreenCtxCreate(&green, desc, 0, CUDA_GREEN_CTX_DEFAULT_STREAM) == CUDA_OK);
+        CHECK(cuGreenCtxStreamCreate(&streams[i], green, CUDA_STREAM_NON_BLOCKING, 0) == CUDA_OK);
+    }
+    return is_held_up(streams[1], streams[0]);
+}
+
+static void body_balanced(void)
+{
+    CHECK(!green_streams_share(CUDA_WORKQUEUE_SCOPE_GREEN_BALANCED));
+}
+
+static void body_unbalanced(void)
+{
+    CHECK(green_streams_share(CUDA_WORKQUEUE_SCOPE_DEVICE_CONTEXT));
+}
+
+static void body_no_work_queues(void)
+{
+    cuda_dev_resource queue, both[2];
+    cuda_resource_desc desc;
+
+    open_device("1");
+    CHECK(cuDeviceGetDevResource(0, &queue, CUDA_RESOURCE_WORKQUEUE_CONFIG) ==
+          CUDA_ERR_INVALID_RESOURCE_TYPE);
+    CHECK(cuDeviceGetDevResource(0, &both[0], CUDA_RESOURCE_SM) == CUDA_OK);
+    both[1] = (cuda_dev_resource){.type = CUDA_RESOURCE_WORKQUEUE_CONFIG};
+    CHECK(cuDevResourceGenerateDesc(&desc, both, 2) == CUDA_ERR_INVALID_RESOURCE_TYPE);
+}
+
+static void green_contexts_may_ask_for_queues_of_their_own(void **state)
+{
+    (void)state;
+    in_child(body_balanced);
+    in_child(body_unbalanced);
+    in_child(body_no_work_queues);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queues_are_given_out_in_turn),
         cmocka_unit_test(there_are_32_queues),
         cmocka_unit_test(each_stream_can_be_given_its_own),
+        cmocka_unit_test(green_contexts_may_ask_for_queues_of_their_own),
         cmocka_unit_test(a_full_queue_blocks_whoever_enqueues),
     };
 
