@@ -38,6 +38,11 @@ enum {
     X(realtime, "SOFTGPU_REALTIME", 0, 1, 0, 0)                                                    \
     X(no_green, "SOFTGPU_NO_GREEN", 0, 1, 0, 0)                                                    \
     X(work_queues, "SOFTGPU_WORK_QUEUES", 0, 1, 0, 0)                                              \
+    X(init_error, "SOFTGPU_INIT_ERROR", 0, 999, 0, 0)                                              \
+    X(green_error, "SOFTGPU_GREEN_ERROR", 0, 999, 0, 0)                                            \
+    X(no_green_memops, "SOFTGPU_NO_GREEN_MEMOPS", 0, 1, 0, 0)                                      \
+    X(pageable_access, "SOFTGPU_PAGEABLE_ACCESS", 0, 1, 0, 0)                                      \
+    X(compute_mode, "SOFTGPU_COMPUTE_MODE", 0, 3, 0, 0)                                            \
     X(no_jit, "SOFTGPU_NO_JIT", 0, 1, 0, 0)                                                        \
     X(serialize, "SOFTGPU_SERIALIZE", 0, 1, 0, 0)                                                  \
     X(unmap_waits, "SOFTGPU_UNMAP_WAITS", 0, 1, 0, 0)                                              \

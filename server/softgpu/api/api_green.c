@@ -317,6 +317,8 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
     if (!green || !desc || desc->magic != DESC_MAGIC || desc->device != device->ordinal ||
         flags != CUDA_GREEN_CTX_DEFAULT_STREAM)
         return CUDA_ERR_INVALID_VALUE;
+    if (device_settings()->green_error)
+        return (cuda_result)device_settings()->green_error;
     context_lock_change(device);
     cost_pay_creation();
     memory_change_begin();

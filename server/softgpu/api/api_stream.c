@@ -180,8 +180,11 @@ static cuda_result make_write(struct operation_write *write, cuda_device_ptr add
 static cuda_result submit_writes(struct stream *stream, const struct operation_write *writes,
                                  unsigned count)
 {
-    struct operation *op = stream_operation_create(OPERATION_WRITE);
+    struct operation *op;
 
+    if (stream->green && device_settings()->no_green_memops)
+        return CUDA_ERR_NOT_SUPPORTED;
+    op = stream_operation_create(OPERATION_WRITE);
     if (op)
         op->write.writes = malloc(count * sizeof(*writes));
     if (!op || !op->write.writes) {

@@ -115,6 +115,8 @@ static cuda_result init_locked(device_complete *complete)
         report("%s", settings_error.text);
         return CUDA_ERR_INVALID_VALUE;
     }
+    if (settings.init_error)
+        return (cuda_result)settings.init_error;
     if (ledger_open(&ledger, settings.state_path, &why)) {
         report("%s", why.text);
         return CUDA_ERR_OPERATING_SYSTEM;
@@ -210,6 +212,8 @@ cuda_result device_attribute(const struct device *device, cuda_device_attribute 
         {CUDA_ATTR_MAX_PITCH, 2147483647},
         {CUDA_ATTR_MAX_REGISTERS_PER_BLOCK, DEVICE_REGISTERS},
         {CUDA_ATTR_CLOCK_RATE, 1000000}, /* kHz: %clock counts modelled nanoseconds */
+        {CUDA_ATTR_COMPUTE_MODE, (int)settings.compute_mode},
+        {CUDA_ATTR_PAGEABLE_MEMORY_ACCESS, (int)settings.pageable_access},
         {CUDA_ATTR_TEXTURE_ALIGNMENT, 512},
         {CUDA_ATTR_GPU_OVERLAP, 1},
         {CUDA_ATTR_CAN_MAP_HOST_MEMORY, 1},

@@ -440,6 +440,74 @@ static void instructions_can_cost_a_stated_time(void **state)
     in_child(body_rate);
 }
 
+static void body_init_error(void)
+{
+    setenv("SOFTGPU_INIT_ERROR", "802", 1);
+    CHECK(cuInit(0) == CUDA_ERR_SYSTEM_NOT_READY);
+    CHECK(cuInit(0) == CUDA_ERR_SYSTEM_NOT_READY);
+}
+
+static void body_green_error(void)
+{
+    cuda_green_ctx green;
+
+    setenv("SOFTGPU_GREEN_ERROR", "914", 1);
+    CHECK(kernels_open() == 0);
+    CHECK((int)make_green(&green) == 914);
+}
+
+/* Whether a stream memory operation works on a stream of the primary context, and on one of a green
+ * context. */
+static void try_memops(cuda_result of_green)
+{
+    cuda_stream plain, inside;
+    cuda_green_ctx green;
+    void *page;
+
+    CHECK(kernels_open() == 0);
+    CHECK(cuMemAllocHost_v2(&page, 4096) == CUDA_OK);
+    CHECK(make_green(&green) == CUDA_OK);
+    CHECK(cuStreamCreate(&plain, CUDA_STREAM_NON_BLOCKING) == CUDA_OK);
+    CHECK(cuGreenCtxStreamCreate(&inside, green, CUDA_STREAM_NON_BLOCKING, 0) == CUDA_OK);
+    CHECK(cuStreamWriteValue64_v2(plain, (uintptr_t)page, 1, 0) == CUDA_OK);
+    CHECK(cuStreamWriteValue64_v2(inside, (uintptr_t)page, 1, 0) == of_green);
+    CHECK(cuCtxSynchronize() == CUDA_OK);
+}
+
+static void body_no_green_memops(void)
+{
+    setenv("SOFTGPU_NO_GREEN_MEMOPS", "1", 1);
+    try_memops(CUDA_ERR_NOT_SUPPORTED);
+}
+
+static void body_green_memops(void)
+{
+    try_memops(CUDA_OK);
+}
+
+static void body_attributes(void)
+{
+    int value;
+
+    setenv("SOFTGPU_PAGEABLE_ACCESS", "1", 1);
+    setenv("SOFTGPU_COMPUTE_MODE", "3", 1);
+    CHECK(cuInit(0) == CUDA_OK);
+    CHECK(cuDeviceGetAttribute(&value, CUDA_ATTR_PAGEABLE_MEMORY_ACCESS, 0) == CUDA_OK);
+    CHECK(value == 1);
+    CHECK(cuDeviceGetAttribute(&value, CUDA_ATTR_COMPUTE_MODE, 0) == CUDA_OK);
+    CHECK(value == 3);
+}
+
+static void what_a_machine_may_lack_can_be_taken_away(void **state)
+{
+    (void)state;
+    in_child(body_init_error);
+    in_child(body_green_error);
+    in_child(body_no_green_memops);
+    in_child(body_green_memops);
+    in_child(body_attributes);
+}
+
 /* Of the threads of this process, those named so that run at real-time priority, and all others. */
 static void count_realtime(unsigned *engine, unsigned *others)
 {
@@ -519,6 +587,7 @@ int main(void)
         cmocka_unit_test(an_old_driver_lacks_what_came_later),
         cmocka_unit_test(launches_do_not_wait_for_context_changes),
         cmocka_unit_test(instructions_can_cost_a_stated_time),
+        cmocka_unit_test(what_a_machine_may_lack_can_be_taken_away),
         cmocka_unit_test(engine_threads_alone_may_run_at_realtime_priority),
     };
 

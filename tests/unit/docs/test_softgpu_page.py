@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""docs/softgpu.md has every variable that the software GPU reads, and no other; and each behaviour has a source."""
+import os
+import re
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+
+
+def text_of(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as text:
+        return text.read()
+
+
+PAGE = text_of("docs/softgpu.md")
+
+
+def rows(heading):
+    """The cells of each row of the table under a heading of columns."""
+    lines = PAGE[PAGE.index(heading):].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+class SoftgpuPage(unittest.TestCase):
+    def test_every_variable_stands_in_one_table(self):
+        read = set(re.findall(r"^softgpu (\w+) = read$", text_of("tests/interface/variables.txt"), re.M))
+        told = [name for row in rows("| behaviour |") for name in re.findall(r"`([A-Z_]+)`", row[1])]
+        told += [name for row in rows("| variable |") for name in re.findall(r"`([A-Z_]+)`", row[0])]
+        self.assertGreater(len(told), 20)
+        self.assertEqual(sorted(told), sorted(read))
+
+    def test_every_behaviour_has_a_source_and_two_values(self):
+        for behaviour, _, usual, strict, source in rows("| behaviour |"):
+            self.assertRegex(source, r"^(header|document|report|assumed)\b", behaviour)
+            for value in (usual, strict):
+                float(value)
+
+
+if __name__ == "__main__":
+    unittest.main()
