@@ -96,6 +96,7 @@ uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *
         read_path("SOFTGPU_STATE", settings->state_path, sizeof(settings->state_path), why) ||
         read_path("SOFTGPU_STATS", settings->stats_path, sizeof(settings->stats_path), why))
         return why->number;
+    settings->connections = min(settings->connections, settings->queues);
     if (settings->sms == 0)
         settings->sms = settings->profile->sms;
     if (settings->memory == 0)

@@ -27,7 +27,8 @@ enum {
  * X(member, variable, least, most, usual, strict): the last two are the values without
  * the variable, as SOFTGPU_STRICT is 0 or 1. Where they are the same, the variable
  * chooses what is modelled or tested, and is no behaviour that strictness adds. Once
- * read, sms and memory are the profile's and threads the number of cores instead of 0.
+ * read, sms and memory are the profile's and threads the number of cores instead of 0,
+ * and connections at most queues.
  */
 #define SOFTGPU_SETTINGS(X)                                                                        \
     X(devices, "SOFTGPU_DEVICES", 1, SETTINGS_MAX_DEVICES, 1, 1)                                   \
@@ -52,6 +53,7 @@ enum {
     X(context_lock, "SOFTGPU_CONTEXT_LOCK", 0, 1, 0, 1)                                            \
     X(drain_percent, "SOFTGPU_DRAIN_PERCENT", 0, 100, 80, 80)                                      \
     X(locking_drains, "SOFTGPU_LOCKING_DRAINS", 0, 1, 0, 0)                                        \
+    X(queues, "SOFTGPU_QUEUES", 1, SETTINGS_MAX_QUEUES, 32, 32)                                    \
     X(private_queues, "SOFTGPU_PRIVATE_QUEUES", 0, 1, 0, 0)                                        \
     X(queue_entries, "SOFTGPU_QUEUE_ENTRIES", 0, 1 << 20, 1024, 1024)                              \
     X(enqueue_ns, "SOFTGPU_ENQUEUE_NS", 0, 1000000000, 0, 3000)                                    \
@@ -66,7 +68,7 @@ enum {
     X(scatter, "SOFTGPU_SCATTER", 0, 1, 1, 1)                                                      \
     X(arrival_ns, "SOFTGPU_ARRIVAL_NS", 0, 1000000000, 3000, 3000)                                 \
     X(whole_registrations, "SOFTGPU_WHOLE_REGISTRATIONS", 0, 1, 1, 1)                              \
-    X(subcontexts, "SOFTGPU_SUBCONTEXTS", 0, 1 << 20, 64, 64)                                      \
+    X(subcontexts, "SOFTGPU_SUBCONTEXTS", 0, 1 << 20, 0, 64)                                       \
     X(driver_version, "SOFTGPU_DRIVER_VERSION", 12000, CUDA_API_VERSION, CUDA_API_VERSION,         \
       CUDA_API_VERSION)                                                                            \
     X(hint_error, "SOFTGPU_HINT_ERROR", 0, 100, 0, 10)                                             \

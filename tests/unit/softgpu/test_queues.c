@@ -124,6 +124,25 @@ static void there_are_32_queues(void **state)
     in_child(body_default_number);
 }
 
+/* The device has two, however many are asked for. */
+static void body_few_queues(void)
+{
+    cuda_stream streams[3];
+
+    setenv("SOFTGPU_QUEUES", "2", 1);
+    open_device("32");
+    for (int i = 0; i < 3; i++)
+        streams[i] = new_stream();
+    CHECK(!is_held_up(streams[1], streams[0]));
+    CHECK(is_held_up(streams[2], streams[0]));
+}
+
+static void a_device_may_have_fewer_queues_than_are_asked_for(void **state)
+{
+    (void)state;
+    in_child(body_few_queues);
+}
+
 static void body_private(void)
 {
     cuda_stream first, second;
@@ -268,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queues_are_given_out_in_turn),
         cmocka_unit_test(there_are_32_queues),
+        cmocka_unit_test(a_device_may_have_fewer_queues_than_are_asked_for),
         cmocka_unit_test(each_stream_can_be_given_its_own),
         cmocka_unit_test(green_contexts_may_ask_for_queues_of_their_own),
         cmocka_unit_test(a_full_queue_blocks_whoever_enqueues),
