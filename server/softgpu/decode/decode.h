@@ -58,9 +58,9 @@ void decode_fail(struct decoder *d, const char *format, ...) __attribute__((form
 void decode_fail_memory(struct decoder *d);
 
 /* ---- modifiers ---- */
-/* Returns whether the instruction has this modifier, and counts it as understood. */
-/* Whether the instruction under way is this one, without its modifiers. */
+/* Returns whether this is the opcode, without its modifiers, of the present instruction. */
 bool decode_opcode_is(const struct decoder *d, const char *opcode);
+/* Returns whether the present instruction has this modifier, and counts it as understood. */
 bool decode_take(struct decoder *d, const char *modifier);
 /* Returns the next modifier that is a type, or PTX_NONE. Each is taken once, from the left. */
 enum ptx_type decode_type(struct decoder *d);
