@@ -21,9 +21,8 @@ int hash_key_make(struct hash_key *key)
             return -errno;
         key->point &= PRIME;
         key->factor &= PRIME;
-        /* A point of 0 or 1 would make collisions easy to find, and the prime is 0 modulo
-         * itself. */
-        /* At 0 and 1 the polynomial would be nearly constant, and the prime itself counts as 0. */
+        /* With a point of 0 or 1 the polynomial would be nearly constant, so collisions would be
+         * easy to find. The prime is 0 modulo itself. */
     } while (key->point < 2 || key->point == PRIME || key->factor < 1 || key->factor == PRIME);
     return 0;
 }
@@ -33,7 +32,6 @@ static uint64_t multiply_add(uint64_t a, uint64_t b, uint64_t c)
 {
     __extension__ typedef unsigned __int128 wide;
     wide product = (wide)a * b + c;
-    /* 2^61 is 1 modulo the prime, so the part above it is added to the part below. */
     /* 2^61 is 1 modulo the prime, so the part above it is added to the part below. */
     uint64_t sum = ((uint64_t)product & PRIME) + (uint64_t)(product >> 61);
     return sum >= PRIME ? sum - PRIME : sum;

@@ -34,9 +34,8 @@ static void log_line(enum log_level level, const char *format, va_list arguments
         if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
             line[i] = '?';
     line[end] = '\n';
-    /* One write for the whole line, so that lines of several threads and processes do not mix. */
-    /* A log that can't be written must not stop the program. */
-    /* A log that can't be written must not stop the program. */
+    /* One write for the whole line, so that lines of several threads and processes do not mix.
+     * A log that can't be written must not stop the program. */
     ssize_t written = write(STDERR_FILENO, line, end + 1);
     (void)written;
 }

@@ -103,7 +103,6 @@ static uint32_t open_library(struct cuda_driver *driver, const char *absolute_pa
     if (!absolute_path || absolute_path[0] != '/')
         return error_set(why, MESSAGE(driver_path_relative), absolute_path ? absolute_path : "");
     /* NODELETE: a driver has threads that run its code after dlclose(). */
-    /* NODELETE: a driver has threads that run its code after dlclose(). */
     driver->library = dlopen(absolute_path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!driver->library) {
         const char *text = dlerror();

@@ -16,7 +16,6 @@ static uint32_t slice_number(const char *text, uint32_t length, uint32_t *at)
 {
     uint32_t n = 0;
     /* The bound keeps n from overflowing. No version and no target has so many digits. */
-    /* The bound keeps n from overflowing. No version and no target has so many digits. */
     for (; *at < length && text[*at] >= '0' && text[*at] <= '9' && n < 100000; ++*at)
         n = n * 10 + (uint32_t)(text[*at] - '0');
     return n;

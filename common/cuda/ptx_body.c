@@ -11,8 +11,6 @@
 
 /* The reader recurses into nested operands, and keeps a scope for each nested block. These
  * bounds keep a hostile text from using up the stack or the memory; compilers write far less. */
-/* The reader recurses into nested operands, and keeps a scope for each nested block. These
- * bounds keep a hostile text from using up the stack or the memory; compilers write far less. */
 enum { MAX_NESTING = 64, MAX_SCOPES = 256, MAX_OPERANDS = 1 << 16 };
 
 /* A use of a name that may be a label further down. It is resolved when the whole body has been

@@ -13,7 +13,6 @@
 #define MAX_REGISTERS      (1u << 24)
 
 /* The reader recurses into nested initialisers: a hostile text must not use up the stack. */
-/* The reader recurses into nested initialisers: a hostile text must not use up the stack. */
 enum { MAX_NESTING = 64 };
 
 static const struct {

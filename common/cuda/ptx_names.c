@@ -76,8 +76,6 @@ void *ptx_arena_alloc(struct ptx_arena *arena, size_t bytes)
     if (!c || c->size - c->used < bytes) {
         /* Chunks of 64 KiB: most objects are small, so few calls of calloc() and little unused
          * memory. */
-        /* Chunks of 64 KiB: most objects are small, so few calls of calloc() and little unused
-         * memory. */
         size_t size = max(bytes, (size_t)65536);
         if (!ptx_arena_charge(arena, sizeof(*c) + size))
             return NULL;

@@ -98,8 +98,6 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
     union {
         /* More descriptors than any message may have, so that a few too many are received and
          * closed here. The kernel drops those beyond these, and sets MSG_CTRUNC. */
-        /* More descriptors than any message may have, so that a few too many are received and
-         * closed here. The kernel drops those beyond these, and sets MSG_CTRUNC. */
         char bytes[CMSG_SPACE(sizeof(int) * 32)];
         struct cmsghdr align;
     } control;
@@ -123,8 +121,6 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
     if (length < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK)
             return CHANNEL_EMPTY;
-        /* A peer that closes its end with messages unread resets the connection: that is an end
-         * like any other. */
         /* A peer that closes its end with messages unread resets the connection: that is an end
          * like any other. */
         return errno == ECONNRESET ? CHANNEL_CLOSED : -errno;

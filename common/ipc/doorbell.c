@@ -54,8 +54,6 @@ bool doorbell_prepare_sleep(struct proto_client_header *header)
 {
     /* Announced before the look at the bitmap: a client that rings meanwhile sees the flag, or
      * this sees its bit. */
-    /* Announced before the look at the bitmap: a client that rings meanwhile sees the flag, or
-     * this sees its bit. */
     shared_word_announce(&header->asleep, 1);
     if (shared_word_look(&header->summary) == 0)
         return true;

@@ -120,14 +120,10 @@ static bool arena_fits(const struct ring_producer *producer, uint32_t need)
 
 int ring_arena_room(struct ring_producer *producer, uint32_t bytes, uint32_t *offset)
 {
-    /* The arena's size is a power of two, so the remainder is right even after arena_tail has
-     * wrapped around. */
     /* 16 is the strictest alignment that a parameter can have. The arena's size is a power of
      * two, so the remainder is still right after arena_tail has wrapped around. */
     uint32_t size = (bytes + 15) & ~15u;
     uint32_t at = producer->arena_tail % PROTO_RING_ARENA_BYTES;
-    /* Parameters must be contiguous: a block that would cross the arena's end begins at its
-     * start. */
     /* Parameters must be contiguous: a block that would cross the arena's end begins at its
      * start. */
     uint32_t skip = at + size > PROTO_RING_ARENA_BYTES ? PROTO_RING_ARENA_BYTES - at : 0;
@@ -179,7 +175,6 @@ void ring_consumer_open(struct ring_consumer *consumer, struct ring ring, uint64
     *consumer = (struct ring_consumer){
         .ring = ring, .head = (uint32_t)value, .tail = (uint32_t)value, .value = value};
     /* The number of a destroyed stream is used again, and its ring still holds the old indices. */
-    /* The number of a destroyed stream is used again, and its ring still holds the old indices. */
     shared_word_set(&ring.header->tail, (uint32_t)value);
     shared_word_set(&ring.status->head, (uint32_t)value);
     shared_word_set(&ring.status->completed, value);
@@ -216,8 +211,6 @@ bool ring_arena_copy(const struct ring_consumer *consumer, uint32_t offset, uint
         return false;
     /* The producer may write to the arena during the copy. The server never interprets
      * parameters, so only the producer's own kernel would see the mixture. */
-    /* The producer may write to the arena during the copy. The server never interprets
-     * parameters, so only the producer's own kernel would see the mixture. */
     memcpy(to, consumer->ring.arena + offset, bytes);
     return true;
 }
@@ -236,9 +229,6 @@ uint64_t ring_pushed(const struct ring_consumer *consumer)
 
 int ring_consume(struct ring_consumer *consumer)
 {
-    /* Announced before the look at room_waiter: ring_wait_room sees the new head, or this sees
-     * its announcement. The same order lets ring_publish see an empty ring, or ring_ready the
-     * new tail. */
     /* Announced before the look at room_waiter: ring_wait_room sees the new head, or this sees
      * its announcement. The same order lets ring_publish see an empty ring, or ring_ready the
      * new tail. */

@@ -18,7 +18,6 @@ int shm_create(struct shm *shm, const char *name, size_t bytes)
     if (fd < 0)
         return -errno;
     /* Sealed after it has its size, because the seals forbid any change of size. */
-    /* Sealed after it has its size, because the seals forbid any change of size. */
     if (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, SHM_SEALS) < 0)
         goto close_fd;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -54,8 +53,6 @@ int shm_adopt(struct shm *shm, int fd, size_t bytes, bool writable)
 {
     *shm = SHM_NONE;
     struct stat status;
-    /* Without the seals a peer could cut the file off under the mapping. Only a memfd can have
-     * them. */
     /* Without the seals a peer could cut the file off under the mapping. Only a memfd can have
      * them. */
     int seals = fcntl(fd, F_GET_SEALS);

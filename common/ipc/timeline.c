@@ -41,7 +41,6 @@ void timeline_sleep(const uint32_t *word, uint32_t seen, long nanoseconds)
 {
     struct timespec limit = {nanoseconds / 1000000000L, nanoseconds % 1000000000L};
     /* Not FUTEX_PRIVATE_FLAG: the threads that sleep and wake are in different processes. */
-    /* Not FUTEX_PRIVATE_FLAG: the threads that sleep and wake are in different processes. */
     syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, NULL, 0);
 }
 
@@ -78,8 +77,6 @@ static bool spin_until(const struct timeline *timeline, uint64_t value, uint64_t
     do {
         /* Most looks are at the value. Reading the clock and the fault word each time would
          * delay seeing it. */
-        /* Most looks are at the value. Reading the clock and the fault word each time would
-         * delay seeing it. */
         for (int i = 0; i < 64; i++) {
             if (timeline_reached(timeline) >= value)
                 return true;
@@ -98,7 +95,6 @@ uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t
     bool ready = timeline_wait_prepare(timeline, value);
     /* The submitter looks for announcements when it visits the client, and tells the completer
      * to look often. The doorbell makes it visit a client that it does not scan now. */
-    /* The completer looks at announcements only of clients that the submitter has awake. */
     if (!ready)
         doorbell_ring(timeline->header, timeline->index, timeline->eventfd);
     while (!ready) {
@@ -122,7 +118,6 @@ uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t
 void timeline_fail(struct proto_status_header *status, struct proto_stream_status *streams,
                    uint32_t count, uint32_t error)
 {
-    /* Set before the wake-ups: a thread that is woken finds the fault, and does not sleep again. */
     /* Set before the wake-ups: a thread that is woken finds the fault, and does not sleep again. */
     shared_word_set_first(&status->fault, error);
     for (uint32_t i = 0; i < count; i++) {

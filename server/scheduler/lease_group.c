@@ -7,10 +7,9 @@
 #include "common/util.h"
 #include "server/scheduler/policy.h"
 
-/* How long a client that arrives meanwhile may have to wait for it: a tenth of a lease, or 1 ms
- * if that is more. */
-/* A tenth of a lease: a client that arrives meanwhile does not notice so short a wait. At least
- * 1 ms, so that a short lease still covers the time between two submissions. */
+/* How long a client that arrives meanwhile may have to wait for one that was alone. A tenth of a
+ * lease is too short to be noticed. At least 1 ms, so that a short lease still covers the time
+ * between two submissions. */
 #define ALONE_BEYOND(lease) max((lease) / 10, UINT64_C(1000000))
 
 void lease_group_queue(struct scheduler_lease_group *lease_group, struct scheduler_client *client)
@@ -110,7 +109,6 @@ static void begin_lease(struct scheduler *scheduler, struct scheduler_lease_grou
         client->extra_ns = lease_group->extra_ns;
     if (scheduler->schedule.mode == PROTO_MODE_TURNS)
         /* The turn is shorter by this part of the overrun, which is paid back with that. */
-        /* The turn is shorter by this part of the overrun, which is paid back with that. */
         client->debt_ns -= scheduler->schedule.quantum_ns - choice->length_ns;
     if (goes_on)
         return;
@@ -137,7 +135,6 @@ static void end_lease(struct scheduler *scheduler, struct scheduler_lease_group 
     struct policy_choice choice;
     charge_lease(scheduler, client, now);
     if (client->wants) {
-        /* A new ticket puts the client behind all others with work. */
         /* A new ticket puts the client behind all others with work. */
         lease_group_unqueue(lease_group, client);
         client->ticket = ++scheduler->tickets;
@@ -174,7 +171,6 @@ void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_gro
         end_lease(scheduler, lease_group, now);
     if (lease_group->holder && lease_group->closing && lease_group->holder->in_flight == 0)
         release_lease(scheduler, lease_group, now);
-    /* Commands in flight may be those of a client that had a lease before lease groups changed. */
     /* Commands in flight may be those of a client that had a lease before lease groups changed. */
     if (lease_group->holder || lease_group->in_flight || lease_group->wants_count == 0 ||
         now < lease_group->look_at)
@@ -219,7 +215,6 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
         return (uint32_t)saturating_sub(least, client->in_flight);
     /* Rounded up: a command counts if it begins before the end, so a client with none in flight
      * may always begin one. */
-    /* Rounded up, for a command counts if it begins before the end. */
     uint64_t left = (ends - now + client->peak_ns - 1) / client->peak_ns;
     if (left <= client->in_flight)
         /* A client whose commands are longer than the rest of its lease may still run one. */
@@ -233,7 +228,6 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
 static uint32_t find_lease_groups(const struct scheduler *scheduler, struct sm_group_set *sets)
 {
     uint32_t count = 0;
-    /* A turn is one of the whole GPU, so all clients form one lease group. */
     /* A turn is one of the whole GPU, so all clients form one lease group. */
     if (scheduler->schedule.mode == PROTO_MODE_TURNS && !list_is_empty(&scheduler->clients)) {
         sm_group_set_all(&sets[0]);

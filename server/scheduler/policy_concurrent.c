@@ -29,7 +29,6 @@ uint32_t policy_concurrent_urgent(struct scheduler *scheduler, uint64_t now)
                 now - scheduler->level_seen[level] < scheduler->schedule.linger_ns)
                 return level;
             /* The level has been quiet for linger_ns. Without its bit the next look is short. */
-            /* The level has been quiet for linger_ns. Without its bit the next look is short. */
             scheduler->about[word] &= scheduler->about[word] - 1;
         }
     return SCHEDULER_LEVELS;

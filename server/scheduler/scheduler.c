@@ -76,7 +76,6 @@ static void apply_schedule(struct scheduler *scheduler, const struct scheduler_s
     plan_set(&scheduler->plan, schedule->lease_ns, schedule->precision, now);
     bool turns = schedule->mode == PROTO_MODE_TURNS;
     /* The values that scheduler.h promises for 0. */
-    /* The values that scheduler.h promises for 0. */
     uint64_t chosen = turns ? schedule->quantum_ns / 600 : schedule->lease_ns / 50;
     if (!turns && chosen > MS)
         chosen = MS;
@@ -405,8 +404,6 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
     }
     /* Before the client leaves its lease group, whose sum of idle time says how much it had
      * beyond the others. */
-    /* Before the client leaves its lease group, whose sum of idle time says how much it had
-     * beyond the others. */
     debts_keep(&scheduler->debts, client, &scheduler->clients, scheduler->schedule.quantum_ns, now);
     list_remove(&client->link);
     scheduler->client_count--;
@@ -554,7 +551,6 @@ void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *clie
     client->charged_ns += device_ns;
     plan_credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
     /* Not in debt now: a debt that follows comes from device time since this moment. */
-    /* Not in debt now: a debt that follows comes from device time since this moment. */
     if (client->duty.parts >= 0)
         client->spends = now;
     if (client->duty.rate != PLAN_WHOLE)
@@ -565,7 +561,6 @@ void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client
                     uint64_t now)
 {
     struct scheduler_lease_group *lease_group = client->lease_group;
-    /* A report of too many commands must not make the counts wrap around. */
     /* A report of too many commands must not make the counts wrap around. */
     commands = min(commands, client->in_flight);
     bool was_busy = is_busy(client);

@@ -76,6 +76,7 @@ uint64_t engine_thread_ns(void);
 void engine_pass_time(uint64_t until);
 
 /* All functions below: lock held. */
+
 /* Sets an event. Returns 0 or -ENOMEM. */
 int engine_at(struct engine_event *event, uint64_t time);
 /*

@@ -84,7 +84,6 @@ static uint32_t apply_32(uint32_t *at, enum atomic_op op, enum ptx_type type, ui
     if (op == ATOMIC_ADD && (type == PTX_U32 || type == PTX_S32 || type == PTX_B32))
         return __atomic_fetch_add(at, b, __ATOMIC_SEQ_CST);
     /* A guess, which the exchange checks. */
-    /* A guess, which the exchange checks. */
     uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(at, &old, combine_32(op, type, old, b, c), false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))

@@ -219,8 +219,6 @@ void memory_enter(void)
 {
     /* Sequentially consistent, and before any look at the table: memory_passed() sees this
      * thread inside, or the thread sees the table without the range. */
-    /* Sequentially consistent, and before any look at the table: memory_passed() sees this
-     * thread inside, or the thread sees the table without the range. */
     atomic_store(&window_get()->since, atomic_load(&epoch));
 }
 

@@ -15,9 +15,6 @@
  * Where the driver lacks green contexts, or refuses to make one, there is one SM group, the whole
  * device, and limits hold as duty cycles (gate.h); partitions.unsupported says why.
  *
- * Where the driver lacks green contexts there is one SM group, the whole device, and limits hold
- * as duty cycles (gate.h); partitions.unsupported says why.
- *
  * partition_find and partition_put: any thread; they make no call of the driver. The other
  * functions: the control thread.
  */

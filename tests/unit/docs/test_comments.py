@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""Comments of the C sources: none stands twice, and those of headers agree with what they describe."""
+import os
+import re
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+COMMENT = re.compile(r"/\*(?:(?!\*/).)*\*/", re.S)
+# Comments that may be followed by another: the licence, what the runner of tests reads, and headings.
+ALONE = re.compile(r"/\* (SPDX-|timed:|----)")
+
+
+def sources():
+    """The C files of the tree, as pairs of path and text."""
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = sorted(name for name in folders if name != "build" and not name.startswith("."))
+        for name in sorted(names):
+            if name.endswith((".c", ".h", ".inc")):
+                path = os.path.join(folder, name)
+                with open(path, encoding="utf-8") as text:
+                    yield os.path.relpath(path, ROOT), text.read()
+
+
+def words(comment):
+    """A comment without the signs that frame it, and without its line breaks."""
+    return " ".join(re.sub(r"^\s*/?\*+/?|\*/$", " ", comment, flags=re.M).split())
+
+
+def place(path, text, at):
+    return f"{path}:{text.count(chr(10), 0, at) + 1}"
+
+
+def comment_pairs(text):
+    """Comments that begin a line, each with the one on the very next line."""
+    lines = list(re.finditer(r"^[ \t]*(" + COMMENT.pattern + r")[ \t]*\n", text, re.S | re.M))
+    for first, second in zip(lines, lines[1:]):
+        if first.end() == second.start() and not ALONE.match(first[1]):
+            yield first, second
+
+
+class Doubles(unittest.TestCase):
+    def test_a_comment_does_not_follow_another_without_anything_between(self):
+        found = [f"{place(path, text, second.start())}: {words(second[1])[:60]}"
+                 for path, text in sources() for _, second in comment_pairs(text)]
+        self.assertEqual(found, [], "two comments in a row: join them, or delete the older one")
+
+    def test_a_comment_has_no_paragraph_twice(self):
+        found = []
+        for path, text in sources():
+            for comment in COMMENT.finditer(text):
+                paragraphs = [words(part) for part in re.split(r"\n\s*\*[ \t]*\n", comment[0])]
+                for first, second in zip(paragraphs, paragraphs[1:]):
+                    if first.split()[:5] == second.split()[:5] and len(second.split()) > 5:
+                        found.append(f"{place(path, text, comment.start())}: {second[:60]}")
+        self.assertEqual(found, [], "two wordings of one paragraph")
+
+
+if __name__ == "__main__":
+    unittest.main()
