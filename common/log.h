@@ -23,7 +23,7 @@ enum log_level {
     LOG_LEVEL_DEBUG = 7
 };
 
-/* Sets up the log. program: stays the caller's and must outlive all logging. most: the least
+/* Sets up the log. program: stays the caller's and must outlive all logging. level: the least
  * important level that is written; messages of a higher number are dropped. */
 void log_open(const char *program, enum log_level level, bool journal);
 

@@ -13,19 +13,19 @@
 #include "common/cuda/ptx_token.h"
 
 struct ptx_arena;
-/* Makes an arena. most: the bytes that it may use, with those that ptx_arena_charge counts. NULL
- * without memory. */
+/* Makes an arena. max_bytes: the bytes that it may use, with those that ptx_arena_charge counts.
+ * NULL without memory. */
 struct ptx_arena *ptx_arena_create(size_t max_bytes);
 void ptx_arena_destroy(struct ptx_arena *arena);
 /* Allocates zeroed memory, aligned to 16, which lives as long as the arena. NULL without memory,
- * or if `most` is reached. */
+ * or if max_bytes is reached. */
 void *ptx_arena_alloc(struct ptx_arena *arena, size_t bytes);
-/* Counts memory that lies outside the arena. Returns false, and counts nothing, if `most` would
+/* Counts memory that lies outside the arena. Returns false, and counts nothing, if max_bytes would
  * be exceeded. ptx_arena_return takes it off. */
 bool ptx_arena_charge(struct ptx_arena *arena, size_t bytes);
 void ptx_arena_return(struct ptx_arena *arena, size_t bytes);
 size_t ptx_arena_used(const struct ptx_arena *arena);
-/* Whether a request was refused because of `most`. */
+/* Whether a request was refused because of max_bytes. */
 bool ptx_arena_exceeded(const struct ptx_arena *arena);
 
 /* An array that grows outside the arena, and moves into it when it is complete. */

@@ -23,7 +23,7 @@ static struct {
     pthread_cond_t work; /* for engine threads */
     pthread_cond_t done; /* for callers that wait */
     struct engine_heap events;
-    struct queue groups; /* those with ordered tasks that have not begun */
+    struct queue sequences; /* those with ordered tasks that have not begun */
     uint64_t order;
     struct queue others; /* other tasks */
     uint64_t *running;   /* for each thread, the time of its ordered task, or UINT64_MAX */
@@ -145,20 +145,20 @@ int engine_at(struct engine_event *event, uint64_t time)
     return 0;
 }
 
-int engine_run_ordered(struct engine_sequence *group, struct engine_task *task, uint64_t time)
+int engine_run_ordered(struct engine_sequence *sequence, struct engine_task *task, uint64_t time)
 {
-    if (heap_push(&group->turns, &task->key, time) < 0)
+    if (heap_push(&sequence->turns, &task->key, time) < 0)
         return -ENOMEM;
-    if (group->turns.count == 1)
-        queue_append(&engine.groups, &group->link);
+    if (sequence->turns.count == 1)
+        queue_append(&engine.sequences, &sequence->link);
     wake_one();
     return 0;
 }
 
-void engine_sequence_end(struct engine_sequence *group)
+void engine_sequence_end(struct engine_sequence *sequence)
 {
-    free(group->turns.at);
-    group->turns = (struct engine_heap){0};
+    free(sequence->turns.at);
+    sequence->turns = (struct engine_heap){0};
 }
 
 void engine_run(struct engine_task *task)
@@ -199,10 +199,10 @@ static bool holds_back(uint64_t turn, uint64_t time)
 /* Whether a turn that is under way may have consequences before this time. */
 static bool is_postponed(uint64_t time)
 {
-    const struct engine_sequence *group;
+    const struct engine_sequence *sequence;
 
-    QUEUE_FOR_EACH (group, &engine.groups, link)
-        if (holds_back(group->turns.at[0]->time, time))
+    QUEUE_FOR_EACH (sequence, &engine.sequences, link)
+        if (holds_back(sequence->turns.at[0]->time, time))
             return true;
     for (unsigned i = 0; i < engine.threads; i++)
         if (holds_back(engine.running[i], time))
@@ -235,14 +235,14 @@ static uint64_t happen_due(void)
 
 static struct engine_task *take_turn(uint64_t *running)
 {
-    struct engine_sequence *group = QUEUE_TAKE(&engine.groups, struct engine_sequence, link);
+    struct engine_sequence *sequence = QUEUE_TAKE(&engine.sequences, struct engine_sequence, link);
     struct engine_task *task;
 
-    if (!group)
+    if (!sequence)
         return NULL;
-    task = container_of(heap_pop(&group->turns), struct engine_task, key);
-    if (group->turns.count > 0)
-        queue_append(&engine.groups, &group->link);
+    task = container_of(heap_pop(&sequence->turns), struct engine_task, key);
+    if (sequence->turns.count > 0)
+        queue_append(&engine.sequences, &sequence->link);
     *running = task->key.time;
     return task;
 }
@@ -315,7 +315,7 @@ static void *engine_main(void *number)
             continue;
         }
         /* Others can go on with what there is while this one is busy. */
-        if (!queue_is_empty(&engine.others) || !queue_is_empty(&engine.groups) ||
+        if (!queue_is_empty(&engine.others) || !queue_is_empty(&engine.sequences) ||
             next < engine.watched)
             wake_one();
         engine_unlock();

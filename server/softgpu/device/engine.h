@@ -43,11 +43,11 @@ struct engine_heap {
     size_t count, capacity;
 };
 
-/* Tasks of one origin, such as a grid's turns. Groups are served in turn. A zeroed group is
+/* Tasks of one origin, such as a grid's turns. Sequences are served in turn. A zeroed one is
  * ready for use. */
 struct engine_sequence {
     struct engine_heap turns;
-    struct queue_link link; /* among groups with turns to run */
+    struct queue_link link; /* among sequences with turns to run */
 };
 
 struct engine_task {
@@ -80,14 +80,14 @@ void engine_pass_time(uint64_t until);
 /* Sets an event. Returns 0 or -ENOMEM. */
 int engine_at(struct engine_event *event, uint64_t time);
 /*
- * Run a task on a thread of the engine. engine_run_ordered runs it before tasks of its group with a
- * later modelled time, and events behind its time wait for it, so it must be short. Returns 0, or
- * -ENOMEM if the task could not be queued.
+ * Run a task on a thread of the engine. engine_run_ordered runs it before tasks of its sequence
+ * with a later modelled time, and events behind its time wait for it, so it must be short. Returns
+ * 0, or -ENOMEM if the task could not be queued.
  */
-int engine_run_ordered(struct engine_sequence *group, struct engine_task *task, uint64_t time);
+int engine_run_ordered(struct engine_sequence *sequence, struct engine_task *task, uint64_t time);
 void engine_run(struct engine_task *task);
-/* Frees the memory of a group that has no turns. */
-void engine_sequence_end(struct engine_sequence *group);
+/* Frees the memory of a sequence that has no turns. */
+void engine_sequence_end(struct engine_sequence *sequence);
 
 /* Stops the engine after a fault: no event or task begins any more. */
 void engine_stop(void);

@@ -58,7 +58,7 @@ uint64_t address_plan_host(const struct address_plan *plan, const struct address
 
 /*
  * The size of the window for these limits: the next power of two at or above twice the larger
- * limit, so that fragmentation does not bite before the limit does. At most `most` (a power of
+ * limit, so that fragmentation does not bite before the limit does. At most window_max (a power of
  * two), and at least ADDRESS_PLAN_SMALLEST.
  */
 uint64_t address_plan_size(uint64_t device_limit, uint64_t host_limit, uint64_t window_max);
