@@ -290,8 +290,8 @@ static void remember_guarantees(struct reload *reload)
     }
 }
 
-/* Changes all memory, or nothing and reload->text says why. trial: only finds out whether it would
- * fit. */
+/* Changes all memory; or changes nothing, and reload->why says why. trial: only finds out whether
+ * it would fit. */
 static bool change_memory(struct reload *reload, bool trial)
 {
     struct supervisor *supervisor = reload->supervisor;

@@ -29,12 +29,15 @@ struct supervisor;
 typedef void reload_done(void *context, uint32_t error, const char *text);
 
 /*
- * Reads the configuration (settings) again and puts it in force whole, for clients that
- * attach from now on and, where it says something else of them than the one before, for
- * those attached and for the devices; or changes nothing. No client is dropped. *over: all is
- * done; else  * workers have to be asked: done is then called exactly once, from the loop and never
- * before this returns, and after a refusal everything is as it was. After an error done is not
- * called. While it is under way change_check, _set and _schedule refuse. Called at start, too.
+ * Reads the configuration file that the settings name again, and puts all of it in force, or
+ * nothing. It holds for clients that attach from now on, for attached clients whose values differ
+ * from those of the old file, and for the devices. No client is dropped. Called at start, too.
+ *
+ * Returns 0, or an error number with a sentence in *why; then nothing has changed, and done is not
+ * called. *over: true if the reload is complete, and done is not called either. If it is false,
+ * workers have to be asked: the loop calls done exactly once, never before this function returns.
+ * If a worker refuses, everything is as it was. change_check, change_set and change_schedule refuse
+ * until the reload is over.
  */
 uint32_t reload_start(struct supervisor *supervisor, bool *over, reload_done *done, void *context,
                       struct error *why);
