@@ -207,7 +207,7 @@ struct ptx_module {
  */
 uint32_t ptx_read(const char *text, size_t length, struct ptx_module **module, struct error *why);
 
-/* The same, with at most `most` bytes of memory at any time. Returns -E2BIG if that is not
+/* The same, with at most max_bytes of memory at any time; returns OUT_OF_MEMORY if that is not
  * enough. A hostile text can need more than a hundred bytes of tree for each of its own bytes. */
 uint32_t ptx_read_within(const char *text, size_t length, size_t max_bytes,
                          struct ptx_module **module, struct error *why);

@@ -250,9 +250,9 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_schedule
  * Changes the settings while work is in flight. Present leases end now, and their clients get
  * others. Debt stays; credit stays too, unless the mode changes. A new plan begins.
  *
- * Returns 0. Returns SCHEDULER_OVERCOMMITTED, with the arithmetic in `why`, if the new mode
- * enforces time, the old one did not, and the requests of a lease group come to more than 1.
- * Returns -EINVAL as scheduler_check does. Unless the result is 0, nothing has changed.
+ * Returns 0, or INVALID_VALUE with a sentence in *why: for what scheduler_check refuses, and with
+ * the arithmetic if the new mode enforces time, the old one did not, and the requests of a lease
+ * group come to more than 1. Unless the result is 0, nothing has changed.
  */
 uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_schedule *schedule,
                        uint64_t now, struct error *why);
@@ -260,10 +260,9 @@ uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_sched
 /*
  * Adds a client, which has no work yet. sm_groups: where it may run; NULL or empty for everywhere.
  *
- * Returns 0. Returns SCHEDULER_OVERCOMMITTED, with the arithmetic in `why`, if the mode enforces
- * time and the requests of the client's lease group would come to more than 1. Returns -EINVAL,
- * with a sentence, for a limit out of range. Unless the result is 0, nothing has changed.
- * O(clients).
+ * Returns 0, or INVALID_VALUE with a sentence in *why: for a limit out of range, and with the
+ * arithmetic if the mode enforces time and the requests of the client's lease group would come to
+ * more than 1. Unless the result is 0, nothing has changed. O(clients).
  */
 uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
                        const struct scheduler_limits *limits, const struct sm_group_set *sm_groups,

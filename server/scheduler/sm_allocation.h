@@ -70,16 +70,17 @@ struct sm_allocation {
     struct queue names;
 };
 
-/* Initialises *share. count: whole SM groups, at least 1; with the remainder there are at most
+/* Initialises *allocation. count: whole SM groups, at least 1; with the remainder there are at most
  * SM_GROUPS_MAX. remainder: below sm_group_size. Returns 0 or -EINVAL. */
 int sm_allocation_open(struct sm_allocation *allocation, uint32_t count, uint32_t sm_group_size,
                        uint32_t remainder);
 
 /*
  * sm_allocation_add adds a client, which has no work yet; sm_allocation_update changes the
- * fractions of a client. request: 0 (none) to limit. limit: 1 to PLAN_WHOLE. Returns 0;
- * SM_ALLOCATION_OVERCOMMITTED with the arithmetic in `why`; or -EINVAL with a sentence. Unless the
- * result is 0, nothing has changed.
+ * fractions of a client. request: 0 (none) to limit. limit: 1 to PLAN_WHOLE. Returns 0, or
+ * INVALID_VALUE with a sentence in *why: for a fraction out of range, and with the arithmetic if
+ * the requests of all clients need more SM groups than there are. Unless the result is 0, nothing
+ * has changed.
  */
 uint32_t sm_allocation_add(struct sm_allocation *allocation, struct sm_allocation_client *client,
                            uint32_t request, uint32_t limit, struct error *why);

@@ -12,7 +12,7 @@
 /*
  * Reads and decodes PTX text, which need not end with NUL and stays the caller's. An unknown
  * instruction, type or directive is an error here, and never a wrong result later. Returns 0 and a
- * module, which module_destroy() frees; or -1 with *error filled in.
+ * module, which module_destroy() frees; or the number that *why has then.
  */
 uint32_t module_load(const char *text, size_t length, struct module **module, struct error *why);
 
