@@ -8,6 +8,13 @@ import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 COMMENT = re.compile(r"/\*(?:(?!\*/).)*\*/", re.S)
+# A comment with the function that it describes: the contract.
+CONTRACT = re.compile(r"(" + COMMENT.pattern + r")[ \t]*\n((?:(?:static|inline|const|struct|enum|unsigned) )*"
+                      r"(\w+) \**\w+\([^;{]*[;{])", re.S)
+# Words in backticks that stand for keys, states and names of another place: not of the header itself.
+ELSEWHERE = {"_", "clients", "ended", "environ", "size", "status"}
+# Words before a colon that are values, and no parameters.
+VALUES = {"false", "true", "invalid_value", "not_supported"}
 # Comments that may be followed by another: the licence, what the runner of tests reads, and headings.
 ALONE = re.compile(r"/\* (SPDX-|timed:|----)")
 
@@ -55,6 +62,41 @@ class Doubles(unittest.TestCase):
                     if first.split()[:5] == second.split()[:5] and len(second.split()) > 5:
                         found.append(f"{place(path, text, comment.start())}: {second[:60]}")
         self.assertEqual(found, [], "two wordings of one paragraph")
+
+    def test_no_comment_was_joined_with_its_frame(self):
+        found = [f"{place(path, text, comment.start())}: {match[0]}"
+                 for path, text in sources() for comment in COMMENT.finditer(text)
+                 for match in re.finditer(r"\w+  \* \w+", comment[0])]
+        self.assertEqual(found, [], "the star of a line's beginning stands within a line")
+
+
+class Contracts(unittest.TestCase):
+    """What a header says of a function."""
+
+    def contracts(self):
+        for path, text in sources():
+            if path.endswith(".h"):
+                for match in CONTRACT.finditer(text):
+                    yield place(path, text, match.start()), words(match[1]), match[3], text
+
+    def test_a_contract_names_parameters_that_are_there(self):
+        found, seen = [], 0
+        for where, contract, _, text in self.contracts():
+            names = set(re.findall(r"\w+", COMMENT.sub(" ", text)))
+            said = set(re.findall(r"(?:^|[.;] )([a-z]\w*): ", contract)) - VALUES
+            said |= set(re.findall(r"`([a-z_]\w*)`", contract)) - ELSEWHERE
+            said |= set(re.findall(r"(?<![\w*])\*([a-z]\w*)", contract))
+            seen += len(said)
+            found += [f"{where}: {name}" for name in sorted(said - names)]
+        self.assertGreater(seen, 200, "the contracts were not found")
+        self.assertEqual(found, [], "names that the header does not have")
+
+    def test_a_function_that_returns_an_error_number_does_not_promise_an_errno(self):
+        found = [f"{where}: {contract[-80:]}" for where, contract, kind, _ in self.contracts()
+                 if kind == "uint32_t" and re.search(r"[Rr]eturns? [^.]*-(E[A-Z0-9]+|errno|1)\b|or -1 |or -E[A-Z]",
+                                                     contract)
+                 and not where.startswith("tests/")]
+        self.assertEqual(found, [], "a uint32_t is 0 or an error number, never negative")
 
 
 if __name__ == "__main__":
