@@ -6,9 +6,10 @@
  * schemas/protocol.xml.
  *
  * Return values have two classes in the whole tree. 0 is success. A negative value is a negated
- * errno: it is fatal to the operation, and callers forward it unchanged and never compare it with
- * anything. A positive value is a condition that the function's own header explains, and the caller
- * has to handle it. The discipline is dbus-broker's.
+ * errno: it is fatal to the operation, and callers forward it unchanged. A caller compares it only
+ * with values that the callee's header names, or that the system call behind it documents, and only
+ * to choose a sentence or another way. A positive value is a condition that the function's own
+ * header explains, and the caller has to handle it. The discipline is dbus-broker's.
  *
  * The numbers of this table are not errnos. They travel in messages, and the public API returns
  * them.
