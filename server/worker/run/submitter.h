@@ -63,7 +63,9 @@ void submitter_drop(struct submitter *submitter, struct client *client);
 /* ---- submitter_visit.c; the submitter's own thread ---- */
 
 /* Serves a client for one turn if its rings are read at all. Takes its lock. The client is IDLE,
- * READY, FULL, HELD or VIOLATED afterwards. Returns whether anything moved. */
+ * READY, FULL, HELD or VIOLATED afterwards. Returns whether the scan has to go on at once: a
+ * command was taken, or the client is READY or HELD afterwards. The thread may sleep only if no
+ * visit of a round returned true. */
 bool submitter_visit(struct submitter *submitter, struct client *client);
 
 /* Rings whose wait for other rings is over become ready again; to be called when something may have
