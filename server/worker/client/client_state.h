@@ -32,6 +32,8 @@
  *                                            destroyed (control) <-- LEFT
  *                                            when nothing of it is in flight
  *
+ * One step is not drawn: HELD becomes ASLEEP if there is no memory for the scan set.
+ *
  * A visit by the submitter leaves a client of the scan set in whichever of IDLE, READY and FULL is
  * true then, or HELD, or VIOLATED. The completer turns FULL into READY when there is room.
  *

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""Comments of the C sources: none stands twice, and those of headers agree with what they describe."""
+"""Comments of the C sources: none stands twice, and those of headers agree with code and pages."""
 import os
 import re
+import textwrap
 import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
@@ -97,6 +98,30 @@ class Contracts(unittest.TestCase):
                                                      contract)
                  and not where.startswith("tests/")]
         self.assertEqual(found, [], "a uint32_t is 0 or an error number, never negative")
+
+
+def drawing(path, frame):
+    """The lines from the first state to the last word of the drawing, without their common indent."""
+    with open(os.path.join(ROOT, path), encoding="utf-8") as text:
+        lines = [re.sub(frame, "", line.rstrip("\n")) for line in text]
+    first = next(i for i, line in enumerate(lines) if line.strip() == "attached (control)")
+    last = next(i for i, line in enumerate(lines) if line.strip() == "when nothing of it is in flight")
+    return textwrap.dedent("\n".join(lines[first:last + 1])), " ".join(" ".join(lines[last + 1:]).split())
+
+
+class ClientStates(unittest.TestCase):
+    """The drawing of a client's states stands in a header and in a page."""
+
+    def test_both_drawings_are_equal(self):
+        header, _ = drawing("server/worker/client/client_state.h", r"^ \* ?")
+        page, _ = drawing("docs/architecture.md", r"^")
+        self.assertGreater(header.count("\n"), 20)
+        self.assertEqual(header, page)
+
+    def test_both_say_which_step_is_not_drawn(self):
+        note = "One step is not drawn: HELD becomes ASLEEP if there is no memory for the scan set."
+        for path, frame in ("server/worker/client/client_state.h", r"^ \* ?"), ("docs/architecture.md", r"`"):
+            self.assertIn(note, drawing(path, frame)[1])
 
 
 if __name__ == "__main__":
