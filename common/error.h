@@ -5,11 +5,12 @@
  * for a person. The numbers, their names and their general sentences come from one table in
  * schemas/protocol.xml.
  *
- * Return values have two classes in the whole tree. 0 is success. A negative value is a negated
- * errno: it is fatal to the operation, and callers forward it unchanged. A caller compares it only
- * with values that the callee's header names, or that the system call behind it documents, and only
- * to choose a sentence or another way. A positive value is a condition that the function's own
- * header explains, and the caller has to handle it. The discipline is dbus-broker's.
+ * Return values have two classes in the whole tree, as in dbus-broker. 0 is success. A positive
+ * value is a condition that the function's own header explains, and the caller has to handle it.
+ *
+ * A negative value is a negated errno: it is fatal to the operation, and callers forward it
+ * unchanged. A caller compares it only with values that the callee's header names, or that the
+ * system call behind it documents, and only to choose a sentence or another way.
  *
  * The numbers of this table are not errnos. They travel in messages, and the public API returns
  * them.

@@ -108,7 +108,9 @@ def parse(text):
 
     def end(_kind):
         node = stack.pop()
-        node.text = " ".join(node.text.split())
+        paragraphs = (" ".join(part.split()) for part in re.split(r"\n[ \t]*\n", node.text))
+        # Only the protocol's own description is a page; the others become comments and cells of tables.
+        node.text = ("\n\n" if node.kind == "protocol" else " ").join(part for part in paragraphs if part)
         if node.kind != "protocol" and not node.text and not node.get("reserved"):
             raise SchemaError(node.line, f"<{node.kind}> has no description")
         # Descriptions become comments, those of errors string literals too.

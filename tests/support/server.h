@@ -19,7 +19,9 @@ struct server;
  * Starts gpushared (on server_driver()) and waits until it says READY=1 on a
  * NOTIFY_SOCKET of the test's own. args: further options, env: further
  * "NAME=value" settings (SOFTGPU_* and server limits); both end with NULL, and may
- * be NULL. The caller's environment is not passed on but for PATH, LD_LIBRARY_PATH and the
+ * be NULL.
+ *
+ * The caller's environment is not passed on but for PATH, LD_LIBRARY_PATH and the
  * sanitizers' options; $TEST_SOFTGPU has more settings for every server, which those of env
  * override ("SOFTGPU_STRICT=1 SOFTGPU_SEED=7"). Fails the test (prints the log and aborts) if the
  * server does not come up. "--driver" among args replaces it.

@@ -44,12 +44,13 @@ void block_destroy(struct block *block);
 /*
  * Runs the block for about `budget` warp instructions.
  *
- * clock_ns: in, the modelled time at this call; out, the modelled time reached
- * (nanosleep of a warp moves only that warp's wake-up time; the rest of the block
- * goes on). `rate` converts instructions to modelled time: picoseconds per warp
- * instruction, 0 for "costs nothing". %globaltimer reads *clock_ns as it stands
- * at that instruction, in its steps; %clock and %clock64 count modelled cycles at 1 GHz, and
- * still advance by one per instruction where rate is 0.
+ * clock_ns: in, the modelled time at this call; out, the modelled time reached. nanosleep of a warp
+ * moves only the time at which that warp wakes; the rest of the block goes on. rate: modelled time
+ * in picoseconds for each warp instruction; 0 if instructions cost nothing.
+ *
+ * %globaltimer reads *clock_ns as it stands at that instruction, in its steps. %clock and %clock64
+ * count modelled cycles at 1 GHz, and still advance by one for each instruction if rate is 0.
+ *
  * wake_ns: with BLOCK_ASLEEP, the modelled time at which to call again.
  * fault: with BLOCK_FAULTED, what happened.
  */

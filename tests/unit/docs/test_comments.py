@@ -8,7 +8,7 @@ import textwrap
 import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
-COMMENT = re.compile(r"/\*(?:(?!\*/).)*\*/", re.S)
+COMMENT = re.compile(r"(?<!\")/\*(?:(?!\*/).)*\*/", re.S)
 # A comment with the function that it describes: the contract.
 CONTRACT = re.compile(r"(" + COMMENT.pattern + r")[ \t]*\n((?:(?:static|inline|const|struct|enum|unsigned) )*"
                       r"(\w+) \**\w+\([^;{]*[;{])", re.S)
@@ -63,6 +63,15 @@ class Doubles(unittest.TestCase):
                     if first.split()[:5] == second.split()[:5] and len(second.split()) > 5:
                         found.append(f"{place(path, text, comment.start())}: {second[:60]}")
         self.assertEqual(found, [], "two wordings of one paragraph")
+
+    def test_a_paragraph_of_a_comment_has_at_most_80_words(self):
+        found = []
+        for path, text in sources():
+            for comment in COMMENT.finditer(text):
+                for part in re.split(r"\n\s*\*?[ \t]*\n|\n\s*\*   +", comment[0]):
+                    if len(words(part).split()) > 80:
+                        found.append(f"{place(path, text, comment.start())}: {words(part)[:60]}")
+        self.assertEqual(found, [], "long paragraphs")
 
     def test_no_comment_was_joined_with_its_frame(self):
         found = [f"{place(path, text, comment.start())}: {match[0]}"
