@@ -2,20 +2,20 @@
 # SPDX-FileCopyrightText: The gpushare authors
 # make gpu-bundle: makes one folder to copy to a machine with a GPU and to run there.
 
-GPU_CHECKS := $(BUILD)/tests/gpu/checks
+GPU_CHECKS := $(BUILD)/tests/programs/gpu/checks
 BUNDLE := $(BUILD)/gpu-bundle
 
 # -MMD does not see the files that .incbin includes.
-$(call obj,tests/gpu/probe.c): tests/gpu/kernels/probe.ptx
-$(GPU_CHECKS): $(call obj,$(wildcard tests/gpu/*.c)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+$(call obj,tests/programs/gpu/probe.c): tests/programs/gpu/kernels/probe.ptx
+$(GPU_CHECKS): $(call obj,$(wildcard tests/programs/gpu/*.c)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
-$(BUILD)/tests/unit/gpu/%: $(BUILD)/obj/tests/unit/gpu/%.o $(call obj,$(filter-out tests/gpu/main.c,$(wildcard tests/gpu/*.c))) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+$(BUILD)/tests/unit/gpu/%: $(BUILD)/obj/tests/unit/gpu/%.o $(call obj,$(filter-out tests/programs/gpu/main.c,$(wildcard tests/programs/gpu/*.c))) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
 # A driver that hangs, crashes or lacks a call, for the tests of the checks.
-GPU_BROKEN := $(BUILD)/tests/gpu/broken/libcuda.so.1
-$(GPU_BROKEN): $(call obj,tests/gpu/broken/driver.c)
+GPU_BROKEN := $(BUILD)/tests/programs/gpu/broken/libcuda.so.1
+$(GPU_BROKEN): $(call obj,tests/programs/gpu/broken/driver.c)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -shared -o $@ $^ -ldl
 CHECK_DEPS += $(GPU_CHECKS) $(GPU_BROKEN)

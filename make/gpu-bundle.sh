@@ -19,14 +19,14 @@ for example in "$build"/examples/*; do
     [ -f "$example" ] && [ -x "$example" ] && cp "$example" "$bundle/examples/"
 done
 cp examples/data/*.csv "$bundle/examples/data/"
-cp "$build/tests/gpu/checks" "$bundle/gpu/"
+cp "$build/tests/programs/gpu/checks" "$bundle/gpu/"
 cp "$build/tests/programs/corpus/corpus" "$build/tests/programs/corpus/liboracle.so" tests/corpus/ptx/*.ptx "$bundle/tests/corpus/"
 for test in "$build"/tests/integration/test_*; do
     [ -x "$test" ] && cp "$test" "$bundle/tests/integration/"
 done
 mkdir -p "$bundle/bench"
 cp "$build/tests/programs/bench/bench" "$bundle/bench/"
-cp tests/gpu/run-checks.sh "$bundle/"
+cp tests/programs/gpu/run-checks.sh "$bundle/"
 
 # glibc, the loader and the compiler's own runtimes are the other machine's.
 find "$bundle" -type f -perm -u+x ! -name '*.sh' -exec ldd {} + 2>/dev/null |

@@ -18,7 +18,7 @@ import time
 import unittest
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
-ENTRY = os.path.abspath("tests/gpu/results_entry.py")
+ENTRY = os.path.abspath("tests/programs/gpu/results_entry.py")
 NOBODY = 65534
 # The software GPU has neither cubins nor graphs nor work queue resources.
 NOT_TO_BE_HAD = {"queues-17-balanced", "queues-70-balanced", "graph-cost"}
@@ -91,7 +91,7 @@ class Bundle(unittest.TestCase):
         return self.fail(f"five times {TOO_SLOW}: {output}")
 
     def broken(self, how, call):
-        library = os.path.join(BUILD, "tests/gpu/broken/libcuda.so.1")
+        library = os.path.join(BUILD, "tests/programs/gpu/broken/libcuda.so.1")
         copy = os.path.join(self.folder, "libcuda.so.1")
         shutil.copy(library, copy)
         os.chmod(copy, 0o755)

@@ -21,7 +21,7 @@
 enum { MIB = 1 << 20, SMS_MAX = 512 };
 
 __asm__(".section .rodata\n.balign 16\nlimits_ptx:\n.incbin "
-        "\"tests/gpu/kernels/probe.ptx\"\n.byte 0\n.previous\n");
+        "\"tests/programs/gpu/kernels/probe.ptx\"\n.byte 0\n.previous\n");
 extern const char limits_ptx[];
 
 #define OK(call) assert_ok((call), #call)

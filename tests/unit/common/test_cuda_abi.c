@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common/cuda/cuda_driver.h"
-#include "tests/gpu/extra.h"
+#include "tests/programs/gpu/extra.h"
 
 #if __has_include(<cuda.h>) && __has_include(<cudaTypedefs.h>)
 #include <cuda.h>
@@ -233,7 +233,7 @@ static void entry_points_agree(void **state)
 #undef X
 }
 
-/* The calls that only the steps of tests/gpu make. */
+/* The calls that only the steps of tests/programs/gpu make. */
 static void extra_declarations_agree(void **state)
 {
     (void)state;

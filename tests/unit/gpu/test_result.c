@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/gpu/result.h"
+#include "tests/programs/gpu/result.h"
 
 static struct result result;
 

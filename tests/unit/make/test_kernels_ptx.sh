@@ -6,7 +6,7 @@ set -u
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 failed=0 compared=0 skipped=
-for source in examples/kernels/*.cu tests/programs/bench/kernels/*.cu tests/gpu/kernels/*.cu tests/programs/pictures/kernels/*.cu; do
+for source in examples/kernels/*.cu tests/programs/bench/kernels/*.cu tests/programs/gpu/kernels/*.cu tests/programs/pictures/kernels/*.cu; do
     ptx=${source%.cu}.ptx
     [ -f "$ptx" ] || { echo "$source has no PTX"; exit 1; }
     want=$(sed -n 's/^\/\/ \(Cuda compilation tools.*\)/\1/p' "$ptx")

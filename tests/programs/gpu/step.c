@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "tests/gpu/step.h"
+#include "tests/programs/gpu/step.h"
 
 #include <string.h>
 

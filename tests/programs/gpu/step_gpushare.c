@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "tests/gpu/probe.h"
-#include "tests/gpu/program.h"
-#include "tests/gpu/step.h"
+#include "tests/programs/gpu/probe.h"
+#include "tests/programs/gpu/program.h"
+#include "tests/programs/gpu/step.h"
 #include "tests/support/server.h"
 
 #define OK(call) check_ok((call), #call)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "tests/gpu/extra.h"
+#include "tests/programs/gpu/extra.h"
 
 #include <string.h>
 

@@ -12,8 +12,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "tests/gpu/probe.h"
-#include "tests/gpu/step.h"
+#include "tests/programs/gpu/probe.h"
+#include "tests/programs/gpu/step.h"
 
 static void tell_line_of(const char *fact, const char *path, const char *start)
 {

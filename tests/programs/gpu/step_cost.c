@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/gpu/probe.h"
-#include "tests/gpu/step.h"
+#include "tests/programs/gpu/probe.h"
+#include "tests/programs/gpu/step.h"
 
 /* 100 launches are far below a queue's 1,024 entries, so none waits for room. */
 enum { ROUNDS = 50, BURST = 100, THREADS_MAX = 16 };

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "common/ipc/shm.h"
-#include "tests/gpu/probe.h"
-#include "tests/gpu/step.h"
+#include "tests/programs/gpu/probe.h"
+#include "tests/programs/gpu/step.h"
 
 enum { SAMPLES_MAX = 500, KERNEL_NS = 20000, FIRST_SAMPLES = 200, WORDS_BYTES = 4096 };
 static const uint64_t patience_ns = UINT64_C(5) * 1000000000;

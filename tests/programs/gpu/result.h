@@ -15,7 +15,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "tests/gpu/step.h"
+#include "tests/programs/gpu/step.h"
 
 /* From best to worst within a step; result_exit_status() has the order among steps. */
 enum outcome {

@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "tests/gpu/result.h"
+#include "tests/programs/gpu/result.h"
 
 struct report {
     char folder[400];

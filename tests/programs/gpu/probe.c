@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "tests/gpu/probe.h"
+#include "tests/programs/gpu/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ const char *probe_library;
 const char *probe_folder;
 
 __asm__(".section .rodata\n.balign 16\nprobe_ptx_text:\n.incbin "
-        "\"tests/gpu/kernels/probe.ptx\"\n.byte 0\n.previous\n");
+        "\"tests/programs/gpu/kernels/probe.ptx\"\n.byte 0\n.previous\n");
 extern const char probe_ptx_text[];
 
 const char *probe_ptx(void)

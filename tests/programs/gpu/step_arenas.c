@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "common/ipc/shm.h"
-#include "tests/gpu/probe.h"
-#include "tests/gpu/step.h"
+#include "tests/programs/gpu/probe.h"
+#include "tests/programs/gpu/step.h"
 
 /* Ten processes show whether addresses are random; a context takes 0.3 to 3 s each, so time may
  * end the series sooner. */

@@ -19,10 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/gpu/probe.h"
-#include "tests/gpu/report.h"
-#include "tests/gpu/runner.h"
-#include "tests/gpu/step.h"
+#include "tests/programs/gpu/probe.h"
+#include "tests/programs/gpu/report.h"
+#include "tests/programs/gpu/runner.h"
+#include "tests/programs/gpu/step.h"
 
 /* A call on the GPU machine may last 600 s: what is read and copied afterwards needs some. */
 enum { BUDGET_S = 540, ONLY_MAX = 64, SHORT_LIMIT_S = 6, STATUS_USAGE = 2, STATUS_NO_FOLDER = 5 };

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/gpu/probe.h"
-#include "tests/gpu/step.h"
+#include "tests/programs/gpu/probe.h"
+#include "tests/programs/gpu/step.h"
 
 enum { GROUPS_MAX = 256, CONTEXTS_MAX = 96, SMS_MAX = 1024 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "tests/gpu/program.h"
+#include "tests/programs/gpu/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/gpu/probe.h"
+#include "tests/programs/gpu/probe.h"
 
 enum { PRINTED_LINES = 200 };
 

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "common/cuda/cuda_driver.h"
-#include "tests/gpu/extra.h"
+#include "tests/programs/gpu/extra.h"
 
 /* The server's own addresses: address_plan.h has the same. */
 #define PROBE_DEVICE_BASE UINT64_C(0x200000000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "tests/gpu/result.h"
+#include "tests/programs/gpu/result.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "tests/gpu/runner.h"
+#include "tests/programs/gpu/runner.h"
 
 #include <errno.h>
 #include <fcntl.h>

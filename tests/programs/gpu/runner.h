@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "tests/gpu/result.h"
+#include "tests/programs/gpu/result.h"
 
 /* For the whole program, once: orphans of steps become children of this process, so that it can
  * end them; SIGINT, SIGTERM and SIGHUP end the step that runs and then runner_stopped() is true. */

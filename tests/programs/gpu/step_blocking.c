@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "common/ipc/shm.h"
-#include "tests/gpu/probe.h"
-#include "tests/gpu/step.h"
+#include "tests/programs/gpu/probe.h"
+#include "tests/programs/gpu/step.h"
 
 /* The kernel lasts this much longer than twice the call alone. */
 #define KERNEL_NS UINT64_C(300000000)
