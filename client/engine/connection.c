@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "client/limit_members.h"
+#include "client/session/limit_members.h"
 #include "client/session/failure.h"
 #include "common/messages.h"
 

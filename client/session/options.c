@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/session/options.h"
 
-#include "client/limit_members.h"
+#include "client/session/limit_members.h"
 #include "client/session/failure.h"
 #include "common/limits/limits.h"
 #include "common/messages.h"

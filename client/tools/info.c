@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "client/limit_members.h"
+#include "client/session/limit_members.h"
 #include "client/tools/table.h"
 #include "common/units.h"
 

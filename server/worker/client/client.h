@@ -11,6 +11,9 @@
  * Locks are taken in this order: worker->clients_lock, client->lock, placements, partitions,
  * stream_pool, account. The gate's lock is taken under any of the first three, and no other lock
  * is taken under it.
+ *
+ * struct client holds its parts of the gate, of its placement and of its account by value. So this
+ * header, alone of its folder, includes headers of sharing/, which stands above.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_H

@@ -26,14 +26,13 @@ MAY_INCLUDE = {
     "server/supervisor": COMMON + (SUPERVISOR + "loop", SUPERVISOR + "config", SUPERVISOR + "account", SUPERVISOR + "device",
                           SUPERVISOR + "session"),
     "server/supervisor/admin": COMMON + ("server/supervisor", SUPERVISOR + "loop", SUPERVISOR + "config", SUPERVISOR + "account"),
-    "server/worker/client": COMMON + ("server/worker", WORKER + "sharing"),
+    "server/worker": COMMON,
+    "server/worker/client": COMMON + ("server/worker",),
     "server/worker/code": COMMON + ("server/worker", WORKER + "client"),
     "server/worker/sharing": COMMON + ("server/scheduler", "server/worker", WORKER + "client"),
     "server/worker/run": COMMON + ("server/scheduler", "server/worker", WORKER + "client", WORKER + "code", WORKER + "sharing"),
     "server/worker/control": COMMON + ("server/scheduler", "server/worker", WORKER + "client", WORKER + "code",
                               WORKER + "sharing", WORKER + "run"),
-    "server/worker": COMMON + ("server/scheduler", WORKER + "client", WORKER + "code", WORKER + "sharing", WORKER + "run",
-                      WORKER + "control"),
     "server/softgpu": COMMON,
     "server/softgpu/memory": COMMON + ("server/softgpu",),
     "server/softgpu/exec": COMMON + ("server/softgpu", SOFTGPU + "memory"),
@@ -42,15 +41,24 @@ MAY_INCLUDE = {
     "server/softgpu/device": COMMON + ("server/softgpu", SOFTGPU + "memory", SOFTGPU + "exec"),
     "server/softgpu/api": COMMON + ("server/softgpu", SOFTGPU + "memory", SOFTGPU + "exec", SOFTGPU + "decode",
                            SOFTGPU + "device"),
+    "client/session": COMMON,
+    "client/engine": COMMON + ("client/session",),
     "client": COMMON + ("client/session", "client/engine"),
-    "client/session": COMMON + ("client",),
-    "client/engine": COMMON + ("client", "client/session"),
-    "client/tools": COMMON + ("client",),
+    "client/tools": COMMON + ("client", "client/session"),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
 FLOOR = ("common/error.h", "common/list.h", "common/messages.h", "common/util.h")
-# What the administrator decided may be read anywhere in the supervisor, and its main stands on everything.
-SETTINGS, MAIN = "server/supervisor/settings.h", "server/supervisor/main.c"
+# What the administrator decided may be read anywhere in the supervisor, and the public header anywhere in the library.
+SETTINGS, PUBLIC = "server/supervisor/settings.h", "client/gpushare.h"
+# The files that include what stands above their folder. A main stands on everything. The two headers of the worker put
+# together, by value, the parts that the folders declare; so the files of these folders, which are given the whole, stand
+# below the parts and include the whole. Nothing else may go round like this.
+ABOVE = {
+    "server/supervisor/main.c": (SUPERVISOR + "admin",),
+    "server/worker/main.c": (WORKER + "control",),
+    "server/worker/worker.h": (WORKER + "client", WORKER + "code", WORKER + "sharing", WORKER + "run"),
+    "server/worker/client/client.h": (WORKER + "sharing",),
+}
 PURE = {"errno.h", "inttypes.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "string.h"}
 
 
@@ -79,16 +87,38 @@ class Rooms(unittest.TestCase):
                 self.assertIn(noun, here if own else anywhere, "%s/%s is not in docs/architecture.md" % (folder, noun))
 
     def test_dependencies_point_one_way(self):
+        used = {path: set() for path in ABOVE}
         for folder, others in MAY_INCLUDE.items():
             sources = glob.glob(os.path.join(ROOT, folder, "*.[ch]"))
             self.assertTrue(sources, folder)
             for path in sources:
+                name = os.path.relpath(path, ROOT)
                 with open(path, encoding="utf-8") as text:
                     included = re.findall(r'^#include "(([\w/]+)/\w+\.\w+)"', text.read(), re.M)
                 for file, other in included:
-                    if file not in FLOOR and not (file == SETTINGS and folder.startswith(SUPERVISOR)) and \
-                            os.path.relpath(path, ROOT) != MAIN:
-                        self.assertIn(other, (folder,) + others, os.path.relpath(path, ROOT))
+                    if file in FLOOR or (file == SETTINGS and folder.startswith(SUPERVISOR)) or \
+                            (file == PUBLIC and folder.startswith("client/")):
+                        continue
+                    if other in ABOVE.get(name, ()):
+                        used[name].add(other)
+                    else:
+                        self.assertIn(other, (folder,) + others, name)
+        self.assertEqual(used, {path: set(folders) for path, folders in ABOVE.items()}, "an exception that no file needs")
+
+    def test_no_folder_stands_above_itself(self):
+        below = {}  # the folders whose own folders are known
+
+        def reach(folder, way):
+            self.assertNotIn(folder, way, " -> ".join(way + (folder,)))
+            if folder not in below:
+                below[folder] = set(MAY_INCLUDE[folder]).union(*(reach(other, way + (folder,)) for other in MAY_INCLUDE[folder]))
+            return below[folder]
+
+        for folder in MAY_INCLUDE:
+            reach(folder, ())
+        for path, folders in ABOVE.items():  # what is permitted anyway is no exception
+            for folder in folders:
+                self.assertNotIn(folder, below[os.path.dirname(path)], path)
 
     def test_the_scheduler_has_no_clock_thread_or_memory_of_its_own(self):
         for path in glob.glob(os.path.join(ROOT, "server/scheduler/*.[ch]")) + [os.path.join(ROOT, file) for file in FLOOR]:

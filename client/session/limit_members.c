@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/limit_members.h"
+#include "client/session/limit_members.h"
 
 #include <stddef.h>
 

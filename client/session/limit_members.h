@@ -5,8 +5,8 @@
  * A share is a double in per cent there, and bytes are a uint64_t; 0 is what nobody asked for.
  * Pure; any thread.
  */
-#ifndef GPUSHARE_CLIENT_LIMIT_MEMBERS_H
-#define GPUSHARE_CLIENT_LIMIT_MEMBERS_H
+#ifndef GPUSHARE_CLIENT_SESSION_LIMIT_MEMBERS_H
+#define GPUSHARE_CLIENT_SESSION_LIMIT_MEMBERS_H
 
 #include "client/gpushare.h"
 #include "common/limits/allowance.h"
