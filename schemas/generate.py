@@ -298,6 +298,16 @@ def c_struct(node, prefix):
     return out + [""]
 
 
+def ranges(node):
+    """The ends that the schema gives to the fields of a message, for those who set or read the values."""
+    out = []
+    for field in node.of("field"):
+        form = {"u64": "UINT64_C({})", "i32": "{}"}.get(field["type"], "{}u")
+        out += [f"#define PROTO_{node['name'].upper()}_{field['name'].upper()}_{end.upper()} {form.format(field[end])}"
+                for end in ("min", "max") if end in field.attributes]
+    return out + [""] if out else []
+
+
 def unset_members(layout):
     """The designated initialisers of everything in a layout that can be unset."""
     found = []
@@ -336,6 +346,7 @@ def header(root):
                 f"const char *proto_{node['name']}_name(uint32_t number);", ""]
     for node in root.of("layout") + root.of("message"):
         out += c_struct(node, "proto_")
+        out += ranges(node) if node.kind == "message" else []
         unset = unset_members(node) if node.kind == "layout" else []
         if unset:
             members = ", \\\n    ".join(unset)

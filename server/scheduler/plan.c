@@ -3,10 +3,11 @@
 #include "server/scheduler/plan.h"
 
 #include "common/util.h"
+#include "protocol.h"
 
 void plan_set(struct plan *plan, uint64_t lease_ns, uint32_t precision, uint64_t now)
 {
-    uint64_t shortest_ns = min(lease_ns / 10, PLAN_LEASE_MIN);
+    uint64_t shortest_ns = min(lease_ns / 10, PROTO_WORKER_SCHEDULE_LEASE_MIN);
     *plan = (struct plan){.epoch = now,
                           .lease_ns = lease_ns,
                           .length_ns = lease_ns * PLAN_WHOLE / precision,

@@ -20,12 +20,8 @@
 
 #include <stdint.h>
 
-#define PLAN_WHOLE         10000u
-#define PLAN_NEVER         UINT64_MAX
-#define PLAN_LEASE_MIN     UINT64_C(5000000)     /* 5 ms */
-#define PLAN_LEASE_MAX     UINT64_C(10000000000) /* 10 s */
-#define PLAN_PRECISION_MIN 100u                  /* 1 %: the longest plan is 1000 s */
-#define PLAN_PRECISION_MAX 5000u                 /* 50 % */
+#define PLAN_WHOLE 10000u
+#define PLAN_NEVER UINT64_MAX
 /* The longest time that is counted at once: PLAN_WHOLE times it fits into 63 bits. It is more
  * than a day, and no kernel owes that much. */
 #define PLAN_STRETCH_MAX UINT64_C(100000000000000)
@@ -43,7 +39,8 @@ struct credit {
     uint32_t rate; /* hundredths of a per cent of the time */
 };
 
-/* Begins the first plan now. Lease and precision must be within the ranges above. */
+/* Begins the first plan now. Lease and precision must be within the
+ * ranges of the message worker_schedule, so the longest plan is 1000 s. */
 void plan_set(struct plan *plan, uint64_t lease_ns, uint32_t precision, uint64_t now);
 
 /* When the plan that contains `now` ends; `now` is not before the epoch. If a plan begins at

@@ -14,19 +14,17 @@
 #include "server/scheduler/policy.h"
 #include "server/scheduler/overcommit.h"
 
-#define MS          UINT64_C(1000000)
-#define SECOND      (1000 * MS)
-#define QUANTUM_MIN (5 * MS)
-#define QUANTUM_MAX (3600 * SECOND)
+#define MS     UINT64_C(1000000)
+#define SECOND (1000 * MS)
 
 /* ---- settings ---- */
 
 void scheduler_defaults(struct scheduler_schedule *schedule)
 {
     *schedule = (struct scheduler_schedule){.mode = PROTO_MODE_CONCURRENT,
-                                            .lease_ns = 250 * MS,
-                                            .precision = 500,
-                                            .quantum_ns = 30 * SECOND,
+                                            .lease_ns = PROTO_LEASE_DEFAULT,
+                                            .precision = PROTO_PRECISION_DEFAULT,
+                                            .quantum_ns = PROTO_QUANTUM_DEFAULT,
                                             .in_flight_limit = 128,
                                             .in_flight_limit_ns = 8 * MS,
                                             .quiet_in_flight_limit = 32,
@@ -51,17 +49,21 @@ uint32_t scheduler_check(const struct scheduler_schedule *schedule, struct error
         uint64_t value, least, most;
     } ranges[] = {
         {"mode", schedule->mode, PROTO_MODE_CONCURRENT, PROTO_MODE_TURNS},
-        {"lease (ns)", schedule->lease_ns, PLAN_LEASE_MIN, PLAN_LEASE_MAX},
-        {"precision (hundredths of a per cent)", schedule->precision, PLAN_PRECISION_MIN,
-         PLAN_PRECISION_MAX},
-        {"quantum (ns)", schedule->quantum_ns, QUANTUM_MIN, QUANTUM_MAX},
-        {"idle time before a lease is given back (ns)", schedule->idle_ns, 0, QUANTUM_MAX},
+        {"lease (ns)", schedule->lease_ns, PROTO_WORKER_SCHEDULE_LEASE_MIN,
+         PROTO_WORKER_SCHEDULE_LEASE_MAX},
+        {"precision (hundredths of a per cent)", schedule->precision,
+         PROTO_WORKER_SCHEDULE_PRECISION_MIN, PROTO_WORKER_SCHEDULE_PRECISION_MAX},
+        {"quantum (ns)", schedule->quantum_ns, PROTO_WORKER_SCHEDULE_QUANTUM_MIN,
+         PROTO_WORKER_SCHEDULE_QUANTUM_MAX},
+        {"idle time before a lease is given back (ns)", schedule->idle_ns, 0,
+         PROTO_WORKER_SCHEDULE_QUANTUM_MAX},
         {"in-flight limit", schedule->in_flight_limit, 1, UINT32_MAX},
-        {"in-flight limit (ns)", schedule->in_flight_limit_ns, 0, QUANTUM_MAX},
+        {"in-flight limit (ns)", schedule->in_flight_limit_ns, 0,
+         PROTO_WORKER_SCHEDULE_QUANTUM_MAX},
         {"quiet in-flight limit", schedule->quiet_in_flight_limit, 1, schedule->in_flight_limit},
         {"low in-flight limit", schedule->low_in_flight_limit, 1, schedule->quiet_in_flight_limit},
-        {"low in-flight limit (ns)", schedule->low_ns, 0, QUANTUM_MAX},
-        {"linger (ns)", schedule->linger_ns, 0, QUANTUM_MAX},
+        {"low in-flight limit (ns)", schedule->low_ns, 0, PROTO_WORKER_SCHEDULE_QUANTUM_MAX},
+        {"linger (ns)", schedule->linger_ns, 0, PROTO_WORKER_SCHEDULE_QUANTUM_MAX},
     };
     uint32_t error = 0;
     for (size_t i = 0; !error && i < sizeof ranges / sizeof *ranges; i++)

@@ -13,19 +13,14 @@
 
 #define MS UINT64_C(1000000)
 
-#define LEASE_MIN     (5 * MS)
-#define LEASE_MAX     (10000 * MS)
-#define PRECISION_MIN 100u
-#define PRECISION_MAX 5000u
-#define QUANTUM_MIN   (5 * MS)
-#define QUANTUM_MAX   (3600000 * MS)
-
 /* NVIDIA's classes of time slices, by their numbers. */
 static const struct {
     const char *name;
     uint64_t lease_ns;
-} classes[] = {
-    {"default", 250 * MS}, {"short", 10 * MS}, {"medium", 100 * MS}, {"long", 1000 * MS}};
+} classes[] = {{"default", PROTO_LEASE_DEFAULT},
+               {"short", 10 * MS},
+               {"medium", 100 * MS},
+               {"long", 1000 * MS}};
 
 static const struct {
     const char *name;
@@ -42,9 +37,9 @@ static const struct {
 struct schedule schedule_default(void)
 {
     return (struct schedule){.mode = PROTO_MODE_CONCURRENT,
-                             .precision = 500,
-                             .lease_ns = classes[0].lease_ns,
-                             .quantum_ns = 30000 * MS};
+                             .precision = PROTO_PRECISION_DEFAULT,
+                             .lease_ns = PROTO_LEASE_DEFAULT,
+                             .quantum_ns = PROTO_QUANTUM_DEFAULT};
 }
 
 bool schedule_time_enforced(enum proto_mode mode)
@@ -96,14 +91,16 @@ static int read_lease(const char *text, size_t length, uint64_t *ns)
             return 0;
         }
     }
-    return read_time(text, length, LEASE_MIN, LEASE_MAX, ns);
+    return read_time(text, length, PROTO_WORKER_SCHEDULE_LEASE_MIN, PROTO_WORKER_SCHEDULE_LEASE_MAX,
+                     ns);
 }
 
 static int read_precision(const char *text, size_t length, uint32_t *precision)
 {
     struct dialect_amount amount;
     int result = dialect_parse_share(text, length, &amount);
-    if (result == 0 && (amount.value < PRECISION_MIN || amount.value > PRECISION_MAX))
+    if (result == 0 && (amount.value < PROTO_WORKER_SCHEDULE_PRECISION_MIN ||
+                        amount.value > PROTO_WORKER_SCHEDULE_PRECISION_MAX))
         result = -ERANGE;
     if (result == 0)
         *precision = (uint32_t)amount.value;
@@ -121,7 +118,8 @@ uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const 
     else if (part == SCHEDULE_PRECISION)
         result = read_precision(value, length, &schedule->precision);
     else if (part == SCHEDULE_QUANTUM)
-        result = read_time(value, length, QUANTUM_MIN, QUANTUM_MAX, &schedule->quantum_ns);
+        result = read_time(value, length, PROTO_WORKER_SCHEDULE_QUANTUM_MIN,
+                           PROTO_WORKER_SCHEDULE_QUANTUM_MAX, &schedule->quantum_ns);
     for (size_t i = 0; result < 0 && i < COUNT(parts); i++)
         if (parts[i].part == part)
             return error_set(why, MESSAGE(schedule_value), parts[i].name,

@@ -4,8 +4,8 @@
  * schedule: how the clients of one device share it, as administrators write it.
  *
  * The parts of a schedule are mode, lease, precision and quantum. They have these names in the
- * configuration, on command lines and in JSON. Their ranges are those of server/scheduler, which
- * carries a schedule out in the worker. Pure; any thread.
+ * configuration, on command lines and in JSON. Their ranges are those of the message
+ * worker_schedule, which tells a worker of them. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
@@ -28,12 +28,12 @@ enum schedule_part {
 
 struct schedule {
     enum proto_mode mode;
-    uint32_t precision;  /* hundredths of a per cent, 1 % to 50 %; a plan is lease / precision */
-    uint64_t lease_ns;   /* in modes strict and fair, 5 ms to 10 s */
-    uint64_t quantum_ns; /* in mode turns, 5 ms to 1 h */
+    uint32_t precision;  /* hundredths of a per cent; a plan is lease / precision */
+    uint64_t lease_ns;   /* in modes strict and fair */
+    uint64_t quantum_ns; /* in mode turns */
 };
 
-/* The form of each part, for messages. */
+/* The form of each part, for messages. A test compares the numbers with the ranges. */
 #define SCHEDULE_FORM_MODE "one of concurrent, strict, fair and turns"
 #define SCHEDULE_FORM_LEASE                                                                        \
     "a time from 5ms to 10s, like 50ms, or a class: default (250ms), short (10ms), medium "        \

@@ -279,6 +279,10 @@ class Compiled(unittest.TestCase):
             for field in node.findall("field"):
                 lines.append(f"    check({struct.calcsize(layout)}, offsetof(struct {name}, {field.get('name')}), "
                              f"\"{name}.{field.get('name')}\");")
+                for end in ("min", "max") if node.tag == "message" else ():
+                    if field.get(end):
+                        lines.append(f"    check((unsigned long long){field.get(end)}ll, PROTO_{node.get('name').upper()}_"
+                                     f"{field.get('name').upper()}_{end.upper()}, \"{name}.{field.get('name')}: {end}\");")
                 count, kind = int(field.get("count", "1")), field.get("type")
                 layout += f"{count * layouts[kind]}s" if kind in layouts else f"{count}{codes[kind]}"
             lines.append(f"    check({struct.calcsize(layout)}, sizeof(struct {name}), \"{name}\");")

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "common/units.h"
 #include "server/scheduler/scheduler.h"
 #include "server/supervisor/config/schedule.h"
 
@@ -191,6 +192,30 @@ static void a_schedule_is_told_in_words_and_to_the_worker(void **state)
     assert_int_equal(message.quantum, UINT64_C(90000000000));
 }
 
+static void names_both_ends(const char *form, const char *from, const char *to, const char *mark)
+{
+    char range[128];
+    snprintf(range, sizeof range, "from %s%s to %s%s,", from, mark, to, mark);
+    if (!strstr(form, range))
+        fail_msg("\"%s\" lacks \"%s\"", form, range);
+}
+
+static void the_forms_name_the_ends_of_the_ranges(void **state)
+{
+    (void)state;
+    char from[UNITS_TEXT], to[UNITS_TEXT];
+    names_both_ends(SCHEDULE_FORM_LEASE,
+                    units_format_duration(PROTO_WORKER_SCHEDULE_LEASE_MIN, from),
+                    units_format_duration(PROTO_WORKER_SCHEDULE_LEASE_MAX, to), "");
+    names_both_ends(SCHEDULE_FORM_PRECISION,
+                    units_format_percentage(PROTO_WORKER_SCHEDULE_PRECISION_MIN, from),
+                    units_format_percentage(PROTO_WORKER_SCHEDULE_PRECISION_MAX, to), "%");
+    /* units_format_duration writes no hours. */
+    assert_int_equal(PROTO_WORKER_SCHEDULE_QUANTUM_MAX, UINT64_C(3600000000000));
+    names_both_ends(SCHEDULE_FORM_QUANTUM,
+                    units_format_duration(PROTO_WORKER_SCHEDULE_QUANTUM_MIN, from), "1h", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +226,7 @@ int main(void)
         cmocka_unit_test(malformed_times_and_shares_are_refused),
         cmocka_unit_test(only_the_parts_named_are_merged),
         cmocka_unit_test(a_schedule_is_told_in_words_and_to_the_worker),
+        cmocka_unit_test(the_forms_name_the_ends_of_the_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
