@@ -149,7 +149,7 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsig
         return CUDA_ERR_INVALID_VALUE;
     engine_lock();
     /* An end that no program can see yet is none. */
-    needed = event->op && !operation_seen(event->op);
+    needed = event->op && !stream_operation_seen(event->op);
     if (needed)
         op = stream_operation_create(OPERATION_MARK);
     if (op && stream_operation_after(op, event->op) < 0) {
@@ -340,7 +340,7 @@ cuda_result cuEventQuery(cuda_event handle)
 
     API_TRY(event_of(handle, &event));
     engine_lock();
-    done = !event->op || operation_seen(event->op);
+    done = !event->op || stream_operation_seen(event->op);
     engine_unlock();
     API_TRY(device_check());
     return done ? CUDA_OK : CUDA_ERR_NOT_READY;
@@ -374,7 +374,7 @@ cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start_handle, cud
     engine_lock();
     if (!start->op || !end->op)
         result = CUDA_ERR_INVALID_HANDLE;
-    else if (!operation_seen(start->op) || !operation_seen(end->op))
+    else if (!stream_operation_seen(start->op) || !stream_operation_seen(end->op))
         result = CUDA_ERR_NOT_READY;
     else
         *milliseconds = (float)((double)((int64_t)(end->op->end - start->op->end)) / 1e6);

@@ -466,7 +466,7 @@ int stream_submit(struct stream *stream, struct operation *op)
     return 0;
 }
 
-bool operation_seen(const struct operation *op)
+bool stream_operation_seen(const struct operation *op)
 {
     return op->done && engine_now() >= op->seen_at;
 }

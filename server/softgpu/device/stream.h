@@ -132,7 +132,7 @@ void stream_operation_ref(struct operation *op);
 void stream_operation_unref(struct operation *op);
 
 /* Whether a program can see by now that it is done. */
-bool operation_seen(const struct operation *op);
+bool stream_operation_seen(const struct operation *op);
 /* Waits until that is so; the sticky error if there is one. */
 cuda_result stream_operation_await(struct operation *op);
 /* The same, for all operations that were submitted to the stream so far, with regard to the
