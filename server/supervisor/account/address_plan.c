@@ -97,7 +97,5 @@ uint64_t address_plan_size(uint64_t device_limit, uint64_t host_limit, uint64_t 
 {
     uint64_t larger = max(device_limit, host_limit);
     uint64_t size = larger > UINT64_MAX / 2 ? 0 : address_plan_round(2 * larger);
-    if (!size || size > window_max)
-        size = window_max;
-    return size < ADDRESS_PLAN_SMALLEST ? ADDRESS_PLAN_SMALLEST : size;
+    return max(size ? min(size, window_max) : window_max, ADDRESS_PLAN_SMALLEST);
 }

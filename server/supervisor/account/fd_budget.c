@@ -6,8 +6,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/util.h"
+
 /* A node with more clients than this would rather want several servers. */
-#define CLIENTS_DEFAULT_MAX 4096
+#define CLIENTS_DEFAULT_MAX UINT64_C(4096)
 
 int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t devices,
                      uint32_t clients)
@@ -23,9 +25,8 @@ int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t de
     }
     if (!clients) {
         /* One half of the descriptors is for clients to come, the other half for their requests. */
-        clients = (uint32_t)(free / (2 * FD_BUDGET_CLIENT));
-        clients = clients > CLIENTS_DEFAULT_MAX ? CLIENTS_DEFAULT_MAX : clients;
-        clients = clients ? clients : 1;
+        uint64_t half = free / (2 * FD_BUDGET_CLIENT);
+        clients = max((uint32_t)min(half, CLIENTS_DEFAULT_MAX), 1u);
     }
     budget->clients = clients;
     budget->shared = (uint32_t)(free - (uint64_t)clients * FD_BUDGET_CLIENT);
@@ -44,8 +45,8 @@ int fd_budget_open(struct fd_budget *budget, uint32_t devices, uint32_t clients)
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
             return -errno;
     }
-    uint64_t most = limit.rlim_cur > INT32_MAX ? INT32_MAX : limit.rlim_cur;
-    return fd_budget_divide(budget, (uint32_t)most, devices, clients);
+    uint32_t most = (uint32_t)min(limit.rlim_cur, (rlim_t)INT32_MAX);
+    return fd_budget_divide(budget, most, devices, clients);
 }
 
 int fd_budget_charge(struct charged_fd *charged, struct quota *fds, const struct quota **culprit)
