@@ -5,21 +5,15 @@
  *
  * The functions have no state. The environment comes in through a callback, and devices through a
  * table of UUIDs. In a client the result is a wish, which can only tighten; in the server it is
- * default and ceiling. If a variable of gpushare is unset, the variable of CUDA beside it is read:
+ * default and ceiling.
  *
- *   GPUSHARE_ACTIVE_THREAD_PERCENTAGE  CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
- *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT   CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
- *   GPUSHARE_CLIENT_PRIORITY           CUDA_MPS_CLIENT_PRIORITY
- *   GPUSHARE_VISIBLE_DEVICES           CUDA_VISIBLE_DEVICES
- *   GPUSHARE_THREADS_LIMIT, GPUSHARE_MEMORY_LIMIT, GPUSHARE_HOST_MEMORY_LIMIT,
- *   GPUSHARE_PINNED_HOST_MEM_LIMIT, GPUSHARE_CLIENT_NAME, GPUSHARE_SOCKET,
- *   GPUSHARE_PROFILE, GPUSHARE_THREADS_REQUEST, GPUSHARE_TIME_REQUEST,
- *   GPUSHARE_TIME_LIMIT, GPUSHARE_FRACTION, GPUSHARE_MEMORY_REQUEST,
- *   GPUSHARE_HOST_MEMORY_REQUEST (none)
+ * The names of a resource's variables stand in its row (common/limits/allowance.h): for a limit
+ * gpushare's own, an alias that is named as MPS names its own, and CUDA's namesake. Further
+ * variables belong to no resource; GPUSHARE_CLIENT_PRIORITY and GPUSHARE_VISIBLE_DEVICES have a
+ * namesake too (CUDA_MPS_CLIENT_PRIORITY, CUDA_VISIBLE_DEVICES).
  *
- * Of two names of one limit (GPUSHARE_THREADS_LIMIT and GPUSHARE_ACTIVE_THREAD_PERCENTAGE)
- * the tighter value holds; a namesake with CUDA_ is read where neither is set. The names of a
- * resource's variables stand in its row (common/limits/allowance.h).
+ * Of gpushare's two names of one limit the tighter value holds; CUDA's namesake is read where
+ * neither is set.
  *
  * GPUSHARE_FRACTION is a limit of the device's memory and a request of its time. A request above
  * the limit that is asked for with it is refused.

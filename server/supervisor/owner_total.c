@@ -52,7 +52,7 @@ void owner_total_view(const struct supervisor *supervisor, const struct account_
                       uint32_t device, struct total_view *view)
 {
     struct allowance limits;
-    bool host = device == OWNER_TOTAL_HOST;
+    bool host = device == TOTAL_HOST;
     unsigned set =
         total_override_limits(&supervisor->server.total_overrides, supervisor->server.config,
                               kind_of(owner), owner->id, &limits);

@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "common/limits/allowance.h"
 #include "protocol.h"
+#include "server/supervisor/account/total.h"
 
 struct supervisor;
 
@@ -35,14 +36,12 @@ struct total_change {
 uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,
                          const struct total_change *change, const char *by, struct error *why);
 
-#define OWNER_TOTAL_HOST UINT32_MAX /* instead of a device's index: pinned host memory */
-
 struct total_view {
     uint64_t limit; /* bytes; PROTO_UNSET: none */
     uint64_t used;  /* bytes; of each client what it uses or is guaranteed, whichever is more */
     bool set;       /* the limit was set by owner_total_set */
 };
-/* Fills *view with the total on one device, or with OWNER_TOTAL_HOST. */
+/* Fills *view with the total on one device, or with TOTAL_HOST. */
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
                       uint32_t device, struct total_view *view);
 

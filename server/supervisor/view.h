@@ -30,7 +30,7 @@ struct device_view {
     uint32_t partitions;           /* distinct sets of multiprocessors that its clients have */
     uint64_t memory_charged;       /* bytes, all clients together */
     struct schedule schedule;      /* in force; without a worker: for the next one */
-    char trouble[380];             /* why the latest worker ended; empty if none has */
+    char trouble[DEVICE_TROUBLE];  /* why the latest worker ended; empty if none has */
 };
 
 struct client_view {

@@ -17,20 +17,19 @@
 #include "server/supervisor/admin/peer.h"
 #include "server/supervisor/admin/reload.h"
 #include "server/supervisor/admin/trace.h"
+#include "server/supervisor/loop/peer_uid.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/supervisor.h"
 
 #define BACKLOG 64
-/* The kernel shows every uid that is not mapped into our user namespace as this one. */
-#define UID_NOBODY 65534u
 
 /* ---- requests ---- */
 
 static bool may_change(const struct admin_peer *peer)
 {
     const struct settings *settings = peer->admin->settings;
-    if (peer->uid == UID_NOBODY)
+    if (peer->uid == PEER_UID_UNMAPPED)
         return false;
     if (peer->uid == 0)
         return true;
@@ -42,8 +41,8 @@ static bool may_change(const struct admin_peer *peer)
 
 static void refuse_change(struct admin_peer *peer)
 {
-    if (peer->uid == UID_NOBODY)
-        admin_peer_refuse(peer, MESSAGE(admin_nobody), UID_NOBODY);
+    if (peer->uid == PEER_UID_UNMAPPED)
+        admin_peer_refuse(peer, MESSAGE(admin_nobody), PEER_UID_UNMAPPED);
     else
         admin_peer_refuse(peer, MESSAGE(admin_not_permitted), (unsigned)peer->uid,
                           (unsigned)peer->uid);

@@ -81,7 +81,7 @@ static bool is_limited(const struct change_work *pending)
     const struct supervisor *supervisor = pending->work.admin->supervisor;
     struct account_owner owner = admin_request_owner(&pending->request);
     struct total_view view;
-    owner_total_view(supervisor, &owner, OWNER_TOTAL_HOST, &view);
+    owner_total_view(supervisor, &owner, TOTAL_HOST, &view);
     bool limited = view.limit != PROTO_UNSET;
     for (uint32_t i = 0; i < view_device_count(supervisor); i++) {
         owner_total_view(supervisor, &owner, i, &view);

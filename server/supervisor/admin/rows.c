@@ -168,7 +168,7 @@ static json_t *total_json(const struct supervisor *supervisor, const struct acco
     struct admin_json total = admin_json_new();
     struct total_view view;
     owner_total_view(supervisor, owner, device, &view);
-    if (device != OWNER_TOTAL_HOST)
+    if (device != TOTAL_HOST)
         admin_json_put(&total, "gpu", json_integer(device));
     admin_json_put(&total, "limit_bytes", admin_json_amount(view.limit));
     admin_json_put(&total, "used_bytes", admin_json_amount(view.used));
@@ -188,6 +188,6 @@ json_t *admin_rows_total(const struct supervisor *supervisor, const struct accou
             total.failed = true;
     admin_json_put(&total, owner->group ? "group" : "user", json_integer(owner->id));
     admin_json_put(&total, "memory", memory);
-    admin_json_put(&total, "host_memory", total_json(supervisor, owner, OWNER_TOTAL_HOST));
+    admin_json_put(&total, "host_memory", total_json(supervisor, owner, TOTAL_HOST));
     return admin_json_finish(&total);
 }

@@ -32,6 +32,9 @@ enum device_state {
     DEVICE_STOPPED
 };
 
+/* Bytes of a sentence about a worker: as many as the message that ends a session carries. */
+enum { DEVICE_TROUBLE = sizeof(((struct proto_failed *)0)->text) };
+
 /* The state's name in lower case, as `status` shows it. The string is static. */
 const char *device_state_name(enum device_state state);
 
@@ -88,7 +91,7 @@ struct device {
     uint32_t failures;            /* in a row, without having been ready */
     uint64_t ready_at;            /* CLOCK_MONOTONIC */
     char how[WORKER_PROCESS_END]; /* the latest worker's process ended; empty while it lives */
-    char trouble[380];            /* why there is no worker, or was none */
+    char trouble[DEVICE_TROUBLE]; /* why there is no worker, or was none */
 };
 
 /* Prepares a device and starts nothing. settings are borrowed and must outlive the device; *events

@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The kernel shows every uid that is not mapped into our user namespace as this one. */
-#define UID_OVERFLOW 65534u
-#define UID_NONE     UINT32_MAX
+#include "server/supervisor/loop/peer_uid.h"
+
+#define UID_NONE UINT32_MAX
 /* Version 1 has a line for each of a dozen controllers, each with a path of its own. */
 #define CGROUP_BYTES 65536
 
@@ -76,7 +76,7 @@ static bool has_ended(int pidfd)
 
 bool identity_uid_is_seen(uint32_t uid)
 {
-    return uid != UID_OVERFLOW && uid != UID_NONE;
+    return uid != PEER_UID_UNMAPPED && uid != UID_NONE;
 }
 
 void identity_read(struct identity *identity, int fd, pid_t pid, uid_t uid, int pidfd)

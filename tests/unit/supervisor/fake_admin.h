@@ -237,7 +237,7 @@ void owner_total_view(const struct supervisor *self, const struct account_owner 
     *view = (struct total_view){.limit = PROTO_UNSET, .used = device + 5};
     if (limited && device == 1)
         view->limit = 4096;
-    if (device == OWNER_TOTAL_HOST)
+    if (device == TOTAL_HOST)
         *view = (struct total_view){.limit = pinned ? 512 : PROTO_UNSET, .used = 64, .set = pinned};
 }
 

@@ -310,10 +310,10 @@ static void a_total_is_set_for_attached_and_for_later_clients(void **state)
     alloc.count = 4096;
     fake_send(&fake, a, PROTO_HOST_ALLOC, &alloc);
     fake_expect_failed(&fake, a, PROTO_ERROR_OUT_OF_MEMORY, "of user");
-    shows(false, getuid(), OWNER_TOTAL_HOST, MIB, MIB);
+    shows(false, getuid(), TOTAL_HOST, MIB, MIB);
     /* What is not named stays; below what is in use nothing is taken away. */
     may_have(8 * MIB, PROTO_UNSET);
-    shows(false, getuid(), OWNER_TOTAL_HOST, MIB, MIB);
+    shows(false, getuid(), TOTAL_HOST, MIB, MIB);
     fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 8 MiB are in use");
     struct total_change half = total_of(PROTO_UNSET, PROTO_UNSET);
     half.limits.part[RESOURCE_MEMORY].limit = 5000;
@@ -405,11 +405,11 @@ static void request_and_limit_set_by_hand_are_forgotten_apart(void **state)
                        &reload),
         0);
     shows(false, getuid(), 0, 24 * MIB, 0);
-    shows(false, getuid(), OWNER_TOTAL_HOST, MIB, 0);
+    shows(false, getuid(), TOTAL_HOST, MIB, 0);
     may_have(PROTO_UNSET, 3 * MIB);
     assert_int_equal(fake_configure(&fake, "users:\n  - {host_memory: {limit: 1M}}\n", &reload), 0);
     shows(false, getuid(), 0, PROTO_UNSET, 0);
-    shows(false, getuid(), OWNER_TOTAL_HOST, 3 * MIB, 0);
+    shows(false, getuid(), TOTAL_HOST, 3 * MIB, 0);
     close(a);
     end();
 }
@@ -429,7 +429,7 @@ static void a_default_is_what_the_configuration_says(void **state)
     memory.parts = RESOURCE_BIT(RESOURCE_MEMORY);
     assert_int_equal(set_total(false, getuid(), memory, &why), 0);
     shows(false, getuid(), 0, 16 * MIB, 0);
-    shows(false, getuid(), OWNER_TOTAL_HOST, 2 * MIB, 0);
+    shows(false, getuid(), TOTAL_HOST, 2 * MIB, 0);
     owner_total_view(fake.supervisor, &owner, 0, &view);
     assert_false(view.set);
     fake_alloc(&fake, a, 16 * MIB);
@@ -438,7 +438,7 @@ static void a_default_is_what_the_configuration_says(void **state)
     struct total_change host = total_of(PROTO_UNSET, PROTO_UNSET);
     host.parts = RESOURCE_BIT(RESOURCE_HOST_MEMORY);
     assert_int_equal(set_total(false, getuid(), host, &why), 0);
-    shows(false, getuid(), OWNER_TOTAL_HOST, PROTO_UNSET, 0);
+    shows(false, getuid(), TOTAL_HOST, PROTO_UNSET, 0);
     assert_int_equal(fake.supervisor->server.total_overrides.count, 0);
     close(a);
     end();
