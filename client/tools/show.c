@@ -10,6 +10,7 @@
 
 #include "client/tools/table.h"
 #include "common/units.h"
+#include "protocol.h"
 
 #define CELL 96
 
@@ -276,16 +277,15 @@ static void add_limits(struct table *table, const json_t *client)
 /* The seconds of all reasons together, and the reason with the most of them: "1.250 s, lease". */
 static const char *throttled_of(const json_t *client, char cell[CELL])
 {
-    static const char *const reasons[] = {"lease", "duty", "priority", "threads"};
     const json_t *throttled = json_object_get(client, "throttled_seconds");
     double sum = 0, high = 0;
     const char *why = NULL;
-    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
-        double seconds = json_number_value(json_object_get(throttled, reasons[i]));
+    for (uint32_t hold = 0; hold < PROTO_HOLD_COUNT; hold++) {
+        double seconds = json_number_value(json_object_get(throttled, proto_hold_name(hold)));
         sum += seconds > 0 ? seconds : 0;
         if (seconds > high) {
             high = seconds;
-            why = reasons[i];
+            why = proto_hold_name(hold);
         }
     }
     if (json_is_object(throttled))

@@ -56,11 +56,14 @@ static void put_limits(struct admin_json *client, const struct client_view *view
 
 static json_t *throttled_json(const struct proto_worker_usage *usage)
 {
+    const uint64_t held_ns[] = {[PROTO_HOLD_LEASE] = usage->throttled_lease,
+                                [PROTO_HOLD_DUTY] = usage->throttled_duty,
+                                [PROTO_HOLD_PRIORITY] = usage->throttled_priority,
+                                [PROTO_HOLD_THREADS] = usage->throttled_threads};
+    _Static_assert(sizeof held_ns / sizeof held_ns[0] == PROTO_HOLD_COUNT, "a row for each hold");
     struct admin_json throttled = admin_json_new();
-    admin_json_put(&throttled, "lease", admin_json_seconds(usage->throttled_lease));
-    admin_json_put(&throttled, "duty", admin_json_seconds(usage->throttled_duty));
-    admin_json_put(&throttled, "priority", admin_json_seconds(usage->throttled_priority));
-    admin_json_put(&throttled, "threads", admin_json_seconds(usage->throttled_threads));
+    for (uint32_t hold = 0; hold < PROTO_HOLD_COUNT; hold++)
+        admin_json_put(&throttled, proto_hold_name(hold), admin_json_seconds(held_ns[hold]));
     return admin_json_finish(&throttled);
 }
 
