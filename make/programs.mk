@@ -79,8 +79,9 @@ examples-ptx: ## make the examples' PTX again (needs nvcc and ptxas)
 # docs/protocol.md is made from the schema, and checked in so that it can be read without building.
 # tests/unit/schemas fails if the two differ.
 .PHONY: protocol-reference
-protocol-reference: ## write docs/protocol.md from schemas/protocol.xml
+protocol-reference: ## write docs/protocol.md, and what the JSON Schemas have of it, from schemas/protocol.xml
 	$(PYTHON) schemas/generate.py --reference docs/protocol.md schemas/protocol.xml
+	$(PYTHON) schemas/generate_json.py schemas/protocol.xml schemas
 
 .PHONY: demo
 demo: all ## six processes share one GPU at once; works without a GPU too

@@ -6,6 +6,10 @@ they speak of a client's limits. So a resource that is added is missed nowhere."
 import glob
 import json
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import unittest
 from xml.etree import ElementTree
 
@@ -85,6 +89,45 @@ class LimitRows(unittest.TestCase):
             if clients or totals:
                 found[where] = (clients, totals)
         self.assertEqual(found, PLACES)
+
+
+def written_out(node, modes, where=""):
+    """The places that spell what generate_json.py writes, other than below $defs."""
+    if isinstance(node, list):
+        for i, child in enumerate(node):
+            yield from written_out(child, modes, f"{where}/{i}")
+    if isinstance(node, dict):
+        names = set(node.get("properties", {}))
+        if any({f"asked_{word}", f"granted_{word}"} & names for word in WORDS.values()) or modes & set(node.get("enum", ())) or \
+                {"lease", "duty", "priority"} <= names:
+            yield where
+        for name, child in node.items():
+            yield from written_out(child, modes, f"{where}/{name}")
+
+
+class Made(unittest.TestCase):
+    def test_what_follows_from_the_protocol_is_current(self):
+        paths = glob.glob(os.path.join(ROOT, "schemas/*.schema.json"))
+        self.assertGreater(len(paths), 10)
+        with tempfile.TemporaryDirectory() as folder:
+            for path in paths:
+                shutil.copy(path, folder)
+            subprocess.run([sys.executable, os.path.join(ROOT, "schemas/generate_json.py"),
+                            os.path.join(ROOT, "schemas/protocol.xml"), folder], check=True)
+            for path in paths:
+                with open(path, encoding="utf-8") as old, \
+                        open(os.path.join(folder, os.path.basename(path)), encoding="utf-8") as new:
+                    self.assertEqual(old.read(), new.read(), f"{path}: run make protocol-reference")
+
+    def test_it_is_written_nowhere_by_hand(self):
+        modes, made = {"concurrent", "strict", "fair", "turns"}, set()
+        for path in sorted(glob.glob(os.path.join(ROOT, "schemas/*.schema.json"))):
+            with open(path, encoding="utf-8") as file:
+                places = list(written_out(json.load(file), modes))
+            self.assertEqual([place for place in places if not place.startswith("/$defs/")], [], path)
+            made.update(places)
+        self.assertEqual(made, {"/$defs/percent_bound", "/$defs/bytes_bound", "/$defs/percent_bound_of_client",
+                                "/$defs/bytes_bound_of_client", "/$defs/mode", "/$defs/throttled_seconds"})
 
 
 if __name__ == "__main__":
