@@ -112,7 +112,7 @@ void clients_accept(struct supervisor *supervisor, int fd)
 struct session *clients_find_attached(const struct supervisor *supervisor, uint32_t client)
 {
     struct session *session = clients_find(supervisor, client);
-    return session && session->state == SESSION_ATTACHED ? session : NULL;
+    return session && session->state == PROTO_CONNECTION_STATE_ATTACHED ? session : NULL;
 }
 
 void clients_remove(struct supervisor *supervisor, struct session *session)
@@ -125,7 +125,7 @@ void clients_remove(struct supervisor *supervisor, struct session *session)
 int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by)
 {
     struct session *session = clients_find(supervisor, client);
-    if (!session || session->state == SESSION_LEAVING)
+    if (!session || session->state == PROTO_CONNECTION_STATE_LEAVING)
         return -ENOENT;
     session_fail(session, MESSAGE(client_killed), by);
     return 0;

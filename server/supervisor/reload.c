@@ -330,8 +330,8 @@ static bool server_is_settled(const struct supervisor *supervisor)
 {
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (session->state == SESSION_ATTACHING ||
-            (session->state == SESSION_ATTACHED && session->answers_due))
+        if (session->state == PROTO_CONNECTION_STATE_ATTACHING ||
+            (session->state == PROTO_CONNECTION_STATE_ATTACHED && session->answers_due))
             return false;
     for (uint32_t i = 0; i < supervisor->server.device_count; i++)
         if (supervisor->server.devices[i].scheduling)
@@ -368,7 +368,7 @@ static void clients_compare(struct reload *reload)
         reload->old[i] = supervisor->server.devices[i].schedule;
     struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (result == 0 && session->state == SESSION_ATTACHED)
+        if (result == 0 && session->state == PROTO_CONNECTION_STATE_ATTACHED)
             result = compare_client(reload, session);
     if (result < 0)
         reload_fail_errno(reload, result);

@@ -187,7 +187,7 @@ static void device_lost(void *context, struct device *device, uint32_t error, co
         if (session->device != device)
             continue;
         /* A client that was not attached yet lost nothing: it may try again. */
-        if (session->state == SESSION_ATTACHING && !supervisor->stopping)
+        if (session->state == PROTO_CONNECTION_STATE_ATTACHING && !supervisor->stopping)
             session_fail(session, MESSAGE(attach_worker_ended), device->index);
         else
             session_fail(session, error, "%s", text);

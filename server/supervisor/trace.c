@@ -12,7 +12,7 @@ static void note_clients(const struct supervisor *supervisor, const struct devic
 {
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (session->device == device && session->state == SESSION_ATTACHED)
+        if (session->device == device && session->state == PROTO_CONNECTION_STATE_ATTACHED)
             tracing_note(device->tracing, session->number, session->name, session->pid,
                          session->uid);
 }

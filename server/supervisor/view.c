@@ -29,7 +29,7 @@ static bool first_of_partition(const struct supervisor *supervisor, const struct
 {
     const struct session *other;
     LIST_FOR_EACH (other, &supervisor->server.session_list, link)
-        if (other->device == session->device && other->state == SESSION_ATTACHED &&
+        if (other->device == session->device && other->state == PROTO_CONNECTION_STATE_ATTACHED &&
             same_partition(other, session))
             break;
     return other == session;
@@ -54,8 +54,8 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
             continue;
         view->clients++;
         view->memory_charged += session->memory.used;
-        view->partitions +=
-            session->state == SESSION_ATTACHED && first_of_partition(supervisor, session);
+        view->partitions += session->state == PROTO_CONNECTION_STATE_ATTACHED &&
+                            first_of_partition(supervisor, session);
     }
 }
 
@@ -65,7 +65,7 @@ static void view_client(const struct session *session, struct client_view *view)
         .number = session->number,
         .pid = session->pid,
         .uid = session->uid,
-        .state = session_state_name(session->state),
+        .state = proto_connection_state_name(session->state),
         .attached = session->device != NULL,
         .fds = session_fds(session),
         .waiting = session->requests,
@@ -136,7 +136,7 @@ int view_usage(struct supervisor *supervisor, uint32_t client,
                void *context)
 {
     struct session *session = clients_find(supervisor, client);
-    if (!session || session->state != SESSION_ATTACHED)
+    if (!session || session->state != PROTO_CONNECTION_STATE_ATTACHED)
         return -ENOENT;
     struct usage_question *question = malloc(sizeof *question);
     if (!question)

@@ -42,8 +42,9 @@ static bool group_is_valid(const struct session *session, const uint8_t group[16
         return false;
     const struct session *other;
     LIST_FOR_EACH (other, &session->server->session_list, link)
-        if (other != session && other->state == SESSION_ATTACHED && other->pid == session->pid &&
-            other->uid == session->uid && memcmp(other->group, group, 16) == 0)
+        if (other != session && other->state == PROTO_CONNECTION_STATE_ATTACHED &&
+            other->pid == session->pid && other->uid == session->uid &&
+            memcmp(other->group, group, 16) == 0)
             return true;
     return false;
 }
@@ -166,7 +167,7 @@ static void send_attached(struct session *session)
 static void attach_finish(struct session *session, const void *body)
 {
     memcpy(&session->worker, body, sizeof session->worker);
-    session_enter(session, SESSION_ATTACHED);
+    session_enter(session, PROTO_CONNECTION_STATE_ATTACHED);
     session->server->served++;
     tracing_note(session->device->tracing, session->number, session->name, session->pid,
                  session->uid);
@@ -205,7 +206,7 @@ static int tell_worker(struct session *session, struct request *request)
     int result = session_send(session, &message, attach_answered, request);
     if (result == 0) {
         session->at_worker = true;
-        session_enter(session, SESSION_ATTACHING);
+        session_enter(session, PROTO_CONNECTION_STATE_ATTACHING);
     }
     return result;
 }

@@ -364,8 +364,8 @@ static struct session *companion_find(struct session *session, uint64_t serial, 
 {
     struct session *other;
     LIST_FOR_EACH (other, &session->server->session_list, link)
-        if (other->number == number && other->state == SESSION_ATTACHED && other != session &&
-            other->pid == session->pid && other->uid == session->uid &&
+        if (other->number == number && other->state == PROTO_CONNECTION_STATE_ATTACHED &&
+            other != session && other->pid == session->pid && other->uid == session->uid &&
             memcmp(other->group, session->group, sizeof other->group) == 0)
             return other;
     session_refuse(session, serial, MESSAGE(share_foreign), number);

@@ -33,7 +33,7 @@ static void log_end(const struct session *session)
     const struct proto_ended *ended = &session->ended;
     /* Every client first looks at the devices through a connection of its own; its end is no
      * news. */
-    if (!ended->error && session->state < SESSION_ATTACHING)
+    if (!ended->error && session->state < PROTO_CONNECTION_STATE_ATTACHING)
         log_debug(MESSAGE_TEXT(log_connection_gone), session->number, (int)session->pid,
                   session->uid, ended->text);
     else if (!ended->error)
@@ -46,21 +46,21 @@ static void log_end(const struct session *session)
 
 void session_schedule(struct session *session)
 {
-    if (session->state != SESSION_LEAVING || session->due)
+    if (session->state != PROTO_CONNECTION_STATE_LEAVING || session->due)
         return;
     session->due = true;
     queue_append(&session->server->due, &session->due_link);
 }
 
-void session_enter(struct session *session, enum session_state state)
+void session_enter(struct session *session, enum proto_connection_state state)
 {
-    if (session->state != SESSION_LEAVING)
+    if (session->state != PROTO_CONNECTION_STATE_LEAVING)
         session->state = state;
 }
 
 void session_fail(struct session *session, uint32_t error, const char *format, ...)
 {
-    if (session->state == SESSION_LEAVING)
+    if (session->state == PROTO_CONNECTION_STATE_LEAVING)
         return;
     va_list arguments;
     va_start(arguments, format);
@@ -68,7 +68,7 @@ void session_fail(struct session *session, uint32_t error, const char *format, .
     format_text(session->ended.text, sizeof session->ended.text, format, arguments);
     va_end(arguments);
     log_end(session);
-    session->state = SESSION_LEAVING;
+    session->state = PROTO_CONNECTION_STATE_LEAVING;
     session->parked.present = false;
     session_schedule(session);
 }
@@ -77,8 +77,9 @@ void session_fail(struct session *session, uint32_t error, const char *format, .
 
 bool session_reads(const struct session *session)
 {
-    return !session->parked.present && session->state != SESSION_ATTACHING &&
-           session->state != SESSION_LEAVING && session->requests < SESSION_REQUESTS_MAX;
+    return !session->parked.present && session->state != PROTO_CONNECTION_STATE_ATTACHING &&
+           session->state != PROTO_CONNECTION_STATE_LEAVING &&
+           session->requests < SESSION_REQUESTS_MAX;
 }
 
 void session_poll(struct session *session)
@@ -104,7 +105,7 @@ static void send_done(struct session *session, int result)
 void session_answer(struct session *session, uint16_t opcode, uint64_t serial, const void *body,
                     const int *fds, unsigned fd_count)
 {
-    if (session->state == SESSION_LEAVING)
+    if (session->state == PROTO_CONNECTION_STATE_LEAVING)
         return;
     send_done(session, send_queue_send(&session->send_queue, opcode, serial, 0, body, NULL, 0, fds,
                                        fd_count));
@@ -126,7 +127,7 @@ void session_pass(struct session *session, uint64_t serial, const struct worker_
     const struct channel_message *message = answer->message;
     if (answer->outcome != WORKER_ANSWERED)
         session_refuse(session, serial, answer->error, "%s", answer->text);
-    else if (session->state != SESSION_LEAVING)
+    else if (session->state != PROTO_CONNECTION_STATE_LEAVING)
         send_done(session,
                   send_queue_send(&session->send_queue, message->header.opcode, serial, 0,
                                   message->body, message->tail, message->tail_bytes, NULL, 0));
@@ -188,7 +189,7 @@ static int job_run(struct job *job)
 static void job_done(struct job *job, int result)
 {
     struct request *request = request_of(job);
-    bool ended = request->session->state == SESSION_LEAVING;
+    bool ended = request->session->state == PROTO_CONNECTION_STATE_LEAVING;
     request->worked(request, ended ? -ECANCELED : result);
 }
 

@@ -64,8 +64,8 @@ struct request {
 void session_fail(struct session *session, uint32_t error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Sets the session's state. A marked session stays in SESSION_LEAVING. */
-void session_enter(struct session *session, enum session_state state);
+/* Sets the session's state. A marked session stays in PROTO_CONNECTION_STATE_LEAVING. */
+void session_enter(struct session *session, enum proto_connection_state state);
 
 /* Has the loop look at a marked session again, after something that kept it from being freed has
  * gone. Does nothing for a session that is not marked. */

@@ -39,11 +39,6 @@
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
 #endif
 
-const char *session_state_name(enum session_state state)
-{
-    return proto_connection_state_name(state);
-}
-
 uint32_t session_fds(const struct session *session)
 {
     uint32_t own = (session->fd >= 0) + (session->pidfd >= 0) + (session->ring.fd >= 0) +
@@ -105,7 +100,7 @@ static void deadline_passed(uv_timer_t *timer)
         session_fail(session, why.number, "%s", why.text);
         return;
     }
-    if (session->state == SESSION_HELLO)
+    if (session->state == PROTO_CONNECTION_STATE_HELLO)
         session_fail(session, MESSAGE(hello_late));
     else
         session_fail(session, MESSAGE(attach_late));
@@ -141,7 +136,7 @@ static void hello_handle(struct session *session, struct channel_message *messag
         session_fail(session, MESSAGE(clients_ended), most);
         return;
     }
-    session_enter(session, SESSION_GREETED);
+    session_enter(session, PROTO_CONNECTION_STATE_GREETED);
     uv_timer_start(&session->deadline, deadline_passed,
                    (uint64_t)session->server->settings->hello_timeout_ms * GREETED_TIMEOUTS, 0);
     struct proto_welcome welcome = {.major = PROTO_MAJOR,
@@ -252,7 +247,7 @@ static void message_dispatch(struct session *session, struct channel_message *me
         session_fail(session, MESSAGE(message_no_serial), message->type->name);
     else if (!(message->type->states & 1u << session->state))
         session_fail(session, MESSAGE(message_state), message->type->name,
-                     session_state_name(session->state));
+                     proto_connection_state_name(session->state));
     else if (serial_is_new(session, message))
         row->handler(session, message);
 }
@@ -261,7 +256,8 @@ static void message_dispatch(struct session *session, struct channel_message *me
  * present form. Such a client is told in the form that it knows. */
 static void message_refuse(struct session *session, const struct channel_message *message)
 {
-    uint32_t serial = session->state == SESSION_HELLO ? channel_old_hello(message) : 0;
+    uint32_t serial =
+        session->state == PROTO_CONNECTION_STATE_HELLO ? channel_old_hello(message) : 0;
     if (!serial) {
         session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s", message->why);
         return;

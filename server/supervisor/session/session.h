@@ -39,15 +39,6 @@
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/account/total.h"
 
-/* As the schema numbers them, which says what a client may ask for in each. */
-enum session_state {
-    SESSION_HELLO = PROTO_CONNECTION_STATE_HELLO,
-    SESSION_GREETED = PROTO_CONNECTION_STATE_GREETED,
-    SESSION_ATTACHING = PROTO_CONNECTION_STATE_ATTACHING,
-    SESSION_ATTACHED = PROTO_CONNECTION_STATE_ATTACHED,
-    SESSION_LEAVING = PROTO_CONNECTION_STATE_LEAVING
-};
-
 struct device;
 struct host_import;
 struct module;
@@ -69,7 +60,7 @@ struct session {
     struct device *device; /* NULL before attach */
     struct list_link link; /* in server->session_list */
     uint32_t number;
-    enum session_state state;
+    enum proto_connection_state state; /* the schema says what a client may ask for in each */
     enum session_over_limit over_limit;
     bool paused; /* its messages are not read now */
     bool down;   /* its connection is closed, and the worker is asked nothing more for it */
@@ -148,9 +139,6 @@ int session_open(struct session **session, struct server *server, int fd, uint32
  * over. Carries out the parked message or refuses it; a request to attach stays parked while a
  * reload is under way. Does nothing if no message is parked. */
 void session_unpark(struct session *session);
-
-/* The state's name in lower case, as clients' rows show it. The string is static. */
-const char *session_state_name(enum session_state state);
 
 /* Number of descriptors that the server holds for the session. */
 uint32_t session_fds(const struct session *session);

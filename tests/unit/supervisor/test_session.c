@@ -467,7 +467,7 @@ static void a_marked_session_stands_until_the_loops_turn(void **state)
     struct request *request = session_request(session, 99, PROTO_DONE);
     session_fail(session, PROTO_ERROR_KILLED, "the first reason");
     session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "the second reason");
-    assert_int_equal(session->state, SESSION_LEAVING);
+    assert_int_equal(session->state, PROTO_CONNECTION_STATE_LEAVING);
     assert_true(session->fd >= 0);
     assert_int_equal(session->memory.used, 6 * MIB);
     /* Neither is sent, and neither does any harm. */
