@@ -233,8 +233,8 @@
     X(kernel_not_found, NOT_FOUND, \
       "module %u has no kernel '%.200s': the name must be as in the image, where kernels " \
       "without extern \"C\" have mangled names") \
-    X(kernels_max, SUCCESS, \
-      "the client has looked up %d kernels, as many as it may: unload modules") \
+    X(kernels_max, TOO_MANY_OBJECTS, \
+      "the client has looked up as many kernels as it may: unload modules") \
     X(kernel_no_memory, SERVER_RESOURCES, \
       "no memory for a kernel's handle") \
     X(kernel_unknown, INVALID_HANDLE, \

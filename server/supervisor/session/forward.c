@@ -54,7 +54,7 @@ static bool number_is_open(struct session *session, const struct channel_message
 }
 
 /* Makes the request to create an object. result is what objects_new returned; on its failure,
- * refuses and returns NULL. */
+ * refuses and returns NULL. too_many: the sentence if there are as many as the client may have. */
 static struct request *create_request(struct session *session,
                                       const struct channel_message *message, int result,
                                       uint32_t number, const char *too_many)
@@ -104,10 +104,8 @@ void session_forward_stream_create(struct session *session, struct channel_messa
     if (!number_is_open(session, message, body.stream))
         return;
     int result = objects_new(&session->objects, OBJECT_STREAM, &body.stream);
-    struct request *request = create_request(
-        session, message, result, body.stream,
-        "the client has as many streams as it may have: destroy one, or raise the server's "
-        "--streams");
+    struct request *request =
+        create_request(session, message, result, body.stream, MESSAGE_TEXT(streams_max));
     if (request)
         objects_find(&session->objects, OBJECT_STREAM, body.stream)->priority = body.priority;
     if (result == 0 && (!request || !forward_ask(request, message, &body, stream_made)))
@@ -121,8 +119,8 @@ void session_forward_event_create(struct session *session, struct channel_messag
     if (!number_is_open(session, message, body.event))
         return;
     int result = objects_new(&session->objects, OBJECT_EVENT, &body.event);
-    struct request *request = create_request(session, message, result, body.event,
-                                             "the client has as many events as it may have");
+    struct request *request =
+        create_request(session, message, result, body.event, MESSAGE_TEXT(events_max));
     if (result == 0 && (!request || !forward_ask(request, message, &body, event_made)))
         objects_free(&session->objects, OBJECT_EVENT, body.event);
 }
@@ -261,8 +259,7 @@ void session_forward_function_get(struct session *session, struct channel_messag
         result = objects_function_new(objects, body.module, message->tail, message->tail_bytes,
                                       &body.function);
     struct request *request =
-        create_request(session, message, result, body.function,
-                       "the client has looked up as many kernels as it may: unload modules");
+        create_request(session, message, result, body.function, MESSAGE_TEXT(kernels_max));
     if (result == 0 && request && forward_ask(request, message, &body, function_found)) {
         objects_find(objects, OBJECT_FUNCTION, body.function)->function.asking++;
         return;
