@@ -44,8 +44,6 @@ gpushare_error abi_copy_options(struct gpushare_options *to, const struct gpusha
     const unsigned char *rest = (const unsigned char *)from;
     for (size_t i = sizeof *to; i < from->size; i++)
         if (rest[i])
-            return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                           "options: this library (" GPUSHARE_VERSION
-                           ") is older than the header and lacks a member that is set");
+            return failure(MESSAGE(options_newer), GPUSHARE_VERSION);
     return GPUSHARE_SUCCESS;
 }

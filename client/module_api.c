@@ -144,8 +144,9 @@ gpushare_error gpushare_occupancy(gpushare_function *function, uint32_t block_th
     gpushare_error error = check_function(function);
     if (error)
         return error;
-    if (!blocks || !block_threads)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       blocks ? "block_threads is 0" : "blocks: the pointer is NULL");
+    if (!blocks)
+        return failure(MESSAGE(blocks_pointer_null));
+    if (!block_threads)
+        return failure(MESSAGE(block_threads_zero));
     return module_query_occupancy(function, block_threads, shared, blocks);
 }

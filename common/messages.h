@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * messages: every sentence that a user may read, in one table. Each sentence has a name, which
- * stays when the words change. A row is: name, error number, format of printf. The number SUCCESS
- * stands for "depends on the cause".
+ * messages: every sentence that gpushare makes for a user, in one table. Each sentence has a name,
+ * which stays when the words change. A row is: name, error number, format of printf. The number
+ * SUCCESS stands for "depends on the cause". Two kinds of sentences are not in the table: those of
+ * the software GPU, which stands for a driver, and those of the checks of a message's fields, which
+ * schemas/generate.py writes.
  *
  * A function that takes an error number and a format is given both by MESSAGE(name):
  *   return error_set(why, MESSAGE(module_unknown), number);
@@ -18,6 +20,7 @@
 #include <stdio.h>
 
 #include "common/messages_admin.h"
+#include "common/messages_client.h"
 #include "common/messages_config.h"
 #include "common/messages_server.h"
 #include "common/messages_tools.h"
@@ -26,6 +29,7 @@
 /* clang-format off */
 #define MESSAGES(X) \
     MESSAGES_ADMIN(X) \
+    MESSAGES_CLIENT(X) \
     MESSAGES_CONFIG(X) \
     MESSAGES_SERVER(X) \
     MESSAGES_TOOLS(X) \

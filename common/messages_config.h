@@ -97,6 +97,11 @@
       "except is empty: it must name uid, gid or cgroup") \
     X(config_sharing_true, INVALID_VALUE, \
       "%s: true is not supported: %s") \
+    X(config_sharing_no_resource, INVALID_VALUE, \
+      "gpushared advertises no resource to Kubernetes whose name it could change") \
+    X(config_sharing_one_share, INVALID_VALUE, \
+      "a pod's request is the kubelet's business, and each connection of a client gets one " \
+      "share") \
     X(config_sharing_false, INVALID_VALUE, \
       "%s must be false") \
     X(config_sharing_name, INVALID_VALUE, \

@@ -192,7 +192,31 @@
     X(log_handles_left, SUCCESS, \
       "handles of the event loop were left open") \
     X(log_notify_socket, SUCCESS, \
-      "NOTIFY_SOCKET=%s can't be used: %s")
+      "NOTIFY_SOCKET=%s can't be used: %s") \
+    X(log_client_attached, SUCCESS, \
+      "client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors%s, %llu bytes of device " \
+      "memory, %llu of pinned host memory") \
+    X(log_client_changed, SUCCESS, \
+      "client %u '%s' has by %s: threads %s to %s (%u multiprocessors at most), time %s to %s, " \
+      "priority %llu, %llu bytes of device memory, %llu of pinned host memory") \
+    X(log_guarantee_lost, SUCCESS, \
+      "client %u: its guarantee of before can't be restored: other clients have the memory") \
+    X(log_client_over, SUCCESS, \
+      "all that client %u had has come back") \
+    X(change_client_left, NOT_FOUND, \
+      "the client left before the change was made") \
+    X(trace_no_descriptor, SERVER_RESOURCES, \
+      "the server has no descriptor left for the trace") \
+    X(memory_in_use, OUT_OF_MEMORY, \
+      "are in use") \
+    X(memory_in_use_or_guaranteed, OUT_OF_MEMORY, \
+      "are in use or guaranteed to clients") \
+    X(memory_of_others, OUT_OF_MEMORY, \
+      "free some, or wait until other clients have") \
+    X(overcommit_whole, INVALID_VALUE, \
+      "nothing is left to ask for; an administrator can lower another request") \
+    X(overcommit_part, INVALID_VALUE, \
+      "ask for %s at most, or lower another request")
 /* clang-format on */
 
 #endif

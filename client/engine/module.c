@@ -87,7 +87,7 @@ gpushare_error module_load_file(gpushare_connection *connection, const char *pat
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
     if (fd < 0)
-        return failure(GPUSHARE_ERROR_NOT_FOUND, "%s: %s", path, strerror(errno));
+        return failure(MESSAGE(image_file_unreadable), path, strerror(errno));
     void *image = MAP_FAILED;
     if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
         error = failure(MESSAGE(image_not_a_file), path);

@@ -186,7 +186,7 @@ static gpushare_error build_road(gpushare_connection *destination, gpushare_conn
            chunk / 2 >= PEER_CHUNK_MIN)
         chunk /= 2;
     if (error)
-        return failure_prefix(error, "a copy between connections needs a host buffer: ");
+        return failure_prefix(error, MESSAGE_TEXT(copy_no_peer_buffer));
     if ((error = share_buffer(destination, source, buffer))) {
         (void)memory_buffer_free(source, (uint64_t)(uintptr_t)buffer);
         return error;

@@ -105,9 +105,7 @@ static struct staging_chunk *find_chunk(const gpushare_connection *connection,
 
 static gpushare_error fail_no_room(gpushare_error error)
 {
-    return failure_prefix(error, "copies of ordinary memory need a staging buffer, and the "
-                                 "pinned-host limit has no room for one; use a shared host buffer "
-                                 "or raise GPUSHARE_PINNED_HOST_MEM_LIMIT: ");
+    return failure_prefix(error, MESSAGE_TEXT(copy_no_staging));
 }
 
 /* Marks a chunk of the pool busy and returns it; its last copy may still run. Called with the lock.

@@ -33,7 +33,7 @@ gpushare_error failure_text(uint32_t error, const char *text)
 gpushare_error failure_prefix(gpushare_error error, const char *words)
 {
     last.number = error;
-    return (gpushare_error)error_prefix(&last, "%s", words);
+    return (gpushare_error)error_prefix(&last, "%s: ", words);
 }
 
 const char *failure_sentence(void)

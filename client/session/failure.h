@@ -28,7 +28,7 @@ gpushare_error failure_text(uint32_t error, const char *text) __attribute__((col
 /* The thread's sentence, "" before its first failure. Valid until the thread's next failure. */
 const char *failure_sentence(void);
 
-/* Puts words before the thread's present sentence ("for staging: ..."). Returns error. */
+/* Puts words and a colon before the thread's present sentence. Returns error. */
 gpushare_error failure_prefix(gpushare_error error, const char *words) __attribute__((cold));
 
 #if defined __clang_analyzer__ && !defined FAILURE_C

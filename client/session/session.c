@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +23,15 @@ static uint32_t load_ended(const struct session *session)
 }
 
 /* Sets the error that ended the session, unless one is set already. Called with the lock. */
-static void mark_ended(struct session *session, uint32_t error, const char *text)
+__attribute__((format(printf, 3, 4))) static void
+mark_ended(struct session *session, uint32_t error, const char *format, ...)
 {
     if (load_ended(session))
         return;
-    snprintf(session->text, sizeof session->text, "%s",
-             text && *text ? text : error_sentence(error));
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(session->text, sizeof session->text, format, arguments);
+    va_end(arguments);
     /* Behind the text, which whoever sees the number reads without the lock. */
     atomic_store_explicit(&session->ended, error, memory_order_release);
 }
@@ -37,11 +41,9 @@ static void mark_lost(struct session *session)
 {
     uint32_t fault = session->status ? shared_word_read(&session->status->fault) : 0;
     if (fault)
-        mark_ended(session, fault, NULL);
+        mark_ended(session, fault, "%s", error_sentence(fault));
     else
-        mark_ended(
-            session, PROTO_ERROR_CONNECTION_LOST,
-            "the server closed the connection; see whether gpushared is running, and its log");
+        mark_ended(session, MESSAGE(session_closed));
 }
 
 /*
@@ -53,18 +55,12 @@ static bool receive_message(struct session *session)
     struct channel_message *message = session->message;
     int result = channel_receive(session->fd, PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, message);
     if (result == -EPROTO && channel_is_old_refusal(message)) {
-        char text[200];
-        snprintf(text, sizeof text,
-                 "the server speaks version 1 of the protocol and this library (%s) %u.%u; install "
-                 "the same release of both",
-                 GPUSHARE_VERSION, PROTO_MAJOR, PROTO_MINOR);
-        mark_ended(session, PROTO_ERROR_PROTOCOL_VERSION, text);
+        mark_ended(session, MESSAGE(server_protocol_old), GPUSHARE_VERSION, PROTO_MAJOR,
+                   PROTO_MINOR);
         return false;
     }
     if (result == -EPROTO) {
-        char text[200];
-        snprintf(text, sizeof text, "the server broke the protocol: %s", message->why);
-        mark_ended(session, PROTO_ERROR_PROTOCOL_VIOLATION, text);
+        mark_ended(session, MESSAGE(server_broke_protocol), message->why);
         return false;
     }
     if (result) {
@@ -73,7 +69,8 @@ static bool receive_message(struct session *session)
     }
     if (message->header.opcode == PROTO_ENDED) {
         const struct proto_ended *ended = message->body;
-        mark_ended(session, ended->error, ended->text);
+        mark_ended(session, ended->error, "%s",
+                   *ended->text ? ended->text : error_sentence(ended->error));
         return false;
     }
     return true;
@@ -95,8 +92,7 @@ static gpushare_error take_reply(struct session *session, const struct session_c
     if (message->header.opcode != call->reply || message->fd_count != call->reply_fd_max ||
         (call->reply_body && message->type->bytes != call->reply_bytes)) {
         channel_close_fds(message);
-        mark_ended(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-                   "the server answered with another message than the request asks for");
+        mark_ended(session, MESSAGE(server_reply_unfit));
         return report_end(session);
     }
     if (call->reply_tail) {
@@ -130,8 +126,7 @@ static gpushare_error exchange_messages(struct session *session, const struct se
         if (session->message->header.serial == serial)
             return take_reply(session, call);
         channel_close_fds(session->message);
-        mark_ended(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-                   "the server answered a request that was not made");
+        mark_ended(session, MESSAGE(server_reply_unasked));
         break;
     }
     return report_end(session);
@@ -153,8 +148,7 @@ static void read_notices(struct session *session)
         if (!receive_message(session))
             return;
         channel_close_fds(session->message);
-        mark_ended(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-                   "the server answered a request that was not made");
+        mark_ended(session, MESSAGE(server_reply_unasked));
     }
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/limits/variables.h"
+#include "common/messages.h"
 
 enum { WARNING_TEXT = 512 }; /* longer than any sentence here */
 
@@ -61,12 +62,8 @@ static void warn_time(const struct environment *environment, const struct allowa
     const char *asker =
         name_asker(asked, RESOURCE_TIME, request ? ALLOWANCE_REQUEST : ALLOWANCE_LIMIT);
     bool fraction = strcmp(asker, ALLOWANCE_FRACTION_VARIABLE) == 0;
-    send_warning(
-        environment,
-        "%s asks for a share of time, which is not enforced: GPU %u is shared in mode %s; its "
-        "administrator can change that (gpusharectl set gpu %u mode=fair)%s",
-        asker, index, proto_mode_name(mode), index,
-        fraction ? "; the fraction's limit of device memory is enforced" : "");
+    send_warning(environment, MESSAGE_TEXT(warning_time), asker, index, proto_mode_name(mode),
+                 index, fraction ? MESSAGE_TEXT(warning_fraction) : "");
 }
 
 void warning_limits(const struct environment *environment, const struct gpushare_device *device,
@@ -76,9 +73,6 @@ void warning_limits(const struct environment *environment, const struct gpushare
     allowance_tighten(&asked, &environment->program);
     warn_time(environment, &asked, granted->grant.mode, index);
     if (asked.threads.request != ALLOWANCE_UNSET && !device->partition_multiprocessors)
-        send_warning(
-            environment,
-            "%s asks for multiprocessors of its own, and GPU %u can't give any: its driver has no "
-            "green contexts (CUDA 12.5 and later have them)",
-            name_asker(&asked, RESOURCE_THREADS, ALLOWANCE_REQUEST), index);
+        send_warning(environment, MESSAGE_TEXT(warning_threads),
+                     name_asker(&asked, RESOURCE_THREADS, ALLOWANCE_REQUEST), index);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/ipc/channel.h"
+#include "common/messages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,23 +67,23 @@ static const char *check_message(struct channel_message *message, size_t length,
                                  int sender)
 {
     if (length < sizeof message->header)
-        return "a message is shorter than its header";
+        return MESSAGE_TEXT(protocol_short);
     memcpy(&message->header, message->data, sizeof message->header);
     const struct proto_message_header *header = &message->header;
     if (header->bytes != length)
-        return "a message's length is not what its header says";
+        return MESSAGE_TEXT(protocol_length);
     if (header->reserved || header->reserved2)
-        return "message_header.reserved must be zero";
+        return MESSAGE_TEXT(protocol_reserved);
     const struct proto_message *type = proto_message_find(header->opcode);
     if (!type)
-        return "unknown message";
+        return MESSAGE_TEXT(protocol_opcode);
     if (!(type->to & self) || !(type->from & sender))
-        return "a message that this peer may not send";
+        return MESSAGE_TEXT(protocol_peer);
     size_t rest = length - sizeof *header;
     if (rest < type->bytes || rest > (size_t)type->bytes + type->tail)
-        return "a message's length does not fit its kind";
+        return MESSAGE_TEXT(protocol_body);
     if (message->fd_count != type->fds)
-        return "a message came with the wrong number of file descriptors";
+        return MESSAGE_TEXT(protocol_descriptors);
     message->type = type;
     message->body = message->data + sizeof *header;
     message->tail = message->data + sizeof *header + type->bytes;
@@ -133,10 +134,9 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
     }
     message->length = (size_t)length;
     if (header.msg_flags & MSG_TRUNC)
-        message->why = "a message is longer than any message may be";
+        message->why = MESSAGE_TEXT(protocol_long);
     else if ((header.msg_flags & MSG_CTRUNC) || surplus)
-        message->why =
-            "a message came with too many file descriptors, or this process has none left";
+        message->why = MESSAGE_TEXT(protocol_descriptors_max);
     else
         message->why = check_message(message, (size_t)length, self, sender);
     if (message->why) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/limits/allowance.h"
+#include "common/messages.h"
 #include "common/util.h"
 
 #define PREFIX "GPUSHARE_"
@@ -154,9 +155,10 @@ static void tell_unknown(const char *name, size_t length, variables_unknown *unk
     for (char *c = shown; *c; c++)
         if (!isprint((unsigned char)*c))
             *c = '?';
-    snprintf(text, sizeof text, "%s is set, and nothing of gpushare reads it: %s%s", shown,
-             meant ? "it should perhaps be " : "is it misspelt, or of another version?",
-             meant ? meant : "");
+    if (meant)
+        snprintf(text, sizeof text, MESSAGE_TEXT(variable_misspelt), shown, meant);
+    else
+        snprintf(text, sizeof text, MESSAGE_TEXT(variable_unread), shown);
     unknown(context, text);
 }
 

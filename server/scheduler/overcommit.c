@@ -26,8 +26,8 @@ enum { REMEDY_BYTES = 80 };
 static const char *remedy_text(const char *room, char text[REMEDY_BYTES])
 {
     if (!room)
-        return "nothing is left to ask for; an administrator can lower another request";
-    snprintf(text, REMEDY_BYTES, "ask for %s at most, or lower another request", room);
+        return MESSAGE_TEXT(overcommit_whole);
+    snprintf(text, REMEDY_BYTES, MESSAGE_TEXT(overcommit_part), room);
     return text;
 }
 

@@ -30,16 +30,14 @@ static uint32_t need_false(struct config_reader *reader, const struct config_nod
 static uint32_t read_rename(struct config_reader *reader, const struct config_node *value, void *to)
 {
     (void)to;
-    return need_false(reader, value, "renameByDefault",
-                      "gpushared advertises no resource to Kubernetes whose name it could change");
+    return need_false(reader, value, "renameByDefault", MESSAGE_TEXT(config_sharing_no_resource));
 }
 
 static uint32_t read_fail(struct config_reader *reader, const struct config_node *value, void *to)
 {
     (void)to;
     return need_false(reader, value, "failRequestsGreaterThanOne",
-                      "a pod's request is the kubelet's business, and each connection of a client "
-                      "gets one share");
+                      MESSAGE_TEXT(config_sharing_one_share));
 }
 
 static uint32_t read_name(struct config_reader *reader, const struct config_node *value, void *to)

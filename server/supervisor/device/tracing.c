@@ -67,8 +67,7 @@ static void hand_over(struct tracing *tracing, const char *trouble)
                           .clients = tracing->clients,
                           .client_count = tracing->count};
     if (trace.memory < 0) {
-        tracing->done(tracing->context, PROTO_ERROR_SERVER_RESOURCES,
-                      "the server has no descriptor left for the trace", NULL);
+        tracing->done(tracing->context, MESSAGE(trace_no_descriptor), NULL);
         return;
     }
     tracing->done(tracing->context, 0, "", &trace);

@@ -155,10 +155,8 @@ static void send_attached(struct session *session)
     int fds[3] = {session->ring.fd, status, session->doorbell};
     session_answer(session, PROTO_ATTACHED, session->attach_serial, &body, fds, 3);
     close(status);
-    log_info("client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors%s, %llu bytes of "
-             "device memory, %llu of pinned host memory",
-             session->number, session->name, (int)session->pid, session->uid,
-             session->device->index, body.grant.multiprocessors,
+    log_info(MESSAGE_TEXT(log_client_attached), session->number, session->name, (int)session->pid,
+             session->uid, session->device->index, body.grant.multiprocessors,
              body.grant.partitioned ? "" : " (by duty cycle)",
              (unsigned long long)body.grant.allowance.memory.limit,
              (unsigned long long)body.grant.allowance.host_memory.limit);

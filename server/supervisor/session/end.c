@@ -115,7 +115,7 @@ bool session_end(struct session *session)
         return false;
     if (session->device)
         session_attach_release(session);
-    log_debug("all that client %u had has come back", session->number);
+    log_debug(MESSAGE_TEXT(log_client_over), session->number);
     uv_close((uv_handle_t *)&session->deadline, session_end_handle_closed);
     return true;
 }

@@ -195,9 +195,7 @@ static void log_change(const struct session *session, const char *by)
 {
     const struct allowance *grant = &session->grant.allowance;
     char text[4][UNITS_TEXT];
-    log_info("client %u '%s' has by %s: threads %s to %s (%u multiprocessors at most), time %s "
-             "to %s, priority %llu, %llu bytes of device memory, %llu of pinned host memory",
-             session->number, session->name, by,
+    log_info(MESSAGE_TEXT(log_client_changed), session->number, session->name, by,
              allowance_format(RESOURCE_THREADS, grant->threads.request, text[0]),
              allowance_format(RESOURCE_THREADS, grant->threads.limit, text[1]),
              session->worker.multiprocessors,
@@ -228,7 +226,7 @@ static void worker_answered(void *context, const struct worker_answer *answer)
     case WORKER_LOST:
     case WORKER_SESSION_ENDED:
         error = PROTO_ERROR_NOT_FOUND;
-        text = "the client left before the change was made";
+        text = MESSAGE_TEXT(change_client_left);
         break;
     }
     pending->done(pending->context, session->number, error, text);
@@ -292,9 +290,7 @@ int session_limits_put_back(struct session *session, const struct allowance *cha
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
     if (!session_quota_restore(session, max(memory, wanted_or_now(back.memory.request, memory)),
                                max(host, wanted_or_now(back.host_memory.request, host)))) {
-        log_error(
-            "client %u: its guarantee of before can't be restored: other clients have the memory",
-            session->number);
+        log_error(MESSAGE_TEXT(log_guarantee_lost), session->number);
         back.memory.request = back.host_memory.request = ALLOWANCE_UNSET;
     }
     return change_limits(session, &back, by, done, context);

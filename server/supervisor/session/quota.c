@@ -223,10 +223,10 @@ uint32_t session_quota_refuse(const struct session *session, const struct quota 
                               uint64_t asked, struct error *why)
 {
     char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT], text[REMEDY_BYTES];
-    const char *holds = "are in use or guaranteed to clients";
-    const char *remedy = "free some, or wait until other clients have";
+    const char *holds = MESSAGE_TEXT(memory_in_use_or_guaranteed);
+    const char *remedy = MESSAGE_TEXT(memory_of_others);
     if (culprit == &session->memory || culprit == &session->host) {
-        holds = "are in use";
+        holds = MESSAGE_TEXT(memory_in_use);
         remedy = remedy_of(session, culprit == &session->host, text);
     }
     return error_set(

@@ -259,7 +259,7 @@ static void message_refuse(struct session *session, const struct channel_message
     uint32_t serial =
         session->state == PROTO_CONNECTION_STATE_HELLO ? channel_old_hello(message) : 0;
     if (!serial) {
-        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s", message->why);
+        session_fail(session, MESSAGE(protocol_broken), message->why);
         return;
     }
     struct error why;

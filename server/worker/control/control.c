@@ -147,7 +147,7 @@ static int serve_channel(struct worker *worker, struct channel_message *message)
     if (error == -EPROTO) {
         log_error(MESSAGE_TEXT(supervisor_message), message->why);
         return channel_send_failed(worker->channel, message->header.serial, message->header.client,
-                                   PROTO_ERROR_PROTOCOL_VIOLATION, "%s", message->why);
+                                   MESSAGE(protocol_broken), message->why);
     }
     if (error < 0)
         return error;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""The table in common/messages.h is what users read: each of its rows is used somewhere."""
+"""The table in common/messages.h is what users read: each of its rows is used somewhere, and no call that makes a
+sentence brings words of its own. The software GPU, which stands for a driver, has its sentences beside their causes."""
 import glob
 import os
 import re
@@ -9,6 +10,12 @@ import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 TABLES = sorted(glob.glob(os.path.join(ROOT, "common/messages*.h")))
+# Functions that make a sentence for a user: how many arguments stand before the error number (log: no number).
+NUMBERED = {"admin_peer_refuse": 1, "channel_send_failed": 3, "config_refuse": 2, "error_set": 1, "failure": 0, "mark_ended": 1,
+            "ptx_fail": 2, "refuse": 2, "request_refuse": 1, "session_fail": 1, "session_refuse": 2}
+FORMATTED = {"failure_prefix": 1, "log_debug": 0, "log_error": 0, "log_info": 0, "log_notice": 0, "log_warning": 0, "send_warning": 1}
+CALL = re.compile(r"\b(%s)\(" % "|".join([*NUMBERED, *FORMATTED]))
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
 def text_of(path):
@@ -27,12 +34,57 @@ def sources():
     return found
 
 
+def arguments(text, at):
+    """The arguments of the call whose parenthesis stands before text[at]."""
+    found, depth = [""], 1
+    while True:
+        string = STRING.match(text, at)
+        piece = string.group() if string else text[at]
+        at += len(piece)
+        depth += (piece in ("(", "{", "[")) - (piece in (")", "}", "]"))
+        if not depth:
+            return [" ".join(argument.split()) for argument in found]
+        if piece == "," and depth == 1:
+            found.append("")
+        else:
+            found[-1] += piece
+
+
+def format_of(name, given):
+    """The argument that is the format; of MESSAGE(), which is number and format, that."""
+    at = FORMATTED.get(name, NUMBERED.get(name))
+    if name in NUMBERED and not given[at].startswith("MESSAGE("):
+        at += 1
+    return given[at]
+
+
+def wordy_calls(text):
+    """The calls whose format has words. "%s" alone passes on a sentence that was made elsewhere."""
+    text = re.sub(r"/\*.*?\*/|^ *# *define \w+\([^)]*\)", "", text, flags=re.S | re.M)
+    calls = [(call.group(1), arguments(text, call.end())) for call in CALL.finditer(text)]
+    return [name for name, given in calls if any(string != '"%s"' for string in STRING.findall(format_of(name, given)))]
+
+
 class Messages(unittest.TestCase):
     def test_each_row_is_used(self):
         rows = [name for path in TABLES for name in re.findall(r"^ {4}X\((\w+), [A-Z_]+,", text_of(path), re.M)]
         self.assertGreater(len(rows), 500)
         used = {name for text in sources().values() for name in re.findall(r"\bMESSAGE(?:_TEXT)?\((\w+)\)", text)}
         self.assertEqual([name for name in rows if name not in used], [])
+
+    def test_no_call_has_words_of_its_own(self):
+        calls = 0
+        for path, text in sources().items():
+            if not path.startswith("server/softgpu/"):
+                calls += len(CALL.findall(text))
+                self.assertEqual(wordy_calls(text), [], path)
+        self.assertGreater(calls, 500)
+
+    def test_words_are_found_wherever_the_format_stands(self):
+        self.assertEqual(len(wordy_calls('return error_set(why, f(A, "x"), "no %s, (none", name);')), 1)
+        self.assertEqual(len(wordy_calls('log_error("nothing");')), 1)
+        self.assertEqual(len(wordy_calls('failure(E, bad ? "one" : "%s");')), 1)
+        self.assertEqual(wordy_calls('error_set(why, MESSAGE(name), "noun"); log_info("%s", text); /* failure(E, "x") */'), [])
 
 
 if __name__ == "__main__":
