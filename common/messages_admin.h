@@ -33,8 +33,7 @@
     X(admin_priority, INVALID_VALUE, \
       "\"priority\" must be a number from 0 (normal) to %d (lowest)") \
     X(admin_set_nothing, INVALID_VALUE, \
-      "\"set\" needs something to set: \"threads\", \"time\", \"memory\", \"host_memory\" or " \
-      "\"priority\"") \
+      "\"set\" needs something to set: %s or \"priority\"") \
     X(admin_total_request, INVALID_VALUE, \
       "\"total.%s.request\" is not allowed: a request is of one client, and all clients " \
       "together can have a limit only") \
@@ -48,7 +47,7 @@
     X(admin_group_total, INVALID_VALUE, \
       "\"set\" of a group needs \"total\"") \
     X(admin_total_object, INVALID_VALUE, \
-      "\"total\" must be an object of \"memory\", \"host_memory\" or both") \
+      "\"total\" must be an object of %s, at least one of them") \
     X(admin_schedule_text, INVALID_VALUE, \
       "\"%s\" of a GPU must be a text, like \"fair\" or \"50ms\" or \"5%%\"") \
     X(admin_schedule_nothing, INVALID_VALUE, \

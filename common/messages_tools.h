@@ -26,7 +26,15 @@
     X(ctl_value, INVALID_VALUE, \
       "\"%s\": %s") \
     X(ctl_value_name, INVALID_VALUE, \
+      "\"%s\" is none of %s (each with .request or .limit, or without), fraction= or " \
+      "priority= with a value") \
+    X(ctl_value_name_user, INVALID_VALUE, \
+      "\"%s\" is none of %s (each with .request or .limit, or without), fraction= or " \
+      "priority=, of each client, or %s with a value") \
+    X(ctl_value_name_group, INVALID_VALUE, \
       "\"%s\" is none of %s with a value") \
+    X(ctl_value_name_gpu, INVALID_VALUE, \
+      "\"%s\" is none of mode=, lease=, precision= or quantum= with a value") \
     X(ctl_value_twice, INVALID_VALUE, \
       "\"%s\" sets a value twice: another argument sets it too") \
     X(ctl_value_utf8, INVALID_VALUE, \

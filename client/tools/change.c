@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/limits/allowance.h"
 #include "common/limits/dialect.h"
 #include "common/limits/limits.h"
 #include "common/messages.h"
@@ -66,29 +67,12 @@ struct place {
     const char *name, *path;
 };
 
+/* Beside the resources, whose names come from their table. */
 static const struct place of_clients[] = {
-    {"threads", "threads.limit"},
-    {"threads.limit", "threads.limit"},
-    {"threads.request", "threads.request"},
-    {"time", "time.limit"},
-    {"time.limit", "time.limit"},
-    {"time.request", "time.request"},
-    {"memory", "memory.limit"},
-    {"memory.limit", "memory.limit"},
-    {"memory.request", "memory.request"},
-    {"host_memory", "host_memory.limit"},
-    {"host_memory.limit", "host_memory.limit"},
-    {"host_memory.request", "host_memory.request"},
     {"priority", "priority"},
     /* A fraction sets both. */
     {"fraction", "memory.limit"},
     {"fraction", "time.request"},
-};
-static const struct place of_totals[] = {
-    {"total.memory", "total.memory.limit"},
-    {"total.memory.limit", "total.memory.limit"},
-    {"total.host_memory", "total.host_memory.limit"},
-    {"total.host_memory.limit", "total.host_memory.limit"},
 };
 static const struct place of_gpus[] = {
     {"mode", "mode"},
@@ -149,66 +133,95 @@ static const char *why_not_value(const struct place *place, const char *text, js
 
 /* The names that can be set for each kind of target. */
 static const struct {
-    const struct place *places, *more; /* more: NULL for none */
-    size_t count, more_count;
-    const char *example, *forms;
+    const struct place *places; /* NULL for none */
+    size_t count;
+    bool resources, totals;
+    const char *example;
 } settable[KINDS] = {
     [CLIENT] = {.places = of_clients,
                 .count = COUNT(of_clients),
-                .example = "threads=25%",
-                .forms = "threads=, time=, memory= or host_memory= (each with .request or .limit, "
-                         "or without), fraction= or priority="},
+                .resources = true,
+                .example = "threads=25%"},
     [USER] = {.places = of_clients,
               .count = COUNT(of_clients),
-              .more = of_totals,
-              .more_count = COUNT(of_totals),
-              .example = "threads=25% or total.memory=40%",
-              .forms = "threads=, time=, memory= or host_memory= (each with .request or .limit, or "
-                       "without), fraction= or priority=, of each client, or total.memory= or "
-                       "total.host_memory="},
-    [GROUP] = {.places = of_totals,
-               .count = COUNT(of_totals),
-               .example = "total.memory=40%",
-               .forms = "total.memory= or total.host_memory="},
-    [GPU] = {.places = of_gpus,
-             .count = COUNT(of_gpus),
-             .example = "mode=fair",
-             .forms = "mode=, lease=, precision= or quantum="},
+              .resources = true,
+              .totals = true,
+              .example = "threads=25% or total.memory=40%"},
+    [GROUP] = {.totals = true, .example = "total.memory=40%"},
+    [GPU] = {.places = of_gpus, .count = COUNT(of_gpus), .example = "mode=fair"},
 };
 
-/* Sets the value at every place of the word's name. known: becomes true if a place has the name. */
-static uint32_t read_among(json_t *request, const char *word, const struct place *places,
-                           size_t count, bool *known, struct error *why)
+/* Sets the value of a word at a place, if the word has its name. known: becomes true if it has. */
+static uint32_t read_place(json_t *request, const char *word, const struct place *place,
+                           bool *known, struct error *why)
 {
     size_t length = strcspn(word, "=");
-    for (size_t i = 0; word[length] && i < count; i++) {
-        if (strlen(places[i].name) != length || strncmp(word, places[i].name, length) != 0)
-            continue;
-        *known = true;
-        const char *text = word + length + 1;
-        json_t *value = value_of(&places[i], text);
-        const char *wrong = why_not_value(&places[i], text, value);
-        if (wrong) {
-            json_decref(value);
-            return error_set(why, MESSAGE(ctl_value), word, wrong);
+    if (!word[length] || strlen(place->name) != length || strncmp(word, place->name, length) != 0)
+        return 0;
+    *known = true;
+    const char *text = word + length + 1;
+    json_t *value = value_of(place, text);
+    const char *wrong = why_not_value(place, text, value);
+    if (wrong) {
+        json_decref(value);
+        return error_set(why, MESSAGE(ctl_value), word, wrong);
+    }
+    return put_value(request, place, value, word, why);
+}
+
+/* The same at the places of the resources of a client. total: of the totals, which are limits. */
+static uint32_t read_resources(json_t *request, const char *word, bool total, bool *known,
+                               struct error *why)
+{
+    static const struct {
+        const char *suffix, *member;
+    } bounds[] = {{"", ".limit"}, {".limit", ".limit"}, {".request", ".request"}};
+    const char *prefix = total ? "total." : "";
+    size_t forms = total ? COUNT(bounds) - 1 : COUNT(bounds);
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        const struct allowance_resource *row = allowance_resource(i);
+        for (size_t k = 0; k < forms && (!total || row->has_total); k++) {
+            char name[64], path[64];
+            snprintf(name, sizeof name, "%s%s%s", prefix, row->name, bounds[k].suffix);
+            snprintf(path, sizeof path, "%s%s%s", prefix, row->name, bounds[k].member);
+            struct place place = {name, path};
+            if (read_place(request, word, &place, known, why))
+                return why->number;
         }
-        if (put_value(request, &places[i], value, word, why))
-            return why->number;
     }
     return 0;
+}
+
+static uint32_t refuse_name(const char *word, enum kind kind, struct error *why)
+{
+    char clients[ALLOWANCE_NAMES], totals[ALLOWANCE_NAMES];
+    allowance_names(false, "", "=", " or ", clients);
+    allowance_names(true, "total.", "=", " or ", totals);
+    switch (kind) {
+    case USER:
+        return error_set(why, MESSAGE(ctl_value_name_user), word, clients, totals);
+    case GROUP:
+        return error_set(why, MESSAGE(ctl_value_name_group), word, totals);
+    case GPU:
+        return error_set(why, MESSAGE(ctl_value_name_gpu), word);
+    case CLIENT:
+    case KINDS:
+        break;
+    }
+    return error_set(why, MESSAGE(ctl_value_name), word, clients);
 }
 
 static uint32_t read_word(json_t *request, const char *word, enum kind kind, struct error *why)
 {
     bool known = false;
-    uint32_t error =
-        read_among(request, word, settable[kind].places, settable[kind].count, &known, why);
-    if (!error && !known)
-        error =
-            read_among(request, word, settable[kind].more, settable[kind].more_count, &known, why);
-    if (error || known)
-        return error;
-    return error_set(why, MESSAGE(ctl_value_name), word, settable[kind].forms);
+    for (size_t i = 0; i < settable[kind].count; i++)
+        if (read_place(request, word, &settable[kind].places[i], &known, why))
+            return why->number;
+    if (settable[kind].resources && read_resources(request, word, false, &known, why))
+        return why->number;
+    if (settable[kind].totals && read_resources(request, word, true, &known, why))
+        return why->number;
+    return known ? 0 : refuse_name(word, kind, why);
 }
 
 uint32_t change_read_values(json_t *request, int count, char *const words[], struct error *why)

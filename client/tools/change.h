@@ -25,10 +25,11 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
                             int *used, struct error *why);
 
 /*
- * Adds words of the form name=value to a request that has its target. Names for clients: threads,
- * time, memory and host_memory, each with .request or .limit (without either, the limit is meant),
- * fraction and priority. For a user: the same for each client, or total.memory and
- * total.host_memory. For a group: these totals. For a GPU: mode, lease, precision and quantum.
+ * Adds words of the form name=value to a request that has its target. Names for clients: those of
+ * the resources in common/limits/allowance.h, each with .request or .limit (without either, the
+ * limit is meant), fraction and priority. For a user: the same for each client, or the resources
+ * that have totals, with "total." before the name. For a group: these totals. For a GPU: mode,
+ * lease, precision and quantum.
  * Returns 0, or an error number that *why explains.
  */
 uint32_t change_read_values(json_t *request, int count, char *const words[], struct error *why);

@@ -18,9 +18,11 @@
 #include "client/tools/table.h"
 #include "client/tools/tracing.h"
 #include "common/error.h"
+#include "common/limits/allowance.h"
 #include "common/messages.h"
 #include "common/units.h"
 
+/* A format: the names of the resources of a client, and of those that have totals. */
 static const char help[] =
     "usage: gpusharectl [--socket PATH] [--json] COMMAND\n"
     "\n"
@@ -37,12 +39,13 @@ static const char help[] =
     "  set TARGET NAME=VALUE...\n"
     "               change limits while work is in flight; limits that are not named stay\n"
     "               (for root, and users that gpushared was given with --admin-uid). Names\n"
-    "               of a client, or of all clients of a user: threads.request=30%\n"
-    "               threads.limit=50% time.request=25% time.limit=50% memory.request=1G\n"
-    "               memory.limit=4G host_memory=1G priority=3. threads=50% means\n"
-    "               threads.limit=50%; fraction=0.5 sets memory.limit and time.request.\n"
-    "               Names of a user's or a group's total: total.memory=40G\n"
-    "               total.host_memory=8G. Names of a GPU: lease=50ms precision=5%\n"
+    "               of a client, or of all clients of a user:\n"
+    "               %s,\n"
+    "               each with .request or .limit, or without, which means .limit\n"
+    "               (threads=50%% memory.request=1G); priority=3; fraction=0.5, which sets\n"
+    "               memory.limit and time.request. Names of a user's or a group's total:\n"
+    "               %s.\n"
+    "               Names of a GPU: lease=50ms precision=5%%\n"
     "               quantum=30s mode=concurrent|strict|fair|turns\n"
     "  kill CLIENT  end a client's connection; CLIENT is its number in `clients` (for the same\n"
     "               users as set)\n"
@@ -62,10 +65,13 @@ static const char help[] =
 
 static void print_help(void)
 {
-    printf("%s\nexit status: 0 done, 1 the server refused, 2 wrong usage, 3 the server can't be "
+    char clients[ALLOWANCE_NAMES], totals[ALLOWANCE_NAMES];
+    printf(help, allowance_names(false, "", "=", " and ", clients),
+           allowance_names(true, "total.", "=", " and ", totals));
+    printf("\nexit status: 0 done, 1 the server refused, 2 wrong usage, 3 the server can't be "
            "reached,\n"
            "or did not answer within %d s (reload: %d s; trace: %d s more than it lasts)\n",
-           help, ADMIN_CLIENT_SECONDS, ADMIN_CLIENT_SECONDS + ADMIN_CLIENT_RELOAD_SECONDS,
+           ADMIN_CLIENT_SECONDS, ADMIN_CLIENT_SECONDS + ADMIN_CLIENT_RELOAD_SECONDS,
            ADMIN_CLIENT_SECONDS);
 }
 

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/limits/allowance.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/units.h"
@@ -82,6 +83,28 @@ _Static_assert(offsetof(struct allowance, part) == RESOURCES * sizeof(struct all
 const struct allowance_resource *allowance_resource(enum resource resource)
 {
     return &resources[resource];
+}
+
+const char *allowance_names(bool totals, const char *before, const char *after, const char *last,
+                            char text[ALLOWANCE_NAMES])
+{
+    unsigned left = 0, all;
+    size_t used = 0;
+    for (enum resource i = 0; i < RESOURCES; i++)
+        left += !totals || resources[i].has_total;
+    all = left;
+    *text = '\0';
+    for (enum resource i = 0; i < RESOURCES && used < ALLOWANCE_NAMES; i++) {
+        if (totals && !resources[i].has_total)
+            continue;
+        used += (size_t)snprintf(text + used, ALLOWANCE_NAMES - used, "%s%s%s%s",
+                                 left == all ? ""
+                                 : left == 1 ? last
+                                             : ", ",
+                                 before, resources[i].name, after);
+        left--;
+    }
+    return text;
 }
 
 enum resource allowance_find(const char *name)

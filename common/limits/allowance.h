@@ -96,6 +96,15 @@ struct allowance_resource {
 /* The row of a resource, which is below RESOURCES. Static. */
 const struct allowance_resource *allowance_resource(enum resource resource);
 
+/*
+ * Writes the names of all resources, or of those with totals, as a list within a sentence:
+ * "memory= or host_memory=". before, after: stand around each name. last: stands before the last
+ * name, as ", " stands before the others. Returns text.
+ */
+enum { ALLOWANCE_NAMES = 160 };
+const char *allowance_names(bool totals, const char *before, const char *after, const char *last,
+                            char text[ALLOWANCE_NAMES]);
+
 /* The resource of this name, or RESOURCES if there is none. */
 enum resource allowance_find(const char *name);
 

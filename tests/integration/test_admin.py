@@ -136,6 +136,14 @@ class Commands(WithServer):
             self.assertEqual(client.ask("limits_query")["priority"], 1, "refused whole")
         for words, part in ((("set", number), "needs a limit to set"), (("set", number, "colour=red"), "colour=red"),
                             (("set", number, "priority=low"), "priority"),
+                            (("set", number, "threads.most=1%"), "none of threads=, time=, memory= or host_memory= (each"),
+                            (("set", number, "total.memory=1G"), "none of threads="),
+                            (("set", "user", "5", "time.=1%"), "of each client, or total.memory= or total.host_memory= "),
+                            (("set", "group", "5", "memory=1G"), "none of total.memory= or total.host_memory= "),
+                            (("set", "group", "5", "total.memory.request=1G"), "none of total.memory="),
+                            (("set", "group", "5", "total.time=1%"), "none of total.memory="),
+                            (("set", "gpu", "0", "time=1%"), "none of mode="),
+                            (("set", number, "memory=1M", "fraction=0.5"), "twice"),
                             (("set", number, "fraction=2"), '"fraction=2": a fraction is a share above 0, like 25% or 0.25'), (("get",), "needs the number"),
                             (("set", number, "priority=1", "priority=2"), "twice")):
             result = self.ctl(*words)

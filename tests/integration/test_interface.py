@@ -112,12 +112,19 @@ def variables():
     header are not variables; a name that ends in _ is a prefix of names."""
     with open(HEADER, encoding="utf-8") as file:
         identifiers = set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)))
+    resources = set()
+    for path in ("common/limits/allowance.h", "common/limits/allowance.c"):
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            resources |= set(re.findall(r'"([A-Z]+_[A-Z_]+)"', file.read()))
     found = {}
     for binary, path in BINARIES.items():
         with open(path, "rb") as file:
-            for name in VARIABLE.findall(file.read().replace(b"\0", b"\0\0")):
-                if name.decode() not in identifiers:
-                    found[f"{binary} {name.decode()}"] = "prefix" if name.endswith(b"_") else "read"
+            names = {name.decode() for name in VARIABLE.findall(file.read().replace(b"\0", b"\0\0"))} - identifiers
+        # A program with the table of resources, and without the reader of limits beside it, has the
+        # table for the names of the resources. It reads none of their variables.
+        if "GPUSHARE_CLIENT_NAME" not in names:
+            names -= resources
+        found.update({f"{binary} {name}": "prefix" if name.endswith("_") else "read" for name in names})
     return found
 
 

@@ -183,6 +183,7 @@ static uint32_t read_range(struct allowance *change, json_t *root, enum resource
 static uint32_t read_change(struct allowance *change, json_t *root, struct error *why)
 {
     uint32_t number;
+    char names[ALLOWANCE_NAMES];
     *change = allowance_none;
     for (enum resource i = 0; i < RESOURCES; i++) {
         uint32_t error = read_range(change, root, i, why);
@@ -196,7 +197,8 @@ static uint32_t read_change(struct allowance *change, json_t *root, struct error
     if (priority)
         change->priority = number;
     if (json_object_size(root) == 2)
-        return error_set(why, MESSAGE(admin_set_nothing));
+        return error_set(why, MESSAGE(admin_set_nothing),
+                         allowance_names(false, "\"", "\"", ", ", names));
     return 0;
 }
 
@@ -228,6 +230,7 @@ static uint32_t read_total(struct admin_request *request, json_t *root, struct e
 {
     json_t *total = json_object_get(root, "total");
     size_t members = 0;
+    char names[ALLOWANCE_NAMES];
     struct total_change *change = &request->total;
     *change = (struct total_change){.limits = allowance_none};
     if (json_object_size(root) != 3)
@@ -237,7 +240,8 @@ static uint32_t read_total(struct admin_request *request, json_t *root, struct e
         members += allowance_resource(i)->has_total &&
                    json_object_get(total, allowance_resource(i)->name) != NULL;
     if (!members || json_object_size(total) != members)
-        return error_set(why, MESSAGE(admin_total_object));
+        return error_set(why, MESSAGE(admin_total_object),
+                         allowance_names(true, "\"", "\"", " and ", names));
     for (enum resource i = 0; i < RESOURCES; i++) {
         uint32_t error = read_total_part(total, i, &change->limits, why);
         if (error)

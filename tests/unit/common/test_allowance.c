@@ -42,6 +42,15 @@ static void every_resource_has_a_whole_row(void **state)
     assert_int_equal(allowance_find("speed"), RESOURCES);
 }
 
+static void the_resources_are_listed_within_a_sentence(void **state)
+{
+    (void)state;
+    char text[ALLOWANCE_NAMES];
+    assert_string_equal(allowance_names(false, "", "", " and ", text),
+                        "threads, time, memory and host_memory");
+    assert_string_equal(allowance_names(true, "<", ">", " or ", text), "<memory> or <host_memory>");
+}
+
 static void an_empty_allowance_limits_nothing(void **state)
 {
     (void)state;
@@ -209,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_resource_has_a_whole_row),
+        cmocka_unit_test(the_resources_are_listed_within_a_sentence),
         cmocka_unit_test(an_empty_allowance_limits_nothing),
         cmocka_unit_test(a_value_is_put_where_its_unit_belongs),
         cmocka_unit_test(nothing_may_be_requested_but_not_be_the_limit),

@@ -342,14 +342,14 @@ static void totals_that_cannot_be_set_are_refused_in_words(void **state)
         skip();
     add_client(5, true);
 #define TOTAL "{\"request\":\"set\",\"user\":1000,\"total\":"
-    refused_with(TOTAL "{}}", "invalid_value", "or both");
-    refused_with(TOTAL "\"4G\"}", "invalid_value", "or both");
+    refused_with(TOTAL "{}}", "invalid_value", "at least one of them");
+    refused_with(TOTAL "\"4G\"}", "invalid_value", "at least one of them");
     refused_with(TOTAL "{\"memory\":{}}}", "invalid_value", "{\"limit\": text}");
     refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\",\"most\":\"5G\"}}}", "invalid_value",
                  "{\"limit\": text}");
     refused_with(TOTAL "{\"memory\":{\"limit\":4}}}", "invalid_value", "total.memory.limit");
     refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\"},\"threads\":{\"limit\":\"5%\"}}}",
-                 "invalid_value", "or both");
+                 "invalid_value", "at least one of them");
     refused_with(TOTAL "{\"memory\":{\"request\":\"4G\"}}}", "invalid_value",
                  "total.memory.request");
     refused_with(TOTAL "{\"host_memory\":{\"limit\":\"5%\"}}}", "invalid_value",
