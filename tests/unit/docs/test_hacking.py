@@ -54,6 +54,17 @@ class Hacking(unittest.TestCase):
             if not name.endswith(("PLACE", "_")):
                 self.assertRegex(sources, r"\b%s\b" % name)
 
+    def test_functions_of_a_step_are_in_the_files_of_that_step(self):
+        checked = 0
+        for step in re.findall(r"^\d+\. (?:.+\n?(?!\d+\. ))+", PAGE, re.M):
+            words = re.findall(r"`([^`\n]+)`", step)
+            files = [path for path in TREE for word in words
+                     if re.search(r"\.(?:[ch]|py)$", word) and ("/" + path).endswith("/" + word)]
+            for name in [word for word in words if files and re.match(r"[a-z]+_\w+$", word)]:
+                self.assertTrue(any(re.search(r"\b%s\(" % name, text_of(path)) for path in files), f"{name}: {step}")
+                checked += 1
+        self.assertGreater(checked, 6)
+
     def test_readme_leads_here(self):
         self.assertIn("(HACKING.md)", text_of("README.md"))
 
