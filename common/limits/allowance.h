@@ -84,6 +84,7 @@ struct allowance_resource {
     const char *form;       /* describes the form of a value, within a sentence */
     const char *alias_form; /* of the alias's and the namesake's */
     const char *phrase;     /* the name within a sentence */
+    const char *heading;    /* the name above a column */
     enum dialect_unit unit; /* of the amounts in `of` */
     bool by_worker;         /* the worker enforces it; the supervisor keeps account of the others */
     bool has_total;         /* a user or a group can have a limit for the total of its clients */

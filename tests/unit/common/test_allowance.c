@@ -27,7 +27,7 @@ static void every_resource_has_a_whole_row(void **state)
     (void)state;
     for (enum resource i = 0; i < RESOURCES; i++) {
         const struct allowance_resource *row = allowance_resource(i);
-        assert_true(row->name && row->form && row->phrase && row->parse);
+        assert_true(row->name && row->form && row->phrase && row->heading && row->parse);
         assert_true(row->unit == DIALECT_SHARE || row->unit == DIALECT_BYTES);
         assert_int_equal(allowance_find(row->name), i);
         char variable[64] = "GPUSHARE_";
