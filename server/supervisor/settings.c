@@ -104,28 +104,20 @@ static const char usage[] =
                          "and exit\n"
                          "  --help         print this text, and exit\n"
                          "\n"
-                         "environment:\n"
-                         "  GPUSHARE_THREADS_LIMIT, GPUSHARE_TIME_LIMIT, GPUSHARE_MEMORY_LIMIT,\n"
-                         "  GPUSHARE_HOST_MEMORY_LIMIT, GPUSHARE_FRACTION, "
-                         "GPUSHARE_CLIENT_PRIORITY (and MPS's\n"
-                         "  GPUSHARE_ACTIVE_THREAD_PERCENTAGE, GPUSHARE_PINNED_DEVICE_MEM_LIMIT,\n"
-                         "  GPUSHARE_PINNED_HOST_MEM_LIMIT)\n"
-                         "                 the default and the ceiling of every client (default: "
-                         "no limit)\n"
-                         "  GPUSHARE_THREADS_REQUEST, GPUSHARE_TIME_REQUEST, "
-                         "GPUSHARE_MEMORY_REQUEST,\n"
-                         "  GPUSHARE_HOST_MEMORY_REQUEST\n"
-                         "                 what every client is guaranteed (default: nothing)\n"
-                         "  GPUSHARE_MODE, GPUSHARE_LEASE, GPUSHARE_PRECISION, GPUSHARE_QUANTUM\n"
-                         "                 how GPUs that the configuration does not mention are "
-                         "shared (default:\n"
-                         "                 concurrent, 250ms, 5%, 30s)\n"
-                         "  GPUSHARE_VISIBLE_DEVICES\n"
-                         "                 which GPUs are served, by index or UUID (default: all)\n"
-                         "The log warns of every other variable whose name begins with GPUSHARE_.\n"
-                         "\n"
-                         "exit status: 0 stopped by a signal, or done; 1 failed; 2 wrong usage or "
-                         "configuration\n";
+                         "environment:\n";
+
+/* Between these two stand the variables of limits. */
+static const char usage_end[] =
+    "  GPUSHARE_MODE, GPUSHARE_LEASE, GPUSHARE_PRECISION, GPUSHARE_QUANTUM\n"
+    "                 how GPUs that the configuration does not mention are "
+    "shared (default:\n"
+    "                 concurrent, 250ms, 5%, 30s)\n"
+    "  GPUSHARE_VISIBLE_DEVICES\n"
+    "                 which GPUs are served, by index or UUID (default: all)\n"
+    "The log warns of every other variable whose name begins with GPUSHARE_.\n"
+    "\n"
+    "exit status: 0 stopped by a signal, or done; 1 failed; 2 wrong usage or "
+    "configuration\n";
 
 void settings_default(struct settings *settings)
 {
@@ -362,6 +354,8 @@ void settings_print(enum settings_page page, FILE *to)
         break;
     case SETTINGS_PAGE_HELP:
         fputs(usage, to);
+        settings_variables_explain(to);
+        fputs(usage_end, to);
         break;
     case SETTINGS_PAGE_NONE:
         break;

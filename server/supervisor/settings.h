@@ -80,6 +80,9 @@ void settings_print(enum settings_page page, FILE *to);
  */
 void settings_variables_print(FILE *to);
 
+/* Writes the variables that limit and guarantee, with what they do: lines of --help. */
+void settings_variables_explain(FILE *to);
+
 /* Sets the defaults that need no environment: where settings_read starts from, and for tests. */
 void settings_default(struct settings *settings);
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Makes the table of gpushared --list-variables. */
+/* Makes the table of gpushared --list-variables, and the lines of --help about limits. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "common/limits/limits.h"
 #include "common/error.h"
+#include "common/limits/allowance.h"
+#include "common/limits/limits.h"
 #include "common/limits/variables.h"
 #include "server/supervisor/settings.h"
+
+#define HELP_COLUMNS 88 /* the longest lines of --help */
 
 struct listing {
     char *text;
@@ -50,4 +54,36 @@ void settings_variables_print(FILE *to)
     limits_wish_read(&wish, note_limit, &listing, &unused);
     variables_known(note_other, &listing);
     fputs(text, to);
+}
+
+/* A list of names in lines of --help. */
+struct names {
+    FILE *to;
+    size_t column; /* 0: nothing is written yet */
+};
+
+static void names_add(struct names *names, const char *name)
+{
+    if (!name)
+        return;
+    bool fits = names->column + strlen(", ,") + strlen(name) <= HELP_COLUMNS;
+    const char *before = !names->column ? "  " : fits ? ", " : ",\n  ";
+    fprintf(names->to, "%s%s", before, name);
+    names->column = (names->column && fits ? names->column : 0) + strlen("  ") + strlen(name);
+}
+
+void settings_variables_explain(FILE *to)
+{
+    struct names limits = {.to = to}, requests = {.to = to};
+    for (enum resource i = 0; i < RESOURCES; i++)
+        names_add(&limits, allowance_resource(i)->limit_variable);
+    for (enum resource i = 0; i < RESOURCES; i++)
+        names_add(&limits, allowance_resource(i)->limit_alias);
+    names_add(&limits, ALLOWANCE_FRACTION_VARIABLE);
+    names_add(&limits, "GPUSHARE_CLIENT_PRIORITY");
+    fputs("\n                 the default and the ceiling of every client (default: no limit)\n",
+          to);
+    for (enum resource i = 0; i < RESOURCES; i++)
+        names_add(&requests, allowance_resource(i)->request_variable);
+    fputs("\n                 what every client is guaranteed (default: nothing)\n", to);
 }
