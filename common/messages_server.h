@@ -197,8 +197,7 @@
       "client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors%s, %llu bytes of device " \
       "memory, %llu of pinned host memory") \
     X(log_client_changed, SUCCESS, \
-      "client %u '%s' has by %s: threads %s to %s (%u multiprocessors at most), time %s to %s, " \
-      "priority %llu, %llu bytes of device memory, %llu of pinned host memory") \
+      "client %u '%s' has by %s: %sat most %u multiprocessors, priority %llu") \
     X(log_guarantee_lost, SUCCESS, \
       "client %u: its guarantee of before can't be restored: other clients have the memory") \
     X(log_client_over, SUCCESS, \

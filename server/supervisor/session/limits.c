@@ -194,15 +194,15 @@ static void set_memory(struct session *session, const struct allowance *change)
 static void log_change(const struct session *session, const char *by)
 {
     const struct allowance *grant = &session->grant.allowance;
-    char text[4][UNITS_TEXT];
-    log_info(MESSAGE_TEXT(log_client_changed), session->number, session->name, by,
-             allowance_format(RESOURCE_THREADS, grant->threads.request, text[0]),
-             allowance_format(RESOURCE_THREADS, grant->threads.limit, text[1]),
-             session->worker.multiprocessors,
-             allowance_format(RESOURCE_TIME, grant->time.request, text[2]),
-             allowance_format(RESOURCE_TIME, grant->time.limit, text[3]),
-             (unsigned long long)grant->priority, (unsigned long long)grant->memory.limit,
-             (unsigned long long)grant->host_memory.limit);
+    char text[RESOURCES * 96], request[UNITS_TEXT], limit[UNITS_TEXT];
+    size_t used = 0;
+    for (enum resource i = 0; i < RESOURCES && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s to %s, ",
+                                 allowance_resource(i)->phrase,
+                                 allowance_format(i, grant->of[i].request, request),
+                                 allowance_format(i, grant->of[i].limit, limit));
+    log_info(MESSAGE_TEXT(log_client_changed), session->number, session->name, by, text,
+             session->worker.multiprocessors, (unsigned long long)grant->priority);
 }
 
 static void worker_answered(void *context, const struct worker_answer *answer)
