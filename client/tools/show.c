@@ -9,10 +9,15 @@
 #include <unistd.h>
 
 #include "client/tools/table.h"
+#include "common/limits/allowance.h"
 #include "common/units.h"
 #include "protocol.h"
 
-#define CELL 96
+#define CELL         96
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* Of a resource what was asked, what is granted, and what it uses; the last column is priority. */
+#define LIMITS_COLUMNS_MAX (RESOURCES * 3 + 1)
 
 /* ---- members as text; each returns its buffer ---- */
 
@@ -247,29 +252,52 @@ void show_gpus(FILE *out, const json_t *answer, struct table_look look)
 
 /* ---- clients ---- */
 
-/* The limits that a client asked for beside those that it was granted: twelve columns. */
-#define LIMITS_HEADINGS                                                                            \
-    ">THREADS ASKED", "+>GRANTED", "+>SMS", ">TIME ASKED", "+>GRANTED", ">MEMORY ASKED",           \
-        "+>GRANTED", "+>USED", ">HOST ASKED", "+>GRANTED", "+>USED", ">PRIORITY"
+/* The columns of a table of clients. */
+struct headings {
+    const char *text[TABLE_COLUMNS_MAX];
+    unsigned count;
+    char asked[RESOURCES][32];
+};
+
+static void headings_add(struct headings *headings, const char *text)
+{
+    if (headings->count < TABLE_COLUMNS_MAX)
+        headings->text[headings->count++] = text;
+}
+
+/* The limits that a client asked for beside those that it was granted; add_limits fills them. */
+static void headings_add_limits(struct headings *headings)
+{
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        const struct allowance_resource *resource = allowance_resource(i);
+        snprintf(headings->asked[i], sizeof headings->asked[i], ">%s ASKED", resource->heading);
+        headings_add(headings, headings->asked[i]);
+        headings_add(headings, "+>GRANTED");
+        if (i == RESOURCE_THREADS)
+            headings_add(headings, "+>SMS");
+        if (resource->unit == DIALECT_BYTES)
+            headings_add(headings, "+>USED");
+    }
+    headings_add(headings, ">PRIORITY");
+}
 
 static void add_limits(struct table *table, const json_t *client)
 {
-    static const char *const shares[] = {"threads", "time"}, *const memories[] = {"memory",
-                                                                                  "host_memory"};
     char cell[CELL];
-    for (int i = 0; i < 2; i++) {
-        const json_t *share = json_object_get(client, shares[i]);
-        table_add(table, "%s", shares_of(share, "asked_percent", cell));
-        table_add(table, "%s", shares_of(share, "granted_percent", cell));
-        if (i == 0)
-            table_add(table, "%s%s", integer_of(share, "multiprocessors", cell),
-                      json_is_false(json_object_get(share, "partitioned")) ? ", duty cycle" : "");
-    }
-    for (int i = 0; i < 2; i++) {
-        const json_t *memory = json_object_get(client, memories[i]);
-        table_add(table, "%s", amounts_of(memory, "asked_bytes", cell));
-        table_add(table, "%s", amounts_of(memory, "granted_bytes", cell));
-        table_add(table, "%s", bytes_of(memory, "used_bytes", cell));
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        const struct allowance_resource *resource = allowance_resource(i);
+        const json_t *limits = json_object_get(client, resource->name);
+        if (resource->unit == DIALECT_BYTES) {
+            table_add(table, "%s", amounts_of(limits, "asked_bytes", cell));
+            table_add(table, "%s", amounts_of(limits, "granted_bytes", cell));
+            table_add(table, "%s", bytes_of(limits, "used_bytes", cell));
+        } else {
+            table_add(table, "%s", shares_of(limits, "asked_percent", cell));
+            table_add(table, "%s", shares_of(limits, "granted_percent", cell));
+        }
+        if (i == RESOURCE_THREADS)
+            table_add(table, "%s%s", integer_of(limits, "multiprocessors", cell),
+                      json_is_false(json_object_get(limits, "partitioned")) ? ", duty cycle" : "");
     }
     table_add(table, "%s", integer_of(client, "priority", cell));
 }
@@ -336,11 +364,13 @@ static void add_usage(struct table *table, const json_t *client)
 
 void show_clients(FILE *out, const json_t *answer, struct table_look look)
 {
-    static const char *const headings[] = {
-        ">CLIENT",       "NAME",       ">PID",       ">UID",          "STATE",     ">DEVICE",
-        LIMITS_HEADINGS, ">SMS NOW",   ">GPU TIME",  ">CHARGED",      ">LAUNCHES", ">COPIED",
-        ">THROTTLED",    ">HALF WAIT", ">99 % WAIT", ">SHARED QUEUES"};
-    _Static_assert(sizeof headings / sizeof headings[0] <= TABLE_COLUMNS_MAX, "columns");
+    static const char *const before[] = {">CLIENT", "NAME", ">PID", ">UID", "STATE", ">DEVICE"};
+    static const char *const after[] = {">SMS NOW",   ">GPU TIME",  ">CHARGED",
+                                        ">LAUNCHES",  ">COPIED",    ">THROTTLED",
+                                        ">HALF WAIT", ">99 % WAIT", ">SHARED QUEUES"};
+    _Static_assert(COUNT(before) + LIMITS_COLUMNS_MAX + COUNT(after) <= TABLE_COLUMNS_MAX,
+                   "columns");
+    struct headings headings = {.count = 0};
     const json_t *clients = json_object_get(answer, "clients");
     const json_t *client;
     char cell[CELL];
@@ -348,7 +378,12 @@ void show_clients(FILE *out, const json_t *answer, struct table_look look)
         fputs("no clients\n", out);
         return;
     }
-    struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 2);
+    for (size_t i = 0; i < COUNT(before); i++)
+        headings_add(&headings, before[i]);
+    headings_add_limits(&headings);
+    for (size_t i = 0; i < COUNT(after); i++)
+        headings_add(&headings, after[i]);
+    struct table *table = table_new(headings.text, headings.count, 2);
     if (!table)
         return;
     for (size_t i = 0; (client = json_array_get(clients, i)); i++) {
@@ -367,11 +402,14 @@ void show_clients(FILE *out, const json_t *answer, struct table_look look)
 
 void show_limits(FILE *out, const json_t *answer, struct table_look look)
 {
-    static const char *const headings[] = {">CLIENT", "NAME", LIMITS_HEADINGS};
+    struct headings headings = {.count = 0};
     const json_t *clients = json_object_get(answer, "clients");
     const json_t *client;
     char cell[CELL];
-    struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 2);
+    headings_add(&headings, ">CLIENT");
+    headings_add(&headings, "NAME");
+    headings_add_limits(&headings);
+    struct table *table = table_new(headings.text, headings.count, 2);
     if (!table)
         return;
     for (size_t i = 0; (client = json_array_get(clients, i)); i++) {
