@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * config_limits: the limits in one block of a configuration: threads, memory, host_memory and time,
- * each with request and limit, and priority. fraction and replicas are other spellings of these.
+ * config_limits: the limits in one block of a configuration: the resources, each with request and
+ * limit, and priority. fraction and replicas are other spellings of these.
  *
  * A limit is never exceeded; a request is guaranteed. Blocks can only tighten each other: the
  * smallest limit applies, and the smallest request too, so that an administrator's request lowers a
