@@ -22,6 +22,7 @@
 #include "common/ipc/shm.h"
 #include "common/ipc/timeline.h"
 #include "common/util.h"
+#include "tests/support/granted.h"
 
 void fake_die(const char *what)
 {
@@ -117,17 +118,6 @@ static void next_window(struct fake_server *server, uint64_t *device, uint64_t *
     *host = ARENA_HOST_BASE + offset;
 }
 
-static uint64_t asked_or(uint64_t asked, uint64_t otherwise)
-{
-    return asked == PROTO_UNSET ? otherwise : asked;
-}
-
-static struct proto_share_range range_granted(struct proto_share_range asked)
-{
-    return (struct proto_share_range){asked_or(asked.request, 0),
-                                      asked_or(asked.limit, PROTO_PERCENT_WHOLE)};
-}
-
 static void on_attach(struct fake_server *server, struct fake_client *client)
 {
     uint32_t streams = server->options.streams;
@@ -138,16 +128,12 @@ static void on_attach(struct fake_server *server, struct fake_client *client)
         .client = client->number,
         .streams = streams,
         .window_bytes = WINDOW,
-        .grant = {.allowance = client->attach.allowance,
+        .grant = {.allowance = granted_asked(&client->attach.allowance),
                   .multiprocessors = 132,
                   .mode = server->options.mode},
     };
     struct proto_allowance *allowance = &granted->grant.allowance;
-    allowance->threads = range_granted(allowance->threads);
-    allowance->time = range_granted(allowance->time);
-    allowance->memory.request = asked_or(allowance->memory.request, 0);
     allowance->memory.limit = min(allowance->memory.limit, UINT64_C(1) << 30);
-    allowance->host_memory.request = asked_or(allowance->host_memory.request, 0);
     allowance->host_memory.limit = server->options.host_limit;
     memset(granted->group, 7, sizeof granted->group);
     next_window(server, &granted->device_base, &granted->host_base);

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "common/ipc/channel.h"
+#include "tests/support/granted.h"
 
 static int pair[2]; /* 0: the peer's end, 1: ours */
 static struct channel_message got;
@@ -255,8 +256,7 @@ static void reserved_fields_and_ranges(void **state)
                 .body = {.module = 1, .pad0 = 1}};
     send_raw(&unload, sizeof unload, NULL, 0);
     refused("module_unload.pad0 must be zero");
-    attach.body.allowance.threads.limit = 10000;
-    attach.body.allowance.time.limit = PROTO_PERCENT_WHOLE;
+    attach.body.allowance = granted_whole();
     send_raw(&attach, sizeof attach, NULL, 0);
     assert_int_equal(receive_as(PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT), 0);
     attach.body.allowance.threads.limit = 10001;
@@ -324,9 +324,7 @@ static void a_descriptor_more_than_any_message_has(void **state)
         struct proto_message_header header;
         struct proto_worker_attach body;
     } attach = {.header = {.bytes = sizeof attach, .opcode = PROTO_WORKER_ATTACH, .serial = 1},
-                .body = {.streams = 1,
-                         .allowance.threads.limit = PROTO_PERCENT_WHOLE,
-                         .allowance.time.limit = PROTO_PERCENT_WHOLE}};
+                .body = {.streams = 1, .allowance = granted_whole()}};
     int fds[PROTO_FDS_MAX + 1];
     for (unsigned i = 0; i <= PROTO_FDS_MAX; i++)
         fds[i] = pair[0];

@@ -8,6 +8,7 @@
 #define GPUSHARE_TESTS_UNIT_WORKER_HARNESS_H
 
 #include "common/error.h"
+#include "tests/support/granted.h"
 #include "tests/unit/worker/fake.h"
 
 #include <errno.h>
@@ -202,10 +203,9 @@ static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage
                                          .host_base = peer->host_base,
                                          .window_bytes = WINDOW_BYTES,
                                          .streams = STREAMS,
-                                         .allowance.threads.limit = percentage,
-                                         .allowance.priority = priority,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE,
+                                         .allowance = granted_threads(percentage),
                                          .name = "peer"};
+    attach.allowance.priority = priority;
     int fds[4] = {peer->rings.fd, peer->status.fd, peer->shadows.fd, peer->doorbell};
     memset(harness.taken[number % HARNESS_CLIENTS], 0, sizeof harness.taken[0]);
     harness_send(PROTO_WORKER_ATTACH, number, &attach, NULL, 0, fds, 4);

@@ -46,8 +46,7 @@ static void threads_are_duty_where_they_can_not_be_divided(void **state)
     assert_true(share > SHARE_MIN);
     assert_true(charged > 0.99 && charged < 1.01);
     assert_true(throttled > elapsed / 2);
-    struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance = granted_whole()};
     harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
     finish(1);
 }

@@ -125,9 +125,9 @@ static void begin_holding(void)
 
 static void arrive(uint32_t number, uint32_t request, uint32_t limit)
 {
-    struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
-                                         .allowance.time.request = request,
-                                         .allowance.time.limit = limit};
+    struct proto_worker_limits limits = {.allowance = granted_whole()};
+    limits.allowance.time.request = request;
+    limits.allowance.time.limit = limit;
     peers[number] = peer_attach(number);
     peer_load_text(peers[number], 1, harness_ptx, 0);
     functions[number] = peer_function(peers[number], 1, "kernel");
@@ -376,8 +376,7 @@ static const char *refused_schedule(enum proto_mode mode)
 static void requests_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance = granted_whole()};
     arrive(1, 6000, 10000);
     /* In concurrent mode nothing is promised. */
     arrive(2, 4100, 10000);
@@ -421,8 +420,7 @@ static const struct scheduler_lease_group *lease_group_of(uint32_t number)
 static void a_client_that_moves_apart_has_leases_of_its_own(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
-                                         .allowance.time.limit = 10000};
+    struct proto_worker_limits limits = {.allowance = granted_threads(5000)};
     arrive(1, 0, 10000);
     arrive(2, 0, 10000);
     set_mode(PROTO_MODE_FAIR);
@@ -458,9 +456,8 @@ static void work_until_it(uint32_t number, bool is)
 static void the_gate_knows_the_clients_on_lent_multiprocessors(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.allowance.threads.limit = 10000,
-                                         .allowance.threads.request = 5000,
-                                         .allowance.time.limit = 10000};
+    struct proto_worker_limits limits = {.allowance = granted_whole()};
+    limits.allowance.threads.request = 5000;
     begin_holding();
     arrive(1, 0, 10000);
     arrive(2, 0, 10000);
@@ -476,10 +473,9 @@ static void the_gate_knows_the_clients_on_lent_multiprocessors(void **state)
 static void a_refused_change_leaves_threads_and_time(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
-                                         .allowance.threads.request = 2500,
-                                         .allowance.time.request = 4000,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance = granted_threads(5000)};
+    limits.allowance.threads.request = 2500;
+    limits.allowance.time.request = 4000;
     arrive(1, 6000, 10000);
     arrive(2, 0, 10000);
     set_mode(PROTO_MODE_FAIR);
@@ -505,9 +501,8 @@ static void a_refused_change_leaves_threads_and_time(void **state)
 static void lower_clients_stay_behind(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE,
-                                         .allowance.priority = 7};
+    struct proto_worker_limits limits = {.allowance = granted_whole()};
+    limits.allowance.priority = 7;
     for (uint32_t i = 1; i <= 3; i++)
         arrive(i, 0, 10000);
     harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
@@ -549,8 +544,7 @@ static int priority_of(uint32_t number)
 static void levels_divide_the_devices_range(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance = granted_whole()};
     static const int first[] = {0, 0, -1, -4}; /* the first client's, beside so many */
     begin_holding();
     set_kernel(1000);

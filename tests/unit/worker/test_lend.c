@@ -26,9 +26,8 @@ static void on_kernel(const struct cuda_stream_object *stream, const uint8_t par
 
 static void arrive(uint32_t number, uint32_t request, uint32_t limit)
 {
-    struct proto_worker_limits limits = {.allowance.threads.limit = limit,
-                                         .allowance.threads.request = request,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance = granted_threads(limit)};
+    limits.allowance.threads.request = request;
     peers[number] = peer_attach_with(number, limit, 0);
     harness_ask(PROTO_WORKER_LIMITS, number, &limits, PROTO_WORKER_ATTACHED);
     peer_load_text(peers[number], 1, harness_ptx, 0);
@@ -270,9 +269,8 @@ static void any_mix_loses_nothing(void **state)
         if (draw(16) == 0)
             usleep(draw(2000));
         if (draw(40) == 0) {
-            struct proto_worker_limits limits = {.allowance.threads.limit = 4000 + draw(6001),
-                                                 .allowance.threads.request = draw(4001),
-                                                 .allowance.time.limit = PROTO_PERCENT_WHOLE};
+            struct proto_worker_limits limits = {.allowance = granted_threads(4000 + draw(6001))};
+            limits.allowance.threads.request = draw(4001);
             harness_ask(PROTO_WORKER_LIMITS, 1 + draw(2), &limits, PROTO_WORKER_ATTACHED);
         }
     }

@@ -77,9 +77,8 @@ static int teardown(void **state)
 
 static uint32_t change(uint32_t client, uint32_t percentage, uint32_t priority)
 {
-    struct proto_worker_limits limits = {.allowance.threads.limit = percentage,
-                                         .allowance.priority = priority,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance = granted_threads(percentage)};
+    limits.allowance.priority = priority;
     const struct proto_worker_attached *attached =
         harness_ask(PROTO_WORKER_LIMITS, client, &limits, PROTO_WORKER_ATTACHED);
     return attached->multiprocessors;
@@ -203,9 +202,8 @@ static void kept_sets_make_way_when_the_device_has_no_room_for_another(void **st
 
 static void over_committed(uint32_t client, uint32_t request)
 {
-    struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
-                                         .allowance.threads.request = request,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance = granted_whole()};
+    limits.allowance.threads.request = request;
     harness_ask(PROTO_WORKER_LIMITS, client, &limits, PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
     const struct proto_failed *failed = (const void *)harness.message.body;
@@ -217,9 +215,8 @@ static void over_committed_requests_are_refused_and_change_nothing(void **state)
 {
     (void)state;
     fake_release();
-    struct proto_worker_limits limits = {.allowance.threads.limit = 7000,
-                                         .allowance.threads.request = 6000,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance = granted_threads(7000)};
+    limits.allowance.threads.request = 6000;
     const struct proto_worker_attached *attached =
         harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
     assert_int_equal(attached->multiprocessors, 92); /* 11 SM groups and the remainder */
@@ -268,8 +265,7 @@ static void own_load_does_not_count(void **state)
     struct peer *other = peer_attach_with(2, 5000, 0);
     const struct proto_worker_attached *attached = (const void *)harness.message.body;
     uint64_t theirs = attached->sm_groups[0];
-    struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance = granted_threads(5000)};
     for (int i = 0; i < 20; i++) {
         attached = harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
         assert_int_equal(attached->sm_groups[0] & theirs, 0);
@@ -281,8 +277,7 @@ static void own_load_does_not_count(void **state)
 static void unknown_and_leaving_clients_are_refused(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance = granted_threads(5000)};
     harness_ask(PROTO_WORKER_LIMITS, 99, &limits, PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_HANDLE);
     launch(0, (struct carried){.number = 1});

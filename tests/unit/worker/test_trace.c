@@ -377,9 +377,8 @@ static void leases_add_up_to_charges_and_holds_to_throttled_time(void **state)
     uint64_t values[2];
     reader_open(&reader, 8 << 20);
     for (uint32_t i = 0; i < 2; i++) {
-        struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
-                                             .allowance.time.request = 5000,
-                                             .allowance.time.limit = PROTO_PERCENT_WHOLE};
+        struct proto_worker_limits limits = {.allowance = granted_whole()};
+        limits.allowance.time.request = 5000;
         peers[i] = peer_attach(i + 1);
         harness_ask(PROTO_WORKER_LIMITS, i + 1, &limits, PROTO_WORKER_ATTACHED);
         peer_load_text(peers[i], 1, harness_ptx, 0);

@@ -17,8 +17,7 @@ static struct client *make_client(struct peer *peer, uint32_t number)
                                          .host_base = HOST_BASE + number * WINDOW_BYTES,
                                          .window_bytes = WINDOW_BYTES,
                                          .streams = STREAMS,
-                                         .allowance.threads.limit = PROTO_PERCENT_WHOLE,
-                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
+                                         .allowance = granted_whole()};
     struct client *client;
     struct error why = {0};
     assert_int_equal(shm_create(&peer->rings, "rings", ring_memory_bytes(STREAMS)), 0);
