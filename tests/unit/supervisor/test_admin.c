@@ -23,7 +23,9 @@ static void ping_and_version(void **state)
     answer = ask("{\"request\":\"version\"}");
     assert_string_equal(json_string_value(json_object_get(answer, "server_version")),
                         GPUSHARE_VERSION);
-    assert_string_equal(json_string_value(json_object_get(answer, "protocol_version")), "2.0");
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d", PROTO_MAJOR, PROTO_MINOR);
+    assert_string_equal(json_string_value(json_object_get(answer, "protocol_version")), version);
     json_decref(answer);
 }
 
