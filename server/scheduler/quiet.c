@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/scheduler/quiet.h"
+
+#include "common/util.h"
+
+#define MS UINT64_C(1000000)
+/* Time that windows did not take is saved up for so long: then several calls that come at once need
+ * not wait for one another's share. */
+#define SAVED_NS (2000 * MS)
+/* How often a scene is looked at that changes without anybody saying so: often enough that waiting
+ * is not seen in what a load takes; a thread that looks once a millisecond costs nothing. */
+#define LOOK_NS MS
+
+void quiet_defaults(struct quiet_settings *settings)
+{
+    *settings =
+        (struct quiet_settings){.limit_ns = 500 * MS, .patience_ns = 1000 * MS, .share_percent = 5};
+}
+
+static int64_t part(const struct quiet *quiet, uint64_t ns)
+{
+    return (int64_t)(ns / 100 * quiet->settings.share_percent);
+}
+
+void quiet_begin(struct quiet *quiet, const struct quiet_settings *settings, uint64_t now)
+{
+    *quiet = (struct quiet){.settings = *settings, .looked = now, .next = QUIET_NEVER};
+    quiet->credit = part(quiet, SAVED_NS);
+}
+
+/* The time since the last look: windows earn their part of it; of an attempt it costs what clients
+ * that have nothing left on the device could have used. */
+static void settle(struct quiet *quiet, uint32_t working, uint64_t now)
+{
+    uint64_t span = now - quiet->looked;
+    quiet->looked = now;
+    quiet->credit = min(quiet->credit + part(quiet, span), part(quiet, SAVED_NS));
+    if (quiet->state < QUIET_DRAINING || quiet->worked == 0)
+        return;
+    uint64_t lost = span / quiet->worked * (quiet->worked - min(working, quiet->worked));
+    quiet->taken_ns += lost;
+    quiet->credit -= (int64_t)lost;
+}
+
+/* Whose work ends last; overdue work never seems to. NULL: there is none. */
+static const struct quiet_work *find_last(const struct quiet_scene *scene)
+{
+    const struct quiet_work *last = NULL;
+    for (uint32_t i = 0; i < scene->count; i++) {
+        const struct quiet_work *work = &scene->works[i];
+        if (!last || work->overdue > last->overdue ||
+            (work->overdue == last->overdue && work->left_ns > last->left_ns))
+            last = work;
+    }
+    return last;
+}
+
+static const struct quiet_work *find_more_urgent(const struct quiet_scene *scene)
+{
+    for (uint32_t i = 0; i < scene->count; i++)
+        if (scene->works[i].level < scene->level)
+            return &scene->works[i];
+    return NULL;
+}
+
+static void wait_for(struct quiet *quiet, const struct quiet_work *work, uint64_t now)
+{
+    quiet->state = QUIET_WAITING;
+    quiet->waits_for = work ? work->client : 0;
+    quiet->next = now + LOOK_NS;
+}
+
+static void drain(struct quiet *quiet, const struct quiet_scene *scene, uint64_t left, uint64_t now)
+{
+    quiet->state = QUIET_DRAINING;
+    quiet->worked = scene->count;
+    quiet->attempt = now;
+    quiet->attempt_end = now + left + left / 2 + QUIET_SLACK_NS;
+    quiet->waits_for = 0;
+    quiet->next = now;
+}
+
+static void look_at_waiting(struct quiet *quiet, const struct quiet_scene *scene, uint64_t now)
+{
+    uint64_t waited = saturating_sub(now, scene->since);
+    bool patient = waited < quiet->settings.patience_ns;
+    uint64_t bound = patient ? quiet->settings.limit_ns : max(quiet->settings.limit_ns, waited);
+    const struct quiet_work *last = find_last(scene);
+    const struct quiet_work *urgent = patient ? find_more_urgent(scene) : NULL;
+    quiet->narrow = !patient && last;
+    if (!last)
+        drain(quiet, scene, 0, now);
+    else if (last->overdue || last->left_ns > bound)
+        wait_for(quiet, last, now);
+    else if (urgent || quiet->credit < 0 || now < quiet->again)
+        wait_for(quiet, urgent ? urgent : last, now);
+    else
+        drain(quiet, scene, last->left_ns, now);
+}
+
+static void look_at_draining(struct quiet *quiet, const struct quiet_scene *scene, uint64_t now)
+{
+    if (scene->count == 0 && !scene->others) {
+        quiet->state = QUIET_OPEN;
+        quiet->windows++;
+        quiet->narrow = false;
+        quiet->next = QUIET_NEVER;
+        return;
+    }
+    quiet->next = quiet->attempt_end;
+    if (now < quiet->attempt_end)
+        return;
+    quiet->failed++;
+    quiet->again = now + (now - quiet->attempt);
+    wait_for(quiet, find_last(scene), now);
+}
+
+void quiet_look(struct quiet *quiet, const struct quiet_scene *scene, uint64_t now)
+{
+    settle(quiet, scene->count, now);
+    if (quiet->state == QUIET_OPEN)
+        return;
+    if (!scene->asked) {
+        quiet->state = QUIET_RESTING;
+        quiet->narrow = false;
+        quiet->waits_for = 0;
+        quiet->next = QUIET_NEVER;
+    } else if (quiet->state == QUIET_DRAINING) {
+        look_at_draining(quiet, scene, now);
+    } else {
+        look_at_waiting(quiet, scene, now);
+    }
+}
+
+void quiet_end(struct quiet *quiet, uint64_t now)
+{
+    settle(quiet, 0, now);
+    quiet->state = QUIET_RESTING;
+    quiet->worked = 0;
+    quiet->next = now;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * quiet: when a quiet window opens: a time in which nothing runs on the device.
+ *
+ * Some calls of the driver wait until the device is idle, and keep everybody's launches waiting
+ * meanwhile (loading a module, giving back registered memory). They are made in a quiet window: no
+ * client may submit, what runs ends, the calls are made, everybody goes on. These are the
+ * decisions; the worker's quiet_window.c carries them out.
+ *
+ *   RESTING --- a call waits ---> WAITING --- the rules below ---> DRAINING --- nothing runs --->
+ * OPEN ^                            |  ^                              | | | |  '------ it took too
+ * long ------'                            |
+ *      '---- no call waits ---------'---<----------------- the calls are made
+ * ---------------------'
+ *
+ * A window begins only
+ *   - while no work on the device has outlived what was expected of it;
+ *   - if all that runs is expected to end within limit_ns;
+ *   - if no client runs that is more urgent than the one that waits;
+ *   - if windows have had less than share_percent of the device's time so far. Device time that is
+ *     idle only because clients are held back counts; the time in which everybody's last work still
+ *     runs doesn't.
+ * A device on which nothing runs is quiet at once and at no cost.
+ * An attempt ends after one and a half times the expectation and QUIET_SLACK_NS; then clients have
+ * at least as long as it took before the next one.
+ * After patience_ns streams may have one command in flight each (narrow), the expectation may be as
+ * long as the call has waited, and priority is no reason any more. So as long as kernels end at
+ * all, no call waits for ever.
+ *
+ * Pure: no clock, thread or memory of its own. Times are nanoseconds of one clock.
+ */
+#ifndef GPUSHARE_SERVER_SCHEDULER_QUIET_H
+#define GPUSHARE_SERVER_SCHEDULER_QUIET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum quiet_state { QUIET_RESTING, QUIET_WAITING, QUIET_DRAINING, QUIET_OPEN };
+
+#define QUIET_SLACK_NS UINT64_C(5000000) /* by which ends are seen late */
+
+struct quiet_settings {
+    uint64_t limit_ns;
+    uint64_t patience_ns;
+    uint32_t share_percent; /* 1 to 100 */
+};
+
+/* What a client has on the device. */
+struct quiet_work {
+    uint32_t client;
+    uint32_t level;   /* of priority, 0 the most urgent */
+    uint64_t left_ns; /* until all of it is expected to have ended */
+    bool overdue;     /* some of it should have ended before */
+};
+
+/* What the decision is about. */
+struct quiet_scene {
+    const struct quiet_work *works; /* of the clients that have work on the device */
+    uint32_t count;
+    bool others;    /* work that is no client's runs too, or begins to */
+    bool asked;     /* a call waits that may ask for a window */
+    uint64_t since; /* the first of these calls was made */
+    uint32_t level; /* the most urgent of their clients' */
+};
+
+struct quiet {
+    struct quiet_settings settings;
+    enum quiet_state state;
+    bool narrow;          /* streams may have one command in flight */
+    uint64_t attempt;     /* DRAINING: when it began */
+    uint64_t attempt_end; /* and when it is given up */
+    uint64_t again;       /* after an attempt that failed: no other one before */
+    uint32_t worked;      /* clients that had work when it began */
+    uint64_t looked;      /* when it was last looked at */
+    int64_t credit;       /* ns that windows may still take */
+    uint32_t waits_for;   /* WAITING: the client whose work is in the way; 0: nobody's */
+    uint64_t next;        /* when to look again at the latest; QUIET_NEVER */
+    /* for status */
+    uint64_t windows;  /* that were open */
+    uint64_t failed;   /* attempts that were given up */
+    uint64_t taken_ns; /* device time that windows and attempts took */
+};
+
+#define QUIET_NEVER UINT64_MAX
+
+/* 500 ms, 1 s, 5 %. */
+void quiet_defaults(struct quiet_settings *settings);
+
+void quiet_begin(struct quiet *quiet, const struct quiet_settings *settings, uint64_t now);
+
+/*
+ * Looks at the scene and takes the steps that follow from it: afterwards state, narrow, waits_for
+ * and next are what holds. From OPEN nothing leads but quiet_end. While it is DRAINING or OPEN no
+ * client may submit; a step to DRAINING is looked at again when no client submits any more.
+ */
+void quiet_look(struct quiet *quiet, const struct quiet_scene *scene, uint64_t now);
+
+/* The calls of the window are made. */
+void quiet_end(struct quiet *quiet, uint64_t now);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* When quiet windows open: each rule by itself, then random scenes of a modelled device. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "common/util.h"
+#include "server/scheduler/quiet.h"
+
+#define MS UINT64_C(1000000)
+#define T0 (1000 * MS)
+
+static struct quiet quiet;
+
+static void begin(void)
+{
+    struct quiet_settings settings;
+    quiet_defaults(&settings);
+    quiet_begin(&quiet, &settings, T0);
+}
+
+static enum quiet_state look(const struct quiet_scene *scene, uint64_t now)
+{
+    quiet_look(&quiet, scene, now);
+    return quiet.state;
+}
+
+/* ---- the rules, by table ---- */
+
+struct rule {
+    const char *what;
+    uint64_t waited_ms, left_ms, spent_ms; /* spent: what windows had beyond their share */
+    bool overdue, urgent;
+    enum quiet_state state;
+    bool narrow;
+};
+
+static const struct rule rules[] = {
+    {"short work is drained", 0, 10, 0, false, false, QUIET_DRAINING, false},
+    {"work up to the limit is drained", 0, 500, 0, false, false, QUIET_DRAINING, false},
+    {"longer work is not", 0, 501, 0, false, false, QUIET_WAITING, false},
+    {"overdue work is not", 0, 1, 0, true, false, QUIET_WAITING, false},
+    {"more urgent work is not", 0, 1, 0, false, true, QUIET_WAITING, false},
+    {"more urgent work is, after a second", 1000, 1, 0, false, true, QUIET_DRAINING, true},
+    {"windows that had their share wait", 0, 1, 1000, false, false, QUIET_WAITING, false},
+    {"a second narrows", 1000, 1100, 0, false, false, QUIET_WAITING, true},
+    {"the bound grows with the wait", 1100, 1100, 0, false, false, QUIET_DRAINING, true},
+    {"overdue work is never drained", 60000, 1, 0, true, false, QUIET_WAITING, true},
+};
+
+static void each_rule_holds(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const struct rule *rule = &rules[i];
+        struct quiet_work work = {
+            .client = 7, .level = 1, .left_ns = rule->left_ms * MS, .overdue = rule->overdue};
+        struct quiet_scene scene = {
+            .works = &work, .count = 1, .asked = true, .since = T0, .level = rule->urgent ? 2 : 1};
+        begin();
+        quiet.looked = T0 + rule->waited_ms * MS;
+        quiet.credit -= (int64_t)(rule->spent_ms * MS);
+        print_message("%s\n", rule->what);
+        assert_int_equal(look(&scene, T0 + rule->waited_ms * MS), rule->state);
+        assert_int_equal(quiet.narrow, rule->narrow);
+        if (quiet.state == QUIET_WAITING)
+            assert_int_equal(quiet.waits_for, 7);
+    }
+}
+
+static void an_idle_device_is_quiet_at_once_and_costs_nothing(void **state)
+{
+    (void)state;
+    struct quiet_scene scene = {.asked = true, .since = T0};
+    begin();
+    quiet.credit = -1;
+    assert_int_equal(look(&scene, T0), QUIET_DRAINING);
+    assert_true(quiet.next <= T0);
+    assert_int_equal(look(&scene, T0), QUIET_OPEN);
+    quiet_end(&quiet, T0 + 3 * MS);
+    assert_int_equal(quiet.taken_ns, 0);
+    assert_int_equal(quiet.windows, 1);
+}
+
+static void other_work_is_waited_for(void **state)
+{
+    (void)state;
+    struct quiet_scene scene = {.asked = true, .since = T0, .others = true};
+    begin();
+    assert_int_equal(look(&scene, T0), QUIET_DRAINING);
+    assert_int_equal(look(&scene, T0), QUIET_DRAINING);
+    scene.others = false;
+    assert_int_equal(look(&scene, T0 + MS), QUIET_OPEN);
+}
+
+static void an_attempt_ends_after_one_and_a_half_times_the_expectation(void **state)
+{
+    (void)state;
+    struct quiet_work work = {.client = 7, .left_ns = 100 * MS};
+    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .since = T0};
+    begin();
+    assert_int_equal(look(&scene, T0), QUIET_DRAINING);
+    assert_int_equal(look(&scene, T0 + 154 * MS), QUIET_DRAINING);
+    assert_int_equal(look(&scene, T0 + 155 * MS), QUIET_WAITING);
+    assert_int_equal(quiet.waits_for, 7);
+    assert_int_equal(quiet.failed, 1);
+    /* The clients have as long before the next attempt. */
+    work.left_ns = MS;
+    assert_int_equal(look(&scene, T0 + 309 * MS), QUIET_WAITING);
+    assert_int_equal(look(&scene, T0 + 310 * MS), QUIET_DRAINING);
+}
+
+static void a_call_that_is_withdrawn_ends_the_attempt(void **state)
+{
+    (void)state;
+    struct quiet_work work = {.client = 7, .left_ns = 100 * MS};
+    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .since = T0};
+    begin();
+    look(&scene, T0);
+    scene.asked = false;
+    assert_int_equal(look(&scene, T0 + MS), QUIET_RESTING);
+}
+
+/* Two clients; the first is done at once and idles for 10 ms: half of the device's time is lost,
+ * and that of the calls is whole. */
+static void what_a_window_takes_is_what_clients_could_have_used(void **state)
+{
+    (void)state;
+    struct quiet_work works[2] = {{.client = 1, .left_ns = 10 * MS},
+                                  {.client = 2, .left_ns = 10 * MS}};
+    struct quiet_scene scene = {.works = works, .count = 2, .asked = true, .since = T0};
+    begin();
+    look(&scene, T0);
+    scene.count = 1;
+    look(&scene, T0);
+    look(&scene, T0 + 10 * MS);
+    scene.count = 0;
+    assert_int_equal(look(&scene, T0 + 10 * MS), QUIET_OPEN);
+    quiet_end(&quiet, T0 + 12 * MS);
+    assert_int_equal(quiet.taken_ns, 7 * MS);
+}
+
+/* ---- random scenes ---- */
+
+enum { CLIENTS = 4 };
+
+static uint64_t seed;
+
+static uint64_t random_below(uint64_t most)
+{
+    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (seed >> 33) % most;
+}
+
+/* Clients that always have a kernel running, each of a length up to its own longest, while calls
+ * come now and then. */
+struct device {
+    uint64_t longest[CLIENTS], ends[CLIENTS], since;
+    uint64_t idle_ns, waited_ns; /* the longest wait of a call */
+    bool asked;
+};
+
+static void run_clients(struct device *device, bool held, uint64_t now)
+{
+    for (int i = 0; i < CLIENTS; i++)
+        if (device->ends[i] <= now && !held)
+            device->ends[i] = now + 1 + random_below(device->longest[i]);
+        else if (device->ends[i] <= now)
+            device->idle_ns += MS / CLIENTS;
+}
+
+static struct quiet_scene see(const struct device *device, struct quiet_work *works, uint64_t now)
+{
+    struct quiet_scene scene = {.works = works, .asked = device->asked, .since = device->since};
+    for (int i = 0; i < CLIENTS; i++)
+        if (device->ends[i] > now)
+            works[scene.count++] =
+                (struct quiet_work){.client = (uint32_t)i + 1, .left_ns = device->longest[i]};
+    return scene;
+}
+
+static void play(struct device *device, uint64_t until)
+{
+    for (uint64_t now = T0; now < until; now += MS) {
+        struct quiet_work works[CLIENTS];
+        if (!device->asked && random_below(50) == 0) {
+            device->asked = true;
+            device->since = now;
+        }
+        run_clients(device, quiet.state >= QUIET_DRAINING, now);
+        struct quiet_scene scene = see(device, works, now);
+        quiet_look(&quiet, &scene, now);
+        if (quiet.state != QUIET_OPEN)
+            continue;
+        assert_int_equal(scene.count, 0);
+        device->waited_ns = max(device->waited_ns, now - device->since);
+        device->asked = false;
+        quiet_end(&quiet, now);
+    }
+}
+
+static void random_scenes_serve_every_call_within_their_share(void **state)
+{
+    (void)state;
+    for (seed = 1; seed < 200; seed += 2) {
+        uint64_t first = seed, until = T0 + 60000 * MS;
+        struct device device = {0};
+        begin();
+        for (int i = 0; i < CLIENTS; i++)
+            device.longest[i] = MS << random_below(10);
+        play(&device, until);
+        if (device.idle_ns * 100 > 6 * (until - T0) || device.waited_ns > 30000 * MS ||
+            quiet.windows == 0)
+            fail_msg("seed %llu: idle %llu ms of 60 s, waited %llu ms, %llu windows",
+                     (unsigned long long)first, (unsigned long long)(device.idle_ns / MS),
+                     (unsigned long long)(device.waited_ns / MS),
+                     (unsigned long long)quiet.windows);
+        seed = first;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_rule_holds),
+        cmocka_unit_test(an_idle_device_is_quiet_at_once_and_costs_nothing),
+        cmocka_unit_test(other_work_is_waited_for),
+        cmocka_unit_test(an_attempt_ends_after_one_and_a_half_times_the_expectation),
+        cmocka_unit_test(a_call_that_is_withdrawn_ends_the_attempt),
+        cmocka_unit_test(what_a_window_takes_is_what_clients_could_have_used),
+        cmocka_unit_test(random_scenes_serve_every_call_within_their_share),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
