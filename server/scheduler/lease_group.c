@@ -167,16 +167,32 @@ void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_gro
     struct policy_choice choice;
     if (scheduler->schedule.mode == PROTO_MODE_CONCURRENT)
         return;
-    if (lease_group->holder && !lease_group->closing && is_over(scheduler, lease_group, now))
+    if (lease_group->holder && !lease_group->closing && !scheduler->paused &&
+        is_over(scheduler, lease_group, now))
         end_lease(scheduler, lease_group, now);
     if (lease_group->holder && lease_group->closing && lease_group->holder->in_flight == 0)
         release_lease(scheduler, lease_group, now);
     /* Commands in flight may be those of a client that had a lease before lease groups changed. */
     if (lease_group->holder || lease_group->in_flight || lease_group->wants_count == 0 ||
-        now < lease_group->look_at)
+        scheduler->paused || now < lease_group->look_at)
         return;
     if (choose_holder(scheduler, lease_group, now, &choice))
         begin_lease(scheduler, lease_group, &choice, now);
+}
+
+void lease_group_resume(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
+                        uint64_t now)
+{
+    struct scheduler_client *client = lease_group->holder;
+    if (client && lease_group->lost_since < now) {
+        uint64_t lost = now - lease_group->lost_since;
+        client->charged_to += lost;
+        lease_group->lease_ends += lost;
+        if (lease_group->idle_since != SCHEDULER_NEVER)
+            lease_group->idle_since = now;
+    }
+    lease_group->lost_since = SCHEDULER_NEVER;
+    lease_group_advance(scheduler, lease_group, now);
 }
 
 uint64_t lease_group_next_event(const struct scheduler *scheduler,
@@ -278,8 +294,8 @@ static bool match_lease_groups(const struct scheduler *scheduler, const struct s
 static void clear_lease_group(struct scheduler_lease_group *lease_group,
                               const struct sm_group_set *sm_groups)
 {
-    *lease_group =
-        (struct scheduler_lease_group){.sm_groups = *sm_groups, .idle_since = SCHEDULER_NEVER};
+    *lease_group = (struct scheduler_lease_group){
+        .sm_groups = *sm_groups, .idle_since = SCHEDULER_NEVER, .lost_since = SCHEDULER_NEVER};
     list_init(&lease_group->wants);
 }
 

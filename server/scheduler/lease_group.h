@@ -25,6 +25,11 @@ void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_gro
 uint64_t lease_group_next_event(const struct scheduler *scheduler,
                                 const struct scheduler_lease_group *lease_group);
 
+/* The pause is over: the holder has its lease for as much longer as nothing of it was in flight,
+ * and is not charged for that. */
+void lease_group_resume(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
+                        uint64_t now);
+
 /* The number of commands that the holder may submit in addition to those in flight, as far as
  * the lease allows. The lease group has a holder. */
 uint32_t lease_group_room(const struct scheduler *scheduler,

@@ -572,11 +572,34 @@ void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client
     scheduler->level_in_flight[client->limits.level] -= commands;
     if (was_busy && !is_busy(client))
         level_end(scheduler, client->limits.level, now);
+    if (scheduler->paused && lease_group->holder == client && client->in_flight == 0)
+        lease_group->lost_since = min(lease_group->lost_since, now);
     if (client->in_flight == 0 && client->leased && lease_group->holder != client)
         lease_group_settle_leftover(scheduler, client, now);
     if (client->in_flight == 0 && commands && lease_group->holder == client && !client->wants)
         lease_group->idle_since = now;
     lease_group_advance(scheduler, lease_group, now);
+}
+
+/* ---- a pause ---- */
+
+void scheduler_pause(struct scheduler *scheduler, uint64_t now)
+{
+    scheduler->paused = true;
+    for (uint32_t i = 0; i < scheduler->lease_group_count; i++) {
+        struct scheduler_lease_group *lease_group = &scheduler->lease_groups[i];
+        lease_group->lost_since =
+            lease_group->holder && lease_group->holder->in_flight == 0 ? now : SCHEDULER_NEVER;
+    }
+}
+
+void scheduler_resume(struct scheduler *scheduler, uint64_t now)
+{
+    if (!scheduler->paused)
+        return;
+    scheduler->paused = false;
+    for (uint32_t i = 0; i < scheduler->lease_group_count; i++)
+        lease_group_resume(scheduler, &scheduler->lease_groups[i], now);
 }
 
 static uint64_t lower_event(const struct scheduler *scheduler)
@@ -597,6 +620,8 @@ static uint64_t lower_event(const struct scheduler *scheduler)
 
 uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now)
 {
+    if (scheduler->paused)
+        return SCHEDULER_NEVER;
     uint64_t next = lower_event(scheduler);
     if (scheduler->schedule.mode == PROTO_MODE_CONCURRENT) {
         next = min(next, scheduler->throttled_until);
@@ -640,6 +665,8 @@ static void look_at_lower(struct scheduler *scheduler, uint64_t now)
 
 struct scheduler_client *scheduler_decide(struct scheduler *scheduler, uint64_t now)
 {
+    if (scheduler->paused)
+        return NULL;
     /* The caller asks until there is no more, so a look for each answer would be wasted. */
     if (queue_is_empty(&scheduler->grants)) {
         for (uint32_t i = 0; i < scheduler->lease_group_count; i++)

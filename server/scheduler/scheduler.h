@@ -207,6 +207,8 @@ struct scheduler_lease_group {
     uint64_t idle_since; /* since when the holder has no work; SCHEDULER_NEVER: it has some */
     uint64_t look_at;    /* no client can get a lease before, unless one gets work */
     uint64_t extra_ns;   /* the sum of idle time with which a client comes back */
+    uint64_t lost_since; /* in a pause: since when nothing of the holder is in flight; or
+                            SCHEDULER_NEVER */
     bool closing;        /* the lease is over, and its work is still in flight */
 };
 
@@ -226,6 +228,7 @@ struct scheduler {
     uint32_t client_count, lease_group_count;
     struct scheduler_lease_group lease_groups[SCHEDULER_LEASE_GROUPS];
     struct debts debts; /* the debts of clients that left */
+    bool paused;        /* scheduler_pause */
     uint32_t total_in_flight;
     uint32_t level_busy[SCHEDULER_LEVELS]; /* clients with work, or with commands in flight */
     uint32_t level_clients[SCHEDULER_LEVELS];
@@ -332,6 +335,14 @@ void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t
  * the client's duty; in other modes leases are charged instead, and this has no effect. */
 void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *client,
                       uint64_t device_ns, uint64_t now);
+
+/*
+ * A pause: the caller lets nobody submit, whatever the answers are. No lease ends or begins, and
+ * nobody is named. What is in flight is charged as ever, to whom it belongs; from when nothing of a
+ * lease's client is in flight until scheduler_resume, its lease stands still and costs it nothing.
+ */
+void scheduler_pause(struct scheduler *scheduler, uint64_t now);
+void scheduler_resume(struct scheduler *scheduler, uint64_t now);
 
 /* When the next change by time alone is due: `now` if it is due already, SCHEDULER_NEVER if
  * there is none. O(lease groups). */

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* A pause costs a lease's client neither time nor charge, but for what it runs itself. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "server/scheduler/scheduler.h"
+
+#define MS UINT64_C(1000000)
+#define T0 (1000 * MS)
+
+static struct scheduler scheduler;
+static struct scheduler_client one, two;
+
+/* The first has the lease from T0 on, with one command in flight; the other waits. */
+static int setup(void **state)
+{
+    (void)state;
+    struct scheduler_schedule schedule;
+    struct error why = {0};
+    struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    scheduler_defaults(&schedule);
+    schedule.mode = PROTO_MODE_FAIR;
+    scheduler_open(&scheduler, &schedule, T0);
+    memset(&one, 0, sizeof one);
+    memset(&two, 0, sizeof two);
+    assert_int_equal(scheduler_add(&scheduler, &one, &limits, NULL, T0, &why), 0);
+    assert_int_equal(scheduler_add(&scheduler, &two, &limits, NULL, T0, &why), 0);
+    scheduler_wants(&scheduler, &one, T0);
+    scheduler_wants(&scheduler, &two, T0);
+    assert_ptr_equal(scheduler_decide(&scheduler, T0), &one);
+    scheduler_submitted(&scheduler, &one, 1, T0);
+    return 0;
+}
+
+static void a_lease_is_longer_by_what_a_pause_took_from_it(void **state)
+{
+    (void)state;
+    uint64_t ends = one.lease_group->lease_ends;
+    scheduler_pause(&scheduler, T0 + 10 * MS);
+    scheduler_done(&scheduler, &one, 1, T0 + 40 * MS);
+    scheduler_resume(&scheduler, T0 + 100 * MS);
+    /* What it ran itself in the pause is its own. */
+    assert_int_equal(one.lease_group->lease_ends, ends + 60 * MS);
+    assert_int_equal(scheduler_charged(&scheduler, &one, T0 + 100 * MS), 40 * MS);
+}
+
+static void a_client_without_work_in_flight_loses_nothing(void **state)
+{
+    (void)state;
+    uint64_t ends = one.lease_group->lease_ends;
+    scheduler_done(&scheduler, &one, 1, T0 + 5 * MS);
+    scheduler_pause(&scheduler, T0 + 10 * MS);
+    scheduler_resume(&scheduler, T0 + 110 * MS);
+    assert_int_equal(one.lease_group->lease_ends, ends + 100 * MS);
+    assert_int_equal(scheduler_charged(&scheduler, &one, T0 + 110 * MS), 10 * MS);
+}
+
+static void no_lease_ends_or_begins_in_a_pause(void **state)
+{
+    (void)state;
+    uint64_t after = one.lease_group->lease_ends + 1000 * MS;
+    scheduler_done(&scheduler, &one, 1, T0 + 5 * MS);
+    scheduler_pause(&scheduler, T0 + 5 * MS);
+    assert_int_equal(scheduler_next_event(&scheduler, T0 + 5 * MS), SCHEDULER_NEVER);
+    assert_null(scheduler_decide(&scheduler, after));
+    scheduler_idle(&scheduler, &one, after);
+    assert_ptr_equal(one.lease_group->holder, &one);
+    scheduler_resume(&scheduler, after);
+    assert_null(scheduler_decide(&scheduler, after));
+    assert_ptr_equal(scheduler_decide(&scheduler, after + 1000 * MS), &two);
+}
+
+static void a_client_may_leave_in_a_pause(void **state)
+{
+    (void)state;
+    scheduler_pause(&scheduler, T0 + MS);
+    scheduler_done(&scheduler, &one, 1, T0 + 2 * MS);
+    scheduler_remove(&scheduler, &one, T0 + 3 * MS);
+    assert_null(scheduler_decide(&scheduler, T0 + 3 * MS));
+    scheduler_resume(&scheduler, T0 + 9 * MS);
+    assert_ptr_equal(scheduler_decide(&scheduler, T0 + 9 * MS), &two);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_lease_is_longer_by_what_a_pause_took_from_it, setup),
+        cmocka_unit_test_setup(a_client_without_work_in_flight_loses_nothing, setup),
+        cmocka_unit_test_setup(no_lease_ends_or_begins_in_a_pause, setup),
+        cmocka_unit_test_setup(a_client_may_leave_in_a_pause, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
