@@ -327,6 +327,8 @@
       "the modules of all clients may take %s of the server's memory, %s of it are in use, " \
       "and this one needs %s: wait until others unload theirs, or give gpushared a larger " \
       "--image-memory") \
+    X(driver_thread, SERVER_RESOURCES, \
+      "the driver thread could not be started: %s") \
     X(loader_thread, SERVER_RESOURCES, \
       "the %s thread could not be started: %s") \
     X(ptx_too_large, SERVER_RESOURCES, \
@@ -425,6 +427,8 @@
       "the driver can't load the module: %s") \
     X(module_refused_log, SUCCESS, \
       "the driver can't load the module: %s: %s") \
+    X(module_given_up, CONNECTION_LOST, \
+      "the module was not loaded: its client or the GPU's worker ended before the load began") \
     X(module_left, SUCCESS, \
       "client %u, module %u: its PTX is left to the driver's compiler: %s") \
     X(variable_left, SUCCESS, \

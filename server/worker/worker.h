@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * worker: the object that all threads of the process share. The threads have five roles:
+ * worker: the object that all threads of the process share. The threads have six roles:
  *
  *   control    the main thread; serves the supervisor's messages and makes slow driver calls
  *   loader     two threads; read and compile modules, which may take minutes
  *   clearer    clears new device memory and waits until the device has done so
  *   submitter  reads the clients' rings and hands their work to the device
+ *   driver     makes calls that wait for the device, in quiet windows
  *   completer  watches how far the device has come; wakes sleeping clients
  */
 #ifndef GPUSHARE_SERVER_WORKER_WORKER_H
@@ -27,6 +28,8 @@
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/placement.h"
 #include "server/worker/sharing/stream_pool.h"
+#include "server/worker/quiet_calls.h"
+#include "server/worker/run/quiet_window.h"
 #include "server/worker/run/submitter.h"
 #include "server/worker/trace.h"
 #include "server/worker/wake.h"
@@ -52,6 +55,8 @@ struct worker {
     struct submitter submitter;
     struct completer completer;
     struct loader loader, clearer;
+    struct quiet_calls quiet_calls;
+    struct quiet_window quiet_window;
     uint32_t placement_error;   /* control thread: why the last partition could not be made */
     int channel;                /* to the supervisor; the caller's */
     pthread_mutex_t fault_lock; /* held while the supervisor is told that the context is lost */

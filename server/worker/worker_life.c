@@ -79,6 +79,8 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
     worker->submitter.epoll = -1;
     worker->submitter.running = worker->completer.running = false;
     worker->loader.worker = worker->clearer.worker = NULL;
+    worker->quiet_window.running = false;
+    quiet_calls_open(&worker->quiet_calls, &worker->wake);
     worker->submitter.scanned = NULL;
     worker->submitter.command.cuda = NULL;
     pthread_mutex_init(&worker->clients_lock, NULL);
@@ -110,6 +112,8 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
     if (!error)
         error = completer_start(&worker->completer, worker, why);
     if (!error)
+        error = quiet_window_start(&worker->quiet_window, worker, why);
+    if (!error)
         error = loader_start(&worker->loader, worker, LOADER_MODULES, why);
     if (!error)
         error = loader_start(&worker->clearer, worker, LOADER_MEMORY, why);
@@ -129,6 +133,7 @@ void worker_stop(struct worker *worker)
 {
     /* The threads end before anything that they use is freed. CUstreams go before the partitions
      * whose green contexts they belong to, and all objects of the driver before the device. */
+    quiet_window_stop(&worker->quiet_window);
     loader_stop(&worker->loader);
     loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);
@@ -146,4 +151,5 @@ void worker_stop(struct worker *worker)
     pthread_mutex_destroy(&worker->clients_lock);
     pthread_mutex_destroy(&worker->fault_lock);
     code_memory_close(&worker->code_memory);
+    quiet_calls_close(&worker->quiet_calls);
 }

@@ -35,6 +35,7 @@
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/placement.h"
 #include "server/worker/client/client_stream.h"
+#include "server/worker/client/work_length.h"
 
 struct client;
 struct client_module;
@@ -85,6 +86,7 @@ struct client_shared {
     uint32_t closing_count; /* streams in STREAM_CLOSING */
     uint32_t in_flight;     /* commands, as last counted */
     struct retirement *frees, **frees_end;
+    struct work_length length; /* of its commands */
 
     struct error violation; /* VIOLATED: what its rings hold that they must not */
 };

@@ -16,6 +16,7 @@
 
 #include "common/ipc/ring.h"
 #include "server/worker/client/queue_latency.h"
+#include "server/worker/client/work_length.h"
 
 struct account_span;
 struct client;
@@ -44,6 +45,7 @@ struct client_stream {
     _Atomic uint64_t written; /* value that the device was last told to write */
     uint64_t limit;           /* last value of a closing stream */
     uint64_t woken;           /* completer: the shadow when it last woke the sleepers */
+    struct work_span work;    /* what runs of it now */
     bool watched;             /* a thread sleeps on the timeline, so the completer looks often */
     struct stream_dependencies blocked_on;
     struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */

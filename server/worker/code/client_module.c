@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/util.h"
 #include "server/worker/code/cubin.h"
 #include "server/worker/code/code_image.h"
 #include "server/worker/client/client_memory.h"
@@ -145,6 +146,12 @@ uint32_t client_module_inspect(const struct client *client, struct client_module
     return error;
 }
 
+/* Where and for whom a load asks for a quiet window. */
+struct code_seat {
+    struct quiet_calls *calls;
+    const struct quiet_caller *caller;
+};
+
 /* The compiler's log on one line, without blanks around it. */
 static void make_one_line(char *log)
 {
@@ -156,18 +163,85 @@ static void make_one_line(char *log)
     log[used] = 0;
 }
 
-static uint32_t load_code(struct client *client, struct client_module *module, const void *code,
+/* PTX, compiled by the driver before the load: that may take minutes, and a quiet window must not.
+ * On success *code is the link's. NOT_SUPPORTED: this driver compiles only while it loads. */
+static cuda_result compile(const struct cuda_driver *cuda, const char *text, char *log,
+                           cuda_link *link, const void **code)
+{
+    cuda_jit_option options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)COMPILER_LOG};
+    void *image = NULL;
+    size_t size = 0;
+    *link = NULL;
+    if (!cuda->cuLinkCreate || !cuda->cuLinkAddData || !cuda->cuLinkComplete ||
+        !cuda->cuLinkDestroy)
+        return CUDA_ERR_NOT_SUPPORTED;
+    cuda_result result = cuda->cuLinkCreate(2, options, values, link);
+    if (result != CUDA_OK) {
+        *link = NULL;
+        return result;
+    }
+    result = cuda->cuLinkAddData(*link, CUDA_JIT_INPUT_PTX, (void *)(uintptr_t)text,
+                                 strlen(text) + 1, "module", 0, NULL, NULL);
+    if (result == CUDA_OK)
+        result = cuda->cuLinkComplete(*link, &image, &size);
+    *code = image;
+    return result;
+}
+
+/* A module on its way to the driver, and what the driver said. */
+struct code_load {
+    struct quiet_call call;
+    struct client *client;
+    struct client_module *module;
+    const void *code;
+    cuda_result result;
+    char log[COMPILER_LOG];
+};
+
+static void make_load(struct quiet_call *call)
+{
+    struct code_load *load = container_of(call, struct code_load, call);
+    const struct cuda_driver *cuda = load->client->device->cuda;
+    cuda_jit_option options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {load->log, (void *)(uintptr_t)sizeof load->log};
+    load->result = cuda->cuModuleLoadDataEx(&load->module->handle, load->code, 2, options, values);
+    if (load->result != CUDA_OK)
+        load->module->handle = NULL;
+}
+
+static void make_unload(struct quiet_call *call)
+{
+    struct code_load *load = container_of(call, struct code_load, call);
+    client_module_unload(load->client, load->module);
+}
+
+static uint32_t load_code(struct client *client, struct client_module *module,
+                          const struct code_seat *seat, const void *code, bool is_text,
                           struct error *why)
 {
+    struct code_load load = {.call = {.make = make_load, .caller = *seat->caller},
+                             .client = client,
+                             .module = module,
+                             .code = code};
+    char *log = load.log;
     const struct cuda_driver *cuda = client->device->cuda;
-    char log[COMPILER_LOG] = "";
-    cuda_jit_option options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)sizeof log};
-    cuda_result result = cuda->cuModuleLoadDataEx(&module->handle, code, 2, options, values);
+    cuda_link link = NULL;
+    cuda_result result = is_text ? compile(cuda, code, log, &link, &load.code) : CUDA_OK;
+    if (result == CUDA_ERR_NOT_SUPPORTED) {
+        load.code = code;
+        result = CUDA_OK;
+    }
+    bool made = result != CUDA_OK || quiet_calls_make(seat->calls, &load.call);
+    if (link)
+        cuda->cuLinkDestroy(link);
+    if (!made)
+        return error_set(why, MESSAGE(module_given_up));
+    if (result == CUDA_OK)
+        result = load.result;
     if (result == CUDA_OK)
         return 0;
-    module->handle = NULL;
-    log[sizeof log - 1] = 0;
+    log[sizeof load.log - 1] = 0;
     uint32_t error = error_from_cuda((int)result);
     make_one_line(log);
     return log[0] ? error_set(why, error, MESSAGE_TEXT(module_refused_log),
@@ -237,7 +311,8 @@ static uint32_t charge_kept(struct client *client, struct client_module *module,
 }
 
 static uint32_t load_rewritten(struct client *client, struct client_module *module,
-                               struct rewrite *rewrite, uint64_t base, struct error *why)
+                               struct rewrite *rewrite, const struct code_seat *seat, uint64_t base,
+                               struct error *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     uint64_t bytes = rewrite_global_bytes(rewrite);
@@ -252,22 +327,34 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
     error = module->symbols ? charge_kept(client, module, rewrite, why)
                             : error_set(why, MESSAGE(module_no_memory));
     if (!error)
-        error = load_code(client, module, text, why);
+        error = load_code(client, module, seat, text, true, why);
     free(text);
     if (error)
         return error;
+    quiet_calls_work_begin(seat->calls);
     cuda_result written = write_variables(cuda, rewrite, base);
+    quiet_calls_work_end(seat->calls);
     if (written == CUDA_OK)
         return 0;
     return error_set(why, error_from_cuda((int)written), MESSAGE_TEXT(variables_write),
                      cuda_driver_error_sentence(written));
 }
 
-static void unload_code(struct client *client, struct client_module *module)
+void client_module_unload(struct client *client, struct client_module *module)
 {
     if (module->handle)
         client->device->cuda->cuModuleUnload(module->handle);
     module->handle = NULL;
+}
+
+void client_module_unload_all(struct client *client)
+{
+    for (struct client_module *at = client->control.modules; at; at = at->next)
+        client_module_unload(client, at);
+}
+
+static void release_code(struct client *client, struct client_module *module)
+{
     symbols_free(module->symbols);
     module->symbols = NULL;
     code_memory_refund(module->code_memory, &client->kept_bytes, module->kept);
@@ -275,26 +362,35 @@ static void unload_code(struct client *client, struct client_module *module)
 }
 
 static uint32_t load_read(struct client *client, struct client_module *module,
-                          struct rewrite *rewrite, uint64_t global_base, struct error *why)
+                          struct rewrite *rewrite, const struct code_seat *seat,
+                          uint64_t global_base, struct error *why)
 {
     uint32_t error;
     if (rewrite)
-        error = load_rewritten(client, module, rewrite, global_base, why);
+        error = load_rewritten(client, module, rewrite, seat, global_base, why);
     else if (!(error = charge_kept(client, module, NULL, why)))
-        error = load_code(client, module, module->image.bytes, why);
-    if (error)
-        unload_code(client, module);
+        error = load_code(client, module, seat, module->image.bytes, false, why);
+    if (!error)
+        return 0;
+    struct code_load gone = {
+        .call = {.make = make_unload, .caller = *seat->caller}, .client = client, .module = module};
+    /* Of a client that leaves meanwhile it goes with the rest. */
+    if (module->handle)
+        quiet_calls_make(seat->calls, &gone.call);
+    release_code(client, module);
     return error;
 }
 
 uint32_t client_module_load(struct client *client, struct client_module *module,
+                            struct quiet_calls *calls, const struct quiet_caller *caller,
                             uint64_t global_base, uint32_t *functions, struct error *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
+    const struct code_seat seat = {calls, caller};
     struct rewrite *rewrite;
     uint32_t error = begin_reading(client, module, &rewrite, why);
     if (!error)
-        error = load_read(client, module, rewrite, global_base, why);
+        error = load_read(client, module, rewrite, &seat, global_base, why);
     /* If the driver can't say the layout of parameters, the cubin has to: its bytes are kept. */
     bool wanted = !error && !rewrite && !cuda->cuFuncGetParamInfo;
     if (!wanted)
@@ -331,7 +427,8 @@ void client_module_destroy(struct client *client, struct client_module *module)
     while (*link != module)
         link = &(*link)->next;
     *link = module->next;
-    unload_code(client, module);
+    client_module_unload(client, module);
+    release_code(client, module);
     code_image_release(&module->image);
     free(module);
 }

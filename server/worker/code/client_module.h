@@ -20,6 +20,7 @@
 
 #include "server/worker/code/code_memory.h"
 #include "server/worker/client/client.h"
+#include "server/worker/quiet_calls.h"
 #include "common/error.h"
 
 struct client_module;
@@ -39,9 +40,16 @@ uint32_t client_module_inspect(const struct client *client, struct client_module
 
 /* Loads an inspected module, with its variables at global_base in the client's memory. *functions
  * becomes the number of kernels, or 0 if the driver can't say. After a failure no code is
- * loaded. Any one thread with the context, while the module is busy. */
+ * loaded. It blocks until the caller's call was made in a quiet window. Any one thread with the
+ * context, while the module is busy. */
 uint32_t client_module_load(struct client *client, struct client_module *module,
+                            struct quiet_calls *calls, const struct quiet_caller *caller,
                             uint64_t global_base, uint32_t *functions, struct error *why);
+
+/* Gives the driver back what it has of the module. In a quiet window; nothing launches its kernels
+ * any more. Idempotent. */
+void client_module_unload(struct client *client, struct client_module *module);
+void client_module_unload_all(struct client *client);
 
 /* Whether a loader inspects or loads the module: nothing else may be done with it then. */
 bool client_module_is_busy(const struct client_module *module);

@@ -54,16 +54,23 @@ static struct loader_job *take_next(struct loader *loader)
     return job;
 }
 
-static void run_job(struct loader_job *job)
+static void clear(struct quiet_calls *calls, struct loader_job *job)
+{
+    quiet_calls_work_begin(calls);
+    job->error = client_memory_clear(job->client, job->address, job->count, &job->why);
+    quiet_calls_work_end(calls);
+}
+
+static void run_job(struct quiet_calls *calls, struct loader_job *job)
 {
     if (job->kind == LOADER_CLEAR)
-        job->error = client_memory_clear(job->client, job->address, job->count, &job->why);
+        clear(calls, job);
     else if (job->kind == LOADER_INSPECT)
         job->error = client_module_inspect(job->client, job->module, job->fd, job->count,
                                            &job->needs, &job->why);
     else
-        job->error = client_module_load(job->client, job->module, job->global_base, &job->functions,
-                                        &job->why);
+        job->error = client_module_load(job->client, job->module, calls, &job->caller,
+                                        job->global_base, &job->functions, &job->why);
 }
 
 static void *loader_main(void *argument)
@@ -82,7 +89,7 @@ static void *loader_main(void *argument)
         }
         loader->working[self] = job->client;
         pthread_mutex_unlock(&loader->lock);
-        run_job(job);
+        run_job(&loader->worker->quiet_calls, job);
         pthread_mutex_lock(&loader->lock);
         loader->working[self] = NULL;
         if (loader->queued) /* perhaps by this client, which no thread could serve until now */

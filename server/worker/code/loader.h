@@ -21,6 +21,7 @@
 
 #include "common/error.h"
 #include "server/worker/code/client_module.h"
+#include "server/worker/quiet_calls.h"
 
 enum loader_kind { LOADER_INSPECT, LOADER_LOAD, LOADER_CLEAR };
 
@@ -30,6 +31,7 @@ struct loader_job {
     struct client *client;
     struct client_module *module; /* NULL: LOADER_CLEAR */
     uint64_t serial;              /* of the supervisor's request */
+    struct quiet_caller caller;   /* the client, for quiet_calls.h */
     int fd; /* the job's own: the image of LOADER_INSPECT, the memory of LOADER_CLEAR; or -1 */
     uint64_t address; /* LOADER_CLEAR */
     uint64_t count;

@@ -78,6 +78,7 @@ int control_client_detach(struct request *request)
     submitter_drop(&request->worker->submitter, client);
     loader_forget(&request->worker->loader, client);
     loader_forget(&request->worker->clearer, client);
+    quiet_calls_forget(&request->worker->quiet_calls, client->number);
     wake_completer(&request->worker->wake, true);
     return 0;
 }
@@ -209,6 +210,7 @@ static bool all_quiet(struct worker *worker)
 bool control_client_drop_all(struct worker *worker)
 {
     uint64_t end = timeline_now() + DRAIN_NS;
+    quiet_window_stop(&worker->quiet_window);
     loader_stop(&worker->loader);
     loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);

@@ -43,6 +43,9 @@ int request_submit(const struct request *request, struct loader *loader,
     *job = *wanted;
     job->client = request->client;
     job->serial = request->serial;
+    job->caller = (struct quiet_caller){.client = request->number,
+                                        .owner = request->client->gate.scheduled.owner,
+                                        .level = request->client->control.priority};
     loader_submit(loader, job);
     return 1;
 }

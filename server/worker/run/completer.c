@@ -42,8 +42,10 @@ static void look_at_stream(struct completer *completer, struct client_stream *st
     struct client *client = stream->client;
     uint64_t reached = client_stream_reached(stream);
     bool done = reached >= client_stream_written(stream);
-    if (reached != stream->woken)
+    if (reached != stream->woken) {
         look->progress = true;
+        work_length_reach(&client->shared.length, &stream->work, reached, timeline_now());
+    }
     /* When all work is done, sleepers are woken even if they were woken for this value before: a
      * thread may have announced itself since. It looks at the value; if it waits for a later one,
      * the ring's next batch finds it. */

@@ -66,6 +66,9 @@ static void unblock_ring(struct client_stream *stream)
 static void mark_busy(struct submitter *submitter, struct client_stream *stream)
 {
     struct client *client = stream->client;
+    uint64_t written = client_stream_written(stream);
+    if (client_stream_reached(stream) >= written)
+        work_length_begin(&stream->work, written, submitter->now);
     bits_set(client->shared.busy, stream->index);
     /* Relaxed: the mark is cleared only under the client's lock, which this thread holds. */
     if (!atomic_load_explicit(&client->signals.completer, memory_order_relaxed)) {
@@ -408,14 +411,15 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
         return false;
     }
     take_doorbells(submitter, client);
+    bool paused = gate_is_paused(&worker->gate);
     if (any_ready(client)) {
-        room = take_place(submitter, client);
+        room = !paused && take_place(submitter, client);
         if (room)
             result = serve_client(submitter, client, &moved, &end);
         else
             end = CLIENT_HELD;
     }
-    end_visit(submitter, client, end, room);
+    end_visit(submitter, client, end, room || paused);
     end = client_state(client);
     pthread_mutex_unlock(&client->lock);
     if (result == COMMAND_FATAL)

@@ -144,6 +144,8 @@ static void learn_pace(struct gate_client *at, uint64_t completed, uint32_t in_f
 static void set_in_flight_limits(const struct gate *gate, struct gate_client *at)
 {
     at->in_flight_limit = policy_in_flight_limit(&gate->scheduler.schedule, &at->scheduled);
+    if (atomic_load_explicit(&gate->narrow, memory_order_relaxed))
+        at->in_flight_limit = min(at->in_flight_limit, max(at->scheduled.rings, 1u));
     /* While the pace is unknown, a quarter: its end is seen while the rest keeps the device
      * busy. */
     uint64_t batch =
@@ -191,7 +193,8 @@ static uint32_t find_resume_point(struct client *client)
 static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t max)
 {
     struct gate_client *at = &client->gate;
-    if (client->shared.in_flight + max > at->in_flight_limit) {
+    if (client->shared.in_flight + max > at->in_flight_limit ||
+        atomic_load_explicit(&gate->narrow, memory_order_relaxed)) {
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
         count_in_flight(gate, client, timeline_now());
@@ -216,6 +219,9 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
     scheduler_wants(&gate->scheduler, scheduled, now);
     struct scheduler_answer answer = scheduler_may_submit(&gate->scheduler, scheduled, now);
     uint32_t room = min(answer.room, max);
+    if (atomic_load_explicit(&gate->narrow,
+                             memory_order_relaxed)) /* it counts what it has in flight already */
+        room = min(room, (uint32_t)saturating_sub(at->in_flight_limit, scheduled->in_flight));
     enum scheduler_hold hold = answer.room ? SCHEDULER_HOLDS : answer.hold;
     *held = hold != SCHEDULER_HOLDS;
     set_hold(gate, at, hold);
@@ -293,7 +299,41 @@ void gate_drop(struct gate *gate, struct client *client)
     pthread_mutex_unlock(&gate->lock);
 }
 
+/* ---- the driver thread ---- */
+
+void gate_pause(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    atomic_store(&gate->paused, 1);
+    scheduler_pause(&gate->scheduler, timeline_now());
+    apply_decisions(gate, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_resume(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    atomic_store(&gate->paused, 0);
+    scheduler_resume(&gate->scheduler, now);
+    apply_decisions(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_narrow(struct gate *gate, bool on)
+{
+    atomic_store(&gate->narrow, on);
+}
+
 /* ---- any thread ---- */
+
+uint32_t gate_level(struct gate *gate, const struct client *client)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint32_t level = client->gate.scheduled.limits.level;
+    pthread_mutex_unlock(&gate->lock);
+    return level;
+}
 
 void gate_note_done(struct gate *gate, struct client *client)
 {

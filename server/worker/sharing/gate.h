@@ -66,7 +66,9 @@ struct gate {
     _Atomic uint32_t has_ending; /* 1 while `ending` is set */
     _Atomic uint32_t held_count; /* clients that wait for the end of other clients' work */
     _Atomic uint32_t open;
-    _Atomic uint64_t next; /* ns */
+    _Atomic uint32_t paused; /* nobody may submit: gate_pause */
+    _Atomic uint32_t narrow; /* gate_narrow */
+    _Atomic uint64_t next;   /* ns */
     struct gate_trace watch;
 };
 
@@ -122,8 +124,24 @@ struct client *gate_find_ending(struct gate *gate);
 /* The client is never runnable again, and counts as without work. */
 void gate_drop(struct gate *gate, struct client *client);
 
+/* ---- the driver thread, without locks held ---- */
+
+/* No client submits any more, from its next turn on, and leases stand still. Clients that want to
+ * are HELD; after gate_resume all must be marked for the submitter. */
+void gate_pause(struct gate *gate);
+/* Leases go on, by as much longer as their clients lost. */
+void gate_resume(struct gate *gate);
+/* From its next turn on, a client has no more in flight than one command for each of its rings. */
+void gate_narrow(struct gate *gate, bool on);
+
 /* ---- any thread ---- */
 
+static inline bool gate_is_paused(const struct gate *gate)
+{
+    return atomic_load(&gate->paused) != 0;
+}
+/* The client's level of priority. */
+uint32_t gate_level(struct gate *gate, const struct client *client);
 /* Work of the client is done. Under client->lock. */
 void gate_note_done(struct gate *gate, struct client *client);
 /* Charges the GPU time that the account has counted since the last call to all clients. */

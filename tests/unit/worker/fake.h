@@ -47,6 +47,7 @@ enum fake_kind {
     FAKE_UNMAP,
     FAKE_REGISTER,
     FAKE_UNREGISTER,
+    FAKE_LOAD,
     FAKE_UNLOAD,
     FAKE_EVENT_DESTROY,
     FAKE_STREAM_CREATE,
@@ -129,6 +130,7 @@ static struct fake {
     uint32_t param_count;
     size_t param_offset[8], param_size[8];
     uint64_t clock;
+    uint64_t drained_busy;  /* calls that wait for the device, made while something was held back */
     uint64_t unmapped_busy; /* unmaps while something was held back */
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .multiprocessors = 132, .sm_group = 8};
 
@@ -483,6 +485,10 @@ static inline struct cuda_driver fake_driver(void)
         E(cuEventQuery),
         E(cuEventDestroy),
         E(cuEventElapsedTime),
+        E(cuLinkCreate),
+        E(cuLinkAddData),
+        E(cuLinkComplete),
+        E(cuLinkDestroy),
         E(cuModuleLoadDataEx),
         E(cuModuleUnload),
         E(cuModuleGetFunction),

@@ -122,6 +122,7 @@ static inline cuda_result fake_cuMemHostUnregister(void *ptr)
 {
     pthread_mutex_lock(&fake.lock);
     fake_note(FAKE_UNREGISTER)->a = (uint64_t)(uintptr_t)ptr;
+    fake.drained_busy += fake_anything_held();
     fake.live_registers--;
     pthread_mutex_unlock(&fake.lock);
     return CUDA_OK;

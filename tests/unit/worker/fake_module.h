@@ -4,11 +4,11 @@
 #ifndef GPUSHARE_TESTS_UNIT_WORKER_FAKE_MODULE_H
 #define GPUSHARE_TESTS_UNIT_WORKER_FAKE_MODULE_H
 
-static inline cuda_result fake_cuModuleLoadDataEx(cuda_module *module, const void *image,
-                                                  unsigned count, cuda_jit_option *options,
-                                                  void **values)
+/* What the fake linker's images begin with. */
+static const char fake_linked[] = "\177LINKED";
+
+static inline cuda_result fake_compile(const char *image, unsigned count, void **values)
 {
-    (void)options;
     if (strstr(image, "REFUSE ME")) {
         if (count)
             strcpy(values[0], "line 7: refused on request\nand more");
@@ -24,8 +24,68 @@ static inline cuda_result fake_cuModuleLoadDataEx(cuda_module *module, const voi
         fake.compiling--;
         pthread_mutex_unlock(&fake.lock);
     }
-    *module = (cuda_module)(void *)strdup(image);
+    return CUDA_OK;
+}
+
+struct cuda_link_object {
+    void *log;
+    char *image;
+};
+
+static inline cuda_result fake_cuLinkCreate(unsigned count, cuda_jit_option *options, void **values,
+                                            cuda_link *link)
+{
+    (void)options;
+    struct cuda_link_object *made = calloc(1, sizeof *made);
+    made->log = count ? values[0] : NULL;
+    *link = (cuda_link)(void *)made;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuLinkAddData(cuda_link link, cuda_jit_input type, void *data,
+                                             size_t size, const char *name, unsigned count,
+                                             cuda_jit_option *options, void **values)
+{
+    struct cuda_link_object *made = (void *)link;
+    (void)type;
+    (void)name;
+    (void)count;
+    (void)options;
+    (void)values;
+    made->image = malloc(size + sizeof fake_linked);
+    sprintf(made->image, "%s%s", fake_linked, (const char *)data);
+    return fake_compile(data, made->log != NULL, &made->log);
+}
+
+static inline cuda_result fake_cuLinkComplete(cuda_link link, void **image, size_t *size)
+{
+    struct cuda_link_object *made = (void *)link;
+    *image = made->image;
+    *size = strlen(made->image) + 1;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuLinkDestroy(cuda_link link)
+{
+    struct cuda_link_object *made = (void *)link;
+    free(made->image);
+    free(made);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuModuleLoadDataEx(cuda_module *module, const void *image,
+                                                  unsigned count, cuda_jit_option *options,
+                                                  void **values)
+{
+    (void)options;
+    bool linked = strncmp(image, fake_linked, strlen(fake_linked)) == 0;
+    cuda_result result = linked ? CUDA_OK : fake_compile(image, count, values);
+    if (result != CUDA_OK)
+        return result;
+    *module = (cuda_module)(void *)strdup((const char *)image + (linked ? strlen(fake_linked) : 0));
     pthread_mutex_lock(&fake.lock);
+    fake_note(FAKE_LOAD)->object = *module;
+    fake.drained_busy += fake_anything_held();
     fake.live_modules++;
     pthread_mutex_unlock(&fake.lock);
     return CUDA_OK;
@@ -35,6 +95,7 @@ static inline cuda_result fake_cuModuleUnload(cuda_module module)
 {
     pthread_mutex_lock(&fake.lock);
     fake_note(FAKE_UNLOAD)->object = module;
+    fake.drained_busy += fake_anything_held();
     fake.live_modules--;
     fake.unmapped_busy += fake_anything_held();
     pthread_mutex_unlock(&fake.lock);

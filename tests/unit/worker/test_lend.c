@@ -206,16 +206,18 @@ static void a_client_that_waits_for_an_sm_group_can_leave(void **state)
     hold(true);
     launch(1, 1);
     /* There is no SM group for it from the start. */
-    arrive(2, 0, 5000);
+    struct peer *late = peer_attach_with(2, 5000, 0);
     assert_int_equal(usage(2).multiprocessors, 0);
-    push(2, 1);
+    peer_push_nop(late, 0);
     usleep(5000);
-    harness_ask(PROTO_WORKER_DETACH, 2, NULL, PROTO_WORKER_USAGE);
-    peer_free(peers[2]);
-    peers[2] = NULL;
+    assert_int_equal(usage(2).throttled_threads > 0, true);
+    /* Its registered memory goes when nothing runs any more. */
+    harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
     hold(false);
+    assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
     assert_int_equal(peer_wait(peers[1], 0, 1), 0);
-    assert_int_equal(ran[2], 0);
+    assert_int_equal(peer_completed(late, 0), 0);
+    peer_free(late);
 }
 
 static void an_owner_that_leaves_frees_the_clients_that_wait(void **state)

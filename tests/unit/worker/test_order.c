@@ -701,13 +701,13 @@ static void a_client_shares_with_itself_before_others(void **state)
         for (uint32_t s = 1; s < STREAMS; s++)
             peer_stream(peers[p], 0);
     }
+    struct proto_command_launch launch = peer_launch(load_kernel(peers[4], "kernel"));
     hold(true);
     /* 31 CUstreams of four others and the last one of its own: all are busy. */
     for (uint32_t n = 0; n < STREAM_POOL_QUEUES - 1; n++) {
         peer_push_nop(peers[n / STREAMS], n % STREAMS);
         peer_wait_head(peers[n / STREAMS], n % STREAMS, 1);
     }
-    struct proto_command_launch launch = peer_launch(load_kernel(peers[4], "kernel"));
     for (uint32_t s = 0; s < 3; s++) {
         peer_push(peers[4], s, &launch);
         peer_wait_head(peers[4], s, 1);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/quiet_calls.h"
+
+#include <time.h>
+
+#include "common/ipc/timeline.h"
+#include "common/util.h"
+#include "server/worker/wake.h"
+
+void quiet_calls_open(struct quiet_calls *calls, struct wake *wake)
+{
+    pthread_condattr_t clock;
+    *calls = (struct quiet_calls){.wake = wake};
+    pthread_mutex_init(&calls->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&calls->queue_changed, &clock);
+    pthread_cond_init(&calls->over, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+void quiet_calls_close(struct quiet_calls *calls)
+{
+    pthread_cond_destroy(&calls->queue_changed);
+    pthread_cond_destroy(&calls->over);
+    pthread_mutex_destroy(&calls->lock);
+}
+
+static void append(struct quiet_call **end, struct quiet_call *call)
+{
+    while (*end)
+        end = &(*end)->next;
+    call->next = NULL;
+    *end = call;
+}
+
+/* ---- those who leave calls ---- */
+
+/* Under the lock. */
+static void enqueue(struct quiet_calls *calls, struct quiet_call *call, uint64_t since)
+{
+    call->since = since;
+    call->over = call->made = false;
+    append(&calls->queued, call);
+    pthread_cond_signal(&calls->queue_changed);
+}
+
+bool quiet_calls_make(struct quiet_calls *calls, struct quiet_call *call)
+{
+    pthread_mutex_lock(&calls->lock);
+    call->awaited = true;
+    call->over = call->made = false;
+    if (!calls->stopped)
+        enqueue(calls, call, timeline_now());
+    else
+        call->over = true;
+    while (!call->over)
+        pthread_cond_wait(&calls->over, &calls->lock);
+    bool made = call->made;
+    pthread_mutex_unlock(&calls->lock);
+    return made;
+}
+
+void quiet_calls_work_begin(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    while (calls->closed && !calls->stopped)
+        pthread_cond_wait(&calls->over, &calls->lock);
+    calls->working++;
+    pthread_mutex_unlock(&calls->lock);
+}
+
+void quiet_calls_work_end(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    calls->working--;
+    pthread_mutex_unlock(&calls->lock);
+}
+
+void quiet_calls_defer(struct quiet_calls *calls, struct quiet_call *call, bool asks)
+{
+    pthread_mutex_lock(&calls->lock);
+    call->awaited = false;
+    bool stopped = calls->stopped;
+    if (!stopped)
+        enqueue(calls, call, timeline_now() + (asks ? 0 : QUIET_CALLS_LAZY_NS));
+    pthread_mutex_unlock(&calls->lock);
+    if (!stopped)
+        return;
+    call->make(call);
+    pthread_mutex_lock(&calls->lock);
+    call->over = call->made = true;
+    append(&calls->done, call);
+    pthread_mutex_unlock(&calls->lock);
+}
+
+struct quiet_call *quiet_calls_collect(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    struct quiet_call *call = calls->done;
+    if (call)
+        calls->done = call->next;
+    pthread_mutex_unlock(&calls->lock);
+    return call;
+}
+
+/* Of one client, or of all (0): calls lie with those who wait for them, and go with them. Under the
+ * lock. */
+static void forget_awaited(struct quiet_calls *calls, uint32_t client)
+{
+    for (struct quiet_call **at = &calls->queued; *at;) {
+        struct quiet_call *call = *at;
+        if (!call->awaited || (client && call->caller.client != client)) {
+            at = &call->next;
+            continue;
+        }
+        *at = call->next;
+        call->over = true;
+    }
+    pthread_cond_broadcast(&calls->over);
+}
+
+void quiet_calls_forget(struct quiet_calls *calls, uint32_t client)
+{
+    pthread_mutex_lock(&calls->lock);
+    forget_awaited(calls, client);
+    pthread_cond_signal(&calls->queue_changed);
+    pthread_mutex_unlock(&calls->lock);
+}
+
+bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client, uint64_t *since)
+{
+    uint64_t now = timeline_now();
+    bool waits = false;
+    pthread_mutex_lock(&calls->lock);
+    for (const struct quiet_call *call = calls->queued; call && !waits; call = call->next) {
+        waits = call->caller.client == client && call->since <= now;
+        *since = call->since;
+    }
+    pthread_mutex_unlock(&calls->lock);
+    return waits;
+}
+
+/* ---- the driver thread ---- */
+
+bool quiet_calls_wait(struct quiet_calls *calls, uint64_t until)
+{
+    struct timespec end = {.tv_sec = (time_t)(until / 1000000000u),
+                           .tv_nsec = (long)(until % 1000000000u)};
+    pthread_mutex_lock(&calls->lock);
+    if (!calls->stopped && until == UINT64_MAX && !calls->queued)
+        pthread_cond_wait(&calls->queue_changed, &calls->lock);
+    else if (!calls->stopped && until != UINT64_MAX)
+        pthread_cond_timedwait(&calls->queue_changed, &calls->lock, &end);
+    bool stopped = calls->stopped;
+    pthread_mutex_unlock(&calls->lock);
+    return !stopped;
+}
+
+void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_calls_view *view)
+{
+    *view = (struct quiet_calls_view){
+        .since = UINT64_MAX, .asks_next = UINT64_MAX, .level = UINT32_MAX};
+    pthread_mutex_lock(&calls->lock);
+    for (const struct quiet_call *call = calls->queued; call; call = call->next) {
+        view->any = true;
+        if (call->since > now) {
+            view->asks_next = min(view->asks_next, call->since);
+            continue;
+        }
+        view->asks = true;
+        view->since = min(view->since, call->since);
+        view->level = min(view->level, call->caller.level);
+    }
+    view->working = calls->working;
+    pthread_mutex_unlock(&calls->lock);
+}
+
+void quiet_calls_shut(struct quiet_calls *calls, bool closed)
+{
+    pthread_mutex_lock(&calls->lock);
+    calls->closed = closed;
+    pthread_cond_broadcast(&calls->over);
+    pthread_mutex_unlock(&calls->lock);
+}
+
+static uint64_t *turn_of(struct quiet_calls *calls, const struct quiet_call *call)
+{
+    return &calls->turns[call->caller.owner % QUIET_CALLS_OWNERS];
+}
+
+/* The oldest of the owner that was served longest ago. Under the lock. */
+static struct quiet_call *take_next(struct quiet_calls *calls)
+{
+    struct quiet_call **best = NULL;
+    for (struct quiet_call **at = &calls->queued; *at; at = &(*at)->next)
+        if (!best || *turn_of(calls, *at) < *turn_of(calls, *best))
+            best = at;
+    if (!best)
+        return NULL;
+    struct quiet_call *call = *best;
+    *best = call->next;
+    *turn_of(calls, call) = ++calls->turn;
+    return call;
+}
+
+bool quiet_calls_make_next(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    struct quiet_call *call = calls->stopped ? NULL : take_next(calls);
+    pthread_mutex_unlock(&calls->lock);
+    if (!call)
+        return false;
+    call->make(call);
+    pthread_mutex_lock(&calls->lock);
+    bool awaited = call->awaited;
+    call->over = call->made = true;
+    /* An awaited call is its waiter's again as soon as the lock is free. */
+    if (awaited)
+        pthread_cond_broadcast(&calls->over);
+    else
+        append(&calls->done, call);
+    pthread_mutex_unlock(&calls->lock);
+    if (!awaited)
+        wake_control(calls->wake);
+    return true;
+}
+
+void quiet_calls_stop(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    calls->stopped = true;
+    forget_awaited(calls, 0);
+    pthread_cond_broadcast(&calls->queue_changed);
+    pthread_mutex_unlock(&calls->lock);
+}
+
+void quiet_calls_make_rest(struct quiet_calls *calls)
+{
+    for (;;) {
+        pthread_mutex_lock(&calls->lock);
+        struct quiet_call *call = calls->queued;
+        if (call)
+            calls->queued = call->next;
+        pthread_mutex_unlock(&calls->lock);
+        if (!call)
+            return;
+        quiet_calls_defer(calls, call, false);
+    }
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * quiet_calls: calls of the driver that wait for the device, queued until nothing runs on it.
+ *
+ * Such a call would keep its thread for as long as anybody's kernel runs, and with it everybody who
+ * needs the context. So no thread makes one by itself: it leaves it here, and the driver thread
+ * (quiet_window.h) makes it in a quiet window. Calls are made by turns of their owners, those of
+ * one owner in order.
+ *
+ * The queue has a lock of its own, the innermost of all, which is not held while a call is made.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_QUIET_CALLS_H
+#define GPUSHARE_SERVER_WORKER_QUIET_CALLS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A call that nobody waits for asks for a window by itself after so long: charges hang on it. */
+#define QUIET_CALLS_LAZY_NS UINT64_C(1000000000)
+
+enum { QUIET_CALLS_OWNERS = 64 };
+
+struct wake;
+
+/* The client that a call is made for. */
+struct quiet_caller {
+    uint32_t client, owner;
+    uint32_t level; /* of priority, 0 the most urgent */
+};
+
+struct quiet_call {
+    /* The caller's: */
+    void (*make)(struct quiet_call *call); /* driver thread, without locks held */
+    struct quiet_caller caller;
+    /* Private: */
+    struct quiet_call *next;
+    uint64_t since; /* ns */
+    bool awaited;   /* a thread waits in quiet_calls_make */
+    bool over, made;
+};
+
+struct quiet_calls {
+    struct wake *wake;
+    pthread_mutex_t lock;
+    pthread_cond_t queue_changed;     /* for the driver thread */
+    pthread_cond_t over;              /* for those who wait: a call was made, or a window ended */
+    struct quiet_call *queued, *done; /* oldest first */
+    uint64_t turn, turns[QUIET_CALLS_OWNERS]; /* when each owner was last served */
+    uint32_t working;                         /* threads in quiet_calls_work_begin .. end */
+    bool closed;                              /* no work may begin */
+    bool stopped;
+};
+
+/* What waits, for the decision. */
+struct quiet_calls_view {
+    bool any;           /* calls wait */
+    bool asks;          /* of them, one may ask for a window now */
+    uint64_t since;     /* that call was left here; the first of several */
+    uint64_t asks_next; /* when the next one may; UINT64_MAX */
+    uint32_t level;     /* the most urgent of those that ask */
+    bool working;
+};
+
+void quiet_calls_open(struct quiet_calls *calls, struct wake *wake);
+/* No call is queued and no thread waits any more. */
+void quiet_calls_close(struct quiet_calls *calls);
+
+/* ---- any thread but control and submitter ---- */
+
+/* Blocks until the call was made; false: it was not and never will be. The call asks for a window
+ * at once. */
+bool quiet_calls_make(struct quiet_calls *calls, struct quiet_call *call);
+
+/* Work on the device that is no client's lies between these two, which wait for an open window to
+ * end. */
+void quiet_calls_work_begin(struct quiet_calls *calls);
+void quiet_calls_work_end(struct quiet_calls *calls);
+
+/* ---- the control thread ---- */
+
+/* The call rides along in the next window. It is the queue's until quiet_calls_collect returns it;
+ * once the driver thread has ended, it is made here and now. asks: somebody waits for it. */
+void quiet_calls_defer(struct quiet_calls *calls, struct quiet_call *call, bool asks);
+
+/* A deferred call that was made, the oldest first; NULL: there is none. */
+struct quiet_call *quiet_calls_collect(struct quiet_calls *calls);
+
+/* The client leaves: the threads that wait for a call of it that has not begun go on without. */
+void quiet_calls_forget(struct quiet_calls *calls, uint32_t client);
+
+/* Whether a call of the client is queued that asks for a window, and since when. */
+bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client, uint64_t *since);
+
+/* ---- the driver thread ---- */
+
+/* Sleeps until something is queued, the queue is stopped or the time has come (ns of
+ * timeline_now). Returns false when it was stopped. */
+bool quiet_calls_wait(struct quiet_calls *calls, uint64_t until);
+
+void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_calls_view *view);
+
+/* No work may begin, or it may again. */
+void quiet_calls_shut(struct quiet_calls *calls, bool closed);
+
+/* Makes the next call; false: there is none. */
+bool quiet_calls_make_next(struct quiet_calls *calls);
+
+/* ---- whoever ends the driver thread ---- */
+
+/* No call is made in a window from now on; whoever waits goes on without. Idempotent. */
+void quiet_calls_stop(struct quiet_calls *calls);
+
+/* The driver thread has ended and nothing runs on the device: makes what is queued. Control thread.
+ */
+void quiet_calls_make_rest(struct quiet_calls *calls);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/run/quiet_window.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "common/array.h"
+#include "common/ipc/timeline.h"
+#include "common/messages.h"
+#include "common/util.h"
+#include "server/worker/worker.h"
+
+/* How often the end of the last work is looked for: the device idles that long. */
+#define DRAIN_LOOK_NS 50000
+/* How often a device with work is looked at while the calls that wait may not ask: a client that
+ * pauses is a window that costs nothing. */
+#define CHANCE_NS UINT64_C(2000000)
+/* Calls of one window, all together; what is left has the next one. */
+#define CALLS_NS UINT64_C(100000000)
+
+/* ---- what runs ---- */
+
+/* What the client has on the device; false: nothing. */
+static bool expect_client(struct client *client, uint64_t now, struct quiet_work *work)
+{
+    bool any = false;
+    *work = (struct quiet_work){.client = client->number};
+    pthread_mutex_lock(&client->lock);
+    uint32_t batch = client->gate.batch;
+    for (uint32_t i = bits_next(client->shared.busy, 0, client->stream_count);
+         i < client->stream_count;
+         i = bits_next(client->shared.busy, i + 1, client->stream_count)) {
+        const struct client_stream *stream = &client->streams[i];
+        uint64_t written = client_stream_written(stream), reached = client_stream_reached(stream);
+        if (reached >= written)
+            continue;
+        struct work_expected expected = work_length_expect(&client->shared.length, &stream->work,
+                                                           written - reached, batch, now);
+        any = true;
+        work->left_ns = max(work->left_ns, expected.left_ns);
+        work->overdue |= expected.overdue;
+    }
+    pthread_mutex_unlock(&client->lock);
+    return any;
+}
+
+/* Without memory for its row a client's work is others': it is waited for, without an expectation.
+ */
+static void see(struct quiet_window *window, uint64_t now, struct quiet_scene *scene)
+{
+    struct worker *worker = window->worker;
+    pthread_mutex_lock(&worker->clients_lock);
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        struct quiet_work work;
+        if (!expect_client(client, now, &work))
+            continue;
+        work.level = gate_level(&worker->gate, client);
+        if (array_reserve(window->works, window->room, (size_t)scene->count + 1) < 0)
+            scene->others = true;
+        else
+            window->works[scene->count++] = work;
+    }
+    pthread_mutex_unlock(&worker->clients_lock);
+    scene->works = window->works;
+}
+
+/* ---- what the decision says ---- */
+
+/* After this no client submits: each of them is between two turns once its lock was had. */
+static void hold(struct quiet_window *window)
+{
+    struct worker *worker = window->worker;
+    window->holds = true;
+    quiet_calls_shut(&worker->quiet_calls, true);
+    gate_pause(&worker->gate);
+    pthread_mutex_lock(&worker->clients_lock);
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        pthread_mutex_lock(&worker->clients[i]->lock);
+        pthread_mutex_unlock(&worker->clients[i]->lock);
+    }
+    pthread_mutex_unlock(&worker->clients_lock);
+}
+
+static void mark_all(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->clients_lock);
+    for (uint32_t i = 0; i < worker->client_count; i++)
+        client_signal_submitter(worker->clients[i]);
+    pthread_mutex_unlock(&worker->clients_lock);
+    wake_submitter(&worker->wake);
+}
+
+static void let_go(struct quiet_window *window)
+{
+    struct worker *worker = window->worker;
+    window->holds = false;
+    gate_resume(&worker->gate);
+    quiet_calls_shut(&worker->quiet_calls, false);
+    mark_all(worker);
+    worker_reschedule(worker);
+}
+
+static void narrow(struct quiet_window *window, bool on)
+{
+    struct worker *worker = window->worker;
+    window->narrows = on;
+    gate_narrow(&worker->gate, on);
+    mark_all(worker);
+}
+
+static void make_calls(struct quiet_window *window)
+{
+    struct worker *worker = window->worker;
+    uint64_t end = timeline_now() + CALLS_NS;
+    while (quiet_calls_make_next(&worker->quiet_calls) && timeline_now() < end)
+        ;
+    pthread_mutex_lock(&window->lock);
+    quiet_end(&window->quiet, timeline_now());
+    pthread_mutex_unlock(&window->lock);
+}
+
+/* One look, and what follows from it. Returns when to look again. */
+static uint64_t look(struct quiet_window *window)
+{
+    struct worker *worker = window->worker;
+    uint64_t now = timeline_now();
+    struct quiet_calls_view view;
+    struct quiet_scene scene = {0};
+    quiet_calls_look(&worker->quiet_calls, now, &view);
+    if (view.any)
+        see(window, now, &scene);
+    scene.others = view.working;
+    /* A device without work is nobody's loss, so then those ride along that may not ask yet. */
+    scene.asked = view.asks || (view.any && scene.count == 0 && !view.working);
+    scene.since = view.asks ? view.since : now;
+    scene.level = view.level;
+    pthread_mutex_lock(&window->lock);
+    quiet_look(&window->quiet, &scene, now);
+    enum quiet_state state = window->quiet.state;
+    bool narrowed = window->quiet.narrow;
+    uint64_t next = window->quiet.next;
+    pthread_mutex_unlock(&window->lock);
+    if (narrowed != window->narrows)
+        narrow(window, narrowed);
+    if (state >= QUIET_DRAINING && !window->holds) {
+        hold(window);
+        return 0;
+    }
+    if (state == QUIET_OPEN) {
+        make_calls(window);
+        let_go(window);
+        return 0;
+    }
+    if (state < QUIET_DRAINING && window->holds)
+        let_go(window);
+    if (state == QUIET_DRAINING)
+        return now + DRAIN_LOOK_NS;
+    return state == QUIET_RESTING && view.any ? min(view.asks_next, now + CHANCE_NS) : next;
+}
+
+static void *quiet_window_main(void *argument)
+{
+    struct quiet_window *window = argument;
+    struct worker *worker = window->worker;
+    uint64_t next = QUIET_NEVER;
+    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+    cuda_result result = gpu_enter(&worker->device);
+    if (result != CUDA_OK)
+        worker_fail(worker, result, "entering the context");
+    while (result == CUDA_OK && quiet_calls_wait(&worker->quiet_calls, next))
+        do
+            next = look(window);
+        while (next == 0);
+    if (window->holds)
+        let_go(window);
+    return NULL;
+}
+
+/* ---- for the other threads ---- */
+
+uint32_t quiet_window_start(struct quiet_window *window, struct worker *worker, struct error *why)
+{
+    struct quiet_settings settings;
+    *window = (struct quiet_window){.worker = worker};
+    quiet_defaults(&settings);
+    quiet_begin(&window->quiet, &settings, timeline_now());
+    pthread_mutex_init(&window->lock, NULL);
+    int error = pthread_create(&window->thread, NULL, quiet_window_main, window);
+    if (error) {
+        pthread_mutex_destroy(&window->lock);
+        return error_set(why, MESSAGE(driver_thread), strerror(error));
+    }
+    window->running = true;
+    pthread_setname_np(window->thread, "driver");
+    return 0;
+}
+
+void quiet_window_stop(struct quiet_window *window)
+{
+    if (!window->running)
+        return;
+    quiet_calls_stop(&window->worker->quiet_calls);
+    pthread_join(window->thread, NULL);
+    window->running = false;
+    pthread_mutex_destroy(&window->lock);
+    free(window->works);
+    window->works = NULL;
+}
+
+uint32_t quiet_window_waits_for(struct quiet_window *window)
+{
+    pthread_mutex_lock(&window->lock);
+    uint32_t client = window->quiet.waits_for;
+    pthread_mutex_unlock(&window->lock);
+    return client;
+}
+
+void quiet_window_counts(struct quiet_window *window, uint64_t *windows, uint64_t *nanoseconds)
+{
+    pthread_mutex_lock(&window->lock);
+    *windows = window->quiet.windows;
+    *nanoseconds = window->quiet.taken_ns;
+    pthread_mutex_unlock(&window->lock);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "server/worker/client/work_length.h"
+
+#define MS UINT64_C(1000000)
+#define T0 (1000 * MS)
+
+static struct work_length length;
+static struct work_span span;
+
+static int reset(void **state)
+{
+    (void)state;
+    length = (struct work_length){0};
+    span = (struct work_span){0};
+    return 0;
+}
+
+static void unknown_work_is_taken_for_50_ms_each(void **state)
+{
+    (void)state;
+    work_length_begin(&span, 0, T0);
+    struct work_expected expected = work_length_expect(&length, &span, 2, 1, T0 + 10 * MS);
+    assert_int_equal(expected.left_ns, 90 * MS);
+    assert_false(expected.overdue);
+    assert_false(work_length_expect(&length, &span, 2, 1, T0 + 80 * MS).overdue);
+    assert_true(work_length_expect(&length, &span, 2, 1, T0 + 81 * MS).overdue);
+}
+
+static void lengths_are_learnt_from_one_end_to_the_next(void **state)
+{
+    (void)state;
+    work_length_begin(&span, 4, T0);
+    work_length_reach(&length, &span, 5, T0 + 8 * MS);
+    work_length_reach(&length, &span, 6, T0 + 16 * MS);
+    assert_int_equal(length.mean_ns, 8 * MS);
+    assert_int_equal(length.peak_ns, 8 * MS);
+    assert_int_equal(work_length_expect(&length, &span, 3, 1, T0 + 18 * MS).left_ns, 22 * MS);
+}
+
+/* Else the time in which a stream had nothing would count as its next command's. */
+static void time_without_work_is_no_length(void **state)
+{
+    (void)state;
+    work_length_begin(&span, 0, T0);
+    work_length_reach(&length, &span, 1, T0 + 2 * MS);
+    work_length_begin(&span, 1, T0 + 900 * MS);
+    work_length_reach(&length, &span, 2, T0 + 902 * MS);
+    assert_int_equal(length.peak_ns, 2 * MS);
+}
+
+static void the_longest_is_remembered_for_a_while(void **state)
+{
+    (void)state;
+    work_length_begin(&span, 0, T0);
+    work_length_reach(&length, &span, 1, T0 + 100 * MS);
+    work_length_reach(&length, &span, 2, T0 + 101 * MS);
+    assert_true(length.peak_ns > 90 * MS);
+    for (uint64_t i = 3; i < 300; i++)
+        work_length_reach(&length, &span, i, T0 + (98 + i) * MS);
+    assert_true(length.peak_ns < 5 * MS);
+}
+
+static void of_a_batch_no_end_is_seen_before_its_last(void **state)
+{
+    (void)state;
+    work_length_begin(&span, 0, T0);
+    work_length_reach(&length, &span, 8, T0 + 8 * MS);
+    assert_false(work_length_expect(&length, &span, 40, 32, T0 + 50 * MS).overdue);
+    assert_true(work_length_expect(&length, &span, 40, 1, T0 + 50 * MS).overdue);
+    /* What is late is not thought to end at once. */
+    assert_int_equal(work_length_expect(&length, &span, 2, 2, T0 + 50 * MS).left_ns, MS / 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(unknown_work_is_taken_for_50_ms_each, reset),
+        cmocka_unit_test_setup(lengths_are_learnt_from_one_end_to_the_next, reset),
+        cmocka_unit_test_setup(time_without_work_is_no_length, reset),
+        cmocka_unit_test_setup(the_longest_is_remembered_for_a_while, reset),
+        cmocka_unit_test_setup(of_a_batch_no_end_is_seen_before_its_last, reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
