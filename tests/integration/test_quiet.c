@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: launches beside an endless kernel must go on within half a second */
+/*
+ * Calls that wait for the device, on a driver that keeps the context's lock meanwhile: one
+ * client's kernel that does not end costs the others none of their launches.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/gpushare.h"
+#include "tests/support/server.h"
+
+#define MS       UINT64_C(1000000)
+#define STALL_NS (500 * MS)
+#define LOAD_NS  (3000 * MS)
+
+static const char ptx[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
+                          /* Until the word is not 0. */
+                          ".visible .entry until(.param .u64 word)\n"
+                          "{\n.reg .u64 %a;\n.reg .u32 %v;\n.reg .pred %q;\n"
+                          "ld.param.u64 %a, [word];\n"
+                          "again:\nnanosleep.u32 100000;\nld.volatile.global.u32 %v, [%a];\n"
+                          "setp.eq.u32 %q, %v, 0;\n@%q bra again;\nret;\n}\n"
+                          ".visible .entry milliseconds(.param .u32 count)\n"
+                          "{\n.reg .u32 %n;\n.reg .pred %q;\n"
+                          "ld.param.u32 %n, [count];\n"
+                          "again:\nnanosleep.u32 1000000;\nsub.u32 %n, %n, 1;\n"
+                          "setp.ne.u32 %q, %n, 0;\n@%q bra again;\nret;\n}\n";
+
+#define OK(call) assert_ok((call), #call)
+
+static void assert_ok(gpushare_error error, const char *call)
+{
+    if (error != GPUSHARE_SUCCESS)
+        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
+}
+
+static struct server *server;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+}
+
+static int setup(void **state)
+{
+    static const char *const env[] = {"SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100", NULL};
+    (void)state;
+    server = server_start(NULL, env);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return server_stop(server);
+}
+
+static gpushare_connection *arrive(void)
+{
+    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
+    gpushare_connection *gpu;
+    OK(gpushare_connect(&options, &gpu));
+    return gpu;
+}
+
+static gpushare_function *load(gpushare_connection *gpu, const char *name)
+{
+    gpushare_module *module;
+    gpushare_function *function;
+    OK(gpushare_module_load(gpu, ptx, 0, &module));
+    OK(gpushare_module_function(module, name, &function));
+    return function;
+}
+
+/* ---- a client whose kernel ends when it is told ---- */
+
+struct endless {
+    gpushare_connection *gpu;
+    uint32_t *word;
+};
+
+static void endless_start(struct endless *endless)
+{
+    struct gpushare_dim one = {1, 1, 1};
+    void *word;
+    endless->gpu = arrive();
+    OK(gpushare_host_alloc(endless->gpu, 4096, &word));
+    endless->word = word;
+    *endless->word = 0;
+    uint64_t address = (uint64_t)(uintptr_t)word;
+    void *parameters[] = {&address};
+    OK(gpushare_launch(load(endless->gpu, "until"), one, one, 0, NULL, parameters));
+}
+
+static void endless_stop(struct endless *endless)
+{
+    __atomic_store_n(endless->word, 1, __ATOMIC_SEQ_CST);
+    OK(gpushare_synchronize(endless->gpu));
+    gpushare_close(&endless->gpu);
+}
+
+/* ---- a client that launches on and on ---- */
+
+struct worker {
+    pthread_t thread;
+    gpushare_connection *gpu;
+    gpushare_function *function;
+    uint32_t milliseconds;
+    int stop;         /* atomic */
+    uint64_t longest; /* ns between two ends of its launches; of the thread */
+};
+
+static void *work(void *context)
+{
+    struct worker *worker = context;
+    struct gpushare_dim one = {1, 1, 1};
+    uint64_t last = now_ns();
+    while (!__atomic_load_n(&worker->stop, __ATOMIC_SEQ_CST)) {
+        void *parameters[] = {&worker->milliseconds};
+        OK(gpushare_launch(worker->function, one, one, 0, NULL, parameters));
+        OK(gpushare_launch(worker->function, one, one, 0, NULL, parameters));
+        OK(gpushare_synchronize(worker->gpu));
+        uint64_t now = now_ns();
+        if (now - last > worker->longest)
+            worker->longest = now - last;
+        last = now;
+    }
+    return NULL;
+}
+
+static void worker_arrive(struct worker *worker, uint32_t milliseconds)
+{
+    *worker = (struct worker){.gpu = arrive(), .milliseconds = milliseconds};
+    worker->function = load(worker->gpu, "milliseconds");
+}
+
+static void worker_start(struct worker *worker)
+{
+    assert_int_equal(pthread_create(&worker->thread, NULL, work, worker), 0);
+}
+
+static void worker_stop(struct worker *worker)
+{
+    __atomic_store_n(&worker->stop, 1, __ATOMIC_SEQ_CST);
+    pthread_join(worker->thread, NULL);
+}
+
+/* ---- a client that comes, and loads a module ---- */
+
+struct newcomer {
+    pthread_t thread;
+    int asked, loaded; /* atomic */
+};
+
+static void *come_and_load(void *context)
+{
+    struct newcomer *newcomer = context;
+    static char bytes[1 << 20];
+    gpushare_address memory;
+    gpushare_connection *gpu = arrive();
+    OK(gpushare_memory_alloc(gpu, sizeof bytes, &memory));
+    OK(gpushare_copy_to_device(gpu, memory, bytes, sizeof bytes));
+    OK(gpushare_memory_free(gpu, memory));
+    __atomic_store_n(&newcomer->asked, 1, __ATOMIC_SEQ_CST);
+    load(gpu, "milliseconds");
+    __atomic_store_n(&newcomer->loaded, 1, __ATOMIC_SEQ_CST);
+    gpushare_close(&gpu);
+    return NULL;
+}
+
+static bool happens(int *word, uint64_t within)
+{
+    uint64_t end = now_ns() + within;
+    while (!__atomic_load_n(word, __ATOMIC_SEQ_CST) && now_ns() < end)
+        usleep(1000);
+    return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static void an_endless_kernel_stops_nobodys_launches(void **state)
+{
+    (void)state;
+    struct endless endless;
+    struct worker other;
+    struct newcomer newcomer = {0};
+    worker_arrive(&other, 1);
+    endless_start(&endless);
+    worker_start(&other);
+    assert_int_equal(pthread_create(&newcomer.thread, NULL, come_and_load, &newcomer), 0);
+    /* Coming, allocating and copying wait for nobody; the load waits for the kernel. */
+    assert_true(happens(&newcomer.asked, 5000 * MS));
+    assert_false(happens(&newcomer.loaded, 2000 * MS));
+    worker_stop(&other);
+    print_message("longest gap %.1f ms\n", (double)other.longest / 1e6);
+    assert_true(other.longest < STALL_NS);
+    endless_stop(&endless);
+    assert_true(happens(&newcomer.loaded, 5000 * MS));
+    pthread_join(newcomer.thread, NULL);
+    gpushare_close(&other.gpu);
+}
+
+static void a_load_is_served_beside_kernels_that_end(void **state)
+{
+    (void)state;
+    struct worker workers[3];
+    struct newcomer newcomer = {0};
+    for (int i = 0; i < 3; i++)
+        worker_arrive(&workers[i], 20);
+    for (int i = 0; i < 3; i++)
+        worker_start(&workers[i]);
+    usleep(300000);
+    assert_int_equal(pthread_create(&newcomer.thread, NULL, come_and_load, &newcomer), 0);
+    assert_true(happens(&newcomer.asked, 5000 * MS));
+    uint64_t asked = now_ns();
+    assert_true(happens(&newcomer.loaded, LOAD_NS));
+    print_message("loaded after %.1f ms\n", (double)(now_ns() - asked) / 1e6);
+    for (int i = 0; i < 3; i++)
+        worker_stop(&workers[i]);
+    pthread_join(newcomer.thread, NULL);
+    for (int i = 0; i < 3; i++)
+        gpushare_close(&workers[i].gpu);
+}
+
+int main(void)
+{
+    server_needs_softgpu();
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(an_endless_kernel_stops_nobodys_launches),
+        T(a_load_is_served_beside_kernels_that_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
