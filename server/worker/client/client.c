@@ -50,13 +50,19 @@ static void close_unadopted(const struct client *client, const int fds[4])
             close(fds[i]);
 }
 
-static void release_memories(struct client *client)
+void client_unregister(struct client *client)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     if (client->shadows_device)
         cuda->cuMemHostUnregister(client->shadows.base);
     if (client->status_device)
         cuda->cuMemHostUnregister(client->status.base);
+    client->shadows_device = client->status_device = 0;
+}
+
+static void release_memories(struct client *client)
+{
+    client_unregister(client);
     shm_release(&client->shadows);
     shm_release(&client->status);
     shm_release(&client->rings);

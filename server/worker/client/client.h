@@ -64,6 +64,7 @@ struct range {
     enum range_kind kind;
     const struct retirement *dying;     /* being freed: only commands issued before may use it */
     const struct client_module *module; /* of a RANGE_VARIABLE; else NULL */
+    bool unregistered;                  /* a RANGE_HOST that the driver has given back */
 };
 
 /* The timelines of a client on another device, which this client's streams may wait for. */
@@ -110,7 +111,9 @@ struct client_control {
     uint64_t device_base, window_bytes; /* its window in the device arena */
     uint32_t priority;                  /* 0 normal, 1 and above lower */
     struct client_module *modules;
-    uint32_t loading; /* jobs of this client that the loaders have */
+    uint32_t loading;  /* jobs of this client that the loaders have */
+    uint32_t deferred; /* requests that wait for a quiet window */
+    bool ending;       /* its end waits for one */
     uint64_t detach_serial;
 };
 
@@ -191,6 +194,10 @@ static inline void client_signal_submitter(struct client *client)
 /* Destroys an event of the table that no work and no request uses any more. Takes the lock.
  * Control thread. */
 void client_event_forget(struct client *client, uint32_t handle);
+
+/* In a quiet window, for a client that ends: the driver gives status and shadows back. Idempotent.
+ */
+void client_unregister(struct client *client);
 
 /* Whether the device has finished everything that was handed to it. Under the lock, or when the
  * submitter hands nothing over any more. */

@@ -345,12 +345,33 @@ close_fd:
     return error;
 }
 
+void client_memory_host_unregister(struct client *client, uint64_t address, uint64_t count)
+{
+    pthread_mutex_lock(&client->lock);
+    struct range *range = client_memory_range_exact(client, address, count, RANGE_HOST);
+    bool registered = range && !range->unregistered;
+    if (registered)
+        range->unregistered = true;
+    pthread_mutex_unlock(&client->lock);
+    if (registered)
+        unregister_steps(client->device, address, count);
+}
+
+void client_memory_host_unregister_all(struct client *client)
+{
+    for (size_t i = 0; i < client->objects.range_count; i++) {
+        const struct range *range = &client->objects.ranges[i];
+        if (range->kind == RANGE_HOST)
+            client_memory_host_unregister(client, range->start, range->end - range->start);
+    }
+}
+
 uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
                                   struct error *why)
 {
+    client_memory_host_unregister(client, address, count);
     if (!range_remove_locked(client, address, count, RANGE_HOST))
         return error_set(why, MESSAGE(host_buffer_unknown), (unsigned long long)address);
-    unregister_steps(client->device, address, count);
     int result = reserve_again(address, count);
     gpu_host_return(client->device, address);
     if (result < 0)

@@ -42,6 +42,11 @@ uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t c
                              struct error *why);
 void client_memory_forget(struct client *client, uint64_t address, uint64_t count);
 
+/* In a quiet window: the driver gives the buffer back, which nothing uses any more; of a client
+ * that ends, all buffers. Idempotent. */
+void client_memory_host_unregister(struct client *client, uint64_t address, uint64_t count);
+void client_memory_host_unregister_all(struct client *client);
+
 /* Maps a sealed host buffer at its address in the host arena and registers it with the driver, or
  * undoes both. Address and count are multiples of 4096. client_memory_host_map takes fd over, on
  * failure too. Both take client->lock. Control thread. */

@@ -15,6 +15,7 @@
 #include "server/worker/control/control_client.h"
 #include "server/worker/control/control_retire.h"
 #include "server/worker/control/control_memory.h"
+#include "server/worker/control/control_quiet.h"
 #include "server/worker/control/control_module.h"
 #include "server/worker/control/control_limits.h"
 #include "server/worker/control/control_stream.h"
@@ -22,6 +23,18 @@
 #include "server/worker/control/reply.h"
 
 /* ---- what had to wait ---- */
+
+/* Nothing of it is on the device or registered any more. */
+static int end_client(struct worker *worker, struct client *client, struct retirement *request)
+{
+    uint32_t number = client->number;
+    uint64_t serial = client->control.detach_serial;
+    struct proto_worker_usage used;
+    (void)request;
+    control_client_used(worker, client, &used);
+    control_client_drop(worker, client);
+    return reply_send(worker, PROTO_WORKER_USAGE, serial, number, &used);
+}
 
 static int progress_client(struct worker *worker, struct client *client)
 {
@@ -50,21 +63,19 @@ static int progress_client(struct worker *worker, struct client *client)
         return error;
     pthread_mutex_lock(&client->lock);
     gone = client_state(client) == CLIENT_LEFT && !client->control.loading &&
-           !client->shared.frees && client_is_quiet(client);
+           !client->shared.frees && !client->control.deferred && client_is_quiet(client);
     pthread_mutex_unlock(&client->lock);
-    if (!gone)
-        return 0;
-    uint32_t number = client->number;
-    uint64_t serial = client->control.detach_serial;
-    struct proto_worker_usage used;
-    control_client_used(worker, client, &used);
-    control_client_drop(worker, client);
-    return reply_send(worker, PROTO_WORKER_USAGE, serial, number, &used);
+    if (gone && !control_quiet_leave(worker, client, end_client))
+        return -ENOMEM;
+    return 0;
 }
 
 int control_progress(struct worker *worker)
 {
     int collected = control_module_finish(worker);
+    if (collected < 0)
+        return collected;
+    collected = control_quiet_finish(worker);
     if (collected < 0)
         return collected;
     /* Backwards: a client that is gone gives its place to the last one, which was looked at. */

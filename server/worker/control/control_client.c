@@ -13,6 +13,7 @@
 #include "common/messages.h"
 #include "common/ipc/timeline.h"
 #include "server/worker/control/control_limits.h"
+#include "server/worker/control/control_quiet.h"
 #include "server/worker/control/control_stream.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
@@ -29,6 +30,14 @@ static int show_client(struct worker *worker, struct client *client)
     worker_remove_client(worker, client);
     control_share_assign_priorities(worker);
     return error;
+}
+
+static int destroy_refused(struct worker *worker, struct client *client, struct retirement *request)
+{
+    (void)worker;
+    (void)request;
+    client_destroy(client);
+    return 0;
 }
 
 int control_client_attach(struct request *request)
@@ -54,7 +63,8 @@ int control_client_attach(struct request *request)
             error_set(&why, error_from_errno(shown), MESSAGE_TEXT(worker_attach), strerror(-shown));
         control_limits_give_back(worker, client);
     }
-    client_destroy(client);
+    if (!control_quiet_leave(worker, client, destroy_refused))
+        client_destroy(client);
     return request_refuse_why(request, &why);
 }
 
@@ -220,6 +230,7 @@ bool control_client_drop_all(struct worker *worker)
         usleep(1000);
     }
     completer_stop(&worker->completer);
+    control_quiet_finish_all(worker);
     while (worker->client_count) {
         struct client *client = worker->clients[worker->client_count - 1];
         /* The submitter has ended, so this thread takes its step. */

@@ -7,6 +7,7 @@
 #include "common/messages.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
+#include "server/worker/control/control_quiet.h"
 #include "server/worker/control/reply.h"
 
 static uint32_t retire_now(struct client *client, const struct retirement *request,
@@ -29,6 +30,28 @@ static uint32_t retire_now(struct client *client, const struct retirement *reque
     return PROTO_ERROR_UNKNOWN;
 }
 
+int control_retire_end(struct worker *worker, struct client *client, struct retirement *request)
+{
+    struct error why = {0};
+    uint32_t refused = retire_now(client, request, &why);
+    uint64_t serial = request->serial;
+    struct proto_worker_event_ended ended = {
+        .event = request->kind == RETIRE_EVENT ? request->handle : 0};
+    free(request);
+    if (refused)
+        return reply_refuse(worker, serial, client->number, &why);
+    if (serial)
+        return reply_send(worker, PROTO_DONE, serial, client->number, NULL);
+    if (ended.event)
+        return reply_send(worker, PROTO_WORKER_EVENT_ENDED, 0, client->number, &ended);
+    return 0;
+}
+
+static bool waits_for_device(const struct retirement *request)
+{
+    return request->kind == RETIRE_HOST || request->kind == RETIRE_MODULE;
+}
+
 int control_retire_finish(struct worker *worker, struct client *client)
 {
     for (;;) {
@@ -37,19 +60,10 @@ int control_retire_finish(struct worker *worker, struct client *client)
         pthread_mutex_unlock(&client->lock);
         if (!request)
             return 0;
-        struct error why = {0};
-        uint32_t refused = retire_now(client, request, &why);
-        uint64_t serial = request->serial;
-        struct proto_worker_event_ended ended = {
-            .event = request->kind == RETIRE_EVENT ? request->handle : 0};
-        free(request);
-        int error = 0;
-        if (refused)
-            error = reply_refuse(worker, serial, client->number, &why);
-        else if (serial)
-            error = reply_send(worker, PROTO_DONE, serial, client->number, NULL);
-        else if (ended.event)
-            error = reply_send(worker, PROTO_WORKER_EVENT_ENDED, 0, client->number, &ended);
+        if (waits_for_device(request) &&
+            control_quiet_retire(worker, client, request, control_retire_end))
+            continue;
+        int error = control_retire_end(worker, client, request);
         if (error < 0)
             return error;
     }

@@ -18,4 +18,7 @@ int control_retire_finish(struct worker *worker, struct client *client);
  * it, and the request is refused. Returns 0, or -errno if no answer can be sent. Control thread. */
 int control_retire_answer(const struct request *request, const struct retirement *asked);
 
+/* Carries out a request that is ready, frees it and answers it. */
+int control_retire_end(struct worker *worker, struct client *client, struct retirement *request);
+
 #endif

@@ -180,6 +180,7 @@ static inline int harness_stop(void **state)
     int channel = harness.worker.channel;
     worker_stop(&harness.worker);
     close(channel);
+    assert_int_equal(fake.drained_busy, 0);
     assert_int_equal(fake.live_streams, 0);
     assert_int_equal(fake.live_events, 0);
     assert_int_equal(fake.live_maps, 0);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * control_quiet: what the control thread leaves to quiet windows: unloading modules and giving back
+ * registered memory, which wait for the device.
+ *
+ * Requests are answered when they have been carried out. Control thread; what returns int is 0 or
+ * -errno of an answer that could not be sent.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_QUIET_H
+#define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_QUIET_H
+
+#include "server/worker/worker.h"
+
+/* What is left to do when the device's part is done. request: as deferred, the callee's; NULL: the
+ * client itself ends. Returns 0 or -errno. */
+typedef int control_quiet_end(struct worker *worker, struct client *client,
+                              struct retirement *request);
+
+/* Defers a request that retire_take returned. False: no memory; nothing was taken. */
+bool control_quiet_retire(struct worker *worker, struct client *client, struct retirement *request,
+                          control_quiet_end *end);
+
+/* Defers the end of a client, which is LEFT and quiet, or was refused while ATTACHING. Idempotent.
+ * False: no memory.
+ */
+bool control_quiet_leave(struct worker *worker, struct client *client, control_quiet_end *end);
+
+/* Ends what was carried out, and answers. */
+int control_quiet_finish(struct worker *worker);
+
+/* The worker ends, nothing runs on the device any more and the driver thread has ended: carries out
+ * and ends all that is deferred. */
+void control_quiet_finish_all(struct worker *worker);
+
+#endif

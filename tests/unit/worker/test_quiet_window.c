@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Calls that wait for the device are made while nothing is on it: harness_stop looks that none was
+ * made beside anything that the driver held back. */
+#include "tests/unit/worker/harness.h"
+
+static struct peer *busy, *other;
+static uint32_t function;
+
+static int setup(void **state)
+{
+    harness_setup(state);
+    busy = peer_attach(1);
+    other = peer_attach(2);
+    peer_load_text(busy, 1, harness_ptx, 0);
+    function = peer_function(busy, 1, "kernel");
+    return 0;
+}
+
+static void hold(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.hold = true;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+/* A kernel that runs until fake_release. */
+static uint64_t occupy(void)
+{
+    struct proto_command_launch launch = peer_launch(function);
+    hold();
+    uint64_t value = peer_push(busy, 0, &launch);
+    peer_wait_head(busy, 0, value);
+    return value;
+}
+
+static void a_load_waits_for_what_runs(void **state)
+{
+    (void)state;
+    uint64_t value = occupy();
+    peer_send_text(other, 1, harness_ptx);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MODULE_NEEDS);
+    struct proto_worker_module_load load = {.module = 1};
+    harness_send(PROTO_WORKER_MODULE_LOAD, 2, &load, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(300));
+    assert_int_equal(fake_count(FAKE_LOAD), 1);
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_MODULE_LOADED);
+    assert_int_equal(peer_wait(busy, 0, value), 0);
+    peer_detach(busy);
+    peer_detach(other);
+}
+
+static void others_submit_while_a_kernel_outlives_its_expectation(void **state)
+{
+    (void)state;
+    occupy();
+    peer_send_text(other, 1, harness_ptx);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MODULE_NEEDS);
+    struct proto_worker_module_load load = {.module = 1};
+    harness_send(PROTO_WORKER_MODULE_LOAD, 2, &load, NULL, 0, NULL, 0);
+    /* An unknown kernel is expected to last 50 ms, and given up after one and a half times that. */
+    usleep(200000);
+    peer_wait_head(other, 0, peer_push_nop(other, 0));
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_MODULE_LOADED);
+    peer_detach(busy);
+    peer_detach(other);
+}
+
+static void unloads_and_unregistrations_ride_along(void **state)
+{
+    (void)state;
+    uint64_t address = peer_host_map(other, 0, 1 << 16);
+    peer_load_text(other, 1, harness_ptx, 0);
+    occupy();
+    struct proto_module_unload unload = {.module = 1};
+    struct proto_worker_host_unmap unmap = {.address = address, .count = 1 << 16};
+    uint64_t first = harness_send(PROTO_MODULE_UNLOAD, 2, &unload, NULL, 0, NULL, 0);
+    uint64_t second = harness_send(PROTO_WORKER_HOST_UNMAP, 2, &unmap, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(100));
+    /* What waits for nothing is answered meanwhile. */
+    uint64_t memory = peer_map(other, 0, FAKE_GRANULE);
+    struct proto_worker_unmap give = {.address = memory, .count = FAKE_GRANULE};
+    harness_ask(PROTO_WORKER_UNMAP, 2, &give, PROTO_DONE);
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(harness.message.header.serial, first);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(harness.message.header.serial, second);
+    peer_detach(busy);
+    peer_detach(other);
+}
+
+static void a_client_leaves_while_its_load_waits(void **state)
+{
+    (void)state;
+    occupy();
+    peer_send_text(other, 1, harness_ptx);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MODULE_NEEDS);
+    struct proto_worker_module_load load = {.module = 1};
+    harness_send(PROTO_WORKER_MODULE_LOAD, 2, &load, NULL, 0, NULL, 0);
+    usleep(20000);
+    harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(100));
+    /* Its number is taken until its memory is no longer registered; others come meanwhile. */
+    struct peer *third = peer_attach(3);
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
+    assert_int_equal(harness.message.header.client, 2);
+    assert_int_equal(fake_count(FAKE_LOAD), 1);
+    peer_free(other);
+    peer_detach(third);
+    peer_detach(busy);
+}
+
+/* The worker must not wait for a window that will not come. */
+static void a_worker_ends_with_calls_that_wait(void **state)
+{
+    (void)state;
+    peer_load_text(other, 1, harness_ptx, 0);
+    occupy();
+    struct proto_module_unload unload = {.module = 1};
+    harness_send(PROTO_MODULE_UNLOAD, 2, &unload, NULL, 0, NULL, 0);
+    peer_send_text(other, 2, harness_ptx);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MODULE_NEEDS);
+    struct proto_worker_module_load load = {.module = 2};
+    harness_send(PROTO_WORKER_MODULE_LOAD, 2, &load, NULL, 0, NULL, 0);
+    usleep(20000);
+    peer_free(busy);
+    peer_free(other);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, harness_stop)
+    const struct CMUnitTest tests[] = {
+        T(a_load_waits_for_what_runs),
+        T(others_submit_while_a_kernel_outlives_its_expectation),
+        T(unloads_and_unregistrations_ride_along),
+        T(a_client_leaves_while_its_load_waits),
+        T(a_worker_ends_with_calls_that_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
