@@ -360,14 +360,15 @@ static void add_usage(struct table *table, const json_t *client)
     table_add(table, "%s", wait_of(client, 50, cell));
     table_add(table, "%s", wait_of(client, 99, cell));
     table_add(table, "%s", integer_of(client, "shared_queues", cell));
+    table_add(table, "%s", integer_of(client, "waits_for", cell));
 }
 
 void show_clients(FILE *out, const json_t *answer, struct table_look look)
 {
     static const char *const before[] = {">CLIENT", "NAME", ">PID", ">UID", "STATE", ">DEVICE"};
-    static const char *const after[] = {">SMS NOW",   ">GPU TIME",  ">CHARGED",
-                                        ">LAUNCHES",  ">COPIED",    ">THROTTLED",
-                                        ">HALF WAIT", ">99 % WAIT", ">SHARED QUEUES"};
+    static const char *const after[] = {">SMS NOW",       ">GPU TIME",  ">CHARGED",   ">LAUNCHES",
+                                        ">COPIED",        ">THROTTLED", ">HALF WAIT", ">99 % WAIT",
+                                        ">SHARED QUEUES", ">WAITS FOR"};
     _Static_assert(COUNT(before) + LIMITS_COLUMNS_MAX + COUNT(after) <= TABLE_COLUMNS_MAX,
                    "columns");
     struct headings headings = {.count = 0};

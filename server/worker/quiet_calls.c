@@ -129,15 +129,13 @@ void quiet_calls_forget(struct quiet_calls *calls, uint32_t client)
     pthread_mutex_unlock(&calls->lock);
 }
 
-bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client, uint64_t *since)
+bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client)
 {
     uint64_t now = timeline_now();
     bool waits = false;
     pthread_mutex_lock(&calls->lock);
-    for (const struct quiet_call *call = calls->queued; call && !waits; call = call->next) {
+    for (const struct quiet_call *call = calls->queued; call && !waits; call = call->next)
         waits = call->caller.client == client && call->since <= now;
-        *since = call->since;
-    }
     pthread_mutex_unlock(&calls->lock);
     return waits;
 }

@@ -90,8 +90,8 @@ struct quiet_call *quiet_calls_collect(struct quiet_calls *calls);
 /* The client leaves: the threads that wait for a call of it that has not begun go on without. */
 void quiet_calls_forget(struct quiet_calls *calls, uint32_t client);
 
-/* Whether a call of the client is queued that asks for a window, and since when. */
-bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client, uint64_t *since);
+/* Whether a call of the client is queued that asks for a window. */
+bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client);
 
 /* ---- the driver thread ---- */
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -191,6 +192,23 @@ static bool happens(int *word, uint64_t within)
     return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
+/* What gpusharectl says of a client; -1: that it waits for none. */
+static long waits_for(const char *client)
+{
+    char program[PATH_MAX], command[2 * PATH_MAX], line[64] = "";
+    snprintf(command, sizeof command,
+             "%s --socket %s --json clients | python3 -c 'import json, sys\n"
+             "print(*(c[\"waits_for\"] or -1 for c in json.load(sys.stdin)[\"clients\"] "
+             "if c[\"client\"] == %s))'",
+             server_build_path("bin/gpusharectl", program, sizeof program),
+             server_admin_socket(server), client);
+    FILE *output = popen(command, "re");
+    assert_non_null(output);
+    assert_non_null(fgets(line, sizeof line, output));
+    assert_int_equal(pclose(output), 0);
+    return strtol(line, NULL, 10);
+}
+
 static void an_endless_kernel_stops_nobodys_launches(void **state)
 {
     (void)state;
@@ -210,6 +228,8 @@ static void an_endless_kernel_stops_nobodys_launches(void **state)
     /* Coming, allocating and copying wait for nobody; the load waits for the kernel. */
     assert_true(happens(&newcomer.asked, 5000 * MS));
     assert_false(happens(&newcomer.loaded, 2000 * MS));
+    /* The endless one came second, the newcomer last. */
+    assert_int_equal(waits_for("4"), 2);
     worker_stop(&other);
     print_message("longest gap %.1f ms\n", (double)other.longest / 1e6);
     assert_true(other.longest < STALL_NS);

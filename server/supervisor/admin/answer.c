@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/util.h"
 #include "common/limits/limits.h"
 #include "server/supervisor/admin/rows.h"
 #include "server/supervisor/settings.h"
@@ -120,6 +121,8 @@ struct queues {
     const struct admin_usages *usages;
     uint32_t device;
     uint64_t shared;
+    uint64_t quiet_windows, quiet_ns; /* of the device's worker; as the latest answer says */
+    bool quiet_known;
     bool known; /* the workers of all attached clients have answered */
 };
 
@@ -129,10 +132,14 @@ static bool add_queues(void *context, const struct client_view *view)
     if (!view->attached || view->device != queues->device)
         return true;
     const struct admin_usage *row = admin_answer_find_usage(queues->usages, view->number);
-    if (row && row->known)
-        queues->shared += row->usage.shared_queues;
-    else
+    if (!row || !row->known) {
         queues->known = false;
+        return true;
+    }
+    queues->shared += row->usage.shared_queues;
+    queues->quiet_windows = max(queues->quiet_windows, (uint64_t)row->usage.quiet_windows);
+    queues->quiet_ns = max(queues->quiet_ns, row->usage.quiet_nanoseconds);
+    queues->quiet_known = true;
     return true;
 }
 
@@ -179,6 +186,11 @@ static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
     admin_json_put(&device, "partitions", json_integer(view.partitions));
     admin_json_put(&device, "shared_queues",
                    queues.known ? json_integer((json_int_t)queues.shared) : json_null());
+    admin_json_put(&device, "quiet_windows",
+                   queues.quiet_known ? json_integer((json_int_t)queues.quiet_windows)
+                                      : json_null());
+    admin_json_put(&device, "quiet_seconds",
+                   queues.quiet_known ? admin_json_seconds(queues.quiet_ns) : json_null());
     admin_json_put(&device, "worker_pid",
                    view.worker_pid > 0 ? json_integer(view.worker_pid) : json_null());
     admin_json_put(&device, "worker_starts", json_integer(view.worker_starts));

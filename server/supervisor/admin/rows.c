@@ -95,6 +95,7 @@ static void put_usage(struct admin_json *client, const struct proto_worker_usage
         {"in_flight", usage ? json_integer(usage->in_flight) : json_null()},
         {"streams", usage ? json_integer(usage->streams) : json_null()},
         {"shared_queues", usage ? json_integer(usage->shared_queues) : json_null()},
+        {"waits_for", usage && usage->waits_for ? json_integer(usage->waits_for) : json_null()},
         {"throttled_seconds", usage ? throttled_json(usage) : json_null()},
         {"waits", usage ? waits_json(usage) : json_null()},
     };

@@ -116,6 +116,10 @@ void control_client_used(struct worker *worker, struct client *client,
         used->streams += client->streams[i].state != STREAM_FREE;
     pthread_mutex_unlock(&client->lock);
     used->shared_queues = stream_pool_shared(&worker->pool, client);
+    used->waits_for = quiet_calls_waits(&worker->quiet_calls, client->number)
+                          ? quiet_window_waits_for(&worker->quiet_window)
+                          : 0;
+    quiet_window_counts(&worker->quiet_window, &used->quiet_windows, &used->quiet_nanoseconds);
 }
 
 int control_client_usage(struct request *request)

@@ -219,10 +219,10 @@ uint32_t quiet_window_waits_for(struct quiet_window *window)
     return client;
 }
 
-void quiet_window_counts(struct quiet_window *window, uint64_t *windows, uint64_t *nanoseconds)
+void quiet_window_counts(struct quiet_window *window, uint32_t *windows, uint64_t *nanoseconds)
 {
     pthread_mutex_lock(&window->lock);
-    *windows = window->quiet.windows;
+    *windows = (uint32_t)window->quiet.windows;
     *nanoseconds = window->quiet.taken_ns;
     pthread_mutex_unlock(&window->lock);
 }

@@ -41,6 +41,6 @@ void quiet_window_stop(struct quiet_window *window);
 uint32_t quiet_window_waits_for(struct quiet_window *window);
 
 /* Any thread: how many windows there were, and the device time that they and attempts took. */
-void quiet_window_counts(struct quiet_window *window, uint64_t *windows, uint64_t *nanoseconds);
+void quiet_window_counts(struct quiet_window *window, uint32_t *windows, uint64_t *nanoseconds);
 
 #endif
