@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: 15 ms of a test must not take 75 ms */
 /* Calls that wait for the device are made while nothing is on it: harness_stop looks that none was
  * made beside anything that the driver held back. */
 #include "tests/unit/worker/harness.h"
@@ -64,6 +65,38 @@ static void others_submit_while_a_kernel_outlives_its_expectation(void **state)
     peer_wait_head(other, 0, peer_push_nop(other, 0));
     fake_release();
     assert_int_equal(harness_receive(), PROTO_MODULE_LOADED);
+    peer_detach(busy);
+    peer_detach(other);
+}
+
+/* Where in the log the latest call of this kind stands; 0: there is none. */
+static uint32_t last_call(enum fake_kind kind)
+{
+    uint32_t at = 0;
+    pthread_mutex_lock(&fake.lock);
+    for (uint32_t i = 0; i < fake.calls && i < FAKE_LOG; i++)
+        if (fake.log[i].kind == kind)
+            at = i + 1;
+    pthread_mutex_unlock(&fake.lock);
+    return at;
+}
+
+static void while_a_window_is_awaited_nobody_submits(void **state)
+{
+    (void)state;
+    uint64_t value = occupy();
+    peer_send_text(other, 1, harness_ptx);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MODULE_NEEDS);
+    struct proto_worker_module_load load = {.module = 1};
+    harness_send(PROTO_WORKER_MODULE_LOAD, 2, &load, NULL, 0, NULL, 0);
+    usleep(10000);
+    uint64_t held = peer_push_nop(other, 0);
+    usleep(5000);
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_MODULE_LOADED);
+    assert_int_equal(peer_wait(busy, 0, value), 0);
+    assert_int_equal(peer_wait(other, 0, held), 0);
+    assert_true(last_call(FAKE_LOAD) < last_call(FAKE_WRITE));
     peer_detach(busy);
     peer_detach(other);
 }
@@ -137,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_load_waits_for_what_runs),
         T(others_submit_while_a_kernel_outlives_its_expectation),
+        T(while_a_window_is_awaited_nobody_submits),
         T(unloads_and_unregistrations_ride_along),
         T(a_client_leaves_while_its_load_waits),
         T(a_worker_ends_with_calls_that_wait),
