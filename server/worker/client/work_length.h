@@ -32,7 +32,7 @@ struct work_span {
 };
 
 struct work_expected {
-    uint64_t left_ns; /* until all that is in flight has ended */
+    uint64_t left_ns; /* until all that is in flight has ended; overdue: what has passed already */
     bool overdue;     /* what runs should have ended long ago */
 };
 

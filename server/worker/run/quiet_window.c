@@ -172,9 +172,7 @@ static void *quiet_window_main(void *argument)
     if (result != CUDA_OK)
         worker_fail(worker, result, "entering the context");
     while (result == CUDA_OK && quiet_calls_wait(&worker->quiet_calls, next))
-        do
-            next = look(window);
-        while (next == 0);
+        next = look(window);
     if (window->holds)
         let_go(window);
     return NULL;
