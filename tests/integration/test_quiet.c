@@ -218,13 +218,13 @@ static void an_endless_kernel_stops_nobodys_launches(void **state)
     worker_arrive(&other, 1);
     endless_start(&endless);
     worker_start(&other);
-    assert_int_equal(pthread_create(&newcomer.thread, NULL, come_and_load, &newcomer), 0);
     /* One that leaves is nobody's concern either. */
     void *buffer;
     gpushare_connection *visitor = arrive();
     OK(gpushare_host_alloc(visitor, 1 << 20, &buffer));
     OK(gpushare_host_free(visitor, buffer));
     gpushare_close(&visitor);
+    assert_int_equal(pthread_create(&newcomer.thread, NULL, come_and_load, &newcomer), 0);
     /* Coming, allocating and copying wait for nobody; the load waits for the kernel. */
     assert_true(happens(&newcomer.asked, 5000 * MS));
     assert_false(happens(&newcomer.loaded, 2000 * MS));
