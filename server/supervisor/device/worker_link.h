@@ -89,7 +89,7 @@ int worker_link_request(struct worker_link *link, const struct worker_request *r
  * are dropped. */
 void worker_link_cancel(struct worker_link *link, uint32_t client);
 
-/* Number of requests whose callback has not been called. */
+/* Number of requests whose callback has not been called. For tests. */
 uint32_t worker_link_outstanding(const struct worker_link *link);
 
 #endif

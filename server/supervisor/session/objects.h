@@ -80,7 +80,7 @@ struct object *objects_find(struct objects *objects, enum object_kind kind, uint
 /* Frees a number that is taken. */
 void objects_free(struct objects *objects, enum object_kind kind, uint32_t number);
 
-/* How many numbers of a kind are taken. */
+/* How many numbers of a kind are taken. For tests. */
 uint32_t objects_used(const struct objects *objects, enum object_kind kind);
 
 /* Like objects_new, for a kernel. The name is copied. */
