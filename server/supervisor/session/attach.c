@@ -271,7 +271,7 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
     struct error why;
     uint32_t error = session_quota_open(session, &why);
     if (error)
-        session_refuse(session, serial, error, "%s", why.text);
+        session_refuse_why(session, serial, &why);
     struct request *request = error ? NULL : session_request(session, serial, PROTO_ATTACHED);
     if (request) {
         result = open_heaps(session);

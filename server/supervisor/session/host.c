@@ -172,7 +172,7 @@ static void refuse_limit(struct request *request, const struct quota *culprit, u
     } else if (culprit) {
         struct error why;
         session_quota_refuse(session, culprit, bytes, &why);
-        session_refuse(session, request->serial, why.number, "%s", why.text);
+        session_refuse_why(session, request->serial, &why);
     } else {
         session_refuse(session, request->serial, MESSAGE(host_window_full),
                        units_format_bytes(bytes, asked));

@@ -73,6 +73,11 @@ void session_fail(struct session *session, uint32_t error, const char *format, .
     session_schedule(session);
 }
 
+void session_fail_why(struct session *session, const struct error *why)
+{
+    session_fail(session, why->number, "%s", why->text);
+}
+
 /* ---- the client ---- */
 
 bool session_reads(const struct session *session)
@@ -120,6 +125,11 @@ void session_refuse(struct session *session, uint64_t serial, uint32_t error, co
     format_text(body.text, sizeof body.text, format, arguments);
     va_end(arguments);
     session_answer(session, PROTO_FAILED, serial, &body, NULL, 0);
+}
+
+void session_refuse_why(struct session *session, uint64_t serial, const struct error *why)
+{
+    session_refuse(session, serial, why->number, "%s", why->text);
 }
 
 void session_pass(struct session *session, uint64_t serial, const struct worker_answer *answer)

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "common/ipc/channel.h"
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/account/quota.h"
@@ -63,6 +64,7 @@ struct request {
  */
 void session_fail(struct session *session, uint32_t error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+void session_fail_why(struct session *session, const struct error *why);
 
 /* Sets the session's state. A marked session stays in PROTO_CONNECTION_STATE_LEAVING. */
 void session_enter(struct session *session, enum proto_connection_state state);
@@ -87,6 +89,7 @@ void session_answer(struct session *session, uint16_t opcode, uint64_t serial, c
                     const int *fds, unsigned fd_count);
 void session_refuse(struct session *session, uint64_t serial, uint32_t error, const char *format,
                     ...) __attribute__((format(printf, 4, 5)));
+void session_refuse_why(struct session *session, uint64_t serial, const struct error *why);
 /* Passes the worker's answer on to the client, whether it answers or refuses. */
 void session_pass(struct session *session, uint64_t serial, const struct worker_answer *answer);
 

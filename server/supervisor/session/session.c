@@ -96,8 +96,8 @@ static void deadline_passed(uv_timer_t *timer)
     if (session->parked.present) {
         struct error why;
         device_refuse(&session->server->devices[session->parked.body.device], &why);
-        session_refuse(session, session->parked.serial, why.number, "%s", why.text);
-        session_fail(session, why.number, "%s", why.text);
+        session_refuse_why(session, session->parked.serial, &why);
+        session_fail_why(session, &why);
         return;
     }
     if (session->state == PROTO_CONNECTION_STATE_HELLO)
@@ -120,8 +120,8 @@ static void hello_handle(struct session *session, struct channel_message *messag
     if (body.major != PROTO_MAJOR) {
         struct error why;
         version_refuse(body.major, body.minor, &why);
-        session_refuse(session, serial, why.number, "%s", why.text);
-        session_fail(session, why.number, "%s", why.text);
+        session_refuse_why(session, serial, &why);
+        session_fail_why(session, &why);
         return;
     }
     if (session->over_limit == OVER_LIMIT_USER) {
@@ -212,7 +212,7 @@ void session_unpark(struct session *session)
     if (device->state != DEVICE_READY) {
         struct error why;
         device_refuse(device, &why);
-        session_refuse(session, serial, why.number, "%s", why.text);
+        session_refuse_why(session, serial, &why);
     } else if (session->parked.opcode == PROTO_ATTACH) {
         session_attach_now(session, serial, &session->parked.body);
     } else {
@@ -265,7 +265,7 @@ static void message_refuse(struct session *session, const struct channel_message
     struct error why;
     version_refuse(1, 0, &why);
     channel_refuse_old_hello(session->fd, serial, why.text);
-    session_fail(session, why.number, "%s", why.text);
+    session_fail_why(session, &why);
 }
 
 static void receive_some(struct session *session)
