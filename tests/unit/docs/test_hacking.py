@@ -56,11 +56,14 @@ class Hacking(unittest.TestCase):
 
     def test_functions_of_a_step_are_in_the_files_of_that_step(self):
         checked = 0
+        sources = "".join(text_of(path) for path in TREE if re.search(r"\.(?:[ch]|py)$", path))
         for step in re.findall(r"^\d+\. (?:.+\n?(?!\d+\. ))+", PAGE, re.M):
             words = re.findall(r"`([^`\n]+)`", step)
             files = [path for path in TREE for word in words
                      if re.search(r"\.(?:[ch]|py)$", word) and ("/" + path).endswith("/" + word)]
             for name in [word for word in words if files and re.match(r"[a-z]+_\w+$", word)]:
+                if not re.search(r"\b%s\(" % name, sources):
+                    continue  # a member of a struct
                 self.assertTrue(any(re.search(r"\b%s\(" % name, text_of(path)) for path in files), f"{name}: {step}")
                 checked += 1
         self.assertGreater(checked, 6)
