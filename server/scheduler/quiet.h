@@ -8,11 +8,13 @@
  * client may submit, what runs ends, the calls are made, everybody goes on. These are the
  * decisions; the worker's quiet_window.c carries them out.
  *
- *   RESTING --- a call waits ---> WAITING --- the rules below ---> DRAINING --- nothing runs --->
- * OPEN ^                            |  ^                              | | | |  '------ it took too
- * long ------'                            |
- *      '---- no call waits ---------'---<----------------- the calls are made
- * ---------------------'
+ *   from               to         when
+ *   RESTING, WAITING   DRAINING   a call waits, and the rules below allow a window
+ *   RESTING, WAITING   WAITING    a call waits, and they do not
+ *   WAITING, DRAINING  RESTING    no call waits any more
+ *   DRAINING           WAITING    the attempt took too long
+ *   DRAINING           OPEN       nothing runs
+ *   OPEN               RESTING    the calls were made; the next look sees whether others wait
  *
  * A window begins only
  *   - while no work on the device has outlived what was expected of it;
@@ -21,7 +23,9 @@
  *   - if windows have had less than share_percent of the device's time so far. Device time that is
  *     idle only because clients are held back counts; the time in which everybody's last work still
  *     runs doesn't.
+ *
  * A device on which nothing runs is quiet at once and at no cost.
+ *
  * An attempt ends after one and a half times the expectation and QUIET_SLACK_NS; then clients have
  * at least as long as it took before the next one.
  * After patience_ns streams may have one command in flight each (narrow), the expectation may be as
