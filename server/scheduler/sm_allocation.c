@@ -135,7 +135,7 @@ static uint32_t whole_sm_groups(const struct sm_allocation *allocation,
 }
 
 /* The least loaded SM group that is in neither set. Of equals it takes the first, so that
- * clients with equal limits end up on equal sets. share->count: there is none. */
+ * clients with equal limits end up on equal sets. allocation->count: there is none. */
 static uint32_t least_loaded(const struct sm_allocation *allocation, const struct sm_group_set *a,
                              const struct sm_group_set *b)
 {

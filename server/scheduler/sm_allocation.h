@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * share: decides which SM groups (groups of multiprocessors) each client has now.
+ * sm_allocation: decides which SM groups (groups of multiprocessors) each client has now.
  *
  * A request gives a client SM groups of its own: no other client is on them while the client has
  * work. While it has none they are lent to others, and taken back the moment it has some. A limit

@@ -4,8 +4,8 @@
 # timed: two clients must overlap more than in the control, and no row be far off
 # make bench's program writes the file that README describes, and each row of shares, modes and limits runs to its end in
 # a short form. Only make bench judges numbers, on a quiet machine. This test judges three things: two clients overlap more
-# than in the control, where nothing may overlap; a launch row, which checks the driver's count of launches, passes; and no
-# row is as far off as it would be without the feature that it measures.
+# than in the control, where nothing may overlap; a launch row, which checks the driver's count of launches, passes; and the
+# rows of shares, leases, accounts and memory are not as far off as they would be without the feature that they measure.
 set -eu
 if ldd "$BUILD/bin/gpushared" | grep -qE 'lib(a|t|ub)san'; then
     echo "sanitizers' times mean nothing"

@@ -66,6 +66,27 @@ has gpushared.service EnvironmentFile=-/etc/default/gpushared
 has gpushared.service Wants=gpushare-devices.service
 has gpushared.service Nice=-10
 has gpushare-devices.service Type=oneshot
+# What the driver needs, and hardening would take away: the exposure level rewards its loss.
+for device in char-nvidia char-nvidia-frontend char-nvidiactl char-nvidia-uvm char-nvidia-caps; do
+    has gpushared.service "DeviceAllow=$device rw"
+done
+has gpushared.service PrivateDevices=no
+has gpushared.service MemoryDenyWriteExecute=no
+has gpushared.service "RestrictAddressFamilies=AF_UNIX AF_NETLINK"
+has gpushared.service ProcSubset=all
+has gpushared.service ProtectProc=default
+has gpushared.service PrivateUsers=no
+has gpushared.service "Requires=gpushared.socket gpushared-admin.socket"
+has gpushared.service "Also=gpushared.socket gpushared-admin.socket"
+has gpushared.service NotifyAccess=main
+has gpushared.service Restart=on-failure
+has gpushared.service StartLimitBurst=5
+has gpushared.service TimeoutStartSec=120
+has gpushared.service CPUWeight=1000
+has gpushared.service OOMScoreAdjust=-500
+has gpushared.service CacheDirectory=gpushare
+has gpushared.service 'ExecReload=/bin/kill -HUP $MAINPID'
+has gpushared.socket Backlog=1024
 # The server gives up its privileges; the unit that makes the device nodes has them.
 grep -q "^User=\|^NoNewPrivileges=\|^CapabilityBoundingSet=" "$units/gpushare-devices.service" &&
     fail "gpushare-devices.service gives up what it needs"

@@ -230,7 +230,7 @@ static void process_ended(void *context, int status)
     device->process = NULL;
     if (device->link) {
         /* The worker's last messages may still be in the socket. */
-        worker_link_finish(device->link);
+        device_abandon(device);
         return;
     }
     if (device->silent)

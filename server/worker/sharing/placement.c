@@ -16,7 +16,7 @@ int placement_table_open(struct placement_table *places, struct partition_table 
                          const struct placement_events *notice)
 {
     struct sm_allocation allocation;
-    /* share.h counts whole SM groups; the remainder has the number after them. */
+    /* The allocation counts whole SM groups; the remainder has the number after them. */
     int result =
         sm_allocation_open(&allocation, partitions->count - (partitions->remainder ? 1 : 0),
                            partitions->sm_group_size, partitions->remainder);

@@ -71,7 +71,7 @@ struct placement_table {
 };
 
 /* The partitions stay the caller's and must outlive *places. Returns 0, or -EINVAL for a split that
- * share.h does not accept. */
+ * sm_allocation_open does not accept. */
 int placement_table_open(struct placement_table *places, struct partition_table *partitions,
                          const struct placement_events *notice);
 /* Every placement must have been removed. Idempotent. */

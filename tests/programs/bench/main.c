@@ -195,5 +195,6 @@ int main(int argc, char **argv)
         bench_die("%s can't be written", argv[1]);
     json_decref(list);
     printf("%u not met; %s\n", missed, argv[1]);
-    return 0;
+    /* Short rows tell whether they run, not how well. */
+    return missed && !bench_short;
 }

@@ -5,10 +5,11 @@
  * queues full of launches. The words that the kernels write show that no launch is lost, none runs
  * twice, and every client goes on.
  *
- *   changes   CHANGES changes of a share, one after another, of threads, time or priority, each
- * under load: the next change comes when a launch of this client has ended meanwhile disorder  for
- * CHAOS_SECONDS: such changes, other modes, a new configuration (or one that the server must
- * refuse), clients that are killed with work in flight and others in their place
+ * Part "changes": CHANGES changes of limits, one after another, of threads, time or priority, each
+ * under load. The next change comes when a launch of this client has ended meanwhile.
+ *
+ * Part "disorder": for CHAOS_SECONDS such changes, other modes, a new configuration (or one that
+ * the server must refuse), clients that are killed with work in flight and others in their place.
  *
  * usage: chaos SECONDS [CHANGES [SEED]]
  * Prints a line for each part. Exit status 0: all of it holds.

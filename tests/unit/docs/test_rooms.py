@@ -86,6 +86,11 @@ class Rooms(unittest.TestCase):
                 own = os.path.exists(path[:-2] + ".c")
                 self.assertIn(noun, here if own else anywhere, "%s/%s is not in docs/architecture.md" % (folder, noun))
 
+    def test_every_folder_has_its_rules(self):
+        found = {os.path.relpath(at, ROOT) for top in ("common", "client", "server")
+                 for at, _, names in os.walk(os.path.join(ROOT, top)) if any(name.endswith((".c", ".h")) for name in names)}
+        self.assertEqual(found, set(MAY_INCLUDE))
+
     def test_dependencies_point_one_way(self):
         used = {path: set() for path in ABOVE}
         for folder, others in MAY_INCLUDE.items():
