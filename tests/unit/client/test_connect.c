@@ -588,8 +588,12 @@ static void structs_of_other_sizes(void **state)
     assert_int_equal(gpushare_device(gpu, &later.device), GPUSHARE_SUCCESS);
     assert_string_equal(later.device.name, "fake device 0");
     assert_int_equal(later.device.uuid[0], 0xee);
-    later.device.size = 0;
-    assert_int_equal(gpushare_device(gpu, &later.device), GPUSHARE_ERROR_INVALID_VALUE);
+    /* Without any member behind it, and larger than any version will be. */
+    const size_t refused[] = {0, sizeof later.device.size, 4097, SIZE_MAX};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        later.device.size = refused[i];
+        assert_int_equal(gpushare_device(gpu, &later.device), GPUSHARE_ERROR_INVALID_VALUE);
+    }
     assert_int_equal(gpushare_device(gpu, NULL), GPUSHARE_ERROR_INVALID_VALUE);
     gpushare_close(&gpu);
     fake_stop(server);

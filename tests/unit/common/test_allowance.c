@@ -51,6 +51,32 @@ static void the_resources_are_listed_within_a_sentence(void **state)
     assert_string_equal(allowance_names(true, "<", ">", " or ", text), "<memory> or <host_memory>");
 }
 
+static void sources_reach_the_wire_and_come_back(void **state)
+{
+    (void)state;
+    struct allowance allowance = allowance_none;
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        allowance.of[i] = (struct allowance_range){10 + i, 20 + i};
+        allowance.of_from[i].request =
+            (struct allowance_source){ALLOWANCE_BY_SELF, 1 + i % PROTO_SOURCE_FRACTION};
+        allowance.of_from[i].limit = (struct allowance_source){
+            ALLOWANCE_BY_SELF, i % 2 ? PROTO_SOURCE_OPTIONS : PROTO_SOURCE_FRACTION};
+    }
+    struct proto_allowance values = allowance_to_wire(&allowance);
+    struct proto_allowance_sources sources = allowance_sources_to_wire(&allowance);
+    assert_int_equal(sources.threads.request, 1);
+    assert_int_equal(sources.threads.limit, PROTO_SOURCE_FRACTION);
+    assert_int_equal(sources.time.request, 2);
+    assert_int_equal(sources.time.limit, PROTO_SOURCE_OPTIONS);
+    struct allowance back = allowance_from_wire(&values, &sources);
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        assert_int_equal(back.of[i].request, 10 + i);
+        assert_int_equal(back.of[i].limit, 20 + i);
+        assert_int_equal(back.of_from[i].request.detail, allowance.of_from[i].request.detail);
+        assert_int_equal(back.of_from[i].limit.detail, allowance.of_from[i].limit.detail);
+    }
+}
+
 static void an_empty_allowance_limits_nothing(void **state)
 {
     (void)state;
@@ -219,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_resource_has_a_whole_row),
         cmocka_unit_test(the_resources_are_listed_within_a_sentence),
+        cmocka_unit_test(sources_reach_the_wire_and_come_back),
         cmocka_unit_test(an_empty_allowance_limits_nothing),
         cmocka_unit_test(a_value_is_put_where_its_unit_belongs),
         cmocka_unit_test(nothing_may_be_requested_but_not_be_the_limit),

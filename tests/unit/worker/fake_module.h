@@ -239,6 +239,9 @@ static inline cuda_result fake_cuDevResourceGenerateDesc(cuda_resource_desc *des
                                                          unsigned count)
 {
     static __thread struct cuda_resource_desc_object made;
+    for (unsigned i = 0; fake.refuse_remainder && count > 1 && i < count; i++)
+        if (resources[i].internal[0] == 255)
+            return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
     if (fake.refuse_whole && count == 1 && resources[0].sm.sm_count == fake.multiprocessors)
         return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
     made.count = count;

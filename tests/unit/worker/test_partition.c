@@ -211,6 +211,18 @@ static void the_whole_device_may_be_the_union_of_its_groups(void **state)
     assert_int_equal(all->green->multiprocessors, 132);
 }
 
+static void a_remainder_that_joins_no_group_is_left_out(void **state)
+{
+    (void)state;
+    fake_reset();
+    fake.refuse_remainder = true;
+    open_partitions(132, 8);
+    assert_true(partitions.supported);
+    assert_int_equal(partitions.count, 16);
+    assert_int_equal(partitions.remainder, 0);
+    assert_int_equal(get(0, 2)->green->multiprocessors, 16);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_teardown(name, stop)
@@ -225,6 +237,7 @@ int main(void)
         T(a_driver_that_splits_nothing_leaves_the_device_whole),
         T(an_error_that_ends_the_context_is_no_lack_of_support),
         T(the_whole_device_may_be_the_union_of_its_groups),
+        T(a_remainder_that_joins_no_group_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
