@@ -22,13 +22,13 @@
 static int show_client(struct worker *worker, struct client *client)
 {
     int error = worker_add_client(worker, client);
-    control_share_assign_priorities(worker);
+    control_limits_assign_priorities(worker);
     if (error == 0)
         error = submitter_add(&worker->submitter, client);
     if (error == 0)
         return 0;
     worker_remove_client(worker, client);
-    control_share_assign_priorities(worker);
+    control_limits_assign_priorities(worker);
     return error;
 }
 
@@ -185,7 +185,7 @@ static void free_all_memory(struct client *client)
 void control_client_drop(struct worker *worker, struct client *client)
 {
     worker_remove_client(worker, client);
-    control_share_assign_priorities(worker);
+    control_limits_assign_priorities(worker);
     for (uint32_t i = 0; i < client->stream_count; i++) {
         stream_pool_unbind(&worker->pool, &client->streams[i]);
         /* No value will be reached any more: a ring of a client on another device that waits for

@@ -51,7 +51,7 @@ static uint32_t apply_placement(struct worker *worker, struct client *client)
     struct partition *at = client->shared.partition;
     pthread_mutex_unlock(&client->lock);
     if (!error && at)
-        error = control_share_prepare_streams(worker, at, client->streams[0].priority, 1);
+        error = control_limits_prepare_streams(worker, at, client->streams[0].priority, 1);
     return said == PLACEMENT_HOLD && error ? error : 0;
 }
 
@@ -120,7 +120,7 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
         return error;
     }
     client->control.priority = wanted->allowance.priority;
-    control_share_assign_priorities(worker);
+    control_limits_assign_priorities(worker);
     return 0;
 }
 
@@ -226,8 +226,8 @@ static cuda_result prepare_streams(struct worker *worker, struct partition *part
     return made;
 }
 
-uint32_t control_share_prepare_streams(struct worker *worker, struct partition *partition,
-                                       int32_t priority, uint32_t more)
+uint32_t control_limits_prepare_streams(struct worker *worker, struct partition *partition,
+                                        int32_t priority, uint32_t more)
 {
     for (uint32_t i = 0; i < worker->client_count; i++)
         more += count_open(worker->clients[i], partition, priority);
@@ -238,7 +238,7 @@ uint32_t control_share_prepare_streams(struct worker *worker, struct partition *
                : error_from_cuda((int)made);
 }
 
-void control_share_assign_priorities(struct worker *worker)
+void control_limits_assign_priorities(struct worker *worker)
 {
     stream_priority_assign(worker);
     for (uint32_t i = 0; i < worker->client_count; i++) {
@@ -276,8 +276,8 @@ uint32_t control_limits_make_partitions(struct worker *worker)
             placement_made(&worker->places, place, NULL);
             return error;
         }
-        error = control_share_prepare_streams(worker, partition, client->streams[0].priority,
-                                              count_streams(client));
+        error = control_limits_prepare_streams(worker, partition, client->streams[0].priority,
+                                               count_streams(client));
         if (error) {
             partition_put(&worker->partitions, partition);
             placement_made(&worker->places, place, NULL);

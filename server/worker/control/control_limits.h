@@ -31,12 +31,12 @@ int control_limits_schedule(struct request *request);
 uint32_t control_limits_make_partitions(struct worker *worker);
 /* Divides the device's stream priorities among the clients anew, and makes a CUstream where a
  * client's has none. */
-void control_share_assign_priorities(struct worker *worker);
+void control_limits_assign_priorities(struct worker *worker);
 
 /* Makes CUstreams of a priority for all open streams that run on a partition, and for `more` that
  * are about to. 0, or an error number if the partition has none at all. */
-uint32_t control_share_prepare_streams(struct worker *worker, struct partition *partition,
-                                       int32_t priority, uint32_t more);
+uint32_t control_limits_prepare_streams(struct worker *worker, struct partition *partition,
+                                        int32_t priority, uint32_t more);
 /* Makes partitions as above, makes the CUstream that the submitter wished for, and destroys the
  * partitions that are not to be kept once their work is done. Returns whether something has to
  * wait. */

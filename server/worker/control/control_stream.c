@@ -27,7 +27,7 @@ int control_stream_create(struct request *request)
         return request_refuse(request, MESSAGE(stream_exists), wanted->stream);
     /* Without one of its own the stream shares a CUstream. */
     if (partition)
-        control_share_prepare_streams(request->worker, partition, created.priority, 0);
+        control_limits_prepare_streams(request->worker, partition, created.priority, 0);
     return request_answer(request, PROTO_STREAM_CREATED, &created);
 }
 
