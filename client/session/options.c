@@ -37,8 +37,9 @@ static gpushare_error read_row(const struct gpushare_options *options, enum reso
     if (allowance_resource(resource)->unit == DIALECT_BYTES) {
         uint64_t bytes = *(const uint64_t *)(const void *)member;
         /* The largest number is how an allowance says that nothing is asked for. */
+        uint64_t asked = min(bytes, ALLOWANCE_UNSET - 1);
         if (bytes)
-            amount = (struct dialect_amount){DIALECT_BYTES, min(bytes, ALLOWANCE_UNSET - 1)};
+            amount = (struct dialect_amount){DIALECT_BYTES, asked};
     } else {
         double percentage = *(const double *)(const void *)member;
         if (percentage != 0)

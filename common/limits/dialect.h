@@ -3,8 +3,9 @@
 /*
  * dialect: the form of amounts in every configuration: environment, YAML, options, commands.
  *
- * Each resource has a request (guaranteed) and a limit (never exceeded). A share is a percentage with its sign ("25%", "12.5%") or a fraction with its point
- * ("0.25", "1.0"). A bare "25" or "1" could mean either, so it is refused.
+ * Each resource has a request (guaranteed) and a limit (never exceeded). A share is a percentage
+ * with its sign ("25%", "12.5%") or a fraction with its point ("0.25", "1.0"). A bare "25" or "1"
+ * could mean either, so it is refused.
  *
  * Memory is a size of common/units.h ("4G") or a share of the device's memory. A bare "90" is
  * refused for it too: the sign was probably forgotten, and a limit of 90 bytes is of no use.
