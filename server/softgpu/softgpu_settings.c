@@ -2,8 +2,10 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/softgpu/softgpu_settings.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "common/units.h"
@@ -83,6 +85,71 @@ static uint32_t read_numbers(struct softgpu_settings *settings, struct error *wh
     return 0;
 }
 
+void softgpu_uuid(unsigned number, cuda_uuid *uuid)
+{
+    static const unsigned char stem[16] = {'s', 'o', 'f', 't', 'g', 'p', 0x40, 'u', 0x80};
+
+    memcpy(uuid->bytes, stem, sizeof(stem));
+    uuid->bytes[15] = (unsigned char)number;
+}
+
+/* Whether this is the beginning of the device's UUID, at least one digit behind GPU- or MIG-. */
+static bool begins_uuid(unsigned number, const char *text, size_t length)
+{
+    char digits[40];
+    size_t used = 0;
+    cuda_uuid uuid;
+
+    softgpu_uuid(number, &uuid);
+    for (size_t i = 0; i < sizeof(uuid.bytes); i++)
+        used += (size_t)snprintf(digits + used, sizeof(digits) - used, "%s%02x",
+                                 i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid.bytes[i]);
+    return length > 4 && length - 4 <= used &&
+           (strncmp(text, "GPU-", 4) == 0 || strncmp(text, "MIG-", 4) == 0) &&
+           strncasecmp(text + 4, digits, length - 4) == 0;
+}
+
+/* The device that an entry of CUDA_VISIBLE_DEVICES names; -1: none, or several. */
+static int find_visible(const char *text, size_t length, uint64_t devices)
+{
+    uint64_t number;
+    int found = -1;
+
+    if (units_parse_number(text, length, SETTINGS_MAX_DEVICES, &number) == 0)
+        return number < devices ? (int)number : -1;
+    for (unsigned i = 0; i < devices; i++) {
+        if (!begins_uuid(i, text, length))
+            continue;
+        if (found >= 0)
+            return -1;
+        found = (int)i;
+    }
+    return found;
+}
+
+/* As NVIDIA's driver does: an entry that names no device ends the list. */
+static void read_visible(struct softgpu_settings *settings)
+{
+    const char *text = getenv("CUDA_VISIBLE_DEVICES");
+
+    if (!text) {
+        for (unsigned i = 0; i < settings->devices; i++)
+            settings->visible[settings->visible_count++] = i;
+        return;
+    }
+    while (settings->visible_count < settings->devices) {
+        size_t length = strcspn(text, ",");
+        int number = find_visible(text, length, settings->devices);
+
+        if (number < 0)
+            return;
+        settings->visible[settings->visible_count++] = (unsigned)number;
+        if (!text[length])
+            return;
+        text += length + 1;
+    }
+}
+
 uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *why)
 {
     static const struct row strictness = {.variable = "SOFTGPU_STRICT", .max = 1};
@@ -97,6 +164,7 @@ uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *
         read_path("SOFTGPU_STATS", settings->stats_path, sizeof(settings->stats_path), why))
         return why->number;
     settings->connections = min(settings->connections, settings->queues);
+    read_visible(settings);
     if (settings->sms == 0)
         settings->sms = settings->profile->sms;
     if (settings->memory == 0)

@@ -73,6 +73,7 @@ enum {
       CUDA_API_VERSION)                                                                            \
     X(hint_error, "SOFTGPU_HINT_ERROR", 0, 100, 0, 10)                                             \
     X(hint_refusal, "SOFTGPU_HINT_REFUSAL", 0, 100, 0, 10)                                         \
+    X(address_bits, "SOFTGPU_ADDRESS_BITS", 40, 57, 57, 57)                                        \
     X(copy_bytes_per_second, "SOFTGPU_COPY_BYTES_PER_SECOND", 0, UINT64_C(1) << 50, 0,             \
       UINT64_C(25000000000))
 
@@ -81,10 +82,16 @@ struct softgpu_settings {
 #define X(member, variable, least, most, usual, strict) uint64_t member;
     SOFTGPU_SETTINGS(X)
 #undef X
-    const struct profile *profile; /* never NULL */
-    char state_path[256];          /* "" = none; see ledger.h */
-    char stats_path[256];          /* "" = none; see stats.h */
+    const struct profile *profile;          /* never NULL */
+    unsigned visible[SETTINGS_MAX_DEVICES]; /* the machine's numbers of the devices that are seen */
+    unsigned visible_count;
+    char state_path[256]; /* "" = none; see ledger.h */
+    char stats_path[256]; /* "" = none; see stats.h */
 };
+
+/* Gives the UUID, which depends on the device's number in the machine only and is the same in every
+ * process. */
+void softgpu_uuid(unsigned number, cuda_uuid *uuid);
 
 /* Reads the environment. Returns 0, or an error number that *why explains. */
 uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *why);

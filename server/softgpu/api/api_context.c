@@ -60,7 +60,7 @@ cuda_result cuDeviceGetCount(int *count)
     API_TRY(device_check_initialized());
     if (!count)
         return CUDA_ERR_INVALID_VALUE;
-    *count = (int)device_settings()->devices;
+    *count = (int)device_settings()->visible_count;
     return CUDA_OK;
 }
 
@@ -224,7 +224,7 @@ cuda_result cuCtxGetDevice(cuda_device *ordinal)
     API_TRY(api_current(&device));
     if (!ordinal)
         return CUDA_ERR_INVALID_VALUE;
-    *ordinal = (cuda_device)device->ordinal;
+    *ordinal = device_visible(device->ordinal);
     return CUDA_OK;
 }
 
@@ -237,7 +237,7 @@ cuda_result cuCtxGetDevice_v2(cuda_device *ordinal, cuda_context context)
         return CUDA_ERR_INVALID_CONTEXT;
     if (!ordinal)
         return CUDA_ERR_INVALID_VALUE;
-    *ordinal = (cuda_device)context->device->ordinal;
+    *ordinal = device_visible(context->device->ordinal);
     return CUDA_OK;
 }
 

@@ -196,7 +196,7 @@ cuda_result cuDevSmResourceSplitByCount(cuda_dev_resource *result, unsigned *gro
         return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
     if (min_count > input->sm.sm_count || device_sm_set_count(&internal.sms) != input->sm.sm_count)
         return CUDA_ERR_INVALID_VALUE;
-    device = device_at(internal.device);
+    device = device_numbered(internal.device);
     size = min_count == 0 ? alignment : (min_count + alignment - 1) / alignment * alignment;
     count = input->sm.sm_count / size;
     if (result && count > *groups)

@@ -271,7 +271,7 @@ cuda_result cuPointerGetAttribute(void *data, cuda_pointer_attribute attribute, 
         *(void **)data = (void *)(uintptr_t)ptr;
         return CUDA_OK;
     case CUDA_POINTER_DEVICE_ORDINAL:
-        *(int *)data = place.host ? (int)device->ordinal : (int)place.device;
+        *(int *)data = device_visible(place.host ? device->ordinal : place.device);
         return CUDA_OK;
     case CUDA_POINTER_RANGE_START_ADDR:
         *(cuda_device_ptr *)data = place.start;

@@ -41,9 +41,22 @@ const struct profile *device_profile(void)
     return settings.profile;
 }
 
-struct device *device_at(cuda_device ordinal)
+struct device *device_at(cuda_device visible)
 {
-    return ordinal >= 0 && (unsigned)ordinal < settings.devices ? &devices[ordinal] : NULL;
+    return visible >= 0 && (unsigned)visible < settings.visible_count ? &devices[visible] : NULL;
+}
+
+cuda_device device_visible(unsigned ordinal)
+{
+    for (unsigned i = 0; i < settings.visible_count; i++)
+        if (settings.visible[i] == ordinal)
+            return (cuda_device)i;
+    return -1;
+}
+
+struct device *device_numbered(unsigned ordinal)
+{
+    return device_at(device_visible(ordinal));
 }
 
 cuda_result device_check_initialized(void)
@@ -117,6 +130,8 @@ static cuda_result init_locked(device_complete *complete)
     }
     if (settings.init_error)
         return (cuda_result)settings.init_error;
+    if (settings.visible_count == 0)
+        return CUDA_ERR_NO_DEVICE;
     if (ledger_open(&ledger, settings.state_path, &why)) {
         report("%s", why.text);
         return CUDA_ERR_OPERATING_SYSTEM;
@@ -130,9 +145,9 @@ static cuda_result init_locked(device_complete *complete)
     }
     memory_start(&settings, ledger);
     random_state = settings.seed;
-    devices = calloc(settings.devices, sizeof(*devices));
-    for (unsigned i = 0; devices && i < settings.devices; i++)
-        if (device_setup(&devices[i], i, stats, complete) < 0)
+    devices = calloc(settings.visible_count, sizeof(*devices));
+    for (unsigned i = 0; devices && i < settings.visible_count; i++)
+        if (device_setup(&devices[i], settings.visible[i], stats, complete) < 0)
             return CUDA_ERR_OUT_OF_MEMORY;
     if (!devices)
         return CUDA_ERR_OUT_OF_MEMORY;
@@ -186,10 +201,7 @@ uint32_t device_random(void)
 
 void device_uuid(const struct device *device, cuda_uuid *uuid)
 {
-    static const unsigned char stem[16] = {'s', 'o', 'f', 't', 'g', 'p', 0x40, 'u', 0x80};
-
-    memcpy(uuid->bytes, stem, sizeof(stem));
-    uuid->bytes[15] = (unsigned char)device->ordinal;
+    softgpu_uuid(device->ordinal, uuid);
 }
 
 cuda_result device_attribute(const struct device *device, cuda_device_attribute attribute,

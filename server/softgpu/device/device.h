@@ -118,7 +118,7 @@ struct cuda_context_object {
 };
 
 struct device {
-    unsigned ordinal;
+    unsigned ordinal; /* in the machine; calls count visible devices only */
     struct cuda_context_object context;
     /* Of the primary context. Calls read these on any thread without the lock; nothing else is
      * told by them, so their order with other memory does not matter. */
@@ -161,7 +161,11 @@ const struct profile *device_profile(void);
  */
 bool device_lacks_green_contexts(void);
 int device_driver_version(void);
-struct device *device_at(cuda_device ordinal); /* NULL if there is none */
+/* A visible device as calls count them, NULL if there is none; and by its number in the machine. */
+struct device *device_at(cuda_device visible);
+struct device *device_numbered(unsigned ordinal);
+/* The other way round: how calls count a device of the machine; -1 if it is not visible. */
+cuda_device device_visible(unsigned ordinal);
 
 /*
  * Ends all devices because a kernel or copy failed. The first failure is reported and decides the

@@ -86,6 +86,7 @@ cuda_result memory_reserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
     }
     memory_extent_flush_deferred(hint, size);
     if (hint != 0 && hint % alignment == 0 && hint <= UINT64_MAX - size &&
+        hint + size <= UINT64_C(1) << memory_settings()->address_bits &&
         !happens_by_seed(memory_settings()->hint_refusal)) {
         base = reserve_pages(hint, size, MAP_FIXED_NOREPLACE);
         if (base && address_of(base) != hint) { /* a kernel that is older than the flag */
@@ -222,14 +223,14 @@ cuda_result memory_create(cuda_mem_handle *handle, size_t size,
     if (!handle || !prop || size == 0 || size % MEMORY_GRANULARITY != 0 ||
         prop->type != CUDA_MEM_ALLOCATION_PINNED ||
         prop->location.type != CUDA_MEM_LOCATION_DEVICE || prop->location.id < 0 ||
-        (unsigned)prop->location.id >= memory_settings()->devices || prop->win32_metadata ||
+        (unsigned)prop->location.id >= memory_settings()->visible_count || prop->win32_metadata ||
         prop->flags.usage != 0)
         return CUDA_ERR_INVALID_VALUE;
     if (prop->requested_handle_types & ~(unsigned)CUDA_MEM_HANDLE_POSIX_FD)
         return CUDA_ERR_NOT_SUPPORTED;
     if (size > memory_settings()->memory)
         return CUDA_ERR_OUT_OF_MEMORY;
-    device = (unsigned)prop->location.id;
+    device = memory_settings()->visible[prop->location.id];
     memory_change_begin();
     fd = create_memfd(device, size, &inode);
     result = fd < 0 ? CUDA_ERR_OUT_OF_MEMORY
@@ -393,7 +394,7 @@ static cuda_result set_access_one(struct extent *extent, const cuda_mem_access_d
                       : desc->flags == CUDA_MEM_ACCESS_READ    ? MEMORY_READ
                                                                : 0;
 
-    if ((unsigned)desc->location.id != extent->handle->device)
+    if (memory_settings()->visible[desc->location.id] != extent->handle->device)
         return CUDA_ERR_PEER_ACCESS_UNSUPPORTED;
     if (extent->live)
         memory_table_access(extent->base, access);
@@ -413,7 +414,7 @@ cuda_result memory_set_access(cuda_device_ptr ptr, size_t size, const cuda_mem_a
         return CUDA_ERR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
         if (desc[i].location.type != CUDA_MEM_LOCATION_DEVICE || desc[i].location.id < 0 ||
-            (unsigned)desc[i].location.id >= memory_settings()->devices ||
+            (unsigned)desc[i].location.id >= memory_settings()->visible_count ||
             (desc[i].flags != CUDA_MEM_ACCESS_NONE && desc[i].flags != CUDA_MEM_ACCESS_READ &&
              desc[i].flags != CUDA_MEM_ACCESS_READWRITE))
             return CUDA_ERR_INVALID_VALUE;

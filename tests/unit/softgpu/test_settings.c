@@ -120,6 +120,60 @@ static void a_strict_device_tells_its_seed(void **state)
     assert_non_null(strstr(text, "SOFTGPU_SEED=4711"));
 }
 
+/* The last byte of the UUID of each device that is seen. */
+static void body_visible(void)
+{
+    cuda_uuid uuid;
+    cuda_context context;
+    cuda_device device;
+    cuda_device_ptr memory;
+    int count, place;
+
+    setenv("SOFTGPU_DEVICES", "4", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "GPU-736f6674-6770-4075-8000-000000000002,0,9,1", 1);
+    CHECK(cuInit(0) == CUDA_OK);
+    CHECK(cuDeviceGetCount(&count) == CUDA_OK && count == 2);
+    CHECK(cuDeviceGetUuid_v2(&uuid, 0) == CUDA_OK && uuid.bytes[15] == 2);
+    CHECK(cuDeviceGetUuid_v2(&uuid, 1) == CUDA_OK && uuid.bytes[15] == 0);
+    CHECK(cuDeviceGet(&device, 2) == CUDA_ERR_INVALID_DEVICE);
+    CHECK(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_OK);
+    CHECK(cuCtxSetCurrent(context) == CUDA_OK);
+    CHECK(cuCtxGetDevice(&device) == CUDA_OK && device == 0);
+    CHECK(cuMemAlloc_v2(&memory, 4096) == CUDA_OK);
+    CHECK(cuPointerGetAttribute(&place, CUDA_POINTER_DEVICE_ORDINAL, memory) == CUDA_OK);
+    CHECK(place == 0);
+}
+
+static void body_nothing_visible(void)
+{
+    setenv("CUDA_VISIBLE_DEVICES", "GPU-77", 1);
+    CHECK(cuInit(0) == CUDA_ERR_NO_DEVICE);
+}
+
+static void the_listed_devices_are_seen_alone(void **state)
+{
+    (void)state;
+    in_child(body_visible);
+    in_child(body_nothing_visible);
+}
+
+static void body_few_address_bits(void)
+{
+    const cuda_device_ptr high = UINT64_C(1) << 45, low = UINT64_C(1) << 44;
+    cuda_device_ptr got;
+
+    setenv("SOFTGPU_ADDRESS_BITS", "45", 1);
+    CHECK(cuInit(0) == CUDA_OK);
+    CHECK(cuMemAddressReserve(&got, 2 << 20, 0, high, 0) == CUDA_OK && got != high);
+    CHECK(cuMemAddressReserve(&got, low, 0, low, 0) == CUDA_OK && got == low);
+}
+
+static void hints_beyond_the_address_bits_are_answered_elsewhere(void **state)
+{
+    (void)state;
+    in_child(body_few_address_bits);
+}
+
 static void body_shape(void)
 {
     size_t bytes;
@@ -579,6 +633,8 @@ int main(void)
         cmocka_unit_test(sizes_are_read_or_refused),
         cmocka_unit_test(strictness_changes_what_no_variable_says),
         cmocka_unit_test(a_strict_device_tells_its_seed),
+        cmocka_unit_test(the_listed_devices_are_seen_alone),
+        cmocka_unit_test(hints_beyond_the_address_bits_are_answered_elsewhere),
         cmocka_unit_test(devices_have_the_shape_asked_for),
         cmocka_unit_test(a_driver_without_green_contexts_can_be_had),
         cmocka_unit_test(kernels_can_be_made_to_take_turns),
