@@ -51,6 +51,13 @@
       "the worker of device %u is starting") \
     X(list_answer, PROTOCOL_VIOLATION, \
       "the worker answered --list with \"%s\"") \
+    X(list_no_arena, PROTOCOL_VIOLATION, \
+      "the worker's --list names no usable address ranges") \
+    X(arena_chosen, SUCCESS, \
+      "addresses: device memory at 0x%llx, host memory at 0x%llx, %s each, for the driver or the " \
+      "machine does not give the usual ranges") \
+    X(window_cut, SUCCESS, \
+      "--max-window: cut to %s, the size of the address ranges") \
     X(devices_max, NOT_SUPPORTED, \
       "the driver has more than %d devices") \
     X(driver_no_device, NO_DEVICE, \
@@ -382,6 +389,32 @@
     X(device_arena_place, DEVICE_NOT_READY, \
       "the driver does not give the device arena its place at 0x%llx: give gpushared " \
       "another --device-base and --host-base") \
+    X(arena_none, DEVICE_NOT_READY, \
+      "none of the address ranges for device memory and host memory that were tried can be " \
+      "had (%s); name others with gpushared's --device-base, --host-base and --arena; the " \
+      "last: %s") \
+    X(init_stub, SUCCESS, \
+      "the library is the CUDA toolkit's stub, not a driver (%s): name the driver's own " \
+      "libcuda.so.1 with --driver") \
+    X(init_no_device, SUCCESS, \
+      "the driver finds no GPU (%s): see that nvidia-smi lists one, and that the server may " \
+      "open /dev/nvidiactl and /dev/nvidia0") \
+    X(init_no_instance, SUCCESS, \
+      "the driver offers no GPU that can be used (%s): a GPU in MIG mode needs an instance " \
+      "(nvidia-smi mig -cgi PROFILE -C)") \
+    X(init_fabric_manager, SUCCESS, \
+      "the GPUs are not ready (%s): GPUs that are joined by NVSwitch need the fabric manager " \
+      "of the driver's version: systemctl start nvidia-fabricmanager") \
+    X(init_mismatch, SUCCESS, \
+      "the driver's library and its kernel module differ in version (%s): after an update, " \
+      "restart the machine or load the nvidia modules anew") \
+    X(init_compat, SUCCESS, \
+      "the library is CUDA's compatibility library, which this GPU does not support (%s): " \
+      "name the driver's own libcuda.so.1 with --driver") \
+    X(init_device_nodes, SUCCESS, \
+      "the driver can't start (%s), usually because /dev/nvidia-uvm is missing or closed to " \
+      "the server: systemctl start gpushare-devices.service, or nvidia-modprobe -u -c 0 as " \
+      "root") \
     X(device_arena_memory, DEVICE_NOT_READY, \
       "memory at the device arena does not keep what is written to it: the driver or " \
       "the device is faulty") \
@@ -500,8 +533,6 @@
       "the driver could not make timing events: %s") \
     X(driver_call, SUCCESS, \
       "the driver's %s failed: %s (%s)") \
-    X(list_call, SUCCESS, \
-      "%s failed with %s (%d): %s") \
     X(context_lost, SUCCESS, \
       "device %u: %s during %s (%s)") \
     X(supervisor_channel, SUCCESS, \

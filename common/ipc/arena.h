@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * arena: the default places of the address plan's two arenas, one for device memory and one for
- * host memory. The administrator may choose others. The bases differ in exactly one bit, so that
- * one mask describes a client's windows in both. Each base is a multiple of the arena's size.
+ * host memory. The administrator may choose others, and the server chooses others where the driver
+ * gives no memory there. The bases differ in exactly one bit, so that one mask describes a client's
+ * windows in both. Each base is a multiple of the arena's size.
  *
  * ThreadSanitizer uses most of the address space for its shadow. The ranges that it leaves to
  * mappings at fixed addresses are smaller and lower.
@@ -30,6 +31,11 @@
 #define ARENA_HOST_BASE   UINT64_C(0x300000000000)
 #define ARENA_BYTES       UINT64_C(0x100000000000) /* 16 TiB */
 #endif
+
+/* A pair of arenas: the address where each begins, and the size of each in bytes. */
+struct arena {
+    uint64_t device_base, host_base, bytes;
+};
 
 /* Whether two bases are one bit apart, and both aligned to the size, which is a power of two. */
 #define ARENA_PAIR_VALID(device, host, bytes)                                                      \

@@ -218,6 +218,7 @@ int main(int argc, char **argv)
                   another_way(&server.settings));
         return 1;
     }
+    settings_take_arena(&server.settings, &server.discovery.arena);
     int result = notify_open(&server.notify, server.settings.notify_socket);
     if (result < 0) {
         log_error(MESSAGE_TEXT(log_notify_socket), server.settings.notify_socket,

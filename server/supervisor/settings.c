@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/ipc/arena.h"
+#include "common/log.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "protocol.h"
@@ -80,9 +81,12 @@ static const char usage[] =
                          "  --device-base ADDRESS, --host-base ADDRESS\n"
                          "                 where the ranges of addresses for clients' device "
                          "memory and host memory\n"
-                         "                 begin (default: 0x200000000000 and 0x300000000000)\n"
+                         "                 begin (default: 0x200000000000 and 0x300000000000, "
+                         "or others if the driver\n"
+                         "                 does not give these)\n"
                          "  --arena SIZE   the size of each of these two ranges, a power of two "
-                         "(default: 16T)\n"
+                         "(default: 16T, 4T or\n"
+                         "                 1T, as the driver gives)\n"
                          "  --worker PATH  the program gpushare-worker (default: the one installed "
                          "or built with\n"
                          "                 gpushared)\n"
@@ -313,10 +317,13 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
             s->hello_timeout_ms = seconds * 1000;
         return error;
     case OPTION_DEVICE_BASE:
+        s->arena_named = true;
         return set_address(&s->device_base, "--device-base", value, why);
     case OPTION_HOST_BASE:
+        s->arena_named = true;
         return set_address(&s->host_base, "--host-base", value, why);
     case OPTION_ARENA:
+        s->arena_named = true;
         return set_size(&s->arena_bytes, "--arena", value, why);
     case OPTION_WORKER:
         return set_path(s->worker, "--worker", value, why);
@@ -510,4 +517,21 @@ uint32_t settings_read(struct settings *settings, int argc, char **argv, struct 
                     "../libexec/gpushare/gpushare-worker");
     find_driver(settings, softgpu);
     return check_together(settings, why);
+}
+
+void settings_take_arena(struct settings *settings, const struct arena *arena)
+{
+    char text[UNITS_TEXT];
+    units_format_size(arena->bytes, text);
+    if (arena->device_base != settings->device_base || arena->host_base != settings->host_base ||
+        arena->bytes != settings->arena_bytes)
+        log_notice(MESSAGE_TEXT(arena_chosen), (unsigned long long)arena->device_base,
+                   (unsigned long long)arena->host_base, text);
+    settings->device_base = arena->device_base;
+    settings->host_base = arena->host_base;
+    settings->arena_bytes = arena->bytes;
+    if (settings->max_window <= arena->bytes)
+        return;
+    log_notice(MESSAGE_TEXT(window_cut), text);
+    settings->max_window = arena->bytes;
 }

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "common/error.h"
+#include "common/ipc/arena.h"
 #include "common/limits/limits.h"
 #include "common/log.h"
 #include "server/supervisor/config/schedule.h"
@@ -51,6 +52,7 @@ struct settings {
     uint64_t device_base;      /* address of the device arena; differs from host_base in one bit */
     uint64_t host_base;
     uint64_t arena_bytes;
+    bool arena_named;          /* an option named a base or the size: no other is tried */
     uint64_t image_memory;     /* bytes that a worker may use for clients' code; 0: its default */
     uint64_t host_total;       /* pinned host memory of all clients, bytes */
     struct limits_wish limits; /* defaults and ceilings of every client */
@@ -69,6 +71,10 @@ struct settings {
  * nothing more is read, and page says what to print.
  */
 uint32_t settings_read(struct settings *settings, int argc, char **argv, struct error *why);
+
+/* Takes the address ranges that are to be used instead of the usual ones. Logs them if they
+ * differ. */
+void settings_take_arena(struct settings *settings, const struct arena *arena);
 
 /* Writes the page that an option asked for; nothing for SETTINGS_PAGE_NONE. */
 void settings_print(enum settings_page page, FILE *to);

@@ -2,52 +2,61 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/device_list.h"
 
+#include <inttypes.h>
 #include <stdint.h>
 
-#include "common/cuda/cuda_driver.h"
-#include "common/error.h"
-#include "common/messages.h"
-#include "protocol.h"
+#include "server/worker/driver_error.h"
+#include "server/worker/gpu_arena.h"
 
-static uint32_t refuse_call(struct error *why, const char *call, cuda_result result)
+static void print_device(int ordinal, const cuda_uuid *uuid, FILE *to)
 {
-    const char *name = cuda_driver_error_name(result);
-    return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(list_call), call,
-                     name ? name : "an error without a name", (int)result,
-                     cuda_driver_error_sentence(result));
+    fprintf(to, "device %d ", ordinal);
+    for (size_t byte = 0; byte < sizeof uuid->bytes; byte++)
+        fprintf(to, "%02x", uuid->bytes[byte]);
+    fputc('\n', to);
 }
 
 static uint32_t print_devices(const struct cuda_driver *driver, FILE *to, struct error *why)
 {
     int count = 0;
-    cuda_result result = driver->cuInit(0);
+    cuda_result result = driver->cuDeviceGetCount(&count);
     if (result != CUDA_OK)
-        return refuse_call(why, "cuInit", result);
-    result = driver->cuDeviceGetCount(&count);
-    if (result != CUDA_OK)
-        return refuse_call(why, "cuDeviceGetCount", result);
+        return driver_error_set(why, "cuDeviceGetCount", result);
     for (int i = 0; i < count; i++) {
         cuda_device device;
         cuda_uuid uuid;
         if ((result = driver->cuDeviceGet(&device, i)) != CUDA_OK)
-            return refuse_call(why, "cuDeviceGet", result);
+            return driver_error_set(why, "cuDeviceGet", result);
         if ((result = driver->cuDeviceGetUuid(&uuid, device)) != CUDA_OK)
-            return refuse_call(why, "cuDeviceGetUuid", result);
-        fprintf(to, "device %d ", i);
-        for (size_t byte = 0; byte < sizeof uuid.bytes; byte++)
-            fprintf(to, "%02x", uuid.bytes[byte]);
-        fputc('\n', to);
+            return driver_error_set(why, "cuDeviceGetUuid", result);
+        print_device(i, &uuid, to);
     }
     return 0;
 }
 
-int device_list_print(const char *driver_path, FILE *to)
+uint32_t device_list_write(const struct cuda_driver *driver, const struct arena *only, FILE *to,
+                           struct error *why)
+{
+    struct arena arena;
+    cuda_result result = driver->cuInit(0);
+    if (result != CUDA_OK)
+        return driver_error_set_init(why, result);
+    uint32_t error = print_devices(driver, to, why);
+    if (!error)
+        error = gpu_arena_choose(driver, only, &arena, why);
+    if (!error)
+        fprintf(to, "arena 0x%" PRIx64 " 0x%" PRIx64 " 0x%" PRIx64 "\n", arena.device_base,
+                arena.host_base, arena.bytes);
+    return error;
+}
+
+int device_list_print(const char *driver_path, const struct arena *only, FILE *to)
 {
     struct cuda_driver driver;
     struct error why;
     uint32_t error = cuda_driver_open(&driver, driver_path, &why);
     if (!error) {
-        error = print_devices(&driver, to, &why);
+        error = device_list_write(&driver, only, to, &why);
         cuda_driver_close(&driver);
     }
     if (error)

@@ -10,18 +10,8 @@
 #include "common/array.h"
 #include "common/error.h"
 #include "common/messages.h"
-#include "common/ipc/shm.h"
-
-/* The driver may place a reservation elsewhere although a hint was given, and follow the hint the
- * next time. */
-#define RESERVE_ATTEMPTS 16
-
-static uint32_t refuse_cuda(struct error *why, const char *call, cuda_result result)
-{
-    const char *name = cuda_driver_error_name(result);
-    return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(driver_call), call,
-                     cuda_driver_error_sentence(result), name ? name : "unnamed");
-}
+#include "server/worker/driver_error.h"
+#include "server/worker/gpu_arena.h"
 
 static int read_attribute(const struct gpu *device, cuda_device_attribute which)
 {
@@ -29,29 +19,6 @@ static int read_attribute(const struct gpu *device, cuda_device_attribute which)
     if (device->cuda->cuDeviceGetAttribute(&value, which, device->handle) != CUDA_OK)
         return 0;
     return value;
-}
-
-static uint32_t reserve_device_arena(struct gpu *device, uint64_t base, struct error *why)
-{
-    cuda_device_ptr strays[RESERVE_ATTEMPTS];
-    unsigned stray_count = 0;
-    cuda_device_ptr got = 0;
-    cuda_result result = CUDA_OK;
-    while (stray_count < RESERVE_ATTEMPTS) {
-        result = device->cuda->cuMemAddressReserve(&got, device->arena_bytes, 0, base, 0);
-        if (result != CUDA_OK || got == base)
-            break;
-        /* Kept until the loop is over, so that the driver can't give the same place again. */
-        strays[stray_count++] = got;
-    }
-    for (unsigned i = 0; i < stray_count; i++)
-        device->cuda->cuMemAddressFree(strays[i], device->arena_bytes);
-    if (result != CUDA_OK)
-        return refuse_cuda(why, "cuMemAddressReserve of the device arena", result);
-    if (got != base)
-        return error_set(why, MESSAGE(device_arena_place), (unsigned long long)base);
-    device->device_base = base;
-    return 0;
 }
 
 static cuda_mem_allocation_prop own_memory(const struct gpu *device)
@@ -73,11 +40,11 @@ static uint32_t prove_device_arena(struct gpu *device, struct error *why)
     uint32_t written = 0x67707573, read = 0; /* not what untouched memory holds */
     cuda_result result = cuda->cuMemCreate(&handle, device->granularity, &prop, 0);
     if (result != CUDA_OK)
-        return refuse_cuda(why, "cuMemCreate of the first granule", result);
+        return driver_error_set(why, "cuMemCreate of the first granule", result);
     result = cuda->cuMemMap(device->device_base, device->granularity, 0, handle, 0);
     cuda->cuMemRelease(handle);
     if (result != CUDA_OK)
-        return refuse_cuda(why, "cuMemMap at the device arena", result);
+        return driver_error_set(why, "cuMemMap at the device arena", result);
     result = cuda->cuMemSetAccess(device->device_base, device->granularity, &access, 1);
     if (result == CUDA_OK)
         result = cuda->cuMemcpyHtoD(device->device_base, &written, sizeof written);
@@ -87,7 +54,7 @@ static uint32_t prove_device_arena(struct gpu *device, struct error *why)
     if (result == CUDA_OK)
         result = unmapped;
     if (result != CUDA_OK)
-        return refuse_cuda(why, "use of the device arena", result);
+        return driver_error_set(why, "use of the device arena", result);
     if (read != written)
         return error_set(why, MESSAGE(device_arena_memory));
     return 0;
@@ -137,7 +104,7 @@ static uint32_t describe_device(struct gpu *device, int ordinal, struct error *w
     if (result == CUDA_OK)
         result = cuda->cuCtxGetStreamPriorityRange(&least, &greatest);
     if (result != CUDA_OK)
-        return refuse_cuda(why, "description of the device", result);
+        return driver_error_set(why, "description of the device", result);
     if (cuda->cuDeviceGetPCIBusId(info->pci, sizeof info->pci, device->handle) != CUDA_OK)
         info->pci[0] = 0;
     info->name[sizeof info->name - 1] = 0;
@@ -174,24 +141,24 @@ static uint32_t require_features(struct gpu *device, struct error *why)
 uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordinal,
                   uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, struct error *why)
 {
+    const struct arena arena = {device_base, host_base, arena_bytes};
     *device = (struct gpu){.cuda = cuda, .arena_bytes = arena_bytes};
-    int reserved = shm_reserve(host_base, arena_bytes);
-    if (reserved < 0)
-        return error_set(why, MESSAGE(host_arena_reserved), (unsigned long long)host_base,
-                         (unsigned long long)arena_bytes, strerror(-reserved));
+    uint32_t error = gpu_arena_reserve_host(&arena, why);
+    if (error)
+        return error;
     device->host_base = host_base;
-    uint32_t error;
     cuda_result result = cuda->cuInit(0);
     if (result != CUDA_OK) {
-        error = refuse_cuda(why, "cuInit", result);
+        error = driver_error_set_init(why, result);
         goto close;
     }
-    error = reserve_device_arena(device, device_base, why);
+    error = gpu_arena_reserve_device(cuda, &arena, why);
     if (error)
         goto close;
+    device->device_base = device_base;
     result = cuda->cuDeviceGet(&device->handle, ordinal);
     if (result != CUDA_OK) {
-        error = refuse_cuda(why, "cuDeviceGet", result);
+        error = driver_error_set(why, "cuDeviceGet", result);
         goto close;
     }
     error = require_features(device, why);
@@ -201,14 +168,14 @@ uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordina
     if (result == CUDA_OK)
         result = cuda->cuCtxSetCurrent(device->context);
     if (result != CUDA_OK) {
-        error = refuse_cuda(why, "cuDevicePrimaryCtxRetain", result);
+        error = driver_error_set(why, "cuDevicePrimaryCtxRetain", result);
         goto close;
     }
     cuda_mem_allocation_prop prop = own_memory(device);
     size_t granularity = 0;
     result = cuda->cuMemGetAllocationGranularity(&granularity, &prop, CUDA_MEM_GRANULARITY_MINIMUM);
     if (result != CUDA_OK || granularity == 0) {
-        error = refuse_cuda(why, "cuMemGetAllocationGranularity", result);
+        error = driver_error_set(why, "cuMemGetAllocationGranularity", result);
         goto close;
     }
     device->granularity = granularity;

@@ -30,7 +30,8 @@ struct options {
 static const char usage[] =
     "usage: gpushare-worker --driver PATH --device N --device-base ADDRESS --host-base ADDRESS\n"
     "                       --arena-bytes BYTES --channel-fd FD [--image-memory BYTES]\n"
-    "       gpushare-worker --driver PATH --list\n"
+    "       gpushare-worker --driver PATH --list [--device-base ADDRESS] [--host-base ADDRESS]\n"
+    "                       [--arena-bytes BYTES]\n"
     "       gpushare-worker --help\n";
 
 static const char help[] =
@@ -53,7 +54,9 @@ static const char help[] =
     "  --image-memory BYTES\n"
     "                 the most memory for reading and keeping clients' modules; 0 is a quarter\n"
     "                 of the machine's memory (default: 0)\n"
-    "  --list         print the number and the UUID of each GPU of the driver, and exit\n"
+    "  --list         print the number and the UUID of each GPU of the driver and the ranges of\n"
+    "                 addresses that clients' memory can have, and exit; ranges that options\n"
+    "                 describe are tried alone\n"
     "  --help         print this text, and exit\n"
     "\n"
     "exit status: 0 done, 1 failed, 2 wrong usage\n";
@@ -169,6 +172,17 @@ static int serve_supervisor(const struct options *options, const struct gpu *dev
     return result == CONTROL_SUPERVISOR_GONE ? 0 : 1;
 }
 
+static int list_devices(const struct options *options)
+{
+    const struct arena only = {
+        .device_base = options->device_base ? options->device_base : ARENA_DEVICE_BASE,
+        .host_base = options->host_base ? options->host_base : ARENA_HOST_BASE,
+        .bytes = options->arena_bytes ? options->arena_bytes : ARENA_BYTES,
+    };
+    bool named = options->device_base || options->host_base || options->arena_bytes;
+    return device_list_print(options->driver, named ? &only : NULL, stdout);
+}
+
 int main(int argc, char *argv[])
 {
     struct options options;
@@ -180,7 +194,7 @@ int main(int argc, char *argv[])
     if (options.help)
         return fputs(usage, stdout) < 0 || fputs(help, stdout) < 0 || fflush(stdout) != 0;
     if (options.list)
-        return device_list_print(options.driver, stdout);
+        return list_devices(&options);
     log_open("gpushare-worker", LOG_LEVEL_INFO, getenv("JOURNAL_STREAM") != NULL);
     signal(SIGPIPE, SIG_IGN);
     /* The supervisor decides when a worker ends; Ctrl-C in a terminal reaches the whole group. */

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -53,6 +54,12 @@ static uint32_t parse_line(struct discovery *discovery, const char *line, struct
     if (sscanf(line, "error %u %n", &number, &used) == 1 && used) {
         return error_set(why, PROTO_ERROR_NO_DEVICE, "%s", line + used);
     }
+    unsigned long long device_base, host_base, bytes;
+    if (sscanf(line, "arena %llx %llx %llx %n", &device_base, &host_base, &bytes, &used) == 3 &&
+        used && !line[used]) {
+        discovery->arena = (struct arena){device_base, host_base, bytes};
+        return 0;
+    }
     struct discovery_device device;
     used = 0;
     if (sscanf(line, "device %u %n", &number, &used) != 1 || !used ||
@@ -70,7 +77,7 @@ static uint32_t parse_line(struct discovery *discovery, const char *line, struct
 uint32_t discovery_parse(struct discovery *discovery, char *output, struct error *why)
 {
     char *rest = NULL;
-    discovery->count = 0;
+    *discovery = (struct discovery){.count = 0};
     for (char *line = strtok_r(output, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         uint32_t error = parse_line(discovery, line, why);
         if (error)
@@ -79,6 +86,10 @@ uint32_t discovery_parse(struct discovery *discovery, char *output, struct error
     if (!discovery->count) {
         return error_set(why, MESSAGE(driver_no_device));
     }
+    if (!discovery->arena.bytes ||
+        !ARENA_PAIR_VALID(discovery->arena.device_base, discovery->arena.host_base,
+                          discovery->arena.bytes))
+        return error_set(why, MESSAGE(list_no_arena));
     return 0;
 }
 
@@ -87,7 +98,7 @@ uint32_t discovery_restrict(struct discovery *discovery, const struct limits_wis
 {
     uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
     unsigned indices[LIMITS_DEVICES_MAX];
-    struct discovery chosen = {.count = 0};
+    struct discovery chosen = {.count = 0, .arena = discovery->arena};
     for (uint32_t i = 0; i < discovery->count; i++)
         memcpy(uuids[i], discovery->devices[i].uuid, sizeof uuids[i]);
     unsigned count;
@@ -138,7 +149,24 @@ static ssize_t read_all(int fd, char *output)
 
 static pid_t lister_start(const struct settings *settings, int output)
 {
-    const char *words[] = {settings->worker, "--driver", settings->driver, "--list", NULL};
+    char device_base[32], host_base[32], bytes[32];
+    snprintf(device_base, sizeof device_base, "0x%" PRIx64, settings->device_base);
+    snprintf(host_base, sizeof host_base, "0x%" PRIx64, settings->host_base);
+    snprintf(bytes, sizeof bytes, "0x%" PRIx64, settings->arena_bytes);
+    const char *words[] = {settings->worker,
+                           "--driver",
+                           settings->driver,
+                           "--list",
+                           "--device-base",
+                           device_base,
+                           "--host-base",
+                           host_base,
+                           "--arena-bytes",
+                           bytes,
+                           NULL};
+    /* Whatever the administrator left open, the worker chooses. */
+    if (!settings->arena_named)
+        words[4] = NULL;
     char **environment = worker_process_environment(environ);
     if (!environment)
         return -ENOMEM;

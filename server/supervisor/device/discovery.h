@@ -4,9 +4,10 @@
  * discovery: which devices the driver has, and which of them are served.
  *
  * The supervisor never opens the driver. `gpushare-worker --driver PATH --list` opens it and prints
- * a line "device ORDINAL UUID" for each device (UUID: 32 hexadecimal digits), or one line
- * "error NUMBER SENTENCE". That command makes no context, so a device that is not served is not
- * touched.
+ * a line "device ORDINAL UUID" for each device (UUID: 32 hexadecimal digits), and a line "arena
+ * DEVICE_BASE HOST_BASE BYTES" with the address ranges that the driver and the machine can give to
+ * all of them; or it prints a line "error NUMBER SENTENCE". That command makes no context, so a
+ * device that is not served is not touched.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_DISCOVERY_H
 #define GPUSHARE_SERVER_SUPERVISOR_DEVICE_DISCOVERY_H
@@ -15,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/ipc/arena.h"
 #include "server/supervisor/settings.h"
 
 struct discovery_device {
@@ -25,6 +27,7 @@ struct discovery_device {
 struct discovery {
     struct discovery_device devices[SETTINGS_DEVICES_MAX];
     uint32_t count;
+    struct arena arena; /* for the address plan; the one that settings name, if they do */
 };
 
 /*

@@ -12,6 +12,7 @@
 
 #include "common/ipc/arena.h"
 #include "common/error.h"
+#include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/settings.h"
 
 static struct settings settings;
@@ -155,6 +156,22 @@ static void the_environment_sets_defaults(void **state)
     assert_non_null(strstr(why.text, "150"));
 }
 
+static void other_address_ranges_can_be_taken(void **state)
+{
+    (void)state;
+    const struct arena arena = {UINT64_C(1) << 44, UINT64_C(3) << 44, ADDRESS_PLAN_SMALLEST << 4};
+    settings_default(&settings);
+    settings.max_window = ADDRESS_PLAN_SMALLEST << 5;
+    settings_take_arena(&settings, &arena);
+    assert_true(settings.device_base == arena.device_base);
+    assert_true(settings.host_base == arena.host_base);
+    assert_true(settings.arena_bytes == arena.bytes);
+    assert_true(settings.max_window == arena.bytes);
+    settings.max_window = ADDRESS_PLAN_SMALLEST;
+    settings_take_arena(&settings, &arena);
+    assert_true(settings.max_window == ADDRESS_PLAN_SMALLEST);
+}
+
 static void the_environment_says_how_gpus_are_shared(void **state)
 {
     (void)state;
@@ -180,6 +197,7 @@ int main(void)
         cmocka_unit_test_setup(options_are_taken, clear),
         cmocka_unit_test_setup(a_malformed_option_is_named_with_its_form, clear),
         cmocka_unit_test_setup(the_environment_sets_defaults, clear),
+        cmocka_unit_test_setup(other_address_ranges_can_be_taken, clear),
         cmocka_unit_test_setup(the_environment_says_how_gpus_are_shared, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

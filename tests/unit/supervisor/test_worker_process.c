@@ -150,11 +150,12 @@ static void ends_are_told_in_words(void **state)
 
 #define UUID_A "00112233445566778899aabbccddeeff"
 #define UUID_B "ff112233445566778899aabbccddeeff"
+#define ARENA  "arena 0x200000000000 0x300000000000 0x100000000000\n"
 
 static uint32_t parse(struct discovery *discovery, const char *output, struct error *why)
 {
     char copy[9000];
-    snprintf(copy, sizeof copy, "%s", output);
+    snprintf(copy, sizeof copy, "%s" ARENA, output);
     return discovery_parse(discovery, copy, why);
 }
 
@@ -179,6 +180,33 @@ static void a_list_of_devices_is_read_strictly(void **state)
                      PROTO_ERROR_PROTOCOL_VIOLATION);
     assert_int_equal(parse(&discovery, "hello\n", &why), PROTO_ERROR_PROTOCOL_VIOLATION);
     assert_non_null(strstr(why.text, "hello"));
+}
+
+static void address_ranges_are_read_strictly(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "",
+        "arena 0x1000000 0x2000000\n",
+        "arena 0x1 0x3 0x0\n",
+        "arena 0x1000000 0x2000000 0x1000000 1\n",
+        "arena 0x0 0x1 0x0\n",
+        "arena 0x1000000 0x6000000 0x1000000\n",
+    };
+    struct discovery discovery;
+    struct error why;
+    char output[200];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(output, sizeof output, "device 0 " UUID_A "\n%s", bad[i]);
+        assert_int_equal(discovery_parse(&discovery, output, &why), PROTO_ERROR_PROTOCOL_VIOLATION);
+    }
+    snprintf(output, sizeof output, "device 0 %s\n%s", UUID_A, ARENA);
+    assert_int_equal(discovery_parse(&discovery, output, &why), 0);
+    struct limits_wish all = {0};
+    assert_int_equal(discovery_restrict(&discovery, &all, &why), 0);
+    assert_true(discovery.arena.device_base == UINT64_C(0x200000000000));
+    assert_true(discovery.arena.host_base == UINT64_C(0x300000000000));
+    assert_true(discovery.arena.bytes == UINT64_C(0x100000000000));
 }
 
 static void visible_devices_restrict_and_order(void **state)
@@ -231,9 +259,10 @@ static void with_worker(const char *script, uint32_t expected, const char *word)
 static void the_trouble_of_the_driver_is_passed_on(void **state)
 {
     (void)state;
-    with_worker("echo device 0 " UUID_A, 0, "");
-    with_worker("test \"$*\" = '--driver /driver/libcuda.so.1 --list' && echo device 0 " UUID_A, 0,
-                "");
+    with_worker("echo device 0 " UUID_A "; echo " ARENA, 0, "");
+    with_worker("test \"$*\" = '--driver /driver/libcuda.so.1 --list' && echo device 0 " UUID_A
+                " && echo " ARENA,
+                0, "");
     with_worker("echo error 100 cannot open libcuda.so.1; exit 1", PROTO_ERROR_NO_DEVICE,
                 "cannot open libcuda.so.1");
     with_worker("exit 3", PROTO_ERROR_NO_DEVICE, "exited with status 3");
@@ -257,6 +286,7 @@ int main(void)
         cmocka_unit_test(nothing_but_the_channel_is_inherited),
         cmocka_unit_test(ends_are_told_in_words),
         cmocka_unit_test(a_list_of_devices_is_read_strictly),
+        cmocka_unit_test(address_ranges_are_read_strictly),
         cmocka_unit_test(visible_devices_restrict_and_order),
         cmocka_unit_test(the_trouble_of_the_driver_is_passed_on),
     };

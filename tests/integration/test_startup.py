@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""How the server starts on machines and drivers that are not as they should be: it serves
+all the same, or says what is in the way and what helps."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+
+from private_server import BUILD, GPUSHARED, Server, run  # noqa: E402
+
+VECTOR_ADD = os.path.join(BUILD, "examples/vector-add")
+
+
+def refusal(*options, **env):
+    """What a server says that does not start."""
+    folder = "/nonexistent"
+    result = run(GPUSHARED, "--driver", "softgpu", "--socket", f"{folder}/s", "--admin-socket", f"{folder}/a", *options, **env)
+    if result.returncode != 1:
+        raise AssertionError(f"status {result.returncode}: {result.stderr}")
+    return result.stderr
+
+
+class AddressRanges(unittest.TestCase):
+    def serves(self, env, *options):
+        """Clients can work; what the log says."""
+        server = Server(*options, env=env)
+        result = run(VECTOR_ADD, GPUSHARE_SOCKET=server.client)
+        self.assertEqual(result.returncode, 0, result.stderr + server.text())
+        text = server.text()
+        server.stop_well()
+        return text
+
+    def test_another_range_is_taken_where_the_usual_one_is_refused(self):
+        # 45 bits end where the usual range begins.
+        text = self.serves({"SOFTGPU_ADDRESS_BITS": "45"})
+        self.assertIn("device memory at 0x100000000000, host memory at 0x300000000000, 16T each", text)
+
+    def test_a_driver_that_answers_hints_at_random_is_asked_again(self):
+        self.serves({"SOFTGPU_HINT_ERROR": "30", "SOFTGPU_HINT_REFUSAL": "30"})
+
+    def test_a_refusal_names_what_was_tried(self):
+        for env in ({"SOFTGPU_ADDRESS_BITS": "40"}, {"SOFTGPU_HINT_ERROR": "100"}, {"SOFTGPU_HINT_REFUSAL": "100"}):
+            with self.subTest(env):
+                text = refusal(**env)
+                self.assertIn("16T at 32T and 48T; 16T at 16T and 48T", text)
+                self.assertIn("1T at 64T and 96T", text)
+                self.assertIn("--device-base", text)
+
+    def test_a_range_that_is_named_is_tried_alone(self):
+        text = refusal("--arena", "8T", SOFTGPU_ADDRESS_BITS="45")
+        self.assertIn("(8T at 32T and 48T)", text)
+        self.serves({"SOFTGPU_ADDRESS_BITS": "45"}, "--device-base", "0x100000000000", "--arena", "8T")
+
+
+class Initialisation(unittest.TestCase):
+    def test_an_error_of_the_driver_names_a_remedy(self):
+        for number, words in (("100", "nvidia-smi"), ("101", "nvidia-smi mig"), ("802", "nvidia-fabricmanager"), ("803", "restart the machine"),
+                              ("804", "compatibility library"), ("999", "gpushare-devices.service")):
+            with self.subTest(number):
+                self.assertIn(words, refusal(SOFTGPU_INIT_ERROR=number))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* What a start meets on machines that are not as they should be: what it does, and what it says. */
+#include "tests/unit/worker/fake.h"
+
+#include "common/error.h"
+#include "server/worker/device_list.h"
+#include "server/worker/driver_error.h"
+#include "server/worker/gpu.h"
+#include "server/worker/gpu_arena.h"
+
+#define TIB (UINT64_C(1) << 40)
+#define GIB (UINT64_C(1) << 30)
+
+static struct cuda_driver driver;
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_reset();
+    driver = fake_driver();
+    return 0;
+}
+
+static void says(const struct error *why, const char *words)
+{
+    if (!strstr(why->text, words))
+        fail_msg("no \"%s\" in: %s", words, why->text);
+}
+
+/* ---- address ranges ---- */
+
+static struct {
+    uint64_t base, most; /* of a range that is given; 0, 0: none */
+    unsigned strays;     /* answers elsewhere before the first that is right */
+    cuda_result otherwise;
+    unsigned calls, freed;
+} given;
+
+static cuda_result reserve(cuda_device_ptr *ptr, size_t size, size_t align, cuda_device_ptr hint,
+                           unsigned long long flags)
+{
+    (void)align;
+    (void)flags;
+    given.calls++;
+    if (hint == given.base && size <= given.most && !given.strays) {
+        *ptr = hint;
+        return CUDA_OK;
+    }
+    if (given.strays)
+        given.strays--;
+    *ptr = UINT64_C(0x7000000000000000);
+    return given.otherwise;
+}
+
+static cuda_result free_address(cuda_device_ptr ptr, size_t size)
+{
+    (void)ptr;
+    (void)size;
+    given.freed++;
+    return CUDA_OK;
+}
+
+static uint32_t choose(const struct arena *only, struct arena *chosen, struct error *why)
+{
+    driver.cuMemAddressReserve = reserve;
+    driver.cuMemAddressFree = free_address;
+    given.calls = given.freed = 0;
+    return gpu_arena_choose(&driver, only, chosen, why);
+}
+
+#ifndef ARENA_THREAD_SANITIZER
+static void the_first_range_that_is_given_is_taken(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t base, most;
+        struct arena expected;
+    } rows[] = {
+        {32 * TIB, 64 * TIB, {32 * TIB, 48 * TIB, 16 * TIB}},
+        {16 * TIB, 64 * TIB, {16 * TIB, 48 * TIB, 16 * TIB}},
+        {64 * TIB, 64 * TIB, {64 * TIB, 96 * TIB, 16 * TIB}},
+        {32 * TIB, 4 * TIB, {32 * TIB, 48 * TIB, 4 * TIB}},
+        {16 * TIB, 15 * TIB, {16 * TIB, 48 * TIB, 4 * TIB}},
+        {64 * TIB, TIB, {64 * TIB, 96 * TIB, TIB}},
+    };
+    static const cuda_result answers[] = {CUDA_OK, CUDA_ERR_INVALID_VALUE, CUDA_ERR_OUT_OF_MEMORY};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t j = 0; j < sizeof answers / sizeof *answers; j++) {
+            struct arena chosen;
+            struct error why = {0};
+            given.base = rows[i].base;
+            given.most = rows[i].most;
+            given.otherwise = answers[j];
+            assert_int_equal(choose(NULL, &chosen, &why), 0);
+            assert_memory_equal(&chosen, &rows[i].expected, sizeof chosen);
+            /* Nothing stays reserved, here or at the driver. */
+            if (answers[j] == CUDA_OK)
+                assert_int_equal(given.freed, given.calls);
+            assert_int_equal(shm_reserve(chosen.host_base, chosen.bytes), 0);
+            munmap((void *)(uintptr_t)chosen.host_base, chosen.bytes);
+        }
+}
+
+static void host_addresses_in_use_go_a_rung_down(void **state)
+{
+    (void)state;
+    struct arena chosen;
+    struct error why = {0};
+    given.base = 16 * TIB;
+    given.most = 16 * TIB;
+    given.otherwise = CUDA_ERR_INVALID_VALUE;
+    /* 48 to 64 TiB is not free, but its first 4 TiB are. */
+    assert_int_equal(shm_reserve(60 * TIB, GIB), 0);
+    assert_int_equal(choose(NULL, &chosen, &why), 0);
+    munmap((void *)(uintptr_t)(60 * TIB), GIB);
+    assert_int_equal(chosen.bytes, 4 * TIB);
+    assert_int_equal(chosen.device_base, 16 * TIB);
+}
+
+static void a_refusal_names_all_that_was_tried(void **state)
+{
+    (void)state;
+    struct arena chosen;
+    struct error why = {0};
+    given.most = 0;
+    given.otherwise = CUDA_ERR_INVALID_VALUE;
+    assert_int_equal(choose(NULL, &chosen, &why), PROTO_ERROR_DEVICE_NOT_READY);
+    says(&why, "16T at 32T and 48T; 16T at 16T and 48T; 16T at 64T and 96T; 4T at 32T");
+    says(&why, "1T at 64T and 96T)");
+    says(&why, "--device-base");
+    says(&why, "CUDA_ERROR_INVALID_VALUE");
+}
+#endif
+
+static void a_named_range_is_tried_alone(void **state)
+{
+    (void)state;
+    const struct arena named = {64 * GIB, 128 * GIB, GIB};
+    struct arena chosen;
+    struct error why = {0};
+    given.base = 64 * GIB;
+    given.most = GIB;
+    given.otherwise = CUDA_OK;
+    assert_int_equal(choose(&named, &chosen, &why), 0);
+    assert_memory_equal(&chosen, &named, sizeof named);
+    given.most = 0;
+    assert_int_equal(choose(&named, &chosen, &why), PROTO_ERROR_DEVICE_NOT_READY);
+    says(&why, "(1G at 64G and 128G)");
+}
+
+/* The choice is made in one process and used in another, whose first answers may differ. */
+static void errors_and_strays_are_asked_again(void **state)
+{
+    (void)state;
+    const struct arena arena = {64 * GIB, 128 * GIB, GIB};
+    static const cuda_result answers[] = {CUDA_OK, CUDA_ERR_INVALID_VALUE};
+    driver.cuMemAddressReserve = reserve;
+    driver.cuMemAddressFree = free_address;
+    for (size_t i = 0; i < 2; i++) {
+        struct error why = {0};
+        given.base = 64 * GIB;
+        given.most = GIB;
+        given.otherwise = answers[i];
+        given.strays = 5;
+        given.freed = 0;
+        assert_int_equal(gpu_arena_reserve_device(&driver, &arena, &why), 0);
+        assert_int_equal(given.freed, answers[i] == CUDA_OK ? 5 : 0);
+    }
+}
+
+/* ---- what cuInit answers ---- */
+
+static void each_refusal_of_cuinit_names_a_remedy(void **state)
+{
+    (void)state;
+    static const struct {
+        cuda_result result;
+        const char *words, *name;
+    } rows[] = {
+        {CUDA_ERR_STUB_LIBRARY, "stub", "CUDA_ERROR_STUB_LIBRARY"},
+        {CUDA_ERR_NO_DEVICE, "nvidia-smi", "CUDA_ERROR_NO_DEVICE"},
+        {CUDA_ERR_INVALID_DEVICE, "MIG", "CUDA_ERROR_INVALID_DEVICE"},
+        {CUDA_ERR_SYSTEM_NOT_READY, "nvidia-fabricmanager", "CUDA_ERROR_SYSTEM_NOT_READY"},
+        {CUDA_ERR_SYSTEM_DRIVER_MISMATCH, "restart the machine",
+         "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"},
+        {CUDA_ERR_COMPAT_NOT_SUPPORTED_ON_DEVICE, "--driver",
+         "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE"},
+        {CUDA_ERR_UNKNOWN, "gpushare-devices.service", "CUDA_ERROR_UNKNOWN"},
+        {CUDA_ERR_OUT_OF_MEMORY, "cuInit", "CUDA_ERROR_OUT_OF_MEMORY"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct error why = {0};
+        assert_int_equal(driver_error_set_init(&why, rows[i].result),
+                         error_from_cuda((int)rows[i].result));
+        says(&why, rows[i].words);
+        says(&why, rows[i].name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#ifndef ARENA_THREAD_SANITIZER
+        cmocka_unit_test_setup(the_first_range_that_is_given_is_taken, setup),
+        cmocka_unit_test_setup(host_addresses_in_use_go_a_rung_down, setup),
+        cmocka_unit_test_setup(a_refusal_names_all_that_was_tried, setup),
+#endif
+        cmocka_unit_test_setup(a_named_range_is_tried_alone, setup),
+        cmocka_unit_test_setup(errors_and_strays_are_asked_again, setup),
+        cmocka_unit_test_setup(each_refusal_of_cuinit_names_a_remedy, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
