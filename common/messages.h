@@ -47,6 +47,12 @@
       "the server is stopping") \
     X(device_no_worker, DEVICE_NOT_READY, \
       "device %u has no worker now: %s") \
+    X(host_access_users, NOT_PERMITTED, \
+      "device %u serves another user now, and its kernels can use memory of other clients: try " \
+      "again when user %u has left, or have the administrator switch that off (options " \
+      "nvidia_uvm uvm_disable_hmm=1) or allow it (--allow-host-access)") \
+    X(device_warning, SUCCESS, \
+      "device %u: %s") \
     X(device_starting, DEVICE_NOT_READY, \
       "the worker of device %u is starting") \
     X(list_answer, PROTOCOL_VIOLATION, \
@@ -415,6 +421,26 @@
       "the driver can't start (%s), usually because /dev/nvidia-uvm is missing or closed to " \
       "the server: systemctl start gpushare-devices.service, or nvidia-modprobe -u -c 0 as " \
       "root") \
+    X(device_prohibited, DEVICE_NOT_READY, \
+      "the GPU %s is in the compute mode Prohibited, in which no program can use it: nvidia-smi " \
+      "-i %s -c DEFAULT") \
+    X(device_exclusive, DEVICE_NOT_READY, \
+      "another program uses the GPU %s, which is in an exclusive compute mode: end that " \
+      "program, or nvidia-smi -i %s -c DEFAULT") \
+    X(device_exclusive_mps, DEVICE_NOT_READY, \
+      "the GPU %s is in an exclusive compute mode, and an MPS control daemon (process %d) runs, " \
+      "whose server may hold it: echo quit | nvidia-cuda-mps-control") \
+    X(warning_host_access, SUCCESS, \
+      "kernels on the GPU can read and write all memory of the worker process (heterogeneous " \
+      "memory management), rings and buffers of other clients too: load the module nvidia_uvm " \
+      "with uvm_disable_hmm=1; until then clients of one user at a time are served, unless " \
+      "gpushared has --allow-host-access") \
+    X(warning_no_compiler, SUCCESS, \
+      "the driver can't compile PTX (%s), so modules of PTX will be refused: install " \
+      "libnvidia-ptxjitcompiler.so.1 of the driver's version; cubins run") \
+    X(warning_mps, SUCCESS, \
+      "an MPS control daemon runs (process %d): programs that use it share the GPU with " \
+      "gpushare's clients outside of all limits; to end it: echo quit | nvidia-cuda-mps-control") \
     X(device_arena_memory, DEVICE_NOT_READY, \
       "memory at the device arena does not keep what is written to it: the driver or " \
       "the device is faulty") \

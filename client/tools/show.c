@@ -213,6 +213,18 @@ static void show_trouble(FILE *out, const json_t *device)
             shown);
 }
 
+static void show_warnings(FILE *out, const json_t *device)
+{
+    const json_t *warnings = json_object_get(device, "warnings"), *warning;
+    char shown[400], cell[CELL];
+    for (size_t i = 0; (warning = json_array_get(warnings, i)); i++) {
+        const char *text = json_string_value(json_object_get(warning, "text"));
+        snprintf(shown, sizeof shown, "%s", text ? text : "");
+        table_clean(shown);
+        fprintf(out, "device %s: warning: %s\n", integer_of(device, "device", cell), shown);
+    }
+}
+
 void show_status(FILE *out, const json_t *answer, struct table_look look)
 {
     static const char *const headings[] = {
@@ -230,8 +242,10 @@ void show_status(FILE *out, const json_t *answer, struct table_look look)
     fputc('\n', out);
     table_print(table, out, look);
     table_free(table);
-    for (i = 0; (device = json_array_get(devices, i)); i++)
+    for (i = 0; (device = json_array_get(devices, i)); i++) {
         show_trouble(out, device);
+        show_warnings(out, device);
+    }
 }
 
 void show_gpus(FILE *out, const json_t *answer, struct table_look look)

@@ -87,6 +87,11 @@ static const char usage[] =
                          "  --arena SIZE   the size of each of these two ranges, a power of two "
                          "(default: 16T, 4T or\n"
                          "                 1T, as the driver gives)\n"
+                         "  --allow-host-access\n"
+                         "                 serve several users at a time on a GPU whose kernels "
+                         "can "
+                         "use all memory\n"
+                         "                 of the worker (default: one user at a time there)\n"
                          "  --worker PATH  the program gpushare-worker (default: the one installed "
                          "or built with\n"
                          "                 gpushared)\n"
@@ -240,6 +245,7 @@ enum option_name {
     OPTION_DEVICE_BASE,
     OPTION_HOST_BASE,
     OPTION_ARENA,
+    OPTION_ALLOW_HOST_ACCESS,
     OPTION_WORKER,
     OPTION_SOFTGPU,
     OPTION_LOG_LEVEL,
@@ -266,6 +272,7 @@ static const struct option options[] = {
     {"device-base", required_argument, NULL, OPTION_DEVICE_BASE},
     {"host-base", required_argument, NULL, OPTION_HOST_BASE},
     {"arena", required_argument, NULL, OPTION_ARENA},
+    {"allow-host-access", no_argument, NULL, OPTION_ALLOW_HOST_ACCESS},
     {"worker", required_argument, NULL, OPTION_WORKER},
     {"softgpu", required_argument, NULL, OPTION_SOFTGPU},
     {"log-level", required_argument, NULL, OPTION_LOG_LEVEL},
@@ -316,6 +323,9 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
         if (!error)
             s->hello_timeout_ms = seconds * 1000;
         return error;
+    case OPTION_ALLOW_HOST_ACCESS:
+        s->allow_host_access = true;
+        return 0;
     case OPTION_DEVICE_BASE:
         s->arena_named = true;
         return set_address(&s->device_base, "--device-base", value, why);

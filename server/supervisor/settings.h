@@ -60,6 +60,8 @@ struct settings {
     uint64_t host_client;      /* pinned host memory of one client, bytes */
     uint32_t hello_timeout_ms; /* time in which a new connection must say hello */
     const char *notify_socket; /* NOTIFY_SOCKET's value, or NULL; the environment's memory */
+    bool
+        allow_host_access; /* several users share a GPU whose kernels can use the worker's memory */
     enum log_level log_level;
     bool journal;            /* standard error goes to journald */
     enum settings_page page; /* page to print instead of serving */

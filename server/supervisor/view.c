@@ -48,6 +48,8 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
         .schedule = device->schedule,
     };
     memcpy(view->trouble, device->trouble, sizeof view->trouble);
+    memcpy(view->warnings, device->warnings, sizeof view->warnings);
+    view->warning_count = device->warning_count;
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
         if (session->device != device)

@@ -31,6 +31,8 @@ struct device_view {
     uint64_t memory_charged;       /* bytes, all clients together */
     struct schedule schedule;      /* in force; without a worker: for the next one */
     char trouble[DEVICE_TROUBLE];  /* why the latest worker ended; empty if none has */
+    struct device_warning warnings[DEVICE_WARNINGS_MAX]; /* of the latest worker's start */
+    uint32_t warning_count;
 };
 
 struct client_view {

@@ -3,6 +3,7 @@
 #include "server/worker/gpu.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +13,7 @@
 #include "common/messages.h"
 #include "server/worker/driver_error.h"
 #include "server/worker/gpu_arena.h"
+#include "server/worker/mps.h"
 
 static int read_attribute(const struct gpu *device, cuda_device_attribute which)
 {
@@ -138,6 +140,29 @@ static uint32_t require_features(struct gpu *device, struct error *why)
     return 0;
 }
 
+static uint32_t refuse_context(const struct gpu *device, cuda_result result, struct error *why)
+{
+    int mode = read_attribute(device, CUDA_ATTR_COMPUTE_MODE);
+    pid_t mps = mps_process();
+    char pci[sizeof device->info.pci] = "";
+    if (device->cuda->cuDeviceGetPCIBusId(pci, sizeof pci, device->handle) != CUDA_OK)
+        snprintf(pci, sizeof pci, "%d", device->handle);
+    if (mode == CUDA_COMPUTEMODE_PROHIBITED)
+        return error_set(why, MESSAGE(device_prohibited), pci, pci);
+    if (mode != CUDA_COMPUTEMODE_DEFAULT && result == CUDA_ERR_DEVICE_UNAVAILABLE)
+        return mps ? error_set(why, MESSAGE(device_exclusive_mps), pci, (int)mps)
+                   : error_set(why, MESSAGE(device_exclusive), pci, pci);
+    return driver_error_set(why, "cuDevicePrimaryCtxRetain", result);
+}
+
+static uint32_t retain_context(struct gpu *device, struct error *why)
+{
+    cuda_result result = device->cuda->cuDevicePrimaryCtxRetain(&device->context, device->handle);
+    if (result == CUDA_OK)
+        result = device->cuda->cuCtxSetCurrent(device->context);
+    return result == CUDA_OK ? 0 : refuse_context(device, result, why);
+}
+
 uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordinal,
                   uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, struct error *why)
 {
@@ -164,13 +189,9 @@ uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordina
     error = require_features(device, why);
     if (error)
         goto close;
-    result = cuda->cuDevicePrimaryCtxRetain(&device->context, device->handle);
-    if (result == CUDA_OK)
-        result = cuda->cuCtxSetCurrent(device->context);
-    if (result != CUDA_OK) {
-        error = driver_error_set(why, "cuDevicePrimaryCtxRetain", result);
+    error = retain_context(device, why);
+    if (error)
         goto close;
-    }
     cuda_mem_allocation_prop prop = own_memory(device);
     size_t granularity = 0;
     result = cuda->cuMemGetAllocationGranularity(&granularity, &prop, CUDA_MEM_GRANULARITY_MINIMUM);

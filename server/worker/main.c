@@ -16,6 +16,7 @@
 #include "server/worker/control/control.h"
 #include "server/worker/control/control_client.h"
 #include "server/worker/device_list.h"
+#include "server/worker/start_check.h"
 #include "server/worker/worker.h"
 
 struct options {
@@ -149,12 +150,19 @@ static int give_up(const struct options *options, struct error *why)
     return 1;
 }
 
+static void send_warning(void *context, const struct proto_worker_warning *warning)
+{
+    const struct options *options = context;
+    channel_send(options->channel, PROTO_WORKER_WARNING, 0, 0, warning, NULL, 0, NULL, 0);
+}
+
 static int serve_supervisor(const struct options *options, const struct gpu *device)
 {
     static struct worker worker;
     struct error why;
     if (worker_start(&worker, device, options->channel, options->image_memory, &why))
         return give_up(options, &why);
+    start_check_run(device, send_warning, (void *)(uintptr_t)options);
     int result = control_serve(&worker);
     /* After a fault every call of the driver fails and the driver's threads may hang, so the
      * process leaves cleaning up to the kernel. */

@@ -3,13 +3,17 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """How the server starts on machines and drivers that are not as they should be: it serves
 all the same, or says what is in the way and what helps."""
+import json
 import os
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 
+import json_check  # noqa: E402
 from private_server import BUILD, GPUSHARED, Server, run  # noqa: E402
+from raw_client import RawClient  # noqa: E402
 
 VECTOR_ADD = os.path.join(BUILD, "examples/vector-add")
 
@@ -61,6 +65,41 @@ class Initialisation(unittest.TestCase):
                               ("804", "compatibility library"), ("999", "gpushare-devices.service")):
             with self.subTest(number):
                 self.assertIn(words, refusal(SOFTGPU_INIT_ERROR=number))
+
+
+class Machine(unittest.TestCase):
+    def test_a_prohibited_device_is_named(self):
+        self.assertIn("nvidia-smi -i 0000:01:00.0 -c DEFAULT", refusal(SOFTGPU_COMPUTE_MODE="2"))
+
+    def test_what_was_found_stands_in_log_and_status(self):
+        server = Server(env={"SOFTGPU_PAGEABLE_ACCESS": "1", "SOFTGPU_NO_JIT": "1"})
+        server.wait_log("uvm_disable_hmm=1")
+        server.wait_log("libnvidia-ptxjitcompiler.so.1")
+        answer = json.loads(server.ctl("--json", "status").stdout)
+        json_check.check("admin-status", answer)
+        found = {warning["name"]: warning["text"] for warning in answer["devices"][0]["warnings"]}
+        self.assertLessEqual({"host_access", "no_compiler"}, found.keys())
+        self.assertIn("uvm_disable_hmm=1", found["host_access"])
+        self.assertIn("device 0: warning: kernels on the GPU can read and write", server.ctl("status").stdout)
+        refused = run(VECTOR_ADD, GPUSHARE_SOCKET=server.client)
+        self.assertNotEqual(refused.returncode, 0)
+        server.stop_well()
+
+    @unittest.skipUnless(os.getuid() == 0, "needs a second user")
+    def test_users_who_could_read_each_other_are_kept_apart(self):
+        for options, status in ((), 1), (("--allow-host-access",), 0):
+            with self.subTest(options):
+                server = Server(*options, env={"SOFTGPU_PAGEABLE_ACCESS": "1"})
+                os.chmod(server.client, 0o666)
+                client = RawClient(server.client)
+                client.attach()
+                other = subprocess.run([VECTOR_ADD], env={"GPUSHARE_SOCKET": server.client}, user=65534, capture_output=True, text=True,
+                                       check=False)
+                self.assertEqual(other.returncode, status, other.stderr)
+                if status:
+                    self.assertIn("--allow-host-access", other.stderr)
+                client.close()
+                server.stop_well()
 
 
 if __name__ == "__main__":

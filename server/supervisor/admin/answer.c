@@ -166,6 +166,18 @@ static void put_device_info(struct admin_json *object, const struct device_view 
                    known ? json_integer(info->partition_multiprocessors) : json_null());
 }
 
+static json_t *warnings_json(const struct device_view *view)
+{
+    json_t *warnings = json_array();
+    for (uint32_t i = 0; i < view->warning_count; i++) {
+        struct admin_json warning = admin_json_new();
+        admin_json_put(&warning, "name", json_string(proto_warning_name(view->warnings[i].which)));
+        admin_json_put(&warning, "text", admin_json_text(view->warnings[i].text));
+        json_array_append_new(warnings, admin_json_finish(&warning));
+    }
+    return warnings;
+}
+
 static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
                            const struct admin_usages *usages)
 {
@@ -195,6 +207,7 @@ static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
                    view.worker_pid > 0 ? json_integer(view.worker_pid) : json_null());
     admin_json_put(&device, "worker_starts", json_integer(view.worker_starts));
     admin_json_put(&device, "trouble", text_or_null(view.trouble));
+    admin_json_put(&device, "warnings", warnings_json(&view));
     return admin_json_finish(&device);
 }
 

@@ -176,6 +176,24 @@ static void info_take(struct device *device, const struct proto_device_info *inf
     device->events.ready(device->events.context, device);
 }
 
+static void warning_take(struct device *device, const struct proto_worker_warning *warning)
+{
+    if (device->warning_count == DEVICE_WARNINGS_MAX)
+        return;
+    struct device_warning *taken = &device->warnings[device->warning_count++];
+    taken->which = warning->warning;
+    snprintf(taken->text, sizeof taken->text, "%.*s", (int)sizeof warning->text, warning->text);
+    log_warning(MESSAGE_TEXT(device_warning), device->index, taken->text);
+}
+
+bool device_has_warning(const struct device *device, uint32_t which)
+{
+    for (uint32_t i = 0; i < device->warning_count; i++)
+        if (device->warnings[i].which == which)
+            return true;
+    return false;
+}
+
 static void link_notice(void *context, struct channel_message *message)
 {
     struct device *device = context;
@@ -183,6 +201,12 @@ static void link_notice(void *context, struct channel_message *message)
     case PROTO_DEVICE_INFO:
         info_take(device, message->body);
         break;
+    case PROTO_WORKER_WARNING: {
+        struct proto_worker_warning warning;
+        memcpy(&warning, message->body, sizeof warning);
+        warning_take(device, &warning);
+        break;
+    }
     case PROTO_WORKER_FAULT: {
         struct proto_worker_fault fault;
         memcpy(&fault, message->body, sizeof fault);
@@ -245,6 +269,7 @@ static int channel_adopt(struct device *device, int fd)
         .notice = link_notice, .lost = link_lost, .context = device};
     device->silent = device->served = false;
     device->how[0] = 0;
+    device->warning_count = 0;
     device->state = DEVICE_STARTING;
     return worker_link_open(&device->link, device->loop, fd, &events);
 }

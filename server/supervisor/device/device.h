@@ -38,6 +38,14 @@ enum { DEVICE_TROUBLE = sizeof(((struct proto_failed *)0)->text) };
 /* The state's name in lower case, as `status` shows it. The string is static. */
 const char *device_state_name(enum device_state state);
 
+/* What a worker found when it started: a value of the enumeration `warning`, and a sentence. */
+struct device_warning {
+    uint32_t which;
+    char text[sizeof(((struct proto_worker_warning *)0)->text)];
+};
+
+enum { DEVICE_WARNINGS_MAX = 8 };
+
 struct device;
 struct settings;
 struct tracing;
@@ -92,6 +100,8 @@ struct device {
     uint64_t ready_at;            /* CLOCK_MONOTONIC */
     char how[WORKER_PROCESS_END]; /* the latest worker's process ended; empty while it lives */
     char trouble[DEVICE_TROUBLE]; /* why there is no worker, or was none */
+    struct device_warning warnings[DEVICE_WARNINGS_MAX]; /* of the latest worker's start */
+    uint32_t warning_count;
 };
 
 /* Prepares a device and starts nothing. settings are borrowed and must outlive the device; *events
@@ -125,6 +135,9 @@ void device_abandon(struct device *device);
 /* Changes parts of the schedule; results and done as for change_schedule. */
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
                         const char *by, change_done *done, void *context);
+
+/* Whether the latest worker warned of this (of the enumeration `warning`). */
+bool device_has_warning(const struct device *device, uint32_t which);
 
 /* Explains in *why that the device can't serve clients now. Returns why->number. */
 uint32_t device_refuse(const struct device *device, struct error *why);

@@ -239,10 +239,29 @@ static void no_room(struct session *session, uint64_t serial)
                    variable ? variable : "an option of the program");
 }
 
+/* Another user's client on a device whose kernels can use what all its clients share with the
+ * worker; NULL: there is none, or it does not matter. */
+static const struct session *exposed_to(const struct session *session, const struct device *device)
+{
+    const struct session *other;
+    if (session->server->settings->allow_host_access ||
+        !device_has_warning(device, PROTO_WARNING_HOST_ACCESS))
+        return NULL;
+    LIST_FOR_EACH (other, &session->server->session_list, link)
+        if (other->device == device && other->uid != session->uid)
+            return other;
+    return NULL;
+}
+
 void session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
 {
     struct server *server = session->server;
     struct device *device = &server->devices[wish->device];
+    const struct session *other = exposed_to(session, device);
+    if (other) {
+        session_refuse(session, serial, MESSAGE(host_access_users), device->index, other->uid);
+        return;
+    }
     session->asked = *wish;
     session->wish = allowance_from_wire(&wish->allowance, &wish->sources);
     memcpy(session->name, wish->name, sizeof session->name);

@@ -3,11 +3,16 @@
 /* What a start meets on machines that are not as they should be: what it does, and what it says. */
 #include "tests/unit/worker/fake.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
 #include "common/error.h"
 #include "server/worker/device_list.h"
 #include "server/worker/driver_error.h"
 #include "server/worker/gpu.h"
 #include "server/worker/gpu_arena.h"
+#include "server/worker/start_check.h"
 
 #define TIB (UINT64_C(1) << 40)
 #define GIB (UINT64_C(1) << 30)
@@ -198,6 +203,151 @@ static void each_refusal_of_cuinit_names_a_remedy(void **state)
     }
 }
 
+/* ---- a context that can't be had ---- */
+
+static int compute_mode, host_access;
+
+static cuda_result told_attribute(int *value, cuda_device_attribute which, cuda_device device)
+{
+    if (which == CUDA_ATTR_COMPUTE_MODE)
+        return *value = compute_mode, CUDA_OK;
+    if (which == CUDA_ATTR_PAGEABLE_MEMORY_ACCESS)
+        return *value = host_access, CUDA_OK;
+    return fake_cuDeviceGetAttribute(value, which, device);
+}
+
+static cuda_result retained;
+
+static cuda_result retain(cuda_context *context, cuda_device device)
+{
+    (void)context;
+    (void)device;
+    return retained;
+}
+
+/* A process that looks like MPS's control daemon. */
+static pid_t daemon_start(void)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        prctl(PR_SET_NAME, "nvidia-cuda-mps-control");
+        if (write(ready[1], "", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void daemon_end(pid_t pid)
+{
+    int status;
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static void open_refused(int mode, cuda_result result, uint32_t number, const char *words)
+{
+    struct gpu device;
+    struct error why = {0};
+    compute_mode = mode;
+    retained = result;
+    driver.cuDeviceGetAttribute = told_attribute;
+    driver.cuDevicePrimaryCtxRetain = retain;
+    assert_int_equal(gpu_open(&device, &driver, 0, ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB, &why),
+                     number);
+    says(&why, words);
+    /* What had been reserved was given back. */
+    assert_int_equal(shm_reserve(ARENA_HOST_BASE, GIB), 0);
+    assert_int_equal(shm_reserve(ARENA_DEVICE_BASE, GIB), 0);
+    munmap((void *)(uintptr_t)ARENA_HOST_BASE, GIB);
+    munmap((void *)(uintptr_t)ARENA_DEVICE_BASE, GIB);
+}
+
+static void compute_modes_are_named(void **state)
+{
+    (void)state;
+    open_refused(CUDA_COMPUTEMODE_PROHIBITED, CUDA_ERR_UNKNOWN, PROTO_ERROR_DEVICE_NOT_READY,
+                 "nvidia-smi -i 0000:00:00.0 -c DEFAULT");
+    open_refused(CUDA_COMPUTEMODE_EXCLUSIVE_PROCESS, CUDA_ERR_DEVICE_UNAVAILABLE,
+                 PROTO_ERROR_DEVICE_NOT_READY, "another program uses the GPU 0000:00:00.0");
+    open_refused(CUDA_COMPUTEMODE_DEFAULT, CUDA_ERR_OUT_OF_MEMORY, PROTO_ERROR_OUT_OF_MEMORY,
+                 "cuDevicePrimaryCtxRetain");
+    pid_t mps = daemon_start();
+    open_refused(CUDA_COMPUTEMODE_EXCLUSIVE_PROCESS, CUDA_ERR_DEVICE_UNAVAILABLE,
+                 PROTO_ERROR_DEVICE_NOT_READY, "echo quit | nvidia-cuda-mps-control");
+    daemon_end(mps);
+}
+
+/* ---- what a start warns of ---- */
+
+static struct proto_worker_warning warnings[8];
+static unsigned warning_count;
+
+static void note_warning(void *context, const struct proto_worker_warning *warning)
+{
+    (void)context;
+    warnings[warning_count++] = *warning;
+}
+
+/* The sentence of a warning; NULL if it was not given. */
+static const char *warned(uint32_t which)
+{
+    const char *text = NULL;
+    for (unsigned i = 0; i < warning_count; i++)
+        if (warnings[i].warning == which)
+            text = warnings[i].text;
+    return text;
+}
+
+static cuda_result compiled;
+
+static cuda_result load(cuda_module *module, const void *image, unsigned count,
+                        cuda_jit_option *options, void **values)
+{
+    return compiled == CUDA_OK ? fake_cuModuleLoadDataEx(module, image, count, options, values)
+                               : compiled;
+}
+
+static void check_start(void)
+{
+    struct gpu device = {.cuda = &driver};
+    driver.cuDeviceGetAttribute = told_attribute;
+    driver.cuModuleLoadDataEx = load;
+    warning_count = 0;
+    start_check_run(&device, note_warning, NULL);
+    assert_int_equal(fake.live_modules, 0);
+}
+
+static void a_start_warns_of_what_it_finds(void **state)
+{
+    (void)state;
+    host_access = 0;
+    compiled = CUDA_OK;
+    check_start();
+    assert_null(warned(PROTO_WARNING_HOST_ACCESS));
+    assert_null(warned(PROTO_WARNING_NO_COMPILER));
+    host_access = 1;
+    compiled = CUDA_ERR_JIT_COMPILER_NOT_FOUND;
+    pid_t mps = daemon_start();
+    check_start();
+    daemon_end(mps);
+    assert_non_null(strstr(warned(PROTO_WARNING_HOST_ACCESS), "uvm_disable_hmm=1"));
+    assert_non_null(strstr(warned(PROTO_WARNING_NO_COMPILER), "libnvidia-ptxjitcompiler.so.1"));
+    assert_non_null(strstr(warned(PROTO_WARNING_MPS), "echo quit | nvidia-cuda-mps-control"));
+    /* Whatever else is wrong with a module is not a missing compiler. */
+    compiled = CUDA_ERR_OUT_OF_MEMORY;
+    check_start();
+    assert_null(warned(PROTO_WARNING_NO_COMPILER));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +359,8 @@ int main(void)
         cmocka_unit_test_setup(a_named_range_is_tried_alone, setup),
         cmocka_unit_test_setup(errors_and_strays_are_asked_again, setup),
         cmocka_unit_test_setup(each_refusal_of_cuinit_names_a_remedy, setup),
+        cmocka_unit_test_setup(compute_modes_are_named, setup),
+        cmocka_unit_test_setup(a_start_warns_of_what_it_finds, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
