@@ -421,6 +421,9 @@
       "the driver can't start (%s), usually because /dev/nvidia-uvm is missing or closed to " \
       "the server: systemctl start gpushare-devices.service, or nvidia-modprobe -u -c 0 as " \
       "root") \
+    X(device_gone, DEVICE_NOT_READY, \
+      "the driver does not show the GPU that was there when gpushared started: see nvidia-smi -L, " \
+      "and restart gpushared if GPUs or MIG instances have changed") \
     X(device_prohibited, DEVICE_NOT_READY, \
       "the GPU %s is in the compute mode Prohibited, in which no program can use it: nvidia-smi " \
       "-i %s -c DEFAULT") \

@@ -290,7 +290,7 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
                supervisor->server.budget.shared, NULL);
     for (uint32_t i = 0; i < discovery->count; i++)
         device_open(&supervisor->server.devices[i], supervisor->server.loop, settings, i,
-                    discovery->devices[i].ordinal, &events);
+                    &discovery->devices[i], &events);
     supervisor->server.device_count = discovery->count;
     uint32_t error = set_limits(supervisor, discovery, why);
     if (error)

@@ -40,7 +40,7 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
     const struct device *device = &supervisor->server.devices[index];
     *view = (struct device_view){
         .index = index,
-        .ordinal = device->ordinal,
+        .ordinal = device->found.ordinal,
         .state = device->state,
         .info = device->info,
         .worker_pid = device->process ? worker_process_pid(device->process) : 0,

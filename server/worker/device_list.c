@@ -3,17 +3,27 @@
 #include "server/worker/device_list.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "server/worker/driver_error.h"
 #include "server/worker/gpu_arena.h"
 
-static void print_device(int ordinal, const cuda_uuid *uuid, FILE *to)
+/* A MIG instance's name says so, and nothing else of this interface does: "NVIDIA H200 MIG
+ * 1g.18gb". */
+static bool is_instance(const struct cuda_driver *driver, cuda_device device)
+{
+    char name[256] = "";
+    return driver->cuDeviceGetName(name, sizeof name, device) == CUDA_OK && strstr(name, " MIG ");
+}
+
+static void print_device(int ordinal, const cuda_uuid *uuid, bool instance, FILE *to)
 {
     fprintf(to, "device %d ", ordinal);
     for (size_t byte = 0; byte < sizeof uuid->bytes; byte++)
         fprintf(to, "%02x", uuid->bytes[byte]);
-    fputc('\n', to);
+    fprintf(to, "%s\n", instance ? " mig" : "");
 }
 
 static uint32_t print_devices(const struct cuda_driver *driver, FILE *to, struct error *why)
@@ -29,7 +39,7 @@ static uint32_t print_devices(const struct cuda_driver *driver, FILE *to, struct
             return driver_error_set(why, "cuDeviceGet", result);
         if ((result = driver->cuDeviceGetUuid(&uuid, device)) != CUDA_OK)
             return driver_error_set(why, "cuDeviceGetUuid", result);
-        print_device(i, &uuid, to);
+        print_device(i, &uuid, is_instance(driver, device), to);
     }
     return 0;
 }

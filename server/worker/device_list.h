@@ -3,9 +3,10 @@
 /*
  * device_list: the output of `gpushare-worker --driver PATH --list`. The supervisor reads it, since
  * it never opens a driver itself. The output is a line "device ORDINAL UUID" for each device (UUID:
- * 32 hexadecimal digits), then a line "arena DEVICE_BASE HOST_BASE BYTES" (hexadecimal after 0x)
- * with the pair of address ranges that clients' memory can have. A line "error NUMBER SENTENCE"
- * stands at the place of the first failure and ends the output.
+ * 32 hexadecimal digits; " mig" follows for a MIG instance), then a line "arena DEVICE_BASE
+ * HOST_BASE BYTES" (hexadecimal after 0x) with the pair of address ranges that clients' memory can
+ * have. A line "error NUMBER SENTENCE" stands at the place of the first failure and ends the
+ * output.
  */
 #ifndef GPUSHARE_SERVER_WORKER_DEVICE_LIST_H
 #define GPUSHARE_SERVER_WORKER_DEVICE_LIST_H

@@ -157,14 +157,37 @@ static uint32_t refuse_context(const struct gpu *device, cuda_result result, str
 
 static uint32_t retain_context(struct gpu *device, struct error *why)
 {
+    /* Threads that wait for the driver sleep instead of taking a core each. A driver that does not
+     * know how to is used all the same. */
+    device->cuda->cuDevicePrimaryCtxSetFlags(device->handle, CUDA_CTX_SCHED_BLOCKING_SYNC);
     cuda_result result = device->cuda->cuDevicePrimaryCtxRetain(&device->context, device->handle);
     if (result == CUDA_OK)
         result = device->cuda->cuCtxSetCurrent(device->context);
     return result == CUDA_OK ? 0 : refuse_context(device, result, why);
 }
 
+/* Other devices than this one may be shown, if the driver ignores what it was told. */
+static uint32_t find_device(struct gpu *device, int ordinal, const uint8_t *uuid, struct error *why)
+{
+    const struct cuda_driver *cuda = device->cuda;
+    int count = uuid ? 0 : ordinal + 1;
+    cuda_result result = uuid ? cuda->cuDeviceGetCount(&count) : CUDA_OK;
+    for (int i = uuid ? 0 : ordinal; result == CUDA_OK && i < count; i++) {
+        cuda_uuid shown;
+        result = cuda->cuDeviceGet(&device->handle, i);
+        if (result == CUDA_OK && uuid)
+            result = cuda->cuDeviceGetUuid(&shown, device->handle);
+        if (result == CUDA_OK && (!uuid || !memcmp(shown.bytes, uuid, sizeof shown.bytes)))
+            return 0;
+    }
+    if (result != CUDA_OK)
+        return driver_error_set(why, "search for the device", result);
+    return error_set(why, MESSAGE(device_gone));
+}
+
 uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordinal,
-                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, struct error *why)
+                  const uint8_t *uuid, uint64_t device_base, uint64_t host_base,
+                  uint64_t arena_bytes, struct error *why)
 {
     const struct arena arena = {device_base, host_base, arena_bytes};
     *device = (struct gpu){.cuda = cuda, .arena_bytes = arena_bytes};
@@ -181,11 +204,9 @@ uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordina
     if (error)
         goto close;
     device->device_base = device_base;
-    result = cuda->cuDeviceGet(&device->handle, ordinal);
-    if (result != CUDA_OK) {
-        error = driver_error_set(why, "cuDeviceGet", result);
+    error = find_device(device, ordinal, uuid, why);
+    if (error)
         goto close;
-    }
     error = require_features(device, why);
     if (error)
         goto close;

@@ -36,12 +36,14 @@ struct gpu_host_range {
 
 /*
  * Reserves both arenas, starts the driver, retains the primary context and makes it current in the
- * calling thread. The caller keeps cuda, which must outlive the device. Returns 0, or an error
- * number with one sentence in why; nothing is left open then.
+ * calling thread. The caller keeps cuda, which must outlive the device. uuid: of the device, 16
+ * bytes; NULL: the device of this ordinal. A driver that was told to show one device only numbers
+ * it 0, so with a UUID the ordinal only names the device. Returns 0, or an error number with one
+ * sentence in why; nothing is left open then.
  */
 uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordinal,
-                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes,
-                  struct error *why);
+                  const uint8_t *uuid, uint64_t device_base, uint64_t host_base,
+                  uint64_t arena_bytes, struct error *why);
 
 /* Makes the context current in the calling thread, which needs that before any other call of the
  * driver. Returns the driver's result. */

@@ -22,6 +22,8 @@
 struct options {
     const char *driver;
     int device;
+    bool uuid_given;
+    uint8_t uuid[16];
     uint64_t device_base, host_base, arena_bytes;
     uint64_t image_memory; /* bytes; 0: the default of code_memory_open */
     int channel;
@@ -30,7 +32,8 @@ struct options {
 
 static const char usage[] =
     "usage: gpushare-worker --driver PATH --device N --device-base ADDRESS --host-base ADDRESS\n"
-    "                       --arena-bytes BYTES --channel-fd FD [--image-memory BYTES]\n"
+    "                       --arena-bytes BYTES --channel-fd FD [--uuid UUID] [--image-memory "
+    "BYTES]\n"
     "       gpushare-worker --driver PATH --list [--device-base ADDRESS] [--host-base ADDRESS]\n"
     "                       [--arena-bytes BYTES]\n"
     "       gpushare-worker --help\n";
@@ -39,11 +42,14 @@ static const char help[] =
     "\n"
     "gpushare-worker owns the CUDA context of one GPU and runs the kernels of its clients.\n"
     "gpushared starts it; only --list and --help are of use by hand. Numbers are decimal, or\n"
-    "hexadecimal after 0x. All options of the first form but --image-memory are required.\n"
+    "hexadecimal after 0x. All options of the first form but --uuid and --image-memory are "
+    "required.\n"
     "\n"
     "options:\n"
     "  --driver PATH  the CUDA driver's library, an absolute path\n"
     "  --device N     the driver's number of the GPU, 0 to 1023\n"
+    "  --uuid UUID    the UUID of that GPU or MIG instance, 32 hexadecimal digits: --device then\n"
+    "                 stands in messages only\n"
     "  --device-base ADDRESS\n"
     "                 where the range of addresses for clients' device memory begins\n"
     "  --host-base ADDRESS\n"
@@ -73,6 +79,17 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *number)
     return true;
 }
 
+static bool parse_uuid(const char *text, uint8_t uuid[16])
+{
+    if (strlen(text) != 32 || strspn(text, "0123456789abcdefABCDEF") != 32)
+        return false;
+    for (int i = 0; i < 16; i++) {
+        char digits[3] = {text[2 * i], text[2 * i + 1], 0};
+        uuid[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    return true;
+}
+
 static bool parse_option(struct options *options, int option, const char *value)
 {
     uint64_t number;
@@ -85,6 +102,9 @@ static bool parse_option(struct options *options, int option, const char *value)
             return false;
         options->device = (int)number;
         return true;
+    case 'u':
+        options->uuid_given = true;
+        return parse_uuid(value, options->uuid);
     case 'b':
         return parse_number(value, UINT64_MAX, &options->device_base);
     case 'h':
@@ -114,6 +134,7 @@ static bool parse_options(int argc, char *argv[], struct options *options)
     static const struct option known[] = {
         {"driver", required_argument, NULL, 'd'},
         {"device", required_argument, NULL, 'n'},
+        {"uuid", required_argument, NULL, 'u'},
         {"device-base", required_argument, NULL, 'b'},
         {"host-base", required_argument, NULL, 'h'},
         {"arena-bytes", required_argument, NULL, 'a'},
@@ -209,8 +230,9 @@ int main(int argc, char *argv[])
     signal(SIGINT, SIG_IGN);
     if (cuda_driver_open(&driver, options.driver, &why))
         return give_up(&options, &why);
-    uint32_t error = gpu_open(&device, &driver, options.device, options.device_base,
-                              options.host_base, options.arena_bytes, &why);
+    uint32_t error =
+        gpu_open(&device, &driver, options.device, options.uuid_given ? options.uuid : NULL,
+                 options.device_base, options.host_base, options.arena_bytes, &why);
     int status = error ? give_up(&options, &why) : serve_supervisor(&options, &device);
     cuda_driver_close(&driver);
     return status;

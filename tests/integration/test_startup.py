@@ -5,8 +5,10 @@
 all the same, or says what is in the way and what helps."""
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
@@ -100,6 +102,48 @@ class Machine(unittest.TestCase):
                     self.assertIn("--allow-host-access", other.stderr)
                 client.close()
                 server.stop_well()
+
+
+class OwnDevice(unittest.TestCase):
+    def visible(self, server):
+        """What each worker's driver is told to show."""
+        told = []
+        for device in json.loads(server.ctl("--json", "status").stdout)["devices"]:
+            with open(f"/proc/{device['worker_pid']}/environ", encoding="utf-8") as file:
+                variables = dict(entry.split("=", 1) for entry in file.read().split("\0") if entry)
+            told.append((device["uuid"], variables["CUDA_VISIBLE_DEVICES"]))
+        return told
+
+    def test_each_worker_sees_its_device_alone(self):
+        server = Server(env={"SOFTGPU_DEVICES": "3", "GPUSHARE_VISIBLE_DEVICES": "2,0"})
+        server.wait_log("device 0: gpushare software GPU")
+        server.wait_log("device 1: gpushare software GPU")
+        first, second = ("GPU-736f6674-6770-4075-8000-00000000000" + last for last in "20")
+        self.assertEqual(self.visible(server), [(first, first), (second, second)])
+        for device in "01":
+            result = run(VECTOR_ADD, GPUSHARE_SOCKET=server.client, CUDA_VISIBLE_DEVICES=device)
+            self.assertEqual(result.returncode, 0, result.stderr + server.text())
+        server.stop_well()
+
+    def test_a_mig_instance_is_named_as_one(self):
+        server = Server(env={"SOFTGPU_PROFILE": "mig"})
+        self.assertEqual([told for _, told in self.visible(server)], ["MIG-736f6674-6770-4075-8000-000000000000"])
+        server.stop_well()
+
+    def test_a_driver_that_shows_all_devices_will_do(self):
+        """The worker finds its own among them."""
+        folder = tempfile.mkdtemp()
+        worker = os.path.join(folder, "worker")
+        with open(worker, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nunset CUDA_VISIBLE_DEVICES\nexec {BUILD}/libexec/gpushare-worker "$@"\n')
+        os.chmod(worker, 0o755)
+        try:
+            server = Server("--worker", worker, env={"SOFTGPU_DEVICES": "2", "GPUSHARE_VISIBLE_DEVICES": "1"})
+            device = json.loads(server.ctl("--json", "status").stdout)["devices"][0]
+            self.assertEqual((device["uuid"][-1], device["pci"], device["driver_ordinal"]), ("1", "0000:02:00.0", 1))
+            server.stop_well()
+        finally:
+            shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

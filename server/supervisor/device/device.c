@@ -34,13 +34,14 @@ const char *device_state_name(enum device_state state)
 }
 
 void device_open(struct device *device, uv_loop_t *loop, const struct settings *settings,
-                 uint32_t index, uint32_t ordinal, const struct device_events *events)
+                 uint32_t index, const struct discovery_device *found,
+                 const struct device_events *events)
 {
     *device = (struct device){.loop = loop,
                               .settings = settings,
                               .events = *events,
                               .index = index,
-                              .ordinal = ordinal,
+                              .found = *found,
                               .state = DEVICE_WAITING,
                               .schedule = settings->schedule};
     device->admission.limits = allowance_none;
@@ -285,7 +286,7 @@ int device_start(struct device *device)
     int channel;
     device->starts++;
     int result = worker_process_start(&device->process, device->loop, device->settings,
-                                      device->ordinal, &channel, process_ended, device);
+                                      &device->found, &channel, process_ended, device);
     if (result == 0)
         result = channel_adopt(device, channel);
     if (result < 0) {

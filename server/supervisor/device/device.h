@@ -22,6 +22,7 @@
 #include "server/supervisor/account/change_done.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/config/schedule.h"
+#include "server/supervisor/device/discovery.h"
 #include "server/supervisor/device/worker_link.h"
 #include "server/supervisor/device/worker_process.h"
 
@@ -77,7 +78,8 @@ struct device {
     uv_loop_t *loop;
     const struct settings *settings;
     struct device_events events;
-    uint32_t index, ordinal;
+    uint32_t index;
+    struct discovery_device found;
     enum device_state state;
     struct proto_device_info info; /* as the latest worker that was ready described it */
     bool known;                    /* info is set */
@@ -107,7 +109,8 @@ struct device {
 /* Prepares a device and starts nothing. settings are borrowed and must outlive the device; *events
  * is copied. */
 void device_open(struct device *device, uv_loop_t *loop, const struct settings *settings,
-                 uint32_t index, uint32_t ordinal, const struct device_events *events);
+                 uint32_t index, const struct discovery_device *found,
+                 const struct device_events *events);
 
 /* Starts a worker. Returns 0, or -errno and device->trouble says why. */
 int device_start(struct device *device);

@@ -18,6 +18,7 @@
 #include "common/ipc/timeline.h"
 #include "server/supervisor/device/worker_process.h"
 
+#define MIG               " mig"
 #define OUTPUT_MAX        8192
 #define ANSWER_TIMEOUT_MS 60000 /* on a node with many GPUs the driver's start takes seconds */
 
@@ -62,8 +63,12 @@ static uint32_t parse_line(struct discovery *discovery, const char *line, struct
     }
     struct discovery_device device;
     used = 0;
-    if (sscanf(line, "device %u %n", &number, &used) != 1 || !used ||
-        read_uuid(line + used, strlen(line + used), device.uuid) != 32) {
+    bool begins = sscanf(line, "device %u %n", &number, &used) == 1 && used;
+    size_t length = begins ? strlen(line + used) : 0;
+    device.mig = length > strlen(MIG) && !strcmp(line + used + length - strlen(MIG), MIG);
+    if (device.mig)
+        length -= strlen(MIG);
+    if (!begins || read_uuid(line + used, length, device.uuid) != 32) {
         return error_set(why, MESSAGE(list_answer), line);
     }
     if (discovery->count == SETTINGS_DEVICES_MAX) {
@@ -167,7 +172,7 @@ static pid_t lister_start(const struct settings *settings, int output)
     /* Whatever the administrator left open, the worker chooses. */
     if (!settings->arena_named)
         words[4] = NULL;
-    char **environment = worker_process_environment(environ);
+    char **environment = worker_process_environment(environ, NULL);
     if (!environment)
         return -ENOMEM;
     pid_t pid = worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment,

@@ -4,14 +4,15 @@
  * discovery: which devices the driver has, and which of them are served.
  *
  * The supervisor never opens the driver. `gpushare-worker --driver PATH --list` opens it and prints
- * a line "device ORDINAL UUID" for each device (UUID: 32 hexadecimal digits), and a line "arena
- * DEVICE_BASE HOST_BASE BYTES" with the address ranges that the driver and the machine can give to
- * all of them; or it prints a line "error NUMBER SENTENCE". That command makes no context, so a
- * device that is not served is not touched.
+ * a line "device ORDINAL UUID" for each device (UUID: 32 hexadecimal digits; " mig" follows for a
+ * MIG instance), and a line "arena DEVICE_BASE HOST_BASE BYTES" with the address ranges that the
+ * driver and the machine can give to all of them; or it prints a line "error NUMBER SENTENCE". That
+ * command makes no context, so a device that is not served is not touched.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_DISCOVERY_H
 #define GPUSHARE_SERVER_SUPERVISOR_DEVICE_DISCOVERY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@
 struct discovery_device {
     uint32_t ordinal; /* as the driver numbers the device */
     uint8_t uuid[16];
+    bool mig; /* an instance of a partitioned GPU */
 };
 
 struct discovery {

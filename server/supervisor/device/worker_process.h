@@ -4,9 +4,10 @@
  * worker_process: starts gpushare-worker, and tells when it has ended.
  *
  * The worker's environment is scrubbed: no CUDA_MPS_* of the administrator's reaches the driver,
- * CUDA_MPS_PIPE_DIRECTORY points nowhere, modules load eagerly, and there are 32 queues. The worker
- * dies with the supervisor (PR_SET_PDEATHSIG), so none outlives a stop. It keeps standard input,
- * output and error, and no other descriptor of the supervisor's. Loop thread.
+ * CUDA_MPS_PIPE_DIRECTORY points nowhere, modules load eagerly, there are 32 queues, and
+ * CUDA_VISIBLE_DEVICES names the one device that the worker is for. The worker dies with the
+ * supervisor (PR_SET_PDEATHSIG), so none outlives a stop. It keeps standard input, output and
+ * error, and no other descriptor of the supervisor's. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_WORKER_PROCESS_H
 #define GPUSHARE_SERVER_SUPERVISOR_WORKER_PROCESS_H
@@ -17,6 +18,7 @@
 
 #include <uv.h>
 
+struct discovery_device;
 struct settings;
 struct worker_process;
 
@@ -25,13 +27,13 @@ struct worker_process;
 typedef void worker_process_ended(void *context, int status);
 
 /*
- * Starts a worker for the device of this ordinal. *channel becomes the supervisor's end of the
- * socket pair, which the caller owns. settings are needed only during the call. Returns 0, or
- * -errno with *process NULL.
+ * Starts a worker for this device, which is the only one that the driver shows to the worker.
+ * *channel becomes the supervisor's end of the socket pair, which the caller owns. settings and
+ * found are needed only during the call. Returns 0, or -errno with *process NULL.
  */
 int worker_process_start(struct worker_process **process, uv_loop_t *loop,
-                         const struct settings *settings, uint32_t ordinal, int *channel,
-                         worker_process_ended *ended, void *context);
+                         const struct settings *settings, const struct discovery_device *found,
+                         int *channel, worker_process_ended *ended, void *context);
 
 pid_t worker_process_pid(const struct worker_process *process);
 
@@ -54,7 +56,7 @@ pid_t worker_process_spawn(const char *program, char *const words[], char *const
                            int channel, int output);
 
 /* A scrubbed copy of an environment, which the caller frees with one free(). Its strings are the
- * original's. NULL: no memory. */
-char **worker_process_environment(char *const environment[]);
+ * original's. visible: one more variable, which must outlive the copy, or NULL. NULL: no memory. */
+char **worker_process_environment(char *const environment[], const char *visible);
 
 #endif

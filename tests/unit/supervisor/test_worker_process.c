@@ -51,7 +51,7 @@ static void the_environment_is_scrubbed(void **state)
                                   "LD_PRELOAD=/lib/x.so",
                                   "SOFTGPU_STATS=/tmp/stats",
                                   NULL};
-    char **kept = worker_process_environment(given);
+    char **kept = worker_process_environment(given, "CUDA_VISIBLE_DEVICES=GPU-7");
     assert_non_null(kept);
     assert_true(holds(kept, "PATH=/bin"));
     assert_true(holds(kept, "SOFTGPU_STATS=/tmp/stats"));
@@ -61,7 +61,8 @@ static void the_environment_is_scrubbed(void **state)
     assert_true(holds(kept, "CUDA_MODULE_LOADING=EAGER"));
     assert_false(holds(kept, "CUDA_MPS_PIPE_DIRECTORY=/tmp"));
     assert_false(holds(kept, "CUDA_MPS_ACTIVE"));
-    assert_false(holds(kept, "CUDA_VISIBLE_DEVICES"));
+    assert_true(holds(kept, "CUDA_VISIBLE_DEVICES=GPU-7"));
+    assert_false(holds(kept, "CUDA_VISIBLE_DEVICES=3"));
     assert_false(holds(kept, "CUDA_DEVICE_MAX_CONNECTIONS=1"));
     assert_false(holds(kept, "CUDA_MODULE_LOADING=LAZY"));
     assert_false(holds(kept, "GPUSHARE_"));
@@ -169,6 +170,12 @@ static void a_list_of_devices_is_read_strictly(void **state)
     assert_int_equal(discovery.devices[1].ordinal, 1);
     assert_int_equal(discovery.devices[1].uuid[0], 0xff);
     assert_int_equal(discovery.devices[0].uuid[15], 0xff);
+    assert_int_equal(parse(&discovery, "device 0 " UUID_A "\ndevice 1 " UUID_B " mig\n", &why), 0);
+    assert_false(discovery.devices[0].mig);
+    assert_true(discovery.devices[1].mig);
+    assert_int_equal(parse(&discovery, "device 0 " UUID_A " gpu\n", &why),
+                     PROTO_ERROR_PROTOCOL_VIOLATION);
+    assert_int_equal(parse(&discovery, "device 0  mig\n", &why), PROTO_ERROR_PROTOCOL_VIOLATION);
     assert_int_equal(parse(&discovery, "error 100 there is no driver\n", &why),
                      PROTO_ERROR_NO_DEVICE);
     assert_string_equal(why.text, "there is no driver");

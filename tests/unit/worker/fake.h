@@ -281,6 +281,19 @@ static inline cuda_result fake_cuDeviceGetPCIBusId(char *id, int size, cuda_devi
     return CUDA_OK;
 }
 
+static inline cuda_result fake_cuDeviceGetCount(int *count)
+{
+    *count = 3;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDevicePrimaryCtxSetFlags(cuda_device device, unsigned flags)
+{
+    (void)device;
+    (void)flags;
+    return CUDA_OK;
+}
+
 static inline cuda_result fake_cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device device)
 {
     (void)device;
@@ -452,6 +465,8 @@ static inline struct cuda_driver fake_driver(void)
         E(cuDeviceTotalMem),
         E(cuDeviceGetAttribute),
         E(cuDeviceGetPCIBusId),
+        E(cuDeviceGetCount),
+        E(cuDevicePrimaryCtxSetFlags),
         E(cuDevicePrimaryCtxRetain),
         E(cuDevicePrimaryCtxRelease),
         E(cuCtxSetCurrent),

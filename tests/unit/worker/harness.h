@@ -150,7 +150,7 @@ static inline int harness_start_with(void **state, const struct cuda_driver *dri
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     harness.channel = pair[0];
     harness.events = harness.functions = harness.streams_ended = harness.events_ended = 0;
-    uint32_t error = gpu_open(&device, driver, 0, DEVICE_BASE, HOST_BASE, ARENA_USED, &why);
+    uint32_t error = gpu_open(&device, driver, 0, NULL, DEVICE_BASE, HOST_BASE, ARENA_USED, &why);
     if (error)
         print_message("%s\n", why.text);
     assert_int_equal(error, 0);

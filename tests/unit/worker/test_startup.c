@@ -261,8 +261,8 @@ static void open_refused(int mode, cuda_result result, uint32_t number, const ch
     retained = result;
     driver.cuDeviceGetAttribute = told_attribute;
     driver.cuDevicePrimaryCtxRetain = retain;
-    assert_int_equal(gpu_open(&device, &driver, 0, ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB, &why),
-                     number);
+    assert_int_equal(
+        gpu_open(&device, &driver, 0, NULL, ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB, &why), number);
     says(&why, words);
     /* What had been reserved was given back. */
     assert_int_equal(shm_reserve(ARENA_HOST_BASE, GIB), 0);
@@ -284,6 +284,60 @@ static void compute_modes_are_named(void **state)
     open_refused(CUDA_COMPUTEMODE_EXCLUSIVE_PROCESS, CUDA_ERR_DEVICE_UNAVAILABLE,
                  PROTO_ERROR_DEVICE_NOT_READY, "echo quit | nvidia-cuda-mps-control");
     daemon_end(mps);
+}
+
+/* ---- one device alone, and threads that sleep while they wait ---- */
+
+static int calls, flags_at, retained_at;
+static unsigned flags_set;
+
+static cuda_result set_flags(cuda_device device, unsigned flags)
+{
+    (void)device;
+    flags_set = flags;
+    flags_at = ++calls;
+    return CUDA_OK;
+}
+
+static cuda_result retain_noted(cuda_context *context, cuda_device device)
+{
+    retained_at = ++calls;
+    return fake_cuDevicePrimaryCtxRetain(context, device);
+}
+
+static uint32_t open_device(struct gpu *device, const uint8_t *uuid, struct error *why)
+{
+    driver.cuDevicePrimaryCtxSetFlags = set_flags;
+    driver.cuDevicePrimaryCtxRetain = retain_noted;
+    return gpu_open(device, &driver, 7, uuid, ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB, why);
+}
+
+static void the_device_is_found_by_its_uuid(void **state)
+{
+    (void)state;
+    struct gpu device;
+    struct error why = {0};
+    uint8_t uuid[16];
+    memset(uuid, 2, sizeof uuid); /* of the fake's device 1 */
+    assert_int_equal(open_device(&device, uuid, &why), 0);
+    assert_int_equal(device.handle, 1);
+    assert_int_equal(device.info.device, 7);
+    gpu_close(&device);
+    uuid[15] = 0;
+    assert_int_equal(open_device(&device, uuid, &why), PROTO_ERROR_DEVICE_NOT_READY);
+    says(&why, "nvidia-smi -L");
+}
+
+static void waiting_threads_sleep(void **state)
+{
+    (void)state;
+    struct gpu device;
+    struct error why = {0};
+    calls = 0;
+    assert_int_equal(open_device(&device, NULL, &why), 0);
+    gpu_close(&device);
+    assert_int_equal(flags_set, CUDA_CTX_SCHED_BLOCKING_SYNC);
+    assert_true(flags_at < retained_at);
 }
 
 /* ---- what a start warns of ---- */
@@ -360,6 +414,8 @@ int main(void)
         cmocka_unit_test_setup(errors_and_strays_are_asked_again, setup),
         cmocka_unit_test_setup(each_refusal_of_cuinit_names_a_remedy, setup),
         cmocka_unit_test_setup(compute_modes_are_named, setup),
+        cmocka_unit_test_setup(the_device_is_found_by_its_uuid, setup),
+        cmocka_unit_test_setup(waiting_threads_sleep, setup),
         cmocka_unit_test_setup(a_start_warns_of_what_it_finds, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
