@@ -444,6 +444,9 @@
     X(warning_mps, SUCCESS, \
       "an MPS control daemon runs (process %d): programs that use it share the GPU with " \
       "gpushare's clients outside of all limits; to end it: echo quit | nvidia-cuda-mps-control") \
+    X(warning_polled, SUCCESS, \
+      "the driver refuses memory operations on streams of partitions (%s): ends of work are " \
+      "polled, and seen up to half a millisecond late; a newer driver may have them") \
     X(device_arena_memory, DEVICE_NOT_READY, \
       "memory at the device arena does not keep what is written to it: the driver or " \
       "the device is faulty") \
@@ -558,6 +561,8 @@
       "the driver could not divide the multiprocessors: %s") \
     X(streams_driver, SUCCESS, \
       "the driver could not make the first streams: %s") \
+    X(batch_ends, SUCCESS, \
+      "the driver could not show how it tells that work has ended: %s") \
     X(timing_events, SUCCESS, \
       "the driver could not make timing events: %s") \
     X(driver_call, SUCCESS, \

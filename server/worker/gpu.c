@@ -130,7 +130,6 @@ static uint32_t require_features(struct gpu *device, struct error *why)
     } needed[] = {
         {CUDA_ATTR_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, "virtual memory management"},
         {CUDA_ATTR_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, "memory as file descriptors"},
-        {CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS, "64-bit stream memory operations"},
         {CUDA_ATTR_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
          "the same address for registered host memory on both sides"},
     };

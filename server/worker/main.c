@@ -183,7 +183,7 @@ static int serve_supervisor(const struct options *options, const struct gpu *dev
     struct error why;
     if (worker_start(&worker, device, options->channel, options->image_memory, &why))
         return give_up(options, &why);
-    start_check_run(device, send_warning, (void *)(uintptr_t)options);
+    start_check_run(device, worker.ends.refused, send_warning, (void *)(uintptr_t)options);
     int result = control_serve(&worker);
     /* After a fault every call of the driver fails and the driver's threads may hang, so the
      * process leaves cleaning up to the kernel. */

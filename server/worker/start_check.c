@@ -47,12 +47,16 @@ static void check_compiler(const struct gpu *device, const struct check *check)
              cuda_driver_error_name(result));
 }
 
-void start_check_run(const struct gpu *device, start_check_warn *warned, void *context)
+void start_check_run(const struct gpu *device, cuda_result memory_operations,
+                     start_check_warn *warned, void *context)
 {
     struct check check = {warned, context};
     pid_t mps = mps_process();
     check_host_access(device, &check);
     check_compiler(device, &check);
+    if (memory_operations != CUDA_OK)
+        warn(&check, PROTO_WARNING_POLLED, MESSAGE_TEXT(warning_polled),
+             cuda_driver_error_name(memory_operations));
     if (mps)
         warn(&check, PROTO_WARNING_MPS, MESSAGE_TEXT(warning_mps), (int)mps);
 }

@@ -25,6 +25,7 @@
 #include "server/worker/gpu.h"
 #include "server/worker/sharing/gate.h"
 #include "server/worker/code/loader.h"
+#include "server/worker/run/batch_end.h"
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/placement.h"
 #include "server/worker/sharing/stream_pool.h"
@@ -40,6 +41,7 @@ struct worker {
     struct placement_table places;
     struct stream_pool pool;
     struct account account;
+    struct batch_ends ends;
     struct gate gate;
     struct trace trace;
     struct code_memory code_memory; /* this process's memory for clients' code */

@@ -49,6 +49,16 @@ static uint32_t prepare_first_streams(struct worker *worker, struct error *why)
                            cuda_driver_error_sentence(made));
 }
 
+static uint32_t open_ends(struct worker *worker, struct error *why)
+{
+    cuda_result result =
+        batch_ends_open(&worker->ends, &worker->device, worker->pool.streams[0]->handle);
+    return result == CUDA_OK
+               ? 0
+               : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(batch_ends),
+                           cuda_driver_error_sentence(result));
+}
+
 static uint32_t open_places(struct worker *worker, struct error *why)
 {
     const struct partition_table *partitions = &worker->partitions;
@@ -71,6 +81,7 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
     worker->client_count = worker->client_room = 0;
     worker->failed = 0;
     worker->account.cuda = NULL;
+    worker->ends = (struct batch_ends){.device = NULL};
     worker->partitions.device = NULL;
     worker->places.partitions = NULL;
     trace_open(&worker->trace);
@@ -97,6 +108,8 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
         error = open_places(worker, why);
     if (!error)
         error = prepare_first_streams(worker, why);
+    if (!error)
+        error = open_ends(worker, why);
     if (!error) {
         cuda_result made = account_open(&worker->account, worker->device.cuda, &worker->partitions);
         if (made != CUDA_OK) {
@@ -140,6 +153,7 @@ void worker_stop(struct worker *worker)
     completer_stop(&worker->completer);
     trace_end(&worker->trace);
     account_close(&worker->account);
+    batch_ends_close(&worker->ends);
     stream_pool_close(&worker->pool);
     placement_table_close(&worker->places);
     gate_close(&worker->gate);

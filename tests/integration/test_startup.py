@@ -87,6 +87,16 @@ class Machine(unittest.TestCase):
         self.assertNotEqual(refused.returncode, 0)
         server.stop_well()
 
+    def test_ends_of_work_are_polled_where_the_device_writes_none(self):
+        server = Server(env={"SOFTGPU_NO_GREEN_MEMOPS": "1"})
+        server.wait_log("ends of work are polled")
+        result = run(VECTOR_ADD, GPUSHARE_SOCKET=server.client)
+        self.assertEqual(result.returncode, 0, result.stderr + server.text())
+        with server.work("worker", 200, 1, threads="25") as work:
+            work.go()
+            self.assertGreater(work.row()["launches"], 100)
+        server.stop_well()
+
     @unittest.skipUnless(os.getuid() == 0, "needs a second user")
     def test_users_who_could_read_each_other_are_kept_apart(self):
         for options, status in ((), 1), (("--allow-host-access",), 0):

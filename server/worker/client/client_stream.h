@@ -19,6 +19,7 @@
 #include "server/worker/client/work_length.h"
 
 struct account_span;
+struct batch_end;
 struct client;
 struct pool_stream;
 
@@ -43,10 +44,11 @@ struct client_stream {
     struct ring_consumer ring;
     uint64_t *shadow;         /* value that the device has reached; clients can't see this word */
     _Atomic uint64_t written; /* value that the device was last told to write */
-    uint64_t limit;           /* last value of a closing stream */
-    uint64_t woken;           /* completer: the shadow when it last woke the sleepers */
-    struct work_span work;    /* what runs of it now */
-    bool watched;             /* a thread sleeps on the timeline, so the completer looks often */
+    struct batch_end *first_end, *last_end; /* batches in flight whose ends are polled */
+    uint64_t limit;                         /* last value of a closing stream */
+    uint64_t woken;        /* completer: the shadow when it last woke the sleepers */
+    struct work_span work; /* what runs of it now */
+    bool watched;          /* a thread sleeps on the timeline, so the completer looks often */
     struct stream_dependencies blocked_on;
     struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */
     struct client_stream *next_user; /* of the same pool_stream; under the pool's lock */

@@ -380,11 +380,27 @@ int command_run(struct command *command, struct client_stream *stream,
     }
 }
 
+/* Without its completion no waiter would ever wake, so the context is given up, whatever the
+ * reason. */
+static int settle_completion(struct command *command, cuda_result result)
+{
+    if (result == CUDA_OK)
+        return 0;
+    command->fatal = result;
+    command->during = "writing a completion";
+    return COMMAND_FATAL;
+}
+
 int command_complete(struct command *command, struct client_stream *stream)
 {
     uint64_t value = stream->ring.value;
     if (stream->span)
         account_end(command->account, stream, value);
+    /* Stored before the device can write the value, so that no thread sees more reached than
+     * written. */
+    atomic_store(&stream->written, value);
+    if (command->ends && batch_ends_polled(command->ends))
+        return settle_completion(command, batch_end_note(command->ends, stream, value));
     /* The client's word is written before the private shadow: a thread that sees the shadow move
      * may wake threads that sleep on the client's word. */
     cuda_mem_op_params writes[2] = {
@@ -395,15 +411,6 @@ int command_complete(struct command *command, struct client_stream *stream)
                          .address = client_stream_shadow_address(stream),
                          .value64 = value}},
     };
-    /* Stored before the device can write the value, so that no thread sees more reached than
-     * written. */
-    atomic_store(&stream->written, value);
-    cuda_result result = command->cuda->cuStreamBatchMemOp(stream->bound->handle, 2, writes, 0);
-    if (result == CUDA_OK)
-        return 0;
-    /* Without its completion no waiter would ever wake, so the context is given up, whatever the
-     * reason. */
-    command->fatal = result;
-    command->during = "writing a completion";
-    return COMMAND_FATAL;
+    return settle_completion(
+        command, command->cuda->cuStreamBatchMemOp(stream->bound->handle, 2, writes, 0));
 }

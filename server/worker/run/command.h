@@ -14,6 +14,7 @@
 
 #include "common/ipc/ring.h"
 #include "server/worker/client/client.h"
+#include "server/worker/run/batch_end.h"
 
 enum {
     COMMAND_BLOCKED = 1,   /* stays at the head: stream->blocked_on says what for */
@@ -25,7 +26,8 @@ enum {
 struct command {
     const struct cuda_driver *cuda;
     struct account *account;
-    cuda_event order[16]; /* for waits between CUstreams, used in turn */
+    struct batch_ends *ends; /* NULL: the device writes timelines */
+    cuda_event order[16];    /* for waits between CUstreams, used in turn */
     uint32_t order_next;
     uint32_t
         weight; /* what large copies add to the client's turn, in commands; the caller resets */
@@ -52,7 +54,7 @@ cuda_event command_event(struct command *command);
 int command_run(struct command *command, struct client_stream *stream,
                 const struct ring_descriptor *descriptor);
 
-/* Has the device write the stream's timeline value when all work so far is done. Returns 0 or
+/* Sees to it that the stream's timeline value is written when all work so far is done. Returns 0 or
  * COMMAND_FATAL. */
 int command_complete(struct command *command, struct client_stream *stream);
 

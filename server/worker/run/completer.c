@@ -40,6 +40,8 @@ static void look_at_stream(struct completer *completer, struct client_stream *st
                            struct completer_look *look)
 {
     struct client *client = stream->client;
+    if (stream->first_end)
+        batch_end_look(&completer->worker->ends, stream);
     uint64_t reached = client_stream_reached(stream);
     bool done = reached >= client_stream_written(stream);
     if (reached != stream->woken) {
@@ -120,6 +122,8 @@ static void look_at_client(struct completer *completer, struct client *client,
     own.max_pause = PAUSE_MAX_NS;
     if (client_state_is_full(client_state(client)) && client->gate.go_on_ns / 2 < own.max_pause)
         own.max_pause = client->gate.go_on_ns / 2;
+    /* Nobody else would see the end. */
+    own.urgent |= busy && batch_ends_polled(&completer->worker->ends);
     if (busy && gate_has_held(gate)) {
         own.max_pause = 0;
         own.urgent = true;

@@ -303,6 +303,7 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, str
     if (result != CUDA_OK) {
         return error_set(why, MESSAGE(submitter_events), cuda_driver_error_sentence(result));
     }
+    submitter->command.ends = &worker->ends;
     int error = pthread_create(&submitter->thread, NULL, submitter_main, submitter);
     if (error) {
         return error_set(why, MESSAGE(submitter_thread), strerror(error));

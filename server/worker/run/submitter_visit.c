@@ -73,7 +73,8 @@ static void mark_busy(struct submitter *submitter, struct client_stream *stream)
     /* Relaxed: the mark is cleared only under the client's lock, which this thread holds. */
     if (!atomic_load_explicit(&client->signals.completer, memory_order_relaxed)) {
         client_signal_completer(client);
-        wake_completer(&submitter->worker->wake, gate_has_held(&submitter->worker->gate));
+        wake_completer(&submitter->worker->wake, gate_has_held(&submitter->worker->gate) ||
+                                                     batch_ends_polled(&submitter->worker->ends));
     }
 }
 

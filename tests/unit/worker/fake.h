@@ -121,6 +121,7 @@ static struct fake {
     /* of one unmap alone */ /* result of the next launches, until changed */
     cuda_result query;       /* of cuStreamQuery */
     cuda_result copy_result;
+    bool no_memops; /* streams of green contexts refuse them */
     int live_streams, live_events, live_maps, live_registers, live_modules, live_green;
     struct cuda_stream_object *streams[256];
     int stream_count;
@@ -393,6 +394,8 @@ static inline cuda_result fake_cuStreamBatchMemOp(cuda_stream stream, unsigned c
                                                   cuda_mem_op_params *ops, unsigned flags)
 {
     (void)flags;
+    if (fake.no_memops && stream->green)
+        return CUDA_ERR_NOT_SUPPORTED;
     pthread_mutex_lock(&fake.lock);
     fake_note(FAKE_WRITE)->stream = stream;
     for (unsigned i = 0; i < count; i++)
@@ -430,8 +433,12 @@ static inline cuda_result fake_cuEventRecord(cuda_event event, cuda_stream strea
 
 static inline cuda_result fake_cuEventQuery(cuda_event event)
 {
-    (void)event;
-    return CUDA_OK;
+    if (!fake.no_memops)
+        return CUDA_OK; /* a span of the account's, which is asked for once its batch is done */
+    pthread_mutex_lock(&fake.lock);
+    bool done = !event->stream || event->stream->done >= event->entries;
+    pthread_mutex_unlock(&fake.lock);
+    return done ? CUDA_OK : CUDA_ERR_NOT_READY;
 }
 
 static inline cuda_result fake_cuEventDestroy(cuda_event event)

@@ -613,7 +613,7 @@ static void rings_of_one_client_take_turns(void **state)
 /* Making or destroying one may wait for whatever runs, and the submitter serves everybody. */
 static void expect_no_stream_made_by_the_submitter(void)
 {
-    const pid_t submitter = fake_call(FAKE_WRITE, 0).thread;
+    const pid_t submitter = fake_call(FAKE_WRITE, fake_count(FAKE_WRITE) - 1).thread;
     for (uint32_t i = 0; i < fake_count(FAKE_STREAM_CREATE); i++)
         assert_int_not_equal(fake_call(FAKE_STREAM_CREATE, i).thread, submitter);
     for (uint32_t i = 0; i < fake_count(FAKE_STREAM_DESTROY); i++)

@@ -361,7 +361,7 @@ static const char *warned(uint32_t which)
     return text;
 }
 
-static cuda_result compiled;
+static cuda_result compiled, memory_operations;
 
 static cuda_result load(cuda_module *module, const void *image, unsigned count,
                         cuda_jit_option *options, void **values)
@@ -376,7 +376,7 @@ static void check_start(void)
     driver.cuDeviceGetAttribute = told_attribute;
     driver.cuModuleLoadDataEx = load;
     warning_count = 0;
-    start_check_run(&device, note_warning, NULL);
+    start_check_run(&device, memory_operations, note_warning, NULL);
     assert_int_equal(fake.live_modules, 0);
 }
 
@@ -390,9 +390,12 @@ static void a_start_warns_of_what_it_finds(void **state)
     assert_null(warned(PROTO_WARNING_NO_COMPILER));
     host_access = 1;
     compiled = CUDA_ERR_JIT_COMPILER_NOT_FOUND;
+    assert_null(warned(PROTO_WARNING_POLLED));
+    memory_operations = CUDA_ERR_NOT_SUPPORTED;
     pid_t mps = daemon_start();
     check_start();
     daemon_end(mps);
+    assert_non_null(strstr(warned(PROTO_WARNING_POLLED), "CUDA_ERROR_NOT_SUPPORTED"));
     assert_non_null(strstr(warned(PROTO_WARNING_HOST_ACCESS), "uvm_disable_hmm=1"));
     assert_non_null(strstr(warned(PROTO_WARNING_NO_COMPILER), "libnvidia-ptxjitcompiler.so.1"));
     assert_non_null(strstr(warned(PROTO_WARNING_MPS), "echo quit | nvidia-cuda-mps-control"));
