@@ -8,8 +8,7 @@ static struct fake fake;
 static int attach_again(uint32_t device, uint32_t refused)
 {
     int fd = fake_greet(&fake);
-    struct proto_attach body = {
-        .device = device, .memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct proto_attach body = {.device = device, .allowance = PROTO_ALLOWANCE_UNSET};
     fake_send(&fake, fd, PROTO_ATTACH, &body);
     if (refused) {
         fake_expect_failed(&fake, fd, refused, "user 4711");
