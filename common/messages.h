@@ -23,6 +23,7 @@
 #include "common/messages_client.h"
 #include "common/messages_config.h"
 #include "common/messages_server.h"
+#include "common/messages_start.h"
 #include "common/messages_tools.h"
 #include "protocol.h"
 
@@ -32,6 +33,7 @@
     MESSAGES_CLIENT(X) \
     MESSAGES_CONFIG(X) \
     MESSAGES_SERVER(X) \
+    MESSAGES_START(X) \
     MESSAGES_TOOLS(X) \
     X(driver_too_old, NO_DEVICE, \
       "%s: no symbol cuGetProcAddress_v2: not a CUDA driver of version 12.0 or newer") \
@@ -47,23 +49,10 @@
       "the server is stopping") \
     X(device_no_worker, DEVICE_NOT_READY, \
       "device %u has no worker now: %s") \
-    X(host_access_users, NOT_PERMITTED, \
-      "device %u serves another user now, and its kernels can use memory of other clients: try " \
-      "again when user %u has left, or have the administrator switch that off (options " \
-      "nvidia_uvm uvm_disable_hmm=1) or allow it (--allow-host-access)") \
-    X(device_warning, SUCCESS, \
-      "device %u: %s") \
     X(device_starting, DEVICE_NOT_READY, \
       "the worker of device %u is starting") \
     X(list_answer, PROTOCOL_VIOLATION, \
       "the worker answered --list with \"%s\"") \
-    X(list_no_arena, PROTOCOL_VIOLATION, \
-      "the worker's --list names no usable address ranges") \
-    X(arena_chosen, SUCCESS, \
-      "addresses: device memory at 0x%llx, host memory at 0x%llx, %s each, for the driver or the " \
-      "machine does not give the usual ranges") \
-    X(window_cut, SUCCESS, \
-      "--max-window: cut to %s, the size of the address ranges") \
     X(devices_max, NOT_SUPPORTED, \
       "the driver has more than %d devices") \
     X(driver_no_device, NO_DEVICE, \
@@ -395,58 +384,9 @@
     X(device_arena_place, DEVICE_NOT_READY, \
       "the driver does not give the device arena its place at 0x%llx: give gpushared " \
       "another --device-base and --host-base") \
-    X(arena_none, DEVICE_NOT_READY, \
-      "none of the address ranges for device memory and host memory that were tried can be " \
-      "had (%s); name others with gpushared's --device-base, --host-base and --arena; the " \
-      "last: %s") \
-    X(init_stub, SUCCESS, \
-      "the library is the CUDA toolkit's stub, not a driver (%s): name the driver's own " \
-      "libcuda.so.1 with --driver") \
-    X(init_no_device, SUCCESS, \
-      "the driver finds no GPU (%s): see that nvidia-smi lists one, and that the server may " \
-      "open /dev/nvidiactl and /dev/nvidia0") \
-    X(init_no_instance, SUCCESS, \
-      "the driver offers no GPU that can be used (%s): a GPU in MIG mode needs an instance " \
-      "(nvidia-smi mig -cgi PROFILE -C)") \
-    X(init_fabric_manager, SUCCESS, \
-      "the GPUs are not ready (%s): GPUs that are joined by NVSwitch need the fabric manager " \
-      "of the driver's version: systemctl start nvidia-fabricmanager") \
-    X(init_mismatch, SUCCESS, \
-      "the driver's library and its kernel module differ in version (%s): after an update, " \
-      "restart the machine or load the nvidia modules anew") \
-    X(init_compat, SUCCESS, \
-      "the library is CUDA's compatibility library, which this GPU does not support (%s): " \
-      "name the driver's own libcuda.so.1 with --driver") \
-    X(init_device_nodes, SUCCESS, \
-      "the driver can't start (%s), usually because /dev/nvidia-uvm is missing or closed to " \
-      "the server: systemctl start gpushare-devices.service, or nvidia-modprobe -u -c 0 as " \
-      "root") \
     X(device_gone, DEVICE_NOT_READY, \
       "the driver does not show the GPU that was there when gpushared started: see nvidia-smi -L, " \
       "and restart gpushared if GPUs or MIG instances have changed") \
-    X(device_prohibited, DEVICE_NOT_READY, \
-      "the GPU %s is in the compute mode Prohibited, in which no program can use it: nvidia-smi " \
-      "-i %s -c DEFAULT") \
-    X(device_exclusive, DEVICE_NOT_READY, \
-      "another program uses the GPU %s, which is in an exclusive compute mode: end that " \
-      "program, or nvidia-smi -i %s -c DEFAULT") \
-    X(device_exclusive_mps, DEVICE_NOT_READY, \
-      "the GPU %s is in an exclusive compute mode, and an MPS control daemon (process %d) runs, " \
-      "whose server may hold it: echo quit | nvidia-cuda-mps-control") \
-    X(warning_host_access, SUCCESS, \
-      "kernels on the GPU can read and write all memory of the worker process (heterogeneous " \
-      "memory management), rings and buffers of other clients too: load the module nvidia_uvm " \
-      "with uvm_disable_hmm=1; until then clients of one user at a time are served, unless " \
-      "gpushared has --allow-host-access") \
-    X(warning_no_compiler, SUCCESS, \
-      "the driver can't compile PTX (%s), so modules of PTX will be refused: install " \
-      "libnvidia-ptxjitcompiler.so.1 of the driver's version; cubins run") \
-    X(warning_mps, SUCCESS, \
-      "an MPS control daemon runs (process %d): programs that use it share the GPU with " \
-      "gpushare's clients outside of all limits; to end it: echo quit | nvidia-cuda-mps-control") \
-    X(warning_polled, SUCCESS, \
-      "the driver refuses memory operations on streams of partitions (%s): ends of work are " \
-      "polled, and seen up to half a millisecond late; a newer driver may have them") \
     X(device_arena_memory, DEVICE_NOT_READY, \
       "memory at the device arena does not keep what is written to it: the driver or " \
       "the device is faulty") \
@@ -561,8 +501,6 @@
       "the driver could not divide the multiprocessors: %s") \
     X(streams_driver, SUCCESS, \
       "the driver could not make the first streams: %s") \
-    X(batch_ends, SUCCESS, \
-      "the driver could not show how it tells that work has ended: %s") \
     X(timing_events, SUCCESS, \
       "the driver could not make timing events: %s") \
     X(driver_call, SUCCESS, \
