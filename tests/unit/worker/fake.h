@@ -351,6 +351,17 @@ static inline cuda_result fake_cuStreamCreateWithPriority(cuda_stream *out, unsi
     return fake_cuGreenCtxStreamCreate(out, NULL, flags, priority);
 }
 
+/* A wait with nothing behind it holds nobody up: a ring that left a shared CUstream waits in its
+ * new one for the other rings' work too, and may have been unbound from there by the time that this
+ * ends. */
+static inline bool fake_has_work(const struct cuda_stream_object *stream)
+{
+    for (uint32_t i = 0; i < stream->count; i++)
+        if (stream->queue[(stream->done + i) % FAKE_QUEUE].kind != FAKE_ENTRY_AFTER)
+            return true;
+    return false;
+}
+
 static inline cuda_result fake_cuStreamDestroy(cuda_stream stream)
 {
     pthread_mutex_lock(&fake.lock);
@@ -360,7 +371,7 @@ static inline cuda_result fake_cuStreamDestroy(cuda_stream stream)
     while (stream->count && stream->queue[stream->done % FAKE_QUEUE].kind == FAKE_ENTRY_AFTER &&
            fake_step(stream))
         ;
-    fake.destroyed_busy += stream->count != 0;
+    fake.destroyed_busy += fake_has_work(stream);
     stream->alive = false;
     pthread_mutex_unlock(&fake.lock);
     return CUDA_OK;
