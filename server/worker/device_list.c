@@ -47,7 +47,7 @@ static uint32_t print_devices(const struct cuda_driver *driver, FILE *to, struct
 uint32_t device_list_write(const struct cuda_driver *driver, const struct arena *only, FILE *to,
                            struct error *why)
 {
-    struct arena arena;
+    struct arena arena = {0};
     cuda_result result = driver->cuInit(0);
     if (result != CUDA_OK)
         return driver_error_set_init(why, result);

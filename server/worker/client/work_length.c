@@ -50,6 +50,6 @@ struct work_expected work_length_expect(const struct work_length *length,
     uint64_t least = length_of(length, 1) / 4;
     if (elapsed > first + first / 2 + SEEN_LATE_NS)
         return (struct work_expected){.left_ns = elapsed, .overdue = true};
-    return (struct work_expected){
-        .left_ns = max(saturating_sub(length_of(length, in_flight), elapsed), least)};
+    uint64_t left = max(saturating_sub(length_of(length, in_flight), elapsed), least);
+    return (struct work_expected){.left_ns = left};
 }
