@@ -270,7 +270,7 @@ class Bundle(unittest.TestCase):
         self.assertEqual(results["gpushare-vector-add"]["outcome"], "passed", output)
 
     def test_a_killed_step_keeps_the_output_of_its_programs(self):
-        driver, env = self.broken("hang", "cuStreamBatchMemOp")
+        driver, env = self.broken("hang", "cuLaunchKernel")
         _, output, results = self.only("gpushare-six-clients", driver=driver, env=env, words=("--budget", "6"))
         self.assertEqual(results["gpushare-six-clients"]["outcome"], "not run", output)  # cut by the budget
         outputs = os.listdir(os.path.join(self.folder, "results/outputs"))
