@@ -22,8 +22,8 @@ VECTOR_ADD = os.path.join(BUILD, "examples/vector-add")
 
 def refusal(*options, **env):
     """What a server says that does not start."""
-    folder = "/nonexistent"
-    result = run(GPUSHARED, "--driver", "softgpu", "--socket", f"{folder}/s", "--admin-socket", f"{folder}/a", *options, **env)
+    with tempfile.TemporaryDirectory() as folder:
+        result = run(GPUSHARED, "--driver", "softgpu", "--socket", f"{folder}/s", "--admin-socket", f"{folder}/a", *options, **env)
     if result.returncode != 1:
         raise AssertionError(f"status {result.returncode}: {result.stderr}")
     return result.stderr

@@ -142,6 +142,9 @@ cuda_result cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device ordinal)
     API_TRY(device_check());
     if (!context)
         return CUDA_ERR_INVALID_VALUE;
+    /* As cuda.h says of cuCtxCreate. */
+    if (device_settings()->compute_mode == CUDA_COMPUTEMODE_PROHIBITED)
+        return CUDA_ERR_UNKNOWN;
     atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
     *context = &device->context;
     return CUDA_OK;
