@@ -75,7 +75,7 @@ static gpushare_error check_memory_request(const struct allowance *asked, uint32
                    units_format_bytes(asked->memory.limit, limit_text));
 }
 
-/* What the client asks for of its device: of environment and options the stricter. */
+/* Writes the wish for the chosen device: of each value the stricter of environment and options. */
 static gpushare_error choose_allowance(const struct connect_state *state, struct allowance *asked)
 {
     const struct environment *environment = &state->environment;

@@ -9,8 +9,8 @@
 #include "client/gpushare.h"
 #include "common/limits/allowance.h"
 
-/* What the program asks for. options: whole. SUCCESS, or INVALID_VALUE with the sentence set: a
- * member is out of its range, or a request is above the limit beside it. */
+/* Reads the program's wish. options: whole. Returns SUCCESS, or INVALID_VALUE with the sentence set
+ * if a member is out of its range, or a request is above the limit beside it. */
 gpushare_error options_read(const struct gpushare_options *options, struct allowance *allowance);
 
 #endif

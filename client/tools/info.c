@@ -41,7 +41,7 @@ static const char *mode_name(uint32_t mode)
     return name ? name : "unknown to this version";
 }
 
-/* What a client of this environment asked for and got, with the variables that asked. */
+/* The wish and the grant of a client in this environment, with the variables of the wish. */
 struct outcome {
     struct allowance asked, granted, wish;
 };

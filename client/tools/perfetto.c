@@ -127,7 +127,7 @@ static void write_counter(struct writer *writer, uint32_t process, const char *n
     write_event(writer, event);
 }
 
-/* What a viewer calls a process or a track, and in which order it shows them. name: taken over. */
+/* Writes the name and the place in the order of a process or a track. name: taken over. */
 static void write_label(struct writer *writer, uint32_t process, uint32_t track, json_t *name)
 {
     const char *what = track ? "thread_name" : "process_name";

@@ -92,7 +92,7 @@ void *ptx_arena_alloc(struct ptx_arena *arena, size_t bytes)
 
 void ptx_fail(struct ptx_reader *r, uint32_t line, uint32_t number, const char *format, ...)
 {
-    /* What fails after the first failure fails because of it. */
+    /* Later failures are consequences of the first one, so only the first is told. */
     if (r->failed)
         return;
     r->failed = true;

@@ -46,7 +46,7 @@ struct allowance_range {
     uint64_t request, limit;
 };
 
-/* Who said a value, and how. */
+/* The origin of a value: a client, the server's own environment, its file or an administrator. */
 enum allowance_origin {
     ALLOWANCE_BY_NOBODY, /* it is unset, or what there is at most */
     ALLOWANCE_BY_SELF,   /* this process's environment or options; detail: enum proto_source */
@@ -131,7 +131,7 @@ void allowance_attribute(struct allowance *allowance, struct allowance_source so
 /* Takes over the sources of those values that `by` has alike, and drops the other ones. */
 void allowance_explain(struct allowance *to, const struct allowance *by);
 
-/* What said a value of `of`: the resource's own, without its part. */
+/* Returns the source of a value of `of`: the resource's own, without its part. */
 struct allowance_source allowance_source(const struct allowance *allowance, enum resource resource,
                                          enum allowance_bound bound);
 
@@ -165,7 +165,7 @@ bool allowance_equal(const struct allowance *a, const struct allowance *b);
  * priority becomes 0. */
 struct proto_allowance allowance_to_wire(const struct allowance *allowance);
 
-/* What said its values, as it stands in a client's message. */
+/* Returns the sources of its values, as a client's message carries them. */
 struct proto_allowance_sources allowance_sources_to_wire(const struct allowance *allowance);
 
 /* Both back, as a client's wish. wire and sources: checked. */

@@ -288,7 +288,7 @@ static uint32_t read_own(struct limits_wish *wish, struct reader *reader, enum r
         return 0;
     if (row->parse(value, strlen(value), &amount) != 0)
         return refuse_read(reader, value, row->form);
-    /* Who asks for nothing has not asked: what an administrator guarantees stays. */
+    /* A request of 0 counts as unset, so that the administrator's guarantee stays. */
     if (bound == ALLOWANCE_REQUEST && !amount.value)
         return 0;
     allowance_put(&by, resource, bound, amount);

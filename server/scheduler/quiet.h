@@ -50,7 +50,7 @@ struct quiet_settings {
     uint32_t share_percent; /* 1 to 100 */
 };
 
-/* What a client has on the device. */
+/* A client's work on the device. */
 struct quiet_work {
     uint32_t client;
     uint32_t level;   /* of priority, 0 the most urgent */
@@ -58,7 +58,7 @@ struct quiet_work {
     bool overdue;     /* some of it should have ended before */
 };
 
-/* What the decision is about. */
+/* The scene of a decision. */
 struct quiet_scene {
     const struct quiet_work *works; /* of the clients that have work on the device */
     uint32_t count;

@@ -32,7 +32,7 @@ enum {
     LINK_MAGIC = 0x474c4e4b,
 };
 
-/* What is the same in all hardware that is modelled; profile.h has what is not. */
+/* Values that all modelled hardware shares; profile.h has those that differ. */
 enum {
     DEVICE_WARP = 32,
     DEVICE_BLOCK_THREADS = 1024,
@@ -157,7 +157,8 @@ cuda_result device_check_initialized(void);
 /* The settings; after device_init(). */
 const struct softgpu_settings *device_settings(void);
 const struct profile *device_profile(void);
-/* What driver the settings ask for: whether it lacks green contexts, and its version. At any time.
+/* The driver that the settings ask for: whether it lacks green contexts, and its version. At any
+ * time.
  */
 bool device_lacks_green_contexts(void);
 int device_driver_version(void);

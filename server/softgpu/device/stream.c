@@ -331,7 +331,7 @@ static void write_happen(struct engine_event *event, uint64_t time)
     stream_operation_complete(op, time);
 }
 
-/* What comes behind waits for the value: a kernel may read it. */
+/* Operations behind it wait for the value: a kernel may read it. */
 static void write_begin(struct operation *op, uint64_t time)
 {
     uint64_t delay = cost_completion_ns();

@@ -10,7 +10,7 @@
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
 
-/* What there is at most; nobody has to be named for it. */
+/* The amounts of the whole device; they have no source. */
 static void limit_to(struct allowance *to, enum resource resource, uint64_t most)
 {
     struct allowance by = allowance_none;

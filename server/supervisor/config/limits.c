@@ -200,7 +200,7 @@ static void format_amount(struct dialect_amount amount, char text[UNITS_TEXT])
         dialect_format(amount, text);
 }
 
-/* What only the whole block shows. Sizes and shares of memory can't be compared here. */
+/* Checks that need the whole block. Sizes and shares of memory can't be compared here. */
 static uint32_t block_check(struct config_reader *reader, const struct block *block)
 {
     struct allowance_excess excess;

@@ -35,8 +35,8 @@ uint32_t config_limits_read_total(struct config_reader *reader, const struct con
                                   const char *what, const struct config_table *id,
                                   struct allowance *to);
 
-/* What one of n replicas may have: memory and threads, rounded down. n from 1. line: where the file
- * says so. */
+/* Tightens *to to the part of one of n replicas: memory and threads, rounded down. n from 1. line:
+ * where the file says so. */
 void config_limits_replicate(struct allowance *to, uint64_t n, unsigned line);
 
 #endif

@@ -39,7 +39,7 @@ enum { DEVICE_TROUBLE = sizeof(((struct proto_failed *)0)->text) };
 /* The state's name in lower case, as `status` shows it. The string is static. */
 const char *device_state_name(enum device_state state);
 
-/* What a worker found when it started: a value of the enumeration `warning`, and a sentence. */
+/* A finding of a worker at its start: a value of the enumeration `warning`, and a sentence. */
 struct device_warning {
     uint32_t which;
     char text[sizeof(((struct proto_worker_warning *)0)->text)];

@@ -177,7 +177,7 @@ int worker_link_request(struct worker_link *link, const struct worker_request *r
      * waits, and its client is told that reason. */
     if (peer_is_gone(result) || result == -ENOBUFS)
         link_fail(link, result);
-    /* What only this request could not get (a descriptor, memory) leaves the link as it was. */
+    /* If only this request lacked something (a descriptor, memory), the link stays as it was. */
     else if (result < 0)
         return result;
     worker_requests_add(&link->requests, (struct worker_request_row){.client = request->client,

@@ -40,7 +40,7 @@ static struct allowance change_in_bytes(const struct session *session,
     return bytes;
 }
 
-/* What the client has after the changes before, one of which may be on its way, and this one.
+/* The client's limits after the changes before, one of which may be on its way, and this one.
  * change: in bytes. */
 static struct allowance allowance_wanted(const struct session *session,
                                          const struct allowance *change)

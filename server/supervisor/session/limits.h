@@ -18,7 +18,7 @@
 /* Handles limits_query. */
 session_handler session_limits_query;
 
-/* What an attached client is granted now, as messages say it. */
+/* Returns the grant of an attached client, as messages carry it. */
 struct proto_grant session_limits_granted(const struct session *session);
 
 /* Whether it changes nothing. */

@@ -184,7 +184,7 @@ void session_quota_close(struct session *session)
 
 enum { REMEDY_BYTES = 320 }; /* with the path of a configuration, cut */
 
-/* What would have to be changed for a higher limit. A client's source is its own word, of which
+/* Names the setting to change for a higher limit. A client's source is its own word, of which
  * nothing but a row of our table gets into the sentence. */
 static const char *remedy_of(const struct session *session, bool host, char text[REMEDY_BYTES])
 {

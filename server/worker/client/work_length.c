@@ -46,7 +46,7 @@ struct work_expected work_length_expect(const struct work_length *length,
 {
     uint64_t elapsed = saturating_sub(now, span->since);
     uint64_t first = length_of(length, min(in_flight, max(batch, UINT64_C(1))));
-    /* What ought to have ended by now is not thought to end at once. */
+    /* Work that is late by now is not expected to end at once. */
     uint64_t least = length_of(length, 1) / 4;
     if (elapsed > first + first / 2 + SEEN_LATE_NS)
         return (struct work_expected){.left_ns = elapsed, .overdue = true};

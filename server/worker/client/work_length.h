@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is taken for the length of a command while nothing is known. */
+/* The assumed length of a command while nothing is known. */
 #define WORK_LENGTH_UNKNOWN_NS UINT64_C(50000000)
 
 /* Of a client; zeroed at first. */

@@ -182,7 +182,7 @@ static bool drop_unused(struct worker *worker, bool all)
     return false;
 }
 
-/* What is kept for the next time costs the device sub-contexts and memory. If it has no more of
+/* Partitions kept for the next time cost the device sub-contexts and memory. If it has no more of
  * these, the next time is less important than now. */
 static uint32_t get_partition(struct worker *worker, const struct sm_group_set *sm_groups,
                               struct partition **partition)

@@ -12,7 +12,7 @@
 
 #include "server/worker/worker.h"
 
-/* What is left to do when the device's part is done. request: as deferred, the callee's; NULL: the
+/* Finishes a request when the device's part is done. request: as deferred, the callee's; NULL: the
  * client itself ends. Returns 0 or -errno. */
 typedef int control_quiet_end(struct worker *worker, struct client *client,
                               struct retirement *request);

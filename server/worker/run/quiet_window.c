@@ -23,7 +23,7 @@
 
 /* ---- what runs ---- */
 
-/* What the client has on the device; false: nothing. */
+/* Describes the client's work on the device. Returns false if there is none. */
 static bool expect_client(struct client *client, uint64_t now, struct quiet_work *work)
 {
     bool any = false;
