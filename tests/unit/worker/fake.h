@@ -4,7 +4,7 @@
  * fake: a driver for tests that records calls, and a client's end of the rings.
  *
  * Device addresses are host addresses. Work completes inside the call that submits
- * it, unless fake.hold is set: then it waits in its CUstream until fake_release.
+ * it, but after fake_hold: then it waits in its CUstream until fake_release.
  */
 #ifndef GPUSHARE_TESTS_UNIT_WORKER_FAKE_H
 #define GPUSHARE_TESTS_UNIT_WORKER_FAKE_H
@@ -200,6 +200,14 @@ static inline bool fake_step(struct cuda_stream_object *stream)
     stream->done++;
     stream->count--;
     return true;
+}
+
+/* Work waits in its CUstream from now on. */
+static inline void fake_hold(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.hold = true;
+    pthread_mutex_unlock(&fake.lock);
 }
 
 /* Lets everything that was held back happen, in each CUstream's order and that of events. */

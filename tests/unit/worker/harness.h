@@ -386,6 +386,13 @@ static inline uint32_t peer_function(struct peer *peer, uint32_t module, const c
     return harness.functions;
 }
 
+/* Loads the harness's module as the client's number 1 and returns a function of it. */
+static inline uint32_t peer_kernel(struct peer *peer, const char *name)
+{
+    peer_load_text(peer, 1, harness_ptx, 0);
+    return peer_function(peer, 1, name);
+}
+
 static inline struct proto_command_launch peer_launch(uint32_t function)
 {
     return (struct proto_command_launch){.opcode = PROTO_COMMAND_LAUNCH,

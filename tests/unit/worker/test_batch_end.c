@@ -29,13 +29,6 @@ static int teardown(void **state)
     return result;
 }
 
-static void hold(void)
-{
-    pthread_mutex_lock(&fake.lock);
-    fake.hold = true;
-    pthread_mutex_unlock(&fake.lock);
-}
-
 static uint64_t push_launch(uint32_t stream)
 {
     struct proto_command_launch launch = peer_launch(function);
@@ -71,7 +64,7 @@ static void no_end_is_told_before_it_has_come(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
-    hold();
+    fake_hold();
     uint64_t first = push_launch(0), second = push_launch(other);
     peer_wait_head(peer, 0, first);
     peer_wait_head(peer, other, second);

@@ -116,13 +116,6 @@ static int teardown(void **state)
     return harness_stop(state);
 }
 
-static void begin_holding(void)
-{
-    pthread_mutex_lock(&fake.lock);
-    fake.hold = true;
-    pthread_mutex_unlock(&fake.lock);
-}
-
 static void arrive(uint32_t number, uint32_t request, uint32_t limit)
 {
     struct proto_worker_limits limits = {.allowance = granted_whole()};
@@ -193,7 +186,7 @@ static void leases_pass_from_client_to_client(void **state)
     arrive(1, 5000, 10000);
     arrive(2, 3000, 10000);
     set_mode(PROTO_MODE_STRICT);
-    begin_holding();
+    fake_hold();
     uint64_t start = timeline_now(), elapsed;
     struct proto_worker_usage a, b;
     struct engine seen;
@@ -242,7 +235,7 @@ static void a_client_that_stops_gives_its_lease_back(void **state)
     arrive(2, 0, 10000);
     wanted.lease = UINT64_C(10000000000);
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
-    begin_holding();
+    fake_hold();
     push_kernels(1, 20);
     push_kernels(2, 20);
     uint64_t start = timeline_now();
@@ -273,7 +266,7 @@ static void a_client_that_waits_for_itself_delays_no_other(void **state)
     arrive(2, 0, 10000);
     uint32_t second = peer_stream(peers[1], 0);
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
-    begin_holding();
+    fake_hold();
     push_kernels(1, 1);
     uint64_t value = peer_push_wait(peers[1], 0, second, 1);
     push_kernels(1, 1);
@@ -291,7 +284,7 @@ static void overrun_is_paid_back(void **state)
     (void)state;
     arrive(1, 1000, 10000);
     set_mode(PROTO_MODE_STRICT);
-    begin_holding();
+    fake_hold();
     set_kernel(10 * MS);
     uint64_t start = timeline_now();
     push_kernels(1, 3);
@@ -317,7 +310,7 @@ static void a_holder_that_detaches_leaves_the_lease_to_others(void **state)
     arrive(1, 6000, 10000);
     arrive(2, 0, 10000);
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
-    begin_holding();
+    fake_hold();
     set_kernel(UINT64_C(3600000000000));
     push_kernels(1, 200);
     peer_wait_head(peers[1], 0, 2); /* what is not known is tried with two */
@@ -344,7 +337,7 @@ static void modes_change_with_work_in_flight(void **state)
     for (uint32_t i = 1; i <= PEERS; i++)
         arrive(i, i == 1 ? 3000 : 0, 10000);
     set_kernel(20000);
-    begin_holding();
+    fake_hold();
     for (int change = 0; change < 200; change++) {
         for (uint32_t i = 1; i <= PEERS; i++) {
             random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
@@ -458,7 +451,7 @@ static void the_gate_knows_the_clients_on_lent_multiprocessors(void **state)
     (void)state;
     struct proto_worker_limits limits = {.allowance = granted_whole()};
     limits.allowance.threads.request = 5000;
-    begin_holding();
+    fake_hold();
     arrive(1, 0, 10000);
     arrive(2, 0, 10000);
     work_until_it(2, false);
@@ -507,7 +500,7 @@ static void lower_clients_stay_behind(void **state)
         arrive(i, 0, 10000);
     harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
     harness_ask(PROTO_WORKER_LIMITS, 3, &limits, PROTO_WORKER_ATTACHED);
-    begin_holding();
+    fake_hold();
     set_kernel(MS);
     push_kernels(1, 1);
     wait_all(1, 1);
@@ -546,7 +539,7 @@ static void levels_divide_the_devices_range(void **state)
     (void)state;
     struct proto_worker_limits limits = {.allowance = granted_whole()};
     static const int first[] = {0, 0, -1, -4}; /* the first client's, beside so many */
-    begin_holding();
+    fake_hold();
     set_kernel(1000);
     for (uint32_t i = 1; i <= 3; i++) {
         arrive(i, 0, 10000);

@@ -69,15 +69,6 @@ static int teardown(void **state)
     return result;
 }
 
-static void hold(bool on)
-{
-    if (!on)
-        fake_release();
-    pthread_mutex_lock(&fake.lock);
-    fake.hold = on;
-    pthread_mutex_unlock(&fake.lock);
-}
-
 static uint64_t push(uint32_t client, uint32_t number)
 {
     struct proto_command_launch command = peer_launch(functions[client]);
@@ -139,20 +130,20 @@ static void own_sm_groups_are_lent_while_idle_and_taken_back(void **state)
     arrive(1, OWN_PERCENT, OWN_PERCENT);
     arrive(2, 0, PROTO_PERCENT_WHOLE);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        hold(true);
+        fake_hold();
         launch(2, 3 * round + 1);
         wait_for_multiprocessors(2, ALL);
         /* Who borrows may always have two in flight, and no more when they take as long as this. */
-        hold(false);
+        fake_release();
         assert_int_equal(peer_wait(peers[2], 0, 3 * round + 1), 0);
-        hold(true);
+        fake_hold();
         assert_int_equal(launch(2, 3 * round + 2), ALL);
         assert_int_equal(launch(1, round + 1), OWN);
         /* The borrower's kernels are still there; the next goes elsewhere, behind them. */
         assert_int_equal(launch(2, 3 * round + 3), ALL - OWN);
         assert_false(overlap(where(1, round + 1), where(2, 3 * round + 3)));
         assert_int_equal(usage(2).multiprocessors, ALL - OWN);
-        hold(false);
+        fake_release();
         assert_int_equal(peer_wait(peers[1], 0, round + 1), 0);
         assert_int_equal(peer_wait(peers[2], 0, 3 * round + 3), 0);
     }
@@ -168,7 +159,7 @@ static void while_its_work_is_in_flight_an_owner_lends_nothing(void **state)
     (void)state;
     arrive(1, OWN_PERCENT, OWN_PERCENT);
     arrive(2, 0, PROTO_PERCENT_WHOLE);
-    hold(true);
+    fake_hold();
     assert_int_equal(launch(1, 1), OWN);
     assert_int_equal(launch(2, 1), ALL - OWN);
     /* Several times as long as a client without work keeps its SM groups. */
@@ -183,7 +174,7 @@ static void a_client_without_an_sm_group_waits_until_there_is_one(void **state)
     arrive(1, 5000, 5000);
     arrive(2, 5000, 5000);
     arrive(3, 0, 2500);
-    hold(true);
+    fake_hold();
     launch(1, 1);
     launch(2, 1);
     uint64_t waits = push(3, 1);
@@ -191,7 +182,7 @@ static void a_client_without_an_sm_group_waits_until_there_is_one(void **state)
     usleep(20000);
     assert_int_equal(usage(3).launches, 0);
     assert_true(usage(3).throttled_threads > 10000000);
-    hold(false);
+    fake_release();
     assert_int_equal(peer_wait(peers[3], 0, waits), 0);
     assert_int_equal(where(3, 1)->multiprocessors, 32);
     uint64_t held = usage(3).throttled_threads;
@@ -203,7 +194,7 @@ static void a_client_that_waits_for_an_sm_group_can_leave(void **state)
 {
     (void)state;
     arrive(1, PROTO_PERCENT_WHOLE, PROTO_PERCENT_WHOLE);
-    hold(true);
+    fake_hold();
     launch(1, 1);
     /* There is no SM group for it from the start. */
     struct peer *late = peer_attach_with(2, 5000, 0);
@@ -213,7 +204,7 @@ static void a_client_that_waits_for_an_sm_group_can_leave(void **state)
     assert_int_equal(usage(2).throttled_threads > 0, true);
     /* Its registered memory goes when nothing runs any more. */
     harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
-    hold(false);
+    fake_release();
     assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
     assert_int_equal(peer_wait(peers[1], 0, 1), 0);
     assert_int_equal(peer_completed(late, 0), 0);
@@ -225,11 +216,11 @@ static void an_owner_that_leaves_frees_the_clients_that_wait(void **state)
     (void)state;
     arrive(1, PROTO_PERCENT_WHOLE, PROTO_PERCENT_WHOLE);
     arrive(2, 0, 5000);
-    hold(true);
+    fake_hold();
     launch(1, 1);
     push(2, 1);
     wait_for_multiprocessors(2, 0);
-    hold(false);
+    fake_release();
     peer_detach(peers[1]);
     peers[1] = NULL;
     assert_int_equal(peer_wait(peers[2], 0, 1), 0);
@@ -262,7 +253,7 @@ static void any_mix_loses_nothing(void **state)
     arrive(2, 3000, PROTO_PERCENT_WHOLE);
     arrive(3, 0, 4000);
     arrive(4, 0, PROTO_PERCENT_WHOLE);
-    hold(true);
+    fake_hold();
     for (int i = 0; i < 4000; i++) {
         uint32_t client = 1 + draw(CLIENTS);
         if (client > 2 || (i / 64 + client) % 2)
@@ -283,7 +274,7 @@ static void any_mix_loses_nothing(void **state)
             step_some(1);
             sched_yield();
         }
-    hold(false);
+    fake_release();
     for (uint32_t client = 1; client <= CLIENTS; client++)
         assert_int_equal(ran[client], launched[client]);
     assert_int_equal(wrong, 0);

@@ -32,13 +32,6 @@ static void on_kernel(const struct cuda_stream_object *stream, const uint8_t par
     seen.priority = stream->priority;
 }
 
-static void hold(void)
-{
-    pthread_mutex_lock(&fake.lock);
-    fake.hold = true;
-    pthread_mutex_unlock(&fake.lock);
-}
-
 static void keep(uint32_t most)
 {
     pthread_mutex_lock(&harness.worker.partitions.lock);
@@ -59,7 +52,7 @@ static int setup(void **state)
     for (uint32_t i = 1; i < RINGS; i++)
         rings[i] = peer_stream(peer, -(int32_t)i);
     fake.on_kernel = on_kernel;
-    hold();
+    fake_hold();
     return 0;
 }
 
@@ -157,7 +150,7 @@ static void an_idle_client_moves_at_once(void **state)
     assert_int_equal(peer_wait(peer, 0, peer_push_nop(peer, 0)), 0);
     assert_int_equal(change(1, 5000, 0), 64);
     wait_for_green(1);
-    hold();
+    fake_hold();
     uint64_t value = launch(0, (struct carried){.number = 1});
     peer_wait_head(peer, 0, value);
     fake_release();
@@ -191,7 +184,7 @@ static void kept_sets_make_way_when_the_device_has_no_room_for_another(void **st
     fake.green_max = max;
     pthread_mutex_unlock(&fake.lock);
     assert_int_equal(change(1, 2500, 0), 32);
-    hold();
+    fake_hold();
     uint64_t value = launch(0, (struct carried){.number = 1});
     peer_wait_head(peer, 0, value);
     fake_release();
@@ -249,7 +242,7 @@ static void priority_changes_with_work_in_flight(void **state)
     assert_true(first < seen.priority); /* the greater priority is the smaller number */
     assert_int_equal(seen.priority, harness.worker.device.info.priority_least);
     /* Back to normal, the stream has again what its client had wished. */
-    hold();
+    fake_hold();
     change(1, 10000, 0);
     launch(2, (struct carried){.number = 3});
     peer_wait_head(peer, rings[2], 3);

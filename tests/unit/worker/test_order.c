@@ -22,17 +22,6 @@ static int teardown(void **state)
     return harness_stop(state);
 }
 
-static void hold(bool on)
-{
-    if (!on) {
-        fake_release();
-        return;
-    }
-    pthread_mutex_lock(&fake.lock);
-    fake.hold = true;
-    pthread_mutex_unlock(&fake.lock);
-}
-
 /* ---- dependencies ---- */
 
 static void a_wait_for_a_reached_value_needs_no_event(void **state)
@@ -49,7 +38,7 @@ static void a_wait_for_work_in_flight_uses_an_event(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
-    hold(true);
+    fake_hold();
     uint64_t value = peer_push_nop(peer, 0);
     peer_wait_head(peer, 0, value);
     uint64_t after = peer_push_wait(peer, other, 0, value);
@@ -57,7 +46,7 @@ static void a_wait_for_work_in_flight_uses_an_event(void **state)
     struct fake_call record = fake_call(FAKE_RECORD, 0), wait = fake_call(FAKE_WAIT, 0);
     assert_ptr_equal(record.object, wait.object);
     assert_ptr_not_equal(record.stream, wait.stream);
-    hold(false);
+    fake_release();
     assert_int_equal(peer_wait(peer, other, after), 0);
 }
 
@@ -235,14 +224,14 @@ static void unmap_waits_for_work_issued_before(void **state)
 {
     (void)state;
     uint64_t address = peer_map(peer, 0, GRANULE);
-    hold(true);
+    fake_hold();
     uint64_t value = peer_push_nop(peer, 0);
     peer_wait_head(peer, 0, value);
     struct proto_worker_unmap unmap = {.address = address, .count = GRANULE};
     uint64_t serial = harness_send(PROTO_WORKER_UNMAP, 1, &unmap, NULL, 0, NULL, 0);
     assert_false(harness_has_message(50));
     assert_int_equal(fake_count(FAKE_UNMAP), 1); /* the worker's own, at its start */
-    hold(false);
+    fake_release();
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(harness.message.header.serial, serial);
     assert_int_equal(fake_count(FAKE_UNMAP), 2);
@@ -293,12 +282,12 @@ static void command_issued_after_the_free_is_refused(void **state)
     harness_send(PROTO_WORKER_UNMAP, 1, &unmap, NULL, 0, NULL, 0);
     assert_false(harness_has_message(50));
     peer_push(peer, 0, &fill);
-    hold(true);
+    fake_hold();
     peer_push_nop(peer, gate);
     assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
     assert_int_equal(fake_count(FAKE_FILL), 1);
     assert_int_equal(fake_count(FAKE_UNMAP), 1);
-    hold(false);
+    fake_release();
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(fake.unmapped_busy, 0);
 }
@@ -338,12 +327,12 @@ static void launch_issued_after_the_unload_is_refused(void **state)
     harness_send(PROTO_MODULE_UNLOAD, 1, &unload, NULL, 0, NULL, 0);
     assert_false(harness_has_message(50));
     peer_push(peer, 0, &launch);
-    hold(true);
+    fake_hold();
     peer_push_nop(peer, gate);
     assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
     assert_int_equal(fake_count(FAKE_LAUNCH), 1);
     assert_int_equal(fake_count(FAKE_UNLOAD), 0);
-    hold(false);
+    fake_release();
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(fake.unmapped_busy, 0);
 }
@@ -370,11 +359,11 @@ static void quiesce_covers_every_stream(void **state)
 {
     (void)state;
     uint32_t other = peer_stream(peer, 0);
-    hold(true);
+    fake_hold();
     peer_push_nop(peer, other);
     uint64_t serial = harness_send(PROTO_WORKER_QUIESCE, 1, NULL, NULL, 0, NULL, 0);
     assert_false(harness_has_message(50));
-    hold(false);
+    fake_release();
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(harness.message.header.serial, serial);
 }
@@ -384,13 +373,13 @@ static void unload_waits_for_work(void **state)
     (void)state;
     peer_load_text(peer, 7, harness_ptx, 0);
     struct proto_command_launch launch = peer_launch(peer_function(peer, 7, "kernel"));
-    hold(true);
+    fake_hold();
     peer_wait_head(peer, 0, peer_push(peer, 0, &launch));
     struct proto_module_unload unload = {.module = 7};
     harness_send(PROTO_MODULE_UNLOAD, 1, &unload, NULL, 0, NULL, 0);
     assert_false(harness_has_message(50));
     assert_int_equal(fake_count(FAKE_UNLOAD), 0);
-    hold(false);
+    fake_release();
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(fake_count(FAKE_UNLOAD), 1);
     assert_int_equal(fake.unmapped_busy, 0);
@@ -401,13 +390,13 @@ static void host_buffer_waits_for_work(void **state)
     (void)state;
     uint64_t address = peer_host_map(peer, 0, 4096);
     uint32_t before = fake_count(FAKE_UNREGISTER);
-    hold(true);
+    fake_hold();
     peer_wait_head(peer, 0, peer_push_nop(peer, 0));
     struct proto_worker_host_unmap unmap = {.address = address, .count = 4096};
     harness_send(PROTO_WORKER_HOST_UNMAP, 1, &unmap, NULL, 0, NULL, 0);
     assert_false(harness_has_message(50));
     assert_int_equal(fake_count(FAKE_UNREGISTER), before);
-    hold(false);
+    fake_release();
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(fake_count(FAKE_UNREGISTER), before + 1);
     /* The arena is reserved again: nobody else's mmap can settle there, and the buffer is gone. */
@@ -427,12 +416,12 @@ static void detach_waits_for_work_and_drops_the_rest(void **state)
     peer_event(other);
     uint32_t held = peer_stream(other, 0);
     peer_push_wait(other, held, 0, 100);
-    hold(true);
+    fake_hold();
     peer_wait_head(other, 0, peer_push_nop(other, 0));
     harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
     assert_false(harness_has_message(50));
     assert_int_equal(fake_count(FAKE_UNMAP), 1);
-    hold(false);
+    fake_release();
     assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
     assert_int_equal(fake_count(FAKE_UNMAP), 2);
     assert_int_equal(fake.unmapped_busy, 0);
@@ -444,12 +433,12 @@ static void detach_answers_pending_requests_first(void **state)
     (void)state;
     struct peer *other = peer_attach(2);
     uint64_t address = peer_map(other, 0, GRANULE);
-    hold(true);
+    fake_hold();
     peer_wait_head(other, 0, peer_push_nop(other, 0));
     struct proto_worker_unmap unmap = {.address = address, .count = GRANULE};
     uint64_t first = harness_send(PROTO_WORKER_UNMAP, 2, &unmap, NULL, 0, NULL, 0);
     uint64_t second = harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
-    hold(false);
+    fake_release();
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(harness.message.header.serial, first);
     assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
@@ -463,7 +452,7 @@ static void destroyed_stream_finishes_and_comes_back_with_its_value(void **state
 {
     (void)state;
     uint32_t stream = peer_stream(peer, 0);
-    hold(true);
+    fake_hold();
     for (int i = 0; i < 5; i++)
         peer_push_nop(peer, stream);
     struct proto_stream_destroy destroy = {.stream = stream};
@@ -473,7 +462,7 @@ static void destroyed_stream_finishes_and_comes_back_with_its_value(void **state
     struct proto_stream_create early = {.stream = stream};
     harness_ask(PROTO_STREAM_CREATE, 1, &early, PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
-    hold(false);
+    fake_release();
     assert_int_equal(peer_wait(peer, stream, 5), 0);
     uint64_t end = timeline_now() + 10000000000u;
     uint32_t again = peer_stream(peer, 0);
@@ -546,12 +535,6 @@ static void events_measure_time(void **state)
     harness_ask(PROTO_EVENT_ELAPSED, 1, &between, PROTO_FAILED);
 }
 
-static uint32_t load_kernel(struct peer *of, const char *name)
-{
-    peer_load_text(of, 1, harness_ptx, 0);
-    return peer_function(of, 1, name);
-}
-
 /* ---- turns ---- */
 
 /* Waits until the driver has seen so many launches, and no more for a while. */
@@ -569,9 +552,9 @@ static void commands_in_flight_are_bounded(void **state)
 {
     (void)state;
     struct peer *low = peer_attach_with(2, PROTO_PERCENT_WHOLE, 1);
-    struct proto_command_launch launch = peer_launch(load_kernel(peer, "kernel"));
-    struct proto_command_launch lower = peer_launch(load_kernel(low, "kernel"));
-    hold(true);
+    struct proto_command_launch launch = peer_launch(peer_kernel(peer, "kernel"));
+    struct proto_command_launch lower = peer_launch(peer_kernel(low, "kernel"));
+    fake_hold();
     for (int i = 0; i < 500; i++)
         peer_push(peer, 0, &launch);
     settle_at(SCHEDULER_IN_FLIGHT_MIN);
@@ -579,7 +562,7 @@ static void commands_in_flight_are_bounded(void **state)
         peer_push(low, 0, &lower);
     /* What is below somebody with work has one command in flight. */
     settle_at(SCHEDULER_IN_FLIGHT_MIN + 1);
-    hold(false);
+    fake_release();
     assert_int_equal(peer_wait(peer, 0, 500), 0);
     assert_int_equal(peer_wait(low, 0, 500), 0);
     assert_int_equal(fake_count(FAKE_LAUNCH), 1000);
@@ -590,13 +573,13 @@ static void rings_of_one_client_take_turns(void **state)
 {
     (void)state;
     uint32_t second = peer_stream(peer, 0);
-    struct proto_command_launch launch = peer_launch(load_kernel(peer, "kernel"));
-    hold(true);
+    struct proto_command_launch launch = peer_launch(peer_kernel(peer, "kernel"));
+    fake_hold();
     for (int i = 0; i < 600; i++)
         peer_push(peer, 0, &launch);
     settle_at(SCHEDULER_IN_FLIGHT_MIN);
     uint64_t value = peer_push(peer, second, &launch);
-    hold(false);
+    fake_release();
     assert_int_equal(peer_wait(peer, second, value), 0);
     assert_int_equal(peer_wait(peer, 0, 600), 0);
     /* It did not wait for the hundreds that stood in the other ring. */
@@ -606,171 +589,6 @@ static void rings_of_one_client_take_turns(void **state)
         if (fake_call(FAKE_LAUNCH, n).stream != first_stream)
             position = n;
     assert_true(position > 0 && position < 3 * 128);
-}
-
-/* ---- CUstreams ---- */
-
-/* Making or destroying one may wait for whatever runs, and the submitter serves everybody. */
-static void expect_no_stream_made_by_the_submitter(void)
-{
-    const pid_t submitter = fake_call(FAKE_WRITE, fake_count(FAKE_WRITE) - 1).thread;
-    for (uint32_t i = 0; i < fake_count(FAKE_STREAM_CREATE); i++)
-        assert_int_not_equal(fake_call(FAKE_STREAM_CREATE, i).thread, submitter);
-    for (uint32_t i = 0; i < fake_count(FAKE_STREAM_DESTROY); i++)
-        assert_int_not_equal(fake_call(FAKE_STREAM_DESTROY, i).thread, submitter);
-}
-
-static void streams_of_one_client_share_before_others_must(void **state)
-{
-    (void)state;
-    struct peer *peers[6];
-    hold(true);
-    /* 6 clients x 8 rings = 48 busy rings on at most 32 CUstreams. */
-    for (uint32_t p = 0; p < 6; p++) {
-        peers[p] = p ? peer_attach(p + 1) : peer;
-        for (uint32_t s = 1; s < STREAMS; s++)
-            peer_stream(peers[p], 0);
-        for (uint32_t s = 0; s < STREAMS; s++) {
-            peer_push_nop(peers[p], s);
-            peer_wait_head(peers[p], s, 1);
-        }
-    }
-    assert_int_equal(fake.live_streams, STREAM_POOL_QUEUES);
-    hold(false);
-    for (uint32_t p = 0; p < 6; p++)
-        for (uint32_t s = 0; s < STREAMS; s++)
-            assert_int_equal(peer_wait(peers[p], s, 1), 0);
-    for (uint32_t p = 1; p < 6; p++)
-        peer_detach(peers[p]);
-    expect_no_stream_made_by_the_submitter();
-}
-
-/* More partitions than there are hardware queues for streams of their own. */
-static void streams_of_partitions_make_way(void **state)
-{
-    (void)state;
-    struct peer *peers[12];
-    for (uint32_t p = 0; p < 12; p++) {
-        peers[p] = peer_attach_with(p + 2, 600 * (p + 1), 0);
-        for (uint32_t s = 1; s < STREAMS; s++)
-            peer_stream(peers[p], -(int32_t)(s % 4));
-    }
-    for (int round = 0; round < 3; round++)
-        for (uint32_t p = 0; p < 12; p++)
-            for (uint32_t s = 0; s < STREAMS; s++)
-                peer_push_nop(peers[p], s);
-    for (uint32_t p = 0; p < 12; p++)
-        for (uint32_t s = 0; s < STREAMS; s++)
-            assert_int_equal(peer_wait(peers[p], s, 3), 0);
-    for (uint32_t p = 0; p < 12; p++)
-        peer_detach(peers[p]);
-    assert_int_equal(fake.destroyed_busy, 0);
-    expect_no_stream_made_by_the_submitter();
-}
-
-static int priority_of_launch(uint32_t n)
-{
-    return ((const struct cuda_stream_object *)fake_call(FAKE_LAUNCH, n).stream)->priority;
-}
-
-/* A CUstream that one ring has left must not serve another ring of a different priority. */
-static void priorities_reach_the_device(void **state)
-{
-    (void)state;
-    struct proto_command_launch launch = peer_launch(load_kernel(peer, "kernel"));
-    uint32_t urgent = peer_stream(peer, -4);
-    assert_int_equal(peer_wait(peer, urgent, peer_push(peer, urgent, &launch)), 0);
-    assert_int_equal(priority_of_launch(0), -4);
-    struct proto_stream_destroy destroy = {.stream = urgent};
-    harness_ask(PROTO_STREAM_DESTROY, 1, &destroy, PROTO_DONE);
-    /* A quiesce is answered by the thread that gives the CUstream of a destroyed stream back. */
-    harness_ask(PROTO_WORKER_QUIESCE, 1, NULL, PROTO_DONE);
-    uint32_t plain = peer_stream(peer, 0), middle = peer_stream(peer, -2);
-    assert_int_equal(peer_wait(peer, plain, peer_push(peer, plain, &launch)), 0);
-    assert_int_equal(peer_wait(peer, middle, peer_push(peer, middle, &launch)), 0);
-    assert_int_equal(priority_of_launch(1), 0);
-    assert_int_equal(priority_of_launch(2), -2);
-}
-
-static void a_client_shares_with_itself_before_others(void **state)
-{
-    (void)state;
-    struct peer *peers[5];
-    for (uint32_t p = 0; p < 5; p++) {
-        peers[p] = p ? peer_attach(p + 1) : peer;
-        for (uint32_t s = 1; s < STREAMS; s++)
-            peer_stream(peers[p], 0);
-    }
-    struct proto_command_launch launch = peer_launch(load_kernel(peers[4], "kernel"));
-    hold(true);
-    /* 31 CUstreams of four others and the last one of its own: all are busy. */
-    for (uint32_t n = 0; n < STREAM_POOL_QUEUES - 1; n++) {
-        peer_push_nop(peers[n / STREAMS], n % STREAMS);
-        peer_wait_head(peers[n / STREAMS], n % STREAMS, 1);
-    }
-    for (uint32_t s = 0; s < 3; s++) {
-        peer_push(peers[4], s, &launch);
-        peer_wait_head(peers[4], s, 1);
-    }
-    assert_int_equal(fake.live_streams, STREAM_POOL_QUEUES);
-    assert_ptr_equal(fake_call(FAKE_LAUNCH, 1).stream, fake_call(FAKE_LAUNCH, 0).stream);
-    assert_ptr_equal(fake_call(FAKE_LAUNCH, 2).stream, fake_call(FAKE_LAUNCH, 0).stream);
-    const struct proto_worker_usage *usage =
-        harness_ask(PROTO_WORKER_USAGE_QUERY, 5, NULL, PROTO_WORKER_USAGE);
-    assert_int_equal(usage->shared_queues, 0);
-    hold(false);
-    for (uint32_t s = 0; s < 3; s++)
-        assert_int_equal(peer_wait(peers[4], s, 1), 0);
-    for (uint32_t p = 1; p < 5; p++)
-        peer_detach(peers[p]);
-}
-
-static void shared_queues_are_told(void **state)
-{
-    (void)state;
-    struct peer *peers[5];
-    for (uint32_t p = 0; p < 5; p++) {
-        peers[p] = p ? peer_attach(p + 1) : peer;
-        for (uint32_t s = 1; s < STREAMS; s++)
-            peer_stream(peers[p], 0);
-    }
-    hold(true);
-    for (uint32_t p = 0; p < 4; p++)
-        for (uint32_t s = 0; s < STREAMS; s++) {
-            peer_push_nop(peers[p], s);
-            peer_wait_head(peers[p], s, 1);
-        }
-    const struct proto_worker_usage *usage =
-        harness_ask(PROTO_WORKER_USAGE_QUERY, 1, NULL, PROTO_WORKER_USAGE);
-    assert_int_equal(usage->shared_queues, 0);
-    assert_int_equal(usage->in_flight, STREAMS);
-    peer_push_nop(peers[4], 0);
-    peer_wait_head(peers[4], 0, 1);
-    usage = harness_ask(PROTO_WORKER_USAGE_QUERY, 5, NULL, PROTO_WORKER_USAGE);
-    assert_int_equal(usage->shared_queues, 1);
-    hold(false);
-    for (uint32_t p = 0; p < 5; p++)
-        assert_int_equal(peer_wait(peers[p], 0, 1), 0);
-    usage = harness_ask(PROTO_WORKER_USAGE_QUERY, 5, NULL, PROTO_WORKER_USAGE);
-    assert_int_equal(usage->shared_queues, 0);
-    for (uint32_t p = 1; p < 5; p++)
-        peer_detach(peers[p]);
-}
-
-static void partitions_have_streams_of_their_own(void **state)
-{
-    (void)state;
-    struct peer *quarter = peer_attach_with(2, 2500, 0);
-    assert_int_equal(peer_wait(peer, 0, peer_push_nop(peer, 0)), 0);
-    struct proto_command_launch a = peer_launch(load_kernel(peer, "kernel"));
-    struct proto_command_launch b = peer_launch(load_kernel(quarter, "kernel"));
-    assert_int_equal(peer_wait(peer, 0, peer_push(peer, 0, &a)), 0);
-    assert_int_equal(peer_wait(quarter, 0, peer_push(quarter, 0, &b)), 0);
-    const struct cuda_stream_object *whole = fake_call(FAKE_LAUNCH, 0).stream;
-    const struct cuda_stream_object *part = fake_call(FAKE_LAUNCH, 1).stream;
-    assert_true(whole && whole->green && whole->green->multiprocessors == 132);
-    assert_true(part && part->green && part->green->multiprocessors == 32);
-    peer_detach(quarter);
 }
 
 int main(void)
@@ -807,12 +625,6 @@ int main(void)
         T(events_measure_time),
         T(commands_in_flight_are_bounded),
         T(rings_of_one_client_take_turns),
-        T(streams_of_one_client_share_before_others_must),
-        T(streams_of_partitions_make_way),
-        T(priorities_reach_the_device),
-        T(a_client_shares_with_itself_before_others),
-        T(shared_queues_are_told),
-        T(partitions_have_streams_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,18 +18,11 @@ static int setup(void **state)
     return 0;
 }
 
-static void hold(void)
-{
-    pthread_mutex_lock(&fake.lock);
-    fake.hold = true;
-    pthread_mutex_unlock(&fake.lock);
-}
-
 /* A kernel that runs until fake_release. */
 static uint64_t occupy(void)
 {
     struct proto_command_launch launch = peer_launch(function);
-    hold();
+    fake_hold();
     uint64_t value = peer_push(busy, 0, &launch);
     peer_wait_head(busy, 0, value);
     return value;
