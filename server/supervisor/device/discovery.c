@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -154,24 +153,17 @@ static ssize_t read_all(int fd, char *output)
 
 static pid_t lister_start(const struct settings *settings, int output)
 {
-    char device_base[32], host_base[32], bytes[32];
-    snprintf(device_base, sizeof device_base, "0x%" PRIx64, settings->device_base);
-    snprintf(host_base, sizeof host_base, "0x%" PRIx64, settings->host_base);
-    snprintf(bytes, sizeof bytes, "0x%" PRIx64, settings->arena_bytes);
+    struct worker_process_arena arena;
+    worker_process_name_arena(&arena, settings);
+    /* Whatever the administrator left open, the worker chooses. */
     const char *words[] = {settings->worker,
                            "--driver",
                            settings->driver,
                            "--list",
-                           "--device-base",
-                           device_base,
-                           "--host-base",
-                           host_base,
-                           "--arena-bytes",
-                           bytes,
+                           settings->arena_named ? arena.device_base : NULL,
+                           arena.host_base,
+                           arena.bytes,
                            NULL};
-    /* Whatever the administrator left open, the worker chooses. */
-    if (!settings->arena_named)
-        words[4] = NULL;
     char **environment = worker_process_environment(environ, NULL);
     if (!environment)
         return -ENOMEM;

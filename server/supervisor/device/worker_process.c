@@ -189,6 +189,17 @@ static int process_watch(struct worker_process *process, uv_loop_t *loop)
     return uv_poll_start(&process->poll, UV_READABLE, process_reap);
 }
 
+void worker_process_name_arena(struct worker_process_arena *options,
+                               const struct settings *settings)
+{
+    snprintf(options->device_base, sizeof options->device_base, "--device-base=0x%" PRIx64,
+             settings->device_base);
+    snprintf(options->host_base, sizeof options->host_base, "--host-base=0x%" PRIx64,
+             settings->host_base);
+    snprintf(options->bytes, sizeof options->bytes, "--arena-bytes=0x%" PRIx64,
+             settings->arena_bytes);
+}
+
 static pid_t child_start(const struct settings *settings, const struct discovery_device *found,
                          int channel)
 {
@@ -199,11 +210,10 @@ static pid_t child_start(const struct settings *settings, const struct discovery
              name + strlen("GPU-"));
     for (size_t i = 0; i < LIMITS_UUID_BYTES; i++)
         snprintf(uuid + 2 * i, 3, "%02x", found->uuid[i]);
-    char device[16], device_base[32], host_base[32], bytes[32], images[32];
+    char device[16], images[32];
+    struct worker_process_arena arena;
+    worker_process_name_arena(&arena, settings);
     snprintf(device, sizeof device, "%" PRIu32, found->ordinal);
-    snprintf(device_base, sizeof device_base, "0x%" PRIx64, settings->device_base);
-    snprintf(host_base, sizeof host_base, "0x%" PRIx64, settings->host_base);
-    snprintf(bytes, sizeof bytes, "0x%" PRIx64, settings->arena_bytes);
     snprintf(images, sizeof images, "%" PRIu64, settings->image_memory);
     const char *words[] = {settings->worker,
                            "--driver",
@@ -212,12 +222,9 @@ static pid_t child_start(const struct settings *settings, const struct discovery
                            device,
                            "--uuid",
                            uuid,
-                           "--device-base",
-                           device_base,
-                           "--host-base",
-                           host_base,
-                           "--arena-bytes",
-                           bytes,
+                           arena.device_base,
+                           arena.host_base,
+                           arena.bytes,
                            "--image-memory",
                            images,
                            "--channel-fd",

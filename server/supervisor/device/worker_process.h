@@ -47,6 +47,14 @@ void worker_process_free(struct worker_process *process);
 enum { WORKER_PROCESS_END = 128 };
 const char *worker_process_describe(int status, char text[WORKER_PROCESS_END]);
 
+/* The options by which a worker, or its --list, is given the settings' address ranges: one word
+ * each. */
+struct worker_process_arena {
+    char device_base[48], host_base[48], bytes[48];
+};
+void worker_process_name_arena(struct worker_process_arena *options,
+                               const struct settings *settings);
+
 /*
  * Starts a program. channel becomes its descriptor 3, output its standard output; -1: none. All
  * other descriptors above 2 must be close-on-exec. environment ends with NULL. Returns the pid or
