@@ -21,9 +21,12 @@
     X(window_cut, SUCCESS, \
       "--max-window: cut to %s, the size of the address ranges") \
     X(arena_none, DEVICE_NOT_READY, \
-      "none of the address ranges for device memory and host memory that were tried can be " \
-      "had (%s); name others with gpushared's --device-base, --host-base and --arena; the " \
-      "last: %s") \
+      "none of %d pairs of address ranges for device memory and host memory can be had, from %s " \
+      "each at %s and %s down to %s each at %s and %s: name others with gpushared's " \
+      "--device-base, --host-base and --arena; the last: %s") \
+    X(arena_named_none, DEVICE_NOT_READY, \
+      "the address ranges that gpushared's --device-base, --host-base and --arena name, %s each " \
+      "at %s and %s, can't be had: name others: %s") \
     X(init_stub, SUCCESS, \
       "the library is the CUDA toolkit's stub, not a driver (%s): name the driver's own " \
       "libcuda.so.1 with --driver") \

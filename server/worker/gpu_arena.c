@@ -87,33 +87,46 @@ static uint32_t try_arena(const struct cuda_driver *cuda, const struct arena *ar
     return error;
 }
 
-/* "16T at 32T and 48T" */
-static void note_tried(char *text, size_t bytes, const struct arena *arena)
+enum { PAIRS = sizeof pairs / sizeof *pairs, RUNGS = PAIRS * (sizeof sizes / sizeof *sizes) };
+
+static struct arena rung(size_t i)
+{
+    return (struct arena){pairs[i % PAIRS].device_base, pairs[i % PAIRS].host_base,
+                          sizes[i / PAIRS]};
+}
+
+static uint32_t refuse_named(struct error *why, const struct arena *arena, const char *cause)
 {
     char size[UNITS_TEXT], device[UNITS_TEXT], host[UNITS_TEXT];
-    size_t used = strlen(text);
-    snprintf(text + used, bytes - used, "%s%s at %s and %s", used ? "; " : "",
-             units_format_size(arena->bytes, size), units_format_size(arena->device_base, device),
-             units_format_size(arena->host_base, host));
+    return error_set(why, MESSAGE(arena_named_none), units_format_size(arena->bytes, size),
+                     units_format_size(arena->device_base, device),
+                     units_format_size(arena->host_base, host), cause);
+}
+
+static uint32_t refuse_ladder(struct error *why, const char *cause)
+{
+    char size[2][UNITS_TEXT], device[2][UNITS_TEXT], host[2][UNITS_TEXT];
+    const struct arena ends[] = {rung(0), rung(RUNGS - 1)};
+    for (size_t i = 0; i < 2; i++) {
+        units_format_size(ends[i].bytes, size[i]);
+        units_format_size(ends[i].device_base, device[i]);
+        units_format_size(ends[i].host_base, host[i]);
+    }
+    return error_set(why, MESSAGE(arena_none), (int)RUNGS, size[0], device[0], host[0], size[1],
+                     device[1], host[1], cause);
 }
 
 uint32_t gpu_arena_choose(const struct cuda_driver *cuda, const struct arena *only,
                           struct arena *chosen, struct error *why)
 {
-    char tried[240] = "";
-    size_t pair_count = sizeof pairs / sizeof *pairs;
-    size_t count = only ? 1 : pair_count * (sizeof sizes / sizeof *sizes);
     struct error last;
+    size_t count = only ? 1 : RUNGS;
     for (size_t i = 0; i < count; i++) {
-        struct arena arena =
-            only ? *only
-                 : (struct arena){pairs[i % pair_count].device_base,
-                                  pairs[i % pair_count].host_base, sizes[i / pair_count]};
+        struct arena arena = only ? *only : rung(i);
         if (!try_arena(cuda, &arena, &last)) {
             *chosen = arena;
             return 0;
         }
-        note_tried(tried, sizeof tried, &arena);
     }
-    return error_set(why, MESSAGE(arena_none), tried, last.text);
+    return only ? refuse_named(why, only, last.text) : refuse_ladder(why, last.text);
 }

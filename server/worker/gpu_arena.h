@@ -31,7 +31,7 @@ void gpu_arena_release_device(const struct cuda_driver *cuda, const struct arena
 /*
  * Finds the first pair that can be reserved, and leaves nothing reserved. only: the one
  * that the administrator named, tried alone; NULL: the ladder. After cuInit. Returns 0
- * with *chosen set, or an error number: *why names all that was tried.
+ * with *chosen set, or an error number: *why names the pair, or both ends of the ladder.
  */
 uint32_t gpu_arena_choose(const struct cuda_driver *cuda, const struct arena *only,
                           struct arena *chosen, struct error *why);

@@ -47,17 +47,16 @@ class AddressRanges(unittest.TestCase):
     def test_a_driver_that_answers_hints_at_random_is_asked_again(self):
         self.serves({"SOFTGPU_HINT_ERROR": "30", "SOFTGPU_HINT_REFUSAL": "30"})
 
-    def test_a_refusal_names_what_was_tried(self):
+    def test_a_refusal_names_both_ends_of_the_ladder(self):
         for env in ({"SOFTGPU_ADDRESS_BITS": "40"}, {"SOFTGPU_HINT_ERROR": "100"}, {"SOFTGPU_HINT_REFUSAL": "100"}):
             with self.subTest(env):
                 text = refusal(**env)
-                self.assertIn("16T at 32T and 48T; 16T at 16T and 48T", text)
-                self.assertIn("1T at 64T and 96T", text)
+                self.assertIn("from 16T each at 32T and 48T down to 1T each at 64T and 96T", text)
                 self.assertIn("--device-base", text)
 
     def test_a_range_that_is_named_is_tried_alone(self):
         text = refusal("--arena", "8T", SOFTGPU_ADDRESS_BITS="45")
-        self.assertIn("(8T at 32T and 48T)", text)
+        self.assertIn("8T each at 32T and 48T", text)
         self.serves({"SOFTGPU_ADDRESS_BITS": "45"}, "--device-base", "0x100000000000", "--arena", "8T")
 
 
