@@ -116,7 +116,11 @@
     X(log_set_not_undone, SUCCESS, \
       "admin: the limits of client %u could not be restored: %s") \
     X(log_total_set, SUCCESS, \
-      "%s %u, limits in total set by %s: device memory %s, pinned host memory %s")
+      "%s %u, limit in total set by %s: %s %s") \
+    X(log_total_set_part, SUCCESS, \
+      "%s %u, limit in total set by %s: %s %s %% of each GPU's") \
+    X(log_total_lifted, SUCCESS, \
+      "%s %u, limit in total set by %s: %s without limit")
 /* clang-format on */
 
 #endif

@@ -158,7 +158,7 @@
     X(log_profile_gone, SUCCESS, \
       "client %u keeps its limits: the new configuration has no profile \"%s\"") \
     X(log_total_forgotten, SUCCESS, \
-      "%s %u: the total%s%s%s that an administrator set no longer holds, because the " \
+      "%s %u: the total of %s that an administrator set no longer holds, because the " \
       "configuration now has another one")
 /* clang-format on */
 

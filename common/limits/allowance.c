@@ -41,6 +41,9 @@ static const struct allowance_resource resources[RESOURCES] = {
                          .phrase = "device memory",
                          .heading = "MEMORY",
                          .unit = DIALECT_BYTES,
+                         .of_device = true,
+                         .account = "device memory limit of this client",
+                         .whole_account = "device memory of all clients together",
                          .has_total = true,
                          .divided = true,
                          .parse = dialect_parse_amount},
@@ -54,6 +57,8 @@ static const struct allowance_resource resources[RESOURCES] = {
                               .phrase = "pinned host memory",
                               .heading = "HOST",
                               .unit = DIALECT_BYTES,
+                              .account = "pinned host memory limit of this client",
+                              .whole_account = "pinned host memory limit of the server",
                               .has_total = true,
                               .parse = dialect_parse_size},
 };
@@ -109,6 +114,13 @@ const char *allowance_names(bool totals, const char *before, const char *after, 
         left--;
     }
     return text;
+}
+
+enum resource allowance_account_from(enum resource resource)
+{
+    while (resource < RESOURCES && resources[resource].by_worker)
+        resource++;
+    return resource;
 }
 
 enum resource allowance_find(const char *name)

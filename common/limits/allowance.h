@@ -87,8 +87,11 @@ struct allowance_resource {
     const char *heading;    /* the name above a column */
     enum dialect_unit unit; /* of the amounts in `of` */
     bool by_worker;         /* the worker enforces it; the supervisor keeps account of the others */
-    bool has_total;         /* a user or a group can have a limit for the total of its clients */
-    bool divided;           /* `replicas: n` gives each replica one n-th of it */
+    bool of_device;         /* of an account: each device has its own; else the server has one */
+    /* Names within a sentence, of an account: a client's, and that of all clients. */
+    const char *account, *whole_account;
+    bool has_total; /* a user or a group can have a limit for the total of its clients */
+    bool divided;   /* `replicas: n` gives each replica one n-th of it */
     int (*parse)(const char *text, size_t length, struct dialect_amount *amount);
     /* Of the alias and the namesake; NULL: they hold a list (common/limits/limits.h). */
     int (*parse_alias)(const char *text, size_t length, struct dialect_amount *amount);
@@ -105,6 +108,15 @@ const struct allowance_resource *allowance_resource(enum resource resource);
 enum { ALLOWANCE_NAMES = 160 };
 const char *allowance_names(bool totals, const char *before, const char *after, const char *last,
                             char text[ALLOWANCE_NAMES]);
+
+/* The next resource, from this one on, of which the supervisor keeps account; RESOURCES: none. All
+ * of them are memory within clients' windows of addresses. */
+enum resource allowance_account_from(enum resource resource);
+
+/* Visits each of them: ACCOUNT_FOR_EACH (i) statement, where i is new. */
+#define ACCOUNT_FOR_EACH(i)                                                                        \
+    for (enum resource i = allowance_account_from(0); i < RESOURCES;                               \
+         i = allowance_account_from(i + 1))
 
 /* The resource of this name, or RESOURCES if there is none. */
 enum resource allowance_find(const char *name);

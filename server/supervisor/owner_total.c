@@ -26,12 +26,17 @@ static bool is_seen(const struct session *session, const struct account_owner *o
     return owner->group ? session->identity.gids != NULL : session->identity.known;
 }
 
+static bool has_accounts(const struct session *session)
+{
+    return session->accounts[RESOURCE_MEMORY].parent != NULL;
+}
+
 /* Whether a client counts in a total. Clients that can't be identified have a total of their
  * own. */
 static bool client_counts(const struct session *session, const struct account_owner *owner)
 {
     const struct identity *identity = &session->identity;
-    if (!session->memory.parent) /* the client has no accounts yet */
+    if (!has_accounts(session))
         return false;
     if (!is_seen(session, owner) || owner->id == CONFIG_ID_UNKNOWN)
         return !is_seen(session, owner) && owner->id == CONFIG_ID_UNKNOWN;
@@ -49,21 +54,22 @@ static uint64_t quota_claim(const struct quota *quota)
 }
 
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
-                      uint32_t device, struct total_view *view)
+                      enum resource resource, uint32_t device, struct total_view *view)
 {
     struct allowance limits;
-    bool host = device == TOTAL_HOST;
+    const struct server *server = &supervisor->server;
+    bool of_device = allowance_resource(resource)->of_device;
     unsigned set =
         total_override_limits(&supervisor->server.total_overrides, supervisor->server.config,
                               kind_of(owner), owner->id, &limits);
-    *view = (struct total_view){
-        .set = (set & RESOURCE_BIT(host ? RESOURCE_HOST_MEMORY : RESOURCE_MEMORY)) != 0,
-        .limit = host ? limits.host_memory.limit
-                      : session_quota_total_memory(&supervisor->server.devices[device], &limits)};
+    *view =
+        (struct total_view){.set = (set & RESOURCE_BIT(resource)) != 0,
+                            .limit = session_quota_total_limit(
+                                &limits, resource, of_device ? &server->devices[device] : NULL)};
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (client_counts(session, owner) && (host || session->device->index == device))
-            view->used += quota_claim(host ? &session->host : &session->memory);
+        if (client_counts(session, owner) && (!of_device || session->device->index == device))
+            view->used += quota_claim(&session->accounts[resource]);
 }
 
 /* ---- setting ---- */
@@ -83,7 +89,7 @@ static int find_places(struct supervisor *supervisor, const struct account_owner
     struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
         /* A client that can't be identified is bound by the strictest of all totals. */
-        if (!client_counts(session, owner) && (!session->memory.parent || is_seen(session, owner)))
+        if (!client_counts(session, owner) && (!has_accounts(session) || is_seen(session, owner)))
             continue;
         places[*count].session = session;
         result =
@@ -117,21 +123,24 @@ static void log_set(const struct supervisor *supervisor, const struct account_ow
                     const char *by)
 {
     struct allowance limits;
-    char memory[UNITS_TEXT + 24] = "no limit", host[UNITS_TEXT] = "no limit";
+    const char *kind = owner->group ? "group" : "user";
     total_override_limits(&supervisor->server.total_overrides, supervisor->server.config,
                           kind_of(owner), owner->id, &limits);
-    uint64_t part = limits.part[RESOURCE_MEMORY].limit;
-    if (part != ALLOWANCE_UNSET) {
-        char share[UNITS_TEXT];
-        snprintf(memory, sizeof memory, "%s %% of each GPU's",
-                 units_format_percentage((uint32_t)part, share));
-    } else if (limits.memory.limit != ALLOWANCE_UNSET) {
-        units_format_bytes(limits.memory.limit, memory);
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        const struct allowance_resource *resource = allowance_resource(i);
+        uint64_t limit = limits.of[i].limit, part = limits.part[i].limit;
+        char text[UNITS_TEXT];
+        if (!resource->has_total)
+            continue;
+        if (part != ALLOWANCE_UNSET)
+            log_notice(MESSAGE_TEXT(log_total_set_part), kind, owner->id, by, resource->phrase,
+                       units_format_percentage((uint32_t)part, text));
+        else if (limit != ALLOWANCE_UNSET)
+            log_notice(MESSAGE_TEXT(log_total_set), kind, owner->id, by, resource->phrase,
+                       units_format_bytes(limit, text));
+        else
+            log_notice(MESSAGE_TEXT(log_total_lifted), kind, owner->id, by, resource->phrase);
     }
-    if (limits.host_memory.limit != ALLOWANCE_UNSET)
-        units_format_bytes(limits.host_memory.limit, host);
-    log_notice(MESSAGE_TEXT(log_total_set), owner->group ? "group" : "user", owner->id, by, memory,
-               host);
 }
 
 uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,

@@ -41,8 +41,8 @@ struct total_view {
     uint64_t used;  /* bytes; of each client what it uses or is guaranteed, whichever is more */
     bool set;       /* the limit was set by owner_total_set */
 };
-/* Fills *view with the total on one device, or with TOTAL_HOST. */
+/* Fills *view with the total of a resource, on this device if each device has its own of it. */
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
-                      uint32_t device, struct total_view *view);
+                      enum resource resource, uint32_t device, struct total_view *view);
 
 #endif

@@ -30,7 +30,7 @@ struct change {
     struct grant old, new;        /* as the two files say */
     struct grant was;             /* before the reload; an administrator may have set part of it */
     struct session_totals totals; /* under the file that is not in force */
-    uint64_t memory, host;        /* bytes guaranteed before the reload */
+    struct allowance guaranteed;  /* before the reload, in bytes */
 };
 
 struct reload {
@@ -201,27 +201,29 @@ static void device_reschedule(struct reload *reload, uint32_t index)
 
 /* A limit changes only if the two files differ about it. */
 static uint64_t wanted_limit(const struct change *change, const struct session *session,
-                             enum resource resource, const struct quota *quota)
+                             enum resource resource)
 {
     uint64_t old = change->old.allowance.of[resource].limit;
     uint64_t new = change->new.allowance.of[resource].limit;
-    return new == old ? quota->limit : min(new, session->window.bytes);
+    return new == old ? session->accounts[resource].limit : min(new, session->window.bytes);
 }
 
-static uint64_t wanted_memory(const struct change *change, const struct session *session)
+/* A request changes likewise, and stays below its limit. falling: none rises. */
+static struct allowance wanted_guarantees(const struct change *change,
+                                          const struct session *session, bool falling)
 {
-    return wanted_limit(change, session, RESOURCE_MEMORY, &session->memory);
-}
-
-static uint64_t wanted_host(const struct change *change, const struct session *session)
-{
-    return wanted_limit(change, session, RESOURCE_HOST_MEMORY, &session->host);
-}
-
-static uint64_t wanted_guarantee(uint64_t old, uint64_t new, uint64_t now, uint64_t limit)
-{
-    uint64_t wanted = new == old ? now : new;
-    return min(wanted, limit);
+    struct allowance wanted = change->guaranteed;
+    ACCOUNT_FOR_EACH (i) {
+        const uint64_t old = change->old.allowance.of[i].request;
+        const uint64_t new = change->new.allowance.of[i].request;
+        const uint64_t now = wanted.of[i].request;
+        uint64_t to = min(value_if_changed(old, new, now), wanted_limit(change, session, i));
+        wanted.of[i].request = falling ? min(to, now) : to;
+        if (new != old)
+            wanted.of_from[i].request =
+                allowance_source(&change->new.allowance, i, ALLOWANCE_REQUEST);
+    }
+    return wanted;
 }
 
 static void swap_totals(struct reload *reload)
@@ -242,17 +244,9 @@ static bool guarantees_change(struct reload *reload, bool falling)
         struct session *session = client_find(reload, change->client);
         if (!session)
             continue;
-        const struct allowance *old = &change->old.allowance, *new = &change->new.allowance;
-        uint64_t memory = wanted_guarantee(old->memory.request, new->memory.request, change->memory,
-                                           wanted_memory(change, session));
-        uint64_t host = wanted_guarantee(old->host_memory.request, new->host_memory.request,
-                                         change->host, wanted_host(change, session));
-        if (falling && memory > change->memory)
-            memory = change->memory;
-        if (falling && host > change->host)
-            host = change->host;
+        const struct allowance wanted = wanted_guarantees(change, session, falling);
         struct error why;
-        if (session_quota_guarantee(session, memory, host, &why)) {
+        if (session_quota_guarantee(session, &wanted, &why)) {
             error_prefix(&why, "client %u: ", change->client);
             reload_fail(reload, &why);
             return false;
@@ -270,12 +264,12 @@ static void guarantee_as_before(struct reload *reload)
             struct session *session = client_find(reload, change->client);
             if (!session)
                 continue;
-            uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
-            if (rising || change->memory < memory)
-                memory = change->memory;
-            if (rising || change->host < host)
-                host = change->host;
-            session_quota_restore(session, memory, host);
+            struct allowance to = session_quota_guarantees(session);
+            ACCOUNT_FOR_EACH (resource)
+                to.of[resource].request =
+                    rising ? change->guaranteed.of[resource].request
+                           : min(change->guaranteed.of[resource].request, to.of[resource].request);
+            session_quota_restore(session, &to);
         }
 }
 
@@ -283,10 +277,8 @@ static void remember_guarantees(struct reload *reload)
 {
     for (size_t i = 0; i < reload->count; i++) {
         const struct session *session = client_find(reload, reload->changes[i].client);
-        if (!session)
-            continue;
-        reload->changes[i].memory = session->memory.guarantee;
-        reload->changes[i].host = session->host.guarantee;
+        if (session)
+            reload->changes[i].guaranteed = session_quota_guarantees(session);
     }
 }
 
@@ -315,10 +307,11 @@ static void limit_memory(struct reload *reload)
         if (!session)
             continue;
         struct allowance *grant = &session->grant.allowance;
-        session->memory.limit = grant->memory.limit = wanted_memory(change, session);
-        session->host.limit = grant->host_memory.limit = wanted_host(change, session);
-        grant->memory.request = session->memory.guarantee;
-        grant->host_memory.request = session->host.guarantee;
+        ACCOUNT_FOR_EACH (resource) {
+            struct quota *account = &session->accounts[resource];
+            account->limit = wanted_limit(change, session, resource);
+            grant->of[resource] = (struct allowance_range){account->guarantee, account->limit};
+        }
         allowance_explain(grant, &change->new.allowance);
     }
 }
@@ -390,11 +383,10 @@ static void log_new(const struct supervisor *supervisor)
 
 static void log_forgotten(enum total_kind kind, uint32_t id, unsigned parts)
 {
-    const unsigned memory = RESOURCE_BIT(RESOURCE_MEMORY),
-                   host = RESOURCE_BIT(RESOURCE_HOST_MEMORY);
-    log_notice(MESSAGE_TEXT(log_total_forgotten), kind == TOTAL_GROUP ? "group" : "user", id,
-               parts & memory ? " device memory" : "", parts == (memory | host) ? " and" : "",
-               parts & host ? " pinned host memory" : "");
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (parts & RESOURCE_BIT(i))
+            log_notice(MESSAGE_TEXT(log_total_forgotten), kind == TOTAL_GROUP ? "group" : "user",
+                       id, allowance_resource(i)->phrase);
 }
 
 static void take_effect(struct reload *reload)

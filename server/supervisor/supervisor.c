@@ -114,8 +114,11 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
         free(supervisor);
         return result;
     }
-    quota_open(&supervisor->server.host, "pinned host memory limit of the server",
-               settings->host_total, NULL);
+    ACCOUNT_FOR_EACH (i)
+        if (!allowance_resource(i)->of_device)
+            quota_open(&supervisor->server.accounts[i], allowance_resource(i)->whole_account, 0,
+                       NULL);
+    supervisor->server.accounts[RESOURCE_HOST_MEMORY].limit = settings->host_total;
     quota_open(&supervisor->server.images, "module image memory of the server",
                machine_memory() / IMAGES_PART, NULL);
     turn_open(supervisor);
@@ -131,9 +134,11 @@ void supervisor_free(struct supervisor *supervisor)
     config_free(supervisor->server.config);
     total_override_free(&supervisor->server.total_overrides);
     image_cache_close(&supervisor->server.cache);
-    for (uint32_t i = 0; i < supervisor->server.device_count; i++)
-        quota_close(&supervisor->server.devices[i].memory);
-    quota_close(&supervisor->server.host);
+    ACCOUNT_FOR_EACH (i) {
+        quota_close(&supervisor->server.accounts[i]);
+        for (uint32_t at = 0; at < supervisor->server.device_count; at++)
+            quota_close(&supervisor->server.devices[at].accounts[i]);
+    }
     quota_close(&supervisor->server.fds);
     quota_close(&supervisor->server.images);
     address_plan_close(&supervisor->server.plan);

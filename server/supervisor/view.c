@@ -55,7 +55,7 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
         if (session->device != device)
             continue;
         view->clients++;
-        view->memory_charged += session->memory.used;
+        view->memory_charged += session->accounts[RESOURCE_MEMORY].used;
         view->partitions += session->state == PROTO_CONNECTION_STATE_ATTACHED &&
                             first_of_partition(supervisor, session);
     }
@@ -79,8 +79,8 @@ static void view_client(const struct session *session, struct client_view *view)
     view->device = session->device->index;
     view->asked = session->wish;
     view->granted = session->grant.allowance;
-    view->memory_charged = session->memory.used;
-    view->host_charged = session->host.used;
+    ACCOUNT_FOR_EACH (i)
+        view->charged[i] = session->accounts[i].used;
     view->multiprocessors = session->worker.multiprocessors;
     view->partitioned = session->worker.partitioned;
 }
@@ -104,8 +104,8 @@ void view_server(const struct supervisor *supervisor, struct server_view *totals
         .clients_max = supervisor->server.budget.clients,
         .clients_served = supervisor->server.served,
         .clients_refused = supervisor->refused,
-        .host_limit = supervisor->server.host.limit,
-        .host_charged = supervisor->server.host.used,
+        .host_limit = supervisor->server.accounts[RESOURCE_HOST_MEMORY].limit,
+        .host_charged = supervisor->server.accounts[RESOURCE_HOST_MEMORY].used,
         .fds_limit = supervisor->server.budget.descriptors,
         .images = supervisor->server.cache.images,
         .image_bytes = supervisor->server.cache.bytes,

@@ -43,15 +43,14 @@ struct client_view {
     const char *state; /* "hello", "greeted", "attaching", "attached", "leaving"; static */
     bool attached;     /* the members below are set only then */
     uint32_t device;
-    struct allowance asked;   /* by the client itself */
-    struct allowance granted; /* threads before rounding to partitions */
-    uint64_t memory_charged;
-    uint64_t host_charged;
-    uint32_t multiprocessors; /* maximum that it may have */
-    bool partitioned;         /* a partition enforces that, not a duty cycle */
-    uint32_t fds;             /* descriptors that the server holds for it */
-    uint32_t waiting;         /* its requests that the worker has not answered */
-    uint64_t connected_ns;    /* time since it connected */
+    struct allowance asked;      /* by the client itself */
+    struct allowance granted;    /* threads before rounding to partitions */
+    uint64_t charged[RESOURCES]; /* to its accounts */
+    uint32_t multiprocessors;    /* maximum that it may have */
+    bool partitioned;            /* a partition enforces that, not a duty cycle */
+    uint32_t fds;                /* descriptors that the server holds for it */
+    uint32_t waiting;            /* its requests that the worker has not answered */
+    uint64_t connected_ns;       /* time since it connected */
 };
 
 struct server_view {

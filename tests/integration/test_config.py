@@ -393,7 +393,7 @@ class Totals(Case):
                 total = ctl("set", *user, "total.memory=default", schema="admin-set")["total"]
                 self.assertEqual(total["memory"], [{"gpu": 0, "limit_bytes": 12 * MIB, "used_bytes": 80 * MIB,
                                                     "limited_by": "configuration"}])
-                self.assertIn(f"user {UID}, limits in total set by uid {UID} ", it.server.text())
+                self.assertIn(f"user {UID}, limit in total set by uid {UID} ", it.server.text())
             it.wait_until_alone()
             # No client is attached: the next one gets the new limit.
             ctl("set", "group", str(GIDS[-1]), "total.memory=100%", schema="admin-set")
@@ -407,7 +407,7 @@ class Totals(Case):
                 # The file's value is in force again.
                 it.write("users:\n  - {memory: {limit: 20M}}\n")
                 self.assertEqual(it.reload().returncode, 0)
-                self.assertIn(f"user {UID}: the total device memory that an administrator set no longer holds", it.server.text())
+                self.assertIn(f"user {UID}: the total of device memory that an administrator set no longer holds", it.server.text())
                 one.ask("memory_alloc", count=20 * MIB)
                 with self.assertRaisesRegex(RuntimeError, "20 MiB of 20 MiB"):
                     one.ask("memory_alloc", count=1)

@@ -18,6 +18,15 @@ static void limit_to(struct allowance *to, enum resource resource, uint64_t most
     allowance_tighten(to, &by);
 }
 
+/* Memory beyond the window has no addresses; an amount that the worker enforces has no end. */
+static uint64_t most_of(enum resource resource, uint64_t window)
+{
+    const struct allowance_resource *row = allowance_resource(resource);
+    if (row->unit == DIALECT_SHARE)
+        return ALLOWANCE_WHOLE;
+    return row->by_worker ? ALLOWANCE_UNSET : window;
+}
+
 struct grant admission_grant(const struct admission *admission,
                              const struct proto_device_info *device, const struct allowance *wish)
 {
@@ -25,13 +34,15 @@ struct grant admission_grant(const struct admission *admission,
     uint64_t most =
         admission->max_window ? admission->max_window : address_plan_round(device->memory);
     allowance_tighten(&to, wish);
-    allowance_resolve(&to, RESOURCE_MEMORY, device->memory);
-    limit_to(&to, RESOURCE_MEMORY, device->memory);
+    ACCOUNT_FOR_EACH (i)
+        if (allowance_resource(i)->of_device) {
+            allowance_resolve(&to, i, device->memory);
+            limit_to(&to, i, device->memory);
+        }
     uint64_t window = address_plan_size(to.memory.limit, to.host_memory.limit, most);
     for (enum resource i = 0; i < RESOURCES; i++) {
-        bool share = allowance_resource(i)->unit == DIALECT_SHARE;
         uint64_t request = to.of[i].request == ALLOWANCE_UNSET ? 0 : to.of[i].request;
-        limit_to(&to, i, share ? ALLOWANCE_WHOLE : window);
+        limit_to(&to, i, most_of(i, window));
         to.of[i].request = min(request, to.of[i].limit);
     }
     if (to.priority == ALLOWANCE_UNSET)

@@ -16,25 +16,27 @@ static void total_name(struct total *total)
         snprintf(owner, sizeof owner, "%s %u", total->kind == TOTAL_USER ? "user" : "group",
                  total->id);
     snprintf(total->name, sizeof total->name, "%s limit of all clients of %s together",
-             total->device == TOTAL_HOST ? "pinned host memory" : "device memory", owner);
+             allowance_resource(total->resource)->phrase, owner);
 }
 
 static struct total *total_find(const struct totals *totals, enum total_kind kind, uint32_t id,
-                                uint32_t device)
+                                enum resource resource, uint32_t device)
 {
     struct total *total = totals->first;
-    while (total && (total->kind != kind || total->id != id || total->device != device))
+    while (total && (total->kind != kind || total->id != id || total->resource != resource ||
+                     total->device != device))
         total = total->next;
     return total;
 }
 
 static struct total *total_make(struct totals *totals, enum total_kind kind, uint32_t id,
-                                uint32_t device)
+                                enum resource resource, uint32_t device)
 {
     struct total *total = calloc(1, sizeof *total);
     if (!total)
         return NULL;
-    *total = (struct total){.next = totals->first, .kind = kind, .id = id, .device = device};
+    *total = (struct total){
+        .next = totals->first, .kind = kind, .id = id, .resource = resource, .device = device};
     total_name(total);
     quota_open(&total->quota, total->name, UINT64_MAX, NULL);
     totals->first = total;
@@ -53,17 +55,17 @@ static void total_settle(struct totals *totals, struct total *total)
     free(total);
 }
 
-int total_join(struct totals *totals, enum total_kind kind, uint32_t id, uint32_t device,
-               struct total_member **list)
+int total_join(struct totals *totals, enum total_kind kind, uint32_t id, enum resource resource,
+               uint32_t device, struct total_member **list)
 {
-    struct total *total = total_find(totals, kind, id, device);
+    struct total *total = total_find(totals, kind, id, resource, device);
     for (const struct total_member *member = *list; member; member = member->next)
         if (member->total == total)
             return 0;
     struct total_member *member = calloc(1, sizeof *member);
     if (!member)
         return -ENOMEM;
-    if (!total && !(total = total_make(totals, kind, id, device))) {
+    if (!total && !(total = total_make(totals, kind, id, resource, device))) {
         free(member);
         return -ENOMEM;
     }

@@ -3,7 +3,7 @@
 /*
  * total: what all clients of one user, or of one group's members, have together.
  *
- * A total is an account of device memory on one device, or of pinned host memory. It exists while
+ * A total is an account of a resource on one device, or of one that the server has. It exists while
  * it has members, which are clients' accounts of that resource. The caller, which knows the
  * configuration, sets its limit. One thread.
  */
@@ -13,18 +13,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/limits/allowance.h"
 #include "server/supervisor/account/quota.h"
 
 enum total_kind { TOTAL_USER, TOTAL_GROUP };
 
-#define TOTAL_HOST UINT32_MAX /* instead of a device's index: pinned host memory */
+#define TOTAL_OF_SERVER UINT32_MAX /* instead of a device's index */
 
 struct total {
     struct quota quota; /* must stay the first member */
     struct total *next;
     enum total_kind kind;
-    uint32_t id;     /* uid or gid; UINT32_MAX: of all clients that can't be identified */
-    uint32_t device; /* index, or TOTAL_HOST */
+    uint32_t id;            /* uid or gid; UINT32_MAX: of all clients that can't be identified */
+    enum resource resource; /* has_total in its row */
+    uint32_t device;        /* index; TOTAL_OF_SERVER: the resource is not of a device */
     uint32_t members;
     char name[96];
 };
@@ -44,8 +46,8 @@ struct total_member {
  * Adds a membership in this total to the list, unless the list has one already. A total that does
  * not exist is made, without a limit. Returns 0; or -ENOMEM, and the list is as it was.
  */
-int total_join(struct totals *totals, enum total_kind kind, uint32_t id, uint32_t device,
-               struct total_member **list);
+int total_join(struct totals *totals, enum total_kind kind, uint32_t id, enum resource resource,
+               uint32_t device, struct total_member **list);
 
 /* The account counts in all of the list's totals from now on, with what it holds; or no longer. */
 void total_members_enter(struct total_member *list, struct quota *quota);

@@ -81,11 +81,13 @@ static bool is_limited(const struct change_work *pending)
     const struct supervisor *supervisor = pending->work.admin->supervisor;
     struct account_owner owner = admin_request_owner(&pending->request);
     struct total_view view;
-    owner_total_view(supervisor, &owner, TOTAL_HOST, &view);
-    bool limited = view.limit != PROTO_UNSET;
-    for (uint32_t i = 0; i < view_device_count(supervisor); i++) {
-        owner_total_view(supervisor, &owner, i, &view);
-        limited |= view.limit != PROTO_UNSET;
+    bool limited = false;
+    ACCOUNT_FOR_EACH (i) {
+        uint32_t count = allowance_resource(i)->of_device ? view_device_count(supervisor) : 1;
+        for (uint32_t at = 0; at < count; at++) {
+            owner_total_view(supervisor, &owner, i, at, &view);
+            limited |= view.limit != PROTO_UNSET;
+        }
     }
     return limited;
 }

@@ -24,10 +24,8 @@ static void put_use(struct admin_json *json, const struct client_view *view, enu
     if (resource == RESOURCE_THREADS) {
         admin_json_put(json, "multiprocessors", json_integer(view->multiprocessors));
         admin_json_put(json, "partitioned", json_boolean(view->partitioned));
-    } else if (resource == RESOURCE_MEMORY) {
-        admin_json_put(json, "used_bytes", admin_json_amount(view->memory_charged));
-    } else if (resource == RESOURCE_HOST_MEMORY) {
-        admin_json_put(json, "used_bytes", admin_json_amount(view->host_charged));
+    } else if (!allowance_resource(resource)->by_worker) {
+        admin_json_put(json, "used_bytes", admin_json_amount(view->charged[resource]));
     }
 }
 
@@ -167,12 +165,12 @@ json_t *admin_rows_gpu(const struct device_view *view)
 }
 
 static json_t *total_json(const struct supervisor *supervisor, const struct account_owner *owner,
-                          uint32_t device)
+                          enum resource resource, uint32_t device)
 {
     struct admin_json total = admin_json_new();
     struct total_view view;
-    owner_total_view(supervisor, owner, device, &view);
-    if (device != TOTAL_HOST)
+    owner_total_view(supervisor, owner, resource, device, &view);
+    if (allowance_resource(resource)->of_device)
         admin_json_put(&total, "gpu", json_integer(device));
     admin_json_put(&total, "limit_bytes", admin_json_amount(view.limit));
     admin_json_put(&total, "used_bytes", admin_json_amount(view.used));
@@ -183,15 +181,27 @@ static json_t *total_json(const struct supervisor *supervisor, const struct acco
     return admin_json_finish(&total);
 }
 
+/* A total of a resource that each device has its own of is a list, with an entry for each. */
+static json_t *totals_json(const struct supervisor *supervisor, const struct account_owner *owner,
+                           enum resource resource)
+{
+    if (!allowance_resource(resource)->of_device)
+        return total_json(supervisor, owner, resource, TOTAL_OF_SERVER);
+    json_t *list = json_array();
+    for (uint32_t i = 0; list && i < view_device_count(supervisor); i++)
+        if (json_array_append_new(list, total_json(supervisor, owner, resource, i)) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
 json_t *admin_rows_total(const struct supervisor *supervisor, const struct account_owner *owner)
 {
     struct admin_json total = admin_json_new();
-    json_t *memory = json_array();
-    for (uint32_t i = 0; i < view_device_count(supervisor); i++)
-        if (json_array_append_new(memory, total_json(supervisor, owner, i)) < 0)
-            total.failed = true;
     admin_json_put(&total, owner->group ? "group" : "user", json_integer(owner->id));
-    admin_json_put(&total, "memory", memory);
-    admin_json_put(&total, "host_memory", total_json(supervisor, owner, TOTAL_HOST));
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (allowance_resource(i)->has_total)
+            admin_json_put(&total, allowance_resource(i)->name, totals_json(supervisor, owner, i));
     return admin_json_finish(&total);
 }

@@ -45,7 +45,9 @@ void device_open(struct device *device, uv_loop_t *loop, const struct settings *
                               .state = DEVICE_WAITING,
                               .schedule = settings->schedule};
     device->admission.limits = allowance_none;
-    quota_open(&device->memory, "device memory of all clients together", 0, NULL);
+    ACCOUNT_FOR_EACH (i)
+        if (allowance_resource(i)->of_device)
+            quota_open(&device->accounts[i], allowance_resource(i)->whole_account, 0, NULL);
     uv_timer_init(loop, &device->timer);
     device->timer.data = device;
     device->timer_open = true;
@@ -166,7 +168,7 @@ static void info_take(struct device *device, const struct proto_device_info *inf
     }
     device->info = *info;
     device->info.device = device->index;
-    device->memory.limit = info->memory;
+    device->accounts[RESOURCE_MEMORY].limit = info->memory;
     device->known = true;
     device->state = DEVICE_READY;
     device->ready_at = timeline_now();

@@ -84,14 +84,14 @@ struct device {
     struct proto_device_info info; /* as the latest worker that was ready described it */
     bool known;                    /* info is set */
     struct admission admission;
-    struct quota memory;            /* of all its clients together, bytes */
-    struct schedule schedule;       /* in force; without a worker: for the next one */
-    struct schedule scheduled;      /* the schedule that the worker was asked for last */
-    uint32_t scheduling;            /* answers about schedules that are still due */
-    struct worker_process *process; /* NULL: none, or the worker was adopted */
-    struct worker_link *link;       /* NULL while there is none */
-    struct tracing *tracing;        /* the trace under way, or NULL */
-    uv_timer_t timer;               /* for the next start */
+    struct quota accounts[RESOURCES]; /* of all its clients: resources that it has of its own */
+    struct schedule schedule;         /* in force; without a worker: for the next one */
+    struct schedule scheduled;        /* the schedule that the worker was asked for last */
+    uint32_t scheduling;              /* answers about schedules that are still due */
+    struct worker_process *process;   /* NULL: none, or the worker was adopted */
+    struct worker_link *link;         /* NULL while there is none */
+    struct tracing *tracing;          /* the trace under way, or NULL */
+    uv_timer_t timer;                 /* for the next start */
     bool timer_open;
     bool failed_once; /* a worker has ended before any worker of the device was ready */
     bool silent;      /* the latest worker hung up without a word */

@@ -188,7 +188,7 @@ static int alloc_reserve(struct request *request, uint64_t bytes, const struct q
     struct charge charge = CHARGE_NONE;
     struct charged_fd charged = CHARGED_FD_NONE;
     *culprit = NULL;
-    if (quota_charge(&session->host, &charge, bytes, culprit))
+    if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &charge, bytes, culprit))
         return HEAP_FULL;
     int result = fd_budget_charge(&charged, &session->fds, culprit) ? HEAP_FULL : 0;
     if (result == 0)
@@ -207,10 +207,12 @@ static void alloc_try(struct request *request)
 {
     struct session *session = request->session;
     uint64_t bytes = heap_round_region(&session->buffers, request->count);
-    const struct quota *culprit = &session->host;
-    int result =
-        bytes && bytes <= session->host.limit ? alloc_reserve(request, bytes, &culprit) : HEAP_FULL;
-    if (result == HEAP_FULL && bytes && bytes <= session->host.limit && session->host_unmapping) {
+    const struct quota *culprit = &session->accounts[RESOURCE_HOST_MEMORY];
+    int result = bytes && bytes <= session->accounts[RESOURCE_HOST_MEMORY].limit
+                     ? alloc_reserve(request, bytes, &culprit)
+                     : HEAP_FULL;
+    if (result == HEAP_FULL && bytes && bytes <= session->accounts[RESOURCE_HOST_MEMORY].limit &&
+        session->host_unmapping) {
         request->next = NULL;
         if (session->host_wants)
             session->host_wants_last->next = request;
@@ -407,7 +409,8 @@ void session_host_import(struct session *session, struct channel_message *messag
         return;
     struct host_import *import = calloc(1, sizeof *import);
     const struct quota *culprit = NULL;
-    if (!import || quota_charge(&session->host, &import->charge, block->bytes, &culprit)) {
+    if (!import || quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &import->charge,
+                                block->bytes, &culprit)) {
         free(import);
         refuse_limit(request, culprit, block->bytes);
         return;

@@ -36,7 +36,9 @@ static struct allowance change_in_bytes(const struct session *session,
                                         const struct allowance *change)
 {
     struct allowance bytes = *change;
-    allowance_resolve(&bytes, RESOURCE_MEMORY, session->device->info.memory);
+    ACCOUNT_FOR_EACH (i)
+        if (allowance_resource(i)->of_device)
+            allowance_resolve(&bytes, i, session->device->info.memory);
     return bytes;
 }
 
@@ -48,8 +50,8 @@ static struct allowance allowance_wanted(const struct session *session,
     struct allowance to = session->grant.allowance;
     if (session->answers_due)
         allowance_change(&to, &session->limits_sent);
-    to.memory.request = session->memory.guarantee;
-    to.host_memory.request = session->host.guarantee;
+    ACCOUNT_FOR_EACH (i)
+        to.of[i].request = session->accounts[i].guarantee;
     allowance_change(&to, change);
     return to;
 }
@@ -86,38 +88,53 @@ bool session_limits_change_empty(const struct allowance *change)
     return allowance_equal(change, &allowance_none);
 }
 
-/* A value that the change leaves alone stays. */
-static uint64_t wanted_or_now(uint64_t wanted, uint64_t now)
+/* The guarantees after a change, which is in bytes. A value that it leaves alone stays. */
+static struct allowance guarantees_after(const struct session *session,
+                                         const struct allowance *change)
 {
-    return wanted == PROTO_UNSET ? now : wanted;
+    struct allowance to = session_quota_guarantees(session);
+    ACCOUNT_FOR_EACH (i)
+        if (change->of[i].request != ALLOWANCE_UNSET) {
+            to.of[i].request = change->of[i].request;
+            to.of_from[i].request = allowance_source(change, i, ALLOWANCE_REQUEST);
+        }
+    return to;
 }
 
 /* More is taken at once, so that nobody else gets it meanwhile; less is given back when all else
- * is done. change: in bytes. 0, or an error number with a sentence. */
+ * is done. */
+static struct allowance guarantees_with(const struct session *session,
+                                        const struct allowance *change)
+{
+    struct allowance to = guarantees_after(session, change);
+    ACCOUNT_FOR_EACH (i)
+        to.of[i].request = max(to.of[i].request, session->accounts[i].guarantee);
+    return to;
+}
+
+/* change: in bytes. 0, or an error number with a sentence. */
 static uint32_t take_guarantees(struct session *session, const struct allowance *change,
                                 struct error *why)
 {
-    uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
-    return session_quota_guarantee(
-        session, max(memory, wanted_or_now(change->memory.request, memory)),
-        max(host, wanted_or_now(change->host_memory.request, host)), why);
+    const struct allowance more = guarantees_with(session, change);
+    return session_quota_guarantee(session, &more, why);
 }
 
 /* Sets guarantees that are no higher than the present ones: there is always room for them. */
-static void keep_guarantees(struct session *session, uint64_t memory, uint64_t host)
+static void keep_guarantees(struct session *session, const struct allowance *guarantees)
 {
     struct error unused;
-    session_quota_guarantee(session, memory, host, &unused);
+    session_quota_guarantee(session, guarantees, &unused);
 }
 
 /* Whether there is room is tried, and given back. */
 static uint32_t check_guarantees(struct session *session, const struct allowance *change,
                                  struct error *why)
 {
-    uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
+    const struct allowance before = session_quota_guarantees(session);
     uint32_t error = take_guarantees(session, change, why);
     if (!error)
-        keep_guarantees(session, memory, host);
+        keep_guarantees(session, &before);
     return error;
 }
 
@@ -127,13 +144,13 @@ static uint32_t check_limits(const struct session *session, const struct allowan
 {
     char most[UNITS_TEXT], wanted[UNITS_TEXT];
     uint64_t device = session->device->info.memory, window = session->window.bytes;
-    for (enum resource i = 0; i < RESOURCES; i++) {
+    ACCOUNT_FOR_EACH (i) {
         const struct allowance_resource *resource = allowance_resource(i);
         uint64_t limit = change->of[i].limit;
-        if (resource->unit != DIALECT_BYTES || limit == ALLOWANCE_UNSET)
+        if (limit == ALLOWANCE_UNSET)
             continue;
         units_format_bytes(limit, wanted);
-        if (i == RESOURCE_MEMORY && limit > device)
+        if (resource->of_device && limit > device)
             return error_set(why, MESSAGE(change_over_device), session->number,
                              units_format_bytes(device, most), (unsigned long long)device,
                              resource->phrase, wanted, (unsigned long long)limit);
@@ -154,8 +171,9 @@ uint32_t session_limits_check(struct session *session, const struct allowance *c
     uint32_t error = check_limits(session, &bytes, why);
     if (error)
         return error;
-    bool asks =
-        bytes.memory.request != ALLOWANCE_UNSET || bytes.host_memory.request != ALLOWANCE_UNSET;
+    bool asks = false;
+    ACCOUNT_FOR_EACH (i)
+        asks |= bytes.of[i].request != ALLOWANCE_UNSET;
     /* Two changes at once would leave the guarantee of the one that is answered last. */
     if (asks && session->answers_due)
         return error_set(why, MESSAGE(change_under_way), session->number);
@@ -183,12 +201,12 @@ struct limits_change {
 static void set_memory(struct session *session, const struct allowance *change)
 {
     struct allowance *grant = &session->grant.allowance;
-    keep_guarantees(session, wanted_or_now(change->memory.request, session->memory.guarantee),
-                    wanted_or_now(change->host_memory.request, session->host.guarantee));
+    const struct allowance guarantees = guarantees_after(session, change);
+    keep_guarantees(session, &guarantees);
     const struct allowance own = allowance_part_by(change, false);
     allowance_change(grant, &own);
-    session->memory.limit = grant->memory.limit;
-    session->host.limit = grant->host_memory.limit;
+    ACCOUNT_FOR_EACH (i)
+        session->accounts[i].limit = grant->of[i].limit;
 }
 
 static void log_change(const struct session *session, const char *by)
@@ -220,8 +238,7 @@ static void worker_answered(void *context, const struct worker_answer *answer)
         log_change(session, pending->by);
         break;
     case WORKER_REFUSED:
-        keep_guarantees(session, session->grant.allowance.memory.request,
-                        session->grant.allowance.host_memory.request);
+        keep_guarantees(session, &session->grant.allowance);
         break;
     case WORKER_LOST:
     case WORKER_SESSION_ENDED:
@@ -246,8 +263,7 @@ static int change_limits(struct session *session, const struct allowance *change
     struct limits_change *pending = calloc(1, sizeof *pending);
     struct request *request = pending ? session_request_own(session) : NULL;
     if (!request) {
-        keep_guarantees(session, session->grant.allowance.memory.request,
-                        session->grant.allowance.host_memory.request);
+        keep_guarantees(session, &session->grant.allowance);
         free(pending);
         return -ENOMEM;
     }
@@ -262,8 +278,7 @@ static int change_limits(struct session *session, const struct allowance *change
     struct proto_worker_limits body = {.allowance = allowance_to_wire(&wanted)};
     int result = session_ask(session, PROTO_WORKER_LIMITS, &body, worker_answered, pending);
     if (result < 0) {
-        keep_guarantees(session, session->grant.allowance.memory.request,
-                        session->grant.allowance.host_memory.request);
+        keep_guarantees(session, &session->grant.allowance);
         session_request_end(request);
         free(pending);
         return result;
@@ -287,11 +302,11 @@ int session_limits_put_back(struct session *session, const struct allowance *cha
                             change_done *done, void *context)
 {
     struct allowance back = change_in_bytes(session, change);
-    uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
-    if (!session_quota_restore(session, max(memory, wanted_or_now(back.memory.request, memory)),
-                               max(host, wanted_or_now(back.host_memory.request, host)))) {
+    const struct allowance more = guarantees_with(session, &back);
+    if (!session_quota_restore(session, &more)) {
         log_error(MESSAGE_TEXT(log_guarantee_lost), session->number);
-        back.memory.request = back.host_memory.request = ALLOWANCE_UNSET;
+        ACCOUNT_FOR_EACH (i)
+            back.of[i].request = ALLOWANCE_UNSET;
     }
     return change_limits(session, &back, by, done, context);
 }

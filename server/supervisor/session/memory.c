@@ -184,7 +184,7 @@ static int region_map(struct session *session, uint64_t bytes, bool slab, struct
     struct charged_fd charged = CHARGED_FD_NONE;
     struct heap_region *region;
     *culprit = NULL;
-    if (quota_charge(&session->memory, &charge, bytes, culprit))
+    if (quota_charge(&session->accounts[RESOURCE_MEMORY], &charge, bytes, culprit))
         return REGION_NO_ROOM;
     if (fd_budget_charge(&charged, &session->fds, culprit)) {
         quota_return(&charge);
@@ -212,7 +212,7 @@ static int region_map_slab(struct session *session, uint64_t bytes, const struct
 {
     struct heap *heap = &session->heap;
     uint64_t needed = heap_round_region(heap, bytes);
-    uint64_t left = quota_left(&session->memory) & ~(heap->granularity - 1);
+    uint64_t left = quota_left(&session->accounts[RESOURCE_MEMORY]) & ~(heap->granularity - 1);
     uint64_t size = heap->next_slab;
     size = min(size, session->slab_max);
     size = min(size, left);
@@ -248,10 +248,10 @@ static void want_try(struct want *want)
     struct session *session = want->session;
     struct heap *heap = &session->heap;
     uint64_t bytes = heap_round(want->count), whole = heap_round_region(heap, want->count);
-    const struct quota *culprit = &session->memory;
+    const struct quota *culprit = &session->accounts[RESOURCE_MEMORY];
     struct heap_block *block;
     int result;
-    if (!bytes || !whole || whole > session->memory.limit) {
+    if (!bytes || !whole || whole > session->accounts[RESOURCE_MEMORY].limit) {
         want_refuse_limit(want, want->count, culprit);
         return;
     }
@@ -430,9 +430,9 @@ void session_memory_free(struct session *session, struct channel_message *messag
 
 void session_memory_query(struct session *session, struct channel_message *message)
 {
-    struct proto_memory_info body = {.limit = session->memory.limit,
-                                     .used = session->memory.used,
-                                     .host_limit = session->host.limit,
-                                     .host_used = session->host.used};
+    struct proto_memory_info body = {.limit = session->accounts[RESOURCE_MEMORY].limit,
+                                     .used = session->accounts[RESOURCE_MEMORY].used,
+                                     .host_limit = session->accounts[RESOURCE_HOST_MEMORY].limit,
+                                     .host_used = session->accounts[RESOURCE_HOST_MEMORY].used};
     session_answer(session, PROTO_MEMORY_INFO, message->header.serial, &body, NULL, 0);
 }

@@ -181,8 +181,8 @@ static void inspect_answered(void *context, const struct worker_answer *answer)
     request->module->inspected = true;
     memcpy(&needs, answer->message->body, sizeof needs);
     const struct quota *culprit = NULL;
-    if (quota_charge(&request->session->memory, &request->module->resident, needs.resident_bytes,
-                     &culprit)) {
+    if (quota_charge(&request->session->accounts[RESOURCE_MEMORY], &request->module->resident,
+                     needs.resident_bytes, &culprit)) {
         struct error why, memory;
         session_quota_refuse(request->session, culprit, needs.resident_bytes, &memory);
         error_set(&why, memory.number, MESSAGE_TEXT(module_variables), memory.text);

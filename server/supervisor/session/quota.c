@@ -16,11 +16,13 @@
 
 /* ---- totals ---- */
 
-uint64_t session_quota_total_memory(const struct device *device, const struct allowance *limits)
+uint64_t session_quota_total_limit(const struct allowance *limits, enum resource resource,
+                                   const struct device *device)
 {
     struct allowance total = *limits;
-    allowance_resolve(&total, RESOURCE_MEMORY, device->info.memory);
-    return total.memory.limit;
+    if (device)
+        allowance_resolve(&total, resource, device->info.memory);
+    return total.of[resource].limit;
 }
 
 static uint64_t limit_of(const struct config *config, const struct server *server,
@@ -28,9 +30,9 @@ static uint64_t limit_of(const struct config *config, const struct server *serve
 {
     struct allowance limits;
     total_override_limits(&server->total_overrides, config, total->kind, total->id, &limits);
-    if (total->device == TOTAL_HOST)
-        return limits.host_memory.limit;
-    return session_quota_total_memory(&server->devices[total->device], &limits);
+    return session_quota_total_limit(
+        &limits, total->resource,
+        total->device == TOTAL_OF_SERVER ? NULL : &server->devices[total->device]);
 }
 
 void session_quota_limit_totals(struct server *server, const struct config *config)
@@ -46,10 +48,12 @@ static int total_join_limited(struct session *session, const struct config *conf
     struct allowance limits;
     int result = 0;
     total_override_limits(&session->server->total_overrides, config, kind, id, &limits);
-    if (allowance_has(&limits, RESOURCE_MEMORY, ALLOWANCE_LIMIT))
-        result = total_join(all, kind, id, session->device->index, &totals->memory);
-    if (result == 0 && limits.host_memory.limit != ALLOWANCE_UNSET)
-        result = total_join(all, kind, id, TOTAL_HOST, &totals->host);
+    ACCOUNT_FOR_EACH (i) {
+        uint32_t device =
+            allowance_resource(i)->of_device ? session->device->index : TOTAL_OF_SERVER;
+        if (result == 0 && allowance_has(&limits, i, ALLOWANCE_LIMIT))
+            result = total_join(all, kind, id, i, device, &totals->of[i]);
+    }
     return result;
 }
 
@@ -71,50 +75,55 @@ int session_quota_find_totals(struct session *session, const struct config *conf
 
 void session_quota_drop_totals(struct server *server, struct session_totals *totals)
 {
-    total_members_leave(&server->totals, &totals->memory);
-    total_members_leave(&server->totals, &totals->host);
+    ACCOUNT_FOR_EACH (i)
+        total_members_leave(&server->totals, &totals->of[i]);
 }
 
 void session_quota_swap_totals(struct session *session, struct session_totals *totals)
 {
     struct session_totals old = session->totals;
-    total_members_exit(old.memory, &session->memory);
-    total_members_exit(old.host, &session->host);
+    ACCOUNT_FOR_EACH (i) {
+        total_members_exit(old.of[i], &session->accounts[i]);
+        total_members_enter(totals->of[i], &session->accounts[i]);
+    }
     session->totals = *totals;
-    total_members_enter(session->totals.memory, &session->memory);
-    total_members_enter(session->totals.host, &session->host);
     *totals = old;
 }
 
 /* ---- guarantees ---- */
 
-static uint64_t guaranteed_to_others(const struct session *session, bool host)
+/* The account of all clients that a client's account stands under. */
+static struct quota *whole_of(const struct session *session, enum resource resource)
+{
+    return allowance_resource(resource)->of_device ? &session->device->accounts[resource]
+                                                   : &session->server->accounts[resource];
+}
+
+static uint64_t guaranteed_to_others(const struct session *session, enum resource resource)
 {
     uint64_t sum = 0;
     const struct session *s;
-    LIST_FOR_EACH (s, &session->server->session_list, link) {
-        if (s == session || !s->device || (!host && s->device != session->device))
-            continue;
-        sum += host ? s->host.guarantee : s->memory.guarantee;
-    }
+    LIST_FOR_EACH (s, &session->server->session_list, link)
+        if (s != session && s->device && whole_of(s, resource) == whole_of(session, resource))
+            sum += s->accounts[resource].guarantee;
     return sum;
 }
 
 /* The culprit is one of the client's totals, or the account of all clients of the device or
  * server. */
 static uint32_t guarantee_refuse(const struct session *session, const struct quota *culprit,
-                                 bool host, uint64_t request, struct error *why)
+                                 enum resource resource, uint64_t request, struct error *why)
 {
     char asked[UNITS_TEXT], has[UNITS_TEXT], promised[UNITS_TEXT], used[UNITS_TEXT];
-    const struct quota *own = host ? &session->host : &session->memory;
+    const struct quota *own = &session->accounts[resource];
     uint64_t holds = max(own->used, own->guarantee);
-    const char *what = host ? "pinned host memory" : "device memory";
+    const char *what = allowance_resource(resource)->phrase;
     units_format_bytes(request, asked);
     units_format_bytes(culprit->limit, has);
-    if (culprit != &session->device->memory && culprit != &session->server->host)
+    if (culprit != whole_of(session, resource))
         return error_set(why, MESSAGE(guarantee_total), asked, what, culprit->name, has,
                          units_format_bytes(culprit->used - holds, used));
-    uint64_t others = guaranteed_to_others(session, host);
+    uint64_t others = guaranteed_to_others(session, resource);
     units_format_bytes(others, promised);
     if (request > culprit->limit || others > culprit->limit - request) {
         char sum[UNITS_TEXT];
@@ -126,23 +135,36 @@ static uint32_t guarantee_refuse(const struct session *session, const struct quo
     return error_set(why, MESSAGE(guarantee_not_now), asked, what, has, promised, used);
 }
 
-uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host,
-                                 struct error *why)
+struct allowance session_quota_guarantees(const struct session *session)
 {
-    const struct quota *culprit = NULL;
-    uint64_t before = session->memory.guarantee;
-    if (quota_guarantee(&session->memory, memory, &culprit))
-        return guarantee_refuse(session, culprit, false, memory, why);
-    if (!quota_guarantee(&session->host, host, &culprit))
-        return 0;
-    quota_restore(&session->memory, before);
-    return guarantee_refuse(session, culprit, true, host, why);
+    struct allowance now = allowance_none;
+    ACCOUNT_FOR_EACH (i) {
+        now.of[i].request = session->accounts[i].guarantee;
+        now.of_from[i].request = allowance_source(&session->grant.allowance, i, ALLOWANCE_REQUEST);
+    }
+    return now;
 }
 
-bool session_quota_restore(struct session *session, uint64_t memory, uint64_t host)
+uint32_t session_quota_guarantee(struct session *session, const struct allowance *wanted,
+                                 struct error *why)
 {
-    int lacks = quota_restore(&session->memory, memory);
-    return (quota_restore(&session->host, host) | lacks) == 0;
+    const struct allowance before = session_quota_guarantees(session);
+    ACCOUNT_FOR_EACH (i) {
+        const struct quota *culprit = NULL;
+        if (!quota_guarantee(&session->accounts[i], wanted->of[i].request, &culprit))
+            continue;
+        session_quota_restore(session, &before);
+        return guarantee_refuse(session, culprit, i, wanted->of[i].request, why);
+    }
+    return 0;
+}
+
+bool session_quota_restore(struct session *session, const struct allowance *before)
+{
+    bool whole = true;
+    ACCOUNT_FOR_EACH (i)
+        whole &= quota_restore(&session->accounts[i], before->of[i].request) == 0;
+    return whole;
 }
 
 /* ---- life ---- */
@@ -154,10 +176,9 @@ uint32_t session_quota_open(struct session *session, struct error *why)
     struct session_totals totals;
     /* A quarter, so that one client can't take all of it. */
     uint64_t images = server->images.limit / 4;
-    quota_open(&session->memory, "device memory limit of this client", grant->memory.limit,
-               &session->device->memory);
-    quota_open(&session->host, "pinned host memory limit of this client", grant->host_memory.limit,
-               &server->host);
+    ACCOUNT_FOR_EACH (i)
+        quota_open(&session->accounts[i], allowance_resource(i)->account, grant->of[i].limit,
+                   whole_of(session, i));
     quota_open(&session->fds, "share of file descriptors of this client", server->budget.client_max,
                &server->fds);
     quota_open(&session->images, "module image memory of this client", images, &server->images);
@@ -166,7 +187,7 @@ uint32_t session_quota_open(struct session *session, struct error *why)
     }
     session_quota_limit_totals(server, server->config);
     session_quota_swap_totals(session, &totals);
-    return session_quota_guarantee(session, grant->memory.request, grant->host_memory.request, why);
+    return session_quota_guarantee(session, grant, why);
 }
 
 void session_quota_close(struct session *session)
@@ -174,8 +195,8 @@ void session_quota_close(struct session *session)
     struct session_totals totals = {0};
     session_quota_swap_totals(session, &totals);
     session_quota_drop_totals(session->server, &totals);
-    quota_close(&session->memory);
-    quota_close(&session->host);
+    ACCOUNT_FOR_EACH (i)
+        quota_close(&session->accounts[i]);
     quota_close(&session->fds);
     quota_close(&session->images);
 }
@@ -186,12 +207,12 @@ enum { REMEDY_BYTES = 320 }; /* with the path of a configuration, cut */
 
 /* Names the setting to change for a higher limit. A client's source is its own word, of which
  * nothing but a row of our table gets into the sentence. */
-static const char *remedy_of(const struct session *session, bool host, char text[REMEDY_BYTES])
+static const char *remedy_of(const struct session *session, enum resource resource,
+                             char text[REMEDY_BYTES])
 {
-    const struct quota *own = host ? &session->host : &session->memory;
-    const struct quota *whole = host ? &session->server->host : &session->device->memory;
+    const struct quota *own = &session->accounts[resource];
+    const struct quota *whole = whole_of(session, resource);
     const struct config *config = session->server->config;
-    enum resource resource = host ? RESOURCE_HOST_MEMORY : RESOURCE_MEMORY;
     struct allowance_source source =
         allowance_source(&session->grant.allowance, resource, ALLOWANCE_LIMIT);
     const char *variable =
@@ -225,10 +246,11 @@ uint32_t session_quota_refuse(const struct session *session, const struct quota 
     char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT], text[REMEDY_BYTES];
     const char *holds = MESSAGE_TEXT(memory_in_use_or_guaranteed);
     const char *remedy = MESSAGE_TEXT(memory_of_others);
-    if (culprit == &session->memory || culprit == &session->host) {
-        holds = MESSAGE_TEXT(memory_in_use);
-        remedy = remedy_of(session, culprit == &session->host, text);
-    }
+    ACCOUNT_FOR_EACH (i)
+        if (culprit == &session->accounts[i]) {
+            holds = MESSAGE_TEXT(memory_in_use);
+            remedy = remedy_of(session, i, text);
+        }
     return error_set(
         why, MESSAGE(memory_over_limit), culprit->name, units_format_bytes(culprit->used, used),
         units_format_bytes(culprit->limit, limit), holds, units_format_bytes(asked, more), remedy);

@@ -12,10 +12,10 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/limits/allowance.h"
 #include "server/supervisor/session/session.h"
 
 struct config;
-struct allowance;
 
 /* Opens the client's accounts. Returns 0, or an error number that *why explains: memory is short,
  * or the guarantee does not fit. The caller closes the accounts in any case. Accounts that are all
@@ -23,15 +23,18 @@ struct allowance;
 uint32_t session_quota_open(struct session *session, struct error *why);
 void session_quota_close(struct session *session);
 
-/* Guarantees it so much memory, device's and host's, or changes nothing: 0, or an error number with
- * a sentence in why. */
-uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host,
+/* Returns what its accounts are guaranteed, as requests with their sources; the rest is unset. */
+struct allowance session_quota_guarantees(const struct session *session);
+
+/* Guarantees each of its accounts what *wanted requests of it, or changes nothing: 0, or an error
+ * number that *why explains. */
+uint32_t session_quota_guarantee(struct session *session, const struct allowance *wanted,
                                  struct error *why);
 
 /* Guarantees what was guaranteed a moment ago, even if the limits of the client's totals are lower
  * by now. False: other clients have taken some of the memory, so that part of the guarantee is not
  * restored. */
-bool session_quota_restore(struct session *session, uint64_t memory, uint64_t host);
+bool session_quota_restore(struct session *session, const struct allowance *before);
 
 /* Finds the totals that the client would be in under a configuration; NULL: without one. Returns 0
  * and *totals for session_quota_drop_totals; or -ENOMEM. */
@@ -42,8 +45,10 @@ void session_quota_drop_totals(struct server *server, struct session_totals *tot
 /* The client counts in *totals from now on. Afterwards *totals has the totals that it was in. */
 void session_quota_swap_totals(struct session *session, struct session_totals *totals);
 
-/* The limit of a total for this device's memory, in bytes. */
-uint64_t session_quota_total_memory(const struct device *device, const struct allowance *limits);
+/* The limit of a total, in bytes; of a device's resource, on this device, which is NULL
+ * otherwise. */
+uint64_t session_quota_total_limit(const struct allowance *limits, enum resource resource,
+                                   const struct device *device);
 
 /* Sets the limits of all totals, as the configuration and administrators say. */
 void session_quota_limit_totals(struct server *server, const struct config *config);

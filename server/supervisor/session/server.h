@@ -40,10 +40,10 @@ struct server {
     uint32_t user_clients_max; /* number of clients that one uid may have */
     uint64_t served;           /* clients that attached since the start */
     struct address_plan plan;
-    struct quota host;    /* pinned host memory of all clients, bytes */
-    struct quota fds;     /* descriptors for handles and buffers of all clients */
-    struct quota images;  /* module images of all clients, bytes */
-    struct totals totals; /* of users and groups */
+    struct quota accounts[RESOURCES]; /* of all clients: resources that no device has its own of */
+    struct quota fds;                 /* descriptors for handles and buffers of all clients */
+    struct quota images;              /* module images of all clients, bytes */
+    struct totals totals;             /* of users and groups */
     struct total_overrides total_overrides;
     struct image_cache cache;
     /* Every client's message arrives here, one at a time, and stays until it is handled. */

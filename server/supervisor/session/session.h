@@ -49,7 +49,7 @@ struct want;
 
 /* The totals of its user and its groups that it counts in. */
 struct session_totals {
-    struct total_member *memory, *host;
+    struct total_member *of[RESOURCES];
 };
 
 /* A connection above the limit of all clients or of its user's clients; its hello is refused. */
@@ -103,7 +103,8 @@ struct session {
     uint64_t attach_serial;
 
     struct address_window window;
-    struct quota memory, host, fds, images;
+    struct quota accounts[RESOURCES]; /* those of ACCOUNT_FOR_EACH are open from attaching on */
+    struct quota fds, images;
     struct session_totals totals;
     struct shm ring, status, shadow;
     int doorbell; /* -1: none */

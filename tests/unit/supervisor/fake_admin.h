@@ -228,7 +228,7 @@ uint32_t owner_total_set(struct supervisor *self, const struct account_owner *ow
 /* User 770 and group 780 are limited on device 1, and in pinned memory by an administrator; user
  * 771 on device 1 alone, user 772 in pinned memory alone. */
 void owner_total_view(const struct supervisor *self, const struct account_owner *owner,
-                      uint32_t device, struct total_view *view)
+                      enum resource resource, uint32_t device, struct total_view *view)
 {
     (void)self;
     bool both = owner->id == (owner->group ? 780u : 770u);
@@ -237,7 +237,7 @@ void owner_total_view(const struct supervisor *self, const struct account_owner 
     *view = (struct total_view){.limit = PROTO_UNSET, .used = device + 5};
     if (limited && device == 1)
         view->limit = 4096;
-    if (device == TOTAL_HOST)
+    if (resource == RESOURCE_HOST_MEMORY)
         *view = (struct total_view){.limit = pinned ? 512 : PROTO_UNSET, .used = 64, .set = pinned};
 }
 
@@ -356,7 +356,7 @@ static inline void add_client(uint32_t number, bool attached)
                                  .state = attached ? "attached" : "hello",
                                  .attached = attached,
                                  .asked = allowance_none,
-                                 .memory_charged = 2 << 20,
+                                 .charged[RESOURCE_MEMORY] = 2 << 20,
                                  .multiprocessors = 16,
                                  .partitioned = true,
                                  .connected_ns = 1000000000};

@@ -158,14 +158,14 @@ static void a_repeated_serial_is_refused_and_not_carried_out(void **state)
     channel_send(fd, PROTO_MEMORY_ALLOC, large, 0, &alloc, NULL, 0, NULL, 0);
     fake_expect(&fake, fd, PROTO_MEMORY_ALLOCATED);
     assert_true(fake.message.header.serial == large);
-    uint64_t used = fake_first(&fake)->memory.used;
+    uint64_t used = fake_first(&fake)->accounts[RESOURCE_MEMORY].used;
     const uint64_t stale[] = {large, large - 1, 1};
     for (int i = 0; i < 3; i++) {
         channel_send(fd, PROTO_MEMORY_ALLOC, stale[i], 0, &alloc, NULL, 0, NULL, 0);
         fake_expect_failed(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION,
                            "not greater than 1099511627776");
         assert_true(fake.message.header.serial == stale[i]);
-        assert_true(fake_first(&fake)->memory.used == used);
+        assert_true(fake_first(&fake)->accounts[RESOURCE_MEMORY].used == used);
     }
     /* The connection goes on. */
     channel_send(fd, PROTO_MEMORY_QUERY, large + 7, 0, NULL, NULL, 0, NULL, 0);
@@ -472,7 +472,7 @@ static void a_marked_session_stands_until_the_loops_turn(void **state)
     session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "the second reason");
     assert_int_equal(session->state, PROTO_CONNECTION_STATE_LEAVING);
     assert_true(session->fd >= 0);
-    assert_int_equal(session->memory.used, 6 * MIB);
+    assert_int_equal(session->accounts[RESOURCE_MEMORY].used, 6 * MIB);
     /* Neither is sent, and neither does any harm. */
     session_answer(session, PROTO_DONE, 99, NULL, NULL, 0);
     session_refuse(session, 99, PROTO_ERROR_UNKNOWN, "nobody reads this");
@@ -496,7 +496,8 @@ static void requests_under_way_end_with_their_client(void **state)
     assert_int_equal(clients_kill(fake.supervisor, attached.client, "uid 0"), 0);
     struct channel_message *detach = fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
     assert_int_equal(fake_first(&fake)->requests, 0);
-    assert_int_equal(fake_first(&fake)->memory.used, 4 * MIB); /* the worker has it still */
+    assert_int_equal(fake_first(&fake)->accounts[RESOURCE_MEMORY].used,
+                     4 * MIB); /* the worker has it still */
     /* Its descriptor is closed, which fake_close would find. */
     struct proto_worker_mapped mapped = {.address = attached.device_base};
     int memory = memfd_create("late", MFD_CLOEXEC);
@@ -658,7 +659,7 @@ static bool count_view(void *context, const struct client_view *view)
     assert_string_equal(view->name, "test");
     assert_int_equal(view->pid, getpid());
     assert_int_equal(view->granted.memory.limit, 32 * MIB);
-    assert_int_equal(view->memory_charged, 2 * MIB);
+    assert_int_equal(view->charged[RESOURCE_MEMORY], 2 * MIB);
     (*seen)++;
     return true;
 }

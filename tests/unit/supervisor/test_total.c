@@ -18,7 +18,7 @@ static void end(void)
     fake_expect_nothing_left(&fake);
     assert_null(fake.supervisor->server.totals.first);
     for (uint32_t i = 0; i < fake.devices; i++)
-        assert_int_equal(fake.supervisor->server.devices[i].memory.used, 0);
+        assert_int_equal(fake.supervisor->server.devices[i].accounts[RESOURCE_MEMORY].used, 0);
     fake_close(&fake);
 }
 
@@ -99,7 +99,7 @@ static void requests_beyond_the_device_are_refused_with_the_arithmetic(void **st
         "a2", PROTO_ERROR_INVALID_VALUE,
         "a request of 40 MiB of device memory does not fit: 40 MiB are guaranteed to other "
         "clients, together 80 MiB, and there are 64 MiB");
-    assert_int_equal(fake.supervisor->server.devices[0].memory.used, 40 * MIB);
+    assert_int_equal(fake.supervisor->server.devices[0].accounts[RESOURCE_MEMORY].used, 40 * MIB);
     int other = attached(1, "a2"); /* another device has room */
     int b = attached(0, "b");
     fake_alloc(&fake, b, 2 * MIB);
@@ -149,6 +149,15 @@ static void host_memory_is_guaranteed_too(void **state)
     end();
 }
 
+static uint32_t guarantee(struct session *session, uint64_t memory, uint64_t host,
+                          struct error *why)
+{
+    struct allowance wanted = allowance_none;
+    wanted.memory.request = memory;
+    wanted.host_memory.request = host;
+    return session_quota_guarantee(session, &wanted, why);
+}
+
 static void a_guarantee_that_fails_in_part_changes_nothing(void **state)
 {
     (void)state;
@@ -157,14 +166,14 @@ static void a_guarantee_that_fails_in_part_changes_nothing(void **state)
     int a = attached(0, "a");
     struct session *session = fake_first(&fake);
     uint64_t memory = 8 * MIB, host = 4 * MIB;
-    assert_int_equal(session_quota_guarantee(session, memory, host, &why), 0);
-    assert_int_not_equal(session_quota_guarantee(session, 16 * MIB, 65 * MIB, &why), 0);
+    assert_int_equal(guarantee(session, memory, host, &why), 0);
+    assert_int_not_equal(guarantee(session, 16 * MIB, 65 * MIB, &why), 0);
     assert_non_null(strstr(why.text, "pinned host memory"));
-    assert_int_not_equal(session_quota_guarantee(session, 65 * MIB, 8 * MIB, &why), 0);
-    assert_int_equal(session->memory.guarantee, memory);
-    assert_int_equal(session->host.guarantee, host);
-    assert_int_equal(session->device->memory.used, memory);
-    assert_int_equal(fake.supervisor->server.host.used, host);
+    assert_int_not_equal(guarantee(session, 65 * MIB, 8 * MIB, &why), 0);
+    assert_int_equal(session->accounts[RESOURCE_MEMORY].guarantee, memory);
+    assert_int_equal(session->accounts[RESOURCE_HOST_MEMORY].guarantee, host);
+    assert_int_equal(session->device->accounts[RESOURCE_MEMORY].used, memory);
+    assert_int_equal(fake.supervisor->server.accounts[RESOURCE_HOST_MEMORY].used, host);
     close(a);
     end();
 }
@@ -281,7 +290,9 @@ static void shows(bool group, uint32_t id, uint32_t device, uint64_t limit, uint
 {
     struct account_owner owner = {.group = group, .id = id};
     struct total_view view;
-    owner_total_view(fake.supervisor, &owner, device, &view);
+    owner_total_view(fake.supervisor, &owner,
+                     device == TOTAL_OF_SERVER ? RESOURCE_HOST_MEMORY : RESOURCE_MEMORY, device,
+                     &view);
     if (view.limit != limit || view.used != used)
         fail_msg("%u: limit %lu, used %lu, and not %lu and %lu", id, view.limit, view.used, limit,
                  used);
@@ -310,10 +321,10 @@ static void a_total_is_set_for_attached_and_for_later_clients(void **state)
     alloc.count = 4096;
     fake_send(&fake, a, PROTO_HOST_ALLOC, &alloc);
     fake_expect_failed(&fake, a, PROTO_ERROR_OUT_OF_MEMORY, "of user");
-    shows(false, getuid(), TOTAL_HOST, MIB, MIB);
+    shows(false, getuid(), TOTAL_OF_SERVER, MIB, MIB);
     /* What is not named stays; below what is in use nothing is taken away. */
     may_have(8 * MIB, PROTO_UNSET);
-    shows(false, getuid(), TOTAL_HOST, MIB, MIB);
+    shows(false, getuid(), TOTAL_OF_SERVER, MIB, MIB);
     fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 8 MiB are in use");
     struct total_change half = total_of(PROTO_UNSET, PROTO_UNSET);
     half.limits.part[RESOURCE_MEMORY].limit = 5000;
@@ -405,11 +416,11 @@ static void request_and_limit_set_by_hand_are_forgotten_apart(void **state)
                        &reload),
         0);
     shows(false, getuid(), 0, 24 * MIB, 0);
-    shows(false, getuid(), TOTAL_HOST, MIB, 0);
+    shows(false, getuid(), TOTAL_OF_SERVER, MIB, 0);
     may_have(PROTO_UNSET, 3 * MIB);
     assert_int_equal(fake_configure(&fake, "users:\n  - {host_memory: {limit: 1M}}\n", &reload), 0);
     shows(false, getuid(), 0, PROTO_UNSET, 0);
-    shows(false, getuid(), TOTAL_HOST, 3 * MIB, 0);
+    shows(false, getuid(), TOTAL_OF_SERVER, 3 * MIB, 0);
     close(a);
     end();
 }
@@ -423,14 +434,14 @@ static void a_default_is_what_the_configuration_says(void **state)
     begin(1, "users:\n  - {memory: {limit: 16M}}\n");
     int a = attached(0, "a");
     may_have(24 * MIB, 2 * MIB);
-    owner_total_view(fake.supervisor, &owner, 0, &view);
+    owner_total_view(fake.supervisor, &owner, RESOURCE_MEMORY, 0, &view);
     assert_true(view.set);
     struct total_change memory = total_of(PROTO_UNSET, PROTO_UNSET);
     memory.parts = RESOURCE_BIT(RESOURCE_MEMORY);
     assert_int_equal(set_total(false, getuid(), memory, &why), 0);
     shows(false, getuid(), 0, 16 * MIB, 0);
-    shows(false, getuid(), TOTAL_HOST, 2 * MIB, 0);
-    owner_total_view(fake.supervisor, &owner, 0, &view);
+    shows(false, getuid(), TOTAL_OF_SERVER, 2 * MIB, 0);
+    owner_total_view(fake.supervisor, &owner, RESOURCE_MEMORY, 0, &view);
     assert_false(view.set);
     fake_alloc(&fake, a, 16 * MIB);
     fake_alloc_refused(&fake, a, 1, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 16 MiB");
@@ -438,7 +449,7 @@ static void a_default_is_what_the_configuration_says(void **state)
     struct total_change host = total_of(PROTO_UNSET, PROTO_UNSET);
     host.parts = RESOURCE_BIT(RESOURCE_HOST_MEMORY);
     assert_int_equal(set_total(false, getuid(), host, &why), 0);
-    shows(false, getuid(), TOTAL_HOST, PROTO_UNSET, 0);
+    shows(false, getuid(), TOTAL_OF_SERVER, PROTO_UNSET, 0);
     assert_int_equal(fake.supervisor->server.total_overrides.count, 0);
     close(a);
     end();
@@ -480,8 +491,9 @@ static void users_outside_the_namespace_get_the_strictest_total(void **state)
 static void guaranteed(unsigned client, uint64_t memory)
 {
     const struct session *session = fake_session(&fake, client);
-    if (session->memory.guarantee != memory)
-        fail_msg("%lu are guaranteed and not %lu", session->memory.guarantee, memory);
+    if (session->accounts[RESOURCE_MEMORY].guarantee != memory)
+        fail_msg("%lu are guaranteed and not %lu", session->accounts[RESOURCE_MEMORY].guarantee,
+                 memory);
 }
 
 /* A guarantee counts as held; a total below it takes nothing away, however often it is changed and
@@ -518,7 +530,7 @@ static void a_total_below_a_guarantee_leaves_it(void **state)
     /* Both kinds at once, the second of which does not fit. */
     struct error why;
     struct session *session = fake_first(&fake);
-    assert_int_not_equal(session_quota_guarantee(session, 15 * MIB, 65 * MIB, &why), 0);
+    assert_int_not_equal(guarantee(session, 15 * MIB, 65 * MIB, &why), 0);
     guaranteed(0, 20 * MIB);
     fake_alloc(&fake, a, 8 * MIB);
     close(a);
