@@ -4,8 +4,9 @@
 """usage: generate_json.py PROTOCOL FOLDER
 
 Write the parts of the JSON Schemas in FOLDER that follow from protocol.xml: what stands below `$defs` and is named by
-parts() here, in each schema that refers to it; and admin-set, whose answer is that of admin-get under another name.
-Each schema stays whole in itself, so that it can be handed to any checker. The rest of the schemas is written by hand.
+parts() here, in each schema that refers to it; the rows of the resources, wherever an object has two of them; and
+admin-set, whose answer is that of admin-get under another name. Each schema stays whole in itself, so that it can be
+handed to any checker. The rest of the schemas is written by hand, also what a row has beside its request and its limit.
 """
 import copy
 import json
@@ -16,6 +17,34 @@ sys.dont_write_bytecode = True  # the folder holds sources alone
 import generate  # pylint: disable=wrong-import-position
 
 LAYOUT_WORDS = {"share_range": "percent", "size_range": "bytes"}
+# The resources of which the supervisor keeps account, with totals: whether each device has its own, and how an amount is
+# written. A worker enforces the others.
+ACCOUNTS = {"memory": (True, "amount"), "host_memory": (False, "size")}
+# How each kind of schema speaks of a resource, its request and its limit; None: of those not named, whose own words are
+# the protocol's.
+GUARANTEED = "guaranteed: nobody else can have it; 0: nothing is"
+SHOWN = {
+    "threads": ("its share of the multiprocessors", "its own while it has work, lent to others otherwise; 0: none",
+                "what it never exceeds, before rounding down to partitions"),
+    "time": ("its share of the device's time; binds in the modes strict and fair", "guaranteed; 0: none", "what it never exceeds"),
+    "memory": ("device memory", GUARANTEED, "what it never exceeds"),
+    "host_memory": ("pinned host memory", GUARANTEED, "what it never exceeds"),
+    None: ("", "guaranteed; 0: none", "what it never exceeds")}
+OWN = {
+    "threads": ("Multiprocessors.", "Its own while it has work; 0: none.", "What is never exceeded, before rounding to partitions."),
+    "time": ("The device's time.", "Guaranteed where enforced; 0: none.", "What is never exceeded where enforced."),
+    "memory": ("Device memory.", f"What is {GUARANTEED}.", "What is never exceeded."),
+    "host_memory": ("Pinned host memory.", f"What is {GUARANTEED}.", "What is never exceeded."),
+    None: ("", "What is guaranteed; 0: nothing is.", "What is never exceeded.")}
+ASKED = {
+    "threads": ('shares of the multiprocessors, "25%" or "0.25"', 'its own while it has work; "0" for none', "what is never exceeded"),
+    "time": ('shares of the device\'s time, "25%" or "0.25"', 'guaranteed in the modes strict and fair; "0" for none',
+             "what is never exceeded in them"),
+    "memory": ('device memory, "4G" or a share of the device\'s', 'guaranteed; "0" for none', "what is never exceeded"),
+    "host_memory": ('pinned host memory, "512M"', 'guaranteed; "0" for none', "what is never exceeded"),
+    None: ("", 'guaranteed; "0" for none', "what is never exceeded")}
+CONFIGURED = {"threads": "share of the multiprocessors", "time": "share of the device's time, in modes strict and fair",
+              "memory": "of the device", "host_memory": "pinned host memory"}
 
 
 def bound(word, by_client):
@@ -41,6 +70,109 @@ def scaled(field, unit, description):
             "minimum": int(low) if low == int(low) else low, "maximum": int(high) if high == int(high) else high}
 
 
+def closed(properties, description, **more):
+    return {"type": "object", "description": description, "properties": properties, **more, "additionalProperties": False}
+
+
+def row_shown(resource, old, words, suffix):
+    """A resource of a client, as an answer shows it. old: the row as it is."""
+    name, word, text = resource
+    of_all, of_request, of_limit = words.get(name, words[None])
+    beside = {key: value for key, value in old.get("properties", {}).items() if key not in ("request", "limit", "used_bytes")}
+    members = {"request": {"$ref": f"#/$defs/{word}_bound{suffix}", "description": of_request},
+               "limit": {"$ref": f"#/$defs/{word}_bound{suffix}", "description": of_limit}, **beside}
+    if name in ACCOUNTS and not suffix:
+        members["used_bytes"] = {"type": "integer", "description": "charged; above the limit where that was lowered", "minimum": 0}
+    return closed(members, of_all or text, required=list(members))
+
+
+def row_asked(resource):
+    name, _, text = resource
+    of_all, of_request, of_limit = ASKED.get(name, ASKED[None])
+    return closed({"request": {"type": "string", "description": of_request},
+                   "limit": {"type": "string", "description": of_limit}}, of_all or text, minProperties=1)
+
+
+def row_configured(resource):
+    name, word, text = resource
+    form = ACCOUNTS[name][1] if name in ACCOUNTS else "share" if word == "percent" else "size"
+    return closed({"request": {"$ref": f"#/$defs/{form}_request"}, "limit": {"$ref": f"#/$defs/{form}"}},
+                  CONFIGURED.get(name, text))
+
+
+def total_shown(name):
+    members = {"limit_bytes": {"type": ["integer", "null"], "description": "most that they may have; null: no limit", "minimum": 0},
+               "used_bytes": {"type": "integer", "description": "in use by them, or guaranteed to them", "minimum": 0},
+               "limited_by": {"enum": ["configuration", "administrator", None],
+                              "description": "who said so: the configuration, or a set since; null: no limit"}}
+    if not ACCOUNTS[name][0]:
+        return closed(members, SHOWN[name][0], required=list(members))
+    members = {"gpu": {"type": "integer", "description": "index of the device", "minimum": 0, "maximum": 4294967295}, **members}
+    return {"type": "array", "description": "of each device", "items": closed(members, "one device", required=list(members))}
+
+
+def total_asked(name):
+    text = "of each device: \"4G\" or a share of it" if ACCOUNTS[name][0] else ASKED[name][0]
+    return closed({"limit": {"type": "string",
+                             "description": "what new allocations may not exceed; \"default\": as the configuration says"}},
+                  text, required=["limit"])
+
+
+def total_configured(name):
+    text = "of each GPU" if ACCOUNTS[name][0] else CONFIGURED[name]
+    return {"type": "object", "description": text, "properties": {"limit": {"$ref": f"#/$defs/{ACCOUNTS[name][1]}"}},
+            "additionalProperties": False}
+
+
+def nullable(row):
+    return {**row, "type": ["object", "null"]}
+
+
+# {schema: (the row of a client's resource, given the resource and the row as it is; the row of a total, given its name)}
+ROWS = {
+    "admin-clients": (lambda resource, old: nullable(row_shown(resource, old, SHOWN, "")), None),
+    "admin-get": (lambda resource, old: row_shown(resource, old, SHOWN, ""), total_shown),
+    "admin-request": (lambda resource, old: row_asked(resource), total_asked),
+    "gpushare-info": (lambda resource, old: row_shown(resource, old, OWN, "_of_client"), None),
+    "gpushared-config": (lambda resource, old: {"$ref": f"#/$defs/{resource[0]}"}, total_configured),
+}
+
+
+def resources(root):
+    """[(name, word for its values, the protocol's words for it)]"""
+    layout, = [node for node in root.of("layout") if node["name"] == "allowance"]
+    return [(field["name"], LAYOUT_WORDS[field["type"]], field.text) for field in layout.of("field") if field["type"] in LAYOUT_WORDS]
+
+
+def merged(old, rows):
+    """The members of an object, or their names, with these rows: in their places, new ones behind the last."""
+    last = max(i for i, name in enumerate(old) if name in rows)
+    new = [name for name in rows if name not in old]
+    return list(old)[:last + 1] + new + list(old)[last + 1:]
+
+
+def fill_rows(node, found, rows):
+    """Writes the rows into each object that has at least two of them. One alone is something else, as the seconds that a
+    client was held back."""
+    if isinstance(node, list):
+        for child in node:
+            fill_rows(child, found, rows)
+    if not isinstance(node, dict):
+        return
+    properties = node.get("properties", {})
+    named = [resource for resource in found if resource[0] in properties]
+    if len(named) >= 2:
+        if any(resource[0] not in ACCOUNTS for resource in named):
+            made = {resource[0]: rows[0](resource, properties.get(resource[0], {})) for resource in found}
+        else:
+            made = {name: rows[1](name) for name, _, _ in found if name in ACCOUNTS}
+        node["properties"] = {name: made.get(name) or properties[name] for name in merged(properties, made)}
+        if set(made) & set(node.get("required", ())):
+            node["required"] = merged(node["required"], made)
+    for child in node.values():
+        fill_rows(child, found, rows)
+
+
 def parts(root):
     """{name below $defs: what stands there}."""
     enums = {node["name"]: node.of("value") for node in root.of("enum")}
@@ -50,6 +182,7 @@ def parts(root):
             word = LAYOUT_WORDS[layout["name"]]
             found[f"{word}_bound"] = bound(word, False)
             found[f"{word}_bound_of_client"] = bound(word, True)
+    found.update({resource[0]: row_configured(resource) for resource in resources(root)})
     found["mode"] = {"enum": [value["name"] for value in enums["mode"]],
                      "description": ". ".join(f"{value['name']}: {value.text}" for value in enums["mode"])}
     message, = [node for node in root.of("message") if node["name"] == "worker_schedule"]
@@ -99,11 +232,14 @@ def main():
     with open(protocol, "rb") as file:
         root = generate.parse(file.read())
     generate.check(root)
-    made, documents = parts(root), {}
+    made, found, documents = parts(root), resources(root), {}
     for name in sorted(os.listdir(folder)):
         if name.endswith(".schema.json"):
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 documents[name] = json.load(file)
+            rows = ROWS.get(name.split(".", 1)[0])
+            if rows:
+                fill_rows(documents[name], found, rows)
             fill(documents[name], made)
     answer, old = renamed(copy.deepcopy(documents["admin-get.schema.json"]), "get", "set"), documents["admin-set.schema.json"]
     answer.update({key: old[key] for key in ("$id", "title", "description")})
