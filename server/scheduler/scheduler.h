@@ -139,7 +139,13 @@ struct scheduler_schedule {
     uint64_t linger_ns;
 };
 
-/* Fractions in hundredths of a per cent. */
+/*
+ * A client's limits as the scheduler enforces them, in hundredths of a per cent.
+ *
+ * This is not struct allowance. The scheduler stands below common/limits, and divides time alone;
+ * what it is given is worked out (server/worker/control/control_limits.c): a duty stands for a
+ * limit of threads where the device can't be divided. Nothing is unset here.
+ */
 struct scheduler_limits {
     uint32_t request; /* of the time, guaranteed; 0 to limit */
     uint32_t limit;   /* of the time, at most; 1 to PLAN_WHOLE */
