@@ -139,24 +139,9 @@
       "the server has no thread to copy it") \
     X(client_record_no_memory, SERVER_RESOURCES, \
       "the server has no memory for another client") \
-    X(memory_over_limit, OUT_OF_MEMORY, \
-      "%s: %s of %s %s and %s more were asked for: %s") \
     X(window_none, ADDRESS_SPACE_FULL, \
       "no window of %llu MiB is free in the server's address plan: set a lower limit of " \
       "device memory (%s), or try again when clients have left") \
-    X(limit_by_client, OUT_OF_MEMORY, \
-      "free some, or ask for a higher limit (it comes from %s)") \
-    X(limit_by_server, OUT_OF_MEMORY, \
-      "free some, or ask the administrator for a higher limit (it comes from %s of " \
-      "gpushared)") \
-    X(limit_by_file, OUT_OF_MEMORY, \
-      "free some, or ask the administrator for a higher limit (it comes from %.200s:%u)") \
-    X(limit_by_admin, OUT_OF_MEMORY, \
-      "free some, or ask the administrator for a higher limit (it was set with gpusharectl)") \
-    X(limit_by_default, OUT_OF_MEMORY, \
-      "free some, or ask the administrator for a higher limit") \
-    X(limit_whole, OUT_OF_MEMORY, \
-      "free some: there is no more") \
     X(change_over_device, INVALID_VALUE, \
       "client %u can have at most %s (%llu bytes) of %s: that is what the device has; %s " \
       "(%llu bytes) is more") \

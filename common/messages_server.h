@@ -11,15 +11,48 @@
       "the client connected and sent nothing: --hello-timeout says how long it may take") \
     X(attach_late, CONNECTION_LOST, \
       "the client said hello and did not attach: --hello-timeout says how long it may take") \
+    X(memory_over_limit, OUT_OF_MEMORY, \
+      "%s: %s of %s are in use or guaranteed to clients and %s more were asked for: free some, or " \
+      "wait until other clients have") \
+    X(memory_over_total, OUT_OF_MEMORY, \
+      "%s: %s of %s are in use or guaranteed to clients and %s more were asked for: free some, " \
+      "wait until other clients have, or ask the administrator for a higher total (it comes from " \
+      "%s)") \
+    X(limit_by_client, OUT_OF_MEMORY, \
+      "%s: %s of %s are in use and %s more were asked for: free some, or ask for a higher limit " \
+      "(it comes from %s)") \
+    X(limit_by_administrator, OUT_OF_MEMORY, \
+      "%s: %s of %s are in use and %s more were asked for: free some, or ask the administrator " \
+      "for a higher limit (it comes from %s)") \
+    X(limit_by_default, OUT_OF_MEMORY, \
+      "%s: %s of %s are in use and %s more were asked for: free some, or ask the administrator " \
+      "for a higher limit") \
+    X(limit_whole, OUT_OF_MEMORY, \
+      "%s: %s of %s are in use and %s more were asked for: free some: there is no more") \
+    X(source_options, SUCCESS, \
+      "an option of the program") \
+    X(source_client, SUCCESS, \
+      "the client") \
+    X(source_server, SUCCESS, \
+      "%s of gpushared") \
+    X(source_server_options, SUCCESS, \
+      "an option of gpushared") \
+    X(source_file, SUCCESS, \
+      "%.200s:%u") \
+    X(source_admin, SUCCESS, \
+      "gpusharectl set") \
+    X(source_unknown, SUCCESS, \
+      "its grant") \
     X(guarantee_total, OUT_OF_MEMORY, \
-      "a request of %s of %s does not fit: %s: of %s others hold %s, in use or guaranteed: " \
-      "ask for less, or wait until they have freed some") \
+      "a request of %s of %s does not fit: %s: of %s others hold %s, in use or guaranteed: ask " \
+      "for less (the request comes from %s, and the total from %s), or wait until they have freed " \
+      "some") \
     X(guarantee_never, INVALID_VALUE, \
       "a request of %s of %s does not fit: %s are guaranteed to other clients, together %s, " \
-      "and there are %s: ask for less") \
+      "and there are %s: ask for less (the request comes from %s)") \
     X(guarantee_not_now, OUT_OF_MEMORY, \
-      "a request of %s of %s does not fit now: of %s other clients have %s guaranteed and " \
-      "use %s beyond that: ask for less, or wait until they have freed some") \
+      "a request of %s of %s does not fit now: of %s other clients have %s guaranteed and use %s " \
+      "beyond that: ask for less (the request comes from %s), or wait until they have freed some") \
     X(peer_unknown, CONNECTION_LOST, \
       "the kernel does not say which process connected: %s") \
     X(memory_descriptors, SERVER_RESOURCES, \
@@ -206,12 +239,6 @@
       "the client left before the change was made") \
     X(trace_no_descriptor, SERVER_RESOURCES, \
       "the server has no descriptor left for the trace") \
-    X(memory_in_use, OUT_OF_MEMORY, \
-      "are in use") \
-    X(memory_in_use_or_guaranteed, OUT_OF_MEMORY, \
-      "are in use or guaranteed to clients") \
-    X(memory_of_others, OUT_OF_MEMORY, \
-      "free some, or wait until other clients have") \
     X(overcommit_whole, INVALID_VALUE, \
       "nothing is left to ask for; an administrator can lower another request") \
     X(overcommit_part, INVALID_VALUE, \

@@ -147,14 +147,16 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
                          const struct total_change *change, const char *by, struct error *why)
 {
     struct total_overrides before = supervisor->server.total_overrides;
+    struct allowance limits = change->limits;
     if (supervisor->reload)
         return error_set(why, MESSAGE(reload_first));
     if (owner->id == CONFIG_ID_UNKNOWN || (!owner->group && !identity_uid_is_seen(owner->id)))
         return error_set(why, MESSAGE(total_of_unidentified), owner->group ? "group" : "user",
                          owner->id);
+    allowance_attribute(&limits, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
     int result =
         total_override_with(&supervisor->server.total_overrides, &before, supervisor->server.config,
-                            kind_of(owner), owner->id, change->parts, &change->limits);
+                            kind_of(owner), owner->id, change->parts, &limits);
     if (result == 0)
         result = put_in_force(supervisor, owner);
     if (result == 0) {

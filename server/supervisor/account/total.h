@@ -28,6 +28,7 @@ struct total {
     enum resource resource; /* has_total in its row */
     uint32_t device;        /* index; TOTAL_OF_SERVER: the resource is not of a device */
     uint32_t members;
+    struct allowance_source limit_from; /* what set the limit */
     char name[96];
 };
 

@@ -24,6 +24,8 @@ static void overrides_copy(struct allowance *to, const struct allowance *from, u
         if (parts & RESOURCE_BIT(i)) {
             to->of[i] = from->of[i];
             to->part[i] = from->part[i];
+            to->of_from[i] = from->of_from[i];
+            to->part_from[i] = from->part_from[i];
         }
 }
 

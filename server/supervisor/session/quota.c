@@ -25,20 +25,21 @@ uint64_t session_quota_total_limit(const struct allowance *limits, enum resource
     return total.of[resource].limit;
 }
 
-static uint64_t limit_of(const struct config *config, const struct server *server,
-                         const struct total *total)
+static void total_limit(struct total *total, const struct config *config,
+                        const struct server *server)
 {
     struct allowance limits;
     total_override_limits(&server->total_overrides, config, total->kind, total->id, &limits);
-    return session_quota_total_limit(
-        &limits, total->resource,
-        total->device == TOTAL_OF_SERVER ? NULL : &server->devices[total->device]);
+    if (total->device != TOTAL_OF_SERVER)
+        allowance_resolve(&limits, total->resource, server->devices[total->device].info.memory);
+    total->quota.limit = limits.of[total->resource].limit;
+    total->limit_from = allowance_source(&limits, total->resource, ALLOWANCE_LIMIT);
 }
 
 void session_quota_limit_totals(struct server *server, const struct config *config)
 {
     for (struct total *total = server->totals.first; total; total = total->next)
-        total->quota.limit = limit_of(config, server, total);
+        total_limit(total, config, server);
 }
 
 static int total_join_limited(struct session *session, const struct config *config,
@@ -90,6 +91,46 @@ void session_quota_swap_totals(struct session *session, struct session_totals *t
     *totals = old;
 }
 
+/* ---- sources in words ---- */
+
+enum { SOURCE_BYTES = 256 }; /* with the path of a configuration, cut */
+
+/* Names what set a value. A client's source is its own word, of which nothing but a row of our
+ * table gets into the sentence. Returns text, or a static one. */
+static const char *name_source(const struct session *session, enum resource resource,
+                               enum allowance_bound bound, struct allowance_source source,
+                               char text[SOURCE_BYTES])
+{
+    const struct config *config = session->server->config;
+    const char *variable = allowance_variable(resource, bound, (enum proto_source)source.detail);
+    switch (source.origin) {
+    case ALLOWANCE_BY_CLIENT:
+        return variable                                ? variable
+               : source.detail == PROTO_SOURCE_OPTIONS ? MESSAGE_TEXT(source_options)
+                                                       : MESSAGE_TEXT(source_client);
+    case ALLOWANCE_BY_SELF:
+        if (!variable)
+            return MESSAGE_TEXT(source_server_options);
+        snprintf(text, SOURCE_BYTES, MESSAGE_TEXT(source_server), variable);
+        return text;
+    case ALLOWANCE_BY_FILE:
+        snprintf(text, SOURCE_BYTES, MESSAGE_TEXT(source_file),
+                 config ? config->file : session->server->settings->config, source.detail);
+        return text;
+    case ALLOWANCE_BY_ADMIN:
+        return MESSAGE_TEXT(source_admin);
+    case ALLOWANCE_BY_NOBODY:
+        break;
+    }
+    return MESSAGE_TEXT(source_unknown);
+}
+
+static const char *name_source_of_total(const struct session *session, const struct total *total,
+                                        char text[SOURCE_BYTES])
+{
+    return name_source(session, total->resource, ALLOWANCE_LIMIT, total->limit_from, text);
+}
+
 /* ---- guarantees ---- */
 
 /* The account of all clients that a client's account stands under. */
@@ -112,8 +153,14 @@ static uint64_t guaranteed_to_others(const struct session *session, enum resourc
 /* The culprit is one of the client's totals, or the account of all clients of the device or
  * server. */
 static uint32_t guarantee_refuse(const struct session *session, const struct quota *culprit,
-                                 enum resource resource, uint64_t request, struct error *why)
+                                 enum resource resource, const struct allowance *wanted,
+                                 struct error *why)
 {
+    uint64_t request = wanted->of[resource].request;
+    char from_text[SOURCE_BYTES], total_text[SOURCE_BYTES];
+    const char *from =
+        name_source(session, resource, ALLOWANCE_REQUEST,
+                    allowance_source(wanted, resource, ALLOWANCE_REQUEST), from_text);
     char asked[UNITS_TEXT], has[UNITS_TEXT], promised[UNITS_TEXT], used[UNITS_TEXT];
     const struct quota *own = &session->accounts[resource];
     uint64_t holds = max(own->used, own->guarantee);
@@ -121,18 +168,20 @@ static uint32_t guarantee_refuse(const struct session *session, const struct quo
     units_format_bytes(request, asked);
     units_format_bytes(culprit->limit, has);
     if (culprit != whole_of(session, resource))
-        return error_set(why, MESSAGE(guarantee_total), asked, what, culprit->name, has,
-                         units_format_bytes(culprit->used - holds, used));
+        return error_set(
+            why, MESSAGE(guarantee_total), asked, what, culprit->name, has,
+            units_format_bytes(culprit->used - holds, used), from,
+            name_source_of_total(session, container_of(culprit, struct total, quota), total_text));
     uint64_t others = guaranteed_to_others(session, resource);
     units_format_bytes(others, promised);
     if (request > culprit->limit || others > culprit->limit - request) {
         char sum[UNITS_TEXT];
         return error_set(why, MESSAGE(guarantee_never), asked, what, promised,
-                         units_format_bytes(others + request, sum), has);
+                         units_format_bytes(others + request, sum), has, from);
     }
     /* The part that the others use beyond their guarantees. */
     units_format_bytes(culprit->used - holds - others, used);
-    return error_set(why, MESSAGE(guarantee_not_now), asked, what, has, promised, used);
+    return error_set(why, MESSAGE(guarantee_not_now), asked, what, has, promised, used, from);
 }
 
 struct allowance session_quota_guarantees(const struct session *session)
@@ -154,7 +203,7 @@ uint32_t session_quota_guarantee(struct session *session, const struct allowance
         if (!quota_guarantee(&session->accounts[i], wanted->of[i].request, &culprit))
             continue;
         session_quota_restore(session, &before);
-        return guarantee_refuse(session, culprit, i, wanted->of[i].request, why);
+        return guarantee_refuse(session, culprit, i, wanted, why);
     }
     return 0;
 }
@@ -201,57 +250,52 @@ void session_quota_close(struct session *session)
     quota_close(&session->images);
 }
 
-/* ---- in words ---- */
+/* ---- refusals ---- */
 
-enum { REMEDY_BYTES = 320 }; /* with the path of a configuration, cut */
-
-/* Names the setting to change for a higher limit. A client's source is its own word, of which
- * nothing but a row of our table gets into the sentence. */
-static const char *remedy_of(const struct session *session, enum resource resource,
-                             char text[REMEDY_BYTES])
+static uint32_t refuse_own(const struct session *session, enum resource resource, uint64_t asked,
+                           struct error *why)
 {
     const struct quota *own = &session->accounts[resource];
-    const struct quota *whole = whole_of(session, resource);
-    const struct config *config = session->server->config;
-    struct allowance_source source =
+    char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT], text[SOURCE_BYTES];
+    const struct allowance_source source =
         allowance_source(&session->grant.allowance, resource, ALLOWANCE_LIMIT);
-    const char *variable =
-        allowance_variable(resource, ALLOWANCE_LIMIT, (enum proto_source)source.detail);
-    switch (source.origin) {
-    case ALLOWANCE_BY_CLIENT:
-        snprintf(text, REMEDY_BYTES, MESSAGE_TEXT(limit_by_client),
-                 variable                                ? variable
-                 : source.detail == PROTO_SOURCE_OPTIONS ? "an option of the program"
-                                                         : "the client");
-        return text;
-    case ALLOWANCE_BY_SELF:
-        snprintf(text, REMEDY_BYTES, MESSAGE_TEXT(limit_by_server),
-                 variable ? variable : "an option");
-        return text;
-    case ALLOWANCE_BY_FILE:
-        snprintf(text, REMEDY_BYTES, MESSAGE_TEXT(limit_by_file),
-                 config ? config->file : "its configuration", source.detail);
-        return text;
-    case ALLOWANCE_BY_ADMIN:
-        return MESSAGE_TEXT(limit_by_admin);
-    case ALLOWANCE_BY_NOBODY:
-        break;
-    }
-    return own->limit < whole->limit ? MESSAGE_TEXT(limit_by_default) : MESSAGE_TEXT(limit_whole);
+    units_format_bytes(own->used, used);
+    units_format_bytes(own->limit, limit);
+    units_format_bytes(asked, more);
+    if (source.origin == ALLOWANCE_BY_NOBODY)
+        return own->limit < whole_of(session, resource)->limit
+                   ? error_set(why, MESSAGE(limit_by_default), own->name, used, limit, more)
+                   : error_set(why, MESSAGE(limit_whole), own->name, used, limit, more);
+    const char *from = name_source(session, resource, ALLOWANCE_LIMIT, source, text);
+    return source.origin == ALLOWANCE_BY_CLIENT
+               ? error_set(why, MESSAGE(limit_by_client), own->name, used, limit, more, from)
+               : error_set(why, MESSAGE(limit_by_administrator), own->name, used, limit, more,
+                           from);
+}
+
+static uint32_t refuse_total(const struct session *session, const struct quota *culprit,
+                             uint64_t asked, struct error *why)
+{
+    char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT], text[SOURCE_BYTES];
+    const struct total *total = container_of(culprit, struct total, quota);
+    return error_set(why, MESSAGE(memory_over_total), culprit->name,
+                     units_format_bytes(culprit->used, used),
+                     units_format_bytes(culprit->limit, limit), units_format_bytes(asked, more),
+                     name_source_of_total(session, total, text));
 }
 
 uint32_t session_quota_refuse(const struct session *session, const struct quota *culprit,
                               uint64_t asked, struct error *why)
 {
-    char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT], text[REMEDY_BYTES];
-    const char *holds = MESSAGE_TEXT(memory_in_use_or_guaranteed);
-    const char *remedy = MESSAGE_TEXT(memory_of_others);
-    ACCOUNT_FOR_EACH (i)
-        if (culprit == &session->accounts[i]) {
-            holds = MESSAGE_TEXT(memory_in_use);
-            remedy = remedy_of(session, i, text);
-        }
-    return error_set(
-        why, MESSAGE(memory_over_limit), culprit->name, units_format_bytes(culprit->used, used),
-        units_format_bytes(culprit->limit, limit), holds, units_format_bytes(asked, more), remedy);
+    char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT];
+    ACCOUNT_FOR_EACH (i) {
+        if (culprit == &session->accounts[i])
+            return refuse_own(session, i, asked, why);
+        if (culprit == whole_of(session, i))
+            return error_set(why, MESSAGE(memory_over_limit), culprit->name,
+                             units_format_bytes(culprit->used, used),
+                             units_format_bytes(culprit->limit, limit),
+                             units_format_bytes(asked, more));
+    }
+    return refuse_total(session, culprit, asked, why);
 }

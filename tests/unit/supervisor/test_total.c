@@ -106,7 +106,8 @@ static void requests_beyond_the_device_are_refused_with_the_arithmetic(void **st
     attach_refused(
         "c", PROTO_ERROR_OUT_OF_MEMORY,
         "a request of 24 MiB of device memory does not fit now: of 64 MiB other clients have "
-        "40 MiB guaranteed and use 2 MiB beyond that: ask for less, or wait until");
+        "40 MiB guaranteed and use 2 MiB beyond that: ask for less (the request comes from "
+        "/tmp/gpushare-fake-");
     close(b);
     FAKE_WAIT(&fake, fake.worker[0].detached == 1);
     fake_settle(&fake);
@@ -133,8 +134,8 @@ static void host_memory_is_guaranteed_too(void **state)
     alloc.count = 4096;
     fake_send(&fake, fds[4], PROTO_HOST_ALLOC, &alloc);
     fake_expect_failed(&fake, fds[4], PROTO_ERROR_OUT_OF_MEMORY,
-                       "pinned host memory limit of the server: 64 MiB of 64 MiB are in use or "
-                       "guaranteed");
+                       "pinned host memory limit of the server (--host-memory-total): 64 MiB of "
+                       "64 MiB are in use or guaranteed");
     attach_refused("a", PROTO_ERROR_OUT_OF_MEMORY,
                    "of 64 MiB other clients have 48 MiB guaranteed and "
                    "use 16 MiB beyond that");
@@ -230,6 +231,10 @@ static void a_request_needs_room_in_the_total_and_holds_it(void **state)
     int b = attached(0, "b");
     fake_alloc(&fake, b, 6 * MIB);
     fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "of group");
+    /* Both are named by their lines. */
+    attach_refused("a", PROTO_ERROR_OUT_OF_MEMORY, ":4, and the total from ");
+    attach_refused("a", PROTO_ERROR_OUT_OF_MEMORY, ":2), or wait");
+    fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, ":2)");
     fake_alloc(&fake, a, 10 * MIB);
     close(a);
     close(b);
@@ -311,6 +316,7 @@ static void a_total_is_set_for_attached_and_for_later_clients(void **state)
     fake_alloc(&fake, b, 6 * MIB);
     fake_alloc_refused(&fake, a, 1, PROTO_ERROR_OUT_OF_MEMORY, "of user");
     fake_alloc_refused(&fake, b, 1, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 16 MiB are in use");
+    fake_alloc_refused(&fake, b, 1, PROTO_ERROR_OUT_OF_MEMORY, "(it comes from gpusharectl set)");
     fake_alloc(&fake, other, 16 * MIB); /* of each GPU */
     shows(false, getuid(), 0, 16 * MIB, 16 * MIB);
     shows(false, getuid(), 1, 16 * MIB, 16 * MIB);
