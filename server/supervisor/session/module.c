@@ -17,7 +17,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/account/heap.h"
-#include "server/supervisor/session/image.h"
+#include "server/supervisor/client/image.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"

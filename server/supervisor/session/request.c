@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
-#include "server/supervisor/session/image.h"
+#include "server/supervisor/client/image.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/server.h"
 

@@ -16,7 +16,7 @@
 #include "common/list.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/device/device.h"
-#include "server/supervisor/session/image.h"
+#include "server/supervisor/client/image.h"
 #include "server/supervisor/account/fd_budget.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/settings.h"

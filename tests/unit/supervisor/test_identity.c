@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "server/supervisor/session/identity.h"
+#include "server/supervisor/client/identity.h"
 
 static void cgroup_is(const char *text, const char *want)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "server/supervisor/session/image.h"
+#include "server/supervisor/client/image.h"
 
 static const struct hash_key key = {.point = 12345, .factor = 67890};
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "protocol.h"
-#include "server/supervisor/session/objects.h"
+#include "server/supervisor/client/objects.h"
 
 static struct hash_key key;
 static struct objects objects;

@@ -8,8 +8,8 @@
  * the server. The copy is sealed against writing, so that worker and supervisor always see the same
  * bytes. Loop thread, except image_copy.
  */
-#ifndef GPUSHARE_SERVER_SUPERVISOR_IMAGE_H
-#define GPUSHARE_SERVER_SUPERVISOR_IMAGE_H
+#ifndef GPUSHARE_SERVER_SUPERVISOR_CLIENT_IMAGE_H
+#define GPUSHARE_SERVER_SUPERVISOR_CLIENT_IMAGE_H
 
 #include <stdint.h>
 

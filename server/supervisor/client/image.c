@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/supervisor/session/image.h"
+#include "server/supervisor/client/image.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
  * identity: a client's identity for the rules of a configuration, as the kernel reports it. Loop
  * thread.
  */
-#ifndef GPUSHARE_SERVER_SUPERVISOR_IDENTITY_H
-#define GPUSHARE_SERVER_SUPERVISOR_IDENTITY_H
+#ifndef GPUSHARE_SERVER_SUPERVISOR_CLIENT_IDENTITY_H
+#define GPUSHARE_SERVER_SUPERVISOR_CLIENT_IDENTITY_H
 
 #include <stdbool.h>
 #include <stddef.h>

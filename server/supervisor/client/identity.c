@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/supervisor/session/identity.h"
+#include "server/supervisor/client/identity.h"
 
 #include <fcntl.h>
 #include <poll.h>
