@@ -10,7 +10,10 @@
  * same: one side announces and then looks at the other's word, the other side does the reverse, and
  * at least one of them must see what the other announced. Acquire and release would let both look
  * too early. Where data only flows one way, shared_word_publish() and shared_word_read() are
- * enough. `word` is a pointer to a uint32_t or uint64_t, aligned; values have its type.
+ * enough.
+ *
+ * `word` is a pointer to a uint32_t or uint64_t, aligned; values have its type. The
+ * software GPU's loads, stores and atomics use them for narrower words too.
  */
 #ifndef GPUSHARE_COMMON_SHARED_WORD_H
 #define GPUSHARE_COMMON_SHARED_WORD_H
@@ -61,6 +64,17 @@
 #define shared_word_add(word, count) ((void)__atomic_fetch_add((word), (count), __ATOMIC_SEQ_CST))
 #define shared_word_subtract(word, count)                                                          \
     ((void)__atomic_fetch_sub((word), (count), __ATOMIC_SEQ_CST))
+
+/* Adds and returns the value before, in the same order. */
+#define shared_word_add_after(word, count) __atomic_fetch_add((word), (count), __ATOMIC_SEQ_CST)
+
+/* Adds to a counter that orders nothing. */
+#define shared_word_count(word, count) ((void)__atomic_fetch_add((word), (count), __ATOMIC_RELAXED))
+
+/* Sets the word if it is as *seen, in the order of shared_word_announce(), and returns whether it
+ * was; if not, *seen becomes its value. */
+#define shared_word_exchange(word, seen, value)                                                    \
+    __atomic_compare_exchange_n((word), (seen), (value), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)
 
 /* Sets the word if it is 0, and returns whether it was. So the first of several reasons stays. */
 static inline bool shared_word_set_first(uint32_t *word, uint32_t value)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/ipc/shared_word.h"
 #include "server/softgpu/device/stats.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ struct stats_file *stats_open(const char *path, unsigned devices, unsigned sms, 
     if (file) {
         file->device_count = devices;
         file->sm_count = sms;
-        __atomic_store_n(&file->magic, STATS_MAGIC, __ATOMIC_RELEASE);
+        shared_word_publish(&file->magic, STATS_MAGIC);
     }
     return file;
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/ipc/shared_word.h"
 #include "common/error.h"
 #include "server/softgpu/softgpu_settings.h"
 
@@ -64,7 +65,7 @@ struct stats_file *stats_open(const char *path, unsigned devices, unsigned sms, 
 /* Adds to a counter. Any thread of any process that has the file. */
 static inline void stats_add(uint64_t *word, uint64_t amount)
 {
-    __atomic_fetch_add(word, amount, __ATOMIC_RELAXED);
+    shared_word_count(word, amount);
 }
 
 #endif

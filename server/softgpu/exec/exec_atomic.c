@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/softgpu/exec/exec_access.h"
+#include "common/ipc/shared_word.h"
 #include "server/softgpu/exec/exec_half.h"
 
 static uint32_t add_halves(uint32_t a, uint32_t b, bool bf)
@@ -82,11 +83,10 @@ static uint32_t apply_32(uint32_t *at, enum atomic_op op, enum ptx_type type, ui
                          uint32_t c)
 {
     if (op == ATOMIC_ADD && (type == PTX_U32 || type == PTX_S32 || type == PTX_B32))
-        return __atomic_fetch_add(at, b, __ATOMIC_SEQ_CST);
+        return shared_word_add_after(at, b);
     /* A guess, which the exchange checks. */
-    uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(at, &old, combine_32(op, type, old, b, c), false,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    uint32_t old = shared_word_hint(at);
+    while (!shared_word_exchange(at, &old, combine_32(op, type, old, b, c)))
         ;
     return old;
 }
@@ -94,9 +94,8 @@ static uint32_t apply_32(uint32_t *at, enum atomic_op op, enum ptx_type type, ui
 static uint64_t apply_64(uint64_t *at, enum atomic_op op, enum ptx_type type, uint64_t b,
                          uint64_t c)
 {
-    uint64_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(at, &old, combine_64(op, type, old, b, c), false,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    uint64_t old = shared_word_hint(at);
+    while (!shared_word_exchange(at, &old, combine_64(op, type, old, b, c)))
         ;
     return old;
 }
@@ -104,12 +103,11 @@ static uint64_t apply_64(uint64_t *at, enum atomic_op op, enum ptx_type type, ui
 static uint16_t apply_16(uint16_t *at, enum atomic_op op, enum ptx_type type, uint16_t b,
                          uint16_t c)
 {
-    uint16_t old = __atomic_load_n(at, __ATOMIC_RELAXED), next;
+    uint16_t old = shared_word_hint(at), next;
     do {
         next = op == ATOMIC_CAS ? (old == b ? c : old)
                                 : (uint16_t)add_halves(old, b, type == PTX_BF16);
-    } while (
-        !__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    } while (!shared_word_exchange(at, &old, next));
     return old;
 }
 

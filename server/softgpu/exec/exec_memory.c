@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "server/softgpu/exec/exec.h"
+#include "common/ipc/shared_word.h"
 #include "common/util.h"
 #include "server/softgpu/exec/exec_access.h"
 #include "server/softgpu/exec/module_private.h"
@@ -198,7 +199,7 @@ static bool is_contiguous(uint8_t *const *host, uint32_t bytes)
  * threads race. */
 #define GATHER(T, R)                                                                               \
     for (uint32_t i = 0; i < LANES; i++)                                                           \
-        ((R *)out)[i] = (R)__atomic_load_n((const T *)(host[i] + at), __ATOMIC_RELAXED);           \
+        ((R *)out)[i] = (R)shared_word_hint((const T *)(host[i] + at));                            \
     break
 
 static void gather_lanes(uint8_t *const *host, uint32_t at, uint32_t bytes, uint32_t extend,
@@ -290,7 +291,7 @@ enum exec_result exec_load(struct warp *w, const struct op *op, uint32_t mask)
 #define SCATTER(T, R)                                                                              \
     for (uint32_t m = mask; m; m &= m - 1) {                                                       \
         size_t lane = (size_t)__builtin_ctz(m);                                                    \
-        __atomic_store_n((T *)(host[lane] + at), (T)((const R *)row)[lane], __ATOMIC_RELAXED);     \
+        shared_word_write((T *)(host[lane] + at), (T)((const R *)row)[lane]);                      \
     }                                                                                              \
     break
 

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "common/ipc/shared_word.h"
 #include "common/array.h"
 #include "common/util.h"
 #include "server/softgpu/memory/memory_table.h"
@@ -368,9 +369,9 @@ bool memory_write_value(uint64_t address, uint64_t value, unsigned width)
     end = allowed_until(address, MEMORY_WRITE);
     good = end != 0 && end - address >= width;
     if (good && width == 4)
-        __atomic_store_n((uint32_t *)(uintptr_t)address, (uint32_t)value, __ATOMIC_RELEASE);
+        shared_word_publish((uint32_t *)(uintptr_t)address, (uint32_t)value);
     else if (good)
-        __atomic_store_n((uint64_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
+        shared_word_publish((uint64_t *)(uintptr_t)address, value);
     memory_leave();
     return good;
 }
