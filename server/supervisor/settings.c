@@ -283,6 +283,24 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
+static uint32_t set_arena(struct settings *s, int option, const char *value, struct error *why)
+{
+    s->arena_named = true;
+    if (option == OPTION_DEVICE_BASE)
+        return set_address(&s->device_base, "--device-base", value, why);
+    if (option == OPTION_HOST_BASE)
+        return set_address(&s->host_base, "--host-base", value, why);
+    return set_size(&s->arena_bytes, "--arena", value, why);
+}
+
+static enum settings_page page_of(int option)
+{
+    return option == OPTION_LIST_VARIABLES  ? SETTINGS_PAGE_VARIABLES
+           : option == OPTION_LIST_MESSAGES ? SETTINGS_PAGE_MESSAGES
+           : option == OPTION_VERSION       ? SETTINGS_PAGE_VERSION
+                                            : SETTINGS_PAGE_HELP;
+}
+
 static uint32_t set_option(struct settings *s, int option, const char *value,
                            char softgpu[PATH_MAX], struct error *why)
 {
@@ -327,32 +345,17 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
         s->allow_host_access = true;
         return 0;
     case OPTION_DEVICE_BASE:
-        s->arena_named = true;
-        return set_address(&s->device_base, "--device-base", value, why);
     case OPTION_HOST_BASE:
-        s->arena_named = true;
-        return set_address(&s->host_base, "--host-base", value, why);
     case OPTION_ARENA:
-        s->arena_named = true;
-        return set_size(&s->arena_bytes, "--arena", value, why);
+        return set_arena(s, option, value, why);
     case OPTION_WORKER:
         return set_path(s->worker, "--worker", value, why);
     case OPTION_SOFTGPU:
         return set_path(softgpu, "--softgpu", value, why);
     case OPTION_LOG_LEVEL:
         return set_log_level(s, value, why);
-    case OPTION_LIST_VARIABLES:
-        s->page = SETTINGS_PAGE_VARIABLES;
-        return 0;
-    case OPTION_LIST_MESSAGES:
-        s->page = SETTINGS_PAGE_MESSAGES;
-        return 0;
-    case OPTION_VERSION:
-        s->page = SETTINGS_PAGE_VERSION;
-        return 0;
-    case OPTION_HELP:
     default:
-        s->page = SETTINGS_PAGE_HELP;
+        s->page = page_of(option);
         return 0;
     }
 }

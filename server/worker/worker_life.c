@@ -72,8 +72,9 @@ static uint32_t open_places(struct worker *worker, struct error *why)
                      partitions->remainder);
 }
 
-uint32_t worker_start(struct worker *worker, const struct gpu *device, int channel,
-                      uint64_t image_memory, struct error *why)
+/* Afterwards worker_stop may be called, whatever was started. */
+static void open_parts(struct worker *worker, const struct gpu *device, int channel,
+                       uint64_t image_memory)
 {
     worker->device = *device;
     worker->channel = channel;
@@ -99,7 +100,39 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
     stream_pool_open(&worker->pool, &worker->device);
     gate_open(&worker->gate);
     worker->gate.watch.trace = &worker->trace;
+}
+
+static uint32_t open_account(struct worker *worker, struct error *why)
+{
+    cuda_result made = account_open(&worker->account, worker->device.cuda, &worker->partitions);
+    if (made != CUDA_OK)
+        return error_set(why, error_from_cuda((int)made), MESSAGE_TEXT(timing_events),
+                         cuda_driver_error_sentence(made));
+    worker->account.trace = &worker->trace;
+    return 0;
+}
+
+static uint32_t start_threads(struct worker *worker, struct error *why)
+{
+    /* Before the completer, which writes the submitter's eventfd even while there are no
+     * clients. */
+    uint32_t error = submitter_start(&worker->submitter, worker, why);
+    if (!error)
+        error = completer_start(&worker->completer, worker, why);
+    if (!error)
+        error = quiet_window_start(&worker->quiet_window, worker, why);
+    if (!error)
+        error = loader_start(&worker->loader, worker, LOADER_MODULES, why);
+    if (!error)
+        error = loader_start(&worker->clearer, worker, LOADER_MEMORY, why);
+    return error;
+}
+
+uint32_t worker_start(struct worker *worker, const struct gpu *device, int channel,
+                      uint64_t image_memory, struct error *why)
+{
     uint32_t error = 0;
+    open_parts(worker, device, channel, image_memory);
     int opened = wake_control_open(&worker->wake);
     if (opened < 0) {
         error = error_set(why, MESSAGE(control_doorbell), strerror(-opened));
@@ -110,26 +143,10 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
         error = prepare_first_streams(worker, why);
     if (!error)
         error = open_ends(worker, why);
-    if (!error) {
-        cuda_result made = account_open(&worker->account, worker->device.cuda, &worker->partitions);
-        if (made != CUDA_OK) {
-            error = error_set(why, error_from_cuda((int)made), MESSAGE_TEXT(timing_events),
-                              cuda_driver_error_sentence(made));
-        }
-        worker->account.trace = &worker->trace;
-    }
-    /* Before the completer, which writes the submitter's eventfd even while there are no
-     * clients. */
     if (!error)
-        error = submitter_start(&worker->submitter, worker, why);
+        error = open_account(worker, why);
     if (!error)
-        error = completer_start(&worker->completer, worker, why);
-    if (!error)
-        error = quiet_window_start(&worker->quiet_window, worker, why);
-    if (!error)
-        error = loader_start(&worker->loader, worker, LOADER_MODULES, why);
-    if (!error)
-        error = loader_start(&worker->clearer, worker, LOADER_MEMORY, why);
+        error = start_threads(worker, why);
     if (error) {
         worker_stop(worker);
         return error;

@@ -204,70 +204,80 @@ void device_uuid(const struct device *device, cuda_uuid *uuid)
     softgpu_uuid(device->ordinal, uuid);
 }
 
+struct attribute {
+    int attribute, value;
+};
+
+/* Attributes that all GPUs have alike. */
+static const struct attribute common_attributes[] = {
+    {CUDA_ATTR_MAX_THREADS_PER_BLOCK, DEVICE_BLOCK_THREADS},
+    {CUDA_ATTR_MAX_BLOCK_DIM_X, DEVICE_BLOCK_THREADS},
+    {CUDA_ATTR_MAX_BLOCK_DIM_Y, DEVICE_BLOCK_THREADS},
+    {CUDA_ATTR_MAX_BLOCK_DIM_Z, DEVICE_BLOCK_Z},
+    {CUDA_ATTR_MAX_GRID_DIM_X, DEVICE_GRID_X},
+    {CUDA_ATTR_MAX_GRID_DIM_Y, DEVICE_GRID_YZ},
+    {CUDA_ATTR_MAX_GRID_DIM_Z, DEVICE_GRID_YZ},
+    {CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK, DEVICE_BLOCK_SHARED},
+    {CUDA_ATTR_TOTAL_CONSTANT_MEMORY, DEVICE_CONSTANT},
+    {CUDA_ATTR_WARP_SIZE, DEVICE_WARP},
+    {CUDA_ATTR_MAX_PITCH, 2147483647},
+    {CUDA_ATTR_MAX_REGISTERS_PER_BLOCK, DEVICE_REGISTERS},
+    {CUDA_ATTR_CLOCK_RATE, 1000000}, /* kHz: %clock counts modelled nanoseconds */
+    {CUDA_ATTR_TEXTURE_ALIGNMENT, 512},
+    {CUDA_ATTR_GPU_OVERLAP, 1},
+    {CUDA_ATTR_CAN_MAP_HOST_MEMORY, 1},
+    {CUDA_ATTR_SURFACE_ALIGNMENT, 512},
+    {CUDA_ATTR_CONCURRENT_KERNELS, 1},
+    {CUDA_ATTR_MEMORY_CLOCK_RATE, 1000000},
+    {CUDA_ATTR_GLOBAL_MEMORY_BUS_WIDTH, 512},
+    {CUDA_ATTR_UNIFIED_ADDRESSING, 1},
+    {CUDA_ATTR_TEXTURE_PITCH_ALIGNMENT, 32},
+    {CUDA_ATTR_STREAM_PRIORITIES_SUPPORTED, 1},
+    {CUDA_ATTR_GLOBAL_L1_CACHE_SUPPORTED, 1},
+    {CUDA_ATTR_LOCAL_L1_CACHE_SUPPORTED, 1},
+    {CUDA_ATTR_MAX_REGISTERS_PER_MULTIPROCESSOR, DEVICE_REGISTERS},
+    {CUDA_ATTR_COMPUTE_PREEMPTION_SUPPORTED, 1},
+    {CUDA_ATTR_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
+    {CUDA_ATTR_HOST_REGISTER_SUPPORTED, 1},
+    {CUDA_ATTR_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+    {CUDA_ATTR_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
+    {CUDA_ATTR_READ_ONLY_HOST_REGISTER_SUPPORTED, 1},
+    {CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
+};
+
+static void attribute_find(const struct attribute *rows, size_t count, int attribute, int *value)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].attribute == attribute)
+            *value = rows[i].value;
+}
+
 cuda_result device_attribute(const struct device *device, cuda_device_attribute attribute,
                              int *value)
 {
     const struct profile *profile = settings.profile;
-    const struct {
-        int attribute, value;
-    } rows[] = {
-        {CUDA_ATTR_MAX_THREADS_PER_BLOCK, DEVICE_BLOCK_THREADS},
-        {CUDA_ATTR_MAX_BLOCK_DIM_X, DEVICE_BLOCK_THREADS},
-        {CUDA_ATTR_MAX_BLOCK_DIM_Y, DEVICE_BLOCK_THREADS},
-        {CUDA_ATTR_MAX_BLOCK_DIM_Z, DEVICE_BLOCK_Z},
-        {CUDA_ATTR_MAX_GRID_DIM_X, DEVICE_GRID_X},
-        {CUDA_ATTR_MAX_GRID_DIM_Y, DEVICE_GRID_YZ},
-        {CUDA_ATTR_MAX_GRID_DIM_Z, DEVICE_GRID_YZ},
-        {CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK, DEVICE_BLOCK_SHARED},
-        {CUDA_ATTR_TOTAL_CONSTANT_MEMORY, DEVICE_CONSTANT},
-        {CUDA_ATTR_WARP_SIZE, DEVICE_WARP},
-        {CUDA_ATTR_MAX_PITCH, 2147483647},
-        {CUDA_ATTR_MAX_REGISTERS_PER_BLOCK, DEVICE_REGISTERS},
-        {CUDA_ATTR_CLOCK_RATE, 1000000}, /* kHz: %clock counts modelled nanoseconds */
+    const struct attribute own[] = {
+        {CUDA_ATTR_MULTIPROCESSOR_COUNT, (int)settings.sms},
+        {CUDA_ATTR_PCI_BUS_ID, (int)device->ordinal + 1},
         {CUDA_ATTR_COMPUTE_MODE, (int)settings.compute_mode},
         {CUDA_ATTR_PAGEABLE_MEMORY_ACCESS, (int)settings.pageable_access},
-        {CUDA_ATTR_TEXTURE_ALIGNMENT, 512},
-        {CUDA_ATTR_GPU_OVERLAP, 1},
-        {CUDA_ATTR_CAN_MAP_HOST_MEMORY, 1},
-        {CUDA_ATTR_SURFACE_ALIGNMENT, 512},
-        {CUDA_ATTR_CONCURRENT_KERNELS, 1},
-        {CUDA_ATTR_MEMORY_CLOCK_RATE, 1000000},
-        {CUDA_ATTR_GLOBAL_MEMORY_BUS_WIDTH, 512},
         {CUDA_ATTR_L2_CACHE_SIZE, (int)profile->l2_bytes},
         {CUDA_ATTR_MAX_THREADS_PER_MULTIPROCESSOR, (int)profile->sm_threads},
         {CUDA_ATTR_ASYNC_ENGINE_COUNT, (int)profile->copy_engines},
-        {CUDA_ATTR_UNIFIED_ADDRESSING, 1},
-        {CUDA_ATTR_TEXTURE_PITCH_ALIGNMENT, 32},
         {CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR, (int)profile->cc_major},
         {CUDA_ATTR_COMPUTE_CAPABILITY_MINOR, (int)profile->cc_minor},
-        {CUDA_ATTR_STREAM_PRIORITIES_SUPPORTED, 1},
-        {CUDA_ATTR_GLOBAL_L1_CACHE_SUPPORTED, 1},
-        {CUDA_ATTR_LOCAL_L1_CACHE_SUPPORTED, 1},
         {CUDA_ATTR_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, (int)profile->sm_shared_bytes},
-        {CUDA_ATTR_MAX_REGISTERS_PER_MULTIPROCESSOR, DEVICE_REGISTERS},
-        {CUDA_ATTR_COMPUTE_PREEMPTION_SUPPORTED, 1},
-        {CUDA_ATTR_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
         {CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, (int)profile->block_shared_optin_bytes},
-        {CUDA_ATTR_HOST_REGISTER_SUPPORTED, 1},
-        {CUDA_ATTR_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
-        {CUDA_ATTR_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
         {CUDA_ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR, (int)profile->sm_blocks},
         {CUDA_ATTR_RESERVED_SHARED_MEMORY_PER_BLOCK, (int)profile->block_shared_reserved_bytes},
-        {CUDA_ATTR_READ_ONLY_HOST_REGISTER_SUPPORTED, 1},
-        {CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
     };
 
     /* 147 attributes are known to CUDA 13.0; one that is not in the table is a feature we lack. */
     if ((int)attribute < 1 || (int)attribute > 147)
         return CUDA_ERR_INVALID_VALUE;
     *value = 0;
-    if (attribute == CUDA_ATTR_MULTIPROCESSOR_COUNT)
-        *value = (int)settings.sms;
-    else if (attribute == CUDA_ATTR_PCI_BUS_ID)
-        *value = (int)device->ordinal + 1;
-    else
-        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-            if (rows[i].attribute == (int)attribute)
-                *value = rows[i].value;
+    attribute_find(common_attributes, sizeof common_attributes / sizeof *common_attributes,
+                   (int)attribute, value);
+    attribute_find(own, sizeof own / sizeof *own, (int)attribute, value);
     return CUDA_OK;
 }
