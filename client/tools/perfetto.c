@@ -407,7 +407,7 @@ static void write_span(struct writer *writer, const struct proto_trace_record *r
                           sm_groups, "multiprocessors", (json_int_t)count));
 }
 
-static void write_share(struct writer *writer, const struct proto_trace_record *record)
+static void write_sm_groups(struct writer *writer, const struct proto_trace_record *record)
 {
     char sm_groups[SM_GROUPS_TEXT];
     uint32_t process = process_of(owner_of(writer, record->client));
@@ -435,8 +435,8 @@ static void write_record(struct writer *writer, const struct proto_trace_record 
                     json_string(recording_hold_name(record->value)), record->from, record->to,
                     NULL);
         break;
-    case RECORDING_SHARE:
-        write_share(writer, record);
+    case RECORDING_SM_GROUPS:
+        write_sm_groups(writer, record);
         break;
     case RECORDING_MODE:
         write_instant(writer, PROCESS_GPU, "mode", "g",

@@ -45,7 +45,7 @@ static bool record_is_valid(const struct recording *recording,
         return record->client && record->stream < PROTO_STREAMS_MAX;
     case RECORDING_LEASE:
         return record->client && record->value < RECORDING_LANES;
-    case RECORDING_SHARE:
+    case RECORDING_SM_GROUPS:
         return record->client != 0;
     case RECORDING_HOLD:
         return record->client && record->value < RECORDING_HOLDS;

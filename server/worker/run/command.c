@@ -38,8 +38,9 @@ void command_close(struct command *command)
 
 cuda_event command_event(struct command *command)
 {
-    /* Sixteen in turn, though few orders are set up at once: a wait keeps what was recorded when it
-     * was asked for, so an event may be recorded again while a stream still waits. */
+    /* Sixteen one after the other, though few orders are set up at once: a wait keeps what was
+     * recorded when it was asked for, so an event may be recorded again while a stream still waits.
+     */
     return command->order[command->order_next++ % (sizeof command->order / sizeof *command->order)];
 }
 
@@ -131,7 +132,7 @@ static int run_launch(struct command *command, struct client_stream *stream,
 
 /* ---- copies and fills ---- */
 
-/* A copy of so many bytes counts as one launch of its client's turn: it takes about as long. */
+/* A copy of so many bytes counts as one launch of a visit to its client: it takes about as long. */
 #define BYTES_A_COMMAND (UINT64_C(256) << 10)
 #define WEIGHT_MAX      1024
 

@@ -27,10 +27,9 @@ struct command {
     const struct cuda_driver *cuda;
     struct account *account;
     struct batch_ends *ends; /* NULL: the device writes timelines */
-    cuda_event order[16];    /* for waits between CUstreams, used in turn */
+    cuda_event order[16];    /* for waits between CUstreams, used one after the other */
     uint32_t order_next;
-    uint32_t
-        weight; /* what large copies add to the client's turn, in commands; the caller resets */
+    uint32_t weight; /* of large copies within a visit, in commands; the caller resets it */
     cuda_result fatal;
     const char *during;
     _Alignas(64) uint8_t parameters[PROTO_PARAMETERS_MAX + 4];

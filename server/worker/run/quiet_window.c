@@ -70,7 +70,7 @@ static void see(struct quiet_window *window, uint64_t now, struct quiet_scene *s
 
 /* ---- what the decision says ---- */
 
-/* After this no client submits: each of them is between two turns once its lock was had. */
+/* After this no client submits: each of them is between two visits once its lock was had. */
 static void hold(struct quiet_window *window)
 {
     struct worker *worker = window->worker;

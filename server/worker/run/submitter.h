@@ -6,8 +6,8 @@
  * It visits the clients of its scan set: those that rang their doorbell a short while ago. The
  * other clients are asleep and cost nothing: their doorbell writes an eventfd of the submitter's
  * epoll set, edge-triggered and never read. It serves clients by deficit round robin, as far as the
- * gate lets them; the rings of one client take turns. It leaves a held client alone until the gate
- * makes the client runnable.
+ * gate lets them, and the rings of one client batch by batch. It leaves a held client alone until
+ * the gate makes the client runnable.
  *
  * When idle it spins a short while if there is a processor to spare, then sleeps. It never polls a
  * sleeping client.
@@ -27,8 +27,8 @@
 struct worker;
 
 enum {
-    SUBMITTER_QUANTUM = 64, /* maximum of commands that a client may submit in a round */
-    SUBMITTER_BATCH = 32    /* maximum of commands between two completions of a ring */
+    SUBMITTER_VISIT_MAX = 64, /* maximum of commands that a client may submit in a visit */
+    SUBMITTER_BATCH = 32      /* maximum of commands between two completions of a ring */
 };
 
 struct submitter {
@@ -62,7 +62,7 @@ void submitter_drop(struct submitter *submitter, struct client *client);
 
 /* ---- submitter_visit.c; the submitter's own thread ---- */
 
-/* Serves a client for one turn if its rings are read at all. Takes its lock. The client is IDLE,
+/* Visits a client, and serves it if its rings are read at all. Takes its lock. The client is IDLE,
  * READY, FULL, HELD or VIOLATED afterwards. Returns whether the scan has to go on at once: a
  * command was taken, or the client is READY or HELD afterwards. The thread may sleep only if no
  * visit of a round returned true. */

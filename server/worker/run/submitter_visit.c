@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* One client's turn: its doorbells, its rings, batch by batch. */
+/* A visit to one client: its doorbells, its rings, batch by batch. */
 #include <string.h>
 
 #include "common/cpu.h"
@@ -295,7 +295,7 @@ static uint32_t part_of(const struct client *client, uint32_t room)
     return rings && rings < room ? room / rings : 1;
 }
 
-/* Serves rings until the client's turn is over. *end becomes the client's state in case it has more
+/* Serves rings until the visit is over. *end becomes the client's state in case it has more
  * to do. Returns 0 or COMMAND_FATAL. */
 static int serve_client(struct submitter *submitter, struct client *client, bool *moved,
                         enum client_state *end)
@@ -304,9 +304,9 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
     uint32_t room = 0;
     bool held = false;
     *end = CLIENT_READY;
-    client->submit.deficit += SUBMITTER_QUANTUM;
-    if (client->submit.deficit > SUBMITTER_QUANTUM)
-        client->submit.deficit = SUBMITTER_QUANTUM;
+    client->submit.deficit += SUBMITTER_VISIT_MAX;
+    if (client->submit.deficit > SUBMITTER_VISIT_MAX)
+        client->submit.deficit = SUBMITTER_VISIT_MAX;
     while (client->submit.deficit > 0) {
         uint32_t index = next_ready(client);
         if (index == client->stream_count)
@@ -320,10 +320,10 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         }
         client->submit.cursor = index;
         struct client_stream *stream = &client->streams[index];
-        /* The rings of one client take turns too, batch by batch. */
+        /* The rings of one client are served in the same way, batch by batch. */
         bool alone = next_ready(client) == index && submitter->scanned_count <= 1;
         uint32_t max = min((uint32_t)client->submit.deficit,
-                           (uint32_t)(alone ? SUBMITTER_QUANTUM : SUBMITTER_BATCH));
+                           (uint32_t)(alone ? SUBMITTER_VISIT_MAX : SUBMITTER_BATCH));
         uint32_t done;
         max = min(max, alone ? room : part_of(client, room));
         int result = serve_ring(submitter, stream, max, &done, alone);
@@ -429,6 +429,6 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
         wake_control(&worker->wake);
     if (end == CLIENT_HELD)
         wake_completer(&worker->wake, true);
-    /* A client that has spent its turn goes on in the next round. */
+    /* A client that has taken all that a visit gives goes on in the next round. */
     return moved || end == CLIENT_READY || end == CLIENT_HELD;
 }

@@ -13,7 +13,7 @@ void client_partition_trace(struct worker *worker, const struct client *client)
     if (!partition || !trace_is_on(&worker->trace))
         return;
     uint64_t now = timeline_now();
-    struct proto_trace_record record = {.kind = TRACE_SHARE,
+    struct proto_trace_record record = {.kind = TRACE_SM_GROUPS,
                                         .client = client->number,
                                         .value = partition->multiprocessors,
                                         .from = now,

@@ -342,8 +342,8 @@ static void leases_holds_shares_and_modes(void **state)
     add(RECORDING_LEASE, 9, 2, 2000, 4000);
     add(RECORDING_HOLD, 3, 1, 3000, 3500);
     add(RECORDING_MODE, 0, 1, 4000, 4000);
-    add(RECORDING_SHARE, 9, 12, 4500, 4500)->sm_groups[0] = 0x11;
-    add(RECORDING_SHARE, 9, 0, 4600, 4600);
+    add(RECORDING_SM_GROUPS, 9, 12, 4500, 4500)->sm_groups[0] = 0x11;
+    add(RECORDING_SM_GROUPS, 9, 0, 4600, 4600);
     json_t *json = written("{\"gpu\":0,\"name\":\"G\",\"trouble\":null,\"clients\":"
                            "[{\"client\":9,\"name\":\"n\",\"pid\":null,\"uid\":5}]}");
     const json_t *lease = find(json, "X", 1, "client 3", 0), *other = find(json, "X", 1, "n", 0);

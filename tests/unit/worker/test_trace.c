@@ -332,11 +332,11 @@ static void the_supervisor_begins_and_ends_traces(void **state)
     assert_int_equal(peer_wait(peer, 0, peer_push(peer, 0, &command)), 0);
     harness_ask(PROTO_WORKER_TRACE_STOP, 0, NULL, PROTO_DONE);
     assert_true(reader.header->ended >= reader.header->started);
-    const struct proto_trace_record *share = next_of(&reader, TRACE_SHARE, 5, NULL);
+    const struct proto_trace_record *share = next_of(&reader, TRACE_SM_GROUPS, 5, NULL);
     assert_non_null(share);
     assert_int_equal(share->value, 132);
     assert_int_equal(share->sm_groups[0], 0x1ffff);
-    assert_null(next_of(&reader, TRACE_SHARE, 5, share));
+    assert_null(next_of(&reader, TRACE_SM_GROUPS, 5, share));
     const struct proto_trace_record *span = next_of(&reader, TRACE_SPAN, 5, NULL);
     assert_non_null(span);
     assert_null(next_of(&reader, TRACE_SPAN, 5, span));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Deficit round robin, turn by turn: no threads, the test calls each visit itself. */
+/* Deficit round robin, visit by visit: no threads, the test calls each visit itself. */
 #include "tests/unit/worker/harness.h"
 
 #include "common/error.h"
@@ -138,10 +138,10 @@ static void a_turn_is_a_quantum(void **state)
         peer_push_nop(peers[0], 0);
         peer_push_nop(peers[1], 0);
     }
-    for (uint64_t round = 1; round <= 500 / SUBMITTER_QUANTUM; round++)
+    for (uint64_t round = 1; round <= 500 / SUBMITTER_VISIT_MAX; round++)
         for (uint32_t i = 0; i < 2; i++) {
             assert_true(visit(i));
-            assert_int_equal(taken(i), round * SUBMITTER_QUANTUM);
+            assert_int_equal(taken(i), round * SUBMITTER_VISIT_MAX);
         }
     assert_true(visit(0));
     assert_int_equal(taken(0), 500);
@@ -170,7 +170,7 @@ static void large_copies_use_the_turn_up(void **state)
         visit(1);
     }
     /* 32 MiB weigh as 128 commands, two turns; one batch may run ahead of its debt. */
-    assert_int_equal(taken(1), 12 * SUBMITTER_QUANTUM);
+    assert_int_equal(taken(1), 12 * SUBMITTER_VISIT_MAX);
     assert_true(taken(0) >= 5 && taken(0) <= 7);
 }
 
