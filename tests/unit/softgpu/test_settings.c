@@ -157,15 +157,33 @@ static void the_listed_devices_are_seen_alone(void **state)
     in_child(body_nothing_visible);
 }
 
+/* An address below this many bits at which so much is free. Sanitizers use much of the address
+ * space, each other parts of it. */
+static cuda_device_ptr free_address(unsigned bits, size_t bytes)
+{
+    for (cuda_device_ptr at = UINT64_C(3) << (bits - 2); at >= UINT64_C(1) << 30; at >>= 1) {
+        void *got = mmap((void *)(uintptr_t)at, bytes, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (got == MAP_FAILED)
+            continue;
+        munmap(got, bytes);
+        if (got == (void *)(uintptr_t)at)
+            return at;
+    }
+    CHECK(!"no address is free");
+    return 0;
+}
+
 static void body_few_address_bits(void)
 {
-    const cuda_device_ptr high = UINT64_C(1) << 45, low = UINT64_C(1) << 44;
+    const size_t size = UINT64_C(1) << 30;
+    const cuda_device_ptr high = UINT64_C(1) << 45, low = free_address(45, size);
     cuda_device_ptr got;
 
     setenv("SOFTGPU_ADDRESS_BITS", "45", 1);
     CHECK(cuInit(0) == CUDA_OK);
     CHECK(cuMemAddressReserve(&got, 2 << 20, 0, high, 0) == CUDA_OK && got != high);
-    CHECK(cuMemAddressReserve(&got, low, 0, low, 0) == CUDA_OK && got == low);
+    CHECK(cuMemAddressReserve(&got, size, 0, low, 0) == CUDA_OK && got == low);
 }
 
 static void hints_beyond_the_address_bits_are_answered_elsewhere(void **state)
@@ -264,7 +282,7 @@ static void kernels_can_be_made_to_take_turns(void **state)
 
 static void body_hints(void)
 {
-    const cuda_device_ptr hint = 0x1100000000;
+    const cuda_device_ptr hint = free_address(45, 2 << 20);
     cuda_device_ptr ptr;
 
     setenv("SOFTGPU_HINT_REFUSAL", "100", 1);
@@ -275,7 +293,7 @@ static void body_hints(void)
 
 static void body_hint_errors(void)
 {
-    const cuda_device_ptr hint = 0x1100000000;
+    const cuda_device_ptr hint = free_address(45, 2 << 20);
     cuda_device_ptr ptr;
 
     setenv("SOFTGPU_HINT_ERROR", "100", 1);
@@ -287,7 +305,7 @@ static void body_hint_errors(void)
 /* A hundred hints: each of the three answers is met. */
 static void body_hints_by_seed(void)
 {
-    const cuda_device_ptr hint = 0x1100000000;
+    const cuda_device_ptr hint = free_address(45, 2 << 20);
     unsigned honoured = 0, elsewhere = 0, refused = 0;
 
     setenv("SOFTGPU_HINT_ERROR", "30", 1);

@@ -66,6 +66,15 @@ static cuda_result free_address(cuda_device_ptr ptr, size_t size)
     return CUDA_OK;
 }
 
+/* AddressSanitizer has memory of its own in some of the ranges. */
+static bool host_is_free(uint64_t base, uint64_t bytes)
+{
+    if (shm_reserve(base, bytes) < 0)
+        return false;
+    munmap((void *)(uintptr_t)base, bytes);
+    return true;
+}
+
 static uint32_t choose(const struct arena *only, struct arena *chosen, struct error *why)
 {
     driver.cuMemAddressReserve = reserve;
@@ -90,7 +99,11 @@ static void the_first_range_that_is_given_is_taken(void **state)
         {64 * TIB, TIB, {64 * TIB, 96 * TIB, TIB}},
     };
     static const cuda_result answers[] = {CUDA_OK, CUDA_ERR_INVALID_VALUE, CUDA_ERR_OUT_OF_MEMORY};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    size_t tried = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!host_is_free(rows[i].expected.host_base, rows[i].expected.bytes))
+            continue;
+        tried++;
         for (size_t j = 0; j < sizeof answers / sizeof *answers; j++) {
             struct arena chosen;
             struct error why = {0};
@@ -105,6 +118,8 @@ static void the_first_range_that_is_given_is_taken(void **state)
             assert_int_equal(shm_reserve(chosen.host_base, chosen.bytes), 0);
             munmap((void *)(uintptr_t)chosen.host_base, chosen.bytes);
         }
+    }
+    assert_true(tried >= 4);
 }
 
 static void host_addresses_in_use_go_a_rung_down(void **state)
@@ -135,24 +150,27 @@ static void a_refusal_names_both_ends_of_the_ladder(void **state)
     says(&why, "none of 9 pairs");
     says(&why, "from 16T each at 32T and 48T down to 1T each at 64T and 96T:");
     says(&why, "--device-base");
-    says(&why, "CUDA_ERROR_INVALID_VALUE");
+    if (host_is_free(96 * TIB, TIB))
+        says(&why, "CUDA_ERROR_INVALID_VALUE");
 }
 #endif
 
 static void a_named_range_is_tried_alone(void **state)
 {
     (void)state;
-    const struct arena named = {64 * GIB, 128 * GIB, GIB};
+    const struct arena named = {ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB};
     struct arena chosen;
     struct error why = {0};
-    given.base = 64 * GIB;
+    given.base = ARENA_DEVICE_BASE;
     given.most = GIB;
     given.otherwise = CUDA_OK;
     assert_int_equal(choose(&named, &chosen, &why), 0);
     assert_memory_equal(&chosen, &named, sizeof named);
     given.most = 0;
     assert_int_equal(choose(&named, &chosen, &why), PROTO_ERROR_DEVICE_NOT_READY);
-    says(&why, "1G each at 64G and 128G, can't be had");
+    says(&why, "1G each at ");
+    says(&why, "can't be had");
+    assert_int_equal(given.calls, 16);
 }
 
 /* The choice is made in one process and used in another, whose first answers may differ. */
