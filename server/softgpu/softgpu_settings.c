@@ -11,6 +11,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "protocol.h"
+#include "server/softgpu/context_call.h"
 
 struct row {
     const char *variable;
@@ -57,6 +58,19 @@ static uint32_t read_profile(const struct profile **profile, struct error *why)
         return 0;
     return error_set(why, PROTO_ERROR_INVALID_VALUE,
                      "SOFTGPU_PROFILE='%s': no such profile; there are %s", name, profile_names());
+}
+
+static uint32_t read_drains(struct softgpu_settings *settings, struct error *why)
+{
+    const char *names = getenv("SOFTGPU_DRAINS");
+    const char *wrong = "";
+
+    settings->drains_named = names != NULL;
+    if (!names || context_call_parse(names, &settings->drains, &wrong) == 0)
+        return 0;
+    return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                     "SOFTGPU_DRAINS: '%.*s' is no call that takes the context's lock",
+                     (int)strcspn(wrong, " "), wrong);
 }
 
 static uint64_t count_cores(void)
@@ -160,6 +174,7 @@ uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *
         return why->number;
     settings->strict = strict != 0;
     if (read_profile(&settings->profile, why) || read_numbers(settings, why) ||
+        read_drains(settings, why) ||
         read_path("SOFTGPU_STATE", settings->state_path, sizeof(settings->state_path), why) ||
         read_path("SOFTGPU_STATS", settings->stats_path, sizeof(settings->stats_path), why))
         return why->number;

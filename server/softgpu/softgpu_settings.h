@@ -85,6 +85,8 @@ struct softgpu_settings {
     const struct profile *profile;          /* never NULL */
     unsigned visible[SETTINGS_MAX_DEVICES]; /* the machine's numbers of the devices that are seen */
     unsigned visible_count;
+    bool drains_named;    /* drains says which calls wait for the device, and no table does */
+    uint64_t drains;      /* a bit for each context_call */
     char state_path[256]; /* "" = none; see ledger.h */
     char stats_path[256]; /* "" = none; see stats.h */
 };

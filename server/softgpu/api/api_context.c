@@ -304,7 +304,7 @@ cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
     if ((unsigned)limit >= sizeof(device->limits) / sizeof(device->limits[0]))
         return CUDA_ERR_UNSUPPORTED_LIMIT;
     if (limit == CUDA_LIMIT_STACK_SIZE) {
-        context_lock_drain(device);
+        context_lock_call(device, CONTEXT_CALL_SET_LIMIT);
         atomic_store_explicit(&device->local_bytes, value, memory_order_relaxed);
         context_lock_release(device);
     }

@@ -319,7 +319,7 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
         return CUDA_ERR_INVALID_VALUE;
     if (device_settings()->green_error)
         return (cuda_result)device_settings()->green_error;
-    context_lock_change(device);
+    context_lock_call(device, CONTEXT_CALL_GREEN_CREATE);
     cost_pay_creation();
     memory_change_begin();
     engine_lock();
@@ -365,7 +365,7 @@ cuda_result cuGreenCtxDestroy(cuda_green_ctx green)
 
     API_TRY(find_green(green));
     device = green->device;
-    context_lock_change(device);
+    context_lock_call(device, CONTEXT_CALL_GREEN_DESTROY);
     memory_change_begin();
     engine_lock();
     atomic_store_explicit(&green->magic, 0, memory_order_relaxed);
@@ -384,7 +384,7 @@ cuda_result cuGreenCtxStreamCreate(cuda_stream *handle, cuda_green_ctx green, un
     API_TRY(find_green(green));
     if (!handle || flags != CUDA_STREAM_NON_BLOCKING)
         return CUDA_ERR_INVALID_VALUE;
-    context_lock_drain(green->device);
+    context_lock_call(green->device, CONTEXT_CALL_GREEN_STREAM);
     cost_pay_creation();
     engine_lock();
     stream = stream_create(green->device,

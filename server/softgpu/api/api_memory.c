@@ -57,7 +57,7 @@ cuda_result cuMemMap(cuda_device_ptr ptr, size_t size, size_t offset, cuda_mem_h
     API_TRY(device_check());
     if (flags != 0)
         return CUDA_ERR_INVALID_VALUE;
-    context_lock_change_all();
+    context_lock_call_all(CONTEXT_CALL_MAP);
     result = memory_map(ptr, size, offset, handle);
     context_lock_release_all();
     return result;
@@ -77,7 +77,7 @@ cuda_result cuMemUnmap(cuda_device_ptr ptr, size_t size)
     cuda_result result;
 
     API_TRY(device_check());
-    context_lock_change_all();
+    context_lock_call_all(CONTEXT_CALL_UNMAP);
     if (device_settings()->unmap_waits)
         await_all_devices();
     result = memory_unmap(ptr, size);
@@ -91,7 +91,7 @@ cuda_result cuMemSetAccess(cuda_device_ptr ptr, size_t size, const cuda_mem_acce
     cuda_result result;
 
     API_TRY(device_check());
-    context_lock_change_all();
+    context_lock_call_all(CONTEXT_CALL_SET_ACCESS);
     result = memory_set_access(ptr, size, desc, count);
     context_lock_release_all();
     return result;
@@ -137,7 +137,7 @@ cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
     cuda_result result;
 
     API_TRY(api_current(&device));
-    context_lock_change(device);
+    context_lock_call(device, CONTEXT_CALL_ALLOC);
     result = memory_alloc(device->ordinal, ptr, size);
     context_lock_release(device);
     return result;
@@ -154,7 +154,7 @@ cuda_result cuMemFree_v2(cuda_device_ptr ptr)
     /* As on hardware, freeing waits for the device. */
     if (!device_settings()->context_lock)
         API_TRY(cuCtxSynchronize());
-    context_lock_drain(device);
+    context_lock_call(device, CONTEXT_CALL_FREE);
     result = device_check();
     if (result == CUDA_OK)
         result = memory_free(ptr);
@@ -168,7 +168,7 @@ cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
     cuda_result result;
 
     API_TRY(api_current(&device));
-    context_lock_change(device);
+    context_lock_call(device, CONTEXT_CALL_REGISTER);
     result = memory_host_register(ptr, size, flags);
     if (result == CUDA_OK)
         cost_pay_registration(size);
@@ -182,7 +182,7 @@ cuda_result cuMemHostUnregister(void *ptr)
     cuda_result result;
 
     API_TRY(api_current(&device));
-    context_lock_drain(device);
+    context_lock_call(device, CONTEXT_CALL_UNREGISTER);
     result = memory_host_unregister(ptr);
     context_lock_release(device);
     return result;
@@ -210,7 +210,7 @@ cuda_result cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
     API_TRY(api_current(&device));
     if (flags & ~known)
         return CUDA_ERR_INVALID_VALUE;
-    context_lock_change(device);
+    context_lock_call(device, CONTEXT_CALL_ALLOC_HOST);
     result = memory_host_alloc(ptr, size);
     if (result == CUDA_OK)
         cost_pay_registration(size);
@@ -229,7 +229,7 @@ cuda_result cuMemFreeHost(void *ptr)
     cuda_result result;
 
     API_TRY(api_current(&device));
-    context_lock_drain(device);
+    context_lock_call(device, CONTEXT_CALL_FREE_HOST);
     result = memory_host_free(ptr);
     context_lock_release(device);
     return result;

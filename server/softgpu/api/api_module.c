@@ -190,7 +190,7 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
     object = module_new();
     if (!object)
         return CUDA_ERR_OUT_OF_MEMORY;
-    context_lock_drain(device);
+    context_lock_call(device, CONTEXT_CALL_MODULE_LOAD);
     result = load_object(device, image, object, &why);
     context_lock_release(device);
     jit_log_write(count, options, values, result == CUDA_OK ? "" : why.text);
@@ -222,7 +222,7 @@ cuda_result cuModuleUnload(cuda_module module)
 
     API_TRY(find_module(module));
     device = module->device;
-    context_lock_drain(device);
+    context_lock_call(device, CONTEXT_CALL_MODULE_UNLOAD);
     module_unload(module);
     context_lock_release(device);
     return CUDA_OK;
@@ -384,7 +384,7 @@ cuda_result cuFuncSetAttribute(cuda_function function, cuda_function_attribute a
 
     API_TRY(find_function(function));
     device = function->module->device;
-    context_lock_change(device);
+    context_lock_call(device, CONTEXT_CALL_SET_FUNCTION);
     result = set_attribute(function, attribute, value);
     context_lock_release(device);
     return result;
@@ -488,7 +488,7 @@ static void grow_local_memory(struct device *device, size_t bytes)
 {
     if (bytes <= atomic_load_explicit(&device->local_bytes, memory_order_relaxed))
         return;
-    context_lock_drain(device);
+    context_lock_call(device, CONTEXT_CALL_GROW_LOCAL);
     if (bytes > atomic_load_explicit(&device->local_bytes, memory_order_relaxed))
         atomic_store_explicit(&device->local_bytes, bytes, memory_order_relaxed);
     context_lock_release(device);

@@ -18,7 +18,7 @@ static struct stream *make_stream(struct device *device, unsigned flags, int pri
 {
     struct stream *stream;
 
-    context_lock_drain(device);
+    context_lock_call(device, CONTEXT_CALL_STREAM_CREATE);
     cost_pay_creation();
     engine_lock();
     stream = stream_create(device, (struct stream_place){0}, flags, priority);
@@ -90,7 +90,7 @@ cuda_result cuStreamDestroy_v2(cuda_stream handle)
     if (!handle || handle == CUDA_STREAM_LEGACY || handle == CUDA_STREAM_PER_THREAD)
         return CUDA_ERR_INVALID_HANDLE;
     device = stream->device;
-    context_lock_change(device);
+    context_lock_call(device, CONTEXT_CALL_STREAM_DESTROY);
     engine_lock();
     if (stream->green)
         api_green_stream_gone(stream->green);

@@ -34,11 +34,18 @@ void context_lock_release(struct device *device)
     pthread_mutex_unlock(&lock->mutex);
 }
 
+static bool call_drains(enum context_call call)
+{
+    const struct softgpu_settings *settings = device_settings();
+
+    if (settings->drains_named)
+        return settings->drains >> call & 1;
+    return settings->locking_drains || context_call_drains(call);
+}
+
 /* Nothing can be submitted meanwhile, so what is submitted now is all. */
 static void drain_context(struct device *device)
 {
-    if (!device_settings()->context_lock)
-        return;
     engine_lock();
     if (device_random() % 100 < device_settings()->drain_percent)
         stream_await_device(device);
@@ -50,23 +57,17 @@ void context_lock_submit(struct device *device)
     take_lock(device);
 }
 
-void context_lock_change(struct device *device)
+void context_lock_call(struct device *device, enum context_call call)
 {
     take_lock(device);
-    if (device_settings()->locking_drains)
+    if (device_settings()->context_lock && call_drains(call))
         drain_context(device);
 }
 
-void context_lock_drain(struct device *device)
-{
-    take_lock(device);
-    drain_context(device);
-}
-
-void context_lock_change_all(void)
+void context_lock_call_all(enum context_call call)
 {
     for (int i = 0; device_at(i); i++)
-        context_lock_change(device_at(i));
+        context_lock_call(device_at(i), call);
 }
 
 void context_lock_release_all(void)

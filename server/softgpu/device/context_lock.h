@@ -14,24 +14,22 @@
 #ifndef GPUSHARE_SERVER_SOFTGPU_DEVICE_CONTEXT_LOCK_H
 #define GPUSHARE_SERVER_SOFTGPU_DEVICE_CONTEXT_LOCK_H
 
+#include "server/softgpu/context_call.h"
 #include "server/softgpu/device/device.h"
 
 /* For work that is submitted: launches, copies, fills, records, memory operations. */
 void context_lock_submit(struct device *device);
 
-/* For calls that change the context without waiting for the device; SOFTGPU_LOCKING_DRAINS makes
- * draining calls of them. */
-void context_lock_change(struct device *device);
-
-/* For calls that wait for the device, as often as SOFTGPU_DRAIN_PERCENT says. When a fault ended
- * the device there is nothing to wait for. */
-void context_lock_drain(struct device *device);
+/* For calls that change the context. Those that wait for the device (context_call.h,
+ * SOFTGPU_LOCKING_DRAINS, SOFTGPU_DRAINS) do so as often as SOFTGPU_DRAIN_PERCENT says. When a
+ * fault ended the device there is nothing to wait for. */
+void context_lock_call(struct device *device, enum context_call call);
 
 void context_lock_release(struct device *device);
 
 /* The same for all devices whose context is in use, in one order: for calls on mappings, which do
  * not say whose kernels use them. */
-void context_lock_change_all(void);
+void context_lock_call_all(enum context_call call);
 void context_lock_release_all(void);
 
 #endif

@@ -305,6 +305,33 @@ static void locking_calls_can_be_made_to_wait_too(void **state)
     in_child(body_locking_drains);
 }
 
+static void body_named(void)
+{
+    struct caller behind[COUNT(submitting)];
+
+    setenv("SOFTGPU_CONTEXT_LOCK", "1", 1);
+    setenv("SOFTGPU_DRAIN_PERCENT", "100", 1);
+    setenv("SOFTGPU_DRAINS", "cuMemHostRegister  cuFuncSetAttribute", 1);
+    prepare();
+    do_not_wait(draining, COUNT(draining));
+    waits(register_pages, behind, 1);
+    waits(allow_shared, behind, 1);
+    do_not_wait(&(driver_call *){create_green}, 1);
+}
+
+static void body_misspelt(void)
+{
+    setenv("SOFTGPU_DRAINS", "cuMemHostRegister cuMemHostRegiste", 1);
+    CHECK(cuInit(0) == CUDA_ERR_INVALID_VALUE);
+}
+
+static void the_calls_that_wait_can_be_named(void **state)
+{
+    (void)state;
+    in_child(body_named);
+    in_child(body_misspelt);
+}
+
 /* Plain frees wait in any case where there is no lock, so they are left out. */
 static void body_no_lock(void)
 {
@@ -363,6 +390,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draining_calls_wait_and_hold_up_submissions),
         cmocka_unit_test(locking_calls_can_be_made_to_wait_too),
+        cmocka_unit_test(the_calls_that_wait_can_be_named),
         cmocka_unit_test(without_the_lock_nobody_waits),
         cmocka_unit_test(a_draining_call_sometimes_does_not_wait),
     };
