@@ -30,6 +30,15 @@ bench: all $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench ## measure beside 
 	@mkdir -p $(BUILD)/bench
 	BUILD=$(abspath $(BUILD)) $(BUILD)/tests/programs/bench/bench $(BUILD)/bench/results.json $(ROWS)
 
+# ---- shim
+# A driver over the software GPU's that makes chosen calls wait; tests open it.
+
+SHIM_DRIVER := $(BUILD)/tests/programs/shim/libcuda.so.1
+$(SHIM_DRIVER): $(call obj,tests/programs/shim/shim.c) $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $^ -lzstd -llz4 -ldl
+CHECK_DEPS += $(SHIM_DRIVER)
+
 # ---- pictures
 # make sharing-pictures: docs/pictures/*.svg, from traces of the real server. `work` is a client
 # with modelled kernels, picture.py draws a trace.
