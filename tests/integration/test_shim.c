@@ -45,7 +45,7 @@ enum { PAGE = 4096, STEP = 2 << 20, SOON_MS = 30, EVER_MS = 10000 };
 
 static struct cuda_driver cuda;
 static cuda_context context;
-static uint32_t *flag;
+static _Atomic uint32_t *flag;
 static cuda_stream busy, other, spare_stream;
 static cuda_device_ptr plain, word, reserved, mapped, leaving;
 static void *pages, *pinned;
@@ -203,8 +203,10 @@ static void prepare_memory(void)
 {
     const cuda_mem_allocation_prop prop = {.type = CUDA_MEM_ALLOCATION_PINNED,
                                            .location = access_all.location};
-    OK(cuda.cuMemHostAlloc((void **)&flag, PAGE, 0));
-    flag[16] = 1;
+    void *page;
+    OK(cuda.cuMemHostAlloc(&page, PAGE, 0));
+    flag = page;
+    atomic_store(&flag[16], 1);
     OK(cuda.cuMemHostAlloc(&pinned, PAGE, 0));
     OK(cuda.cuMemAlloc(&plain, PAGE));
     OK(cuda.cuMemAlloc(&word, PAGE));
@@ -282,13 +284,13 @@ static void endless_start(void)
 {
     uint64_t address = (uint64_t)(uintptr_t)flag;
     void *parameters[] = {&address};
-    *flag = 0;
+    atomic_store(flag, 0);
     OK(cuda.cuLaunchKernel(until, 1, 1, 1, 1, 1, 1, 0, busy, parameters, NULL));
 }
 
 static void endless_end(void)
 {
-    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    atomic_store(flag, 1);
     OK(cuda.cuStreamSynchronize(busy));
 }
 

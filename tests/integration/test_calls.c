@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: launches beside an endless kernel must go on within a second, and requests within two */
+/*
+ * One driver call at a time waits for the device and holds up whatever is submitted meanwhile. On
+ * such a driver a kernel of one client does not end, another client launches, a third comes, asks
+ * for this and that in random order, and loads a module; a fourth launches a kernel that needs more
+ * local memory than any before.
+ *
+ * Each scene runs on two drivers: the software GPU with its context's lock, and the shim over a
+ * software GPU without one. The outcome has to be the same, and nobody may be stopped.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/gpushare.h"
+#include "tests/support/server.h"
+
+__asm__(".section .rodata\n.balign 16\ncalls_ptx:\n.incbin "
+        "\"tests/integration/kernels/calls.ptx\"\n.byte 0\n.previous\n");
+extern const char calls_ptx[];
+
+#define MS UINT64_C(1000000)
+enum { STEP_MS = 2000, LOAD_MS = 300, GAP_MS = 1000, END_MS = 10000 };
+
+/* A scene has a process of its own, which these end. */
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s does not hold: %s\n", __FILE__, __LINE__, #condition,       \
+                    gpushare_error_text());                                                        \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+#define OK(call) CHECK((call) == GPUSHARE_SUCCESS)
+
+static const struct gpushare_dim one = {1, 1, 1};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+}
+
+static bool reaches(atomic_uint *count, unsigned wanted, unsigned milliseconds)
+{
+    uint64_t end = now_ns() + milliseconds * MS;
+    while (atomic_load(count) < wanted && now_ns() < end)
+        usleep(1000);
+    return atomic_load(count) >= wanted;
+}
+
+static struct server *server;
+
+static gpushare_connection *arrive(double percentage)
+{
+    struct gpushare_options options = {
+        .size = sizeof options, .socket = server_socket(server), .thread_percentage = percentage};
+    gpushare_connection *gpu;
+    OK(gpushare_connect(&options, &gpu));
+    return gpu;
+}
+
+static gpushare_function *load(gpushare_connection *gpu, const char *name)
+{
+    gpushare_module *module;
+    gpushare_function *function;
+    OK(gpushare_module_load(gpu, calls_ptx, 0, &module));
+    OK(gpushare_module_function(module, name, &function));
+    return function;
+}
+
+/* ---- the kernel that does not end until it is told ---- */
+
+struct endless {
+    gpushare_connection *gpu;
+    gpushare_function *function;
+    _Atomic uint32_t *word;
+};
+
+static void endless_arrive(struct endless *endless)
+{
+    void *word;
+    endless->gpu = arrive(25);
+    OK(gpushare_host_alloc(endless->gpu, 4096, &word));
+    endless->word = word;
+    atomic_store(endless->word, 0);
+    endless->function = load(endless->gpu, "until");
+}
+
+static void endless_start(struct endless *endless)
+{
+    uint64_t address = (uint64_t)(uintptr_t)endless->word;
+    void *parameters[] = {&address};
+    OK(gpushare_launch(endless->function, one, one, 0, NULL, parameters));
+    usleep(20000);
+}
+
+static void endless_end(struct endless *endless)
+{
+    atomic_store(endless->word, 1);
+    OK(gpushare_synchronize(endless->gpu));
+    gpushare_close(&endless->gpu);
+}
+
+/* ---- a client that launches on and on ---- */
+
+struct other {
+    pthread_t thread;
+    gpushare_connection *gpu;
+    gpushare_function *function;
+    atomic_bool stop;
+    atomic_uint rounds;
+    uint64_t longest; /* ns between two ends; of the thread */
+};
+
+static void *other_main(void *argument)
+{
+    struct other *other = argument;
+    uint64_t last = now_ns();
+    while (!atomic_load(&other->stop)) {
+        uint32_t count = 1;
+        void *parameters[] = {&count};
+        OK(gpushare_launch(other->function, one, one, 0, NULL, parameters));
+        OK(gpushare_synchronize(other->gpu));
+        uint64_t now = now_ns();
+        if (now - last > other->longest)
+            other->longest = now - last;
+        last = now;
+        atomic_fetch_add(&other->rounds, 1);
+    }
+    return NULL;
+}
+
+/* ---- a client that grows the device's local memory ---- */
+
+struct deep {
+    pthread_t thread;
+    gpushare_connection *gpu;
+    gpushare_function *function;
+    gpushare_address word;
+    atomic_uint done;
+};
+
+static void deep_arrive(struct deep *deep)
+{
+    deep->gpu = arrive(25);
+    deep->function = load(deep->gpu, "deep");
+    OK(gpushare_memory_alloc(deep->gpu, 4096, &deep->word));
+}
+
+static void *deep_main(void *argument)
+{
+    struct deep *deep = argument;
+    void *parameters[] = {&deep->word};
+    OK(gpushare_launch(deep->function, one, one, 0, NULL, parameters));
+    OK(gpushare_synchronize(deep->gpu));
+    atomic_store(&deep->done, 1);
+    return NULL;
+}
+
+/* ---- a client that comes, asks for this and that, and loads a module ---- */
+
+struct newcomer {
+    pthread_t thread;
+    gpushare_connection *gpu;
+    gpushare_function *loaded; /* before the kernel that does not end */
+    unsigned seed;
+    atomic_uint steps;
+};
+
+static size_t random_bytes(struct newcomer *newcomer)
+{
+    return (size_t)4096 * (1 + (unsigned)rand_r(&newcomer->seed) % 2048);
+}
+
+static void ask_memory(struct newcomer *newcomer)
+{
+    static const char bytes[100000];
+    gpushare_address memory;
+    OK(gpushare_memory_alloc(newcomer->gpu, sizeof bytes + random_bytes(newcomer), &memory));
+    OK(gpushare_copy_to_device(newcomer->gpu, memory, bytes, sizeof bytes));
+    OK(gpushare_memory_free(newcomer->gpu, memory));
+}
+
+static void ask_host(struct newcomer *newcomer)
+{
+    void *buffer;
+    OK(gpushare_host_alloc(newcomer->gpu, random_bytes(newcomer), &buffer));
+    OK(gpushare_host_free(newcomer->gpu, buffer));
+}
+
+static void ask_stream(struct newcomer *newcomer)
+{
+    gpushare_stream *stream;
+    gpushare_address memory;
+    OK(gpushare_stream_create(newcomer->gpu, 0, 0, &stream));
+    OK(gpushare_memory_alloc(newcomer->gpu, 4096, &memory));
+    OK(gpushare_fill_async(newcomer->gpu, memory, 1, 1, 4096, stream));
+    OK(gpushare_stream_synchronize(newcomer->gpu, stream));
+    OK(gpushare_stream_destroy(stream));
+}
+
+/* Shares that nobody had need a partition of their own. */
+static void ask_share(struct newcomer *newcomer)
+{
+    gpushare_connection *second = arrive(30 + 10 * (rand_r(&newcomer->seed) % 7));
+    OK(gpushare_synchronize(second));
+    gpushare_close(&second);
+}
+
+static void ask_shared(struct newcomer *newcomer)
+{
+    OK(gpushare_function_set_shared(newcomer->loaded, 60000));
+}
+
+typedef void newcomer_step(struct newcomer *newcomer);
+static newcomer_step *const steps[] = {ask_memory, ask_host, ask_stream, ask_share, ask_shared};
+enum { STEPS = sizeof steps / sizeof *steps, STEPS_DONE = STEPS + 1, LOADED };
+
+static void *newcomer_main(void *argument)
+{
+    struct newcomer *newcomer = argument;
+    /* The number of steps is a prime, so this takes each of them once. */
+    unsigned first = (unsigned)rand_r(&newcomer->seed);
+    unsigned by = 1 + (unsigned)rand_r(&newcomer->seed) % (STEPS - 1);
+    newcomer->gpu = arrive(0);
+    atomic_fetch_add(&newcomer->steps, 1);
+    for (unsigned i = 0; i < STEPS; i++) {
+        steps[(first + i * by) % STEPS](newcomer);
+        atomic_fetch_add(&newcomer->steps, 1);
+    }
+    load(newcomer->gpu, "milliseconds");
+    atomic_fetch_add(&newcomer->steps, 1);
+    gpushare_close(&newcomer->gpu);
+    return NULL;
+}
+
+/* ---- the scene ---- */
+
+struct outcome {
+    uint32_t steps; /* of the newcomer, that were over beside the endless kernel */
+    uint32_t grew;  /* whether the kernel with much local memory ended beside it */
+    uint32_t went_on;
+    uint32_t ended; /* whether all of it was over soon after the endless kernel */
+};
+
+static void thread_start(pthread_t *thread, void *(*main)(void *), void *argument)
+{
+    CHECK(pthread_create(thread, NULL, main, argument) == 0);
+}
+
+static void play(struct outcome *outcome, unsigned seed)
+{
+    struct endless endless;
+    struct other other = {.gpu = arrive(25)};
+    struct deep deep = {0};
+    struct newcomer newcomer = {.seed = seed};
+    other.function = load(other.gpu, "milliseconds");
+    deep_arrive(&deep);
+    newcomer.loaded = deep.function;
+    endless_arrive(&endless);
+    endless_start(&endless);
+    thread_start(&other.thread, other_main, &other);
+    thread_start(&newcomer.thread, newcomer_main, &newcomer);
+    bool asked = reaches(&newcomer.steps, STEPS_DONE, STEP_MS);
+    if (asked)
+        reaches(&newcomer.steps, LOADED, LOAD_MS);
+    thread_start(&deep.thread, deep_main, &deep);
+    outcome->grew = reaches(&deep.done, 1, LOAD_MS);
+    unsigned rounds = atomic_load(&other.rounds);
+    outcome->went_on = reaches(&other.rounds, rounds + 2, GAP_MS);
+    outcome->steps = atomic_load(&newcomer.steps);
+    endless_end(&endless);
+    outcome->ended = reaches(&newcomer.steps, LOADED, END_MS) && reaches(&deep.done, 1, END_MS);
+    atomic_store(&other.stop, true);
+    CHECK(outcome->ended);
+    pthread_join(other.thread, NULL);
+    pthread_join(newcomer.thread, NULL);
+    pthread_join(deep.thread, NULL);
+    gpushare_close(&other.gpu);
+    gpushare_close(&deep.gpu);
+    outcome->went_on &= other.longest < GAP_MS * MS;
+}
+
+/* ---- both drivers ---- */
+
+static struct server *start_softgpu(const char *waits)
+{
+    char drains[512];
+    const char *const env[] = {drains, "SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100", NULL};
+    snprintf(drains, sizeof drains, "SOFTGPU_DRAINS=%s", waits);
+    return server_start(NULL, env);
+}
+
+static struct server *start_shim(const char *waits)
+{
+    char names[512], below[600], path[512], shim[512];
+    const char *const args[] = {"--driver", shim, NULL};
+    const char *const env[] = {names, below, "SOFTGPU_CONTEXT_LOCK=0", NULL};
+    CHECK(realpath(server_build_path("lib/softgpu/libcuda.so.1", path, sizeof path), shim));
+    snprintf(below, sizeof below, "SHIM_DRIVER=%s", shim);
+    CHECK(realpath(server_build_path("tests/programs/shim/libcuda.so.1", path, sizeof path), shim));
+    snprintf(names, sizeof names, "SHIM_WAITS=%s", waits);
+    return server_start(args, env);
+}
+
+typedef struct server *start_waiting(const char *waits);
+
+static pid_t scene_start(start_waiting *start, const char *waits, unsigned seed,
+                         struct outcome *outcome)
+{
+    pid_t child = fork();
+    if (child)
+        return child;
+    server = start(waits);
+    play(outcome, seed);
+    CHECK(server_stop(server) == 0);
+    _exit(0);
+}
+
+static bool scene_end(pid_t child)
+{
+    int status = -1;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool same(const struct outcome *a, const struct outcome *b)
+{
+    return !memcmp(a, b, sizeof *a);
+}
+
+static void print_outcome(const char *driver, const struct outcome *outcome)
+{
+    print_message("  %s: %u of %d steps, %s, %s\n", driver, outcome->steps, STEPS_DONE,
+                  outcome->grew ? "local memory grew" : "local memory waited",
+                  outcome->went_on ? "others went on" : "others stood still");
+}
+
+/* open: the worker makes the call where it stops others, or the control thread. Then the drivers
+ * have to agree, and no more. */
+static const struct {
+    const char *waits;
+    bool open;
+} rows[] = {
+    {"cuFuncSetAttribute", true},
+    {"cuGreenCtxCreate", true},
+    {"cuGreenCtxDestroy", false},
+    {"cuGreenCtxStreamCreate", true},
+    {"cuLaunchKernel", true},
+    {"cuMemHostRegister", true},
+    {"cuMemHostUnregister", false},
+    {"cuMemMap", true},
+    {"cuMemSetAccess", true},
+    {"cuMemUnmap", true},
+    {"cuModuleLoadDataEx", false},
+    {"cuModuleUnload", false},
+    {"cuStreamCreateWithPriority", false},
+    {"cuStreamDestroy", false},
+    /* No worker makes these; they wait too. */
+    {"cuCtxSetLimit cuMemAlloc cuMemFree cuMemFreeHost cuMemHostAlloc", false},
+};
+
+/* Returns what is wrong with the row; NULL: nothing. */
+static const char *row_play(size_t row, struct outcome outcomes[2])
+{
+    pid_t softgpu = scene_start(start_softgpu, rows[row].waits, (unsigned)row, &outcomes[0]);
+    pid_t shim = scene_start(start_shim, rows[row].waits, (unsigned)row, &outcomes[1]);
+    bool played = scene_end(softgpu);
+    played = scene_end(shim) && played;
+    print_message("%s\n", rows[row].waits);
+    print_outcome("softgpu", &outcomes[0]);
+    print_outcome("shim", &outcomes[1]);
+    if (!played)
+        return "a scene did not end well";
+    if (!same(&outcomes[0], &outcomes[1]))
+        return "the drivers differ";
+    bool served = outcomes[0].steps == STEPS_DONE && outcomes[0].went_on;
+    if (rows[row].open && served)
+        print_message("  nobody is stopped any more: the row need not be open\n");
+    if (rows[row].open || served)
+        return NULL;
+    return outcomes[0].went_on ? "a request waited for another client's kernel"
+                               : "launches stood still";
+}
+
+static void no_call_that_waits_stops_anybody(void **state)
+{
+    size_t bytes = 2 * sizeof(struct outcome);
+    unsigned wrong = 0;
+    struct outcome *outcomes =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    (void)state;
+    assert_true(outcomes != MAP_FAILED);
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        memset(outcomes, 0, bytes);
+        const char *why = row_play(row, outcomes);
+        if (why)
+            print_error("%s: %s\n", rows[row].waits, why);
+        wrong += why != NULL;
+    }
+    munmap(outcomes, bytes);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+    server_needs_softgpu();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_call_that_waits_stops_anybody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
