@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "common/util.h"
 #include "tests/support/server.h"
 
 enum { MIB = 1 << 20 };
@@ -453,7 +454,9 @@ static void dynamic_shared_memory_is_bounded_by_the_value_set(void **state)
         gpushare_address to, from;
     } packed = {to, from};
     struct gpushare_dim block = {256, 1, 1};
-    const uint32_t large = 100 << 10;
+    struct gpushare_device device = {.size = sizeof device};
+    OK(gpushare_device(client.gpu, &device));
+    const uint32_t large = min(device.block_shared_optin, 100U << 10);
     assert_int_equal(
         gpushare_launch_packed(reverse, one, block, large, NULL, &packed, sizeof packed),
         GPUSHARE_ERROR_INVALID_VALUE);

@@ -24,7 +24,7 @@
 #include "tests/support/server.h"
 
 enum { SMS_MAX = 512, LAUNCHES_MAX = 6000, ROUNDS = 25, BURST = 25, QUEUED = 16 };
-enum { MS = 1000000, RECLAIM_NS = 10 * MS, WHOLE_SM = 200 << 10 };
+enum { MS = 1000000, RECLAIM_NS = 10 * MS };
 
 __asm__(".section .rodata\n.balign 16\nlend_ptx:\n.incbin "
         "\"tests/programs/bench/kernels/bench.ptx\"\n.byte 0\n.previous\n");
@@ -45,7 +45,8 @@ struct actor {
     struct span *spans; /* `grid` for each launch */
     unsigned *blocks;   /* that ended */
     unsigned grid, launched, most;
-    int stop; /* atomic */
+    uint32_t shared; /* bytes of a block, so many that no other fits beside it */
+    int stop;        /* atomic */
 };
 
 static gpushare_error try_connect(const struct server *server, const char *request,
@@ -68,13 +69,16 @@ static gpushare_error try_connect(const struct server *server, const char *reque
 static void arrive(struct actor *actor, const struct server *server, const char *request,
                    const char *limit, unsigned grid, unsigned most)
 {
+    struct gpushare_device device = {.size = sizeof device};
     gpushare_module *module;
     void *words;
     memset(actor, 0, sizeof *actor);
     OK(try_connect(server, request, limit, &actor->gpu));
     OK(gpushare_module_load(actor->gpu, lend_ptx, 0, &module));
     OK(gpushare_module_function(module, "span", &actor->function));
-    OK(gpushare_function_set_shared(actor->function, WHOLE_SM));
+    OK(gpushare_device(actor->gpu, &device));
+    actor->shared = device.block_shared_optin;
+    OK(gpushare_function_set_shared(actor->function, actor->shared));
     actor->grid = grid;
     actor->most = most;
     OK(gpushare_host_alloc(actor->gpu, 64 + sizeof(struct span) * grid * most, &words));
@@ -90,7 +94,7 @@ static void launch(struct actor *actor)
     struct gpushare_dim grid = {actor->grid, 1, 1}, block = {32, 1, 1};
     void *parameters[] = {&spans, &blocks, &ns};
     assert_true(actor->launched < actor->most);
-    OK(gpushare_launch(actor->function, grid, block, WHOLE_SM, NULL, parameters));
+    OK(gpushare_launch(actor->function, grid, block, actor->shared, NULL, parameters));
     __atomic_store_n(&actor->launched, actor->launched + 1, __ATOMIC_SEQ_CST);
 }
 
@@ -181,6 +185,25 @@ static void wait_until_lent(const struct actor *borrower, const bool used[SMS_MA
     }
 }
 
+/* Of a client with this limit. 0: the device has no partitions, so nobody has any of its own. */
+static unsigned multiprocessors_granted(const struct server *server, const char *limit)
+{
+    struct gpushare_limits limits = {.size = sizeof limits};
+    gpushare_connection *gpu;
+    OK(try_connect(server, NULL, limit, &gpu));
+    OK(gpushare_limits(gpu, &limits));
+    gpushare_close(&gpu);
+    return limits.partitioned ? limits.multiprocessors : 0;
+}
+
+static void skip_without_partitions(struct server *server)
+{
+    if (multiprocessors_granted(server, "100"))
+        return;
+    assert_int_equal(server_stop(server), 0);
+    skip();
+}
+
 static void own_multiprocessors_are_lent_while_idle_and_come_back_in_time(void **state)
 {
     (void)state;
@@ -189,12 +212,14 @@ static void own_multiprocessors_are_lent_while_idle_and_come_back_in_time(void *
     struct actor owner, borrower;
     static bool own[SMS_MAX];
     struct gpushare_limits limits = {.size = sizeof limits};
-    arrive(&owner, server, half, half, 64, ROUNDS * BURST);
-    arrive(&borrower, server, NULL, "100", 132, LAUNCHES_MAX);
+    skip_without_partitions(server);
+    unsigned all = multiprocessors_granted(server, "100");
+    unsigned owned = multiprocessors_granted(server, half);
+    assert_in_range(owned, 1, all / 2);
+    arrive(&owner, server, half, half, owned, ROUNDS * BURST);
+    arrive(&borrower, server, NULL, "100", all, LAUNCHES_MAX);
     OK(gpushare_limits(owner.gpu, &limits));
-    assert_int_equal(limits.multiprocessors, 64);
-    OK(gpushare_limits(borrower.gpu, &limits));
-    assert_int_equal(limits.multiprocessors, 132);
+    assert_int_equal(limits.multiprocessors, owned);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, work_on, &borrower), 0);
     memset(own, 1, sizeof own);
@@ -203,14 +228,14 @@ static void own_multiprocessors_are_lent_while_idle_and_come_back_in_time(void *
         for (int i = 0; i < BURST; i++)
             launch(&owner);
         OK(gpushare_synchronize(owner.gpu));
-        assert_int_equal(mark_used(&owner, own), 64);
+        assert_int_equal(mark_used(&owner, own), owned);
         /* Meanwhile the borrower runs on them. */
         wait_until_lent(&borrower, own, stretch_of(&owner, round * BURST, BURST).end);
     }
     __atomic_store_n(&borrower.stop, 1, __ATOMIC_SEQ_CST);
     pthread_join(thread, NULL);
     OK(gpushare_synchronize(borrower.gpu));
-    assert_int_equal(mark_used(&owner, own), 64);
+    assert_int_equal(mark_used(&owner, own), owned);
     uint64_t worst = 0;
     unsigned late_rounds = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -234,9 +259,12 @@ static void a_client_without_multiprocessors_waits_until_the_owner_is_done(void 
     (void)state;
     struct server *server = server_start(NULL, NULL);
     struct actor owner, other;
-    arrive(&owner, server, "100", "100", 132, BURST);
+    skip_without_partitions(server);
+    unsigned all = multiprocessors_granted(server, "100");
+    unsigned group = multiprocessors_granted(server, "7");
+    arrive(&owner, server, "100", "100", all, BURST);
     /* One group and no part of the remainder, which is nobody's own. */
-    arrive(&other, server, NULL, "7", 8, 2);
+    arrive(&other, server, NULL, "7", group, 2);
     for (int i = 0; i < BURST; i++)
         launch(&owner);
     while (ended(&owner) == 0)
@@ -253,7 +281,9 @@ static void a_client_without_multiprocessors_waits_until_the_owner_is_done(void 
 static void requests_for_more_than_there_is_are_refused_with_the_arithmetic(void **state)
 {
     (void)state;
-    struct server *server = server_start(NULL, NULL);
+    /* The sum is one of 132 multiprocessors. */
+    const char *env[] = {"SOFTGPU_PROFILE=h200", "SOFTGPU_DRIVER_VERSION=13000", NULL};
+    struct server *server = server_start(NULL, env);
     gpushare_connection *one, *two = NULL;
     OK(try_connect(server, "60", "60", &one));
     assert_int_equal(try_connect(server, "50", "50", &two), GPUSHARE_ERROR_INVALID_VALUE);

@@ -25,7 +25,7 @@
 enum { CLIENTS = 3, KERNEL_US = 1000 };
 
 /* Sleeps for a millisecond of the device's time, then counts. */
-static const char sleeper[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+static const char sleeper[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                               ".visible .entry sleeper(.param .u64 word)\n"
                               "{\n"
                               "\t.reg .b64 %rd<2>;\n"

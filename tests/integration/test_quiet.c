@@ -27,7 +27,7 @@
 #define STALL_NS (500 * MS)
 #define LOAD_NS  (3000 * MS)
 
-static const char ptx[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
+static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                           /* Until the word is not 0. */
                           ".visible .entry until(.param .u64 word)\n"
                           "{\n.reg .u64 %a;\n.reg .u32 %v;\n.reg .pred %q;\n"

@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""Some of the integration tests on the other devices that the software GPU can be: few multiprocessors,
+little shared memory, an older compute capability, a driver without green contexts."""
+import os
+import subprocess
+import unittest
+
+BUILD = os.environ.get("BUILD", "build")
+TESTS = ("test_limits", "test_client_api")
+DEVICES = ("SOFTGPU_PROFILE=mig", "SOFTGPU_PROFILE=t4", "SOFTGPU_DRIVER_VERSION=12000")
+
+
+def start(test, device):
+    softgpu = f"{device} {os.environ.get('TEST_SOFTGPU', '')}"
+    return subprocess.Popen([os.path.join(BUILD, "tests/integration", test)], env=dict(os.environ, TEST_SOFTGPU=softgpu),
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+class OtherDevices(unittest.TestCase):
+    def test_they_serve_as_the_usual_one_does(self):
+        for test in TESTS:
+            running = {device: start(test, device) for device in DEVICES}
+            for device, process in running.items():
+                said, _ = process.communicate()
+                with self.subTest(device=device, test=test):
+                    self.assertEqual(process.returncode, 0, said)
+
+
+if __name__ == "__main__":
+    unittest.main()
