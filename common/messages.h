@@ -325,6 +325,10 @@
     X(ptx_unread_variables, INVALID_PTX, \
       "%s: the server can't read this PTX, and line %u may declare variables, whose memory it " \
       "could not charge: correct it, or compile it to a cubin") \
+    X(module_launches, NOT_SUPPORTED, \
+      "the module launches kernels from the device (%s): with it loaded, kernels of every client " \
+      "could run on two multiprocessors beside those granted, on a GPU of compute capability 9.x: " \
+      "build it without dynamic parallelism") \
     X(variables_too_large, OUT_OF_MEMORY, \
       "the module's variables are larger than any device's memory") \
     X(worker_client_unknown, INVALID_HANDLE, \

@@ -354,6 +354,27 @@ static void kernels_stay_on_the_multiprocessors_granted(void **state)
         gpushare_close(&clients[i]);
 }
 
+/* On compute capability 9.x such a module widens everybody's partition. */
+static void a_module_that_launches_kernels_is_refused_by_name(void **state)
+{
+    (void)state;
+    static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+                               ".extern .func (.param .b32 r) __cudaCDP2LaunchDeviceV2"
+                               "(.param .b64 a, .param .b64 b);\n"
+                               ".visible .entry parent() { ret; }\n";
+    gpushare_connection *gpu;
+    gpushare_module *module;
+    struct gpushare_device device = {.size = sizeof device};
+    clear_environment();
+    OK(connect_to(plain, &gpu));
+    OK(gpushare_device(gpu, &device));
+    if (device.compute_major == 9 && device.partition_multiprocessors) {
+        assert_int_equal(gpushare_module_load(gpu, text, 0, &module), GPUSHARE_ERROR_NOT_SUPPORTED);
+        assert_non_null(strstr(gpushare_error_text(), "__cudaCDP2LaunchDevice"));
+    }
+    gpushare_close(&gpu);
+}
+
 static void a_device_that_is_not_visible_is_refused(void **state)
 {
     (void)state;
@@ -392,6 +413,7 @@ int main(void)
         cmocka_unit_test(module_variables_are_charged_wherever_they_lie),
         cmocka_unit_test(pinned_host_memory_is_refused_beyond_the_limit),
         cmocka_unit_test(kernels_stay_on_the_multiprocessors_granted),
+        cmocka_unit_test(a_module_that_launches_kernels_is_refused_by_name),
         cmocka_unit_test(a_device_that_is_not_visible_is_refused),
         cmocka_unit_test(a_server_without_a_gpu_refuses_and_says_why),
     };

@@ -12,6 +12,7 @@
 #include "common/messages.h"
 #include "common/util.h"
 #include "server/worker/code/cubin.h"
+#include "server/worker/code/device_launch.h"
 #include "server/worker/code/code_image.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/rewrite.h"
@@ -135,6 +136,8 @@ uint32_t client_module_inspect(const struct client *client, struct client_module
     if (error)
         return error;
     error = begin_reading(client, module, &rewrite, why);
+    if (!error)
+        error = device_launch_check(&module->image, client->device, why);
     if (!error && rewrite) {
         needs->global_bytes = rewrite_global_bytes(rewrite);
         needs->resident_bytes = rewrite_resident_bytes(rewrite);

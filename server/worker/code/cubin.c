@@ -88,6 +88,43 @@ uint64_t cubin_variable_bytes(const uint8_t *cubin, size_t size)
     return bytes;
 }
 
+static bool symbols_name(struct span cubin, const Elf64_Ehdr *elf, const Elf64_Shdr *header,
+                         const char *prefix)
+{
+    struct span symbols, names, at;
+    Elf64_Shdr strings;
+    Elf64_Sym symbol;
+    size_t letters = strlen(prefix);
+    if (!cut_span(cubin, header->sh_offset, header->sh_size, &symbols) ||
+        !section_header(cubin, elf, header->sh_link, &strings) ||
+        !cut_span(cubin, strings.sh_offset, strings.sh_size, &names))
+        return false;
+    for (uint64_t from = 0; cut_span(symbols, from, sizeof symbol, &at); from += sizeof symbol) {
+        memcpy(&symbol, at.bytes, sizeof symbol);
+        if (cut_span(names, symbol.st_name, letters, &at) && !memcmp(at.bytes, prefix, letters))
+            return true;
+    }
+    return false;
+}
+
+bool cubin_names(const uint8_t *cubin, size_t size, const char *prefix)
+{
+    struct span whole = {cubin, size};
+    Elf64_Ehdr elf;
+    Elf64_Shdr header;
+    if (size < sizeof elf)
+        return false;
+    memcpy(&elf, cubin, sizeof elf);
+    if (memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0)
+        return false;
+    for (uint32_t i = 0; i < elf.e_shnum && section_header(whole, &elf, i, &header); i++)
+        /* An ELF file has one table of symbols; more of them would be read as often as they come.
+         */
+        if (header.sh_type == SHT_SYMTAB)
+            return symbols_name(whole, &elf, &header, prefix);
+    return false;
+}
+
 static uint32_t read_word(const uint8_t *bytes)
 {
     uint32_t value;

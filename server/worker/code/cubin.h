@@ -9,6 +9,7 @@
 #ifndef GPUSHARE_SERVER_WORKER_CODE_CUBIN_H
 #define GPUSHARE_SERVER_WORKER_CODE_CUBIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,5 +29,9 @@ int cubin_layout(const uint8_t *cubin, size_t size, const char *kernel, uint32_t
  * allocates memory on loading. UINT64_MAX if the sum overflows, 0 if the bytes are no ELF file.
  */
 uint64_t cubin_variable_bytes(const uint8_t *cubin, size_t size);
+
+/* Whether the cubin defines or refers to a symbol whose name begins so. False if the bytes are no
+ * ELF file. */
+bool cubin_names(const uint8_t *cubin, size_t size, const char *prefix);
 
 #endif
