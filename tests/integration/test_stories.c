@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Drivers and devices that are not as one would like them, through the whole server: clients get
+ * what they asked for, or a sentence that says what is in the way.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "client/gpushare.h"
+#include "tests/support/server.h"
+
+__asm__(".section .rodata\n.balign 16\ncalls_ptx:\n.incbin "
+        "\"tests/integration/kernels/calls.ptx\"\n.byte 0\n.previous\n");
+extern const char calls_ptx[];
+
+enum { MIB = 1 << 20 };
+
+#define OK(call) assert_ok((call), #call)
+
+static void assert_ok(gpushare_error error, const char *call)
+{
+    if (error != GPUSHARE_SUCCESS)
+        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
+}
+
+static const struct gpushare_dim one = {1, 1, 1};
+static struct server *server;
+
+static void start(const char *first, const char *second)
+{
+    const char *const env[] = {first, second, NULL};
+    server = server_start(NULL, env);
+}
+
+static gpushare_connection *arrive(double percentage)
+{
+    struct gpushare_options options = {
+        .size = sizeof options, .socket = server_socket(server), .thread_percentage = percentage};
+    gpushare_connection *gpu;
+    OK(gpushare_connect(&options, &gpu));
+    return gpu;
+}
+
+static gpushare_function *load(gpushare_connection *gpu, const char *name)
+{
+    gpushare_module *module;
+    gpushare_function *function;
+    OK(gpushare_module_load(gpu, calls_ptx, 0, &module));
+    OK(gpushare_module_function(module, name, &function));
+    return function;
+}
+
+static void sleep_on_device(gpushare_function *milliseconds, uint32_t count)
+{
+    void *parameters[] = {&count};
+    OK(gpushare_launch(milliseconds, one, one, 0, NULL, parameters));
+}
+
+/* ---- buffers that are registered in pieces ---- */
+
+static void copies_and_fills_over_registrations_arrive_whole(void **state)
+{
+    (void)state;
+    const uint64_t bytes = 150 * (uint64_t)MIB;
+    void *from, *to;
+    gpushare_address device;
+    start("SOFTGPU_WHOLE_REGISTRATIONS=1", NULL);
+    gpushare_connection *gpu = arrive(0);
+    OK(gpushare_host_alloc(gpu, bytes, &from));
+    OK(gpushare_host_alloc(gpu, bytes, &to));
+    OK(gpushare_memory_alloc(gpu, bytes, &device));
+    for (uint64_t at = 0; at < bytes; at += 4096)
+        memcpy((char *)from + at, &at, sizeof at);
+    OK(gpushare_copy_to_device(gpu, device, from, bytes));
+    OK(gpushare_copy_from_device(gpu, to, device, bytes));
+    assert_memory_equal(from, to, bytes);
+    OK(gpushare_fill(gpu, device + MIB, 7, 1, bytes - MIB));
+    OK(gpushare_copy_from_device(gpu, to, device, bytes));
+    assert_memory_equal(from, to, MIB);
+    for (uint64_t at = MIB; at < bytes; at += 4096)
+        assert_int_equal(((char *)to)[at], 7);
+    assert_int_equal(((char *)to)[bytes - 1], 7);
+    gpushare_close(&gpu);
+    assert_int_equal(server_stop(server), 0);
+}
+
+/* ---- sub-contexts that run out ---- */
+
+/* Each share has a partition of its own, and partitions that nobody uses are kept. */
+static void kept_partitions_go_when_no_more_can_be_made(void **state)
+{
+    (void)state;
+    start("SOFTGPU_SUBCONTEXTS=8", NULL);
+    for (int groups = 1; groups <= 16; groups++) {
+        struct gpushare_limits limits = {.size = sizeof limits};
+        gpushare_connection *gpu = arrive(groups * 6.1);
+        OK(gpushare_limits(gpu, &limits));
+        assert_int_equal(limits.partitioned, 1);
+        sleep_on_device(load(gpu, "milliseconds"), 1);
+        OK(gpushare_synchronize(gpu));
+        gpushare_close(&gpu);
+    }
+    assert_int_equal(server_stop(server), 0);
+}
+
+/* ---- PTX that the driver can't compile ---- */
+
+static void refused(const char *text, gpushare_error error, const char *words)
+{
+    gpushare_module *module;
+    gpushare_connection *gpu = arrive(0);
+    assert_int_equal(gpushare_module_load(gpu, text, 0, &module), error);
+    if (!strstr(gpushare_error_text(), words))
+        fail_msg("%s", gpushare_error_text());
+    /* The connection is none the worse. */
+    OK(gpushare_synchronize(gpu));
+    gpushare_close(&gpu);
+}
+
+static void ptx_that_is_newer_than_the_driver_is_refused_as_such(void **state)
+{
+    (void)state;
+    start("SOFTGPU_DRIVER_VERSION=12000", NULL);
+    refused(".version 9.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }\n",
+            GPUSHARE_ERROR_UNSUPPORTED_PTX_VERSION, "the PTX version is newer than the driver");
+    assert_int_equal(server_stop(server), 0);
+}
+
+static void a_missing_compiler_is_named(void **state)
+{
+    (void)state;
+    start("SOFTGPU_NO_JIT=1", NULL);
+    assert_true(server_log_wait(server, "libnvidia-ptxjitcompiler.so.1"));
+    refused(calls_ptx, GPUSHARE_ERROR_UNKNOWN, "the PTX compiler library was not found");
+    assert_int_equal(server_stop(server), 0);
+}
+
+int main(void)
+{
+    server_needs_softgpu();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_and_fills_over_registrations_arrive_whole),
+        cmocka_unit_test(kept_partitions_go_when_no_more_can_be_made),
+        cmocka_unit_test(ptx_that_is_newer_than_the_driver_is_refused_as_such),
+        cmocka_unit_test(a_missing_compiler_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
