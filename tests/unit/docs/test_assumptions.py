@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""docs/gpu-results.md says what is assumed of the driver: in which files, and which steps of the bundle ask a GPU.
+And it names the tests of what a driver may do."""
+import os
+import re
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+SOURCES = r"(header|document|report|assumed)\b"
+
+
+def text_of(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as text:
+        return text.read()
+
+
+PAGE = text_of("docs/gpu-results.md")
+STEP_C = text_of("tests/programs/gpu/step.c")
+
+
+def tables(first):
+    """The cells of all rows below headers that begin with this column."""
+    rows = []
+    for table in re.findall(rf"^\| {first} \|.*\n\|[-|]+\n((?:\|.*\n)+)", PAGE, re.M):
+        rows += [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return rows
+
+
+def steps():
+    """The names of all steps."""
+    names = {prefix + name for kind, prefix in (("FIRST", ""), ("CHECK", ""), ("QUESTION", ""), ("REST", ""), ("CALL", "blocks-"), ("ROW", "row-"),
+                                                ("TEST", "test-"))
+             for name in re.findall(rf'^    {kind}\("([\w-]+)"', STEP_C, re.M)}
+    assert len(names) > 60, names
+    return names
+
+
+def steps_with_assumptions():
+    body = STEP_C[STEP_C.index("step_assumptions[] = {"):]
+    return set(re.findall(r'^    \{"([\w-]+)", "', body, re.M)) | {"blocks-" + name for name in re.findall(r'^    BLOCKING\("([\w-]+)"', body, re.M)}
+
+
+def quoted(cell):
+    return re.findall(r"`([^`]+)`", cell)
+
+
+class Assumptions(unittest.TestCase):
+    def setUp(self):
+        self.rows = tables("assumption")
+        self.assertGreater(len(self.rows), 40)
+
+    def test_each_has_a_source_and_a_consequence(self):
+        for assumption, source, _, _, consequence in self.rows:
+            self.assertRegex(source, SOURCES, assumption)
+            self.assertTrue(consequence, assumption)
+
+    def test_the_files_that_stand_on_it_exist(self):
+        for assumption, _, files, _, _ in self.rows:
+            self.assertTrue(quoted(files), assumption)
+            for path in quoted(files):
+                self.assertTrue(os.path.isfile(os.path.join(ROOT, path)), path)
+
+    def test_the_steps_exist(self):
+        known = steps()
+        for assumption, _, _, asked, _ in self.rows:
+            self.assertTrue(asked == "none" or quoted(asked), assumption)
+            self.assertLessEqual(set(quoted(asked)), known, assumption)
+
+    def test_no_step_asks_what_is_not_told_here(self):
+        asked = {step for row in self.rows for step in quoted(row[3])}
+        # Calls that the server does not make.
+        unused = {"blocks-memory-alloc", "blocks-memory-free", "blocks-memory-import"}
+        self.assertEqual(sorted(steps_with_assumptions() - unused - asked), [])
+
+
+class Tests(unittest.TestCase):
+    def test_each_row_names_a_test_that_is_there(self):
+        rows = tables("the driver")
+        self.assertGreater(len(rows), 10)
+        for driver, _, named in rows:
+            path, *cases = quoted(named)
+            text = text_of(path)
+            self.assertTrue(cases or path.endswith(".sh"), driver)
+            for case in cases:
+                self.assertRegex(text, rf"\b{case}\b", driver)
+
+
+if __name__ == "__main__":
+    unittest.main()
