@@ -138,6 +138,22 @@ void cuda_driver_close(struct cuda_driver *driver)
     memset(driver, 0, sizeof(*driver));
 }
 
+cuda_result cuda_driver_gpu_uuid(const struct cuda_driver *driver, cuda_uuid *uuid,
+                                 cuda_device device)
+{
+    cuda_result (*get)(cuda_uuid *, cuda_device) = NULL;
+    void *address = NULL;
+    cuda_proc_address_status status = CUDA_PROC_ADDRESS_SUCCESS;
+
+    if (!driver->cuGetProcAddress ||
+        driver->cuGetProcAddress("cuDeviceGetUuid", &address, 9020, CUDA_PROC_ADDRESS_LEGACY_STREAM,
+                                 &status) != CUDA_OK ||
+        !address)
+        return CUDA_ERR_NOT_FOUND;
+    memcpy(&get, &address, sizeof(get));
+    return get(uuid, device);
+}
+
 bool cuda_driver_has_green_contexts(const struct cuda_driver *driver)
 {
     return driver->cuDeviceGetDevResource && driver->cuDevSmResourceSplitByCount &&

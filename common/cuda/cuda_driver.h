@@ -637,6 +637,14 @@ uint32_t cuda_driver_open_partly(struct cuda_driver *driver, const char *absolut
 /* Closes the library and zeroes *driver. Idempotent; NULL is allowed. */
 void cuda_driver_close(struct cuda_driver *driver);
 
+/*
+ * The UUID of the GPU that the device is, or is an instance of: cuDeviceGetUuid as it was before
+ * 11.4, when MIG instances had none of their own. CUDA_ERR_NOT_FOUND: the library does not have it
+ * any more. After cuInit.
+ */
+cuda_result cuda_driver_gpu_uuid(const struct cuda_driver *driver, cuda_uuid *uuid,
+                                 cuda_device device);
+
 /* Whether the library has every entry of green contexts. */
 bool cuda_driver_has_green_contexts(const struct cuda_driver *driver);
 

@@ -106,6 +106,7 @@ static bool selector_read(struct limits_selector *selector, struct item item)
     if (length == 0 || length > 36)
         return false;
     selector->by_uuid = true;
+    selector->instance = strncasecmp(item.text, "MIG-", 4) == 0;
     for (size_t i = 0; i < length; i++) {
         char c = item.text[4 + i];
         bool dash = i == 8 || i == 13 || i == 18 || i == 23;

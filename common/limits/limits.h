@@ -43,6 +43,7 @@
 /* One entry of a list, which names a device. */
 struct limits_selector {
     bool by_uuid;
+    bool instance;    /* the text begins with MIG-; only the driver is told so */
     uint32_t ordinal; /* unless by_uuid */
     char uuid[40];    /* the text behind GPU- or MIG-, in lower case: a UUID or its beginning */
 };

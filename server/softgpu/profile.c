@@ -41,6 +41,7 @@ static const struct profile profiles[] = {
      .l2_bytes = 50 << 20},
     {.name = "mig",
      .device_name = "gpushare software GPU (H200 MIG 1g.18gb)",
+     .instance = true,
      .cc_major = 9,
      .cc_minor = 0,
      .sms = 16,

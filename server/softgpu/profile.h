@@ -6,12 +6,14 @@
 #ifndef GPUSHARE_SERVER_SOFTGPU_PROFILE_H
 #define GPUSHARE_SERVER_SOFTGPU_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct profile {
     const char *name; /* as SOFTGPU_PROFILE has it; "" for the usual one */
     const char *device_name;
+    bool instance; /* of a GPU that MIG divides */
     unsigned cc_major, cc_minor;
     uint64_t sms;
     uint64_t memory_bytes;

@@ -107,6 +107,16 @@ void softgpu_uuid(unsigned number, cuda_uuid *uuid)
     uuid->bytes[15] = (unsigned char)number;
 }
 
+void softgpu_gpu_uuid(const struct profile *profile, unsigned number, cuda_uuid *uuid)
+{
+    softgpu_uuid(number, uuid);
+    if (!profile->instance)
+        return;
+    /* All instances are of one GPU. */
+    uuid->bytes[14] = 1;
+    uuid->bytes[15] = 0;
+}
+
 /* Whether this is the beginning of the device's UUID, at least one digit behind GPU- or MIG-. */
 static bool begins_uuid(unsigned number, const char *text, size_t length)
 {
@@ -146,12 +156,15 @@ static void read_visible(struct softgpu_settings *settings)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
 
+    /* A process is shown one instance, whatever the list holds. */
+    uint64_t most = settings->profile->instance ? 1 : settings->devices;
+
     if (!text) {
-        for (unsigned i = 0; i < settings->devices; i++)
+        for (unsigned i = 0; i < most; i++)
             settings->visible[settings->visible_count++] = i;
         return;
     }
-    while (settings->visible_count < settings->devices) {
+    while (settings->visible_count < most) {
         size_t length = strcspn(text, ",");
         int number = find_visible(text, length, settings->devices);
 

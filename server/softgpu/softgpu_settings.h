@@ -95,6 +95,9 @@ struct softgpu_settings {
  * process. */
 void softgpu_uuid(unsigned number, cuda_uuid *uuid);
 
+/* Gives the UUID of the GPU that this device is an instance of, or that it is. */
+void softgpu_gpu_uuid(const struct profile *profile, unsigned number, cuda_uuid *uuid);
+
 /* Reads the environment. Returns 0, or an error number that *why explains. */
 uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *why);
 

@@ -10,11 +10,14 @@
 #include "server/worker/driver_error.h"
 #include "server/worker/gpu_arena.h"
 
-/* A MIG instance's name says so, and nothing else of this interface does: "NVIDIA H200 MIG
- * 1g.18gb". */
-static bool is_instance(const struct cuda_driver *driver, cuda_device device)
+/* A MIG instance has a UUID beside its GPU's. Drivers that answer both questions alike are asked
+ * for the name: "NVIDIA H200 MIG 1g.18gb". */
+static bool is_instance(const struct cuda_driver *driver, cuda_device device, const cuda_uuid *uuid)
 {
     char name[256] = "";
+    cuda_uuid gpu;
+    if (cuda_driver_gpu_uuid(driver, &gpu, device) == CUDA_OK && memcmp(&gpu, uuid, sizeof gpu))
+        return true;
     return driver->cuDeviceGetName(name, sizeof name, device) == CUDA_OK && strstr(name, " MIG ");
 }
 
@@ -39,7 +42,7 @@ static uint32_t print_devices(const struct cuda_driver *driver, FILE *to, struct
             return driver_error_set(why, "cuDeviceGet", result);
         if ((result = driver->cuDeviceGetUuid(&uuid, device)) != CUDA_OK)
             return driver_error_set(why, "cuDeviceGetUuid", result);
-        print_device(i, &uuid, is_instance(driver, device), to);
+        print_device(i, &uuid, is_instance(driver, device, &uuid), to);
     }
     return 0;
 }

@@ -142,6 +142,14 @@ class OwnDevice(unittest.TestCase):
         self.assertEqual([told for _, told in self.visible(server)], ["MIG-736f6674-6770-4075-8000-000000000000"])
         server.stop_well()
 
+    def test_an_instance_that_the_driver_does_not_show_first_is_found(self):
+        second = "736f6674-6770-4075-8000-000000000001"
+        server = Server(env={"SOFTGPU_PROFILE": "mig", "SOFTGPU_DEVICES": "3", "GPUSHARE_VISIBLE_DEVICES": f"MIG-{second}"})
+        self.assertEqual(self.visible(server), [(f"GPU-{second}", f"MIG-{second}")])
+        result = run(VECTOR_ADD, GPUSHARE_SOCKET=server.client)
+        self.assertEqual(result.returncode, 0, result.stderr + server.text())
+        server.stop_well()
+
     def test_a_driver_that_shows_all_devices_will_do(self):
         """The worker finds its own among them."""
         folder = tempfile.mkdtemp()

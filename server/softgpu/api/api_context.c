@@ -99,7 +99,13 @@ cuda_result cuDeviceGetUuid_v2(cuda_uuid *uuid, cuda_device ordinal)
 
 cuda_result cuDeviceGetUuid(cuda_uuid *uuid, cuda_device ordinal)
 {
-    return cuDeviceGetUuid_v2(uuid, ordinal);
+    struct device *device;
+
+    API_TRY(find_device(ordinal, &device));
+    if (!uuid)
+        return CUDA_ERR_INVALID_VALUE;
+    softgpu_gpu_uuid(device_profile(), device->ordinal, uuid);
+    return CUDA_OK;
 }
 
 cuda_result cuDeviceTotalMem_v2(size_t *bytes, cuda_device ordinal)

@@ -151,6 +151,17 @@ static ssize_t read_all(int fd, char *output)
     }
 }
 
+/* The driver shows a process one MIG instance: the first, unless it is told which. Of several in
+ * the list only the first can be served. Returns NULL if the list does not begin with one. */
+static const char *name_instance(const struct settings *settings, char *text, size_t bytes)
+{
+    const struct limits_visible *visible = &settings->limits.visible;
+    if (!visible->count || !visible->devices[0].instance)
+        return NULL;
+    snprintf(text, bytes, "CUDA_VISIBLE_DEVICES=MIG-%s", visible->devices[0].uuid);
+    return text;
+}
+
 static pid_t lister_start(const struct settings *settings, int output)
 {
     struct worker_process_arena arena;
@@ -164,7 +175,9 @@ static pid_t lister_start(const struct settings *settings, int output)
                            arena.host_base,
                            arena.bytes,
                            NULL};
-    char **environment = worker_process_environment(environ, NULL);
+    char instance[80];
+    char **environment =
+        worker_process_environment(environ, name_instance(settings, instance, sizeof instance));
     if (!environment)
         return -ENOMEM;
     pid_t pid = worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment,

@@ -153,6 +153,58 @@ static void a_device_has_the_shape_of_its_profile(void **state)
     in_child(body_usual);
 }
 
+/* The UUIDs of the first device that is seen: its own, and its GPU's. */
+static void read_uuids(cuda_uuid *own, cuda_uuid *gpu)
+{
+    int count;
+
+    CHECK(cuInit(0) == CUDA_OK);
+    CHECK(cuDeviceGetCount(&count) == CUDA_OK);
+    CHECK(count == (device_profile()->instance ? 1 : 3));
+    CHECK(cuDeviceGetUuid_v2(own, 0) == CUDA_OK);
+    CHECK(cuDeviceGetUuid(gpu, 0) == CUDA_OK);
+}
+
+static void body_instance(void)
+{
+    cuda_uuid own, gpu;
+
+    setenv("SOFTGPU_PROFILE", "mig", 1);
+    setenv("SOFTGPU_DEVICES", "3", 1);
+    read_uuids(&own, &gpu);
+    CHECK(own.bytes[15] == 0 && memcmp(&own, &gpu, sizeof(own)) != 0);
+}
+
+static void body_other_instance(void)
+{
+    cuda_uuid own, gpu;
+
+    setenv("SOFTGPU_PROFILE", "mig", 1);
+    setenv("SOFTGPU_DEVICES", "3", 1);
+    setenv("CUDA_VISIBLE_DEVICES",
+           "MIG-736f6674-6770-4075-8000-000000000002,MIG-736f6674-6770-4075-8000-000000000001", 1);
+    read_uuids(&own, &gpu);
+    CHECK(own.bytes[15] == 2 && gpu.bytes[15] == 0);
+}
+
+static void body_whole(void)
+{
+    cuda_uuid own, gpu;
+
+    setenv("SOFTGPU_PROFILE", "h200", 1);
+    setenv("SOFTGPU_DEVICES", "3", 1);
+    read_uuids(&own, &gpu);
+    CHECK(memcmp(&own, &gpu, sizeof(own)) == 0);
+}
+
+static void one_instance_is_seen_and_has_a_uuid_beside_its_gpus(void **state)
+{
+    (void)state;
+    in_child(body_instance);
+    in_child(body_other_instance);
+    in_child(body_whole);
+}
+
 static void an_unknown_profile_is_refused_with_the_known_ones(void **state)
 {
     struct softgpu_settings settings;
@@ -178,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_has_the_shape_of_its_profile),
+        cmocka_unit_test(one_instance_is_seen_and_has_a_uuid_beside_its_gpus),
         cmocka_unit_test(an_unknown_profile_is_refused_with_the_known_ones),
     };
 

@@ -347,6 +347,69 @@ static void the_device_is_found_by_its_uuid(void **state)
     says(&why, "nvidia-smi -L");
 }
 
+/* The fake's device 1 is an instance by its UUID, its device 2 by its name. */
+static cuda_result gpu_uuid(cuda_uuid *uuid, cuda_device device)
+{
+    memset(uuid, device == 1 ? 77 : device + 1, sizeof *uuid);
+    return CUDA_OK;
+}
+
+static cuda_result find_gpu_uuid(const char *symbol, void **function, int version, uint64_t flags,
+                                 cuda_proc_address_status *status)
+{
+    cuda_result (*found)(cuda_uuid *, cuda_device) = gpu_uuid;
+    (void)flags;
+    *status = CUDA_PROC_ADDRESS_SUCCESS;
+    if (strcmp(symbol, "cuDeviceGetUuid") || version != 9020)
+        return CUDA_ERR_NOT_FOUND;
+    memcpy(function, &found, sizeof found);
+    return CUDA_OK;
+}
+
+static cuda_result name_instance(char *name, int size, cuda_device device)
+{
+    snprintf(name, (size_t)size, device == 2 ? "NVIDIA H200 MIG 1g.18gb" : "NVIDIA H200");
+    return CUDA_OK;
+}
+
+static cuda_result count_three(int *count)
+{
+    *count = 3;
+    return CUDA_OK;
+}
+
+/* The lines of the list that are devices, without their UUIDs. */
+static void list_devices(char kinds[4])
+{
+    struct arena only = {ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB};
+    struct error why = {0};
+    char *text = NULL, *rest, *line;
+    size_t bytes = 0, used = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    assert_non_null(to);
+    assert_int_equal(device_list_write(&driver, &only, to, &why), 0);
+    fclose(to);
+    memset(kinds, 0, 4);
+    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (!strncmp(line, "device ", 7) && used < 3)
+            kinds[used++] = strstr(line, " mig") ? 'm' : 'g';
+    free(text);
+}
+
+static void an_instance_is_told_by_its_uuid_or_its_name(void **state)
+{
+    (void)state;
+    char kinds[4];
+    driver.cuDeviceGetCount = count_three;
+    driver.cuDeviceGetName = name_instance;
+    driver.cuGetProcAddress = find_gpu_uuid;
+    list_devices(kinds);
+    assert_string_equal(kinds, "gmm");
+    driver.cuGetProcAddress = NULL;
+    list_devices(kinds);
+    assert_string_equal(kinds, "ggm");
+}
+
 static void waiting_threads_sleep(void **state)
 {
     (void)state;
@@ -437,6 +500,7 @@ int main(void)
         cmocka_unit_test_setup(each_refusal_of_cuinit_names_a_remedy, setup),
         cmocka_unit_test_setup(compute_modes_are_named, setup),
         cmocka_unit_test_setup(the_device_is_found_by_its_uuid, setup),
+        cmocka_unit_test_setup(an_instance_is_told_by_its_uuid_or_its_name, setup),
         cmocka_unit_test_setup(waiting_threads_sleep, setup),
         cmocka_unit_test_setup(a_start_warns_of_what_it_finds, setup),
     };
