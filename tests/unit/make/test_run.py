@@ -55,7 +55,7 @@ class Runner(unittest.TestCase):
         good, skipped = self.script("test_good.sh", "exit 0"), self.script("test_skipped.sh", "echo because\nexit 77")
         bad = self.script("test_bad.sh", "echo what was wrong\nexit 3")
         status, text = self.run_all(good, skipped)
-        self.assertRegex(text, r"^\[1/2\] ok +test_good.sh \(\d+\.\d s\)\n\[2/2\] skip +test_skipped.sh \(.*\)\n +because\n")
+        self.assertRegex(text, r"^software GPU: .*\n\[1/2\] ok +test_good.sh \(\d+\.\d s\)\n\[2/2\] skip +test_skipped.sh \(.*\)\n +because\n")
         self.assertTrue(text.endswith("\n1 passed, 0 failed, 1 skipped\n"), text)
         self.assertEqual(status, 0)
         status, text = self.run_all(good, skipped, bad)
@@ -116,6 +116,32 @@ class Runner(unittest.TestCase):
         path = self.script("test_signal.sh", "kill -INT $$\nexit 0")
         ignored = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
         self.assertIn("exit status -2", self.run_all(path, **ignored)[1])
+
+    def device_of(self, test, given):
+        """The settings of the software GPU that a test was run with, and what the runner printed."""
+        env = {key: value for key, value in os.environ.items() if key != "TEST_SOFTGPU"}
+        status, text = self.run_all(test, env={**env, **given})
+        with open(os.path.join(self.folder.name, "device"), encoding="utf-8") as file:
+            return file.read().strip(), status, text
+
+    def test_tests_run_on_the_strict_device_with_a_seed_that_is_printed(self):
+        tell = f'echo "$TEST_SOFTGPU/$SOFTGPU_STRICT/$SOFTGPU_SEED" >{self.folder.name}/device'
+        plain = self.script("test_plain.sh", f"{tell}\nexit 1")
+        device, _, text = self.device_of(plain, {})
+        self.assertRegex(device, r"^SOFTGPU_STRICT=1 SOFTGPU_SEED=(\d+)/1/\1$")
+        self.assertTrue(text.startswith(f"software GPU: {device.split('/')[0]}\n"), text)
+        self.assertIn(f"To repeat it: TEST_SOFTGPU='{device.split('/')[0]}' make check MATCH=test_plain.sh\n", text)
+        self.assertNotEqual(self.device_of(plain, {})[0], device)
+        self.assertEqual(self.device_of(plain, {"TEST_SOFTGPU": "SOFTGPU_STRICT=1 SOFTGPU_SEED=7"})[0],
+                         "SOFTGPU_STRICT=1 SOFTGPU_SEED=7/1/7")
+        self.assertEqual(self.device_of(plain, {"TEST_SOFTGPU": ""})[0], "//")
+
+    def test_a_test_of_the_usual_device_has_no_settings(self):
+        tell = f'echo "$TEST_SOFTGPU/$SOFTGPU_STRICT" >{self.folder.name}/device'
+        usual = self.script("test_usual.sh", f"# usual device: it counts what strictness delays\n{tell}\nexit 1")
+        device, _, text = self.device_of(usual, {})
+        self.assertEqual(device, "/")
+        self.assertNotIn("To repeat it", text)
 
 
 if __name__ == "__main__":
