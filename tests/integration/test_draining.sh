@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+# timed: what the integration programs that it runs measure
+# The integration programs once more, on a device where each call that may wait for running work does so, and each call
+# that takes the context's lock waits as well. In the other runs some of them don't, by seed.
+set -u
+seed=SOFTGPU_SEED=${SOFTGPU_SEED:-1}
+draining="SOFTGPU_STRICT=1 SOFTGPU_DRAIN_PERCENT=100 $seed"
+ran=0 failed=""
+for program in "$BUILD"/tests/integration/test_*; do
+    [ -x "$program" ] || continue
+    ran=$((ran + 1))
+    case ${program##*/} in
+    # If mapping waited for running work, nobody could connect beside this program's kernel without an end.
+    test_quiet) device=$draining ;;
+    *) device="$draining SOFTGPU_LOCKING_DRAINS=1" ;;
+    esac
+    TEST_SOFTGPU=$device "$program" >"$TMPDIR/said" 2>&1
+    status=$?
+    if [ $status -ne 0 ] && [ $status -ne 77 ]; then
+        cat "$TMPDIR/said"
+        failed="$failed ${program##*/} (TEST_SOFTGPU=\"$device\")"
+    fi
+done
+[ $ran -gt 0 ] || failed=" no program was there"
+if [ -n "$failed" ]; then
+    echo "failed:$failed"
+    exit 1
+fi
