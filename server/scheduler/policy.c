@@ -112,6 +112,8 @@ uint32_t policy_in_flight_limit(const struct scheduler_schedule *schedule,
     uint64_t time =
         client->borrows ? schedule->in_flight_limit_ns / 2 : schedule->in_flight_limit_ns;
     uint64_t by_time = client->mean_ns ? time / client->mean_ns : 0;
-    uint64_t least = SCHEDULER_IN_FLIGHT_MIN * (uint64_t)max(client->rings, 1u);
+    /* While it borrows, not for each ring: the owner would wait for all of them. */
+    uint64_t least =
+        SCHEDULER_IN_FLIGHT_MIN * (uint64_t)(client->borrows ? 1 : max(client->rings, 1u));
     return (uint32_t)min(max(by_time, least), (uint64_t)schedule->in_flight_limit);
 }

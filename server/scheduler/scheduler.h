@@ -81,8 +81,8 @@
  * and no more than the device finishes in in_flight_limit_ns at the client's recent pace.
  *
  * Two commands are always allowed for each of its queues that has work, and no more than that while
- * the pace is unknown. The limit in time is halved while the client is on multiprocessors that
- * another client may want back at any moment.
+ * the pace is unknown. While the client is on multiprocessors that another client may want back at
+ * any moment, the limit in time is halved, and it is two commands for all of its queues.
  *
  * Near the end of a lease a client may have only as many commands in flight as will have begun by
  * then, judged by the longest of its recent commands. So an overrun is seldom more than one kernel.

@@ -395,6 +395,11 @@ static void in_flight_limits_are_bounded_in_time(void **state)
     assert_int_equal(policy_in_flight_limit(&settings, &client), 2);
     client.mean_ns = 0;
     assert_int_equal(policy_in_flight_limit(&settings, &client), 2);
+    /* An owner that comes back does not wait for two commands of each of a borrower's queues. */
+    client.rings = 32;
+    assert_int_equal(policy_in_flight_limit(&settings, &client), 2);
+    client.mean_ns = 10 * MS;
+    assert_int_equal(policy_in_flight_limit(&settings, &client), 2);
     /* Nothing known: two for each queue, and no guess at more. */
     client = (struct scheduler_client){.rings = 5};
     assert_int_equal(policy_in_flight_limit(&settings, &client), 10);
