@@ -215,15 +215,14 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
     const struct scheduler_client *client = lease_group->holder;
     if (lease_group->closing || now >= lease_group->lease_ends)
         return 0;
-    uint32_t in_flight_limit = policy_in_flight_limit(&scheduler->schedule, client);
+    bool alone = lease_group->wants_count <= 1 && scheduler->schedule.mode != PROTO_MODE_STRICT;
+    uint32_t in_flight_limit = policy_in_flight_limit(&scheduler->schedule, client, alone);
     if (client->in_flight >= in_flight_limit)
         return 0;
     uint32_t room = in_flight_limit - client->in_flight;
     /* A client that is alone goes on after this lease. Queuing a little beyond the lease's end
      * keeps the device busy, and a client that arrives now waits no longer than that. */
-    bool awaited = lease_group->wants_count > 1 || scheduler->schedule.mode == PROTO_MODE_STRICT;
-    uint64_t ends =
-        lease_group->lease_ends + (awaited ? 0 : ALONE_BEYOND(scheduler->plan.lease_ns));
+    uint64_t ends = lease_group->lease_ends + (alone ? ALONE_BEYOND(scheduler->plan.lease_ns) : 0);
     /* While the duration of its commands is unknown, the client gets as few as keep the device
      * busy, whatever its number of queues. */
     uint32_t least = SCHEDULER_IN_FLIGHT_MIN;

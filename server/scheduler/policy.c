@@ -7,6 +7,8 @@
 /* How many plans' shares a client can be owed. An honest overrun takes less. There must be an
  * end, because requests may come to more than the whole while multiprocessors are lent. */
 #define PLANS_OWED 16
+/* A processor that is busy for 30 ms then leaves the device enough to do. */
+#define ALONE_DEEPER 4
 
 /* A waiting client may be owed all of its request, so that another client's overrun costs it
  * nothing, but only one plan's part under its limit. If request and limit are equal, the larger
@@ -105,12 +107,15 @@ void policy_extra(const struct plan *plan, const struct scheduler_lease_group *l
 }
 
 uint32_t policy_in_flight_limit(const struct scheduler_schedule *schedule,
-                                const struct scheduler_client *client)
+                                const struct scheduler_client *client, bool alone)
 {
     if (schedule->in_flight_limit_ns == 0)
         return schedule->in_flight_limit;
-    uint64_t time =
-        client->borrows ? schedule->in_flight_limit_ns / 2 : schedule->in_flight_limit_ns;
+    uint64_t time = schedule->in_flight_limit_ns;
+    if (client->borrows)
+        time /= 2;
+    else if (alone)
+        time *= ALONE_DEEPER;
     uint64_t by_time = client->mean_ns ? time / client->mean_ns : 0;
     /* While it borrows, not for each ring: the owner would wait for all of them. */
     uint64_t least =

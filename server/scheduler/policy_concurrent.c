@@ -44,7 +44,7 @@ uint32_t policy_concurrent_in_flight_limit(const struct scheduler *scheduler,
 {
     const struct scheduler_schedule *schedule = &scheduler->schedule;
     if (client->limits.level <= urgent) {
-        uint32_t in_flight_limit = policy_in_flight_limit(schedule, client);
+        uint32_t in_flight_limit = policy_in_flight_limit(schedule, client, false);
         bool quiet = somebody_above(scheduler, client->limits.level);
         return quiet ? min(in_flight_limit, schedule->quiet_in_flight_limit) : in_flight_limit;
     }

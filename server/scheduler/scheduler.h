@@ -86,8 +86,10 @@
  *
  * Near the end of a lease a client may have only as many commands in flight as will have begun by
  * then, judged by the longest of its recent commands. So an overrun is seldom more than one kernel.
- * In fair mode and turns, while no other client has work, the limit looks a tenth of a lease
- * further, and 1 ms at least.
+ *
+ * In fair mode and turns, while no other client of the lease group has work, the limit in time is
+ * four times as long, so that a busy processor does not idle the device. It looks a tenth of a
+ * lease beyond the lease's end, and 1 ms at least.
  *
  * PRIORITY binds in concurrent mode, where clients meet on the device. Level 0 is the most urgent;
  * levels go up to SCHEDULER_LEVELS - 1. A level counts as busy while a client of it has work, or
@@ -371,9 +373,9 @@ uint64_t scheduler_throttled(const struct scheduler *scheduler,
                              uint64_t now);
 
 /* The number of commands that a client may have in flight by the in-flight limits. Commands that
- * are in flight count. */
+ * are in flight count. alone: it has the lease, and no other client waits for one. */
 uint32_t policy_in_flight_limit(const struct scheduler_schedule *schedule,
-                                const struct scheduler_client *client);
+                                const struct scheduler_client *client, bool alone);
 
 /* ---- priority ---- */
 

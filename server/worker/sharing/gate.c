@@ -143,7 +143,7 @@ static void learn_pace(struct gate_client *at, uint64_t completed, uint32_t in_f
 
 static void set_in_flight_limits(const struct gate *gate, struct gate_client *at)
 {
-    at->in_flight_limit = policy_in_flight_limit(&gate->scheduler.schedule, &at->scheduled);
+    at->in_flight_limit = policy_in_flight_limit(&gate->scheduler.schedule, &at->scheduled, false);
     if (atomic_load_explicit(&gate->narrow, memory_order_relaxed))
         at->in_flight_limit = min(at->in_flight_limit, max(at->scheduled.rings, 1u));
     /* While the pace is unknown, a quarter: its end is seen while the rest keeps the device

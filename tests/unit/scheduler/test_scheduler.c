@@ -378,7 +378,7 @@ static void in_flight_limits_are_bounded_in_time(void **state)
     struct scheduler_client client = {0};
     scheduler_defaults(&settings);
     assert_int_equal(settings.in_flight_limit_ns, 8 * MS);
-    assert_int_equal(policy_in_flight_limit(&settings, &client), SCHEDULER_IN_FLIGHT_MIN);
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), SCHEDULER_IN_FLIGHT_MIN);
     static const struct {
         uint64_t mean;
         uint32_t rings, in_flight_limit;
@@ -387,24 +387,30 @@ static void in_flight_limits_are_bounded_in_time(void **state)
                  {1000 * MS, 3, 6}, {MS, 3, 8},        {1000 * MS, 99, 128}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         client = (struct scheduler_client){.mean_ns = cases[i].mean, .rings = cases[i].rings};
-        assert_int_equal(policy_in_flight_limit(&settings, &client), cases[i].in_flight_limit);
+        assert_int_equal(policy_in_flight_limit(&settings, &client, false),
+                         cases[i].in_flight_limit);
     }
     client = (struct scheduler_client){.mean_ns = MS, .borrows = true};
-    assert_int_equal(policy_in_flight_limit(&settings, &client), 4);
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 4);
     client.mean_ns = 4 * MS;
-    assert_int_equal(policy_in_flight_limit(&settings, &client), 2);
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 2);
     client.mean_ns = 0;
-    assert_int_equal(policy_in_flight_limit(&settings, &client), 2);
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 2);
     /* An owner that comes back does not wait for two commands of each of a borrower's queues. */
     client.rings = 32;
-    assert_int_equal(policy_in_flight_limit(&settings, &client), 2);
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 2);
     client.mean_ns = 10 * MS;
-    assert_int_equal(policy_in_flight_limit(&settings, &client), 2);
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 2);
+    /* Nobody else waits for the lease: four times as long. */
+    client = (struct scheduler_client){.mean_ns = MS};
+    assert_int_equal(policy_in_flight_limit(&settings, &client, true), 32);
+    client.borrows = true;
+    assert_int_equal(policy_in_flight_limit(&settings, &client, true), 4);
     /* Nothing known: two for each queue, and no guess at more. */
     client = (struct scheduler_client){.rings = 5};
-    assert_int_equal(policy_in_flight_limit(&settings, &client), 10);
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 10);
     settings.in_flight_limit_ns = 0;
-    assert_int_equal(policy_in_flight_limit(&settings, &client), 128);
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 128);
 }
 
 /* Whose SM groups change while it runs meets others there, or parts from them, at once. */
