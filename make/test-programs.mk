@@ -4,7 +4,7 @@
 # the programs that a test runs.
 
 # ---- bench
-# make bench: measures the rows of README's table. The launch rows run on the null driver.
+# make bench: measures the rows of README's table. The launch rows run on the null driver. make bench-page writes them there.
 
 BENCH_SRC := $(wildcard tests/programs/bench/*.c)
 NULL_DRIVER := $(BUILD)/tests/programs/bench/null/libcuda.so.1
@@ -26,9 +26,13 @@ $(BUILD)/tests/unit/bench/%: $(BUILD)/obj/tests/unit/bench/%.o $(call obj,tests/
 CHECK_DEPS += $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench
 
 .PHONY: bench
-bench: all $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench ## measure beside yardsticks; ROWS="name name" runs some
+bench: all $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench ## measure beside yardsticks; ROWS="name name" runs some, SEED=N repeats one
 	@mkdir -p $(BUILD)/bench
-	BUILD=$(abspath $(BUILD)) $(BUILD)/tests/programs/bench/bench $(BUILD)/bench/results.json $(ROWS)
+	BUILD=$(abspath $(BUILD)) $(BUILD)/tests/programs/bench/bench $(if $(SEED),--seed $(SEED)) $(BUILD)/bench/results.json $(ROWS)
+
+.PHONY: bench-page
+bench-page: ## write the numbers of the last make bench into README.md's table
+	tests/programs/bench/page.py $(BUILD)/bench/results.json README.md
 
 # ---- shim
 # A driver over the software GPU's that makes chosen calls wait; tests open it.

@@ -13,7 +13,8 @@ if ldd "$BUILD/bin/gpushared" | grep -qE 'lib(a|t|ub)san'; then
 fi
 rows="launch_sync_vs_socket overlap_two_clients overlap_two_clients_serialized strict_share_error_points fair_busy_ratio \
     fair_idle_split_error_points lease_5ms_loss threads_30_70_error share_change_ms reclaim_ms_p99 priority_p99 \
-    memory_exact_bytes accounting_error"
+    memory_exact_bytes accounting_error neighbour_streams stall_by_arrivals_ms_p99 stall_by_endless_ms load_waits_ms_p99 \
+    windows_share fair_busy_on_busy_cpu reclaim_ten_waves_ms_p99"
 if [ "$(nproc)" -lt 2 ]; then
     rows=${rows#* } # client and worker stand on a processor each
 fi
@@ -25,9 +26,16 @@ import json, sys
 results = {row["name"]: row for row in json.load(open(sys.argv[1], encoding="utf-8"))}
 assert sorted(results) == sorted(sys.argv[2:]), f"rows {sorted(results)}"
 for name, row in results.items():
-    missing = {"name", "value", "unit", "yardstick", "ratio", "spread"} - set(row)
+    missing = {"name", "value", "unit", "yardstick", "ratio", "spread", "switches"} - set(row)
     assert not missing, f"{name} lacks {missing}"
     assert row["yardstick"] != 0 and row["spread"] >= 0, row
+# Rows of the null driver aside, the device is strict; only rows that compare with a run alone have it steady.
+steady = {"overlap_two_clients", "overlap_two_clients_serialized", "lease_5ms_loss", "threads_30_70_error", "priority_p99",
+          "neighbour_streams"}
+for name, row in results.items():
+    words = row["switches"].split()
+    assert ("SOFTGPU_STRICT=1" in words and any(word.startswith("SOFTGPU_SEED=") for word in words)) or "null" in words, row
+    assert ("SOFTGPU_CONTENTION_PERCENT=0" in words) == (name in steady), row
 # The row itself fails where a launch was lost or a change had no effect.
 assert results["overlap_two_clients"]["ratio"] < results["overlap_two_clients_serialized"]["ratio"], results
 # Without enforcement, errors of shares are 76 to 90 points, and the other errors about 1; a busy machine adds less.

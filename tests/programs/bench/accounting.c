@@ -6,11 +6,11 @@
  * clients with requests of 20, 30 and 50 % and kernels of 20 ms, 1 ms and 100 us work for ten
  * seconds in mode strict. Then three others work in mode turns with a quantum of 1 s.
  *
- * In these modes one client runs at a time, and on an idle device blocks go to the first
- * multiprocessors. The clients' kernels have 1, 2 and 3 blocks. So multiprocessor 2 is busy for the
- * third client only, multiprocessor 1 for the third and the second, multiprocessor 0 for all: the
- * differences of the counters are each client's busy time. The error is |charged / busy - 1|, of
- * the worst client.
+ * In these modes one client runs at a time, and on an idle device without SOFTGPU_SCATTER blocks
+ * go to the first multiprocessors. The clients' kernels have 1, 2 and 3 blocks. So multiprocessor 2
+ * is busy for the third client only, multiprocessor 1 for the third and the second, multiprocessor
+ * 0 for all: the differences of the counters are each client's busy time. The error is
+ * |charged / busy - 1|, of the worst client.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -60,7 +60,7 @@ static double run(const struct administer_mode *mode, char *note, size_t note_si
         bench_die("no file for the counters");
     close(fd);
     snprintf(setting, sizeof setting, "SOFTGPU_STATS=%s", path);
-    const char *soft[] = {"SOFTGPU_SMS=16", setting, NULL};
+    const char *soft[] = {"SOFTGPU_SMS=16", setting, "SOFTGPU_SCATTER=0", NULL};
     struct server *server = bench_server_soft(soft);
     int admin = administer_open(server);
     struct load *loads[CLIENTS];

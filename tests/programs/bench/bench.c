@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,16 @@ __asm__(".section .rodata\n.balign 16\n.globl bench_ptx\nbench_ptx:\n.incbin "
         "\"tests/programs/bench/kernels/bench.ptx\"\n.byte 0\n.previous\n");
 
 bool bench_short;
+uint64_t bench_seed;
+
+uint64_t bench_draw(uint64_t *state, uint64_t from, uint64_t to)
+{
+    /* splitmix64 */
+    uint64_t word = *state += UINT64_C(0x9e3779b97f4a7c15);
+    word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
+    return from + (word ^ word >> 31) % (to - from + 1);
+}
 
 double bench_now(void)
 {
@@ -104,30 +115,103 @@ struct server *bench_adopt(struct server *server)
     return server;
 }
 
+/* ---- servers ---- */
+
+static char switches[400];
+
+const char *bench_switches(void)
+{
+    return switches;
+}
+
+void bench_switches_forget(void)
+{
+    switches[0] = 0;
+}
+
+/* Rows that start several servers of one kind name it once. */
+static void note_switches(const char *const settings[])
+{
+    char text[sizeof switches] = "";
+    size_t used = 0;
+    for (size_t i = 0; settings[i] && used < sizeof text; i++)
+        if (!strchr(settings[i], '/')) /* a temporary file changes nothing */
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? " " : "",
+                                     settings[i]);
+    size_t there = strlen(switches);
+    if (!strstr(switches, text))
+        snprintf(switches + there, sizeof switches - there, "%s%s", there ? " | " : "", text);
+}
+
 struct server *bench_server_null(const char *counters)
 {
+    static const char *const words[] = {"null driver: on a GPU each enqueue takes 3000 ns more",
+                                        NULL};
     char path[600], counter[300];
     server_build_path("tests/programs/bench/null/libcuda.so.1", path, sizeof path);
     snprintf(counter, sizeof counter, "NULL_DRIVER_COUNTERS=%s", counters ? counters : "");
     const char *args[] = {"--driver", path, NULL};
     const char *env[] = {counters ? counter : NULL, NULL};
+    note_switches(words);
     return bench_adopt(server_start(args, env));
+}
+
+/* Of two settings of one name the first counts. */
+static size_t add_settings(const char **settings, size_t count, size_t most,
+                           const char *const more[])
+{
+    for (size_t i = 0; more && more[i]; i++) {
+        size_t name = strcspn(more[i], "=") + 1;
+        bool there = false;
+        for (size_t n = 0; n < count; n++)
+            there |= !strncmp(settings[n], more[i], name);
+        if (!there && count < most)
+            settings[count++] = more[i];
+    }
+    return count;
+}
+
+static struct server *server_soft(const char *const env[], const char *const device[])
+{
+    enum { SETTINGS_MAX = 24, SERVICE_NICE = -10 };
+    /* Instructions cost next to nothing, so that modelled time is what the kernels sleep. The
+     * engine's threads are the hardware, which waits for no other program. */
+    static const char *const usual[] = {"SOFTGPU_STRICT=1", "SOFTGPU_INSTRUCTION_PS=1",
+                                        "SOFTGPU_REALTIME=1", NULL};
+    char seed[48], uid[16];
+    snprintf(seed, sizeof seed, "SOFTGPU_SEED=%llu", (unsigned long long)bench_seed);
+    const char *const seeded[] = {seed, NULL};
+    const char *settings[SETTINGS_MAX + 1] = {NULL};
+    size_t count = add_settings(settings, 0, SETTINGS_MAX, env);
+    count = add_settings(settings, count, SETTINGS_MAX, device);
+    count = add_settings(settings, count, SETTINGS_MAX, seeded);
+    count = add_settings(settings, count, SETTINGS_MAX, usual);
+    settings[count] = NULL;
+    note_switches(settings);
+    /* Rows set shares and modes, so the user who runs the bench has to be an administrator. */
+    snprintf(uid, sizeof uid, "%u", (unsigned)getuid());
+    const char *args[] = {"--admin-uid", uid, NULL};
+    /* As systemd/gpushared.service.in does. Without the right to it, the rows run all the same. */
+    int nice_value = getpriority(PRIO_PROCESS, 0);
+    (void)setpriority(PRIO_PROCESS, 0, SERVICE_NICE);
+    struct server *server = server_start(args, settings);
+    (void)setpriority(PRIO_PROCESS, 0, nice_value);
+    return bench_adopt(server);
 }
 
 struct server *bench_server_soft(const char *const env[])
 {
-    /* Instructions cost next to nothing, so that modelled time is what the kernels sleep. */
-    const char *settings[16] = {"SOFTGPU_PRIVATE_QUEUES=1", "SOFTGPU_SCATTER=0",
-                                "SOFTGPU_ARRIVAL_NS=0", "SOFTGPU_INSTRUCTION_PS=1"};
-    size_t n = 4;
-    for (size_t i = 0; env && env[i] && n < 15; i++)
-        settings[n++] = env[i];
-    /* Rows set shares and modes, so the user who runs the bench has to be an administrator. */
-    char uid[16];
-    snprintf(uid, sizeof uid, "%u", (unsigned)getuid());
-    const char *args[] = {"--admin-uid", uid, NULL};
-    return bench_adopt(server_start(args, settings));
+    return server_soft(env, NULL);
 }
+
+struct server *bench_server_steady(const char *const env[])
+{
+    static const char *const steady[] = {"SOFTGPU_CONTENTION_PERCENT=0",
+                                         "SOFTGPU_VARIATION_PERCENT=0", NULL};
+    return server_soft(env, steady);
+}
+
+/* ---- CPUs ---- */
 
 static cpu_set_t one_cpu(int cpu)
 {

@@ -51,6 +51,13 @@ void bench_idle_cpu(struct bench_result *result);
 void bench_idle_wakeups(struct bench_result *result);
 void bench_idle_bytes(struct bench_result *result);
 void bench_lane_instructions(struct bench_result *result);
+void bench_neighbour_streams(struct bench_result *result);
+void bench_stall_by_arrivals(struct bench_result *result);
+void bench_stall_by_endless(struct bench_result *result);
+void bench_load_waits(struct bench_result *result);
+void bench_windows_share(struct bench_result *result);
+void bench_fair_busy_on_busy_cpu(struct bench_result *result);
+void bench_reclaim_ten_waves(struct bench_result *result);
 
 /* ---- what rows share ---- */
 
@@ -60,6 +67,13 @@ extern const char bench_ptx[];
 /* --short: a run of seconds, which shows that the rows work. It has fewer rounds, and its numbers
  * are not judged. */
 extern bool bench_short;
+
+/* Of the software GPU's choices, and of what rows draw. main sets it. */
+extern uint64_t bench_seed;
+
+/* Draws a number from `from` to `to`, both included, and moves *state on. A row begins with
+ * bench_seed, so that the same seed draws the same scene. */
+uint64_t bench_draw(uint64_t *state, uint64_t from, uint64_t to);
 
 double bench_now(void); /* seconds, CLOCK_MONOTONIC */
 
@@ -75,10 +89,18 @@ double bench_median(double *values, size_t count); /* sorts the values */
 /* Fills value, yardstick, ratio and spread from rounds of pairs taken in turn. */
 void bench_pairs(struct bench_result *result, double *values, double *yardsticks, size_t count);
 
-/* Starts a server on the null driver, or on the friendly software GPU with more settings (ending
- * with NULL; may be NULL). */
+/*
+ * Starts a server on the null driver, or on the strict software GPU. env: settings that go before
+ * the usual ones, ending with NULL; may be NULL. On a steady device kernels last as long as they
+ * say, for rows that compare with a run alone: neither neighbours nor chance make them longer.
+ */
 struct server *bench_server_null(const char *counters);
 struct server *bench_server_soft(const char *const env[]);
+struct server *bench_server_steady(const char *const env[]);
+
+/* The settings of the servers that were started since the last call of bench_switches_forget. */
+const char *bench_switches(void);
+void bench_switches_forget(void);
 
 /* Has the server end when this process ends early (bench_die). The servers above have that too. */
 struct server *bench_adopt(struct server *server);

@@ -8,6 +8,9 @@
  * the kernels wrote it. Time in which kernels of both ran does not count, since neither had a lease
  * then.
  *
+ * fair_busy_on_busy_cpu: the same beside one program for each CPU that does nothing but compute
+ * (burner.h). Servers of the bench have the nice value that the service's unit gives them.
+ *
  * fair_idle_split_error_points: requests of 10, 20, 30 and 40 %. The last client has no work, so
  * each of the others should have its request and a third of the 40 %. A client's share is the part
  * of the time in which its kernels ran. The row is the worst client's distance from what it should
@@ -15,10 +18,12 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/programs/bench/administer.h"
 #include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/burner.h"
 #include "tests/programs/bench/load.h"
 
 enum { SPLIT = 4 };
@@ -32,12 +37,13 @@ static struct load *client(const struct server *server, const char *request, uin
     return load_start(server, &spec);
 }
 
-void bench_fair_busy(struct bench_result *result)
+static void fair_busy(struct bench_result *result, unsigned burners)
 {
     const int rounds = bench_short ? 1 : 10;
     const char *env[] = {"SOFTGPU_SMS=16", NULL};
     struct server *server = bench_server_soft(env);
     int admin = administer_open(server);
+    struct burner *burning = burner_start(burners);
     struct load *loads[] = {client(server, "GPUSHARE_TIME_REQUEST=25%", 1000000),
                             client(server, "GPUSHARE_TIME_REQUEST=75%", 1000000)};
     administer_mode(admin, &fair);
@@ -53,17 +59,30 @@ void bench_fair_busy(struct bench_result *result)
     }
     usleep(100000);
     uint64_t from = load_device_time(loads[0], start), to = load_device_time(loads[0], end);
+    burner_stop(burning);
     load_stop(loads[0]);
     load_stop(loads[1]);
     result->value = load_single(loads, 2, from, to);
-    snprintf(result->note, sizeof result->note, "25 %% had %.1f %%, 75 %% had %.1f %%",
+    snprintf(result->note, sizeof result->note,
+             "25 %% had %.1f %%, 75 %% had %.1f %%; %u burners, server's nice value %d",
              100 * (double)load_ns(loads[0], from, to) / (double)(to - from),
-             100 * (double)load_ns(loads[1], from, to) / (double)(to - from));
+             100 * (double)load_ns(loads[1], from, to) / (double)(to - from), burners,
+             getpriority(PRIO_PROCESS, (id_t)server_pid(server)));
     load_free(loads[0]);
     load_free(loads[1]);
     close(admin);
     if (server_stop(server))
         bench_die("the server did not end well");
+}
+
+void bench_fair_busy(struct bench_result *result)
+{
+    fair_busy(result, 0);
+}
+
+void bench_fair_busy_on_busy_cpu(struct bench_result *result)
+{
+    fair_busy(result, (unsigned)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 void bench_fair_idle_split(struct bench_result *result)

@@ -73,7 +73,7 @@ void bench_lease_loss(struct bench_result *result)
     struct pieces pieces = {0, 0};
     const char *soft[] = {"SOFTGPU_SMS=16", NULL};
     const char *env[] = {"GPUSHARE_TIME_REQUEST=25%", NULL};
-    struct server *server = bench_server_soft(soft);
+    struct server *server = bench_server_steady(soft);
     int admin = administer_open(server), rounds = bench_short ? 1 : ROUNDS;
     struct administer_mode mode = {.mode = "fair", .lease = "5ms", .precision = "5%"};
     struct load_spec spec = {

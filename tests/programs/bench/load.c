@@ -15,7 +15,13 @@
 
 #include "tests/programs/bench/bench.h"
 
-enum { CALIBRATIONS = 32, START_SECONDS = 60, STOP_SECONDS = 120, POLL_NS = 1000000 };
+enum {
+    CALIBRATIONS = 32,
+    STEP_NS = 1000 /* of the device's clock */,
+    START_SECONDS = 60,
+    STOP_SECONDS = 120,
+    POLL_NS = 1000000
+};
 
 /* The device's clock against CLOCK_MONOTONIC, measured once: later clients may be held. */
 static struct {
@@ -66,7 +72,8 @@ uint32_t load_launch(struct load *child, uint64_t ns)
         bench_die("%s: more than %u launches", child->spec.name, number);
     if (!number)
         child->page->arrived = (uint64_t)(host_ns() + child->page->offset);
-    BENCH_CHECK(gpushare_launch(child->function, grid, block, child->shared, NULL, parameters));
+    gpushare_stream *stream = child->streams ? child->streams[number % child->spec.streams] : NULL;
+    BENCH_CHECK(gpushare_launch(child->function, grid, block, child->shared, stream, parameters));
     put(&child->page->launches, number + 1);
     return number;
 }
@@ -141,7 +148,7 @@ static void calibrate(struct load *child)
     int64_t least = INT64_MAX;
     for (int i = 0; i < CALIBRATIONS; i++) {
         int64_t before = host_ns();
-        load_launch(child, 1);
+        load_launch(child, STEP_NS);
         BENCH_CHECK(gpushare_synchronize(child->gpu));
         if ((int64_t)child->log[0].begin - before < least)
             least = (int64_t)child->log[0].begin - before;
@@ -175,6 +182,12 @@ static void child_open(struct load *child, const struct server *server)
     }
     BENCH_CHECK(gpushare_host_alloc(
         child->gpu, 64 + (uint64_t)spec->most * spec->blocks * sizeof *child->log, &words));
+    if (spec->streams) {
+        child->streams = calloc(spec->streams, sizeof(gpushare_stream *));
+        for (uint32_t i = 0; child->streams && i < spec->streams; i++)
+            BENCH_CHECK(gpushare_stream_create(child->gpu, GPUSHARE_STREAM_NON_BLOCKING, 0,
+                                               &child->streams[i]));
+    }
     child->counted = words;
     child->log = (struct span *)((char *)words + 64);
     if (!device_clock.known)
@@ -184,7 +197,7 @@ static void child_open(struct load *child, const struct server *server)
 }
 
 /* Launches of one stream end in order, so words that follow a launch which lacks some belong to a
- * lost launch. */
+ * lost launch. Of several streams only a client that drains knows. */
 static void child_report(struct load *child)
 {
     struct load_page *page = child->page;
@@ -195,7 +208,7 @@ static void child_report(struct load *child)
     while (last > page->whole && !load_done(child, last - 1))
         last--;
     load_publish(child);
-    if (last > page->whole)
+    if (last > page->whole && !child->streams)
         bench_die("%s: launch %u of %u was lost", child->spec.name, page->whole, issued);
     page->blocks_counted = get(child->counted);
     if (child->spec.drain &&

@@ -29,12 +29,13 @@ struct load_spec {
     const char *name;
     const char *const *env; /* "NAME=value", ending with NULL; NULL: no limits are asked for */
     uint64_t kernel_ns;
-    uint32_t blocks; /* of each launch; 0: 1 */
-    bool whole_sm;   /* a block takes a whole multiprocessor, by its shared memory */
-    uint32_t most;   /* maximum of launches, unless endless */
-    uint32_t depth;  /* maximum of launches that are not done; 0: 25 ms of kernels */
-    bool endless;    /* words are looked at once and then overwritten: there are no spans */
-    bool drain;      /* waits for its launches before it ends, so that none is lost */
+    uint32_t blocks;  /* of each launch; 0: 1 */
+    bool whole_sm;    /* a block takes a whole multiprocessor, by its shared memory */
+    uint32_t most;    /* maximum of launches, unless endless */
+    uint32_t streams; /* launches go to so many in turn; 0: the stream that every client has */
+    uint32_t depth;   /* maximum of launches that are not done; 0: 25 ms of kernels */
+    bool endless;     /* words are looked at once and then overwritten: there are no spans */
+    bool drain;       /* waits for its launches before it ends, so that none is lost */
     void (*behave)(struct load *child); /* NULL: launches all the time, except while it rests */
 };
 
@@ -61,8 +62,9 @@ struct load {
     /* The members below belong to the child. */
     gpushare_connection *gpu;
     gpushare_function *function;
-    uint32_t shared;  /* dynamic shared memory of a block */
-    struct span *log; /* in a shared host buffer */
+    gpushare_stream **streams; /* spec.streams of them */
+    uint32_t shared;           /* dynamic shared memory of a block */
+    struct span *log;          /* in a shared host buffer */
     uint32_t *counted;
 };
 
@@ -79,8 +81,9 @@ void load_rest(struct load *load);
 void load_settle(struct load *load);
 /*
  * Ends the client. Launches that are not done are dropped, unless spec.drain is set. Spans and page
- * are valid until load_free. A launch is lost if it has no words although a later one has, or with
- * spec.drain if it has none at all. A lost launch ends the program.
+ * are valid until load_free. A launch is lost if it has no words although a later one of its stream
+ * has, or with spec.drain if it has none at all. A lost launch ends the program, but without
+ * spec.drain only that of a client with one stream.
  */
 void load_stop(struct load *load);
 /* Like load_stop, for a client whose `behave` ends by itself. */

@@ -3,16 +3,19 @@
 /*
  * make bench: runs the rows, prints a table, writes results.json.
  *
- * usage: bench [--short] OUT.json [ROW...]
+ * usage: bench [--short] [--seed N] OUT.json [ROW...]
  *        bench --list
  *
- * --list prints the rows as JSON: what each measures, in which unit, beside which yardstick, and
- * its aim.
+ * --seed repeats what the software GPU and the rows chose at random in another run; without it,
+ * $SOFTGPU_SEED does. --list prints the rows as JSON: what each measures, in which unit, beside
+ * which yardstick, and its aim.
  */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "tests/programs/bench/bench.h"
 
@@ -52,6 +55,13 @@ static const struct row {
     {"idle_cpu_seconds", "s", NULL, VALUE_MAX, 0, 0.02, bench_idle_cpu},
     {"idle_thread_wakeups", "wake-ups", NULL, VALUE_MAX, 0, 10, bench_idle_wakeups},
     {"idle_client_bytes", "bytes", NULL, STATED, 0, 0, bench_idle_bytes},
+    {"neighbour_streams", "of alone", NULL, VALUE_MIN, 0.97, 0, bench_neighbour_streams},
+    {"stall_by_arrivals_ms_p99", "ms", NULL, VALUE_MAX, 0, 25, bench_stall_by_arrivals},
+    {"stall_by_endless_ms", "ms", NULL, VALUE_MAX, 0, 120, bench_stall_by_endless},
+    {"load_waits_ms_p99", "ms", NULL, VALUE_MAX, 0, 1500, bench_load_waits},
+    {"windows_share", "of the time", NULL, VALUE_MAX, 0, 0.05, bench_windows_share},
+    {"fair_busy_on_busy_cpu", "of the time", NULL, VALUE_MIN, 0.95, 0, bench_fair_busy_on_busy_cpu},
+    {"reclaim_ten_waves_ms_p99", "ms", NULL, VALUE_MAX, 0, 15, bench_reclaim_ten_waves},
     {"softgpu_lane_instructions_per_second", "1/s", NULL, VALUE_MIN, 1e9, 0,
      bench_lane_instructions},
 };
@@ -122,6 +132,17 @@ static int list_rows(void)
     return result < 0 || fflush(stdout) != 0;
 }
 
+static uint64_t default_seed(void)
+{
+    const char *given = getenv("SOFTGPU_SEED");
+    uint32_t drawn = 0;
+    if (given)
+        return strtoull(given, NULL, 10);
+    if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+        bench_die("no random numbers");
+    return drawn;
+}
+
 static bool wanted(const char *name, int argc, char **argv)
 {
     for (int i = 2; i < argc; i++)
@@ -133,24 +154,31 @@ static bool wanted(const char *name, int argc, char **argv)
 static json_t *to_json(const struct row *row, const struct bench_result *result, bool good)
 {
     json_t *none = json_null();
-    return json_pack("{s:s, s:f, s:s, s:o, s:o, s:f, s:s*, s:b, s:s}", "name", row->name, "value",
-                     result->value, "unit", row->unit, "yardstick",
+    return json_pack("{s:s, s:f, s:s, s:o, s:o, s:f, s:s*, s:b, s:s, s:s}", "name", row->name,
+                     "value", result->value, "unit", row->unit, "yardstick",
                      row->yardstick ? json_real(result->yardstick) : none, "ratio",
                      row->yardstick ? json_real(result->ratio) : none, "spread", result->spread,
-                     "yardstick_is", row->yardstick, "met", good, "note", result->note);
+                     "yardstick_is", row->yardstick, "met", good, "note", result->note, "switches",
+                     bench_switches());
 }
 
 int main(int argc, char **argv)
 {
+    bench_seed = default_seed();
     if (argc > 1 && !strcmp(argv[1], "--short")) {
         bench_short = true;
         argc--;
         argv++;
     }
+    if (argc > 2 && !strcmp(argv[1], "--seed")) {
+        bench_seed = strtoull(argv[2], NULL, 10);
+        argc -= 2;
+        argv += 2;
+    }
     if (argc == 2 && !strcmp(argv[1], "--list"))
         return list_rows();
     if (argc < 2) {
-        fprintf(stderr, "usage: bench [--short] OUT.json [ROW...] | --list\n");
+        fprintf(stderr, "usage: bench [--short] [--seed N] OUT.json [ROW...] | --list\n");
         return 2;
     }
     for (int i = 2; i < argc; i++) {
@@ -162,6 +190,7 @@ int main(int argc, char **argv)
     }
     json_t *list = json_array();
     unsigned missed = 0;
+    printf("seed %llu\n", (unsigned long long)bench_seed);
     printf("%-38s %14s %-9s %12s %8s %9s %7s  %s\n", "row", "value", "unit", "yardstick", "ratio",
            "reach", "spread", "");
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
@@ -174,6 +203,7 @@ int main(int argc, char **argv)
         }
         struct bench_result result = {0};
         char reach[32], ratio[32] = "-", yardstick[32] = "-";
+        bench_switches_forget();
         row->run(&result);
         bool good = met(row, &result);
         missed += !good;
@@ -188,6 +218,8 @@ int main(int argc, char **argv)
                : good                ? "met"
                                      : "NOT MET",
                result.note[0] ? "; " : "", result.note);
+        if (bench_switches()[0])
+            printf("    on %s\n", bench_switches());
         fflush(stdout);
         json_array_append_new(list, to_json(row, &result, good));
     }

@@ -125,7 +125,7 @@ static void before_pieces(gpushare_connection *gpu, gpushare_function *span,
     BENCH_CHECK(gpushare_host_alloc(gpu, 4096, &words));
     for (unsigned i = 0; i < filling->streams; i++) {
         gpushare_stream *stream;
-        uint64_t at = (uint64_t)(uintptr_t)words, counted = at + 64, ns = 1;
+        uint64_t at = (uint64_t)(uintptr_t)words, counted = at + 64, ns = 1000;
         struct gpushare_dim one = {1, 1, 1};
         void *parameters[] = {&at, &counted, &ns};
         BENCH_CHECK(gpushare_stream_create(gpu, 0, 0, &stream));
@@ -139,7 +139,7 @@ static void write_ends(gpushare_connection *gpu, gpushare_function *span, uint64
 {
     struct gpushare_dim one = {1, 1, 1};
     uint64_t begin = piece, end = piece + bytes / 8 * 8 - sizeof(struct span);
-    uint64_t counted = piece + sizeof(struct span), ns = 1;
+    uint64_t counted = piece + sizeof(struct span), ns = 1000;
     void *first[] = {&begin, &counted, &ns}, *last[] = {&end, &counted, &ns};
     BENCH_CHECK(gpushare_launch(span, one, one, 0, NULL, first));
     BENCH_CHECK(gpushare_launch(span, one, one, 0, NULL, last));

@@ -80,7 +80,7 @@ static struct part kernel_part(const struct server *server, double percentage, u
 static void overlap(struct bench_result *result, const char *const env[])
 {
     double values[OVERLAP_ROUNDS], yardsticks[OVERLAP_ROUNDS];
-    struct server *server = bench_server_soft(env);
+    struct server *server = bench_server_steady(env);
     struct part a = kernel_part(server, 0, HALF_BLOCKS, 50000000, 4);
     struct part b = kernel_part(server, 0, HALF_BLOCKS, 50000000, 4);
     struct part *both[] = {&a, &b}, *one[] = {&a};
@@ -120,7 +120,7 @@ void bench_overlap_copy_compute(struct bench_result *result)
 {
     double values[OVERLAP_ROUNDS], yardsticks[OVERLAP_ROUNDS];
     const char *env[] = {"SOFTGPU_COPY_BYTES_PER_SECOND=1000000000", NULL};
-    struct server *server = bench_server_soft(env);
+    struct server *server = bench_server_steady(env);
     struct part up = copy_part(server, TO_DEVICE, 200000000);
     struct part down = copy_part(server, FROM_DEVICE, 200000000);
     struct part kernel = kernel_part(server, 0, HALF_BLOCKS, 200000000, 1);
@@ -151,7 +151,7 @@ void bench_threads_25(struct bench_result *result)
 {
     enum { SHARED = 100 << 10 };
     double values[OVERLAP_ROUNDS], yardsticks[OVERLAP_ROUNDS];
-    struct server *server = bench_server_soft(NULL);
+    struct server *server = bench_server_steady(NULL);
     struct part whole = kernel_part(server, 0, 0, 25000000, 1);
     struct part quarter = kernel_part(server, 25, 0, 25000000, 1);
     struct gpushare_limits limits = {.size = sizeof limits}, all = {.size = sizeof all};

@@ -90,7 +90,7 @@ void bench_threads_30_70(struct bench_result *result)
     static const char small[] = "GPUSHARE_ACTIVE_THREAD_PERCENTAGE=30";
     static const char large[] = "GPUSHARE_ACTIVE_THREAD_PERCENTAGE=70";
     double errors[4];
-    struct server *server = bench_server_soft(NULL);
+    struct server *server = bench_server_steady(NULL);
     struct load *one = client(server, small);
     run(&one, 1, &errors[0]);
     struct load *other = client(server, large);

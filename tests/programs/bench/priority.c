@@ -98,7 +98,7 @@ void bench_priority(struct bench_result *result)
 {
     /* A smaller device is enough: the cost of each kernel to the machine grows with the device. */
     const char *env[] = {"SOFTGPU_SMS=16", NULL};
-    struct server *server = bench_server_soft(env);
+    struct server *server = bench_server_steady(env);
     struct load *low[LOW];
     unsigned dropped = 0;
     double alone_median, median;

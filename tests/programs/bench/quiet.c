@@ -61,3 +61,15 @@ bool quiet_between(double from, double to)
             return false;
     return true;
 }
+
+double quiet_noise(double from, double to)
+{
+    unsigned n = bench_short ? 0 : atomic_load(&quiet.count);
+    double noise = 0;
+    for (unsigned i = 0; i < n; i++) {
+        double begin = quiet.moments[i].from > from ? quiet.moments[i].from : from;
+        double end = quiet.moments[i].to < to ? quiet.moments[i].to : to;
+        noise += end > begin ? end - begin : 0;
+    }
+    return noise;
+}

@@ -3,7 +3,8 @@
 /*
  * quiet: an idle thread that notices when the machine was too busy to run it.
  *
- * A row of a 99th percentile drops the rounds that fell into such a moment, and says how many.
+ * A row of a 99th percentile drops the rounds that fell into such a moment, and says how many, or
+ * takes the moments off.
  * Start it after the last fork, since it is a thread.
  */
 #ifndef GPUSHARE_TESTS_BENCH_QUIET_H
@@ -19,5 +20,8 @@ void quiet_stop(void);
 /* Whether there was no such moment between these times (CLOCK_MONOTONIC seconds), which must be
  * later than quiet_start. Always true in a short run. */
 bool quiet_between(double from, double to);
+
+/* The seconds of such moments between these times; 0 in a short run. */
+double quiet_noise(double from, double to);
 
 #endif

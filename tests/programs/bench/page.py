@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""Write the numbers of make bench into README.md's table.
+
+usage: page.py RESULTS.json PAGE.md
+
+Names, what is measured and goals stay as they are; value, yardstick, ratio and verdict follow from the results. Rows that were
+not measured stay too."""
+import json
+import re
+import sys
+
+
+def number(value):
+    return f"{value:.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:.4g}"
+
+
+def cells(result, unjudged):
+    yardstick = ratio = "-"
+    if result["yardstick"] is not None:
+        yardstick = f"{result['yardstick']:.4g} ({result['yardstick_is']})"
+        ratio = f"{result['ratio']:.3f}"
+    verdict = "met" if result["met"] or unjudged else "not met"
+    return f"{number(result['value'])} {result['unit']}", yardstick, ratio, verdict
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        results = {result["name"]: result for result in json.load(file)}
+    with open(sys.argv[2], encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    for at, line in enumerate(lines):
+        name = re.match(r"\| `(\w+)` \|", line)
+        if name and name.group(1) in results and line.count("|") == 8:
+            row = [cell.strip() for cell in line.strip("|").split("|")]
+            row[2], row[3], row[4], row[6] = cells(results[name.group(1)], row[5] == "stated")
+            lines[at] = f"| {' | '.join(row)} |"
+    with open(sys.argv[2], "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

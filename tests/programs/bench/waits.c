@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * load_waits_ms_p99: four clients have two kernels of 100 ms in each of their streams at all times;
+ * how many streams, one to eight, is drawn for each. A fifth client loads modules of 1 MB that
+ * nobody has loaded before. The row is the 99th percentile of the time that such a call takes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/image.h"
+#include "tests/programs/bench/load.h"
+
+enum { CLIENTS = 4, KERNEL_NS = 100000000, LOADS = 40 };
+
+void bench_load_waits(struct bench_result *result)
+{
+    double took[LOADS];
+    const unsigned count = bench_short ? 2 : LOADS;
+    uint64_t scene = bench_seed;
+    struct load *loads[CLIENTS];
+    unsigned streams[CLIENTS];
+    struct server *server = bench_server_soft(NULL);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        streams[i] = (unsigned)bench_draw(&scene, 1, 8);
+        struct load_spec spec = {.name = "long",
+                                 .kernel_ns = KERNEL_NS,
+                                 .streams = streams[i],
+                                 .depth = 2 * streams[i],
+                                 .most = 1 << 15};
+        loads[i] = load_start(server, &spec);
+    }
+    gpushare_connection *gpu = bench_connect(server, 0);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        load_go(loads[i]);
+    usleep(500000);
+    for (unsigned i = 0; i < count; i++) {
+        gpushare_module *module;
+        char *text = image_text(bench_seed + i);
+        double start = bench_now();
+        BENCH_CHECK(gpushare_module_load(gpu, text, 0, &module));
+        took[i] = (bench_now() - start) * 1e3;
+        free(text);
+        usleep((useconds_t)bench_draw(&scene, 1000, 200000));
+    }
+    uint32_t kernels = 0;
+    gpushare_close(&gpu);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        load_stop(loads[i]);
+        kernels += load_whole(loads[i]);
+        load_free(loads[i]);
+    }
+    result->value = span_percentile(took, count, 99);
+    snprintf(result->note, sizeof result->note,
+             "p99 of %u, median %.0f; %u, %u, %u and %u streams, %u kernels", count,
+             span_percentile(took, count, 50), streams[0], streams[1], streams[2], streams[3],
+             kernels);
+    if (server_stop(server))
+        bench_die("the server did not end well");
+}
