@@ -89,14 +89,26 @@ static int32_t clamp_priority(const struct client *client, int32_t wish)
     return max(min(wish, client->shared.priority_last), client->shared.priority_first);
 }
 
+int32_t client_stream_priority(const struct client *client, const struct client_stream *stream,
+                               bool at_home)
+{
+    return max(clamp_priority(client, stream->wish) - (at_home ? 1 : 0),
+               client->shared.priority_first);
+}
+
+void client_stream_find_priorities(struct client *client)
+{
+    /* Relaxed: what changes it has the streams looked at again. */
+    bool at_home = atomic_load_explicit(&client->place.at_home, memory_order_relaxed);
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        client->streams[i].priority = client_stream_priority(client, &client->streams[i], at_home);
+}
+
 void client_stream_set_range(struct client *client, int32_t first, int32_t last)
 {
     client->shared.priority_first = first;
     client->shared.priority_last = last;
-    for (uint32_t i = 0; i < client->stream_count; i++) {
-        struct client_stream *stream = &client->streams[i];
-        stream->priority = clamp_priority(client, stream->wish);
-    }
+    client_stream_find_priorities(client);
 }
 
 struct client_stream *client_stream_open(struct client *client, uint32_t index, int32_t priority)
@@ -112,7 +124,8 @@ struct client_stream *client_stream_open(struct client *client, uint32_t index, 
     stream->latency = (struct queue_latency){0};
     stream->watched = false;
     stream->wish = priority;
-    stream->priority = clamp_priority(client, priority);
+    stream->priority = client_stream_priority(
+        client, stream, atomic_load_explicit(&client->place.at_home, memory_order_relaxed));
     stream->state = STREAM_OPEN;
     return stream;
 }

@@ -92,6 +92,14 @@ bool client_stream_may_go_on(const struct client_stream *stream);
  * (greater priorities are smaller numbers), and gives each stream its wish within that range. */
 void client_stream_set_range(struct client *client, int32_t first, int32_t last);
 
+/* The priority that a stream has on SM groups that are all its client's own (at_home), or
+ * elsewhere: at home it comes before those who borrow, by one if the range has room. */
+int32_t client_stream_priority(const struct client *client, const struct client_stream *stream,
+                               bool at_home);
+
+/* Gives each stream its priority anew, after the client's place or range changed. */
+void client_stream_find_priorities(struct client *client);
+
 /* Opens stream `index`, whose timeline goes on where its last user ended. priority is the client's
  * wish as the driver numbers it; the stream gets the nearest one that its client may have. Returns
  * NULL if the stream is in use or the index is not below the number that the client was granted. */

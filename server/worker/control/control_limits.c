@@ -276,8 +276,8 @@ uint32_t control_limits_make_partitions(struct worker *worker)
             placement_made(&worker->places, place, NULL);
             return error;
         }
-        error = control_limits_prepare_streams(worker, partition, client->streams[0].priority,
-                                               count_streams(client));
+        int32_t priority = client_partition_priority(worker, client, &sm_groups);
+        error = control_limits_prepare_streams(worker, partition, priority, count_streams(client));
         if (error) {
             partition_put(&worker->partitions, partition);
             placement_made(&worker->places, place, NULL);

@@ -14,11 +14,14 @@ int control_stream_create(struct request *request)
     const struct proto_stream_create *wanted = request->body;
     struct client *client = request->client;
     struct proto_stream_created created = {0};
+    int32_t priority = 0;
     pthread_mutex_lock(&client->lock);
     struct client_stream *stream = client_stream_open(client, wanted->stream, wanted->priority);
     if (stream) {
         created.stream = stream->index;
-        created.priority = stream->priority;
+        /* The one that its client may know of: being at home is no wish of it. */
+        created.priority = client_stream_priority(client, stream, false);
+        priority = stream->priority;
         created.value = stream->ring.value;
     }
     struct partition *partition = client->shared.partition;
@@ -27,7 +30,7 @@ int control_stream_create(struct request *request)
         return request_refuse(request, MESSAGE(stream_exists), wanted->stream);
     /* Without one of its own the stream shares a CUstream. */
     if (partition)
-        control_limits_prepare_streams(request->worker, partition, created.priority, 0);
+        control_limits_prepare_streams(request->worker, partition, priority, 0);
     return request_answer(request, PROTO_STREAM_CREATED, &created);
 }
 

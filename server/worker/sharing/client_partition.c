@@ -33,10 +33,21 @@ void client_partition_trace_held(struct worker *worker, const struct client *cli
     trace_add(&worker->trace, &record);
 }
 
+int32_t client_partition_priority(struct worker *worker, struct client *client,
+                                  const struct sm_group_set *sm_groups)
+{
+    bool at_home = placement_is_home(&worker->places, &client->place, sm_groups);
+    pthread_mutex_lock(&client->lock);
+    int32_t priority = client_stream_priority(client, &client->streams[0], at_home);
+    pthread_mutex_unlock(&client->lock);
+    return priority;
+}
+
 void client_partition_move(struct worker *worker, struct client *client, struct partition *to)
 {
     struct partition *old = client->shared.partition;
     client->shared.partition = to;
+    client_stream_find_priorities(client);
     client_partition_trace(worker, client);
     if (old && partition_put(&worker->partitions, old))
         wake_control(&worker->wake);

@@ -11,7 +11,13 @@
 
 struct client;
 struct partition;
+struct sm_group_set;
 struct worker;
+
+/* The priority of the client's first stream on these SM groups, which a partition for the client is
+ * made with. Control thread, without the client's lock. */
+int32_t client_partition_priority(struct worker *worker, struct client *client,
+                                  const struct sm_group_set *sm_groups);
 
 /* The client's streams belong to this partition from now on, which the caller has got for the
  * client (partition_find, partition_get). Puts back the partition that the client had. */

@@ -96,10 +96,28 @@ static void find_steady(struct placement *place)
     atomic_store_explicit(&place->steady, steady, memory_order_relaxed);
 }
 
+static bool is_home(const struct placement *place, struct sm_group_set sm_groups)
+{
+    if (sm_group_set_is_empty(&sm_groups))
+        return false;
+    sm_group_set_cut(&sm_groups, &place->allocation.own);
+    return sm_group_set_is_empty(&sm_groups);
+}
+
+bool placement_is_home(struct placement_table *places, const struct placement *place,
+                       const struct sm_group_set *sm_groups)
+{
+    pthread_mutex_lock(&places->lock);
+    bool home = is_home(place, *sm_groups);
+    pthread_mutex_unlock(&places->lock);
+    return home;
+}
+
 static void find_borrowed(struct placement_table *places, struct placement *place)
 {
     struct sm_group_set both = place->allocation.now;
     sm_group_set_join(&both, &place->at);
+    atomic_store_explicit(&place->at_home, is_home(place, place->at), memory_order_relaxed);
     /* Relaxed: the gate reads it as a hint, when it counts the next time. */
     atomic_store_explicit(&place->borrows,
                           sm_allocation_borrows(&places->allocation, &place->allocation, &both),

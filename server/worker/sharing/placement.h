@@ -50,6 +50,7 @@ struct placement {
     struct placement *idle_next, *idle_previous, *make_next;
     _Atomic uint32_t steady;  /* it has work and is settled: placement_enter has nothing to do */
     _Atomic uint32_t borrows; /* it is on SM groups that another client owns */
+    _Atomic uint32_t at_home; /* it is on SM groups of its own alone */
 };
 
 /* Called under the lock of struct placement_table; they must not call placement.h again. */
@@ -108,6 +109,10 @@ void placement_idle(struct placement_table *places, struct placement *place, uin
 /* Clients that have had no work for PLACEMENT_LINGER_NS lend their SM groups from now on. Returns
  * when the next client will, or PLACEMENT_NEVER. */
 uint64_t placement_tick(struct placement_table *places, uint64_t now);
+
+/* Whether all of these SM groups are the client's own. Any thread. */
+bool placement_is_home(struct placement_table *places, const struct placement *place,
+                       const struct sm_group_set *sm_groups);
 
 /*
  * Control thread: a client for whose SM groups a partition must be made, or NULL. Report the new

@@ -7,6 +7,9 @@
  * that the device offers. The most urgent level begins at the device's greatest priority. Each
  * level ends before the next one begins, and the last one ends at the least priority.
  *
+ * On SM groups that are all its own a client's streams are more urgent by one: blocks of those who
+ * borrowed the SM groups and have not begun come after the owner's.
+ *
  * Within its level's range a client's own streams keep their order. If there are more levels than
  * priorities, some levels share one. Limits on what lower levels have in flight do not depend on
  * this.

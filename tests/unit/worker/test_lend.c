@@ -77,20 +77,25 @@ static uint64_t push(uint32_t client, uint32_t number)
     return peer_push(peers[client], 0, &command);
 }
 
-/* Where the client's launch of this number was submitted to. */
-static const struct cuda_green_ctx_object *where(uint32_t client, uint32_t number)
+/* The CUstream that the client's launch of this number was submitted to. */
+static const struct cuda_stream_object *stream_of(uint32_t client, uint32_t number)
 {
-    const struct cuda_green_ctx_object *found = NULL;
+    const struct cuda_stream_object *found = NULL;
     pthread_mutex_lock(&fake.lock);
     for (uint32_t i = 0; i < fake.calls && i < FAKE_LOG && !found; i++) {
         struct carried carried;
         memcpy(&carried, fake.log[i].parameters, sizeof carried);
         if (fake.log[i].kind == FAKE_LAUNCH && carried.client == client && carried.number == number)
-            found = ((const struct cuda_stream_object *)fake.log[i].stream)->green;
+            found = fake.log[i].stream;
     }
     pthread_mutex_unlock(&fake.lock);
     assert_non_null(found);
     return found;
+}
+
+static const struct cuda_green_ctx_object *where(uint32_t client, uint32_t number)
+{
+    return stream_of(client, number)->green;
 }
 
 /* The launch is handed to the device; returns the multiprocessors that it was given. */
@@ -121,6 +126,31 @@ static void wait_for_multiprocessors(uint32_t client, uint32_t count)
     while (usage(client).multiprocessors != count) {
         assert_true(timeline_now() < end);
         usleep(1000);
+    }
+}
+
+/* Blocks that a borrower has on the device and that have not begun come after the owner's. */
+static void at_home_work_is_more_urgent_than_that_of_who_borrows(void **state)
+{
+    (void)state;
+    arrive(1, OWN_PERCENT, PROTO_PERCENT_WHOLE);
+    arrive(2, OWN_PERCENT, PROTO_PERCENT_WHOLE);
+    uint32_t launches[3] = {0};
+    for (uint32_t round = 0; round < 4; round++) {
+        uint32_t borrows = 1 + round % 2, owns = 3 - borrows;
+        fake_hold();
+        launch(borrows, ++launches[borrows]);
+        wait_for_multiprocessors(borrows, 128);
+        fake_release();
+        assert_int_equal(peer_wait(peers[borrows], 0, launches[borrows]), 0);
+        fake_hold();
+        assert_int_equal(launch(borrows, ++launches[borrows]), 128);
+        assert_int_equal(stream_of(borrows, launches[borrows])->priority, 0);
+        assert_int_equal(launch(owns, ++launches[owns]), OWN);
+        assert_int_equal(stream_of(owns, launches[owns])->priority, -1);
+        fake_release();
+        assert_int_equal(peer_wait(peers[owns], 0, launches[owns]), 0);
+        assert_int_equal(peer_wait(peers[borrows], 0, launches[borrows]), 0);
     }
 }
 
@@ -284,6 +314,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(at_home_work_is_more_urgent_than_that_of_who_borrows,
+                                        setup_even, teardown),
         T(own_sm_groups_are_lent_while_idle_and_taken_back),
         T(while_its_work_is_in_flight_an_owner_lends_nothing),
         cmocka_unit_test_setup_teardown(a_client_without_an_sm_group_waits_until_there_is_one,
