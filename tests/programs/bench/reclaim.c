@@ -94,7 +94,7 @@ static struct borrowed borrowed(const struct load *load, const uint8_t *set, uin
 }
 
 struct reclaims {
-    double took[RECLAIMS];
+    double took[RECLAIMS], first[RECLAIMS], lost[RECLAIMS];
     unsigned count, disturbed, not_lent;
 };
 
@@ -112,14 +112,23 @@ static void judge(const struct load *owner, const struct load *borrower, struct 
     for (uint32_t i = 0; i < owner->page->times; i++) {
         const struct span *spans = &owner->spans[(size_t)i * BURST * blocks];
         uint64_t called = load_device_time(owner, owner->page->time[i]), back = 0, end = 0;
+        uint64_t kernel = 0, worked = 0; /* worked: the sum of the kernels' longest blocks */
         uint8_t set[SMS] = {0};
         for (uint32_t b = 0; b < BURST * blocks; b++) {
             if (b < blocks && spans[b].begin > back)
                 back = spans[b].begin;
+            if (b % blocks == 0)
+                kernel = 0;
+            if (spans[b].end - spans[b].begin > kernel) {
+                worked += spans[b].end - spans[b].begin - kernel;
+                kernel = spans[b].end - spans[b].begin;
+            }
             end = spans[b].end > end ? spans[b].end : end;
             set[spans[b].sm % SMS] = 1;
         }
         struct borrowed lent = borrowed(borrower, set, called, end, &at);
+        double first = ((double)back - (double)called) / 1e6;
+        double lost = ((double)end - (double)called - (double)worked) / 1e6;
         if (lent.last_end > back)
             back = lent.last_end;
         double ms = ((double)back - (double)called) / 1e6;
@@ -128,8 +137,11 @@ static void judge(const struct load *owner, const struct load *borrower, struct 
             reclaims->not_lent++;
         else if (!quiet_between(owner->page->time[i], owner->page->time[i] + ms / 1e3))
             reclaims->disturbed++;
-        else
+        else {
+            reclaims->first[reclaims->count] = first - running;
+            reclaims->lost[reclaims->count] = lost - running;
             reclaims->took[reclaims->count++] = ms - running;
+        }
     }
 }
 
@@ -176,10 +188,15 @@ static void reclaim(struct bench_result *result, const struct borrower *who)
         bench_die("of %u reclaims %u were disturbed by a busy machine, and in %u nothing was lent",
                   owner->page->times, reclaims.disturbed, reclaims.not_lent);
     result->value = span_percentile(reclaims.took, reclaims.count, 99);
-    snprintf(result->note, sizeof result->note,
-             "p99 of %u, median %.2f, most %.2f; %u dropped, in %u more nothing was lent",
-             reclaims.count, span_percentile(reclaims.took, reclaims.count, 50),
-             reclaims.took[reclaims.count - 1], reclaims.disturbed, reclaims.not_lent);
+    snprintf(
+        result->note, sizeof result->note,
+        "p99 of %u, median %.2f, most %.2f; the owner's first kernel began after %.2f and %.2f, "
+        "and a burst lost %.2f and %.2f (median, p99); %u dropped, in %u more nothing was lent",
+        reclaims.count, span_percentile(reclaims.took, reclaims.count, 50),
+        reclaims.took[reclaims.count - 1], span_percentile(reclaims.first, reclaims.count, 50),
+        span_percentile(reclaims.first, reclaims.count, 99),
+        span_percentile(reclaims.lost, reclaims.count, 50),
+        span_percentile(reclaims.lost, reclaims.count, 99), reclaims.disturbed, reclaims.not_lent);
     load_free(owner);
     load_free(borrower);
     if (server_stop(server))
