@@ -205,6 +205,8 @@ int main(void)
     };
     char path[512];
     const char *build = getenv("BUILD");
+    /* A sleep that is counted lasts as long as it says. */
+    setenv("SOFTGPU_VARIATION_PERCENT", "0", 1);
     snprintf(path, sizeof path, "%s/lib/softgpu/libcuda.so.1", build ? build : "build");
     if (access(path, R_OK) < 0) {
         fprintf(stderr, "%s is not built\n", path);
