@@ -28,6 +28,7 @@ struct client_module {
     struct code_image image;
     struct symbols *symbols; /* NULL: not loaded, or the image is no PTX */
     cuda_module handle;      /* NULL: not loaded */
+    cuda_device_ptr base_at; /* the constant of ours in its code; 0: there is none */
     struct code_memory *code_memory;
     uint64_t kept; /* bytes charged to code_memory */
     const struct retirement *dying;
@@ -198,9 +199,28 @@ struct code_load {
     struct client *client;
     struct client_module *module;
     const void *code;
+    const char *constant; /* of the code, which gets the base; NULL: none */
+    uint64_t base;
     cuda_result result;
     char log[COMPILER_LOG];
 };
+
+/* Nothing runs that the copy could wait for, and it is done before a kernel of the module can
+ * begin. */
+static cuda_result write_base(struct code_load *load)
+{
+    const struct cuda_driver *cuda = load->client->device->cuda;
+    cuda_device_ptr at = 0;
+    size_t bytes = 0;
+    cuda_result result = cuda->cuModuleGetGlobal(&at, &bytes, load->module->handle, load->constant);
+    if (result == CUDA_OK)
+        result = cuda->cuMemcpyHtoD(at, &load->base, sizeof load->base);
+    if (result == CUDA_OK)
+        result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
+    if (result == CUDA_OK)
+        load->module->base_at = at;
+    return result;
+}
 
 static void make_load(struct quiet_call *call)
 {
@@ -211,6 +231,8 @@ static void make_load(struct quiet_call *call)
     load->result = cuda->cuModuleLoadDataEx(&load->module->handle, load->code, 2, options, values);
     if (load->result != CUDA_OK)
         load->module->handle = NULL;
+    else if (load->constant)
+        load->result = write_base(load);
 }
 
 static void make_unload(struct quiet_call *call)
@@ -220,17 +242,19 @@ static void make_unload(struct quiet_call *call)
 }
 
 static uint32_t load_code(struct client *client, struct client_module *module,
-                          const struct code_seat *seat, const void *code, bool is_text,
-                          struct error *why)
+                          const struct code_seat *seat, const void *code,
+                          const struct rewrite *rewrite, struct error *why)
 {
     struct code_load load = {.call = {.make = make_load, .caller = *seat->caller},
                              .client = client,
                              .module = module,
-                             .code = code};
+                             .code = code,
+                             .constant = rewrite ? rewrite_constant(rewrite) : NULL,
+                             .base = rewrite ? rewrite_base(rewrite) : 0};
     char *log = load.log;
     const struct cuda_driver *cuda = client->device->cuda;
     cuda_link link = NULL;
-    cuda_result result = is_text ? compile(cuda, code, log, &link, &load.code) : CUDA_OK;
+    cuda_result result = rewrite ? compile(cuda, code, log, &link, &load.code) : CUDA_OK;
     if (result == CUDA_ERR_NOT_SUPPORTED) {
         load.code = code;
         result = CUDA_OK;
@@ -330,7 +354,7 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
     error = module->symbols ? charge_kept(client, module, rewrite, why)
                             : error_set(why, MESSAGE(module_no_memory));
     if (!error)
-        error = load_code(client, module, seat, text, true, why);
+        error = load_code(client, module, seat, text, rewrite, why);
     free(text);
     if (error)
         return error;
@@ -348,6 +372,7 @@ void client_module_unload(struct client *client, struct client_module *module)
     if (module->handle)
         client->device->cuda->cuModuleUnload(module->handle);
     module->handle = NULL;
+    module->base_at = 0;
 }
 
 void client_module_unload_all(struct client *client)
@@ -372,7 +397,7 @@ static uint32_t load_read(struct client *client, struct client_module *module,
     if (rewrite)
         error = load_rewritten(client, module, rewrite, seat, global_base, why);
     else if (!(error = charge_kept(client, module, NULL, why)))
-        error = load_code(client, module, seat, module->image.bytes, false, why);
+        error = load_code(client, module, seat, module->image.bytes, NULL, why);
     if (!error)
         return 0;
     struct code_load gone = {
@@ -638,7 +663,8 @@ uint32_t client_module_global(struct client *client, uint32_t number, const char
     size_t bytes = 0;
     cuda_result result =
         client->device->cuda->cuModuleGetGlobal(&there, &bytes, module->handle, text);
-    if (result == CUDA_ERR_NOT_FOUND)
+    /* A constant of ours is no variable of the client's. */
+    if (result == CUDA_ERR_NOT_FOUND || (result == CUDA_OK && there == module->base_at && there))
         return error_set(why, MESSAGE(variable_not_found), number, text);
     if (result != CUDA_OK)
         return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(variable_lookup), text,

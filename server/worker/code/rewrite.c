@@ -10,6 +10,7 @@
 #include "common/messages.h"
 #include "common/cuda/ptx.h"
 #include "common/units.h"
+#include "common/util.h"
 #include "protocol.h"
 #include "server/worker/code/text_edit.h"
 #include "server/worker/code/symbols.h"
@@ -31,8 +32,9 @@ struct rewrite {
     uint32_t count;
     struct placed **by_id; /* variable->id -> its entry, or NULL */
     uint64_t bytes, base;
-    size_t used, max; /* bytes of memory: taken, the tree's included; and allowed */
-    bool exceeded;    /* max was not enough */
+    char constant[32]; /* the name of ours that holds the base; "": the text does not need it */
+    size_t used, max;  /* bytes of memory: taken, the tree's included; and allowed */
+    bool exceeded;     /* max was not enough */
 };
 
 /* Allocates zeroed memory and counts it. The caller that frees it lowers the count. */
@@ -455,34 +457,48 @@ static uint64_t address_of(const struct rewrite *rewrite, const struct ptx_varia
     return rewrite->base + placed_of(rewrite, variable)->offset;
 }
 
-/* Only mov takes a 64-bit address as it is. Other instructions get it in a register of ours. */
+/* Bytes of constants that a module may have; and the most that one of ours adds to them, with what
+ * its alignment leaves empty. */
+enum { CONSTANT_BYTES = 65536, CONSTANT_OURS = 16 };
+
 struct uses {
     const struct rewrite *rewrite;
     struct text_edit *edit;
     const char *prefix; /* of our registers' names; no name in the text begins like this */
+    const char *opcode; /* of the instruction that puts the base into a register */
+    char base[48];      /* its operand */
     uint32_t registers; /* number of ours in the present function */
+    uint32_t first;     /* where the first function begins that has any; UINT32_MAX: none has */
 };
+
+/* Puts the base and an offset from it into a register of ours, before the instruction. */
+static void insert_address(struct uses *uses, const struct ptx_instruction *instruction,
+                           uint64_t offset)
+{
+    char code[192], name[48];
+    snprintf(name, sizeof name, "%s%u", uses->prefix, uses->registers);
+    int length = snprintf(code, sizeof code, "%s %s, %s; ", uses->opcode, name, uses->base);
+    if (offset)
+        snprintf(code + length, sizeof code - (size_t)length, "add.s64 %s, %s, %lld; ", name, name,
+                 (long long)offset);
+    text_edit_replace(uses->edit, instruction->start, instruction->start, code);
+}
 
 static void use_operand(struct uses *uses, const struct ptx_instruction *instruction,
                         const struct ptx_operand *operand)
 {
-    char code[128];
+    char name[48];
     for (uint32_t i = 0; i < operand->count; i++)
         use_operand(uses, instruction, &operand->items[i]);
     if (operand->kind != PTX_OPERAND_VARIABLE || !variable_moves(uses->rewrite, operand->variable))
         return;
-    uint64_t address = address_of(uses->rewrite, operand->variable);
-    if (strcmp(instruction->opcode, "mov") == 0) {
-        snprintf(code, sizeof code, "%llu",
-                 (unsigned long long)(address + (uint64_t)operand->addend));
-        text_edit_replace(uses->edit, operand->start, operand->end, code);
-        return;
-    }
-    snprintf(code, sizeof code, "mov.u64 %s%u, %llu; ", uses->prefix, uses->registers,
-             (unsigned long long)address);
-    text_edit_replace(uses->edit, instruction->start, instruction->start, code);
-    snprintf(code, sizeof code, "%s%u", uses->prefix, uses->registers);
-    text_edit_replace(uses->edit, operand->symbol_start, operand->symbol_end, code);
+    uint64_t offset = placed_of(uses->rewrite, operand->variable)->offset;
+    /* A register stands for the name; only mov takes no addend beside a register. */
+    bool whole = strcmp(instruction->opcode, "mov") == 0;
+    insert_address(uses, instruction, whole ? offset + (uint64_t)operand->addend : offset);
+    snprintf(name, sizeof name, "%s%u", uses->prefix, uses->registers);
+    text_edit_replace(uses->edit, whole ? operand->start : operand->symbol_start,
+                      whole ? operand->end : operand->symbol_end, name);
     uses->registers++;
 }
 
@@ -497,6 +513,7 @@ static void use_in_function(struct uses *uses, const struct ptx_function *functi
     }
     if (uses->registers == 0)
         return;
+    uses->first = min(uses->first, function->start);
     snprintf(code, sizeof code, " .reg .b64 %s<%u>; ", uses->prefix, uses->registers);
     text_edit_replace(uses->edit, function->body_start, function->body_start, code);
 }
@@ -519,20 +536,67 @@ static void remove_declaration(struct text_edit *edit, const struct rewrite *rew
     free(blank);
 }
 
+/* Of registers it begins with %, of the constant not. */
 static void choose_prefix(const struct rewrite *rewrite, char *prefix, size_t size)
 {
     for (unsigned n = 0;; n++) {
         int length = snprintf(prefix, size, "%%gpushare%u_", n);
-        if (!memmem(rewrite->text, rewrite->length, prefix, (size_t)length))
+        if (!memmem(rewrite->text, rewrite->length, prefix + 1, (size_t)length - 1))
             return;
     }
+}
+
+static uint64_t constant_bytes(const struct ptx_variable *const *variables, uint32_t count)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (variables[i]->space == PTX_SPACE_CONST)
+            bytes = saturating_add(bytes, saturating_add(variables[i]->bytes, variables[i]->align));
+    return bytes;
+}
+
+/* Whether the module has room for a constant more, however the compiler lays them out. */
+static bool has_room_for_constant(const struct ptx_module *tree)
+{
+    uint64_t bytes = constant_bytes(tree->variables, tree->variable_count);
+    for (uint32_t f = 0; f < tree->function_count; f++)
+        bytes = saturating_add(bytes, constant_bytes(tree->functions[f]->variables,
+                                                     tree->functions[f]->variable_count));
+    return bytes <= CONSTANT_BYTES - CONSTANT_OURS;
+}
+
+static void choose_base(struct rewrite *rewrite, struct uses *uses)
+{
+    if (!has_room_for_constant(rewrite->tree)) {
+        uses->opcode = "mov.u64";
+        snprintf(uses->base, sizeof uses->base, "%llu", (unsigned long long)rewrite->base);
+        return;
+    }
+    snprintf(rewrite->constant, sizeof rewrite->constant, "%sbase", uses->prefix + 1);
+    uses->opcode = "ld.const.u64";
+    snprintf(uses->base, sizeof uses->base, "[%s]", rewrite->constant);
+}
+
+static void replace_uses(struct rewrite *rewrite, struct uses *uses)
+{
+    char code[96];
+    choose_base(rewrite, uses);
+    for (uint32_t f = 0; f < rewrite->tree->function_count; f++)
+        if (rewrite->tree->functions[f]->defined)
+            use_in_function(uses, rewrite->tree->functions[f]);
+    if (uses->first == UINT32_MAX)
+        rewrite->constant[0] = 0;
+    if (!rewrite->constant[0])
+        return;
+    snprintf(code, sizeof code, ".visible .const .align 8 .u64 %s; ", rewrite->constant);
+    text_edit_replace(uses->edit, uses->first, uses->first, code);
 }
 
 uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, struct error *why)
 {
     struct text_edit edit;
     char prefix[32];
-    struct uses uses = {.rewrite = rewrite, .edit = &edit, .prefix = prefix};
+    struct uses uses = {.rewrite = rewrite, .edit = &edit, .prefix = prefix, .first = UINT32_MAX};
     text_edit_open(&edit, rewrite->text, rewrite->length, rewrite->max - rewrite->used);
     rewrite->base = base;
     choose_prefix(rewrite, prefix, sizeof prefix);
@@ -542,14 +606,23 @@ uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, stru
         if (!rewrite->placed[i].stays && first)
             remove_declaration(&edit, rewrite, variable);
     }
-    for (uint32_t f = 0; rewrite->bytes && f < rewrite->tree->function_count; f++)
-        if (rewrite->tree->functions[f]->defined)
-            use_in_function(&uses, rewrite->tree->functions[f]);
+    if (rewrite->bytes)
+        replace_uses(rewrite, &uses);
     *text = text_edit_finish(&edit);
     rewrite->text = NULL;
     if (*text)
         return 0;
     return refuse_text(rewrite, edit.exceeded, why);
+}
+
+uint64_t rewrite_base(const struct rewrite *rewrite)
+{
+    return rewrite->base;
+}
+
+const char *rewrite_constant(const struct rewrite *rewrite)
+{
+    return rewrite->constant[0] ? rewrite->constant : NULL;
 }
 
 /* ---- initial contents ---- */

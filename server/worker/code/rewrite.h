@@ -3,8 +3,10 @@
 /*
  * rewrite: moves a PTX module's .global variables into memory of its client.
  *
- * The declarations go, their uses become absolute addresses, and the caller writes the initial
- * contents (with addresses of other variables) to the new place. Every line stays the line it was,
+ * The declarations go, their uses become addresses from a base, and the caller writes the initial
+ * contents (with addresses of other variables) to the new place. The base is no number in the text
+ * but a constant of ours, which the caller writes once the module is loaded: so every client's text
+ * is the same, and is compiled once. Every line stays the line it was,
  * so that the compiler's messages fit the client's text. A variable that can't be moved stays in
  * the module, and rewrite_why_stays() says why. .const variables always stay.
  *
@@ -48,6 +50,14 @@ uint64_t rewrite_resident_bytes(const struct rewrite *rewrite);
 /* *text becomes the text with the variables at base, a multiple of REWRITE_ALIGN; malloc'ed, the
  * caller's. Returns 0, or an error number with a sentence in why. Once only. */
 uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, struct error *why);
+
+/* The base; after rewrite_place. */
+uint64_t rewrite_base(const struct rewrite *rewrite);
+
+/* The name of the constant, 8 bytes, that must hold the base before a kernel runs; after
+ * rewrite_place. NULL: nothing uses the base, or the text's own constants left no room for another
+ * (64 KiB in all), so that the base stands in the text. Valid as long as *rewrite. */
+const char *rewrite_constant(const struct rewrite *rewrite);
 
 /*
  * The contents of the variables' memory, which is otherwise zero; after rewrite_place. *next is

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "protocol.h"
 #include "common/error.h"
@@ -51,6 +52,8 @@ static void without_variables_the_text_stays(void **state)
     check(text, text, 0);
 }
 
+#define BASE_CONSTANT ".visible .const .align 8 .u64 gpushare0_base; "
+
 static void mov_gets_the_address(void **state)
 {
     (void)state;
@@ -58,9 +61,11 @@ static void mov_gets_the_address(void **state)
                ".global .align 8 .b8 b[16];\n"
                ".visible .entry k()\n{\n\t.reg .b64 %rd<3>;\n"
                "\tmov.u64 %rd1, a;\n\tmov.u64 %rd2, b+4;\n\tret;\n}\n",
-          HEAD "\n\n"
-               ".visible .entry k()\n{\n\t.reg .b64 %rd<3>;\n"
-               "\tmov.u64 %rd1, 35184372088832;\n\tmov.u64 %rd2, 35184372088844;\n\tret;\n}\n",
+          HEAD "\n\n" BASE_CONSTANT
+               ".visible .entry k()\n{ .reg .b64 %gpushare0_<2>; \n\t.reg .b64 %rd<3>;\n"
+               "\tld.const.u64 %gpushare0_0, [gpushare0_base]; mov.u64 %rd1, %gpushare0_0;\n"
+               "\tld.const.u64 %gpushare0_1, [gpushare0_base]; "
+               "add.s64 %gpushare0_1, %gpushare0_1, 12; mov.u64 %rd2, %gpushare0_1;\n\tret;\n}\n",
           24);
 }
 
@@ -70,12 +75,12 @@ static void other_instructions_get_a_register(void **state)
     check(HEAD ".visible .global .u64 a;\n"
                ".visible .entry k()\n{\n\t.reg .b64 %rd<3>; .reg .pred %p;\n"
                "L:\t@%p ld.global.u64 %rd1, [a+8];\n\tst.global.u64 [a], %rd1;\n\tret;\n}\n",
-          HEAD "\n"
+          HEAD "\n" BASE_CONSTANT
                ".visible .entry k()\n{ .reg .b64 %gpushare0_<2>; \n\t.reg .b64 %rd<3>; .reg .pred "
                "%p;\n"
-               "L:\tmov.u64 %gpushare0_0, 35184372088832; @%p ld.global.u64 %rd1, "
+               "L:\tld.const.u64 %gpushare0_0, [gpushare0_base]; @%p ld.global.u64 %rd1, "
                "[%gpushare0_0+8];\n"
-               "\tmov.u64 %gpushare0_1, 35184372088832; st.global.u64 [%gpushare0_1], "
+               "\tld.const.u64 %gpushare0_1, [gpushare0_base]; st.global.u64 [%gpushare0_1], "
                "%rd1;\n\tret;\n}\n",
           8);
 }
@@ -85,12 +90,65 @@ static void a_name_like_ours_is_avoided(void **state)
     (void)state;
     check(HEAD ".global .u32 a;\n"
                ".visible .entry k()\n{\n\t.reg .b32 %gpushare0_<2>;\n"
-               "\tld.global.u32 %gpushare0_1, [a];\n\tret;\n}\n",
-          HEAD "\n"
-               ".visible .entry k()\n{ .reg .b64 %gpushare1_<1>; \n\t.reg .b32 %gpushare0_<2>;\n"
-               "\tmov.u64 %gpushare1_0, 35184372088832; ld.global.u32 %gpushare0_1, "
-               "[%gpushare1_0];\n\tret;\n}\n",
+               "\tld.global.u32 %gpushare0_1, [a];\n\tret;\n}\n"
+               ".visible .entry gpushare1_base()\n{\n\tret;\n}\n",
+          HEAD "\n.visible .const .align 8 .u64 gpushare2_base; "
+               ".visible .entry k()\n{ .reg .b64 %gpushare2_<1>; \n\t.reg .b32 %gpushare0_<2>;\n"
+               "\tld.const.u64 %gpushare2_0, [gpushare2_base]; ld.global.u32 %gpushare0_1, "
+               "[%gpushare2_0];\n\tret;\n}\n"
+               ".visible .entry gpushare1_base()\n{\n\tret;\n}\n",
           4);
+}
+
+static char *placed_at(const char *text, uint64_t base, char *constant)
+{
+    struct error why = {0};
+    char *out = NULL;
+    struct rewrite *rewrite = open_text(text);
+    assert_int_equal(rewrite_place(rewrite, base, &out, &why), 0);
+    snprintf(constant, 32, "%s", rewrite_constant(rewrite) ? rewrite_constant(rewrite) : "");
+    rewrite_close(rewrite);
+    return out;
+}
+
+static void the_text_does_not_depend_on_the_base(void **state)
+{
+    (void)state;
+    const char *text = HEAD ".global .u32 a;\n.entry k()\n{\n\tst.global.u32 [a], 1;\n}\n";
+    char name[32];
+    char *one = placed_at(text, BASE, name), *other = placed_at(text, BASE + 4096, name);
+    assert_string_equal(one, other);
+    assert_string_equal(name, "gpushare0_base");
+    free(one);
+    free(other);
+}
+
+static void without_uses_there_is_no_constant(void **state)
+{
+    (void)state;
+    char name[32];
+    char *out = placed_at(HEAD ".global .u32 a;\n.entry k()\n{\n\tret;\n}\n", BASE, name);
+    assert_string_equal(out, HEAD "\n.entry k()\n{\n\tret;\n}\n");
+    assert_string_equal(name, "");
+    free(out);
+}
+
+static void constants_without_room_leave_the_base_in_the_text(void **state)
+{
+    (void)state;
+    static const char format[] = HEAD ".const .b8 c[%u];\n.global .u32 a;\n.global .u32 b;\n"
+                                      ".entry k()\n{\n\tst.global.u32 [b], 1;\n}\n";
+    char text[512], name[32];
+    snprintf(text, sizeof text, format, 65536 - 16 - 1);
+    free(placed_at(text, BASE, name));
+    assert_string_equal(name, "gpushare0_base");
+    snprintf(text, sizeof text, format, 65536 - 16);
+    char *out = placed_at(text, BASE, name);
+    assert_string_equal(name, "");
+    assert_non_null(strstr(out, "\tmov.u64 %gpushare0_0, 35184372088832; "
+                                "add.s64 %gpushare0_0, %gpushare0_0, 4; "
+                                "st.global.u32 [%gpushare0_0], 1;\n"));
+    free(out);
 }
 
 static void lines_keep_their_numbers(void **state)
@@ -208,8 +266,10 @@ static void variables_that_stay_are_left_in_the_text(void **state)
     (void)state;
     check(HEAD ".extern .global .u32 e;\n.global .u32 a;\n.visible .entry k()\n{\n\t.reg .b64 "
                "%rd<3>;\n\tmov.u64 %rd1, e;\n\tmov.u64 %rd2, a;\n\tret;\n}\n",
-          HEAD ".extern .global .u32 e;\n\n.visible .entry k()\n{\n\t.reg .b64 "
-               "%rd<3>;\n\tmov.u64 %rd1, e;\n\tmov.u64 %rd2, 35184372088832;\n\tret;\n}\n",
+          HEAD ".extern .global .u32 e;\n\n" BASE_CONSTANT
+               ".visible .entry k()\n{ .reg .b64 %gpushare0_<1>; \n\t.reg .b64 "
+               "%rd<3>;\n\tmov.u64 %rd1, e;\n\tld.const.u64 %gpushare0_0, [gpushare0_base]; "
+               "mov.u64 %rd2, %gpushare0_0;\n\tret;\n}\n",
           4);
 }
 
@@ -309,6 +369,42 @@ static void memory_is_bounded(void **state)
     assert_true(unread > 0 && unplaced > 0);
 }
 
+/* NVIDIA's own compiler, where it is installed: it takes what comes out for a text of nvcc's. */
+static void ptxas_takes(const char *name)
+{
+    static char text[1 << 20];
+    char path[256], command[512];
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    snprintf(path, sizeof path, "tests/corpus/ptx/%s.ptx", name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = 0;
+    snprintf(path, sizeof path, "%s/%s-%d.ptx", folder, name, (int)getpid());
+    char constant[32];
+    char *out = placed_at(text, BASE, constant);
+    assert_string_equal(constant, "gpushare0_base");
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(out, file);
+    fclose(file);
+    free(out);
+    snprintf(command, sizeof command, "ptxas -arch=sm_90 -o /dev/null %s", path);
+    assert_int_equal(system(command), 0);
+    unlink(path);
+}
+
+static void ptxas_takes_the_new_text(void **state)
+{
+    (void)state;
+    if (system("ptxas --version >/dev/null 2>&1") != 0)
+        skip();
+    ptxas_takes("atomic");
+    ptxas_takes("math");
+    ptxas_takes("storage");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +412,9 @@ int main(void)
         cmocka_unit_test(mov_gets_the_address),
         cmocka_unit_test(other_instructions_get_a_register),
         cmocka_unit_test(a_name_like_ours_is_avoided),
+        cmocka_unit_test(the_text_does_not_depend_on_the_base),
+        cmocka_unit_test(without_uses_there_is_no_constant),
+        cmocka_unit_test(constants_without_room_leave_the_base_in_the_text),
         cmocka_unit_test(lines_keep_their_numbers),
         cmocka_unit_test(initial_values_and_addresses),
         cmocka_unit_test(a_variable_that_cannot_be_moved_stays_with_the_reason),
@@ -325,6 +424,7 @@ int main(void)
         cmocka_unit_test(text_that_is_not_understood_may_declare_no_variables),
         cmocka_unit_test(layout_of_parameters),
         cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(ptxas_takes_the_new_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
