@@ -108,6 +108,7 @@ static struct fake {
     pthread_cond_t compiles; /* compiling or compiled changed */
     int compiling;           /* texts that say WAIT FOR ME and whose compiler waits */
     bool compiled;           /* none waits any more */
+    uint64_t base;           /* the constant of that name in the last module */
     struct fake_call log[FAKE_LOG];
     uint32_t calls;
     bool hold;

@@ -24,6 +24,28 @@ static void launch_reaches_the_driver_and_completes(void **state)
     peer_detach(peer);
 }
 
+/* The text is every client's; the address is this one's. */
+static void the_base_of_variables_is_written_into_the_module(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_attach(1);
+    uint64_t device = peer_map(peer, 0, FAKE_GRANULE);
+    peer_load_text(peer, 1,
+                   ".version 8.0\n.target sm_90\n.address_size 64\n.global .u32 v;\n"
+                   ".entry kernel()\n{\n\tst.global.u32 [v], 1;\n\tret;\n}\n",
+                   device + 512);
+    assert_int_equal(fake.base, device + 512);
+    struct proto_global_get get = {.module = 1};
+    harness_send(PROTO_GLOBAL_GET, 1, &get, "v", 1, NULL, 0);
+    assert_int_equal(harness_receive(), PROTO_GLOBAL_INFO);
+    assert_int_equal(((const struct proto_global_info *)harness.message.body)->address,
+                     device + 512);
+    /* The constant is ours: no client may write it. */
+    harness_send(PROTO_GLOBAL_GET, 1, &get, "gpushare0_base", 14, NULL, 0);
+    assert_int_equal(harness_receive(), PROTO_FAILED);
+    peer_detach(peer);
+}
+
 static void copies_and_fills_reach_memory(void **state)
 {
     (void)state;
@@ -308,6 +330,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, harness_setup, harness_stop)
     const struct CMUnitTest tests[] = {
         T(launch_reaches_the_driver_and_completes),
+        T(the_base_of_variables_is_written_into_the_module),
         T(copies_and_fills_reach_memory),
         T(long_parameters_come_from_the_arena),
         T(many_launches_of_many_clients_all_arrive),
