@@ -45,6 +45,7 @@ enum {
     X(pageable_access, "SOFTGPU_PAGEABLE_ACCESS", 0, 1, 0, 0)                                      \
     X(compute_mode, "SOFTGPU_COMPUTE_MODE", 0, 3, 0, 0)                                            \
     X(no_jit, "SOFTGPU_NO_JIT", 0, 1, 0, 0)                                                        \
+    X(link_obeys, "SOFTGPU_LINK_OBEYS", 0, 1, 0, 0)                                                \
     X(serialize, "SOFTGPU_SERIALIZE", 0, 1, 0, 0)                                                  \
     X(unmap_waits, "SOFTGPU_UNMAP_WAITS", 0, 1, 0, 0)                                              \
     X(context_delay_us, "SOFTGPU_CONTEXT_DELAY_US", 0, 10000000, 0, 0)                             \

@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/softgpu/api/image.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cuda/fatbin.h"
 #include "common/error.h"
@@ -125,13 +127,60 @@ static cuda_result check_module(const struct module *module, bool compiled, stru
     return CUDA_OK;
 }
 
+/* ---- texts that harm their compiler, for tests: they say themselves what it does ---- */
+
+static bool says(const struct image *image, const char *what)
+{
+    return device_settings()->link_obeys &&
+           memmem(image->text, image->length, what, strlen(what)) != NULL;
+}
+
+/* As a compiler does that needs more and more. */
+static void take_memory(void)
+{
+    struct piece {
+        struct piece *next;
+        char filled[1 << 20];
+    } *taken = NULL, *piece;
+
+    while ((piece = malloc(sizeof(*piece)))) {
+        memset(piece->filled, 1, sizeof(piece->filled));
+        piece->next = taken;
+        taken = piece;
+    }
+    for (; taken; taken = piece) {
+        piece = taken->next;
+        free(taken);
+    }
+}
+
+static cuda_result obey(const struct image *image, struct error *error)
+{
+    enum { SLOW_US = 500000 };
+
+    while (says(image, "softgpu: hang"))
+        pause();
+    if (says(image, "softgpu: crash"))
+        raise(SIGSEGV);
+    if (says(image, "softgpu: slow"))
+        usleep(SLOW_US);
+    if (!says(image, "softgpu: grow"))
+        return CUDA_OK;
+    take_memory();
+    return error_set(error, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+}
+
 cuda_result image_module(const struct image *image, struct module **module, struct error *error)
 {
-    cuda_result result;
+    cuda_result result = CUDA_OK;
 
     if (!image->compiled && device_settings()->no_jit)
         return error_set(error, CUDA_ERR_JIT_COMPILER_NOT_FOUND,
                          "libnvidia-ptxjitcompiler.so.1 is not installed");
+    if (!image->compiled)
+        result = obey(image, error);
+    if (result != CUDA_OK)
+        return result;
     result = module_load(image->text, image->length, module, error);
     if (result != CUDA_OK)
         return result;
