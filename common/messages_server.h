@@ -242,7 +242,32 @@
     X(overcommit_whole, INVALID_VALUE, \
       "nothing is left to ask for; an administrator can lower another request") \
     X(overcommit_part, INVALID_VALUE, \
-      "ask for %s at most, or lower another request")
+      "ask for %s at most, or lower another request") \
+    X(compiler_unopened, SERVER_RESOURCES, \
+      "the compiler could not be set up: %s") \
+    X(compiler_absent, SUCCESS, \
+      "device %d: no process that compiles PTX can start (%s), so the worker compiles by itself, " \
+      "where nothing bounds what a module takes") \
+    X(compiler_lacking, SUCCESS, \
+      "device %u: the driver has no linker, so PTX is compiled while it is loaded, and everybody " \
+      "waits for that") \
+    X(compiler_done, SUCCESS, \
+      "client %u, module %u: %zu bytes of PTX were compiled in %llu ms") \
+    X(compiler_refused, SUCCESS, \
+      "client %u: %s") \
+    X(compiler_time, SERVER_RESOURCES, \
+      "its PTX was not compiled within %u s, so the compiler was ended: split the module, " \
+      "compile it to a cubin, or give gpushared a longer --compile-time") \
+    X(compiler_memory, SERVER_RESOURCES, \
+      "compiling its PTX takes more than the %s of memory that it may take: split the module, " \
+      "compile it to a cubin, or give gpushared a larger --compile-memory") \
+    X(compiler_crashed, SERVER_RESOURCES, \
+      "the driver's compiler crashed on its PTX (%s), perhaps for want of more than the %s of " \
+      "memory that it may take: compile the module to a cubin, or give gpushared a larger " \
+      "--compile-memory") \
+    X(compiler_code_max, SERVER_RESOURCES, \
+      "its PTX was compiled to %llu bytes, more than one load may have: split the module, or give " \
+      "gpushared a larger --image-memory")
 /* clang-format on */
 
 #endif

@@ -75,6 +75,14 @@ static const char usage[] =
                          "                 the most memory that a worker uses to read and keep "
                          "clients' modules\n"
                          "                 (default: a quarter of the machine's memory)\n"
+                         "  --compile-time SECONDS\n"
+                         "                 the most time for compiling one module's PTX, 1 to "
+                         "604800 (default: 60)\n"
+                         "  --compile-memory SIZE\n"
+                         "                 the most memory for that, beyond what the driver takes "
+                         "to start\n"
+                         "                 (default: an eighth of the machine's memory, 512M at "
+                         "least)\n"
                          "  --hello-timeout SECONDS\n"
                          "                 how long a new connection may take to say hello, 1 to "
                          "3600 (default: 5)\n"
@@ -241,6 +249,8 @@ enum option_name {
     OPTION_MAX_WINDOW,
     OPTION_HOST_MEMORY_TOTAL,
     OPTION_IMAGE_MEMORY,
+    OPTION_COMPILE_TIME,
+    OPTION_COMPILE_MEMORY,
     OPTION_HELLO_TIMEOUT,
     OPTION_DEVICE_BASE,
     OPTION_HOST_BASE,
@@ -268,6 +278,8 @@ static const struct option options[] = {
     {"max-window", required_argument, NULL, OPTION_MAX_WINDOW},
     {"host-memory-total", required_argument, NULL, OPTION_HOST_MEMORY_TOTAL},
     {"image-memory", required_argument, NULL, OPTION_IMAGE_MEMORY},
+    {"compile-time", required_argument, NULL, OPTION_COMPILE_TIME},
+    {"compile-memory", required_argument, NULL, OPTION_COMPILE_MEMORY},
     {"hello-timeout", required_argument, NULL, OPTION_HELLO_TIMEOUT},
     {"device-base", required_argument, NULL, OPTION_DEVICE_BASE},
     {"host-base", required_argument, NULL, OPTION_HOST_BASE},
@@ -336,6 +348,10 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
         return error;
     case OPTION_IMAGE_MEMORY:
         return set_size(&s->image_memory, "--image-memory", value, why);
+    case OPTION_COMPILE_TIME:
+        return set_number(&s->compile_seconds, 1, 604800, "--compile-time", value, why);
+    case OPTION_COMPILE_MEMORY:
+        return set_size(&s->compile_memory, "--compile-memory", value, why);
     case OPTION_HELLO_TIMEOUT:
         error = set_number(&seconds, 1, 3600, "--hello-timeout", value, why);
         if (!error)

@@ -52,8 +52,10 @@ struct settings {
     uint64_t device_base;      /* address of the device arena; differs from host_base in one bit */
     uint64_t host_base;
     uint64_t arena_bytes;
-    bool arena_named;          /* an option named a base or the size: no other is tried */
-    uint64_t image_memory;     /* bytes that a worker may use for clients' code; 0: its default */
+    bool arena_named;        /* an option named a base or the size: no other is tried */
+    uint64_t image_memory;   /* bytes that a worker may use for clients' code; 0: its default */
+    uint64_t compile_memory; /* bytes that compiling one module may take; 0: the worker's default */
+    uint32_t compile_seconds;  /* time that it may take; 0: the worker's default */
     uint64_t host_total;       /* pinned host memory of all clients, bytes */
     struct limits_wish limits; /* defaults and ceilings of every client */
     struct schedule schedule;  /* parts that the configuration does not set */

@@ -166,16 +166,16 @@ static uint32_t retain_context(struct gpu *device, struct error *why)
 }
 
 /* Other devices than this one may be shown, if the driver ignores what it was told. */
-static uint32_t find_device(struct gpu *device, int ordinal, const uint8_t *uuid, struct error *why)
+uint32_t gpu_find_device(const struct cuda_driver *cuda, int ordinal, const uint8_t *uuid,
+                         cuda_device *device, struct error *why)
 {
-    const struct cuda_driver *cuda = device->cuda;
     int count = uuid ? 0 : ordinal + 1;
     cuda_result result = uuid ? cuda->cuDeviceGetCount(&count) : CUDA_OK;
     for (int i = uuid ? 0 : ordinal; result == CUDA_OK && i < count; i++) {
         cuda_uuid shown;
-        result = cuda->cuDeviceGet(&device->handle, i);
+        result = cuda->cuDeviceGet(device, i);
         if (result == CUDA_OK && uuid)
-            result = cuda->cuDeviceGetUuid(&shown, device->handle);
+            result = cuda->cuDeviceGetUuid(&shown, *device);
         if (result == CUDA_OK && (!uuid || !memcmp(shown.bytes, uuid, sizeof shown.bytes)))
             return 0;
     }
@@ -203,7 +203,7 @@ uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordina
     if (error)
         goto close;
     device->device_base = device_base;
-    error = find_device(device, ordinal, uuid, why);
+    error = gpu_find_device(cuda, ordinal, uuid, &device->handle, why);
     if (error)
         goto close;
     error = require_features(device, why);

@@ -45,6 +45,11 @@ uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordina
                   const uint8_t *uuid, uint64_t device_base, uint64_t host_base,
                   uint64_t arena_bytes, struct error *why);
 
+/* Finds a device of a driver that was initialised, by its UUID or, with uuid NULL, by its number.
+ * Returns 0, or an error number with a sentence in why. */
+uint32_t gpu_find_device(const struct cuda_driver *cuda, int ordinal, const uint8_t *uuid,
+                         cuda_device *device, struct error *why);
+
 /* Makes the context current in the calling thread, which needs that before any other call of the
  * driver. Returns the driver's result. */
 cuda_result gpu_enter(const struct gpu *device);

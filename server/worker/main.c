@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "server/worker/code/compiler_process.h"
 #include "server/worker/control/control.h"
 #include "server/worker/control/control_client.h"
 #include "server/worker/device_list.h"
@@ -24,9 +25,12 @@ struct options {
     int device;
     bool uuid_given;
     uint8_t uuid[16];
+    const char *uuid_text;
     uint64_t device_base, host_base, arena_bytes;
-    uint64_t image_memory; /* bytes; 0: the default of code_memory_open */
+    uint64_t image_memory;                    /* bytes; 0: the default of code_memory_open */
+    uint64_t compile_seconds, compile_memory; /* 0: the defaults of compiler_open */
     int channel;
+    int compile; /* the process that wants a text compiled; 0: none */
     bool list, help;
 };
 
@@ -34,6 +38,9 @@ static const char usage[] =
     "usage: gpushare-worker --driver PATH --device N --device-base ADDRESS --host-base ADDRESS\n"
     "                       --arena-bytes BYTES --channel-fd FD [--uuid UUID] [--image-memory "
     "BYTES]\n"
+    "                       [--compile-time SECONDS] [--compile-memory BYTES]\n"
+    "       gpushare-worker --compile PID --driver PATH --device N --compile-time SECONDS\n"
+    "                       --compile-memory BYTES [--uuid UUID]\n"
     "       gpushare-worker --driver PATH --list [--device-base ADDRESS] [--host-base ADDRESS]\n"
     "                       [--arena-bytes BYTES]\n"
     "       gpushare-worker --help\n";
@@ -42,8 +49,7 @@ static const char help[] =
     "\n"
     "gpushare-worker owns the CUDA context of one GPU and runs the kernels of its clients.\n"
     "gpushared starts it; only --list and --help are of use by hand. Numbers are decimal, or\n"
-    "hexadecimal after 0x. All options of the first form but --uuid and --image-memory are "
-    "required.\n"
+    "hexadecimal after 0x. All options of the first form but those in brackets are required.\n"
     "\n"
     "options:\n"
     "  --driver PATH  the CUDA driver's library, an absolute path\n"
@@ -61,12 +67,23 @@ static const char help[] =
     "  --image-memory BYTES\n"
     "                 the most memory for reading and keeping clients' modules; 0 is a quarter\n"
     "                 of the machine's memory (default: 0)\n"
+    "  --compile-time SECONDS\n"
+    "                 the most time for compiling one module's PTX, up to 604800; 0 is 60\n"
+    "                 (default: 0)\n"
+    "  --compile-memory BYTES\n"
+    "                 the most memory for that; 0 is an eighth of the machine's memory, 512M at\n"
+    "                 least (default: 0)\n"
+    "  --compile PID  compile a text for the worker of this number, which starts this program\n"
+    "                 for that, and exit\n"
     "  --list         print the number and the UUID of each GPU of the driver and the ranges of\n"
     "                 addresses that clients' memory can have, and exit; ranges that options\n"
     "                 describe are tried alone\n"
     "  --help         print this text, and exit\n"
     "\n"
     "exit status: 0 done, 1 failed, 2 wrong usage\n";
+
+/* A week, as a bound on arithmetic. */
+#define COMPILE_SECONDS_MAX 604800
 
 static bool parse_number(const char *text, uint64_t max, uint64_t *number)
 {
@@ -104,6 +121,7 @@ static bool parse_option(struct options *options, int option, const char *value)
         return true;
     case 'u':
         options->uuid_given = true;
+        options->uuid_text = value;
         return parse_uuid(value, options->uuid);
     case 'b':
         return parse_number(value, UINT64_MAX, &options->device_base);
@@ -113,6 +131,15 @@ static bool parse_option(struct options *options, int option, const char *value)
         return parse_number(value, UINT64_MAX, &options->arena_bytes);
     case 'm':
         return parse_number(value, INT64_MAX, &options->image_memory);
+    case 't':
+        return parse_number(value, COMPILE_SECONDS_MAX, &options->compile_seconds);
+    case 'M':
+        return parse_number(value, INT64_MAX, &options->compile_memory);
+    case 'C':
+        if (!parse_number(value, INT32_MAX, &number))
+            return false;
+        options->compile = (int)number;
+        return true;
     case 'c':
         if (!parse_number(value, 1 << 20, &number))
             return false;
@@ -139,6 +166,9 @@ static bool parse_options(int argc, char *argv[], struct options *options)
         {"host-base", required_argument, NULL, 'h'},
         {"arena-bytes", required_argument, NULL, 'a'},
         {"image-memory", required_argument, NULL, 'm'},
+        {"compile-time", required_argument, NULL, 't'},
+        {"compile-memory", required_argument, NULL, 'M'},
+        {"compile", required_argument, NULL, 'C'},
         {"channel-fd", required_argument, NULL, 'c'},
         {"list", no_argument, NULL, 'l'},
         {"help", no_argument, NULL, 'H'},
@@ -152,6 +182,9 @@ static bool parse_options(int argc, char *argv[], struct options *options)
             return false;
         }
     if (options->help || (options->list && options->driver && optind == argc))
+        return true;
+    if (options->compile && options->driver && options->device >= 0 && options->compile_seconds &&
+        options->compile_memory && optind == argc)
         return true;
     if (!options->driver || options->device < 0 || !options->device_base || !options->host_base ||
         !options->arena_bytes || options->channel < 0 || optind != argc) {
@@ -183,6 +216,18 @@ static int serve_supervisor(const struct options *options, const struct gpu *dev
     struct error why;
     if (worker_start(&worker, device, options->channel, options->image_memory, &why))
         return give_up(options, &why);
+    const struct compiler_options compile = {.program = "/proc/self/exe",
+                                             .driver = options->driver,
+                                             .uuid = options->uuid_text,
+                                             .device = options->device,
+                                             .seconds = (uint32_t)options->compile_seconds,
+                                             .memory = options->compile_memory};
+    if (compiler_open(&worker.compiler, &compile, &why)) {
+        worker_stop(&worker);
+        return give_up(options, &why);
+    }
+    if (!ptx_link_offered(device->cuda))
+        log_warning(MESSAGE_TEXT(compiler_lacking), (unsigned)options->device);
     start_check_run(device, worker.ends.refused, send_warning, (void *)(uintptr_t)options);
     int result = control_serve(&worker);
     /* After a fault every call of the driver fails and the driver's threads may hang, so the
@@ -212,6 +257,19 @@ static int list_devices(const struct options *options)
     return device_list_print(options->driver, named ? &only : NULL, stdout);
 }
 
+static int compile_text(const struct options *options)
+{
+    const struct compiler_process process = {
+        .driver = options->driver,
+        .device = options->device,
+        .uuid = options->uuid_given ? options->uuid : NULL,
+        .seconds = (uint32_t)options->compile_seconds,
+        .memory = options->compile_memory,
+        .parent = options->compile,
+    };
+    return compiler_process_run(&process);
+}
+
 int main(int argc, char *argv[])
 {
     struct options options;
@@ -224,6 +282,8 @@ int main(int argc, char *argv[])
         return fputs(usage, stdout) < 0 || fputs(help, stdout) < 0 || fflush(stdout) != 0;
     if (options.list)
         return list_devices(&options);
+    if (options.compile)
+        return compile_text(&options);
     log_open("gpushare-worker", LOG_LEVEL_INFO, getenv("JOURNAL_STREAM") != NULL);
     signal(SIGPIPE, SIG_IGN);
     /* The supervisor decides when a worker ends; Ctrl-C in a terminal reaches the whole group. */

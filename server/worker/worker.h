@@ -21,6 +21,7 @@
 #include "common/error.h"
 #include "server/worker/client/client.h"
 #include "server/worker/code/code_memory.h"
+#include "server/worker/code/compiler.h"
 #include "server/worker/run/completer.h"
 #include "server/worker/gpu.h"
 #include "server/worker/sharing/gate.h"
@@ -45,6 +46,7 @@ struct worker {
     struct gate gate;
     struct trace trace;
     struct code_memory code_memory; /* this process's memory for clients' code */
+    struct compiler compiler; /* closed after worker_start: the loaders compile by themselves */
 
     /* The clients. The control thread alone changes the table and frees clients, so it reads the
      * table without the lock. Every other thread holds the lock while it walks the table. Between

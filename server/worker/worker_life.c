@@ -87,6 +87,7 @@ static void open_parts(struct worker *worker, const struct gpu *device, int chan
     worker->places.partitions = NULL;
     trace_open(&worker->trace);
     code_memory_open(&worker->code_memory, image_memory);
+    worker->compiler = (struct compiler){.stop = -1};
     wake_open(&worker->wake);
     worker->submitter.epoll = -1;
     worker->submitter.running = worker->completer.running = false;
@@ -181,6 +182,7 @@ void worker_stop(struct worker *worker)
     worker->clients = NULL;
     pthread_mutex_destroy(&worker->clients_lock);
     pthread_mutex_destroy(&worker->fault_lock);
+    compiler_close(&worker->compiler);
     code_memory_close(&worker->code_memory);
     quiet_calls_close(&worker->quiet_calls);
 }

@@ -210,11 +210,13 @@ static pid_t child_start(const struct settings *settings, const struct discovery
              name + strlen("GPU-"));
     for (size_t i = 0; i < LIMITS_UUID_BYTES; i++)
         snprintf(uuid + 2 * i, 3, "%02x", found->uuid[i]);
-    char device[16], images[32];
+    char device[16], images[32], seconds[16], compile[32];
     struct worker_process_arena arena;
     worker_process_name_arena(&arena, settings);
     snprintf(device, sizeof device, "%" PRIu32, found->ordinal);
     snprintf(images, sizeof images, "%" PRIu64, settings->image_memory);
+    snprintf(seconds, sizeof seconds, "%" PRIu32, settings->compile_seconds);
+    snprintf(compile, sizeof compile, "%" PRIu64, settings->compile_memory);
     const char *words[] = {settings->worker,
                            "--driver",
                            settings->driver,
@@ -227,6 +229,10 @@ static pid_t child_start(const struct settings *settings, const struct discovery
                            arena.bytes,
                            "--image-memory",
                            images,
+                           "--compile-time",
+                           seconds,
+                           "--compile-memory",
+                           compile,
                            "--channel-fd",
                            "3",
                            NULL};

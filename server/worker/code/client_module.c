@@ -8,17 +8,19 @@
 
 #include "common/array.h"
 #include "common/error.h"
+#include "common/ipc/timeline.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
 #include "server/worker/code/cubin.h"
 #include "server/worker/code/device_launch.h"
 #include "server/worker/code/code_image.h"
+#include "server/worker/code/compiler.h"
 #include "server/worker/client/client_memory.h"
+#include "server/worker/code/ptx_link.h"
 #include "server/worker/code/rewrite.h"
 #include "server/worker/code/symbols.h"
 
-#define COMPILER_LOG 4096 /* bytes; only the first words go into a sentence */
 /* Bytes of tree for each byte of an ordinary PTX text. */
 #define TREE_ORDINARY 16
 
@@ -150,12 +152,6 @@ uint32_t client_module_inspect(const struct client *client, struct client_module
     return error;
 }
 
-/* Where and for whom a load asks for a quiet window. */
-struct code_seat {
-    struct quiet_calls *calls;
-    const struct quiet_caller *caller;
-};
-
 /* The compiler's log on one line, without blanks around it. */
 static void make_one_line(char *log)
 {
@@ -167,32 +163,6 @@ static void make_one_line(char *log)
     log[used] = 0;
 }
 
-/* PTX, compiled by the driver before the load: that may take minutes, and a quiet window must not.
- * On success *code is the link's. NOT_SUPPORTED: this driver compiles only while it loads. */
-static cuda_result compile(const struct cuda_driver *cuda, const char *text, char *log,
-                           cuda_link *link, const void **code)
-{
-    cuda_jit_option options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)COMPILER_LOG};
-    void *image = NULL;
-    size_t size = 0;
-    *link = NULL;
-    if (!cuda->cuLinkCreate || !cuda->cuLinkAddData || !cuda->cuLinkComplete ||
-        !cuda->cuLinkDestroy)
-        return CUDA_ERR_NOT_SUPPORTED;
-    cuda_result result = cuda->cuLinkCreate(2, options, values, link);
-    if (result != CUDA_OK) {
-        *link = NULL;
-        return result;
-    }
-    result = cuda->cuLinkAddData(*link, CUDA_JIT_INPUT_PTX, (void *)(uintptr_t)text,
-                                 strlen(text) + 1, "module", 0, NULL, NULL);
-    if (result == CUDA_OK)
-        result = cuda->cuLinkComplete(*link, &image, &size);
-    *code = image;
-    return result;
-}
-
 /* A module on its way to the driver, and what the driver said. */
 struct code_load {
     struct quiet_call call;
@@ -202,7 +172,7 @@ struct code_load {
     const char *constant; /* of the code, which gets the base; NULL: none */
     uint64_t base;
     cuda_result result;
-    char log[COMPILER_LOG];
+    char log[PTX_LINK_LOG];
 };
 
 /* Nothing runs that the copy could wait for, and it is done before a kernel of the module can
@@ -241,40 +211,108 @@ static void make_unload(struct quiet_call *call)
     client_module_unload(load->client, load->module);
 }
 
+/* Code on its way from PTX to the driver: at most one of the two holds it. */
+struct made_code {
+    struct compiled *compiled;
+    struct ptx_link link;
+};
+
+static void release_made(struct made_code *made)
+{
+    compiled_release(made->compiled);
+    ptx_link_close(&made->link);
+}
+
+/* In this thread, where nothing bounds it. */
+static void compile_here(const struct cuda_driver *cuda, const char *text, struct made_code *made,
+                         struct code_load *load)
+{
+    size_t bytes = 0;
+    load->result = ptx_link_open(&made->link, cuda);
+    if (load->result == CUDA_OK)
+        load->result = ptx_link_text(&made->link, text, &load->code, &bytes);
+    memcpy(load->log, made->link.log, sizeof load->log);
+}
+
+/* In a process apart; *absent: there is none. */
+static uint32_t compile_apart(const struct code_seat *seat, const char *text,
+                              struct made_code *made, struct code_load *load, bool *absent,
+                              struct error *why)
+{
+    struct code_memory *code_memory = load->module->code_memory;
+    struct compiler_result result;
+    uint64_t begun = timeline_now();
+    uint32_t error = compiler_make(seat->compiler, seat->caller->owner, text, code_memory->load,
+                                   code_memory_room(code_memory), &result, why);
+    if (error) {
+        error_prefix(why, "module %u: ", load->module->number);
+        log_notice(MESSAGE_TEXT(compiler_refused), load->client->number, why->text);
+        return error;
+    }
+    if (result.busy)
+        return CLIENT_MODULE_LATER;
+    *absent = result.absent;
+    load->result = result.result;
+    memcpy(load->log, result.log, sizeof load->log);
+    made->compiled = result.compiled;
+    if (made->compiled)
+        load->code = compiled_code(made->compiled);
+    if (made->compiled && !result.found)
+        log_info(MESSAGE_TEXT(compiler_done), load->client->number, load->module->number,
+                 strlen(text), (unsigned long long)((timeline_now() - begun) / 1000000));
+    return 0;
+}
+
+/* Compiled before the load: that may take minutes, and a quiet window must not. A driver without a
+ * linker compiles while it loads. Returns an error number with a sentence in why, or 0 with the
+ * driver's refusal, if there is one, in load. */
+static uint32_t compile(const struct code_seat *seat, const char *text, struct made_code *made,
+                        struct code_load *load, struct error *why)
+{
+    const struct cuda_driver *cuda = load->client->device->cuda;
+    bool absent = true;
+    if (!ptx_link_offered(cuda))
+        return 0;
+    if (compiler_is_open(seat->compiler)) {
+        uint32_t error = compile_apart(seat, text, made, load, &absent, why);
+        if (error)
+            return error;
+    }
+    if (absent)
+        compile_here(cuda, text, made, load);
+    return 0;
+}
+
+static uint32_t refuse_load(struct code_load *load, struct error *why)
+{
+    load->log[sizeof load->log - 1] = 0;
+    make_one_line(load->log);
+    uint32_t error = error_from_cuda((int)load->result);
+    return load->log[0] ? error_set(why, error, MESSAGE_TEXT(module_refused_log),
+                                    cuda_driver_error_sentence(load->result), load->log)
+                        : error_set(why, error, MESSAGE_TEXT(module_refused),
+                                    cuda_driver_error_sentence(load->result));
+}
+
 static uint32_t load_code(struct client *client, struct client_module *module,
                           const struct code_seat *seat, const void *code,
                           const struct rewrite *rewrite, struct error *why)
 {
+    struct made_code made = {.compiled = NULL, .link = {.handle = NULL}};
     struct code_load load = {.call = {.make = make_load, .caller = *seat->caller},
                              .client = client,
                              .module = module,
                              .code = code,
                              .constant = rewrite ? rewrite_constant(rewrite) : NULL,
-                             .base = rewrite ? rewrite_base(rewrite) : 0};
-    char *log = load.log;
-    const struct cuda_driver *cuda = client->device->cuda;
-    cuda_link link = NULL;
-    cuda_result result = rewrite ? compile(cuda, code, log, &link, &load.code) : CUDA_OK;
-    if (result == CUDA_ERR_NOT_SUPPORTED) {
-        load.code = code;
-        result = CUDA_OK;
-    }
-    bool made = result != CUDA_OK || quiet_calls_make(seat->calls, &load.call);
-    if (link)
-        cuda->cuLinkDestroy(link);
-    if (!made)
-        return error_set(why, MESSAGE(module_given_up));
-    if (result == CUDA_OK)
-        result = load.result;
-    if (result == CUDA_OK)
-        return 0;
-    log[sizeof load.log - 1] = 0;
-    uint32_t error = error_from_cuda((int)result);
-    make_one_line(log);
-    return log[0] ? error_set(why, error, MESSAGE_TEXT(module_refused_log),
-                              cuda_driver_error_sentence(result), log)
-                  : error_set(why, error, MESSAGE_TEXT(module_refused),
-                              cuda_driver_error_sentence(result));
+                             .base = rewrite ? rewrite_base(rewrite) : 0,
+                             .result = CUDA_OK};
+    uint32_t error = rewrite ? compile(seat, code, &made, &load, why) : 0;
+    if (!error && load.result == CUDA_OK && !quiet_calls_make(seat->calls, &load.call))
+        error = error_set(why, MESSAGE(module_given_up));
+    release_made(&made);
+    if (!error && load.result != CUDA_OK)
+        error = refuse_load(&load, why);
+    return error;
 }
 
 /* Clears the memory that the variables have moved to, and writes their initial values. */
@@ -355,6 +393,7 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
                             : error_set(why, MESSAGE(module_no_memory));
     if (!error)
         error = load_code(client, module, seat, text, rewrite, why);
+    compiler_trim(seat->compiler, code_memory_room(module->code_memory));
     free(text);
     if (error)
         return error;
@@ -410,15 +449,14 @@ static uint32_t load_read(struct client *client, struct client_module *module,
 }
 
 uint32_t client_module_load(struct client *client, struct client_module *module,
-                            struct quiet_calls *calls, const struct quiet_caller *caller,
-                            uint64_t global_base, uint32_t *functions, struct error *why)
+                            const struct code_seat *seat, uint64_t global_base, uint32_t *functions,
+                            struct error *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
-    const struct code_seat seat = {calls, caller};
     struct rewrite *rewrite;
     uint32_t error = begin_reading(client, module, &rewrite, why);
     if (!error)
-        error = load_read(client, module, rewrite, &seat, global_base, why);
+        error = load_read(client, module, rewrite, seat, global_base, why);
     /* If the driver can't say the layout of parameters, the cubin has to: its bytes are kept. */
     bool wanted = !error && !rewrite && !cuda->cuFuncGetParamInfo;
     if (!wanted)

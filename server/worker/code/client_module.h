@@ -24,6 +24,7 @@
 #include "common/error.h"
 
 struct client_module;
+struct compiler;
 
 /* Makes an empty module with this number, which the client owns. code_memory, which must outlive
  * the module, is charged for what the module keeps. */
@@ -38,13 +39,25 @@ uint32_t client_module_inspect(const struct client *client, struct client_module
                                uint64_t count, struct proto_worker_module_needs *needs,
                                struct error *why);
 
+/* Where and for whom a load asks for a quiet window, and where PTX is compiled before. */
+struct code_seat {
+    struct compiler *compiler;
+    struct quiet_calls *calls;
+    const struct quiet_caller *caller;
+};
+
+/* From client_module_load, without a sentence: nothing was loaded, since the caller's owner has
+ * another text at the compiler. */
+#define CLIENT_MODULE_LATER UINT32_MAX
+
 /* Loads an inspected module, with its variables at global_base in the client's memory. *functions
- * becomes the number of kernels, or 0 if the driver can't say. After a failure no code is
- * loaded. It blocks until the caller's call was made in a quiet window. Any one thread with the
- * context, while the module is busy. */
+ * becomes the number of kernels, or 0 if the driver can't say. PTX is compiled by compiler, or in
+ * the calling thread if that is closed. After a failure no code is loaded. It blocks until the
+ * caller's call was made in a quiet window. Any one thread with the context, while the module is
+ * busy. */
 uint32_t client_module_load(struct client *client, struct client_module *module,
-                            struct quiet_calls *calls, const struct quiet_caller *caller,
-                            uint64_t global_base, uint32_t *functions, struct error *why);
+                            const struct code_seat *seat, uint64_t global_base, uint32_t *functions,
+                            struct error *why);
 
 /* Gives the driver back what it has of the module. In a quiet window; nothing launches its kernels
  * any more. Idempotent. */

@@ -70,3 +70,11 @@ void code_memory_refund(struct code_memory *code_memory, uint64_t *client, uint6
     code_memory->kept -= bytes;
     pthread_mutex_unlock(&code_memory->lock);
 }
+
+uint64_t code_memory_room(struct code_memory *code_memory)
+{
+    pthread_mutex_lock(&code_memory->lock);
+    uint64_t room = code_memory->max - code_memory->kept;
+    pthread_mutex_unlock(&code_memory->lock);
+    return room;
+}

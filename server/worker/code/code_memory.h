@@ -37,4 +37,8 @@ uint32_t code_memory_charge(struct code_memory *code_memory, uint64_t *client, u
                             struct error *why);
 void code_memory_refund(struct code_memory *code_memory, uint64_t *client, uint64_t bytes);
 
+/* Bytes that loaded modules leave of what they may keep. Compiled code that nobody loads now may
+ * have them meanwhile. Any thread. */
+uint64_t code_memory_room(struct code_memory *code_memory);
+
 #endif

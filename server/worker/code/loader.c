@@ -36,21 +36,36 @@ static bool is_working(const struct loader *loader, const struct client *client)
     return false;
 }
 
-/* Takes the next job of the client that was served longest ago and has no job at work. Jobs of one
- * client are taken in their order. Under the lock. */
+static bool is_earlier(const struct loader *loader, const struct loader_job *one,
+                       const struct loader_job *other)
+{
+    uint64_t turn = loader->turns[one->caller.owner % QUIET_CALLS_OWNERS];
+    uint64_t others = loader->turns[other->caller.owner % QUIET_CALLS_OWNERS];
+    if (one->caller.owner != other->caller.owner && turn != others)
+        return turn < others;
+    return one->client->loader_turns[loader->which] < other->client->loader_turns[loader->which];
+}
+
+/* Takes the next job of the client that was served longest ago and has no job at work, of the owner
+ * that was served longest ago. Jobs of one client are taken in their order. Under the lock. */
 static struct loader_job *take_next(struct loader *loader)
 {
     enum loader_which which = loader->which;
     struct loader_job **best = NULL;
-    for (struct loader_job **at = &loader->queued; *at; at = &(*at)->next)
-        if (!is_working(loader, (*at)->client) &&
-            (!best || (*at)->client->loader_turns[which] < (*best)->client->loader_turns[which]))
+    for (struct loader_job **at = &loader->queued; *at; at = &(*at)->next) {
+        const struct loader_job *job = *at;
+        if (is_working(loader, job->client) ||
+            (job->compiles && compiler_works(&loader->worker->compiler, job->caller.owner)))
+            continue;
+        if (!best || is_earlier(loader, job, *best))
             best = at;
+    }
     if (!best)
         return NULL;
     struct loader_job *job = *best;
     *best = job->next;
-    job->client->loader_turns[which] = ++loader->turn;
+    loader->turns[job->caller.owner % QUIET_CALLS_OWNERS] = ++loader->turn;
+    job->client->loader_turns[which] = loader->turn;
     return job;
 }
 
@@ -61,16 +76,36 @@ static void clear(struct quiet_calls *calls, struct loader_job *job)
     quiet_calls_work_end(calls);
 }
 
-static void run_job(struct quiet_calls *calls, struct loader_job *job)
+static void run_job(struct worker *worker, struct loader_job *job)
 {
+    struct quiet_calls *calls = &worker->quiet_calls;
+    const struct code_seat seat = {&worker->compiler, calls, &job->caller};
     if (job->kind == LOADER_CLEAR)
         clear(calls, job);
     else if (job->kind == LOADER_INSPECT)
         job->error = client_module_inspect(job->client, job->module, job->fd, job->count,
                                            &job->needs, &job->why);
     else
-        job->error = client_module_load(job->client, job->module, calls, &job->caller,
-                                        job->global_base, &job->functions, &job->why);
+        job->error = client_module_load(job->client, job->module, &seat, job->global_base,
+                                        &job->functions, &job->why);
+}
+
+/* Before the later jobs of its client. Under the lock. */
+static void put_back(struct loader *loader, struct loader_job *job)
+{
+    job->compiles = true;
+    job->error = 0;
+    job->next = loader->queued;
+    loader->queued = job;
+}
+
+/* A text is no longer at the compiler, so a job that waited for that may go on. */
+static void compiler_ended(void *context)
+{
+    struct loader *loader = context;
+    pthread_mutex_lock(&loader->lock);
+    pthread_cond_signal(&loader->more);
+    pthread_mutex_unlock(&loader->lock);
 }
 
 static void *loader_main(void *argument)
@@ -89,11 +124,15 @@ static void *loader_main(void *argument)
         }
         loader->working[self] = job->client;
         pthread_mutex_unlock(&loader->lock);
-        run_job(&loader->worker->quiet_calls, job);
+        run_job(loader->worker, job);
         pthread_mutex_lock(&loader->lock);
         loader->working[self] = NULL;
         if (loader->queued) /* perhaps by this client, which no thread could serve until now */
             pthread_cond_signal(&loader->more);
+        if (job->error == CLIENT_MODULE_LATER) {
+            put_back(loader, job);
+            continue;
+        }
         append_job(&loader->done, job);
         wake_control(&loader->worker->wake);
     }
@@ -107,6 +146,10 @@ uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_
     *loader = (struct loader){.worker = worker, .which = which};
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->more, NULL);
+    if (which == LOADER_MODULES) {
+        worker->compiler.ended = compiler_ended;
+        worker->compiler.context = loader;
+    }
     for (unsigned i = 0; i < loaders[which].threads; i++) {
         int error = pthread_create(&loader->threads[i], NULL, loader_main, loader);
         if (error) {
@@ -141,6 +184,8 @@ void loader_stop(struct loader *loader)
 {
     if (!loader->worker)
         return;
+    if (loader->which == LOADER_MODULES)
+        compiler_stop(&loader->worker->compiler);
     pthread_mutex_lock(&loader->lock);
     loader->stop = true;
     pthread_cond_broadcast(&loader->more);

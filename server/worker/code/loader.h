@@ -8,9 +8,10 @@
  * through the control thread. So the control thread only hands jobs over, and collects them when
  * they are done. A job's module is busy meanwhile, and no other thread touches it.
  *
- * Clients take turns, and a client has one job at work at a time. So a client that sends many
- * images waits only for itself. A client whose image never finishes compiling (no call of the
- * driver can be interrupted) leaves the other threads to the other clients.
+ * Owners take turns, and of an owner its clients. A client has one job at work at a time, so one
+ * that sends many images waits only for itself. An owner has one text at the compiler at a time; a
+ * job that finds another one there goes back into the queue, and its thread serves others
+ * meanwhile.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CODE_LOADER_H
 #define GPUSHARE_SERVER_WORKER_CODE_LOADER_H
@@ -36,6 +37,7 @@ struct loader_job {
     uint64_t address; /* LOADER_CLEAR */
     uint64_t count;
     uint64_t global_base; /* LOADER_LOAD */
+    bool compiles;        /* it waits until its owner has no other text at the compiler */
     /* The result: */
     uint32_t error; /* 0, or an error number that why explains */
     struct proto_worker_module_needs needs;
@@ -55,8 +57,9 @@ struct loader {
     unsigned thread_count, started;
     pthread_mutex_t lock;
     pthread_cond_t more;
-    struct loader_job *queued, *done; /* oldest first */
-    uint64_t turn;                    /* jobs begun; orders clients by their last turn */
+    struct loader_job *queued, *done;   /* oldest first */
+    uint64_t turn;                      /* jobs begun; orders clients by their last turn */
+    uint64_t turns[QUIET_CALLS_OWNERS]; /* and owners */
     bool stop;
 };
 

@@ -3,12 +3,14 @@
 /*
  * rewrite: moves a PTX module's .global variables into memory of its client.
  *
- * The declarations go, their uses become addresses from a base, and the caller writes the initial
- * contents (with addresses of other variables) to the new place. The base is no number in the text
- * but a constant of ours, which the caller writes once the module is loaded: so every client's text
- * is the same, and is compiled once. Every line stays the line it was,
- * so that the compiler's messages fit the client's text. A variable that can't be moved stays in
- * the module, and rewrite_why_stays() says why. .const variables always stay.
+ * The declarations go, and their uses become addresses from a base. The base is no number in the
+ * text but a constant of ours, which the caller writes once the module is loaded: so every client's
+ * text is the same, and is compiled once. The caller also writes the variables' initial contents
+ * (with addresses of others) to the new place.
+ *
+ * Every line stays the line it was, so that the compiler's messages fit the client's text. A
+ * variable that can't be moved stays in the module, and rewrite_why_stays() says why. .const
+ * variables always stay.
  *
  * One thread at a time.
  */

@@ -56,7 +56,7 @@ SETTINGS, PUBLIC = "server/supervisor/settings.h", "client/gpushare.h"
 # below the parts and include the whole. Nothing else may go round like this.
 ABOVE = {
     "server/supervisor/main.c": (SUPERVISOR + "admin",),
-    "server/worker/main.c": (WORKER + "control",),
+    "server/worker/main.c": (WORKER + "code", WORKER + "control"),
     "server/worker/worker.h": (WORKER + "client", WORKER + "code", WORKER + "sharing", WORKER + "run"),
     "server/worker/client/client.h": (WORKER + "sharing",),
 }

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/code/code_cache.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+
+struct compiled {
+    atomic_uint holds;
+    void *code;
+    size_t bytes;
+};
+
+struct entry {
+    struct list_link link; /* of the cache */
+    struct code_name name;
+    struct compiled *compiled;
+};
+
+struct compiled *compiled_new(void *code, size_t bytes)
+{
+    struct compiled *compiled = malloc(sizeof *compiled);
+    if (!compiled) {
+        free(code);
+        return NULL;
+    }
+    *compiled = (struct compiled){.holds = 1, .code = code, .bytes = bytes};
+    return compiled;
+}
+
+const void *compiled_code(const struct compiled *compiled)
+{
+    return compiled->code;
+}
+
+void compiled_release(struct compiled *compiled)
+{
+    if (!compiled || atomic_fetch_sub(&compiled->holds, 1) != 1)
+        return;
+    free(compiled->code);
+    free(compiled);
+}
+
+int code_cache_open(struct code_cache *cache)
+{
+    *cache = (struct code_cache){.bytes = 0};
+    list_init(&cache->entries);
+    pthread_mutex_init(&cache->lock, NULL);
+    int error = hash_key_make(&cache->keys[0]);
+    return error < 0 ? error : hash_key_make(&cache->keys[1]);
+}
+
+/* Under the lock. */
+static void drop_oldest(struct code_cache *cache)
+{
+    struct entry *entry = container_of(list_first(&cache->entries), struct entry, link);
+    list_remove(&entry->link);
+    cache->bytes -= entry->compiled->bytes;
+    compiled_release(entry->compiled);
+    free(entry);
+}
+
+void code_cache_trim(struct code_cache *cache, uint64_t room)
+{
+    pthread_mutex_lock(&cache->lock);
+    while (cache->bytes > room)
+        drop_oldest(cache);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void code_cache_close(struct code_cache *cache)
+{
+    code_cache_trim(cache, 0);
+    pthread_mutex_destroy(&cache->lock);
+}
+
+struct code_name code_cache_name(const struct code_cache *cache, const char *text, size_t length)
+{
+    struct code_name name = {.length = length};
+    for (unsigned i = 0; i < 2; i++)
+        name.hashes[i] =
+            hash_end(&cache->keys[i], hash_add_bytes(&cache->keys[i], HASH_BEGIN, text, length));
+    return name;
+}
+
+static bool same_name(const struct code_name *one, const struct code_name *other)
+{
+    return one->length == other->length && one->hashes[0] == other->hashes[0] &&
+           one->hashes[1] == other->hashes[1];
+}
+
+/* Under the lock. What is found is the youngest from now on. */
+static struct entry *find(struct code_cache *cache, const struct code_name *name)
+{
+    struct entry *entry;
+    LIST_FOR_EACH (entry, &cache->entries, link) {
+        if (!same_name(&entry->name, name))
+            continue;
+        list_remove(&entry->link);
+        list_append(&cache->entries, &entry->link);
+        return entry;
+    }
+    return NULL;
+}
+
+struct compiled *code_cache_find(struct code_cache *cache, const struct code_name *name)
+{
+    pthread_mutex_lock(&cache->lock);
+    struct entry *entry = find(cache, name);
+    struct compiled *compiled = entry ? entry->compiled : NULL;
+    if (compiled)
+        atomic_fetch_add(&compiled->holds, 1);
+    pthread_mutex_unlock(&cache->lock);
+    return compiled;
+}
+
+void code_cache_put(struct code_cache *cache, const struct code_name *name,
+                    struct compiled *compiled, uint64_t room)
+{
+    if (compiled->bytes > room)
+        return;
+    struct entry *entry = malloc(sizeof *entry);
+    if (!entry)
+        return;
+    *entry = (struct entry){.name = *name, .compiled = compiled};
+    code_cache_trim(cache, room - compiled->bytes);
+    pthread_mutex_lock(&cache->lock);
+    /* Two threads may have compiled the same text. */
+    if (find(cache, name)) {
+        free(entry);
+    } else {
+        atomic_fetch_add(&compiled->holds, 1);
+        cache->bytes += compiled->bytes;
+        list_append(&cache->entries, &entry->link);
+    }
+    pthread_mutex_unlock(&cache->lock);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * code_cache: compiled code by the text that it was made from. Clients' texts are the same where
+ * their programs are, so one compilation serves all of them.
+ *
+ * A text is known by its length and two hashes whose keys nobody outside sees: 122 bits, which no
+ * client can make collide (common/hash.h). The oldest code goes when room is short. Any thread.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_CODE_CODE_CACHE_H
+#define GPUSHARE_SERVER_WORKER_CODE_CODE_CACHE_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/hash.h"
+#include "common/list.h"
+
+/* Code, shared by the cache and those who load it. */
+struct compiled;
+
+struct code_cache {
+    struct hash_key keys[2];
+    pthread_mutex_t lock;
+    struct list entries; /* the least recently used first */
+    uint64_t bytes;      /* of all code in it */
+};
+
+struct code_name {
+    uint64_t length, hashes[2];
+};
+
+/* Takes over code, which is malloc'ed, with one hold for the caller. NULL: no memory, and code is
+ * freed. */
+struct compiled *compiled_new(void *code, size_t bytes);
+const void *compiled_code(const struct compiled *compiled);
+void compiled_release(struct compiled *compiled); /* NULL allowed */
+
+/* Returns 0 or -errno: of the system's random numbers. */
+int code_cache_open(struct code_cache *cache);
+/* What others hold stays theirs. */
+void code_cache_close(struct code_cache *cache);
+
+struct code_name code_cache_name(const struct code_cache *cache, const char *text, size_t length);
+
+/* With a hold for the caller; NULL: not known. */
+struct compiled *code_cache_find(struct code_cache *cache, const struct code_name *name);
+
+/* Keeps the code, if all in the cache fits into room bytes without older code. */
+void code_cache_put(struct code_cache *cache, const struct code_name *name,
+                    struct compiled *compiled, uint64_t room);
+
+/* Lets the oldest go until the rest fits into room bytes. */
+void code_cache_trim(struct code_cache *cache, uint64_t room);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * compiler: clients' PTX compiled where it stops nobody: in a process apart, which is killed when
+ * it takes too long or too much memory. What it made is kept, so that one compilation serves all
+ * clients.
+ *
+ * Each compilation has a process of its own (compiler_process.h), a child of the calling thread:
+ * a text that was made to harm a compiler harms that one, and the process dies with the thread. An
+ * owner, which is a user, has one at a time.
+ *
+ * Any number of threads may call compiler_make; the rest is for the thread that owns the compiler,
+ * while no other uses it, except compiler_stop.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_CODE_COMPILER_H
+#define GPUSHARE_SERVER_WORKER_CODE_COMPILER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cuda/cuda_driver.h"
+#include "common/error.h"
+#include "server/worker/code/code_cache.h"
+#include "server/worker/code/compiler_process.h"
+#include "server/worker/code/ptx_link.h"
+
+#define COMPILER_SECONDS 60 /* unless an option says otherwise */
+
+struct compiler_options {
+    const char *program; /* gpushare-worker's path; the caller's */
+    const char *driver;  /* the driver's path; the caller's */
+    const char *uuid;    /* of the device, 32 digits, the caller's; NULL: it goes by its number */
+    int device;
+    uint32_t seconds; /* one compilation may take; 0: COMPILER_SECONDS */
+    uint64_t memory;  /* bytes that one compilation may take; 0: the default of compiler_open */
+};
+
+/* Owners that have a process at work; no more threads than these compile at a time. */
+enum { COMPILER_OWNERS = 2 };
+
+struct compiler {
+    struct compiler_options options;
+    pthread_mutex_t lock; /* of working */
+    bool works[COMPILER_OWNERS];
+    uint32_t working[COMPILER_OWNERS];
+    void (*ended)(void *context); /* a process has; any thread; NULL: nobody asks */
+    void *context;
+    struct code_cache cache;
+    int stop;                     /* eventfd, readable: no compilation goes on; -1: closed */
+    _Atomic uint32_t made, found; /* compilations that were begun; texts that were known */
+    _Atomic bool absent;          /* the last process could not start */
+};
+
+/* Of one text: compiled is the code, which the caller releases; or NULL, and result is the driver's
+ * refusal, with what its compiler wrote in log. */
+struct compiler_result {
+    bool busy; /* the owner has a process at work already: nothing was compiled */
+    cuda_result result;
+    struct compiled *compiled;
+    bool found;  /* it was known */
+    bool absent; /* no process could start: nothing was compiled, and a warning says so */
+    char log[PTX_LINK_LOG];
+};
+
+/* *compiler is zeroed or was closed; who is told of ends (ended) stays. memory 0: an eighth of the
+ * machine's, 512 MiB at least. Returns 0, or an error number with a sentence in why; the compiler
+ * is closed then. */
+uint32_t compiler_open(struct compiler *compiler, const struct compiler_options *options,
+                       struct error *why);
+void compiler_close(struct compiler *compiler); /* no thread uses it any more; idempotent */
+
+/* Whether it was opened, and not closed. */
+bool compiler_is_open(const struct compiler *compiler);
+
+/* Ends all compilations, and those that begin later. Any thread; idempotent. */
+void compiler_stop(struct compiler *compiler);
+
+/* Whether the owner has a process at work. Any thread. */
+bool compiler_works(struct compiler *compiler, uint32_t owner);
+
+/*
+ * Compiles a text of this owner, which ends with NUL. code_max: bytes that the code may have; room:
+ * bytes that code which nobody loads now may take. Returns 0 with *result filled, or an error
+ * number with a sentence in why: the process was ended for its time or its memory, or it crashed.
+ * Blocks until then.
+ */
+uint32_t compiler_make(struct compiler *compiler, uint32_t owner, const char *text,
+                       uint64_t code_max, uint64_t room, struct compiler_result *result,
+                       struct error *why);
+
+/* Gives memory back until what is kept takes at most room bytes. Any thread. */
+void compiler_trim(struct compiler *compiler, uint64_t room);
+
+#endif
