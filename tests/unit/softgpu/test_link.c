@@ -6,6 +6,8 @@
  */
 #include "tests/unit/softgpu/kernels.h"
 
+#include <signal.h>
+
 #include "server/softgpu/decode/container.h"
 
 #define TEXT(version, target)                                                                      \
@@ -129,6 +131,44 @@ static void without_a_compiler_only_linked_images_load(void **state)
     in_child(body_no_jit);
 }
 
+#define SAYS(what) "// softgpu: " what "\n" TEXT("7.0", "sm_80")
+
+static void as_wanted(int number)
+{
+    (void)number;
+    _exit(0);
+}
+
+static void body_obeys(void)
+{
+    setenv("SOFTGPU_LINK_OBEYS", "1", 1);
+    CHECK(kernels_open() == 0);
+    struct timespec begun, ended;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    CHECK(load(SAYS("slow")) == CUDA_OK);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    CHECK((ended.tv_sec - begun.tv_sec) * 1000 + (ended.tv_nsec - begun.tv_nsec) / 1000000 >= 499);
+    /* What was compiled is ready. */
+    CHECK(load(make_container(SAYS("crash"), 80)) == CUDA_ERR_NO_BINARY_FOR_GPU);
+    CHECK(load(make_container(SAYS("crash"), 90)) == CUDA_OK);
+    signal(SIGSEGV, as_wanted);
+    load(SAYS("crash"));
+    CHECK(false);
+}
+
+static void body_obeys_not(void)
+{
+    CHECK(kernels_open() == 0);
+    CHECK(load(SAYS("crash")) == CUDA_OK);
+}
+
+static void the_compiler_obeys_a_text_if_it_is_told_to(void **state)
+{
+    (void)state;
+    in_child(body_obeys);
+    in_child(body_obeys_not);
+}
+
 static void body_old_driver(void)
 {
     setenv("SOFTGPU_DRIVER_VERSION", "12000", 1);
@@ -190,6 +230,7 @@ int main(void)
         cmocka_unit_test(a_linked_image_runs),
         cmocka_unit_test(what_cannot_be_linked_is_refused),
         cmocka_unit_test(without_a_compiler_only_linked_images_load),
+        cmocka_unit_test(the_compiler_obeys_a_text_if_it_is_told_to),
         cmocka_unit_test(ptx_can_be_newer_than_the_driver),
         cmocka_unit_test(an_image_can_be_too_new_for_the_device),
         cmocka_unit_test(a_foreign_cubin_is_refused),
