@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/cuda/fatbin.h"
@@ -135,23 +136,30 @@ static bool says(const struct image *image, const char *what)
            memmem(image->text, image->length, what, strlen(what)) != NULL;
 }
 
-/* As a compiler does that needs more and more. */
+/* As a compiler does that needs more and more; of the system, for an allocator may end the process
+ * where there is none. */
 static void take_memory(void)
 {
+    enum { PIECE = 1 << 20 };
     struct piece {
         struct piece *next;
-        char filled[1 << 20];
     } *taken = NULL, *piece;
 
-    while ((piece = malloc(sizeof(*piece)))) {
-        memset(piece->filled, 1, sizeof(piece->filled));
+    while ((piece = mmap(NULL, PIECE, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0)) != MAP_FAILED) {
         piece->next = taken;
         taken = piece;
     }
     for (; taken; taken = piece) {
         piece = taken->next;
-        free(taken);
+        munmap(taken, PIECE);
     }
+}
+
+static void crash(void)
+{
+    signal(SIGSEGV, SIG_DFL);
+    raise(SIGSEGV);
 }
 
 static cuda_result obey(const struct image *image, struct error *error)
@@ -161,7 +169,7 @@ static cuda_result obey(const struct image *image, struct error *error)
     while (says(image, "softgpu: hang"))
         pause();
     if (says(image, "softgpu: crash"))
-        raise(SIGSEGV);
+        crash();
     if (says(image, "softgpu: slow"))
         usleep(SLOW_US);
     if (!says(image, "softgpu: grow"))

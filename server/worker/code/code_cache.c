@@ -6,16 +6,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "common/util.h"
-
 struct compiled {
     atomic_uint holds;
     void *code;
     size_t bytes;
 };
 
-struct entry {
-    struct list_link link; /* of the cache */
+struct code_cache_entry {
+    struct code_cache_entry *next;
     struct code_name name;
     struct compiled *compiled;
 };
@@ -47,7 +45,6 @@ void compiled_release(struct compiled *compiled)
 int code_cache_open(struct code_cache *cache)
 {
     *cache = (struct code_cache){.bytes = 0};
-    list_init(&cache->entries);
     pthread_mutex_init(&cache->lock, NULL);
     int error = hash_key_make(&cache->keys[0]);
     return error < 0 ? error : hash_key_make(&cache->keys[1]);
@@ -56,8 +53,8 @@ int code_cache_open(struct code_cache *cache)
 /* Under the lock. */
 static void drop_oldest(struct code_cache *cache)
 {
-    struct entry *entry = container_of(list_first(&cache->entries), struct entry, link);
-    list_remove(&entry->link);
+    struct code_cache_entry *entry = cache->oldest;
+    cache->oldest = entry->next;
     cache->bytes -= entry->compiled->bytes;
     compiled_release(entry->compiled);
     free(entry);
@@ -66,7 +63,7 @@ static void drop_oldest(struct code_cache *cache)
 void code_cache_trim(struct code_cache *cache, uint64_t room)
 {
     pthread_mutex_lock(&cache->lock);
-    while (cache->bytes > room)
+    while (cache->oldest && cache->bytes > room)
         drop_oldest(cache);
     pthread_mutex_unlock(&cache->lock);
 }
@@ -92,15 +89,25 @@ static bool same_name(const struct code_name *one, const struct code_name *other
            one->hashes[1] == other->hashes[1];
 }
 
-/* Under the lock. What is found is the youngest from now on. */
-static struct entry *find(struct code_cache *cache, const struct code_name *name)
+/* As the youngest. Under the lock. */
+static void append(struct code_cache *cache, struct code_cache_entry *entry)
 {
-    struct entry *entry;
-    LIST_FOR_EACH (entry, &cache->entries, link) {
+    struct code_cache_entry **end = &cache->oldest;
+    while (*end)
+        end = &(*end)->next;
+    entry->next = NULL;
+    *end = entry;
+}
+
+/* Under the lock. */
+static struct code_cache_entry *find(struct code_cache *cache, const struct code_name *name)
+{
+    for (struct code_cache_entry **at = &cache->oldest; *at; at = &(*at)->next) {
+        struct code_cache_entry *entry = *at;
         if (!same_name(&entry->name, name))
             continue;
-        list_remove(&entry->link);
-        list_append(&cache->entries, &entry->link);
+        *at = entry->next;
+        append(cache, entry);
         return entry;
     }
     return NULL;
@@ -109,7 +116,7 @@ static struct entry *find(struct code_cache *cache, const struct code_name *name
 struct compiled *code_cache_find(struct code_cache *cache, const struct code_name *name)
 {
     pthread_mutex_lock(&cache->lock);
-    struct entry *entry = find(cache, name);
+    struct code_cache_entry *entry = find(cache, name);
     struct compiled *compiled = entry ? entry->compiled : NULL;
     if (compiled)
         atomic_fetch_add(&compiled->holds, 1);
@@ -122,10 +129,10 @@ void code_cache_put(struct code_cache *cache, const struct code_name *name,
 {
     if (compiled->bytes > room)
         return;
-    struct entry *entry = malloc(sizeof *entry);
+    struct code_cache_entry *entry = malloc(sizeof *entry);
     if (!entry)
         return;
-    *entry = (struct entry){.name = *name, .compiled = compiled};
+    *entry = (struct code_cache_entry){.name = *name, .compiled = compiled};
     code_cache_trim(cache, room - compiled->bytes);
     pthread_mutex_lock(&cache->lock);
     /* Two threads may have compiled the same text. */
@@ -134,7 +141,7 @@ void code_cache_put(struct code_cache *cache, const struct code_name *name,
     } else {
         atomic_fetch_add(&compiled->holds, 1);
         cache->bytes += compiled->bytes;
-        list_append(&cache->entries, &entry->link);
+        append(cache, entry);
     }
     pthread_mutex_unlock(&cache->lock);
 }

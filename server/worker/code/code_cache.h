@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "common/hash.h"
-#include "common/list.h"
 
 /* Code, shared by the cache and those who load it. */
 struct compiled;
@@ -23,8 +22,8 @@ struct compiled;
 struct code_cache {
     struct hash_key keys[2];
     pthread_mutex_t lock;
-    struct list entries; /* the least recently used first */
-    uint64_t bytes;      /* of all code in it */
+    struct code_cache_entry *oldest; /* the least recently used */
+    uint64_t bytes;                  /* of all code in it */
 };
 
 struct code_name {

@@ -290,7 +290,7 @@ static uint32_t read_code(struct run *run, uint64_t bytes, uint64_t code_max,
 static uint32_t read_answers(struct run *run, uint64_t code_max, struct compiler_result *result,
                              struct error *why)
 {
-    struct compiler_answer answer;
+    struct compiler_answer answer = {.stage = 0};
     int failed = run_read(run, &answer, sizeof answer);
     if (failed == -ECANCELED)
         return run_refuse(run, failed, why);
