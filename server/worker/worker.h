@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * worker: the object that all threads of the process share. The threads have six roles:
+ * worker: the object that all threads of the process share. The threads have seven roles:
  *
- *   control    the main thread; serves the supervisor's messages and makes slow driver calls
+ *   control    the main thread; serves the supervisor's messages and waits for no other thread
+ *   caller     makes driver calls that take the context's lock, for the control thread
  *   loader     two threads; read and compile modules, which may take minutes
  *   clearer    clears new device memory and waits until the device has done so
  *   submitter  reads the clients' rings and hands their work to the device
@@ -30,7 +31,9 @@
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/placement.h"
 #include "server/worker/sharing/stream_pool.h"
+#include "server/worker/driver_calls.h"
 #include "server/worker/quiet_calls.h"
+#include "server/worker/run/driver_caller.h"
 #include "server/worker/run/quiet_window.h"
 #include "server/worker/run/submitter.h"
 #include "server/worker/trace.h"
@@ -59,6 +62,8 @@ struct worker {
     struct submitter submitter;
     struct completer completer;
     struct loader loader, clearer;
+    struct driver_calls driver_calls;
+    struct driver_caller driver_caller;
     struct quiet_calls quiet_calls;
     struct quiet_window quiet_window;
     uint32_t placement_error;   /* control thread: why the last partition could not be made */

@@ -92,7 +92,8 @@ static void open_parts(struct worker *worker, const struct gpu *device, int chan
     worker->submitter.epoll = -1;
     worker->submitter.running = worker->completer.running = false;
     worker->loader.worker = worker->clearer.worker = NULL;
-    worker->quiet_window.running = false;
+    worker->quiet_window.running = worker->driver_caller.running = false;
+    driver_calls_open(&worker->driver_calls, &worker->wake);
     quiet_calls_open(&worker->quiet_calls, &worker->wake);
     worker->submitter.scanned = NULL;
     worker->submitter.command.cuda = NULL;
@@ -122,6 +123,8 @@ static uint32_t start_threads(struct worker *worker, struct error *why)
         error = completer_start(&worker->completer, worker, why);
     if (!error)
         error = quiet_window_start(&worker->quiet_window, worker, why);
+    if (!error)
+        error = driver_caller_start(&worker->driver_caller, worker, why);
     if (!error)
         error = loader_start(&worker->loader, worker, LOADER_MODULES, why);
     if (!error)
@@ -165,6 +168,7 @@ void worker_stop(struct worker *worker)
     /* The threads end before anything that they use is freed. CUstreams go before the partitions
      * whose green contexts they belong to, and all objects of the driver before the device. */
     quiet_window_stop(&worker->quiet_window);
+    driver_caller_stop(&worker->driver_caller);
     loader_stop(&worker->loader);
     loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);
@@ -185,4 +189,5 @@ void worker_stop(struct worker *worker)
     compiler_close(&worker->compiler);
     code_memory_close(&worker->code_memory);
     quiet_calls_close(&worker->quiet_calls);
+    driver_calls_close(&worker->driver_calls);
 }

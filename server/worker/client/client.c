@@ -110,6 +110,7 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
     client->rings = client->status = client->shadows = SHM_NONE;
     client->doorbell = fds[3];
     client->shared.frees_end = &client->shared.frees;
+    client->control.ready_end = &client->control.ready;
 
     int adopted = adopt_memories(client, fds);
     if (adopted < 0) {
@@ -143,6 +144,7 @@ void client_destroy(struct client *client)
     assert(client->control.modules == NULL && "a module of the client is left");
     assert(client->objects.event_live == 0 && "an event of the client is left");
     assert(client->shared.frees == NULL && "a request of the client is left");
+    assert(client->control.ready == NULL && "a request of the client is left");
     for (uint32_t i = 0; i < client->stream_count; i++)
         assert(client->streams[i].bound == NULL && "a stream of the client is bound");
     for (uint32_t i = 0; i < client->objects.link_count; i++)

@@ -113,6 +113,8 @@ struct client_control {
     struct client_module *modules;
     uint32_t loading;  /* jobs of this client that the loaders have */
     uint32_t deferred; /* requests that wait for a quiet window */
+    uint32_t calling;  /* calls of this client that the caller thread has */
+    struct retirement *ready, **ready_end; /* requests that wait for these calls, oldest first */
     bool ending;       /* its end waits for one */
     uint64_t detach_serial;
 };

@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "server/worker/control/control_call.h"
 #include "server/worker/control/control_client.h"
 #include "server/worker/control/control_retire.h"
 #include "server/worker/control/control_memory.h"
@@ -63,7 +64,8 @@ static int progress_client(struct worker *worker, struct client *client)
         return error;
     pthread_mutex_lock(&client->lock);
     gone = client_state(client) == CLIENT_LEFT && !client->control.loading &&
-           !client->shared.frees && !client->control.deferred && client_is_quiet(client);
+           !client->control.calling && !client->control.ready && !client->shared.frees &&
+           !client->control.deferred && client_is_quiet(client);
     pthread_mutex_unlock(&client->lock);
     if (gone && !control_quiet_leave(worker, client, end_client))
         return -ENOMEM;
@@ -76,6 +78,9 @@ int control_progress(struct worker *worker)
     if (collected < 0)
         return collected;
     collected = control_quiet_finish(worker);
+    if (collected < 0)
+        return collected;
+    collected = control_call_finish(worker);
     if (collected < 0)
         return collected;
     /* Backwards: a client that is gone gives its place to the last one, which was looked at. */

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/ipc/timeline.h"
+#include "server/worker/control/control_call.h"
 #include "server/worker/control/control_limits.h"
 #include "server/worker/control/control_quiet.h"
 #include "server/worker/control/control_stream.h"
@@ -182,6 +183,16 @@ static void free_all_memory(struct client *client)
     }
 }
 
+static void free_requests(struct retirement **first, struct retirement ***end)
+{
+    while (*first) {
+        struct retirement *request = *first;
+        *first = request->next;
+        free(request);
+    }
+    *end = first;
+}
+
 void control_client_drop(struct worker *worker, struct client *client)
 {
     worker_remove_client(worker, client);
@@ -194,12 +205,8 @@ void control_client_drop(struct worker *worker, struct client *client)
     }
     account_forget(&worker->account, client);
     stream_pool_forget(&worker->pool, client);
-    while (client->shared.frees) {
-        struct retirement *request = client->shared.frees;
-        client->shared.frees = request->next;
-        free(request);
-    }
-    client->shared.frees_end = &client->shared.frees;
+    free_requests(&client->shared.frees, &client->shared.frees_end);
+    free_requests(&client->control.ready, &client->control.ready_end);
     client_module_destroy_all(client); /* also removes the ranges of its variables */
     free_all_memory(client);
     for (uint32_t i = 0; i < client->objects.event_count; i++)
@@ -225,6 +232,7 @@ bool control_client_drop_all(struct worker *worker)
 {
     uint64_t end = timeline_now() + DRAIN_NS;
     quiet_window_stop(&worker->quiet_window);
+    driver_caller_stop(&worker->driver_caller);
     loader_stop(&worker->loader);
     loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);
@@ -234,6 +242,7 @@ bool control_client_drop_all(struct worker *worker)
         usleep(1000);
     }
     completer_stop(&worker->completer);
+    control_call_finish_all(worker);
     control_quiet_finish_all(worker);
     while (worker->client_count) {
         struct client *client = worker->clients[worker->client_count - 1];

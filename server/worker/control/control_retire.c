@@ -52,14 +52,34 @@ static bool waits_for_device(const struct retirement *request)
     return request->kind == RETIRE_HOST || request->kind == RETIRE_MODULE;
 }
 
+/* The completer looks for requests that are ready, and must not find the same ones again. */
+static void take_ready(struct client *client)
+{
+    struct retirement *request;
+    pthread_mutex_lock(&client->lock);
+    while ((request = retire_take(client))) {
+        *client->control.ready_end = request;
+        client->control.ready_end = &request->next;
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+static struct retirement *next_ready(struct client *client)
+{
+    struct retirement *request = client->control.ready;
+    client->control.ready = request->next;
+    if (!client->control.ready)
+        client->control.ready_end = &client->control.ready;
+    request->next = NULL;
+    return request;
+}
+
 int control_retire_finish(struct worker *worker, struct client *client)
 {
-    for (;;) {
-        pthread_mutex_lock(&client->lock);
-        struct retirement *request = retire_take(client);
-        pthread_mutex_unlock(&client->lock);
-        if (!request)
-            return 0;
+    take_ready(client);
+    /* Calls that were left before a request may still use what it gives up. */
+    while (client->control.ready && !client->control.calling) {
+        struct retirement *request = next_ready(client);
         if (waits_for_device(request) &&
             control_quiet_retire(worker, client, request, control_retire_end))
             continue;
@@ -67,6 +87,7 @@ int control_retire_finish(struct worker *worker, struct client *client)
         if (error < 0)
             return error;
     }
+    return 0;
 }
 
 int control_retire_answer(const struct request *request, const struct retirement *asked)

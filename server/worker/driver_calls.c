@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/driver_calls.h"
+
+#include "server/worker/wake.h"
+
+void driver_calls_open(struct driver_calls *calls, struct wake *wake)
+{
+    *calls = (struct driver_calls){.wake = wake};
+    pthread_mutex_init(&calls->lock, NULL);
+    pthread_cond_init(&calls->more, NULL);
+}
+
+void driver_calls_close(struct driver_calls *calls)
+{
+    pthread_cond_destroy(&calls->more);
+    pthread_mutex_destroy(&calls->lock);
+}
+
+/* ---- the queue; under the lock ---- */
+
+static void append_first(struct driver_calls *calls, struct driver_call *call)
+{
+    struct driver_call **end = &calls->first;
+    while (*end)
+        end = &(*end)->next;
+    call->next = NULL;
+    call->turn = ++calls->turn;
+    *end = call;
+}
+
+static struct driver_call *first_of(const struct driver_calls *calls, uint32_t client)
+{
+    struct driver_call *call = calls->first;
+    while (call && call->caller.client != client)
+        call = call->next;
+    return call;
+}
+
+/* A client may have thousands of calls waiting, so none of them is walked. */
+static void append_behind(struct driver_call *first, struct driver_call *call)
+{
+    call->next = NULL;
+    if (first->last_behind)
+        first->last_behind->next = call;
+    else
+        first->behind = call;
+    first->last_behind = call;
+}
+
+/* The call was made: the client's next one takes its place, at the end. */
+static void remove_first(struct driver_calls *calls, struct driver_call *call)
+{
+    struct driver_call **link = &calls->first;
+    while (*link != call)
+        link = &(*link)->next;
+    *link = call->next;
+    struct driver_call *next = call->behind;
+    if (!next)
+        return;
+    next->behind = next->next;
+    next->last_behind = next->behind ? call->last_behind : NULL;
+    append_first(calls, next);
+}
+
+static void append_done(struct driver_calls *calls, struct driver_call *call)
+{
+    call->next = NULL;
+    if (calls->last_done)
+        calls->last_done->next = call;
+    else
+        calls->done = call;
+    calls->last_done = call;
+}
+
+static uint64_t *turn_of(struct driver_calls *calls, const struct driver_call *call)
+{
+    return &calls->turns[call->caller.owner % DRIVER_CALLS_OWNERS];
+}
+
+/* Of the owner that was served longest ago, the call whose step was queued first. */
+static struct driver_call *choose(struct driver_calls *calls)
+{
+    struct driver_call *best = NULL;
+    for (struct driver_call *call = calls->first; call; call = call->next) {
+        uint64_t owner = *turn_of(calls, call);
+        uint64_t best_owner = best ? *turn_of(calls, best) : 0;
+        if (!best || owner < best_owner || (owner == best_owner && call->turn < best->turn))
+            best = call;
+    }
+    if (best)
+        *turn_of(calls, best) = ++calls->turn;
+    return best;
+}
+
+/* ---- for the threads ---- */
+
+void driver_calls_leave(struct driver_calls *calls, struct driver_call *call)
+{
+    call->behind = call->last_behind = NULL;
+    pthread_mutex_lock(&calls->lock);
+    struct driver_call *first = first_of(calls, call->caller.client);
+    if (first)
+        append_behind(first, call);
+    else
+        append_first(calls, call);
+    pthread_cond_signal(&calls->more);
+    pthread_mutex_unlock(&calls->lock);
+}
+
+struct driver_call *driver_calls_collect(struct driver_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    struct driver_call *call = calls->done;
+    if (call)
+        calls->done = call->next;
+    if (!calls->done)
+        calls->last_done = NULL;
+    pthread_mutex_unlock(&calls->lock);
+    return call;
+}
+
+bool driver_calls_make_next(struct driver_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    struct driver_call *call = choose(calls);
+    pthread_mutex_unlock(&calls->lock);
+    if (!call)
+        return false;
+    /* It stays the first of its client meanwhile, so that later ones queue behind it. */
+    bool more = call->make(call);
+    pthread_mutex_lock(&calls->lock);
+    if (more) {
+        call->turn = ++calls->turn;
+    } else {
+        remove_first(calls, call);
+        append_done(calls, call);
+    }
+    pthread_mutex_unlock(&calls->lock);
+    if (!more)
+        wake_control(calls->wake);
+    return true;
+}
+
+bool driver_calls_wait(struct driver_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    while (!calls->stopped && !calls->first)
+        pthread_cond_wait(&calls->more, &calls->lock);
+    bool stopped = calls->stopped;
+    pthread_mutex_unlock(&calls->lock);
+    return !stopped;
+}
+
+void driver_calls_stop(struct driver_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    calls->stopped = true;
+    pthread_cond_broadcast(&calls->more);
+    pthread_mutex_unlock(&calls->lock);
+}

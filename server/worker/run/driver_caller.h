@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * driver_caller: the caller thread, which makes the calls of driver_calls.h: those for which the
+ * control thread must not wait, and which need no quiet window.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_RUN_DRIVER_CALLER_H
+#define GPUSHARE_SERVER_WORKER_RUN_DRIVER_CALLER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct worker;
+
+struct driver_caller {
+    struct worker *worker;
+    pthread_t thread;
+    bool running;
+};
+
+/* 0 or an error number with a sentence. */
+uint32_t driver_caller_start(struct driver_caller *caller, struct worker *worker,
+                             struct error *why);
+
+/* Ends the thread, after the step that it is at. Idempotent. */
+void driver_caller_stop(struct driver_caller *caller);
+
+#endif
