@@ -266,6 +266,50 @@ static uint64_t allowed_until(uint64_t address, uint32_t access)
     return memory_find(address, &range) && (range.access & access) ? range.end : 0;
 }
 
+/*
+ * Zeroes memory by giving its pages back: device memory that has not been used yet stays without
+ * pages, however much of it is cleared. Not for host buffers, because their owner has provided the
+ * pages.
+ */
+static void clear_bytes(uint64_t address, uint64_t bytes)
+{
+    uint64_t first = (address + 4095) & ~UINT64_C(4095), end = (address + bytes) & ~UINT64_C(4095);
+
+    if (first >= end || madvise((void *)(uintptr_t)first, end - first, MADV_REMOVE) < 0) {
+        memset((void *)(uintptr_t)address, 0, bytes);
+        return;
+    }
+    memset((void *)(uintptr_t)address, 0, first - address);
+    memset((void *)(uintptr_t)end, 0, address + bytes - end);
+}
+
+static bool has_pages(uint64_t address, uint64_t bytes)
+{
+    unsigned char there[PIECE / 4096];
+
+    if (mincore((void *)(uintptr_t)address, bytes, there) < 0)
+        return true;
+    for (uint64_t i = 0; i < bytes / 4096; i++)
+        if (there[i] & 1)
+            return true;
+    return false;
+}
+
+static void copy_bytes(uint64_t to, const void *from, uint64_t bytes)
+{
+    const char *first = from;
+    struct memory_place place;
+
+    /* A program may clear all of a device that is larger than the machine's memory: zeros leave it
+     * without pages. They are given back all the same, since they may be in swap space. */
+    if (bytes >= CLEAR_MIN && to % 4096 == 0 && bytes % 4096 == 0 && !*first &&
+        memory_locate(to, &place) && !place.host && !has_pages(to, bytes) &&
+        !memcmp(first, first + 1, bytes - 1))
+        clear_bytes(to, bytes);
+    else
+        memmove((void *)(uintptr_t)to, from, bytes);
+}
+
 bool memory_copy(struct memory_side to, struct memory_side from, uint64_t size, uint64_t *fault)
 {
     bool good = true;
@@ -285,7 +329,7 @@ bool memory_copy(struct memory_side to, struct memory_side from, uint64_t size, 
                 piece = to_end - to.address;
             if (piece > from_end - from.address)
                 piece = from_end - from.address;
-            memmove((void *)(uintptr_t)to.address, (const void *)(uintptr_t)from.address, piece);
+            copy_bytes(to.address, (const void *)(uintptr_t)from.address, piece);
         }
         memory_leave();
         to.address += piece;
@@ -310,23 +354,6 @@ static void fill_units(void *at, uint32_t value, unsigned width, uint64_t count)
         for (uint64_t i = 0; i < count; i++)
             word[i] = value;
     }
-}
-
-/*
- * Zeroes memory by giving its pages back: device memory that has not been used yet stays without
- * pages, however much of it is cleared. Not for host buffers, because their owner has provided the
- * pages.
- */
-static void clear_bytes(uint64_t address, uint64_t bytes)
-{
-    uint64_t first = (address + 4095) & ~UINT64_C(4095), end = (address + bytes) & ~UINT64_C(4095);
-
-    if (first >= end || madvise((void *)(uintptr_t)first, end - first, MADV_REMOVE) < 0) {
-        memset((void *)(uintptr_t)address, 0, bytes);
-        return;
-    }
-    memset((void *)(uintptr_t)address, 0, first - address);
-    memset((void *)(uintptr_t)end, 0, address + bytes - end);
 }
 
 bool memory_fill(uint64_t address, uint32_t value, unsigned width, uint64_t count, uint64_t *fault)
