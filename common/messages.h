@@ -194,8 +194,6 @@
       "0x%llx and %llu bytes: %s") \
     X(range_not_granules, INVALID_VALUE, \
       "0x%llx and %llu bytes are not whole granules of the client's device window") \
-    X(device_memory_unknown, INVALID_HANDLE, \
-      "nothing of the client is mapped at 0x%llx") \
     X(host_buffer_not_sealed, INVALID_VALUE, \
       "the host buffer is not a sealed memfd") \
     X(host_buffer_too_small, INVALID_VALUE, \

@@ -30,8 +30,8 @@ enum { DRIVER_CALLS_OWNERS = 64 };
 struct wake;
 
 struct driver_call {
-    /* The caller's: */
-    /* One step, on the caller thread, without locks held. Returns true if there are more. */
+    /* The caller's. make: one step, on the caller thread, without locks held; returns true if
+     * there are more. */
     bool (*make)(struct driver_call *call);
     struct quiet_caller caller;
     /* Private: */

@@ -57,6 +57,7 @@ struct worker {
     pthread_mutex_t clients_lock;
     struct client **clients;
     uint32_t client_count, client_room;
+    struct client *attaching; /* control thread: those that are not in the table yet */
 
     struct wake wake;
     struct submitter submitter;

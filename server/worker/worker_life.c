@@ -79,6 +79,7 @@ static void open_parts(struct worker *worker, const struct gpu *device, int chan
     worker->device = *device;
     worker->channel = channel;
     worker->clients = NULL;
+    worker->attaching = NULL;
     worker->client_count = worker->client_room = 0;
     worker->failed = 0;
     worker->account.cuda = NULL;

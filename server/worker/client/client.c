@@ -20,14 +20,13 @@ static cuda_result register_shm(const struct gpu *device, const struct shm *shm,
         shm->base, shm->bytes, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
     if (result != CUDA_OK)
         return result;
+    /* From now on it is registered, whatever comes: giving it back waits for the device. */
+    *address = (uint64_t)(uintptr_t)shm->base;
     cuda_device_ptr there = 0;
     result = cuda->cuMemHostGetDevicePointer(&there, shm->base, 0);
-    if (result != CUDA_OK) {
-        cuda->cuMemHostUnregister(shm->base);
-        return result;
-    }
-    *address = there;
-    return CUDA_OK;
+    if (result == CUDA_OK)
+        *address = there;
+    return result;
 }
 
 static int adopt_memories(struct client *client, const int fds[4])
@@ -62,7 +61,6 @@ void client_unregister(struct client *client)
 
 static void release_memories(struct client *client)
 {
-    client_unregister(client);
     shm_release(&client->shadows);
     shm_release(&client->status);
     shm_release(&client->rings);
@@ -121,14 +119,6 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
                    : error_set(why, error_from_errno(adopted), MESSAGE_TEXT(client_memory_unusable),
                                strerror(-adopted));
     }
-    cuda_result result = register_shm(device, &client->status, &client->status_device);
-    if (result == CUDA_OK)
-        result = register_shm(device, &client->shadows, &client->shadows_device);
-    if (result != CUDA_OK) {
-        release_memories(client);
-        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(timelines_register),
-                         cuda_driver_error_sentence(result));
-    }
     pthread_mutex_init(&client->lock, NULL);
     prepare_streams(client);
     client_stream_open(client, 0, 0);
@@ -136,11 +126,29 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
     return 0;
 }
 
+uint32_t client_register(struct client *client, struct error *why)
+{
+    const struct gpu *device = client->device;
+    cuda_result result = register_shm(device, &client->status, &client->status_device);
+    if (result == CUDA_OK)
+        result = register_shm(device, &client->shadows, &client->shadows_device);
+    return result == CUDA_OK
+               ? 0
+               : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(timelines_register),
+                           cuda_driver_error_sentence(result));
+}
+
+bool client_is_registered(const struct client *client)
+{
+    return client->status_device || client->shadows_device;
+}
+
 void client_destroy(struct client *client)
 {
     assert((client_state(client) == CLIENT_ATTACHING || client_state(client) == CLIENT_LEFT) &&
            "other threads know the client");
     assert(client->objects.range_count == 0 && "memory of the client is left");
+    assert(!client_is_registered(client) && "memory of the client is registered");
     assert(client->control.modules == NULL && "a module of the client is left");
     assert(client->objects.event_live == 0 && "an event of the client is left");
     assert(client->shared.frees == NULL && "a request of the client is left");
@@ -160,11 +168,9 @@ void client_destroy(struct client *client)
 void client_event_forget(struct client *client, uint32_t handle)
 {
     pthread_mutex_lock(&client->lock);
-    cuda_event gone = client->objects.events[handle - 1].handle;
     client->objects.events[handle - 1] = (struct event){.handle = NULL};
     client->objects.event_live--;
     pthread_mutex_unlock(&client->lock);
-    client->device->cuda->cuEventDestroy(gone);
 }
 
 bool client_is_quiet(const struct client *client)

@@ -64,7 +64,7 @@ struct range {
     enum range_kind kind;
     const struct retirement *dying;     /* being freed: only commands issued before may use it */
     const struct client_module *module; /* of a RANGE_VARIABLE; else NULL */
-    bool unregistered;                  /* a RANGE_HOST that the driver has given back */
+    uint64_t registered;                /* bytes of a RANGE_HOST that the driver knows */
 };
 
 /* The timelines of a client on another device, which this client's streams may wait for. */
@@ -111,12 +111,14 @@ struct client_control {
     uint64_t device_base, window_bytes; /* its window in the device arena */
     uint32_t priority;                  /* 0 normal, 1 and above lower */
     struct client_module *modules;
-    uint32_t loading;  /* jobs of this client that the loaders have */
-    uint32_t deferred; /* requests that wait for a quiet window */
-    uint32_t calling;  /* calls of this client that the caller thread has */
+    uint32_t loading;                      /* jobs of this client that the loaders have */
+    uint32_t deferred;                     /* requests that wait for a quiet window */
+    uint32_t calling;                      /* calls of this client that the caller thread has */
     struct retirement *ready, **ready_end; /* requests that wait for these calls, oldest first */
-    bool ending;       /* its end waits for one */
+    bool ending;                           /* its end waits for one */
+    bool detached;                         /* while it was ATTACHING */
     uint64_t detach_serial;
+    struct client *next_attaching;
 };
 
 /* Belongs to the submitter. */
@@ -162,17 +164,23 @@ struct client {
 
 /*
  * Makes a client from the descriptors of its rings, status, shadows and doorbell, in this order.
- * The client owns the four descriptors from then on; after a failure they are closed. Registers
- * status and shadows with the device, so the calling thread must have the context, and opens
+ * The client owns the four descriptors from then on; after a failure they are closed. Opens
  * stream 0. The new client is ATTACHING and has no placement and no partition yet. Returns 0, or
- * an error number with a sentence in why.
+ * an error number with a sentence in why. Control thread.
  */
 uint32_t client_create(struct client **client, struct gpu *device, uint32_t number,
                        const struct proto_worker_attach *attach, const int fds[4],
                        struct error *why);
 
+/* Registers status and shadows of a client that is ATTACHING with the device. After a failure one
+ * of them may be registered. Returns 0, or an error number with a sentence in why. Any thread that
+ * may wait for the context. */
+uint32_t client_register(struct client *client, struct error *why);
+bool client_is_registered(const struct client *client);
+
 /* Frees a client that no other thread knows (ATTACHING or LEFT). Its ranges, modules, events,
- * pending frees and bound streams must be gone before; assertions check that. Control thread. */
+ * pending frees, bound streams and registrations must be gone before; assertions check that.
+ * Control thread. */
 void client_destroy(struct client *client);
 
 static inline enum client_state client_state(const struct client *client)
@@ -193,8 +201,7 @@ static inline void client_signal_submitter(struct client *client)
     atomic_store(&client->signals.submitter, 1);
 }
 
-/* Destroys an event of the table that no work and no request uses any more. Takes the lock.
- * Control thread. */
+/* Takes an event that was destroyed out of the table. Takes the lock. Control thread. */
 void client_event_forget(struct client *client, uint32_t handle);
 
 /* In a quiet window, for a client that ends: the driver gives status and shadows back. Idempotent.

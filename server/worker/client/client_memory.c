@@ -18,6 +18,8 @@
 
 #define HOST_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
+static const struct retirement closed = {.kind = RETIRE_NOTHING};
+
 /* ---- the table ---- */
 
 /* Index of the first range that ends after the address. */
@@ -34,8 +36,6 @@ static size_t first_after(const struct client *client, uint64_t address)
     return low;
 }
 
-/* To be asked before memory is mapped; the range is added after that, so that no command names it
- * too early. In between only the control thread could change the table. */
 static int range_is_free(const struct client *client, uint64_t address, uint64_t count)
 {
     uint64_t end;
@@ -93,25 +93,48 @@ const struct range *client_memory_range_find(const struct client *client, uint64
     return range;
 }
 
-static int range_add_locked(struct client *client, uint64_t address, uint64_t count,
+/* Adds a range that no command may name: a request without targets covers none. */
+static int range_add_closed(struct client *client, uint64_t address, uint64_t count,
                             enum range_kind kind)
 {
     pthread_mutex_lock(&client->lock);
     int error = client_memory_range_add(client, address, count, kind, NULL);
+    if (error == 0)
+        client_memory_range_exact(client, address, count, kind)->dying = &closed;
     pthread_mutex_unlock(&client->lock);
     return error;
 }
 
-/* Returns whether there was such a range. */
-static bool range_remove_locked(struct client *client, uint64_t address, uint64_t count,
-                                enum range_kind kind)
+static void range_set_dying(struct client *client, uint64_t address, uint64_t count,
+                            enum range_kind kind, const struct retirement *dying)
+{
+    pthread_mutex_lock(&client->lock);
+    struct range *range = client_memory_range_exact(client, address, count, kind);
+    if (range)
+        range->dying = dying;
+    pthread_mutex_unlock(&client->lock);
+}
+
+void client_memory_open(struct client *client, uint64_t address, uint64_t count,
+                        enum range_kind kind)
+{
+    range_set_dying(client, address, count, kind, NULL);
+}
+
+void client_memory_close(struct client *client, uint64_t address, uint64_t count,
+                         enum range_kind kind)
+{
+    range_set_dying(client, address, count, kind, &closed);
+}
+
+void client_memory_forget(struct client *client, uint64_t address, uint64_t count,
+                          enum range_kind kind)
 {
     pthread_mutex_lock(&client->lock);
     struct range *range = client_memory_range_exact(client, address, count, kind);
     if (range)
         client_memory_range_remove(client, range);
     pthread_mutex_unlock(&client->lock);
-    return range != NULL;
 }
 
 static uint32_t refuse_range(struct error *why, int error, uint64_t address, uint64_t count)
@@ -168,28 +191,27 @@ release:
     return result;
 }
 
-uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
-                           struct error *why)
+uint32_t client_memory_reserve(struct client *client, uint64_t address, uint64_t count,
+                               struct error *why)
 {
     const struct gpu *device = client->device;
     if (!is_inside(address, count, client->control.device_base, client->control.window_bytes) ||
         address % device->granularity || count % device->granularity)
         return error_set(why, MESSAGE(range_not_granules), (unsigned long long)address,
                          (unsigned long long)count);
-    int error = range_is_free(client, address, count);
-    if (error < 0)
-        return refuse_range(why, error, address, count);
-    cuda_result result = create_and_map(device, address, count, fd);
-    if (result != CUDA_OK)
-        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_create),
-                         (unsigned long long)count, cuda_driver_error_sentence(result));
-    error = range_add_locked(client, address, count, RANGE_DEVICE);
-    if (error == 0)
-        return 0;
-    device->cuda->cuMemUnmap(address, count);
-    close(*fd);
+    int error = range_add_closed(client, address, count, RANGE_DEVICE);
+    return error < 0 ? refuse_range(why, error, address, count) : 0;
+}
+
+uint32_t client_memory_map(const struct gpu *device, uint64_t address, uint64_t count, int *fd,
+                           struct error *why)
+{
     *fd = -1;
-    return refuse_range(why, error, address, count);
+    cuda_result result = create_and_map(device, address, count, fd);
+    return result == CUDA_OK
+               ? 0
+               : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_create),
+                           (unsigned long long)count, cuda_driver_error_sentence(result));
 }
 
 uint32_t client_memory_clear(const struct client *client, uint64_t address, uint64_t count,
@@ -208,30 +230,14 @@ uint32_t client_memory_clear(const struct client *client, uint64_t address, uint
                            cuda_driver_error_sentence(result));
 }
 
-uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t count,
+uint32_t client_memory_unmap(const struct gpu *device, uint64_t address, uint64_t count,
                              struct error *why)
 {
-    /* A request without targets, so that no command counts as issued before it. */
-    static const struct retirement stuck = {.kind = RETIRE_DEVICE};
-    pthread_mutex_lock(&client->lock);
-    struct range *range = client_memory_range_exact(client, address, count, RANGE_DEVICE);
-    /* No command may name the range while it is unmapped, nor if the driver refuses to. */
-    if (range)
-        range->dying = &stuck;
-    pthread_mutex_unlock(&client->lock);
-    if (!range)
-        return error_set(why, MESSAGE(device_memory_unknown), (unsigned long long)address);
-    cuda_result result = client->device->cuda->cuMemUnmap(address, count);
-    if (result != CUDA_OK)
-        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_unmap),
-                         (unsigned long long)address, cuda_driver_error_sentence(result));
-    range_remove_locked(client, address, count, RANGE_DEVICE);
-    return 0;
-}
-
-void client_memory_forget(struct client *client, uint64_t address, uint64_t count)
-{
-    range_remove_locked(client, address, count, RANGE_DEVICE);
+    cuda_result result = device->cuda->cuMemUnmap(address, count);
+    return result == CUDA_OK
+               ? 0
+               : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_unmap),
+                           (unsigned long long)address, cuda_driver_error_sentence(result));
 }
 
 /* ---- host buffers ---- */
@@ -250,30 +256,35 @@ static void unregister_steps(const struct gpu *device, uint64_t address, uint64_
         device->cuda->cuMemHostUnregister((void *)(uintptr_t)(address + done));
 }
 
-static cuda_result register_steps(const struct gpu *device, uint64_t address, uint64_t count)
+uint32_t client_memory_host_register(const struct gpu *device, uint64_t address, uint64_t count,
+                                     uint64_t *done, struct error *why)
 {
     const struct cuda_driver *cuda = device->cuda;
-    uint64_t done = 0;
-    while (done < count) {
-        uint64_t step = registration_step(address + done, count - done);
-        void *start = (void *)(uintptr_t)(address + done);
-        cuda_device_ptr there = 0;
-        cuda_result result = cuda->cuMemHostRegister(
-            start, step, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
-        if (result != CUDA_OK) {
-            unregister_steps(device, address, done);
-            return result;
-        }
-        done += step;
+    uint64_t step = registration_step(address + *done, count - *done);
+    void *start = (void *)(uintptr_t)(address + *done);
+    cuda_device_ptr there = 0;
+    cuda_result result = cuda->cuMemHostRegister(
+        start, step, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
+    if (result == CUDA_OK) {
+        *done += step;
         result = cuda->cuMemHostGetDevicePointer(&there, start, 0);
-        if (result == CUDA_OK && there != (uint64_t)(uintptr_t)start)
-            result = CUDA_ERR_NOT_SUPPORTED;
-        if (result != CUDA_OK) {
-            unregister_steps(device, address, done);
-            return result;
-        }
     }
-    return CUDA_OK;
+    if (result == CUDA_OK && there != (uint64_t)(uintptr_t)start)
+        result = CUDA_ERR_NOT_SUPPORTED;
+    return result == CUDA_OK
+               ? 0
+               : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(host_buffer_register),
+                           (unsigned long long)address, cuda_driver_error_sentence(result));
+}
+
+void client_memory_host_note(struct client *client, uint64_t address, uint64_t count,
+                             uint64_t registered)
+{
+    pthread_mutex_lock(&client->lock);
+    struct range *range = client_memory_range_exact(client, address, count, RANGE_HOST);
+    if (range)
+        range->registered = registered;
+    pthread_mutex_unlock(&client->lock);
 }
 
 static uint32_t check_host_fd(int fd, uint64_t count, struct error *why)
@@ -295,8 +306,8 @@ static int reserve_again(uint64_t address, uint64_t count)
     return base == MAP_FAILED ? -errno : 0;
 }
 
-uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,
-                                struct error *why)
+uint32_t client_memory_host_reserve(struct client *client, uint64_t address, uint64_t count, int fd,
+                                    struct error *why)
 {
     struct gpu *device = client->device;
     uint32_t error = check_host_fd(fd, count, why);
@@ -309,37 +320,24 @@ uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_
                           (unsigned long long)count);
         goto close_fd;
     }
-    result = range_is_free(client, address, count);
-    if (result == 0)
-        result = gpu_host_take(device, address, count);
-    if (result < 0) {
-        error = refuse_range(why, result, address, count);
-        goto close_fd;
-    }
+    result = range_add_closed(client, address, count, RANGE_HOST);
+    if (result < 0)
+        goto refuse;
+    result = gpu_host_take(device, address, count);
+    if (result < 0)
+        goto forget;
     result = shm_map_at(fd, address, count, true);
-    if (result < 0) {
-        error = refuse_range(why, result, address, count);
+    if (result < 0)
         goto give_back;
-    }
-    cuda_result registered = register_steps(device, address, count);
-    if (registered != CUDA_OK) {
-        error = error_set(why, error_from_cuda((int)registered), MESSAGE_TEXT(host_buffer_register),
-                          (unsigned long long)address, cuda_driver_error_sentence(registered));
-        goto unmap;
-    }
-    result = range_add_locked(client, address, count, RANGE_HOST);
-    if (result < 0) {
-        unregister_steps(device, address, count);
-        error = refuse_range(why, result, address, count);
-        goto unmap;
-    }
     close(fd);
     return 0;
 
-unmap:
-    reserve_again(address, count);
 give_back:
     gpu_host_return(device, address);
+forget:
+    client_memory_forget(client, address, count, RANGE_HOST);
+refuse:
+    error = refuse_range(why, result, address, count);
 close_fd:
     close(fd);
     return error;
@@ -347,14 +345,15 @@ close_fd:
 
 void client_memory_host_unregister(struct client *client, uint64_t address, uint64_t count)
 {
+    uint64_t registered = 0;
     pthread_mutex_lock(&client->lock);
     struct range *range = client_memory_range_exact(client, address, count, RANGE_HOST);
-    bool registered = range && !range->unregistered;
-    if (registered)
-        range->unregistered = true;
+    if (range) {
+        registered = range->registered;
+        range->registered = 0;
+    }
     pthread_mutex_unlock(&client->lock);
-    if (registered)
-        unregister_steps(client->device, address, count);
+    unregister_steps(client->device, address, registered);
 }
 
 void client_memory_host_unregister_all(struct client *client)
@@ -370,8 +369,12 @@ uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint6
                                   struct error *why)
 {
     client_memory_host_unregister(client, address, count);
-    if (!range_remove_locked(client, address, count, RANGE_HOST))
+    pthread_mutex_lock(&client->lock);
+    bool known = client_memory_range_exact(client, address, count, RANGE_HOST);
+    pthread_mutex_unlock(&client->lock);
+    if (!known)
         return error_set(why, MESSAGE(host_buffer_unknown), (unsigned long long)address);
+    client_memory_forget(client, address, count, RANGE_HOST);
     int result = reserve_again(address, count);
     gpu_host_return(client->device, address);
     if (result < 0)

@@ -3,8 +3,10 @@
 /*
  * client_memory: the device memory and host buffers that a client's commands may name.
  *
- * The supervisor chooses addresses and charges for them; the worker makes, maps and unmaps, on the
- * control thread. Nothing here waits for the client's work: retire.h does that before.
+ * The supervisor chooses addresses and charges for them; the worker makes, maps and unmaps. Nothing
+ * here waits for the client's work: retire.h does that before. The control thread keeps the table:
+ * a range is closed, so that no command may name it, while another thread makes what it stands for
+ * or gives it up.
  *
  * Functions that return uint32_t return 0, or an error number with a sentence in why. Addresses are
  * the client's own, counts are bytes.
@@ -19,12 +21,15 @@
 #include "server/worker/client/client.h"
 #include "common/error.h"
 
-/*
- * Creates memory and maps it at an address of the client's device window. Address and count are
- * multiples of the device's granularity. *fd becomes the exported handle, which the caller owns. No
- * other function allocates device memory for clients. Takes client->lock. Control thread.
- */
-uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
+/* Adds a closed range for device memory of the client's window. Address and count are multiples of
+ * the device's granularity. Takes client->lock. Control thread. */
+uint32_t client_memory_reserve(struct client *client, uint64_t address, uint64_t count,
+                               struct error *why);
+
+/* Creates memory and maps it where a range was reserved. *fd becomes the exported handle, which the
+ * caller owns; -1 after a failure. No other function allocates device memory for clients. Any
+ * thread that may wait for the context. */
+uint32_t client_memory_map(const struct gpu *device, uint64_t address, uint64_t count, int *fd,
                            struct error *why);
 
 /*
@@ -34,24 +39,42 @@ uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t cou
 uint32_t client_memory_clear(const struct client *client, uint64_t address, uint64_t count,
                              struct error *why);
 
-/* Unmaps a range that client_memory_map mapped, named exactly. If the driver refuses, the range
- * stays in the client's table and no command may name it. client_memory_forget then removes the
- * range from the table without unmapping it, for a client that leaves all the same. Both take
- * client->lock. Control thread. */
-uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t count,
+/* Unmaps what client_memory_map mapped, named exactly, and leaves the table alone. Any thread that
+ * may wait for the context. */
+uint32_t client_memory_unmap(const struct gpu *device, uint64_t address, uint64_t count,
                              struct error *why);
-void client_memory_forget(struct client *client, uint64_t address, uint64_t count);
+
+/* Commands may name the range; none may; it is removed from the table. The range is named exactly.
+ * Take client->lock. Control thread. */
+void client_memory_open(struct client *client, uint64_t address, uint64_t count,
+                        enum range_kind kind);
+void client_memory_close(struct client *client, uint64_t address, uint64_t count,
+                         enum range_kind kind);
+void client_memory_forget(struct client *client, uint64_t address, uint64_t count,
+                          enum range_kind kind);
+
+/* Maps a sealed host buffer at its address in the host arena, and adds a closed range for it, or
+ * undoes both. Address and count are multiples of 4096. Takes fd over, on failure too, and
+ * client->lock. Control thread. */
+uint32_t client_memory_host_reserve(struct client *client, uint64_t address, uint64_t count, int fd,
+                                    struct error *why);
+
+/* Registers the next step of a buffer, of which *done bytes are, and adds its bytes to *done. The
+ * buffer is registered when *done is count. Any thread that may wait for the context. */
+uint32_t client_memory_host_register(const struct gpu *device, uint64_t address, uint64_t count,
+                                     uint64_t *done, struct error *why);
+
+/* So many bytes of the buffer are registered. Takes client->lock. Control thread. */
+void client_memory_host_note(struct client *client, uint64_t address, uint64_t count,
+                             uint64_t registered);
 
 /* In a quiet window: the driver gives the buffer back, which nothing uses any more; of a client
  * that ends, all buffers. Idempotent. */
 void client_memory_host_unregister(struct client *client, uint64_t address, uint64_t count);
 void client_memory_host_unregister_all(struct client *client);
 
-/* Maps a sealed host buffer at its address in the host arena and registers it with the driver, or
- * undoes both. Address and count are multiples of 4096. client_memory_host_map takes fd over, on
- * failure too. Both take client->lock. Control thread. */
-uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,
-                                struct error *why);
+/* Unmaps a buffer that the driver does not know any more, and forgets it. Takes client->lock.
+ * Control thread. */
 uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
                                   struct error *why);
 

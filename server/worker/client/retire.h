@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct client;
+struct error;
 
 enum retire_kind {
     RETIRE_NOTHING, /* frees nothing; its answer says that the work is done */
@@ -30,8 +31,9 @@ enum retire_kind {
 struct retirement {
     struct retirement *next;
     enum retire_kind kind;
-    uint64_t serial; /* of the supervisor's request, to answer it; 0: no answer is due */
-    uint32_t handle; /* number of the module or event */
+    uint64_t serial;       /* of the supervisor's request, to answer it; 0: no answer is due */
+    struct error *refusal; /* what the answer says instead of "done"; NULL; the request's own */
+    uint32_t handle;       /* number of the module or event */
     uint64_t address, count;
     uint32_t streams;   /* number of targets */
     uint64_t targets[]; /* timeline value of each stream */

@@ -594,125 +594,133 @@ static uint32_t copy_name(char *to, size_t size, const char *name, size_t length
     return 0;
 }
 
-uint32_t client_module_function(struct client *client, uint32_t number, uint32_t handle,
-                                const char *name, size_t length, struct proto_function_info *info,
-                                uint32_t *layout, struct error *why)
+uint32_t client_module_lookup(struct client *client, uint32_t number, const char *name,
+                              size_t length, struct client_module_lookup *lookup, struct error *why)
 {
-    const struct cuda_driver *cuda = client->device->cuda;
-    char text[PROTO_NAME_MAX + 1];
     struct client_module *module;
     uint32_t error = find_usable(client, number, &module, why);
     if (!error)
-        error = copy_name(text, sizeof text, name, length, why);
-    if (error)
-        return error;
-    struct function function = {.module = module};
-    cuda_result result = cuda->cuModuleGetFunction(&function.handle, module->handle, text);
+        error = copy_name(lookup->name, sizeof lookup->name, name, length, why);
+    lookup->module = module;
+    lookup->function = (struct function){.module = module};
+    return error;
+}
+
+uint32_t client_module_ask_function(const struct client *client,
+                                    struct client_module_lookup *lookup, struct error *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    const struct client_module *module = lookup->module;
+    struct function *function = &lookup->function;
+    struct proto_function_info *info = &lookup->info;
+    cuda_result result = cuda->cuModuleGetFunction(&function->handle, module->handle, lookup->name);
     if (result == CUDA_ERR_NOT_FOUND)
-        return error_set(why, MESSAGE(kernel_not_found), number, text);
+        return error_set(why, MESSAGE(kernel_not_found), module->number, lookup->name);
     if (result != CUDA_OK)
-        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_lookup), text,
-                         cuda_driver_error_sentence(result));
-    error = read_layout(cuda, module, function.handle, text, info, layout, why);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_lookup),
+                         lookup->name, cuda_driver_error_sentence(result));
+    uint32_t error =
+        read_layout(cuda, module, function->handle, lookup->name, info, lookup->layout, why);
     if (error)
         return error;
     info->block_threads =
-        function_attribute(cuda, function.handle, CUDA_FUNC_MAX_THREADS_PER_BLOCK);
-    info->shared_bytes = function_attribute(cuda, function.handle, CUDA_FUNC_SHARED_SIZE_BYTES);
-    info->local_bytes = function_attribute(cuda, function.handle, CUDA_FUNC_LOCAL_SIZE_BYTES);
-    info->constant_bytes = function_attribute(cuda, function.handle, CUDA_FUNC_CONST_SIZE_BYTES);
-    info->registers = function_attribute(cuda, function.handle, CUDA_FUNC_NUM_REGS);
-    info->ptx_version = function_attribute(cuda, function.handle, CUDA_FUNC_PTX_VERSION);
-    info->binary_version = function_attribute(cuda, function.handle, CUDA_FUNC_BINARY_VERSION);
-    function.parameter_bytes = info->parameter_bytes;
-    function.block_threads = info->block_threads;
-    function.dynamic_bytes =
-        function_attribute(cuda, function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-    info->function = handle;
-    return enter_function(client, handle, &function, why);
+        function_attribute(cuda, function->handle, CUDA_FUNC_MAX_THREADS_PER_BLOCK);
+    info->shared_bytes = function_attribute(cuda, function->handle, CUDA_FUNC_SHARED_SIZE_BYTES);
+    info->local_bytes = function_attribute(cuda, function->handle, CUDA_FUNC_LOCAL_SIZE_BYTES);
+    info->constant_bytes = function_attribute(cuda, function->handle, CUDA_FUNC_CONST_SIZE_BYTES);
+    info->registers = function_attribute(cuda, function->handle, CUDA_FUNC_NUM_REGS);
+    info->ptx_version = function_attribute(cuda, function->handle, CUDA_FUNC_PTX_VERSION);
+    info->binary_version = function_attribute(cuda, function->handle, CUDA_FUNC_BINARY_VERSION);
+    function->parameter_bytes = info->parameter_bytes;
+    function->block_threads = info->block_threads;
+    function->dynamic_bytes =
+        function_attribute(cuda, function->handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    return 0;
 }
 
-static uint32_t usable_function(struct client *client, uint32_t handle, struct function *function,
-                                struct error *why)
+uint32_t client_module_enter_function(struct client *client, uint32_t number,
+                                      struct client_module_lookup *lookup, struct error *why)
 {
-    uint32_t index = handle - 1;
+    lookup->info.function = number;
+    return enter_function(client, number, &lookup->function, why);
+}
+
+uint32_t client_module_usable(const struct client *client, uint32_t number,
+                              struct function *function, struct error *why)
+{
+    uint32_t index = number - 1;
     if (index >= client->objects.function_count || !client->objects.functions[index].module ||
         client->objects.functions[index].module->dying)
-        return error_set(why, MESSAGE(kernel_unknown), handle);
+        return error_set(why, MESSAGE(kernel_unknown), number);
     *function = client->objects.functions[index];
     return 0;
 }
 
-uint32_t client_module_function_set(struct client *client, uint32_t handle, uint32_t value,
-                                    struct error *why)
+uint32_t client_module_set_dynamic(const struct client *client, const struct function *function,
+                                   uint32_t number, uint32_t bytes, struct error *why)
 {
-    const struct cuda_driver *cuda = client->device->cuda;
-    struct function function = {0};
-    uint32_t error = usable_function(client, handle, &function, why);
-    if (error)
-        return error;
-    if (value > INT32_MAX)
-        return error_set(why, MESSAGE(shared_memory_max), value);
-    cuda_result result = cuda->cuFuncSetAttribute(
-        function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)value);
-    if (result != CUDA_OK)
-        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_shared_memory),
-                         handle, value, cuda_driver_error_sentence(result));
-    pthread_mutex_lock(&client->lock);
-    client->objects.functions[handle - 1].dynamic_bytes = value;
-    pthread_mutex_unlock(&client->lock);
-    return 0;
+    if (bytes > INT32_MAX)
+        return error_set(why, MESSAGE(shared_memory_max), bytes);
+    cuda_result result = client->device->cuda->cuFuncSetAttribute(
+        function->handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
+    return result == CUDA_OK
+               ? 0
+               : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_shared_memory),
+                           number, bytes, cuda_driver_error_sentence(result));
 }
 
-uint32_t client_module_occupancy(struct client *client, const struct proto_occupancy_get *request,
-                                 uint32_t *blocks, struct error *why)
+uint32_t client_module_occupancy(const struct client *client, const struct function *function,
+                                 const struct proto_occupancy_get *wanted, uint32_t *blocks,
+                                 struct error *why)
 {
-    struct function function = {0};
-    uint32_t error = usable_function(client, request->function, &function, why);
-    if (error)
-        return error;
-    if (request->block_threads > INT32_MAX)
-        return error_set(why, MESSAGE(block_threads_max), request->block_threads);
+    if (wanted->block_threads > INT32_MAX)
+        return error_set(why, MESSAGE(block_threads_max), wanted->block_threads);
     int count = 0;
     cuda_result result = client->device->cuda->cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        &count, function.handle, (int)request->block_threads, request->shared_bytes);
+        &count, function->handle, (int)wanted->block_threads, wanted->shared_bytes);
     if (result != CUDA_OK)
         return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_occupancy),
-                         request->function, cuda_driver_error_sentence(result));
+                         wanted->function, cuda_driver_error_sentence(result));
     *blocks = count < 0 ? 0 : (uint32_t)count;
     return 0;
 }
 
 /* ---- variables ---- */
 
-uint32_t client_module_global(struct client *client, uint32_t number, const char *name,
-                              size_t length, uint64_t *address, uint64_t *count, struct error *why)
+bool client_module_knows_global(struct client_module_lookup *lookup)
 {
-    char text[PROTO_NAME_MAX + 1];
-    struct client_module *module;
-    uint32_t error = find_usable(client, number, &module, why);
-    if (!error)
-        error = copy_name(text, sizeof text, name, length, why);
-    if (error)
-        return error;
-    if (module->symbols && symbols_variable(module->symbols, text, address, count))
-        return 0;
+    return lookup->module->symbols && symbols_variable(lookup->module->symbols, lookup->name,
+                                                       &lookup->address, &lookup->count);
+}
+
+uint32_t client_module_ask_global(const struct client *client, struct client_module_lookup *lookup,
+                                  struct error *why)
+{
     cuda_device_ptr there = 0;
     size_t bytes = 0;
-    cuda_result result =
-        client->device->cuda->cuModuleGetGlobal(&there, &bytes, module->handle, text);
+    cuda_result result = client->device->cuda->cuModuleGetGlobal(
+        &there, &bytes, lookup->module->handle, lookup->name);
     /* A constant of ours is no variable of the client's. */
-    if (result == CUDA_ERR_NOT_FOUND || (result == CUDA_OK && there == module->base_at && there))
-        return error_set(why, MESSAGE(variable_not_found), number, text);
+    if (result == CUDA_ERR_NOT_FOUND ||
+        (result == CUDA_OK && there == lookup->module->base_at && there))
+        return error_set(why, MESSAGE(variable_not_found), lookup->module->number, lookup->name);
     if (result != CUDA_OK)
-        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(variable_lookup), text,
-                         cuda_driver_error_sentence(result));
-    *address = there;
-    *count = bytes;
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(variable_lookup),
+                         lookup->name, cuda_driver_error_sentence(result));
+    lookup->address = there;
+    lookup->count = bytes;
+    return 0;
+}
+
+uint32_t client_module_enter_global(struct client *client,
+                                    const struct client_module_lookup *lookup, struct error *why)
+{
+    uint64_t address = lookup->address, count = lookup->count;
     pthread_mutex_lock(&client->lock);
-    int added = client_memory_range_find(client, there, bytes) || bytes == 0
-                    ? 0
-                    : client_memory_range_add(client, there, bytes, RANGE_VARIABLE, module);
+    int added =
+        client_memory_range_find(client, address, count) || count == 0
+            ? 0
+            : client_memory_range_add(client, address, count, RANGE_VARIABLE, lookup->module);
     pthread_mutex_unlock(&client->lock);
     if (added < 0)
         return error_set(why, error_from_errno(added), MESSAGE_TEXT(variable_unusable),

@@ -90,20 +90,51 @@ void client_module_destroy(struct client *client, struct client_module *module);
 void client_module_destroy_all(struct client *client);
 
 /*
- * Looks a kernel up by its name (`length` bytes without NUL) and gives it the number `function`,
- * which must be free or this kernel's already. layout gets info->parameters pairs of offset and
- * size; it has room for PROTO_PARAMETER_COUNT_MAX pairs.
+ * Questions to the driver about a module. The control thread begins one: it checks the client's
+ * words and finds the module, which must not be unloaded until the end. Any one thread that may
+ * wait for the context asks the driver. The control thread enters what was found.
  */
-uint32_t client_module_function(struct client *client, uint32_t number, uint32_t function,
-                                const char *name, size_t length, struct proto_function_info *info,
-                                uint32_t *layout, struct error *why);
-uint32_t client_module_function_set(struct client *client, uint32_t function, uint32_t value,
-                                    struct error *why);
-uint32_t client_module_occupancy(struct client *client, const struct proto_occupancy_get *request,
-                                 uint32_t *blocks, struct error *why);
+struct client_module_lookup {
+    const struct client_module *module;
+    char name[PROTO_NAME_MAX + 1];
+    struct function function;
+    struct proto_function_info info;
+    uint32_t layout[2 * PROTO_PARAMETER_COUNT_MAX]; /* info.parameters pairs of offset and size */
+    uint64_t address, count;                        /* of a variable */
+};
 
-/* Looks a variable up. One outside the client's window becomes a valid target of its copies. */
-uint32_t client_module_global(struct client *client, uint32_t number, const char *name,
-                              size_t length, uint64_t *address, uint64_t *count, struct error *why);
+/* By a name of `length` bytes without NUL. */
+uint32_t client_module_lookup(struct client *client, uint32_t module, const char *name,
+                              size_t length, struct client_module_lookup *lookup,
+                              struct error *why);
+
+/* Looks the kernel up, and gives it the number `function`, which must be free or this kernel's
+ * already. */
+uint32_t client_module_ask_function(const struct client *client,
+                                    struct client_module_lookup *lookup, struct error *why);
+uint32_t client_module_enter_function(struct client *client, uint32_t function,
+                                      struct client_module_lookup *lookup, struct error *why);
+
+/* Returns true if the variable was moved into the client's memory, so that nothing has to be asked
+ * or entered. Control thread. */
+bool client_module_knows_global(struct client_module_lookup *lookup);
+
+/* Looks the variable up. One outside the client's window becomes a valid target of its copies. */
+uint32_t client_module_ask_global(const struct client *client, struct client_module_lookup *lookup,
+                                  struct error *why);
+uint32_t client_module_enter_global(struct client *client,
+                                    const struct client_module_lookup *lookup, struct error *why);
+
+/* Copies a kernel that has a number. Control thread. */
+uint32_t client_module_usable(const struct client *client, uint32_t number,
+                              struct function *function, struct error *why);
+
+/* Set the most dynamic shared memory of kernel `number`, and say how many of its blocks fit on a
+ * multiprocessor. Any thread that may wait for the context. */
+uint32_t client_module_set_dynamic(const struct client *client, const struct function *function,
+                                   uint32_t number, uint32_t bytes, struct error *why);
+uint32_t client_module_occupancy(const struct client *client, const struct function *function,
+                                 const struct proto_occupancy_get *wanted, uint32_t *blocks,
+                                 struct error *why);
 
 #endif

@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "server/worker/control/control_attach.h"
 #include "server/worker/control/control_call.h"
 #include "server/worker/control/control_client.h"
 #include "server/worker/control/control_retire.h"
@@ -24,18 +25,6 @@
 #include "server/worker/control/reply.h"
 
 /* ---- what had to wait ---- */
-
-/* Nothing of it is on the device or registered any more. */
-static int end_client(struct worker *worker, struct client *client, struct retirement *request)
-{
-    uint32_t number = client->number;
-    uint64_t serial = client->control.detach_serial;
-    struct proto_worker_usage used;
-    (void)request;
-    control_client_used(worker, client, &used);
-    control_client_drop(worker, client);
-    return reply_send(worker, PROTO_WORKER_USAGE, serial, number, &used);
-}
 
 static int progress_client(struct worker *worker, struct client *client)
 {
@@ -67,7 +56,7 @@ static int progress_client(struct worker *worker, struct client *client)
            !client->control.calling && !client->control.ready && !client->shared.frees &&
            !client->control.deferred && client_is_quiet(client);
     pthread_mutex_unlock(&client->lock);
-    if (gone && !control_quiet_leave(worker, client, end_client))
+    if (gone && !control_quiet_leave(worker, client, control_client_end))
         return -ENOMEM;
     return 0;
 }
@@ -132,7 +121,7 @@ int control_handle(struct worker *worker, struct channel_message *message)
         .number = message->header.client,
     };
     if (message->header.opcode == PROTO_WORKER_ATTACH)
-        return control_client_attach(&request);
+        return control_attach(&request);
     if (message->header.opcode == PROTO_WORKER_SCHEDULE)
         return control_limits_schedule(&request);
     if (message->header.opcode == PROTO_WORKER_TRACE_START)
@@ -140,6 +129,9 @@ int control_handle(struct worker *worker, struct channel_message *message)
     if (message->header.opcode == PROTO_WORKER_TRACE_STOP)
         return control_trace_stop(worker, message);
     request.client = worker_find_client(worker, request.number);
+    if (!request.client && message->header.opcode == PROTO_WORKER_DETACH &&
+        control_attach_detach(&request))
+        return 0;
     if (!request.client || (client_state_is_leaving(client_state(request.client)) &&
                             message->header.opcode != PROTO_WORKER_DETACH))
         return request_refuse(&request, MESSAGE(worker_client_unknown), request.number);

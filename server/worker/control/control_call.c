@@ -5,9 +5,8 @@
 #include <stdlib.h>
 
 #include "common/util.h"
-#include "server/worker/control/reply.h"
 
-void *control_call_new(struct worker *worker, struct client *client, uint64_t serial, size_t bytes,
+void *control_call_new(const struct request *request, size_t bytes,
                        bool (*make)(struct driver_call *call),
                        int (*end)(struct control_call *call))
 {
@@ -15,31 +14,18 @@ void *control_call_new(struct worker *worker, struct client *client, uint64_t se
     if (!made)
         return NULL;
     made->call.make = make;
-    made->call.caller = (struct quiet_caller){.client = client->number,
-                                              .owner = client->gate.scheduled.owner,
-                                              .level = client->control.priority};
-    made->worker = worker;
-    made->client = client;
-    made->serial = serial;
+    made->call.caller = request_caller(request);
+    made->request = *request;
+    made->request.message = NULL;
+    made->request.body = NULL;
     made->end = end;
     return made;
 }
 
 void control_call_leave(struct control_call *call)
 {
-    call->client->control.calling++;
-    driver_calls_leave(&call->worker->driver_calls, &call->call);
-}
-
-int control_call_refuse(const struct control_call *call, const struct error *why)
-{
-    return call->serial ? reply_refuse(call->worker, call->serial, call->client->number, why) : 0;
-}
-
-int control_call_answer(const struct control_call *call, uint16_t opcode, const void *body)
-{
-    return call->serial ? reply_send(call->worker, opcode, call->serial, call->client->number, body)
-                        : 0;
+    call->request.client->control.calling++;
+    driver_calls_leave(&call->request.worker->driver_calls, &call->call);
 }
 
 int control_call_finish(struct worker *worker)
@@ -48,8 +34,9 @@ int control_call_finish(struct worker *worker)
     int error = 0;
     while (error >= 0 && (made = driver_calls_collect(&worker->driver_calls))) {
         struct control_call *call = container_of(made, struct control_call, call);
-        call->client->control.calling--;
+        call->request.client->control.calling--;
         error = call->end(call);
+        free(call);
     }
     return error;
 }

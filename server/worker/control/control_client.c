@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/control/control_client.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,62 +13,15 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/ipc/timeline.h"
+#include "common/util.h"
+#include "server/worker/control/control_attach.h"
 #include "server/worker/control/control_call.h"
 #include "server/worker/control/control_limits.h"
 #include "server/worker/control/control_quiet.h"
 #include "server/worker/control/control_stream.h"
+#include "server/worker/control/reply.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
-
-/* Makes a client known to the other threads. Returns 0 or -errno. */
-static int show_client(struct worker *worker, struct client *client)
-{
-    int error = worker_add_client(worker, client);
-    control_limits_assign_priorities(worker);
-    if (error == 0)
-        error = submitter_add(&worker->submitter, client);
-    if (error == 0)
-        return 0;
-    worker_remove_client(worker, client);
-    control_limits_assign_priorities(worker);
-    return error;
-}
-
-static int destroy_refused(struct worker *worker, struct client *client, struct retirement *request)
-{
-    (void)worker;
-    (void)request;
-    client_destroy(client);
-    return 0;
-}
-
-int control_client_attach(struct request *request)
-{
-    struct worker *worker = request->worker;
-    const struct proto_worker_attach *wanted = request->body;
-    struct error why;
-    if (worker_find_client(worker, request->number))
-        return request_refuse(request, MESSAGE(worker_client_exists), request->number);
-    int fds[4];
-    for (unsigned i = 0; i < 4; i++)
-        fds[i] = channel_take_fd(request->message, i);
-    struct client *client = NULL;
-    uint32_t error = client_create(&client, &worker->device, request->number, wanted, fds, &why);
-    if (error)
-        return request_refuse_why(request, &why);
-    error = control_limits_take(worker, client, wanted, &why);
-    if (!error) {
-        int shown = show_client(worker, client);
-        if (shown == 0)
-            return control_limits_answer(request, client);
-        error =
-            error_set(&why, error_from_errno(shown), MESSAGE_TEXT(worker_attach), strerror(-shown));
-        control_limits_give_back(worker, client);
-    }
-    if (!control_quiet_leave(worker, client, destroy_refused))
-        client_destroy(client);
-    return request_refuse_why(request, &why);
-}
 
 int control_client_window(struct request *request)
 {
@@ -167,19 +121,45 @@ int control_client_link(struct request *request)
 
 /* ---- its end ---- */
 
-static void free_all_memory(struct client *client)
+/* Of one step, after which it is others' turn. */
+enum { RELEASED_AT_ONCE = 32 };
+
+static void release_range(struct client *client, const struct range *range)
+{
+    uint64_t start = range->start, count = range->end - range->start;
+    struct error why;
+    if (client_memory_unmap(client->device, start, count, &why))
+        log_error(MESSAGE_TEXT(device_memory_lost), client->number, (unsigned long long)start,
+                  why.text);
+    client_memory_forget(client, start, count, RANGE_DEVICE);
+}
+
+/* Gives the driver back what needs no quiet window, of a client that is LEFT: no other thread looks
+ * at its tables any more. Returns whether there is more. */
+static bool release_some(struct client *client)
+{
+    struct client_objects *objects = &client->objects;
+    uint32_t released = 0;
+    for (size_t i = objects->range_count; i-- > 0 && released < RELEASED_AT_ONCE;)
+        if (objects->ranges[i].kind == RANGE_DEVICE) {
+            release_range(client, &objects->ranges[i]);
+            released++;
+        }
+    for (uint32_t i = 0; i < objects->event_count && released < RELEASED_AT_ONCE; i++)
+        if (objects->events[i].handle) {
+            client->device->cuda->cuEventDestroy(objects->events[i].handle);
+            client_event_forget(client, i + 1);
+            released++;
+        }
+    return released == RELEASED_AT_ONCE;
+}
+
+static void unmap_host_buffers(struct client *client)
 {
     struct error why;
     while (client->objects.range_count) {
         struct range range = client->objects.ranges[client->objects.range_count - 1];
-        uint64_t count = range.end - range.start;
-        if (range.kind == RANGE_DEVICE && client_memory_unmap(client, range.start, count, &why)) {
-            log_error(MESSAGE_TEXT(device_memory_lost), client->number,
-                      (unsigned long long)range.start, why.text);
-            client_memory_forget(client, range.start, count);
-        } else if (range.kind != RANGE_DEVICE) {
-            client_memory_host_unmap(client, range.start, count, &why);
-        }
+        client_memory_host_unmap(client, range.start, range.end - range.start, &why);
     }
 }
 
@@ -208,12 +188,41 @@ void control_client_drop(struct worker *worker, struct client *client)
     free_requests(&client->shared.frees, &client->shared.frees_end);
     free_requests(&client->control.ready, &client->control.ready_end);
     client_module_destroy_all(client); /* also removes the ranges of its variables */
-    free_all_memory(client);
-    for (uint32_t i = 0; i < client->objects.event_count; i++)
-        if (client->objects.events[i].handle)
-            client_event_forget(client, i + 1);
+    /* Nothing is left of this but when the worker ends. */
+    while (release_some(client))
+        ;
+    unmap_host_buffers(client);
+    client_unregister(client);
     control_limits_give_back(worker, client);
     client_destroy(client);
+}
+
+static bool make_release(struct driver_call *call)
+{
+    return release_some(container_of(call, struct control_call, call)->request.client);
+}
+
+static int end_release(struct control_call *call)
+{
+    const struct request *request = &call->request;
+    struct proto_worker_usage used;
+    control_client_used(request->worker, request->client, &used);
+    control_client_drop(request->worker, request->client);
+    return reply_send(request->worker, PROTO_WORKER_USAGE, request->serial, request->number, &used);
+}
+
+int control_client_end(struct worker *worker, struct client *client, struct retirement *request)
+{
+    struct request detach = {.worker = worker,
+                             .client = client,
+                             .serial = client->control.detach_serial,
+                             .number = client->number};
+    struct control_call *call = control_call_new(&detach, sizeof *call, make_release, end_release);
+    (void)request;
+    if (!call)
+        return -ENOMEM;
+    control_call_leave(call);
+    return 0;
 }
 
 /* For work that is in flight when the worker has to end: long for kernels that end at all, and well
@@ -242,8 +251,10 @@ bool control_client_drop_all(struct worker *worker)
         usleep(1000);
     }
     completer_stop(&worker->completer);
+    control_attach_give_up(worker);
     control_call_finish_all(worker);
     control_quiet_finish_all(worker);
+    control_call_finish_all(worker);
     while (worker->client_count) {
         struct client *client = worker->clients[worker->client_count - 1];
         /* The submitter has ended, so this thread takes its step. */

@@ -10,7 +10,6 @@
 
 #include "server/worker/control/request.h"
 
-int control_client_attach(struct request *request);
 int control_client_window(struct request *request);
 int control_client_link(struct request *request);
 int control_client_usage(struct request *request);
@@ -20,6 +19,10 @@ int control_client_detach(struct request *request);
 /* Fills *used with the client's use so far. Takes its lock. */
 void control_client_used(struct worker *worker, struct client *client,
                          struct proto_worker_usage *used);
+
+/* The end of a client of which the driver knows no module and no host memory any more
+ * (control_quiet.h): gives the rest back, frees it and answers the detach. */
+int control_client_end(struct worker *worker, struct client *client, struct retirement *request);
 
 /* Frees a client that the submitter has dropped (LEFT) and that has nothing in flight. */
 void control_client_drop(struct worker *worker, struct client *client);

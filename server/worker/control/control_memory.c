@@ -2,39 +2,206 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/control/control_memory.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "common/messages.h"
+#include "common/util.h"
 #include "server/worker/client/client_memory.h"
+#include "server/worker/control/control_call.h"
+#include "server/worker/control/control_quiet.h"
 #include "server/worker/control/control_retire.h"
+#include "server/worker/control/reply.h"
 
-/* control_module_finish answers when the memory has been cleared. */
+/* ---- device memory ---- */
+
+struct map_call {
+    struct control_call control;
+    uint64_t address, count;
+    int fd;
+    uint32_t error;
+    struct error why;
+};
+
+static bool make_map(struct driver_call *driver_call)
+{
+    struct map_call *call = container_of(driver_call, struct map_call, control.call);
+    call->error = client_memory_map(call->control.request.client->device, call->address,
+                                    call->count, &call->fd, &call->why);
+    return false;
+}
+
+/* The memory is not to be had after all: unmapped before the answer says so, since the supervisor
+ * gives the address away then. */
+static bool make_undo(struct driver_call *driver_call)
+{
+    struct map_call *call = container_of(driver_call, struct map_call, control.call);
+    struct error unused;
+    call->error = client_memory_unmap(call->control.request.client->device, call->address,
+                                      call->count, &unused);
+    return false;
+}
+
+/* A range that the driver does not give back stays closed. */
+static int end_undo(struct control_call *control)
+{
+    struct map_call *call = container_of(control, struct map_call, control);
+    if (!call->error)
+        client_memory_forget(control->request.client, call->address, call->count, RANGE_DEVICE);
+    return request_refuse_why(&control->request, &call->why);
+}
+
+static int undo_map(const struct request *request, uint64_t address, uint64_t count,
+                    const struct error *why)
+{
+    struct map_call *call = control_call_new(request, sizeof *call, make_undo, end_undo);
+    /* The range stays closed, and goes with the client. */
+    if (!call)
+        return request_refuse_why(request, why);
+    call->address = address;
+    call->count = count;
+    call->why = *why;
+    control_call_leave(&call->control);
+    return 0;
+}
+
+static int end_map(struct control_call *control)
+{
+    struct map_call *call = container_of(control, struct map_call, control);
+    struct client *client = control->request.client;
+    struct loader_job job = {
+        .kind = LOADER_CLEAR, .fd = call->fd, .address = call->address, .count = call->count};
+    if (call->error) {
+        client_memory_forget(client, call->address, call->count, RANGE_DEVICE);
+        return request_refuse_why(&control->request, &call->why);
+    }
+    if (client_state_is_leaving(client_state(client))) {
+        close(call->fd);
+        return 0;
+    }
+    if (request_submit(&control->request, &control->request.worker->clearer, &job))
+        return 0;
+    close(job.fd);
+    error_set(&call->why, MESSAGE(worker_no_memory));
+    return undo_map(&control->request, call->address, call->count, &call->why);
+}
+
 int control_memory_map(struct request *request)
 {
     const struct proto_worker_map *wanted = request->body;
-    struct client *client = request->client;
-    struct loader_job job = {
-        .kind = LOADER_CLEAR, .fd = -1, .address = wanted->address, .count = wanted->count};
     struct error why;
-    uint32_t error = client_memory_map(client, wanted->address, wanted->count, &job.fd, &why);
-    if (error)
+    struct map_call *call = control_call_new(request, sizeof *call, make_map, end_map);
+    if (!call)
+        return request_refuse(request, MESSAGE(worker_no_memory));
+    uint32_t error = client_memory_reserve(request->client, wanted->address, wanted->count, &why);
+    if (error) {
+        free(call);
         return request_refuse_why(request, &why);
-    int submitted = request_submit(request, &request->worker->clearer, &job);
-    if (submitted > 0)
+    }
+    call->address = wanted->address;
+    call->count = wanted->count;
+    control_call_leave(&call->control);
+    return 0;
+}
+
+int control_memory_cleared(struct worker *worker, const struct loader_job *job)
+{
+    struct request request = {.worker = worker,
+                              .client = job->client,
+                              .serial = job->serial,
+                              .number = job->client->number};
+    struct proto_worker_mapped mapped = {.address = job->address};
+    if (client_state_is_leaving(client_state(job->client)))
         return 0;
-    close(job.fd);
-    client_memory_unmap(client, wanted->address, wanted->count, &why);
-    return submitted;
+    if (job->error)
+        return undo_map(&request, job->address, job->count, &job->why);
+    client_memory_open(job->client, job->address, job->count, RANGE_DEVICE);
+    return reply_send_with(worker, PROTO_WORKER_MAPPED, job->serial, request.number, &mapped, NULL,
+                           0, &job->fd, 1);
+}
+
+/* ---- host buffers ---- */
+
+struct host_map_call {
+    struct control_call control;
+    uint64_t address, count, done;
+    uint32_t error;
+    struct error why;
+};
+
+static bool make_host_map(struct driver_call *driver_call)
+{
+    struct host_map_call *call = container_of(driver_call, struct host_map_call, control.call);
+    const struct client *client = call->control.request.client;
+    call->error = client_memory_host_register(client->device, call->address, call->count,
+                                              &call->done, &call->why);
+    return !call->error && call->done < call->count &&
+           !client_state_is_leaving(client_state(client));
+}
+
+/* Steps that were registered are given back in a quiet window, as those of any buffer are, and the
+ * answer waits for that: the supervisor gives the address away then. */
+static int undo_host_map(struct host_map_call *call)
+{
+    struct request *request = &call->control.request;
+    struct retirement *gone = calloc(1, sizeof *gone);
+    struct error *why = calloc(1, sizeof *why);
+    if (gone && why) {
+        *why = call->why;
+        *gone = (struct retirement){.kind = RETIRE_HOST,
+                                    .serial = request->serial,
+                                    .refusal = why,
+                                    .address = call->address,
+                                    .count = call->count};
+        if (control_quiet_retire(request->worker, request->client, gone, control_retire_end))
+            return 0;
+    }
+    /* The range stays closed, and goes with the client. */
+    free(gone);
+    free(why);
+    return request_refuse_why(request, &call->why);
+}
+
+static int end_host_map(struct control_call *control)
+{
+    struct host_map_call *call = container_of(control, struct host_map_call, control);
+    struct client *client = control->request.client;
+    struct error unused;
+    client_memory_host_note(client, call->address, call->count, call->done);
+    if (call->error && call->done)
+        return undo_host_map(call);
+    if (call->error) {
+        client_memory_host_unmap(client, call->address, call->count, &unused);
+        return request_refuse_why(&control->request, &call->why);
+    }
+    /* Else the client left before all was registered, and nobody waits for the answer. */
+    if (call->done < call->count)
+        return 0;
+    client_memory_open(client, call->address, call->count, RANGE_HOST);
+    return request_done(&control->request);
 }
 
 int control_memory_host_map(struct request *request)
 {
     const struct proto_worker_host_map *wanted = request->body;
     struct error why;
-    uint32_t error = client_memory_host_map(request->client, wanted->address, wanted->count,
-                                            channel_take_fd(request->message, 0), &why);
-    return error ? request_refuse_why(request, &why) : request_done(request);
+    struct host_map_call *call =
+        control_call_new(request, sizeof *call, make_host_map, end_host_map);
+    if (!call)
+        return request_refuse(request, MESSAGE(worker_no_memory));
+    uint32_t error = client_memory_host_reserve(request->client, wanted->address, wanted->count,
+                                                channel_take_fd(request->message, 0), &why);
+    if (error) {
+        free(call);
+        return request_refuse_why(request, &why);
+    }
+    call->address = wanted->address;
+    call->count = wanted->count;
+    control_call_leave(&call->control);
+    return 0;
 }
+
+/* ---- giving back ---- */
 
 static int unmap_range(struct request *request, uint64_t address, uint64_t count,
                        enum range_kind kind, enum retire_kind how)

@@ -16,4 +16,7 @@ int control_memory_host_map(struct request *request);
 int control_memory_host_unmap(struct request *request);
 int control_memory_quiesce(struct request *request);
 
+/* Answers control_memory_map when the clearer is done with the job, which stays the caller's. */
+int control_memory_cleared(struct worker *worker, const struct loader_job *job);
+
 #endif

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "common/messages.h"
-#include "server/worker/client/client_memory.h"
+#include "common/util.h"
 #include "server/worker/code/client_module.h"
+#include "server/worker/control/control_call.h"
+#include "server/worker/control/control_memory.h"
 #include "server/worker/control/control_retire.h"
 #include "server/worker/control/reply.h"
 
@@ -50,11 +52,6 @@ static int answer_load(struct worker *worker, const struct loader_job *job)
         return reply_refuse(worker, job->serial, number, &job->why);
     if (job->kind == LOADER_INSPECT)
         return reply_send(worker, PROTO_WORKER_MODULE_NEEDS, job->serial, number, &job->needs);
-    if (job->kind == LOADER_CLEAR) {
-        struct proto_worker_mapped mapped = {.address = job->address};
-        return reply_send_with(worker, PROTO_WORKER_MAPPED, job->serial, number, &mapped, NULL, 0,
-                               &job->fd, 1);
-    }
     struct proto_module_loaded loaded = {.module = client_module_number(job->module),
                                          .functions = job->functions};
     return reply_send(worker, PROTO_MODULE_LOADED, job->serial, number, &loaded);
@@ -62,12 +59,10 @@ static int answer_load(struct worker *worker, const struct loader_job *job)
 
 static int finish_load(struct worker *worker, struct loader_job *job)
 {
-    struct error why;
-    int error = answer_load(worker, job);
+    int error =
+        job->kind == LOADER_CLEAR ? control_memory_cleared(worker, job) : answer_load(worker, job);
     if (job->error && job->kind == LOADER_INSPECT)
         client_module_destroy(job->client, job->module);
-    if (job->error && job->kind == LOADER_CLEAR)
-        client_memory_unmap(job->client, job->address, job->count, &why);
     if (job->fd >= 0)
         close(job->fd);
     free(job);
@@ -102,47 +97,196 @@ int control_module_unload(struct request *request)
     return control_retire_answer(request, asked);
 }
 
+/* ---- questions to the driver ---- */
+
+struct lookup_call {
+    struct control_call control;
+    uint32_t number; /* the kernel's, as the supervisor chose it */
+    uint32_t error;
+    struct error why;
+    struct client_module_lookup lookup;
+};
+
+/* Returns the call, which is to be left; NULL: the request was answered, with *result. */
+static struct lookup_call *begin_lookup(const struct request *request, uint32_t module,
+                                        bool (*make)(struct driver_call *call),
+                                        int (*end)(struct control_call *call), int *result)
+{
+    struct error why;
+    struct lookup_call *call = control_call_new(request, sizeof *call, make, end);
+    if (!call) {
+        *result = request_refuse(request, MESSAGE(worker_no_memory));
+        return NULL;
+    }
+    if (!client_module_lookup(request->client, module, (const char *)request->message->tail,
+                              request->message->tail_bytes, &call->lookup, &why))
+        return call;
+    free(call);
+    *result = request_refuse_why(request, &why);
+    return NULL;
+}
+
+static bool make_function_get(struct driver_call *driver_call)
+{
+    struct lookup_call *call = container_of(driver_call, struct lookup_call, control.call);
+    call->error =
+        client_module_ask_function(call->control.request.client, &call->lookup, &call->why);
+    return false;
+}
+
+static int end_function_get(struct control_call *control)
+{
+    struct lookup_call *call = container_of(control, struct lookup_call, control);
+    const struct request *request = &control->request;
+    if (!call->error)
+        call->error =
+            client_module_enter_function(request->client, call->number, &call->lookup, &call->why);
+    if (call->error)
+        return request_refuse_why(request, &call->why);
+    return reply_send_with(request->worker, PROTO_FUNCTION_INFO, request->serial, request->number,
+                           &call->lookup.info, call->lookup.layout,
+                           call->lookup.info.parameters * 8u, NULL, 0);
+}
+
 int control_function_get(struct request *request)
 {
     const struct proto_function_get *wanted = request->body;
-    struct proto_function_info info = {0};
-    uint32_t layout[2 * PROTO_PARAMETER_COUNT_MAX];
-    struct error why;
-    uint32_t error = client_module_function(request->client, wanted->module, wanted->function,
-                                            (const char *)request->message->tail,
-                                            request->message->tail_bytes, &info, layout, &why);
-    if (error)
-        return request_refuse_why(request, &why);
-    return reply_send_with(request->worker, PROTO_FUNCTION_INFO, request->serial, request->number,
-                           &info, layout, info.parameters * 8u, NULL, 0);
+    int result = 0;
+    struct lookup_call *call =
+        begin_lookup(request, wanted->module, make_function_get, end_function_get, &result);
+    if (!call)
+        return result;
+    call->number = wanted->function;
+    control_call_leave(&call->control);
+    return 0;
 }
 
-int control_function_set(struct request *request)
+static bool make_global_get(struct driver_call *driver_call)
 {
-    const struct proto_function_set *wanted = request->body;
-    struct error why;
-    uint32_t error =
-        client_module_function_set(request->client, wanted->function, wanted->value, &why);
-    return error ? request_refuse_why(request, &why) : request_done(request);
+    struct lookup_call *call = container_of(driver_call, struct lookup_call, control.call);
+    call->error = client_module_ask_global(call->control.request.client, &call->lookup, &call->why);
+    return false;
+}
+
+static int answer_global(const struct request *request, const struct client_module_lookup *lookup)
+{
+    struct proto_global_info info = {.address = lookup->address, .count = lookup->count};
+    return request_answer(request, PROTO_GLOBAL_INFO, &info);
+}
+
+static int end_global_get(struct control_call *control)
+{
+    struct lookup_call *call = container_of(control, struct lookup_call, control);
+    if (!call->error)
+        call->error =
+            client_module_enter_global(control->request.client, &call->lookup, &call->why);
+    return call->error ? request_refuse_why(&control->request, &call->why)
+                       : answer_global(&control->request, &call->lookup);
 }
 
 int control_global_get(struct request *request)
 {
     const struct proto_global_get *wanted = request->body;
-    struct proto_global_info info = {0};
+    int result = 0;
+    struct lookup_call *call =
+        begin_lookup(request, wanted->module, make_global_get, end_global_get, &result);
+    if (!call)
+        return result;
+    if (client_module_knows_global(&call->lookup)) {
+        result = answer_global(request, &call->lookup);
+        free(call);
+        return result;
+    }
+    control_call_leave(&call->control);
+    return 0;
+}
+
+struct function_call {
+    struct control_call control;
+    struct function function;
+    struct proto_function_set set;
+    struct proto_occupancy_get occupancy;
+    uint32_t blocks;
+    uint32_t error;
     struct error why;
-    uint32_t error =
-        client_module_global(request->client, wanted->module, (const char *)request->message->tail,
-                             request->message->tail_bytes, &info.address, &info.count, &why);
-    return error ? request_refuse_why(request, &why)
-                 : request_answer(request, PROTO_GLOBAL_INFO, &info);
+};
+
+/* As begin_lookup. */
+static struct function_call *begin_function(const struct request *request, uint32_t number,
+                                            bool (*make)(struct driver_call *call),
+                                            int (*end)(struct control_call *call), int *result)
+{
+    struct error why;
+    struct function_call *call = control_call_new(request, sizeof *call, make, end);
+    if (!call) {
+        *result = request_refuse(request, MESSAGE(worker_no_memory));
+        return NULL;
+    }
+    if (!client_module_usable(request->client, number, &call->function, &why))
+        return call;
+    free(call);
+    *result = request_refuse_why(request, &why);
+    return NULL;
+}
+
+static bool make_function_set(struct driver_call *driver_call)
+{
+    struct function_call *call = container_of(driver_call, struct function_call, control.call);
+    call->error = client_module_set_dynamic(call->control.request.client, &call->function,
+                                            call->set.function, call->set.value, &call->why);
+    return false;
+}
+
+static int end_function_set(struct control_call *control)
+{
+    struct function_call *call = container_of(control, struct function_call, control);
+    struct client *client = control->request.client;
+    if (call->error)
+        return request_refuse_why(&control->request, &call->why);
+    pthread_mutex_lock(&client->lock);
+    client->objects.functions[call->set.function - 1].dynamic_bytes = call->set.value;
+    pthread_mutex_unlock(&client->lock);
+    return request_done(&control->request);
+}
+
+int control_function_set(struct request *request)
+{
+    const struct proto_function_set *wanted = request->body;
+    int result = 0;
+    struct function_call *call =
+        begin_function(request, wanted->function, make_function_set, end_function_set, &result);
+    if (!call)
+        return result;
+    call->set = *wanted;
+    control_call_leave(&call->control);
+    return 0;
+}
+
+static bool make_occupancy(struct driver_call *driver_call)
+{
+    struct function_call *call = container_of(driver_call, struct function_call, control.call);
+    call->error = client_module_occupancy(call->control.request.client, &call->function,
+                                          &call->occupancy, &call->blocks, &call->why);
+    return false;
+}
+
+static int end_occupancy(struct control_call *control)
+{
+    struct function_call *call = container_of(control, struct function_call, control);
+    struct proto_occupancy_info info = {.blocks = call->blocks};
+    return call->error ? request_refuse_why(&control->request, &call->why)
+                       : request_answer(&control->request, PROTO_OCCUPANCY_INFO, &info);
 }
 
 int control_occupancy_get(struct request *request)
 {
-    struct proto_occupancy_info info = {0};
-    struct error why;
-    uint32_t error = client_module_occupancy(request->client, request->body, &info.blocks, &why);
-    return error ? request_refuse_why(request, &why)
-                 : request_answer(request, PROTO_OCCUPANCY_INFO, &info);
+    const struct proto_occupancy_get *wanted = request->body;
+    int result = 0;
+    struct function_call *call =
+        begin_function(request, wanted->function, make_occupancy, end_occupancy, &result);
+    if (!call)
+        return result;
+    call->occupancy = *wanted;
+    control_call_leave(&call->control);
+    return 0;
 }

@@ -2,54 +2,118 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/control/control_retire.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "common/messages.h"
+#include "common/util.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
+#include "server/worker/control/control_call.h"
 #include "server/worker/control/control_quiet.h"
 #include "server/worker/control/reply.h"
 
-static uint32_t retire_now(struct client *client, const struct retirement *request,
-                           struct error *why)
+static void retire_now(struct client *client, const struct retirement *request, struct error *why)
 {
     switch (request->kind) {
     case RETIRE_NOTHING:
-        return 0;
+        break;
     case RETIRE_DEVICE:
-        return client_memory_unmap(client, request->address, request->count, why);
+        client_memory_forget(client, request->address, request->count, RANGE_DEVICE);
+        break;
     case RETIRE_HOST:
-        return client_memory_host_unmap(client, request->address, request->count, why);
+        client_memory_host_unmap(client, request->address, request->count, why);
+        break;
     case RETIRE_MODULE:
         client_module_destroy(client, client_module_find(client, request->handle));
-        return 0;
+        break;
     case RETIRE_EVENT:
         client_event_forget(client, request->handle);
-        return 0;
+        break;
     }
-    return PROTO_ERROR_UNKNOWN;
+}
+
+static int answer(struct worker *worker, const struct client *client,
+                  const struct retirement *request, const struct error *why)
+{
+    struct proto_worker_event_ended ended = {.event = request->handle};
+    if (why->number)
+        return reply_refuse(worker, request->serial, client->number, why);
+    if (request->serial)
+        return reply_send(worker, PROTO_DONE, request->serial, client->number, NULL);
+    if (request->kind == RETIRE_EVENT)
+        return reply_send(worker, PROTO_WORKER_EVENT_ENDED, 0, client->number, &ended);
+    return 0;
 }
 
 int control_retire_end(struct worker *worker, struct client *client, struct retirement *request)
 {
     struct error why = {0};
-    uint32_t refused = retire_now(client, request, &why);
-    uint64_t serial = request->serial;
-    struct proto_worker_event_ended ended = {
-        .event = request->kind == RETIRE_EVENT ? request->handle : 0};
+    retire_now(client, request, &why);
+    int error = answer(worker, client, request, request->refusal ? request->refusal : &why);
+    free(request->refusal);
     free(request);
-    if (refused)
-        return reply_refuse(worker, serial, client->number, &why);
-    if (serial)
-        return reply_send(worker, PROTO_DONE, serial, client->number, NULL);
-    if (ended.event)
-        return reply_send(worker, PROTO_WORKER_EVENT_ENDED, 0, client->number, &ended);
-    return 0;
+    return error;
+}
+
+/* ---- what the caller thread does first ---- */
+
+struct retire_call {
+    struct control_call control;
+    struct retirement *request;
+    cuda_event event; /* of RETIRE_EVENT */
+    struct error why; /* number 0: done */
+};
+
+static bool make_retire(struct driver_call *driver_call)
+{
+    struct retire_call *call = container_of(driver_call, struct retire_call, control.call);
+    const struct gpu *device = call->control.request.client->device;
+    const struct retirement *request = call->request;
+    if (request->kind == RETIRE_EVENT)
+        device->cuda->cuEventDestroy(call->event);
+    else
+        client_memory_unmap(device, request->address, request->count, &call->why);
+    return false;
+}
+
+static int end_retire(struct control_call *control)
+{
+    struct retire_call *call = container_of(control, struct retire_call, control);
+    struct retirement *request = call->request;
+    struct client *client = control->request.client;
+    if (!call->why.number)
+        return control_retire_end(control->request.worker, client, request);
+    /* The range stays, since the driver keeps it; no command may name it any more. */
+    client_memory_close(client, request->address, request->count, RANGE_DEVICE);
+    int error = answer(control->request.worker, client, request, &call->why);
+    free(request);
+    return error;
+}
+
+static bool leave_to_caller(struct worker *worker, struct client *client,
+                            struct retirement *request)
+{
+    struct request asked = {
+        .worker = worker, .client = client, .serial = request->serial, .number = client->number};
+    struct retire_call *call = control_call_new(&asked, sizeof *call, make_retire, end_retire);
+    if (!call)
+        return false;
+    call->request = request;
+    if (request->kind == RETIRE_EVENT)
+        call->event = client->objects.events[request->handle - 1].handle;
+    control_call_leave(&call->control);
+    return true;
 }
 
 static bool waits_for_device(const struct retirement *request)
 {
     return request->kind == RETIRE_HOST || request->kind == RETIRE_MODULE;
+}
+
+static bool takes_lock(const struct retirement *request)
+{
+    return request->kind == RETIRE_DEVICE || request->kind == RETIRE_EVENT;
 }
 
 /* The completer looks for requests that are ready, and must not find the same ones again. */
@@ -74,16 +138,37 @@ static struct retirement *next_ready(struct client *client)
     return request;
 }
 
+static void put_back(struct client *client, struct retirement *request)
+{
+    if (!client->control.ready)
+        client->control.ready_end = &request->next;
+    request->next = client->control.ready;
+    client->control.ready = request;
+}
+
+/* Returns -ENOMEM if the driver's part can be left to nobody: the worker ends then. */
+static int carry_out(struct worker *worker, struct client *client, struct retirement *request)
+{
+    bool left = true;
+    if (waits_for_device(request))
+        left = control_quiet_retire(worker, client, request, control_retire_end);
+    else if (takes_lock(request))
+        left = leave_to_caller(worker, client, request);
+    else
+        return control_retire_end(worker, client, request);
+    if (left)
+        return 0;
+    put_back(client, request);
+    return -ENOMEM;
+}
+
 int control_retire_finish(struct worker *worker, struct client *client)
 {
     take_ready(client);
     /* Calls that were left before a request may still use what it gives up. */
     while (client->control.ready && !client->control.calling) {
         struct retirement *request = next_ready(client);
-        if (waits_for_device(request) &&
-            control_quiet_retire(worker, client, request, control_retire_end))
-            continue;
-        int error = control_retire_end(worker, client, request);
+        int error = carry_out(worker, client, request);
         if (error < 0)
             return error;
     }

@@ -34,6 +34,13 @@ int request_done(const struct request *request)
     return request_answer(request, PROTO_DONE, NULL);
 }
 
+struct quiet_caller request_caller(const struct request *request)
+{
+    return (struct quiet_caller){.client = request->number,
+                                 .owner = request->client->gate.scheduled.owner,
+                                 .level = request->client->control.priority};
+}
+
 int request_submit(const struct request *request, struct loader *loader,
                    const struct loader_job *wanted)
 {
@@ -43,9 +50,7 @@ int request_submit(const struct request *request, struct loader *loader,
     *job = *wanted;
     job->client = request->client;
     job->serial = request->serial;
-    job->caller = (struct quiet_caller){.client = request->number,
-                                        .owner = request->client->gate.scheduled.owner,
-                                        .level = request->client->control.priority};
+    job->caller = request_caller(request);
     loader_submit(loader, job);
     return 1;
 }

@@ -29,6 +29,9 @@ int request_refuse_why(const struct request *request, const struct error *why);
 int request_answer(const struct request *request, uint16_t opcode, const void *body);
 int request_done(const struct request *request);
 
+/* For whom the request is, to those who order calls of the driver. */
+struct quiet_caller request_caller(const struct request *request);
+
 /* Hands a copy of the job to a loader, with the request's client and serial; the request is
  * answered when the job is collected. Returns 1. Otherwise the request was refused for lack of
  * memory, and the caller still owns the job's descriptor and module; then returns 0 or -errno. */

@@ -530,9 +530,10 @@ static void events_measure_time(void **state)
     assert_true((int64_t)elapsed->nanoseconds < 0);
     struct proto_event_destroy destroy = {.event = start};
     harness_ask(PROTO_EVENT_DESTROY, 1, &destroy, PROTO_DONE);
-    assert_int_equal(harness.events_ended, 1);
     harness_ask(PROTO_EVENT_DESTROY, 1, &destroy, PROTO_FAILED);
     harness_ask(PROTO_EVENT_ELAPSED, 1, &between, PROTO_FAILED);
+    assert_false(harness_has_message(100));
+    assert_int_equal(harness.events_ended, 1);
 }
 
 /* ---- turns ---- */

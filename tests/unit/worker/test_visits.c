@@ -27,6 +27,7 @@ static struct client *make_client(struct peer *peer, uint32_t number)
     int fds[4] = {dup(peer->rings.fd), dup(peer->status.fd), dup(peer->shadows.fd),
                   dup(peer->doorbell)};
     assert_int_equal(client_create(&client, &worker->device, number, &attach, fds, &why), 0);
+    assert_int_equal(client_register(client, &why), 0);
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     assert_int_equal(gate_add(&worker->gate, client, &limits, NULL, &why), 0);
     assert_int_equal(placement_add(&worker->places, &client->place, 0, PROTO_PERCENT_WHOLE, &why),
@@ -95,15 +96,16 @@ static int teardown(void **state)
         gate_remove(&worker->gate, clients[i]);
         for (uint32_t s = 0; s < STREAMS; s++)
             stream_pool_unbind(&worker->pool, &clients[i]->streams[s]);
-        while (clients[i]->objects.range_count)
-            assert_int_equal(client_memory_unmap(clients[i], clients[i]->objects.ranges[0].start,
-                                                 clients[i]->objects.ranges[0].end -
-                                                     clients[i]->objects.ranges[0].start,
-                                                 &why),
-                             0);
+        while (clients[i]->objects.range_count) {
+            uint64_t start = clients[i]->objects.ranges[0].start;
+            uint64_t bytes = clients[i]->objects.ranges[0].end - start;
+            assert_int_equal(client_memory_unmap(&worker->device, start, bytes, &why), 0);
+            client_memory_forget(clients[i], start, bytes, RANGE_DEVICE);
+        }
         placement_remove(&worker->places, &clients[i]->place);
         client_state_set(clients[i], CLIENT_LEAVING);
         client_state_set(clients[i], CLIENT_LEFT);
+        client_unregister(clients[i]);
         client_destroy(clients[i]);
         peer_free(peers[i]);
     }
@@ -157,7 +159,9 @@ static void large_copies_use_the_turn_up(void **state)
     int fd;
     uint64_t bytes = UINT64_C(32) << 20;
     uint64_t base = clients[0]->control.device_base;
-    assert_int_equal(client_memory_map(clients[0], base, 2 * bytes, &fd, &why), 0);
+    assert_int_equal(client_memory_reserve(clients[0], base, 2 * bytes, &why), 0);
+    assert_int_equal(client_memory_map(&worker->device, base, 2 * bytes, &fd, &why), 0);
+    client_memory_open(clients[0], base, 2 * bytes, RANGE_DEVICE);
     close(fd);
     struct proto_command_copy copy = {
         .opcode = PROTO_COMMAND_COPY, .destination = base, .source = base + bytes, .count = bytes};

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/control/control_attach.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/messages.h"
+#include "common/util.h"
+#include "server/worker/control/control_call.h"
+#include "server/worker/control/control_limits.h"
+#include "server/worker/control/control_quiet.h"
+#include "server/worker/control/reply.h"
+
+struct attach_call {
+    struct control_call control;
+    struct proto_worker_attach wanted;
+    uint32_t error;
+    struct error why;
+};
+
+static struct client *find_attaching(const struct worker *worker, uint32_t number)
+{
+    struct client *client = worker->attaching;
+    while (client && client->number != number)
+        client = client->control.next_attaching;
+    return client;
+}
+
+static void forget_attaching(struct worker *worker, const struct client *client)
+{
+    struct client **link = &worker->attaching;
+    while (*link != client)
+        link = &(*link)->control.next_attaching;
+    *link = client->control.next_attaching;
+}
+
+/* Makes a client known to the other threads. Returns 0 or -errno. */
+static int show_client(struct worker *worker, struct client *client)
+{
+    int error = worker_add_client(worker, client);
+    control_limits_assign_priorities(worker);
+    if (error == 0)
+        error = submitter_add(&worker->submitter, client);
+    if (error == 0)
+        return 0;
+    worker_remove_client(worker, client);
+    control_limits_assign_priorities(worker);
+    return error;
+}
+
+/* What is registered is given back in a quiet window. */
+static int destroy_unserved(struct worker *worker, struct client *client,
+                            struct retirement *request)
+{
+    struct proto_worker_usage used = {0};
+    uint64_t serial = client->control.detach_serial;
+    uint32_t number = client->number;
+    (void)request;
+    client_destroy(client);
+    return serial ? reply_send(worker, PROTO_WORKER_USAGE, serial, number, &used) : 0;
+}
+
+static int leave_unserved(struct worker *worker, struct client *client)
+{
+    if (client_is_registered(client))
+        return control_quiet_leave(worker, client, destroy_unserved) ? 0 : -ENOMEM;
+    return destroy_unserved(worker, client, NULL);
+}
+
+static uint32_t serve_client(struct worker *worker, struct client *client,
+                             const struct proto_worker_attach *wanted, struct error *why)
+{
+    uint32_t error = control_limits_take(worker, client, wanted, why);
+    if (error)
+        return error;
+    int shown = show_client(worker, client);
+    if (shown == 0)
+        return 0;
+    control_limits_give_back(worker, client);
+    return error_set(why, error_from_errno(shown), MESSAGE_TEXT(worker_attach), strerror(-shown));
+}
+
+static bool make_attach(struct driver_call *driver_call)
+{
+    struct attach_call *call = container_of(driver_call, struct attach_call, control.call);
+    call->error = client_register(call->control.request.client, &call->why);
+    return false;
+}
+
+static int end_attach(struct control_call *control)
+{
+    struct attach_call *call = container_of(control, struct attach_call, control);
+    struct worker *worker = control->request.worker;
+    struct client *client = control->request.client;
+    forget_attaching(worker, client);
+    if (client->control.detached)
+        return leave_unserved(worker, client);
+    if (!call->error)
+        call->error = serve_client(worker, client, &call->wanted, &call->why);
+    if (!call->error)
+        return control_limits_answer(&control->request, client);
+    int left = leave_unserved(worker, client);
+    return left < 0 ? left : request_refuse_why(&control->request, &call->why);
+}
+
+int control_attach(struct request *request)
+{
+    struct worker *worker = request->worker;
+    const struct proto_worker_attach *wanted = request->body;
+    struct error why;
+    if (worker_find_client(worker, request->number) || find_attaching(worker, request->number))
+        return request_refuse(request, MESSAGE(worker_client_exists), request->number);
+    int fds[4];
+    for (unsigned i = 0; i < 4; i++)
+        fds[i] = channel_take_fd(request->message, i);
+    uint32_t error =
+        client_create(&request->client, &worker->device, request->number, wanted, fds, &why);
+    if (error)
+        return request_refuse_why(request, &why);
+    struct attach_call *call = control_call_new(request, sizeof *call, make_attach, end_attach);
+    if (!call) {
+        client_destroy(request->client);
+        return request_refuse(request, MESSAGE(worker_no_memory));
+    }
+    call->wanted = *wanted;
+    call->control.call.caller.owner = (uint32_t)wanted->owner;
+    request->client->control.next_attaching = worker->attaching;
+    worker->attaching = request->client;
+    control_call_leave(&call->control);
+    return 0;
+}
+
+bool control_attach_detach(const struct request *request)
+{
+    struct client *client = find_attaching(request->worker, request->number);
+    if (!client || client->control.detached)
+        return false;
+    client->control.detached = true;
+    client->control.detach_serial = request->serial;
+    return true;
+}
+
+void control_attach_give_up(struct worker *worker)
+{
+    struct client *client = worker->attaching;
+    for (; client; client = client->control.next_attaching)
+        client->control.detached = true;
+}
