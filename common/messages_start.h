@@ -73,7 +73,9 @@
       "the driver refuses memory operations on streams of partitions (%s): ends of work are " \
       "polled, and seen up to half a millisecond late; a newer driver may have them") \
     X(batch_ends, SUCCESS, \
-      "the driver could not show how it tells that work has ended: %s")
+      "the driver could not show how it tells that work has ended: %s") \
+    X(clearing_driver, SUCCESS, \
+      "the driver made no stream or no pinned memory for clearing new memory: %s")
 /* clang-format on */
 
 #endif

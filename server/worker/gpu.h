@@ -16,6 +16,7 @@
 #include "common/cuda/cuda_driver.h"
 #include "common/error.h"
 #include "protocol.h"
+#include "server/worker/clearing.h"
 
 struct gpu {
     const struct cuda_driver *cuda;
@@ -26,6 +27,7 @@ struct gpu {
     uint64_t arena_bytes; /* size of each arena */
     uint64_t granularity; /* bytes; device memory is mapped in multiples of it */
     struct proto_device_info info;
+    struct clearing clearing;     /* the caller's: gpu_open and gpu_close leave it alone */
     struct gpu_host_range *hosts; /* the parts of the host arena in use; control thread */
     size_t host_count, host_room;
 };

@@ -59,6 +59,15 @@ static uint32_t open_ends(struct worker *worker, struct error *why)
                            cuda_driver_error_sentence(result));
 }
 
+static uint32_t open_clearing(struct worker *worker, struct error *why)
+{
+    cuda_result result = clearing_open(&worker->device.clearing, worker->device.cuda);
+    return result == CUDA_OK
+               ? 0
+               : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(clearing_driver),
+                           cuda_driver_error_sentence(result));
+}
+
 static uint32_t open_places(struct worker *worker, struct error *why)
 {
     const struct partition_table *partitions = &worker->partitions;
@@ -84,6 +93,7 @@ static void open_parts(struct worker *worker, const struct gpu *device, int chan
     worker->failed = 0;
     worker->account.cuda = NULL;
     worker->ends = (struct batch_ends){.device = NULL};
+    worker->device.clearing.cuda = NULL;
     worker->partitions.device = NULL;
     worker->places.partitions = NULL;
     trace_open(&worker->trace);
@@ -149,6 +159,8 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
     if (!error)
         error = open_ends(worker, why);
     if (!error)
+        error = open_clearing(worker, why);
+    if (!error)
         error = open_account(worker, why);
     if (!error)
         error = start_threads(worker, why);
@@ -181,6 +193,7 @@ void worker_stop(struct worker *worker)
     placement_table_close(&worker->places);
     gate_close(&worker->gate);
     partition_table_close(&worker->partitions);
+    clearing_close(&worker->device.clearing);
     gpu_close(&worker->device);
     wake_close(&worker->wake);
     free(worker->clients);

@@ -214,15 +214,10 @@ uint32_t client_memory_map(const struct gpu *device, uint64_t address, uint64_t 
                            (unsigned long long)count, cuda_driver_error_sentence(result));
 }
 
-uint32_t client_memory_clear(const struct client *client, uint64_t address, uint64_t count,
-                             struct error *why)
+uint32_t client_memory_clear(const struct client *client, struct quiet_calls *calls,
+                             uint64_t address, uint64_t count, struct error *why)
 {
-    const struct cuda_driver *cuda = client->device->cuda;
-    cuda_result result = cuda->cuMemsetD8(address, 0, count);
-    /* cuMemsetD8 may return before the memory is clear, and the clients' streams don't wait for the
-     * legacy stream. */
-    if (result == CUDA_OK)
-        result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
+    cuda_result result = clearing_zero(&client->device->clearing, calls, address, count);
     return result == CUDA_OK
                ? 0
                : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_clear),

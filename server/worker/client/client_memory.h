@@ -34,10 +34,10 @@ uint32_t client_memory_map(const struct gpu *device, uint64_t address, uint64_t 
 
 /*
  * Zeroes what was mapped, and waits until the device has done so: no driver promises that a new
- * handle holds nothing of the memory's last user. Any thread that has the context.
+ * handle holds nothing of the memory's last user. Any thread that may wait for the device.
  */
-uint32_t client_memory_clear(const struct client *client, uint64_t address, uint64_t count,
-                             struct error *why);
+uint32_t client_memory_clear(const struct client *client, struct quiet_calls *calls,
+                             uint64_t address, uint64_t count, struct error *why);
 
 /* Unmaps what client_memory_map mapped, named exactly, and leaves the table alone. Any thread that
  * may wait for the context. */

@@ -316,25 +316,19 @@ static uint32_t load_code(struct client *client, struct client_module *module,
 }
 
 /* Clears the memory that the variables have moved to, and writes their initial values. */
-static cuda_result write_variables(const struct cuda_driver *cuda, const struct rewrite *rewrite,
-                                   uint64_t base)
+static cuda_result write_variables(const struct clearing *clearing, struct quiet_calls *calls,
+                                   const struct rewrite *rewrite, uint64_t base)
 {
-    uint64_t bytes = rewrite_global_bytes(rewrite);
-    if (bytes == 0)
-        return CUDA_OK;
-    cuda_result result = cuda->cuMemsetD8(base, 0, bytes);
+    cuda_result result = clearing_zero(clearing, calls, base, rewrite_global_bytes(rewrite));
     uint32_t next = 0;
     uint64_t address;
     uint8_t *values;
     size_t count;
     while (result == CUDA_OK && rewrite_initial(rewrite, &next, &address, &values, &count)) {
-        result = values ? cuda->cuMemcpyHtoD(address, values, count) : CUDA_ERR_OUT_OF_MEMORY;
+        result = values ? clearing_write(clearing, calls, address, values, count)
+                        : CUDA_ERR_OUT_OF_MEMORY;
         free(values);
     }
-    /* Neither call promises to be done when it returns, and the clients' streams don't wait for
-     * them. */
-    if (result == CUDA_OK)
-        result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
     return result;
 }
 
@@ -379,7 +373,6 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
                                struct rewrite *rewrite, const struct code_seat *seat, uint64_t base,
                                struct error *why)
 {
-    const struct cuda_driver *cuda = client->device->cuda;
     uint64_t bytes = rewrite_global_bytes(rewrite);
     if (!is_place(client, base, bytes))
         return error_set(why, MESSAGE(variables_place), (unsigned long long)base,
@@ -397,9 +390,7 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
     free(text);
     if (error)
         return error;
-    quiet_calls_work_begin(seat->calls);
-    cuda_result written = write_variables(cuda, rewrite, base);
-    quiet_calls_work_end(seat->calls);
+    cuda_result written = write_variables(&client->device->clearing, seat->calls, rewrite, base);
     if (written == CUDA_OK)
         return 0;
     return error_set(why, error_from_cuda((int)written), MESSAGE_TEXT(variables_write),

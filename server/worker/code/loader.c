@@ -69,19 +69,12 @@ static struct loader_job *take_next(struct loader *loader)
     return job;
 }
 
-static void clear(struct quiet_calls *calls, struct loader_job *job)
-{
-    quiet_calls_work_begin(calls);
-    job->error = client_memory_clear(job->client, job->address, job->count, &job->why);
-    quiet_calls_work_end(calls);
-}
-
 static void run_job(struct worker *worker, struct loader_job *job)
 {
     struct quiet_calls *calls = &worker->quiet_calls;
     const struct code_seat seat = {&worker->compiler, calls, &job->caller};
     if (job->kind == LOADER_CLEAR)
-        clear(calls, job);
+        job->error = client_memory_clear(job->client, calls, job->address, job->count, &job->why);
     else if (job->kind == LOADER_INSPECT)
         job->error = client_module_inspect(job->client, job->module, job->fd, job->count,
                                            &job->needs, &job->why);

@@ -354,6 +354,16 @@ static inline cuda_result fake_cuGreenCtxStreamCreate(cuda_stream *out, cuda_gre
     return CUDA_OK;
 }
 
+/* The worker's own, which no client's work is on. */
+static struct cuda_stream_object fake_own_stream;
+
+static inline cuda_result fake_cuStreamCreate(cuda_stream *out, unsigned flags)
+{
+    assert_int_equal(flags, CUDA_STREAM_NON_BLOCKING);
+    *out = &fake_own_stream;
+    return CUDA_OK;
+}
+
 static inline cuda_result fake_cuStreamCreateWithPriority(cuda_stream *out, unsigned flags,
                                                           int priority)
 {
@@ -373,6 +383,8 @@ static inline bool fake_has_work(const struct cuda_stream_object *stream)
 
 static inline cuda_result fake_cuStreamDestroy(cuda_stream stream)
 {
+    if (stream == &fake_own_stream)
+        return CUDA_OK;
     pthread_mutex_lock(&fake.lock);
     fake_note(FAKE_STREAM_DESTROY)->stream = stream;
     fake.live_streams--;
@@ -511,13 +523,16 @@ static inline struct cuda_driver fake_driver(void)
         E(cuMemHostUnregister),
         E(cuMemHostGetDevicePointer),
         E(cuMemcpyHtoD),
-        E(cuMemsetD8),
+        E(cuMemcpyHtoDAsync),
+        E(cuMemAllocHost),
+        E(cuMemFreeHost),
         E(cuStreamSynchronize),
         E(cuMemcpyDtoH),
         E(cuMemcpyAsync),
         E(cuMemsetD8Async),
         E(cuMemsetD16Async),
         E(cuMemsetD32Async),
+        E(cuStreamCreate),
         E(cuStreamCreateWithPriority),
         E(cuStreamDestroy),
         E(cuStreamQuery),

@@ -142,9 +142,23 @@ static inline cuda_result fake_cuMemcpyHtoD(cuda_device_ptr dst, const void *src
     return CUDA_OK;
 }
 
-static inline cuda_result fake_cuMemsetD8(cuda_device_ptr dst, unsigned char value, size_t count)
+static inline cuda_result fake_cuMemcpyHtoDAsync(cuda_device_ptr dst, const void *src, size_t size,
+                                                 cuda_stream stream)
 {
-    memset((void *)(uintptr_t)dst, value, count);
+    assert_ptr_equal(stream, &fake_own_stream);
+    memcpy((void *)(uintptr_t)dst, src, size);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemAllocHost(void **out, size_t size)
+{
+    *out = malloc(size);
+    return *out ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
+}
+
+static inline cuda_result fake_cuMemFreeHost(void *memory)
+{
+    free(memory);
     return CUDA_OK;
 }
 
