@@ -101,6 +101,17 @@ mutants: $(MUTANTS_ONLY) ## seed faults of limits, charges and scheduling: each 
 mutants-places: ## say which mutants no longer find their lines or tests; builds nothing
 	tests/programs/mutants/run --source . --places $(sort $(wildcard tests/programs/mutants/*.mutants))
 
+# ---- held
+# A library that watches which thread of a worker makes which call of the driver; tests/integration/test_held.c.
+
+HELD := $(BUILD)/tests/programs/held/held.so
+# Without a sanitizer, which would have to be preloaded before it.
+$(HELD): private override SAN =
+$(HELD): tests/programs/held/held.c common/cuda/cuda_driver.h make/test-programs.mk $(BUILD)/flags | $(GENERATED_H)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -shared -o $@ $< -ldl
+CHECK_DEPS += $(HELD)
+
 # ---- simulate
 # make simulate: runs a virtual day of 1,000 clients on 64 GPUs with the real policies, and writes a table
 # and a picture into build/simulate/.
