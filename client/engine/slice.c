@@ -2,14 +2,19 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/engine/slice.h"
 
+#include "client/engine/connection.h"
 #include "client/engine/stream.h"
 #include "common/ipc/ring.h"
 #include "common/util.h"
 
 /* Bytes from an address to the next multiple that no command may cross. */
-static uint64_t bytes_to_edge(uint64_t address)
+static uint64_t bytes_to_edge(const struct gpushare_stream *stream, uint64_t address)
 {
-    return PROTO_SLICE_BYTES - address % PROTO_SLICE_BYTES;
+    const gpushare_connection *connection = stream->connection;
+    bool on_device = address >= connection->device_base &&
+                     address - connection->device_base < connection->window_bytes;
+    uint64_t step = on_device ? PROTO_SLICE_BYTES : PROTO_REGISTRATION_BYTES;
+    return step - address % step;
 }
 
 gpushare_error slice_push_copy(struct gpushare_stream *stream, uint64_t destination,
@@ -17,7 +22,8 @@ gpushare_error slice_push_copy(struct gpushare_stream *stream, uint64_t destinat
 {
     gpushare_error error = GPUSHARE_SUCCESS;
     for (uint64_t at = 0; !error && at < count;) {
-        uint64_t bytes = min(bytes_to_edge(destination + at), bytes_to_edge(source + at));
+        uint64_t bytes =
+            min(bytes_to_edge(stream, destination + at), bytes_to_edge(stream, source + at));
         bytes = min(bytes, count - at);
         union {
             struct ring_descriptor descriptor;
@@ -38,7 +44,8 @@ gpushare_error slice_push_fill(struct gpushare_stream *stream, uint64_t destinat
     gpushare_error error = GPUSHARE_SUCCESS;
     for (uint64_t at = 0; !error && at < count;) {
         /* The edge is a multiple of every width, so no element lies across it. */
-        uint64_t elements = min(bytes_to_edge(destination + at * width) / width, count - at);
+        uint64_t elements =
+            min(bytes_to_edge(stream, destination + at * width) / width, count - at);
         union {
             struct ring_descriptor descriptor;
             struct proto_command_fill fill;

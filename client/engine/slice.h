@@ -3,11 +3,11 @@
 /*
  * slice: a copy or a fill as commands of bounded size.
  *
- * A driver refuses a copy whose host side lies in two registrations, and host buffers are
- * registered in steps that end at multiples of PROTO_SLICE_BYTES. No command may cross such a
- * multiple on either side, so a command has at most that many bytes. The bound also keeps a long
- * copy from delaying the work of other clients: a command can't be interrupted, and the server
- * chooses between clients after each.
+ * A command can't be interrupted, and the server chooses between clients after each. So none
+ * crosses a multiple of PROTO_SLICE_BYTES on either side, and a long copy does not delay the work
+ * of other clients. A driver refuses a copy whose host side lies in two registrations, and host
+ * buffers are registered in steps that end at multiples of PROTO_REGISTRATION_BYTES. So in host
+ * memory a command crosses none of these either.
  *
  * The stream was begun (stream_begin); the commands follow one another in it. Any thread.
  */

@@ -71,6 +71,15 @@ void quiet_calls_work_begin(struct quiet_calls *calls)
     pthread_mutex_unlock(&calls->lock);
 }
 
+bool quiet_calls_work_try(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    bool begun = !calls->closed || calls->stopped;
+    calls->working += begun;
+    pthread_mutex_unlock(&calls->lock);
+    return begun;
+}
+
 void quiet_calls_work_end(struct quiet_calls *calls)
 {
     pthread_mutex_lock(&calls->lock);

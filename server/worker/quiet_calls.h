@@ -77,6 +77,8 @@ bool quiet_calls_make(struct quiet_calls *calls, struct quiet_call *call);
  * end. */
 void quiet_calls_work_begin(struct quiet_calls *calls);
 void quiet_calls_work_end(struct quiet_calls *calls);
+/* As quiet_calls_work_begin, but returns false where that would wait. */
+bool quiet_calls_work_try(struct quiet_calls *calls);
 
 /* ---- the control thread ---- */
 

@@ -95,9 +95,9 @@ struct endless {
     uint32_t *word;
 };
 
-static void endless_start(struct endless *endless)
+static void endless_start(struct endless *endless, uint32_t blocks, uint32_t threads)
 {
-    struct gpushare_dim one = {1, 1, 1};
+    struct gpushare_dim grid = {blocks, 1, 1}, block = {threads, 1, 1};
     void *word;
     endless->gpu = arrive();
     OK(gpushare_host_alloc(endless->gpu, 4096, &word));
@@ -105,7 +105,7 @@ static void endless_start(struct endless *endless)
     *endless->word = 0;
     uint64_t address = (uint64_t)(uintptr_t)word;
     void *parameters[] = {&address};
-    OK(gpushare_launch(load(endless->gpu, "until"), one, one, 0, NULL, parameters));
+    OK(gpushare_launch(load(endless->gpu, "until"), grid, block, 0, NULL, parameters));
 }
 
 static void endless_stop(struct endless *endless)
@@ -216,7 +216,7 @@ static void an_endless_kernel_stops_nobodys_launches(void **state)
     struct worker other;
     struct newcomer newcomer = {0};
     worker_arrive(&other, 1);
-    endless_start(&endless);
+    endless_start(&endless, 1, 1);
     worker_start(&other);
     /* One that leaves is nobody's concern either. */
     void *buffer;
@@ -261,6 +261,26 @@ static void a_load_is_served_beside_kernels_that_end(void **state)
         gpushare_close(&workers[i].gpu);
 }
 
+/* New memory is cleared, and that needs no room on multiprocessors that nobody will leave. */
+static void memory_comes_beside_kernels_that_fill_the_device(void **state)
+{
+    (void)state;
+    struct endless endless;
+    static char bytes[4096], zeros[sizeof bytes];
+    gpushare_address memory;
+    endless_start(&endless, 132 * 2, 1024);
+    gpushare_connection *gpu = arrive();
+    uint64_t before = now_ns();
+    OK(gpushare_memory_alloc(gpu, UINT64_C(96) << 20, &memory));
+    memset(bytes, 1, sizeof bytes);
+    OK(gpushare_copy_from_device(gpu, bytes, memory + (UINT64_C(80) << 20), sizeof bytes));
+    assert_memory_equal(bytes, zeros, sizeof bytes);
+    print_message("an allocation took %.1f ms\n", (double)(now_ns() - before) / 1e6);
+    assert_true(now_ns() - before < LOAD_NS);
+    endless_stop(&endless);
+    gpushare_close(&gpu);
+}
+
 int main(void)
 {
     server_needs_softgpu();
@@ -268,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(an_endless_kernel_stops_nobodys_launches),
         T(a_load_is_served_beside_kernels_that_end),
+        T(memory_comes_beside_kernels_that_fill_the_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,12 +237,12 @@ uint32_t client_memory_unmap(const struct gpu *device, uint64_t address, uint64_
 
 /* ---- host buffers ---- */
 
-/* Pinning takes about a millisecond for each megabyte of small pages, and drivers refuse very long
- * ranges: in steps, so that no single call is long. Steps end where commands end
- * (PROTO_SLICE_BYTES): a copy over two registrations is refused by the driver. */
+/* Pinning takes up to a millisecond for each megabyte of small pages, under the driver's lock:
+ * between two steps others have it. Steps end where commands end (PROTO_REGISTRATION_BYTES): a copy
+ * over two registrations is refused by the driver. */
 static uint64_t registration_step(uint64_t address, uint64_t left)
 {
-    return min(PROTO_SLICE_BYTES - address % PROTO_SLICE_BYTES, left);
+    return min(PROTO_REGISTRATION_BYTES - address % PROTO_REGISTRATION_BYTES, left);
 }
 
 static void unregister_steps(const struct gpu *device, uint64_t address, uint64_t count)
@@ -258,6 +258,9 @@ uint32_t client_memory_host_register(const struct gpu *device, uint64_t address,
     uint64_t step = registration_step(address + *done, count - *done);
     void *start = (void *)(uintptr_t)(address + *done);
     cuda_device_ptr there = 0;
+    /* Pages are made here, where nobody waits, and not under the driver's lock. Older kernels
+     * can't, and leave it to the driver. */
+    madvise(start, step, MADV_POPULATE_WRITE);
     cuda_result result = cuda->cuMemHostRegister(
         start, step, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
     if (result == CUDA_OK) {

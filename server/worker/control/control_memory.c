@@ -129,14 +129,29 @@ struct host_map_call {
     struct error why;
 };
 
+/* Between steps, so that threads which wait for the driver's lock get it: a lock that is taken
+ * again at once is never seen free. A step of 4 MiB takes ten times as long. */
+#define STEP_PAUSE_US 100
+/* How often a step is tried that a window keeps back; other calls go on meanwhile. */
+#define WINDOW_PAUSE_US 500
+
 static bool make_host_map(struct driver_call *driver_call)
 {
     struct host_map_call *call = container_of(driver_call, struct host_map_call, control.call);
     const struct client *client = call->control.request.client;
+    struct quiet_calls *calls = &call->control.request.worker->quiet_calls;
+    /* Everybody waits for the end of a window. */
+    if (!quiet_calls_work_try(calls)) {
+        usleep(WINDOW_PAUSE_US);
+        return true;
+    }
     call->error = client_memory_host_register(client->device, call->address, call->count,
                                               &call->done, &call->why);
-    return !call->error && call->done < call->count &&
-           !client_state_is_leaving(client_state(client));
+    quiet_calls_work_end(calls);
+    if (call->error || call->done == call->count || client_state_is_leaving(client_state(client)))
+        return false;
+    usleep(STEP_PAUSE_US);
+    return true;
 }
 
 /* Steps that were registered are given back in a quiet window, as those of any buffer are, and the

@@ -142,24 +142,28 @@ static void add_weight(struct command *command, uint64_t bytes)
     command->weight += (uint32_t)min(weight, (uint64_t)WEIGHT_MAX);
 }
 
-static bool range_alive(const struct client_stream *stream, uint64_t address, uint64_t count)
+/* The range that holds all of it, if the command may use that; NULL. */
+static const struct range *find_alive(const struct client_stream *stream, uint64_t address,
+                                      uint64_t count)
 {
     const struct range *range = client_memory_range_find(stream->client, address, count);
-    return range && is_alive(range->dying, stream);
+    return range && is_alive(range->dying, stream) ? range : NULL;
 }
 
 /* A driver refuses a copy whose host side lies in two registrations, and that would be found on the
- * stream, as a failure of the client's. The library's commands end at the edges of the steps. */
-static bool crosses_edge(uint64_t address, uint64_t count)
+ * stream, as a failure of the client's. The library's commands end at the edges of the steps.
+ * Returns what the range's commands may cross no multiple of, if this one does; else 0. */
+static uint32_t crossed_edge(const struct range *range, uint64_t address, uint64_t count)
 {
-    return address / PROTO_SLICE_BYTES != (address + count - 1) / PROTO_SLICE_BYTES;
+    uint32_t step = range->kind == RANGE_HOST ? PROTO_REGISTRATION_BYTES : PROTO_SLICE_BYTES;
+    return address / step != (address + count - 1) / step ? step : 0;
 }
 
 static int note_edge(struct client_stream *stream, const char *what, uint64_t address,
-                     uint64_t count)
+                     uint64_t count, uint32_t step)
 {
     return note_violation(stream, MESSAGE(command_over_edge), what, (unsigned long long)address,
-                          (unsigned long long)count, PROTO_SLICE_BYTES);
+                          (unsigned long long)count, step);
 }
 
 static int run_copy(struct command *command, struct client_stream *stream,
@@ -167,17 +171,20 @@ static int run_copy(struct command *command, struct client_stream *stream,
 {
     if (copy->count == 0)
         return 0;
-    if (!range_alive(stream, copy->destination, copy->count))
+    const struct range *to = find_alive(stream, copy->destination, copy->count);
+    const struct range *from = find_alive(stream, copy->source, copy->count);
+    uint32_t edge;
+    if (!to)
         return note_violation(stream, MESSAGE(command_copy_destination),
                               (unsigned long long)copy->destination,
                               (unsigned long long)copy->count);
-    if (!range_alive(stream, copy->source, copy->count))
+    if (!from)
         return note_violation(stream, MESSAGE(command_copy_source),
                               (unsigned long long)copy->source, (unsigned long long)copy->count);
-    if (crosses_edge(copy->destination, copy->count))
-        return note_edge(stream, "copy.destination", copy->destination, copy->count);
-    if (crosses_edge(copy->source, copy->count))
-        return note_edge(stream, "copy.source", copy->source, copy->count);
+    if ((edge = crossed_edge(to, copy->destination, copy->count)))
+        return note_edge(stream, "copy.destination", copy->destination, copy->count, edge);
+    if ((edge = crossed_edge(from, copy->source, copy->count)))
+        return note_edge(stream, "copy.source", copy->source, copy->count, edge);
     /* Both lie in memory, so neither sum overflows. */
     if (copy->source < copy->destination + copy->count &&
         copy->destination < copy->source + copy->count)
@@ -197,6 +204,8 @@ static int run_fill(struct command *command, struct client_stream *stream,
                     const struct proto_command_fill *fill)
 {
     const struct cuda_driver *cuda = command->cuda;
+    const struct range *range;
+    uint32_t edge;
     uint64_t bytes;
     if (fill->width != 1 && fill->width != 2 && fill->width != 4)
         return note_violation(stream, MESSAGE(command_fill_width), fill->width);
@@ -206,12 +215,12 @@ static int run_fill(struct command *command, struct client_stream *stream,
     if (fill->count == 0)
         return 0;
     if (__builtin_mul_overflow(fill->count, (uint64_t)fill->width, &bytes) ||
-        !range_alive(stream, fill->destination, bytes))
+        !(range = find_alive(stream, fill->destination, bytes)))
         return note_violation(stream, MESSAGE(command_fill_destination),
                               (unsigned long long)fill->destination,
                               (unsigned long long)fill->count, fill->width);
-    if (crosses_edge(fill->destination, bytes))
-        return note_edge(stream, "fill.destination", fill->destination, bytes);
+    if ((edge = crossed_edge(range, fill->destination, bytes)))
+        return note_edge(stream, "fill.destination", fill->destination, bytes, edge);
     begin_work(command, stream);
     stream->client->usage.copies++;
     stream->client->usage.copied_bytes += bytes;

@@ -203,6 +203,15 @@ static void fill_of_both_sides_of_an_edge(void **state)
     expect(&fill, PROTO_ERROR_PROTOCOL_VIOLATION, "fill.destination");
 }
 
+static void copy_from_both_sides_of_a_registrations_edge(void **state)
+{
+    (void)state;
+    uint64_t edge = PROTO_REGISTRATION_BYTES - bad->host_base % PROTO_REGISTRATION_BYTES;
+    uint64_t there = peer_host_map(bad, edge - 4096, 8192);
+    struct proto_command_copy copy = copy_of(device, there + 4095, 2);
+    expect(&copy, PROTO_ERROR_PROTOCOL_VIOLATION, "copy.source");
+}
+
 static void overlapping_copy(void **state)
 {
     (void)state;
@@ -388,6 +397,7 @@ int main(void)
         T(overlapping_copy),
         T(copy_to_both_sides_of_an_edge),
         T(copy_from_both_sides_of_an_edge),
+        T(copy_from_both_sides_of_a_registrations_edge),
         T(fill_of_both_sides_of_an_edge),
         T(fill_width),
         T(fill_alignment),

@@ -239,7 +239,7 @@ static void host_buffers_are_registered_in_steps(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
-    const uint64_t step = UINT64_C(64) << 20;
+    const uint64_t step = UINT64_C(4) << 20;
     const uint32_t before = fake_count(FAKE_REGISTER);
     uint64_t address = peer_host_map(peer, 8192, 2 * step);
     const uint64_t expected[][2] = {
