@@ -93,7 +93,8 @@ void quiet_calls_defer(struct quiet_calls *calls, struct quiet_call *call, bool 
     call->awaited = false;
     bool stopped = calls->stopped;
     if (!stopped)
-        enqueue(calls, call, timeline_now() + (asks ? 0 : QUIET_CALLS_LAZY_NS));
+        enqueue(calls, call,
+                call->patient ? UINT64_MAX : timeline_now() + (asks ? 0 : QUIET_CALLS_LAZY_NS));
     pthread_mutex_unlock(&calls->lock);
     if (!stopped)
         return;

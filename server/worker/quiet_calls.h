@@ -23,6 +23,7 @@
 enum { QUIET_CALLS_OWNERS = 64 };
 
 struct wake;
+struct worker;
 
 /* The client that a call is made for. */
 struct quiet_caller {
@@ -33,7 +34,11 @@ struct quiet_caller {
 struct quiet_call {
     /* The caller's: */
     void (*make)(struct quiet_call *call); /* driver thread, without locks held */
+    /* Of a deferred call: control thread, after it was made; frees it. Returns 0 or -errno of an
+     * answer that could not be sent. */
+    int (*end)(struct worker *worker, struct quiet_call *call);
     struct quiet_caller caller;
+    bool patient; /* of a deferred call: it rides along, and never asks for a window */
     /* Private: */
     struct quiet_call *next;
     uint64_t since; /* ns */

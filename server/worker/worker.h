@@ -32,12 +32,15 @@
 #include "server/worker/sharing/placement.h"
 #include "server/worker/sharing/stream_pool.h"
 #include "server/worker/driver_calls.h"
+#include "server/worker/sharing/usual_partitions.h"
 #include "server/worker/quiet_calls.h"
 #include "server/worker/run/driver_caller.h"
 #include "server/worker/run/quiet_window.h"
 #include "server/worker/run/submitter.h"
 #include "server/worker/trace.h"
 #include "server/worker/wake.h"
+
+struct making;
 
 struct worker {
     struct gpu device;
@@ -67,7 +70,10 @@ struct worker {
     struct driver_caller driver_caller;
     struct quiet_calls quiet_calls;
     struct quiet_window quiet_window;
-    uint32_t placement_error;   /* control thread: why the last partition could not be made */
+    /* Control thread: partitions and CUstreams (control_making.h). */
+    struct making *makings;     /* that wait for a quiet window */
+    uint32_t placement_error;   /* why the last partition could not be made */
+    uint64_t make_again;        /* ns: when it is tried again */
     int channel;                /* to the supervisor; the caller's */
     pthread_mutex_t fault_lock; /* held while the supervisor is told that the context is lost */
     _Atomic uint32_t failed;    /* error number once it has been told */

@@ -34,15 +34,7 @@ static void placement_to_make(void *context)
 /* The first clients find CUstreams, whatever runs by then. */
 static uint32_t prepare_first_streams(struct worker *worker, struct error *why)
 {
-    struct sm_group_set all = {{0}};
-    struct partition *whole;
-    for (uint32_t i = 0; i < worker->partitions.count; i++)
-        sm_group_set_add(&all, i);
-    uint32_t error = partition_get(&worker->partitions, &all, &whole);
-    if (error)
-        return error_set(why, error, MESSAGE_TEXT(streams_driver), error_sentence(error));
-    cuda_result made = stream_pool_prepare(&worker->pool, whole, 0, STREAM_POOL_FIRST);
-    partition_put(&worker->partitions, whole);
+    cuda_result made = usual_partitions_make(&worker->partitions, &worker->pool);
     return made == CUDA_OK
                ? 0
                : error_set(why, error_from_cuda((int)made), MESSAGE_TEXT(streams_driver),
@@ -95,6 +87,8 @@ static void open_parts(struct worker *worker, const struct gpu *device, int chan
     worker->ends = (struct batch_ends){.device = NULL};
     worker->device.clearing.cuda = NULL;
     worker->partitions.device = NULL;
+    worker->makings = NULL;
+    worker->make_again = 0;
     worker->places.partitions = NULL;
     trace_open(&worker->trace);
     code_memory_open(&worker->code_memory, image_memory);

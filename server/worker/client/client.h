@@ -39,6 +39,7 @@
 
 struct client;
 struct client_module;
+struct driver_queue;
 
 enum { CLIENT_STREAM_WORDS = PROTO_STREAMS_MAX / 64 };
 
@@ -119,6 +120,16 @@ struct client_control {
     bool detached;                         /* while it was ATTACHING */
     uint64_t detach_serial;
     struct client *next_attaching;
+    uint32_t making;       /* partitions for it that wait for a quiet window */
+    uint32_t making_error; /* why the last of them could not be made; 0 */
+    struct limits_answer {
+        uint64_t serial; /* 0: no request waits for a partition */
+        uint64_t until;  /* ns: it is answered then in any case */
+        bool attach;
+        struct scheduler_limits old_time;
+        uint32_t old_request, old_limit;
+    } answer;
+    uint32_t refused; /* error number: its attaching is refused when it is gone */
 };
 
 /* Belongs to the submitter. */
@@ -134,6 +145,14 @@ struct client_submit {
 struct client_signals {
     _Atomic uint32_t completer; /* 1: the completer has to look at this client */
     _Atomic uint32_t submitter; /* 1: the submitter has to look at this client */
+};
+
+/* The hardware queues that its rings are on: the lock of struct stream_pool. */
+struct client_queues {
+    struct driver_queue *home; /* NULL: it has none */
+    uint32_t rings;            /* that are bound to CUstreams */
+    uint32_t held;             /* queues, its home included, as last counted */
+    bool joined;
 };
 
 struct client {
@@ -158,8 +177,9 @@ struct client {
     struct placement place;  /* which SM groups it may have: the lock of struct placement_table */
     struct gate_client gate; /* see gate.h */
     struct account_client usage; /* see account.h */
-    uint64_t kept_bytes;         /* that its modules keep: the lock of struct code_memory */
-    uint64_t loader_turns[2];    /* by loader_which: the lock of that loader */
+    struct client_queues queues;
+    uint64_t kept_bytes;      /* that its modules keep: the lock of struct code_memory */
+    uint64_t loader_turns[2]; /* by loader_which: the lock of that loader */
 };
 
 /*

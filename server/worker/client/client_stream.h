@@ -68,6 +68,12 @@ void client_stream_set_reached(struct client_stream *stream, uint64_t value);
 /* Timeline value that the device was last told to write. Any thread. */
 uint64_t client_stream_written(const struct client_stream *stream);
 
+/* Whether the device has something of the stream that it was not seen to finish. Any thread. */
+static inline bool client_stream_in_flight(const struct client_stream *stream)
+{
+    return client_stream_reached(stream) < client_stream_written(stream);
+}
+
 /* Timeline value of the last descriptor that the client has pushed. The client's tail is not
  * trusted: the result is never more than one ring ahead of what was read. */
 uint64_t client_stream_pushed(const struct client_stream *stream);

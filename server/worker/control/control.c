@@ -164,8 +164,8 @@ static int serve_channel(struct worker *worker, struct channel_message *message)
     return error;
 }
 
-/* How often the control thread looks whether an unused partition has drained, or a partition that
- * could not be made can be made now. */
+/* How often the control thread looks whether a request has waited long enough for a partition, or a
+ * partition that could not be made can be made now. */
 #define PLACES_MS 10
 
 static int serve_messages(struct worker *worker, struct channel_message *message)
@@ -173,12 +173,13 @@ static int serve_messages(struct worker *worker, struct channel_message *message
     struct pollfd polled[2] = {{.fd = worker->channel, .events = POLLIN},
                                {.fd = worker->wake.control_event, .events = POLLIN}};
     for (;;) {
-        if (poll(polled, 2, control_limits_finish(worker) ? PLACES_MS : -1) < 0 && errno != EINTR)
+        int error;
+        bool again = control_limits_finish(worker, &error);
+        if (error >= 0 && poll(polled, 2, again ? PLACES_MS : -1) < 0 && errno != EINTR)
             return -errno;
         if (atomic_load(&worker->failed))
             return CONTROL_CONTEXT_LOST;
-        int error = 0;
-        if (polled[1].revents & POLLIN) {
+        if (!error && polled[1].revents & POLLIN) {
             wake_control_taken(&worker->wake);
             error = control_progress(worker);
         }

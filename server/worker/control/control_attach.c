@@ -39,12 +39,14 @@ static void forget_attaching(struct worker *worker, const struct client *client)
 static int show_client(struct worker *worker, struct client *client)
 {
     int error = worker_add_client(worker, client);
+    stream_pool_join(&worker->pool, client);
     control_limits_assign_priorities(worker);
     if (error == 0)
         error = submitter_add(&worker->submitter, client);
     if (error == 0)
         return 0;
     worker_remove_client(worker, client);
+    stream_pool_forget(&worker->pool, client);
     control_limits_assign_priorities(worker);
     return error;
 }
@@ -99,7 +101,8 @@ static int end_attach(struct control_call *control)
     if (!call->error)
         call->error = serve_client(worker, client, &call->wanted, &call->why);
     if (!call->error)
-        return control_limits_answer(&control->request, client);
+        return control_limits_answer(&control->request, client,
+                                     &(struct limits_answer){.attach = true});
     int left = leave_unserved(worker, client);
     return left < 0 ? left : request_refuse_why(&control->request, &call->why);
 }

@@ -39,6 +39,9 @@ int control_client_detach(struct request *request)
     struct client *client = request->client;
     if (client_state_is_leaving(client_state(client)))
         return request_refuse(request, MESSAGE(worker_detaching), request->number);
+    int sent = control_limits_hurry(request->worker, client);
+    if (sent < 0)
+        return sent;
     client->control.detach_serial = request->serial;
     submitter_drop(&request->worker->submitter, client);
     loader_forget(&request->worker->loader, client);
@@ -206,8 +209,14 @@ static int end_release(struct control_call *call)
 {
     const struct request *request = &call->request;
     struct proto_worker_usage used;
+    uint32_t refused = request->client->control.refused;
     control_client_used(request->worker, request->client, &used);
     control_client_drop(request->worker, request->client);
+    if (refused) {
+        struct error why;
+        error_set(&why, refused, MESSAGE_TEXT(partition_none), error_sentence(refused));
+        return request_refuse_why(request, &why);
+    }
     return reply_send(request->worker, PROTO_WORKER_USAGE, request->serial, request->number, &used);
 }
 

@@ -10,23 +10,15 @@
 #include "common/messages.h"
 #include "common/util.h"
 #include "common/ipc/timeline.h"
+#include "server/worker/control/control_making.h"
 #include "server/worker/control/control_trace.h"
+#include "server/worker/control/reply.h"
 #include "server/worker/sharing/stream_priority.h"
 #include "server/worker/sharing/client_partition.h"
 
-int control_limits_answer(const struct request *request, const struct client *client)
-{
-    struct worker *worker = request->worker;
-    struct placement_view view;
-    placement_view(&worker->places, &client->place, timeline_now(), &view);
-    struct proto_worker_attached attached = {
-        .multiprocessors = view.max_multiprocessors,
-        .partitioned = worker->partitions.supported,
-    };
-    _Static_assert(sizeof attached.sm_groups == sizeof view.sm_groups.bits, "the same SM groups");
-    memcpy(attached.sm_groups, view.sm_groups.bits, sizeof attached.sm_groups);
-    return request_answer(request, PROTO_WORKER_ATTACHED, &attached);
-}
+/* So long a request waits for the partition that it needs. Where the device drains sooner, its
+ * answer says whether the driver made one. */
+#define ANSWER_NS UINT64_C(250000000)
 
 /* Where multiprocessors can't be divided, a limit of them is enforced as a share of time. */
 static struct scheduler_limits time_limits(const struct worker *worker,
@@ -40,19 +32,13 @@ static struct scheduler_limits time_limits(const struct worker *worker,
 }
 
 /* Moves a client to where it belongs now, if there is room for it. */
-static uint32_t apply_placement(struct worker *worker, struct client *client)
+static void apply_placement(struct worker *worker, struct client *client)
 {
     struct partition *to;
-    uint32_t error = control_limits_make_partitions(worker);
     pthread_mutex_lock(&client->lock);
-    enum placement_answer said = placement_apply(&worker->places, &client->place, &to);
-    if (said == PLACEMENT_MOVE)
+    if (placement_apply(&worker->places, &client->place, &to) == PLACEMENT_MOVE)
         client_partition_move(worker, client, to);
-    struct partition *at = client->shared.partition;
     pthread_mutex_unlock(&client->lock);
-    if (!error && at)
-        error = control_limits_prepare_streams(worker, at, client->streams[0].priority, 1);
-    return said == PLACEMENT_HOLD && error ? error : 0;
 }
 
 uint32_t control_limits_take(struct worker *worker, struct client *client,
@@ -74,12 +60,7 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
     gate_set_owner(&worker->gate, client, wanted->owner);
     /* Other clients' work may have moved this one before the gate knew it. */
     placement_notify(&worker->places, &client->place);
-    error = apply_placement(worker, client);
-    if (error) {
-        error_set(why, error, MESSAGE_TEXT(partition_none), error_sentence(error));
-        control_limits_give_back(worker, client);
-    }
-    return error;
+    return 0;
 }
 
 void control_limits_give_back(struct worker *worker, struct client *client)
@@ -92,11 +73,84 @@ void control_limits_give_back(struct worker *worker, struct client *client)
     client->shared.partition = NULL;
 }
 
+/* ---- requests that may need a partition ---- */
+
+static int answer(struct worker *worker, struct client *client, uint64_t serial)
+{
+    struct placement_view view;
+    placement_view(&worker->places, &client->place, timeline_now(), &view);
+    struct proto_worker_attached attached = {
+        .multiprocessors = view.max_multiprocessors,
+        .partitioned = worker->partitions.supported,
+    };
+    _Static_assert(sizeof attached.sm_groups == sizeof view.sm_groups.bits, "the same SM groups");
+    memcpy(attached.sm_groups, view.sm_groups.bits, sizeof attached.sm_groups);
+    return reply_send(worker, PROTO_WORKER_ATTACHED, serial, client->number, &attached);
+}
+
+/* The driver makes no partition for it: it leaves, and is told why then. */
+static int refuse_client(struct worker *worker, struct client *client, uint32_t error)
+{
+    client->control.refused = error;
+    placement_remove(&worker->places, &client->place);
+    submitter_drop(&worker->submitter, client);
+    wake_completer(&worker->wake, true);
+    return 0;
+}
+
+static int refuse_change(struct worker *worker, struct client *client, uint32_t error,
+                         const struct limits_answer *asked)
+{
+    struct error why, unused;
+    placement_update(&worker->places, &client->place, asked->old_request, asked->old_limit,
+                     &unused);
+    gate_set_limits(&worker->gate, client, &asked->old_time, &unused);
+    apply_placement(worker, client);
+    worker_reschedule(worker);
+    error_set(&why, error, MESSAGE_TEXT(partition_none), error_sentence(error));
+    return reply_refuse(worker, asked->serial, client->number, &why);
+}
+
+int control_limits_hurry(struct worker *worker, struct client *client)
+{
+    uint64_t serial = client->control.answer.serial;
+    client->control.answer.serial = 0;
+    return serial ? answer(worker, client, serial) : 0;
+}
+
+/* Answers the request that waits for a partition, which was made or could not be; or enough time
+ * has passed. */
+static int end_request(struct worker *worker, struct client *client)
+{
+    struct limits_answer asked = client->control.answer;
+    uint32_t error = client->control.making ? 0 : client->control.making_error;
+    client->control.answer.serial = 0;
+    if (error && asked.attach) {
+        client->control.detach_serial = asked.serial;
+        return refuse_client(worker, client, error);
+    }
+    if (error)
+        return refuse_change(worker, client, error, &asked);
+    apply_placement(worker, client);
+    return answer(worker, client, asked.serial);
+}
+
+int control_limits_answer(struct request *request, struct client *client,
+                          const struct limits_answer *asked)
+{
+    struct worker *worker = request->worker;
+    client->control.making_error = 0;
+    client->control.answer = *asked;
+    client->control.answer.serial = request->serial;
+    client->control.answer.until = timeline_now() + ANSWER_NS;
+    control_making_start(worker);
+    return client->control.making ? 0 : end_request(worker, client);
+}
+
 static uint32_t change_limits(struct worker *worker, struct client *client,
                               const struct proto_worker_limits *wanted, struct error *why)
 {
     /* Read without locks: only this thread changes requests and limits. */
-    struct scheduler_limits old_time = client->gate.scheduled.limits;
     uint32_t old_request = client->place.allocation.request,
              old_limit = client->place.allocation.limit;
     struct scheduler_limits time = time_limits(worker, &wanted->allowance);
@@ -107,13 +161,6 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
     if (error)
         return error;
     error = gate_set_limits(&worker->gate, client, &time, why);
-    if (!error) {
-        error = apply_placement(worker, client);
-        if (error) {
-            gate_set_limits(&worker->gate, client, &old_time, &unused);
-            error_set(why, error, MESSAGE_TEXT(partition_none), error_sentence(error));
-        }
-    }
     if (error) {
         placement_update(&worker->places, &client->place, old_request, old_limit, &unused);
         apply_placement(worker, client);
@@ -126,11 +173,20 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
 
 int control_limits_change(struct request *request)
 {
+    struct worker *worker = request->worker;
+    struct client *client = request->client;
+    struct limits_answer asked = {.old_time = client->gate.scheduled.limits,
+                                  .old_request = client->place.allocation.request,
+                                  .old_limit = client->place.allocation.limit};
     struct error why;
-    uint32_t error = change_limits(request->worker, request->client, request->body, &why);
-    worker_reschedule(request->worker);
+    /* The one before is answered first: what it waits for may not be wanted any more. */
+    int sent = control_limits_hurry(worker, client);
+    if (sent < 0)
+        return sent;
+    uint32_t error = change_limits(worker, client, request->body, &why);
+    worker_reschedule(worker);
     return error ? request_refuse_why(request, &why)
-                 : control_limits_answer(request, request->client);
+                 : control_limits_answer(request, client, &asked);
 }
 
 int control_limits_schedule(struct request *request)
@@ -151,92 +207,7 @@ int control_limits_schedule(struct request *request)
     return refused ? request_refuse_why(request, &why) : request_done(request);
 }
 
-/* ---- partitions ---- */
-
-/* Rings keep their CUstream when their work is done, for the next time. */
-static void leave_old_partitions(struct worker *worker)
-{
-    for (uint32_t i = 0; i < worker->client_count; i++) {
-        struct client *client = worker->clients[i];
-        pthread_mutex_lock(&client->lock);
-        stream_pool_leave(&worker->pool, client);
-        pthread_mutex_unlock(&client->lock);
-    }
-}
-
-/* Drops partitions that no client has: all of them, or those that are too many to keep. Returns
- * whether some are left, since their work is not done. */
-static bool drop_unused(struct worker *worker, bool all)
-{
-    struct partition *partition;
-    while ((partition = partition_take_unused(&worker->partitions, all))) {
-        if (!stream_pool_drained(&worker->pool, partition))
-            leave_old_partitions(worker);
-        if (!stream_pool_drained(&worker->pool, partition)) {
-            partition_return(&worker->partitions, partition);
-            return true;
-        }
-        stream_pool_drop(&worker->pool, partition);
-        partition_destroy(&worker->partitions, partition);
-    }
-    return false;
-}
-
-/* Partitions kept for the next time cost the device sub-contexts and memory. If it has no more of
- * these, the next time is less important than now. */
-static uint32_t get_partition(struct worker *worker, const struct sm_group_set *sm_groups,
-                              struct partition **partition)
-{
-    uint32_t error = partition_get(&worker->partitions, sm_groups, partition);
-    if (!error)
-        return 0;
-    drop_unused(worker, true);
-    return partition_get(&worker->partitions, sm_groups, partition);
-}
-
-/* Open streams of a client that are to run on a partition, by the driver's number of their
- * priority. */
-static uint32_t count_open(struct client *client, const struct partition *partition,
-                           int32_t priority)
-{
-    uint32_t open = 0;
-    pthread_mutex_lock(&client->lock);
-    for (uint32_t i = 0; client->shared.partition == partition && i < client->stream_count; i++)
-        open += client->streams[i].state == STREAM_OPEN && client->streams[i].priority == priority;
-    pthread_mutex_unlock(&client->lock);
-    return open;
-}
-
-/* Makes CUstreams; if there are no more queues, those of rings that have nothing in flight make
- * way. */
-static cuda_result prepare_streams(struct worker *worker, struct partition *partition,
-                                   int32_t priority, uint32_t count)
-{
-    cuda_result made = stream_pool_prepare(&worker->pool, partition, priority, count);
-    if (made == CUDA_ERR_NOT_READY) {
-        for (uint32_t i = 0; i < worker->client_count; i++) {
-            pthread_mutex_lock(&worker->clients[i]->lock);
-            stream_pool_release_idle(&worker->pool, worker->clients[i]);
-            pthread_mutex_unlock(&worker->clients[i]->lock);
-        }
-        made = stream_pool_prepare(&worker->pool, partition, priority, count);
-    }
-    if (cuda_driver_error_is_sticky(made))
-        worker_fail(worker, made, "making a stream");
-    return made;
-}
-
-uint32_t control_limits_prepare_streams(struct worker *worker, struct partition *partition,
-                                        int32_t priority, uint32_t more)
-{
-    for (uint32_t i = 0; i < worker->client_count; i++)
-        more += count_open(worker->clients[i], partition, priority);
-    cuda_result made = prepare_streams(worker, partition, priority, more);
-    /* Fewer than wanted are shared; a partition without any is of no use. */
-    return made == CUDA_OK || stream_pool_has(&worker->pool, partition)
-               ? 0
-               : error_from_cuda((int)made);
-}
+/* ---- partitions and CUstreams ---- */
 
 void control_limits_assign_priorities(struct worker *worker)
 {
@@ -249,55 +220,22 @@ void control_limits_assign_priorities(struct worker *worker)
         pthread_mutex_unlock(&client->lock);
         /* Without one of its priority a stream runs at another's, until there is one. */
         if (partition)
-            prepare_streams(worker, partition, priority, 1);
+            control_making_stream(worker, partition, priority);
     }
 }
 
-/* Open streams of one client, of any priority. */
-static uint32_t count_streams(struct client *client)
+bool control_limits_finish(struct worker *worker, int *error)
 {
-    uint32_t open = 0;
-    pthread_mutex_lock(&client->lock);
-    for (uint32_t i = 0; i < client->stream_count; i++)
-        open += client->streams[i].state == STREAM_OPEN;
-    pthread_mutex_unlock(&client->lock);
-    return open;
-}
-
-uint32_t control_limits_make_partitions(struct worker *worker)
-{
-    struct sm_group_set sm_groups;
-    struct placement *place;
-    while ((place = placement_next_to_make(&worker->places, &sm_groups))) {
-        struct client *client = container_of(place, struct client, place);
-        struct partition *partition;
-        uint32_t error = get_partition(worker, &sm_groups, &partition);
-        if (error) {
-            placement_made(&worker->places, place, NULL);
-            return error;
-        }
-        int32_t priority = client_partition_priority(worker, client, &sm_groups);
-        error = control_limits_prepare_streams(worker, partition, priority, count_streams(client));
-        if (error) {
-            partition_put(&worker->partitions, partition);
-            placement_made(&worker->places, place, NULL);
-            return error;
-        }
-        placement_made(&worker->places, place, partition);
+    bool waits = control_making_start(worker);
+    control_making_tidy(worker);
+    *error = 0;
+    /* Backwards: a client that is gone gives its place to the last one, which was looked at. */
+    for (uint32_t i = worker->client_count; i-- > 0 && *error >= 0;) {
+        struct client *client = worker->clients[i];
+        bool due = !client->control.making || timeline_now() >= client->control.answer.until;
+        if (client->control.answer.serial && due)
+            *error = end_request(worker, client);
+        waits |= client->control.answer.serial != 0;
     }
-    return 0;
-}
-
-bool control_limits_finish(struct worker *worker)
-{
-    struct stream_wish wish;
-    uint32_t there;
-    if (stream_pool_take_wish(&worker->pool, &wish, &there))
-        prepare_streams(worker, wish.partition, wish.priority, there + 1);
-    uint32_t error = control_limits_make_partitions(worker);
-    if (error && error != worker->placement_error)
-        log_warning(MESSAGE_TEXT(partition_later), worker->device.info.device,
-                    error_sentence(error));
-    worker->placement_error = error;
-    return drop_unused(worker, false) || error;
+    return waits;
 }

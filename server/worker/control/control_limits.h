@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * control_limits: what each client gets of the device, as the supervisor says it. It passes limits
- * on to the placements and the gate, and makes the partitions that these need. Control thread.
+ * on to the placements and the gate, and asks for the partitions that these need. Control thread.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_LIMITS_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_LIMITS_H
@@ -18,28 +18,28 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
  * Idempotent. */
 void control_limits_give_back(struct worker *worker, struct client *client);
 
-/* Answers with the client's present share. Returns 0, or -errno if no answer can be sent; so do the
- * two functions below. */
-int control_limits_answer(const struct request *request, const struct client *client);
+/* Answers an attaching or a change with the client's present share, when the partition that the
+ * client needs is made. That waits for a quiet window; so the answer waits for a quarter of a
+ * second at most, and then the client's work alone. If the driver makes none within that time, the
+ * request is refused. asked: what to go back to. Returns 0, or -errno if no answer can be sent; so
+ * do the functions below. */
+int control_limits_answer(struct request *request, struct client *client,
+                          const struct limits_answer *asked);
+
+/* Answers a request of the client that still waits for a partition. Returns 0 or -errno. */
+int control_limits_hurry(struct worker *worker, struct client *client);
 
 /* The two messages: new limits for a client; another way for all clients to share the device. */
 int control_limits_change(struct request *request);
 int control_limits_schedule(struct request *request);
 
-/* Makes the partitions that clients have to move to. Returns 0, or an error number at the first
- * that can't be made; the others are made later. */
-uint32_t control_limits_make_partitions(struct worker *worker);
-/* Divides the device's stream priorities among the clients anew, and makes a CUstream where a
- * client's has none. */
+/* Divides the device's stream priorities among the clients anew, and asks for a CUstream where
+ * a client's has none. */
 void control_limits_assign_priorities(struct worker *worker);
 
-/* Makes CUstreams of a priority for all open streams that run on a partition, and for `more` that
- * are about to. 0, or an error number if the partition has none at all. */
-uint32_t control_limits_prepare_streams(struct worker *worker, struct partition *partition,
-                                        int32_t priority, uint32_t more);
-/* Makes partitions as above, makes the CUstream that the submitter wished for, and destroys the
- * partitions that are not to be kept once their work is done. Returns whether something has to
- * wait. */
-bool control_limits_finish(struct worker *worker);
+/* Asks for what clients and the submitter need, and answers requests that need not wait any more.
+ * Returns whether something has to be looked at again soon. *error: 0, or -errno of an answer that
+ * could not be sent. */
+bool control_limits_finish(struct worker *worker, int *error);
 
 #endif

@@ -34,6 +34,17 @@ static void make_deferred(struct quiet_call *call)
     }
 }
 
+static int end_deferred(struct worker *worker, struct quiet_call *call)
+{
+    struct deferred *deferred = container_of(call, struct deferred, call);
+    struct client *client = deferred->client;
+    struct retirement *request = deferred->request;
+    control_quiet_end *end = deferred->end;
+    free(deferred);
+    client->control.deferred -= request != NULL;
+    return end(worker, client, request);
+}
+
 static struct deferred *deferred_new(struct client *client, control_quiet_end *end)
 {
     struct deferred *deferred = calloc(1, sizeof *deferred);
@@ -42,6 +53,7 @@ static struct deferred *deferred_new(struct client *client, control_quiet_end *e
     deferred->client = client;
     deferred->end = end;
     deferred->call.make = make_deferred;
+    deferred->call.end = end_deferred;
     deferred->call.caller = (struct quiet_caller){.client = client->number,
                                                   .owner = client->gate.scheduled.owner,
                                                   .level = client->control.priority};
@@ -78,15 +90,8 @@ int control_quiet_finish(struct worker *worker)
 {
     struct quiet_call *call;
     int error = 0;
-    while (error >= 0 && (call = quiet_calls_collect(&worker->quiet_calls))) {
-        struct deferred *deferred = container_of(call, struct deferred, call);
-        struct client *client = deferred->client;
-        struct retirement *request = deferred->request;
-        control_quiet_end *end = deferred->end;
-        free(deferred);
-        client->control.deferred -= request != NULL;
-        error = end(worker, client, request);
-    }
+    while (error >= 0 && (call = quiet_calls_collect(&worker->quiet_calls)))
+        error = call->end(worker, call);
     return error;
 }
 

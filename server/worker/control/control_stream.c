@@ -6,7 +6,7 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "server/worker/control/control_retire.h"
-#include "server/worker/control/control_limits.h"
+#include "server/worker/control/control_making.h"
 #include "server/worker/control/reply.h"
 
 int control_stream_create(struct request *request)
@@ -28,9 +28,9 @@ int control_stream_create(struct request *request)
     pthread_mutex_unlock(&client->lock);
     if (!stream)
         return request_refuse(request, MESSAGE(stream_exists), wanted->stream);
-    /* Without one of its own the stream shares a CUstream. */
+    /* Until there is one of its priority, the stream runs at another's. */
     if (partition)
-        control_limits_prepare_streams(request->worker, partition, priority, 0);
+        control_making_stream(request->worker, partition, priority);
     return request_answer(request, PROTO_STREAM_CREATED, &created);
 }
 

@@ -100,9 +100,8 @@ static uint32_t multiprocessors_of(const struct partition_table *partitions,
     return count * partitions->sm_group_size;
 }
 
-/* No other thread adds to the list, so a set that was not there a moment ago is not there now. */
-static cuda_result make_partition(struct partition_table *partitions,
-                                  const struct sm_group_set *sm_groups, struct partition **out)
+cuda_result partition_make(struct partition_table *partitions, const struct sm_group_set *sm_groups,
+                           struct partition **partition)
 {
     struct partition *made = calloc(1, sizeof *made);
     if (!made)
@@ -114,16 +113,19 @@ static cuda_result make_partition(struct partition_table *partitions,
                                 : multiprocessors_of(partitions, sm_groups);
     made->clients = 1;
     cuda_result result = partitions->supported ? create_green(partitions, made) : CUDA_OK;
-    if (result != CUDA_OK) {
+    if (result == CUDA_OK)
+        *partition = made;
+    else
         free(made);
-        return result;
-    }
+    return result;
+}
+
+void partition_publish(struct partition_table *partitions, struct partition *partition)
+{
     pthread_mutex_lock(&partitions->lock);
-    made->next = partitions->list;
-    partitions->list = made;
+    partition->next = partitions->list;
+    partitions->list = partition;
     pthread_mutex_unlock(&partitions->lock);
-    *out = made;
-    return CUDA_OK;
 }
 
 struct partition *partition_find(struct partition_table *partitions,
@@ -143,7 +145,12 @@ uint32_t partition_get(struct partition_table *partitions, const struct sm_group
                        struct partition **partition)
 {
     *partition = partition_find(partitions, sm_groups);
-    return *partition ? 0 : error_from_cuda((int)make_partition(partitions, sm_groups, partition));
+    if (*partition)
+        return 0;
+    cuda_result result = partition_make(partitions, sm_groups, partition);
+    if (result == CUDA_OK)
+        partition_publish(partitions, *partition);
+    return error_from_cuda((int)result);
 }
 
 bool partition_put(struct partition_table *partitions, struct partition *partition)
@@ -152,6 +159,14 @@ bool partition_put(struct partition_table *partitions, struct partition *partiti
     partition->put = ++partitions->puts;
     if (--partition->clients == 0)
         partitions->kept++;
+    bool too_many = partitions->kept > partitions->kept_max;
+    pthread_mutex_unlock(&partitions->lock);
+    return too_many;
+}
+
+bool partition_too_many(struct partition_table *partitions)
+{
+    pthread_mutex_lock(&partitions->lock);
     bool too_many = partitions->kept > partitions->kept_max;
     pthread_mutex_unlock(&partitions->lock);
     return too_many;
@@ -187,6 +202,7 @@ void partition_destroy(struct partition_table *partitions, struct partition *par
 {
     if (partition->green)
         partitions->device->cuda->cuGreenCtxDestroy(partition->green);
+    free(partition->queues);
     free(partition);
 }
 
@@ -201,13 +217,15 @@ static cuda_result prove_whole(struct partition_table *partitions)
     struct partition *made;
     for (uint32_t i = 0; i < partitions->count; i++)
         sm_group_set_add(&all, i);
-    cuda_result result = make_partition(partitions, &all, &made);
+    cuda_result result = partition_make(partitions, &all, &made);
     if (result != CUDA_OK && !cuda_driver_error_is_sticky(result)) {
         partitions->whole_refused = true;
-        result = make_partition(partitions, &all, &made);
+        result = partition_make(partitions, &all, &made);
     }
-    if (result == CUDA_OK)
+    if (result == CUDA_OK) {
+        partition_publish(partitions, made);
         partition_put(partitions, made);
+    }
     return result;
 }
 

@@ -15,8 +15,9 @@
  * Where the driver lacks green contexts, or refuses to make one, there is one SM group, the whole
  * device, and limits hold as duty cycles (gate.h); partitions.unsupported says why.
  *
- * partition_find and partition_put: any thread; they make no call of the driver. The other
- * functions: the control thread.
+ * partition_find, partition_put and partition_too_many: any thread; they make no call of the
+ * driver. The other functions: the driver thread, in a quiet window, for making and destroying may
+ * wait for the device; or whoever starts and stops the worker.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_PARTITION_H
 #define GPUSHARE_SERVER_WORKER_SHARING_PARTITION_H
@@ -33,6 +34,8 @@
  * memory of its own: what is kept must leave most of them to clients. */
 enum { PARTITIONS_KEPT = 16 };
 
+struct driver_queue_set;
+
 struct partition {
     struct partition *next;
     struct sm_group_set sm_groups;
@@ -41,6 +44,9 @@ struct partition {
     uint64_t put;         /* orders unused partitions by their last use; under the lock */
     bool whole;           /* the unsplit device */
     cuda_green_ctx green; /* NULL where the driver offers none */
+    uint32_t queue_count; /* hardware queues of its own that the driver was asked for, at most
+                             DRIVER_QUEUES; 0: none */
+    struct driver_queue_set *queues; /* these; NULL: the device's. Set by stream_pool.h */
 };
 
 struct partition_table {
@@ -75,13 +81,20 @@ void partition_table_close(struct partition_table *partitions);
 struct partition *partition_find(struct partition_table *partitions,
                                  const struct sm_group_set *sm_groups);
 
-/* Like partition_find, but makes the partition if it does not exist. Returns 0 or an error number.
- * The set must not be empty. */
+/* Makes a partition that does not exist; the caller has it, and nobody can find it before
+ * partition_publish. Returns the driver's result. The set must not be empty. */
+cuda_result partition_make(struct partition_table *partitions, const struct sm_group_set *sm_groups,
+                           struct partition **partition);
+void partition_publish(struct partition_table *partitions, struct partition *partition);
+
+/* Like partition_find, but makes and publishes the partition if it does not exist. Returns 0 or an
+ * error number. Before other threads run. */
 uint32_t partition_get(struct partition_table *partitions, const struct sm_group_set *sm_groups,
                        struct partition **partition);
 
 /* One client less has it. Returns whether more than kept_max are kept now. */
 bool partition_put(struct partition_table *partitions, struct partition *partition);
+bool partition_too_many(struct partition_table *partitions);
 
 /*
  * Takes the partition that was longest unused out of the pool: any if `all`, else only while more

@@ -2,116 +2,44 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/sharing/stream_pool.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "common/array.h"
-
-static bool in_flight(const struct client_stream *stream)
-{
-    return client_stream_reached(stream) < client_stream_written(stream);
-}
+#include "common/util.h"
 
 void stream_pool_open(struct stream_pool *pool, const struct gpu *device)
 {
     *pool = (struct stream_pool){.device = device};
+    driver_queue_set_open(&pool->queues, DRIVER_QUEUES);
     pthread_mutex_init(&pool->lock, NULL);
 }
 
-/* Forgets rings that have no work left on this CUstream, and all rings of this client. Returns
- * whether no ring stays. */
-static bool prune_leavers(struct pool_stream *from, const struct client *client)
+static struct driver_queue_set *set_of(struct stream_pool *pool, const struct partition *partition)
 {
-    struct pool_leaver **link = &from->leavers;
-    while (*link) {
-        struct pool_leaver *leaver = *link;
-        if (leaver->stream->client != client &&
-            client_stream_reached(leaver->stream) < leaver->value) {
-            link = &leaver->next;
-            continue;
-        }
-        *link = leaver->next;
-        free(leaver);
-    }
-    return from->leavers == NULL;
+    return partition->queues ? partition->queues : &pool->queues;
 }
 
-static bool is_free(struct pool_stream *candidate)
-{
-    return candidate->user_count == 0 && prune_leavers(candidate, NULL);
-}
-
-/* Takes a CUstream out of the table. It is the caller's, to be destroyed without the lock:
- * destroying may wait for the device, and the submitter takes the lock. */
+/* Takes a CUstream out of the table. It is the caller's, to be destroyed without the lock. */
 static struct pool_stream *take_out(struct stream_pool *pool, uint32_t i)
 {
     struct pool_stream *gone = pool->streams[i];
-    assert(gone->user_count == 0 && gone->leavers == NULL);
+    driver_queue_leave(gone);
     pool->streams[i] = pool->streams[--pool->count];
     return gone;
-}
-
-static void destroy_stream(struct stream_pool *pool, struct pool_stream *gone)
-{
-    pool->device->cuda->cuStreamDestroy(gone->handle);
-    free(gone);
 }
 
 void stream_pool_close(struct stream_pool *pool)
 {
     while (pool->count)
-        destroy_stream(pool, take_out(pool, pool->count - 1));
+        pool_stream_destroy(take_out(pool, pool->count - 1), pool->device);
     free(pool->streams);
     pthread_mutex_destroy(&pool->lock);
     *pool = (struct stream_pool){.device = pool->device};
 }
 
-/* Without the lock, which is taken to put the new CUstream into the table. */
-static cuda_result create_stream(struct stream_pool *pool, struct partition *partition,
-                                 int32_t priority)
-{
-    const struct cuda_driver *cuda = pool->device->cuda;
-    struct pool_stream *made = calloc(1, sizeof *made);
-    if (!made)
-        return CUDA_ERR_OUT_OF_MEMORY;
-    made->partition = partition;
-    made->priority = priority;
-    cuda_result result =
-        partition->green
-            ? cuda->cuGreenCtxStreamCreate(&made->handle, partition->green,
-                                           CUDA_STREAM_NON_BLOCKING, priority)
-            : cuda->cuStreamCreateWithPriority(&made->handle, CUDA_STREAM_NON_BLOCKING, priority);
-    if (result != CUDA_OK) {
-        free(made);
-        return result;
-    }
-    pthread_mutex_lock(&pool->lock);
-    bool room = array_reserve(pool->streams, pool->room, (size_t)pool->count + 1) == 0;
-    if (room)
-        pool->streams[pool->count++] = made;
-    pthread_mutex_unlock(&pool->lock);
-    if (room)
-        return CUDA_OK;
-    destroy_stream(pool, made);
-    return CUDA_ERR_OUT_OF_MEMORY;
-}
+/* ---- rings ---- */
 
-static bool stream_fits(const struct pool_stream *candidate, const struct partition *partition,
-                        int32_t priority)
-{
-    return candidate->partition == partition && candidate->priority == priority;
-}
-
-static struct pool_stream *find_free(struct stream_pool *pool, const struct partition *partition,
-                                     int32_t priority)
-{
-    for (uint32_t i = 0; i < pool->count; i++)
-        if (stream_fits(pool->streams[i], partition, priority) && is_free(pool->streams[i]))
-            return pool->streams[i];
-    return NULL;
-}
-
-static void unbind_ring(struct client_stream *stream)
+static void unbind_ring(struct stream_pool *pool, struct client_stream *stream)
 {
     struct pool_stream *from = stream->bound;
     struct client_stream **link = &from->users;
@@ -121,14 +49,18 @@ static void unbind_ring(struct client_stream *stream)
     stream->next_user = NULL;
     stream->bound = NULL;
     from->user_count--;
+    if (--stream->client->queues.rings == 0)
+        pool->active--;
 }
 
-static void bind_to(struct client_stream *stream, struct pool_stream *to)
+static void bind_to(struct stream_pool *pool, struct client_stream *stream, struct pool_stream *to)
 {
     stream->bound = to;
     stream->next_user = to->users;
     to->users = stream;
     to->user_count++;
+    if (stream->client->queues.rings++ == 0)
+        pool->active++;
 }
 
 /* Rings keep their CUstream when their work is done, in case more comes. Now other rings need
@@ -139,80 +71,218 @@ static void reap_idle(struct stream_pool *pool)
         struct client_stream *next;
         for (struct client_stream *user = pool->streams[i]->users; user; user = next) {
             next = user->next_user;
-            if (!in_flight(user))
-                unbind_ring(user);
+            if (!client_stream_in_flight(user))
+                unbind_ring(pool, user);
         }
     }
 }
 
-static bool only_of(const struct pool_stream *candidate, const struct client *client)
+/* ---- which queues a client has ---- */
+
+static uint32_t left_of(uint32_t all, uint32_t taken)
 {
-    for (const struct client_stream *user = candidate->users; user; user = user->next_user)
-        if (user->client != client)
-            return false;
-    return true;
+    return all - min(all, taken);
 }
 
-/* How good it is to share this one; more is better. One's own before another client's, since a
- * client that waits for itself waits for nobody else; then the right priority. */
-static unsigned sharing_rank(const struct pool_stream *candidate,
-                             const struct client_stream *stream)
+static void leave_home(struct stream_pool *pool, struct client *client)
 {
-    return (only_of(candidate, stream->client) ? 2 : 0) +
-           (candidate->priority == stream->priority ? 1 : 0);
+    if (!client->queues.home)
+        return;
+    atomic_store(&client->queues.home->home, NULL);
+    client->queues.home = NULL;
+    pool->homes--;
 }
 
-/* Of those of one rank, the one that is used least. */
-static struct pool_stream *find_shared(struct stream_pool *pool, const struct client_stream *stream)
+/* A home is of use only where the client's partition has a CUstream. */
+static void find_home(struct stream_pool *pool, struct client *client)
 {
+    const struct partition *partition = client->shared.partition;
+    if (client->queues.home && driver_queue_serves(client->queues.home, partition))
+        return;
+    leave_home(pool, client);
+    client->queues.home = driver_queue_find_home(set_of(pool, partition), client, partition);
+    if (!client->queues.home)
+        return;
+    atomic_store(&client->queues.home->home, client);
+    pool->homes++;
+}
+
+/* Queues that one client may have, its home included. Those without rings need no more than a
+ * home. */
+static uint32_t queues_allowed(const struct stream_pool *pool, const struct driver_queue_set *set)
+{
+    uint32_t active = max(pool->active, 1u);
+    uint32_t kept = STREAM_POOL_SPARE + left_of(pool->clients, active);
+    return max(left_of(set->count, kept) / active, 1u);
+}
+
+/* Whether the client may have so many queues more. */
+static uint32_t queues_left(const struct stream_pool *pool, const struct driver_queue_set *set,
+                            const struct client *client)
+{
+    uint32_t kept = STREAM_POOL_SPARE + left_of(pool->clients, pool->homes);
+    return min(left_of(queues_allowed(pool, set), client->queues.held),
+               left_of(driver_queue_count_free(set), kept));
+}
+
+/* ---- choosing ---- */
+
+/* What is being chosen. */
+struct choice {
+    const struct client_stream *stream;
+    uint32_t left; /* queues that the client may take */
+};
+
+enum { SHARED = 1, REFUSED, OWN_USED, ANOTHER, OWN_IDLE }; /* the greater the better */
+
+static unsigned kind_of(const struct choice *choice, const struct pool_stream *candidate)
+{
+    const struct client *client = choice->stream->client;
+    const struct driver_queue *queue = candidate->queue;
+    bool home = queue == client->queues.home;
+    struct driver_queue_use use = driver_queue_use(queue, client);
+    if (driver_queue_is_foreign(queue, client) || (use.others && !home))
+        return SHARED;
+    if (use.own)
+        return OWN_USED;
+    if (home)
+        return OWN_IDLE;
+    return choice->left ? ANOTHER : REFUSED;
+}
+
+/* Who shares with himself waits for nobody else, so that comes before the right priority, which
+ * comes before a queue to himself. Of equals, the one that is used least; then the one whose queue
+ * others need least. */
+static uint64_t rank_of(const struct choice *choice, const struct pool_stream *candidate)
+{
+    const struct client_stream *stream = choice->stream;
+    uint64_t kind = kind_of(choice, candidate);
+    uint64_t alone = kind > REFUSED, fits = candidate->priority == stream->priority;
+    struct driver_queue_use use = driver_queue_use(candidate->queue, stream->client);
+    uint64_t unused = UINT16_MAX - min(use.own + use.others, (uint32_t)UINT16_MAX);
+    return alone << 60 | fits << 59 | kind << 48 | unused << 32 |
+           (UINT32_MAX - candidate->queue->stream_count);
+}
+
+static struct pool_stream *find_best(struct stream_pool *pool, const struct choice *choice)
+{
+    const struct partition *partition = choice->stream->client->shared.partition;
     struct pool_stream *best = NULL;
+    uint64_t best_rank = 0;
     for (uint32_t i = 0; i < pool->count; i++) {
-        struct pool_stream *candidate = pool->streams[i];
-        if (candidate->partition != stream->client->shared.partition)
+        if (pool->streams[i]->partition != partition)
             continue;
-        unsigned rank = sharing_rank(candidate, stream);
-        unsigned best_rank = best ? sharing_rank(best, stream) : 0;
-        if (!best || rank > best_rank ||
-            (rank == best_rank && candidate->user_count < best->user_count))
-            best = candidate;
+        uint64_t rank = rank_of(choice, pool->streams[i]);
+        if (!best || rank > best_rank) {
+            best = pool->streams[i];
+            best_rank = rank;
+        }
     }
     return best;
 }
 
-/* Notes what could not be had. One wish is kept: the ring that shares now wishes again when it is
- * next bound. */
-static void note_wish(struct stream_pool *pool, const struct client_stream *stream)
-{
-    pool->wish.partition = stream->client->shared.partition;
-    pool->wish.priority = stream->priority;
-    atomic_store(&pool->wished, true);
-}
-
-/* NULL: the partition has no CUstream, which stream_pool_prepare's caller does not let happen. */
-static struct pool_stream *choose_stream(struct stream_pool *pool,
-                                         const struct client_stream *stream)
-{
-    const struct partition *partition = stream->client->shared.partition;
-    struct pool_stream *found = find_free(pool, partition, stream->priority);
-    if (!found) {
-        reap_idle(pool);
-        found = find_free(pool, partition, stream->priority);
-    }
-    if (found)
-        return found;
-    note_wish(pool, stream);
-    return find_shared(pool, stream);
-}
-
-/* ---- making CUstreams: the control thread ---- */
-
+/* Under the lock. */
 static uint32_t count_fitting(const struct stream_pool *pool, const struct partition *partition,
                               int32_t priority)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < pool->count; i++)
-        count += stream_fits(pool->streams[i], partition, priority);
+        count += pool_stream_is_of(pool->streams[i], partition, priority);
     return count;
+}
+
+/* Whether a new CUstream could do better than this one. */
+static bool could_be_better(struct stream_pool *pool, const struct choice *choice,
+                            const struct pool_stream *found)
+{
+    const struct client_stream *stream = choice->stream;
+    const struct partition *partition = stream->client->shared.partition;
+    unsigned kind = kind_of(choice, found);
+    if (kind == SHARED)
+        return driver_queue_count_free(set_of(pool, partition)) > 0;
+    if (found->priority != stream->priority &&
+        count_fitting(pool, partition, stream->priority) == 0)
+        return true;
+    return choice->left && (kind == OWN_USED || found->priority != stream->priority);
+}
+
+/* One wish is kept: a ring that was not served now wishes again when it is next bound. */
+static void note_wish(struct stream_pool *pool, const struct choice *choice)
+{
+    if (pool->wish.count || pool->count >= STREAM_POOL_MAX)
+        return;
+    pool->wish = (struct stream_wish){choice->stream->client->shared.partition->sm_groups,
+                                      choice->stream->priority, max(choice->left, UINT32_C(1))};
+    atomic_store(&pool->wished, true);
+}
+
+static struct pool_stream *look_for(struct stream_pool *pool, struct choice *choice)
+{
+    struct client *client = choice->stream->client;
+    struct driver_queue_set *set = set_of(pool, client->shared.partition);
+    find_home(pool, client);
+    client->queues.held = driver_queue_count_own(set, client);
+    choice->left = queues_left(pool, set, client);
+    return find_best(pool, choice);
+}
+
+/* NULL: the partition has no CUstream, which those who give it to a client don't let happen. */
+static struct pool_stream *choose_stream(struct stream_pool *pool, struct client_stream *stream)
+{
+    struct choice choice = {.stream = stream};
+    struct pool_stream *found = look_for(pool, &choice);
+    if (!found)
+        return NULL;
+    if (could_be_better(pool, &choice, found)) {
+        reap_idle(pool);
+        found = look_for(pool, &choice);
+    }
+    if (could_be_better(pool, &choice, found))
+        note_wish(pool, &choice);
+    return found;
+}
+
+static void count_held(struct stream_pool *pool, struct client *client)
+{
+    client->queues.held = driver_queue_count_own(set_of(pool, client->shared.partition), client);
+}
+
+/* ---- making CUstreams: at start, and in quiet windows ---- */
+
+cuda_result stream_pool_add_partition(struct stream_pool *pool, struct partition *partition)
+{
+    if (!partition->green)
+        return CUDA_OK;
+    if (partition->queue_count) {
+        partition->queues = malloc(sizeof *partition->queues);
+        if (!partition->queues)
+            return CUDA_ERR_OUT_OF_MEMORY;
+        driver_queue_set_open(partition->queues, partition->queue_count);
+    }
+    pthread_mutex_lock(&pool->lock);
+    driver_queue_take(set_of(pool, partition));
+    pthread_mutex_unlock(&pool->lock);
+    return CUDA_OK;
+}
+
+static cuda_result add_stream(struct stream_pool *pool, struct partition *partition,
+                              int32_t priority, struct pool_stream **made)
+{
+    cuda_result result = pool_stream_make(made, pool->device, partition, priority);
+    if (result != CUDA_OK)
+        return result;
+    pthread_mutex_lock(&pool->lock);
+    struct driver_queue *queue = driver_queue_take(set_of(pool, partition));
+    bool room = array_reserve(pool->streams, pool->room, (size_t)pool->count + 1) == 0;
+    if (room) {
+        driver_queue_join(queue, *made);
+        pool->streams[pool->count++] = *made;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (room)
+        return CUDA_OK;
+    pool_stream_destroy(*made, pool->device);
+    return CUDA_ERR_OUT_OF_MEMORY;
 }
 
 static uint32_t count_of_partition(const struct stream_pool *pool,
@@ -224,6 +294,19 @@ static uint32_t count_of_partition(const struct stream_pool *pool,
     return count;
 }
 
+cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,
+                                int32_t priority, uint32_t count)
+{
+    struct pool_stream *made;
+    cuda_result result = CUDA_OK;
+    pthread_mutex_lock(&pool->lock);
+    uint32_t there = count_fitting(pool, partition, priority);
+    pthread_mutex_unlock(&pool->lock);
+    for (; result == CUDA_OK && there < count; there++)
+        result = add_stream(pool, partition, priority, &made);
+    return result;
+}
+
 /* A free CUstream that something else may take the place of. The last one of a partition stays: the
  * submitter may come to the partition at any time, and makes none. */
 static struct pool_stream *take_victim(struct stream_pool *pool, const struct partition *partition,
@@ -231,68 +314,143 @@ static struct pool_stream *take_victim(struct stream_pool *pool, const struct pa
 {
     for (uint32_t i = 0; i < pool->count; i++) {
         struct pool_stream *candidate = pool->streams[i];
-        if (!stream_fits(candidate, partition, priority) && is_free(candidate) &&
+        if (!pool_stream_is_of(candidate, partition, priority) && pool_stream_is_free(candidate) &&
             count_of_partition(pool, candidate->partition) > 1)
             return take_out(pool, i);
     }
     return NULL;
 }
 
-cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,
-                                int32_t priority, uint32_t count)
+/* Returns false if there are too many CUstreams, and none can go. */
+static bool make_room(struct stream_pool *pool, const struct partition *partition, int32_t priority)
 {
+    struct pool_stream *victim = NULL;
+    pthread_mutex_lock(&pool->lock);
+    bool room = pool->count < STREAM_POOL_MAX || count_of_partition(pool, partition) == 0;
+    if (!room)
+        victim = take_victim(pool, partition, priority);
+    pthread_mutex_unlock(&pool->lock);
+    if (victim)
+        pool_stream_destroy(victim, pool->device);
+    return room || victim;
+}
+
+cuda_result stream_pool_extend(struct stream_pool *pool, struct partition *partition,
+                               int32_t priority, uint32_t count)
+{
+    struct pool_stream *made;
     cuda_result result = CUDA_OK;
-    while (result == CUDA_OK) {
-        struct pool_stream *victim = NULL;
-        pthread_mutex_lock(&pool->lock);
-        uint32_t there = count_fitting(pool, partition, priority);
-        bool enough = there >= count;
-        /* A partition without any CUstream gets one, whatever the number of queues. */
-        if (!enough && pool->count >= STREAM_POOL_QUEUES && count_of_partition(pool, partition)) {
-            victim = take_victim(pool, partition, priority);
-            enough = victim == NULL;
+    pthread_mutex_lock(&pool->lock);
+    reap_idle(pool);
+    pthread_mutex_unlock(&pool->lock);
+    for (int tries = 0; result == CUDA_OK && count && tries < STREAM_POOL_TRIES; tries++) {
+        if (!make_room(pool, partition, priority))
+            break;
+        result = add_stream(pool, partition, priority, &made);
+        if (result == CUDA_OK) {
+            pthread_mutex_lock(&pool->lock);
+            count -=
+                !atomic_load(&made->queue->home) && driver_queue_use(made->queue, NULL).others == 0;
+            pthread_mutex_unlock(&pool->lock);
         }
-        pthread_mutex_unlock(&pool->lock);
-        if (victim)
-            destroy_stream(pool, victim);
-        if (enough)
-            return there >= count ? CUDA_OK : CUDA_ERR_NOT_READY;
-        result = create_stream(pool, partition, priority);
     }
     return result;
 }
 
-bool stream_pool_has(struct stream_pool *pool, const struct partition *partition)
+bool stream_pool_drop(struct stream_pool *pool, const struct partition *partition)
 {
+    struct pool_stream *gone;
     pthread_mutex_lock(&pool->lock);
-    bool has = count_of_partition(pool, partition) > 0;
+    reap_idle(pool);
     pthread_mutex_unlock(&pool->lock);
-    return has;
+    do {
+        gone = NULL;
+        pthread_mutex_lock(&pool->lock);
+        for (uint32_t i = 0; i < pool->count && !gone; i++)
+            if (pool->streams[i]->partition == partition && pool_stream_is_free(pool->streams[i]))
+                gone = take_out(pool, i);
+        pthread_mutex_unlock(&pool->lock);
+        if (gone)
+            pool_stream_destroy(gone, pool->device);
+    } while (gone);
+    pthread_mutex_lock(&pool->lock);
+    bool left = count_of_partition(pool, partition) > 0;
+    pthread_mutex_unlock(&pool->lock);
+    return !left;
 }
 
-bool stream_pool_take_wish(struct stream_pool *pool, struct stream_wish *wish, uint32_t *there)
+/* ---- the control thread ---- */
+
+void stream_pool_join(struct stream_pool *pool, struct client *client)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->clients += !client->queues.joined;
+    client->queues.joined = true;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void stream_pool_forget(struct stream_pool *pool, struct client *client)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < pool->count; i++)
+        pool_stream_prune(pool->streams[i], client);
+    leave_home(pool, client);
+    pool->clients -= client->queues.joined;
+    client->queues.joined = false;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+bool stream_pool_take_wish(struct stream_pool *pool, struct stream_wish *wish)
 {
     if (!atomic_exchange(&pool->wished, false))
         return false;
     pthread_mutex_lock(&pool->lock);
     *wish = pool->wish;
-    pool->wish = (struct stream_wish){0};
-    *there = count_fitting(pool, wish->partition, wish->priority);
     pthread_mutex_unlock(&pool->lock);
-    return wish->partition != NULL;
+    return wish->count > 0;
+}
+
+void stream_pool_grant(struct stream_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->wish.count = 0;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+bool stream_pool_has(struct stream_pool *pool, const struct partition *partition, int32_t priority)
+{
+    pthread_mutex_lock(&pool->lock);
+    bool has = count_fitting(pool, partition, priority) > 0;
+    pthread_mutex_unlock(&pool->lock);
+    return has;
 }
 
 /* ---- binding rings: the submitter ---- */
 
+/* Whether a ring that has nothing in flight may stay where it is. */
+static bool may_stay(struct stream_pool *pool, const struct client_stream *stream)
+{
+    const struct client *client = stream->client;
+    const struct driver_queue *queue = stream->bound->queue;
+    if (!stream_pool_fits(stream))
+        return false;
+    if (queue == client->queues.home)
+        return true;
+    return driver_queue_use(queue, client).others == 0 &&
+           client->queues.held <= queues_allowed(pool, set_of(pool, client->shared.partition));
+}
+
 cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream)
 {
     pthread_mutex_lock(&pool->lock);
-    if (stream->bound && (!only_of(stream->bound, stream->client) || !stream_pool_fits(stream)))
-        unbind_ring(stream);
+    if (stream->bound && !may_stay(pool, stream))
+        unbind_ring(pool, stream);
     if (!stream->bound) {
         struct pool_stream *chosen = choose_stream(pool, stream);
-        if (chosen)
-            bind_to(stream, chosen);
+        if (chosen) {
+            bind_to(pool, stream, chosen);
+            count_held(pool, stream->client);
+        }
     }
     bool bound = stream->bound != NULL;
     pthread_mutex_unlock(&pool->lock);
@@ -301,7 +459,9 @@ cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *str
 
 bool stream_pool_fits(const struct client_stream *stream)
 {
-    return stream_fits(stream->bound, stream->client->shared.partition, stream->priority);
+    const struct client *client = stream->client;
+    return pool_stream_is_of(stream->bound, client->shared.partition, stream->priority) &&
+           !driver_queue_is_foreign(stream->bound->queue, client);
 }
 
 /* Has `to` wait for what is in `from`. */
@@ -326,95 +486,35 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
     if (to)
         to->user_count++;
     pthread_mutex_unlock(&pool->lock);
-    cuda_result result = to ? order_streams(pool, from, to, event) : CUDA_ERR_NOT_READY;
+    cuda_result result = !to          ? CUDA_ERR_NOT_READY
+                         : to == from ? CUDA_OK
+                                      : order_streams(pool, from, to, event);
     pthread_mutex_lock(&pool->lock);
     from->user_count--;
     if (to)
         to->user_count--;
-    if (result == CUDA_OK) {
-        prune_leavers(from, NULL);
+    if (result == CUDA_OK && to != from) {
+        pool_stream_prune(from, NULL);
         *leaver = (struct pool_leaver){from->leavers, stream, client_stream_written(stream)};
         from->leavers = leaver;
-        if (stream->bound)
-            unbind_ring(stream);
-        bind_to(stream, to);
-    } else if (!stream->bound) {
-        bind_to(stream, from);
+        leaver = NULL;
     }
+    if (stream->bound && result == CUDA_OK)
+        unbind_ring(pool, stream);
+    if (!stream->bound)
+        bind_to(pool, stream, result == CUDA_OK ? to : from);
+    count_held(pool, stream->client);
     pthread_mutex_unlock(&pool->lock);
-    if (result != CUDA_OK)
-        free(leaver);
+    free(leaver);
     return result;
-}
-
-bool stream_pool_leave(struct stream_pool *pool, struct client *client)
-{
-    bool left = false;
-    pthread_mutex_lock(&pool->lock);
-    for (uint32_t i = 0; i < client->stream_count; i++) {
-        struct client_stream *stream = &client->streams[i];
-        if (!stream->bound || stream_pool_fits(stream))
-            continue;
-        if (in_flight(stream))
-            left = true;
-        else
-            unbind_ring(stream);
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return left;
-}
-
-void stream_pool_release_idle(struct stream_pool *pool, struct client *client)
-{
-    pthread_mutex_lock(&pool->lock);
-    for (uint32_t i = 0; i < client->stream_count; i++)
-        if (client->streams[i].bound && !in_flight(&client->streams[i]))
-            unbind_ring(&client->streams[i]);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-void stream_pool_forget(struct stream_pool *pool, const struct client *client)
-{
-    pthread_mutex_lock(&pool->lock);
-    for (uint32_t i = 0; i < pool->count; i++)
-        prune_leavers(pool->streams[i], client);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-bool stream_pool_drained(struct stream_pool *pool, const struct partition *partition)
-{
-    bool drained = true;
-    pthread_mutex_lock(&pool->lock);
-    for (uint32_t i = 0; i < pool->count; i++)
-        if (pool->streams[i]->partition == partition)
-            drained &= is_free(pool->streams[i]);
-    pthread_mutex_unlock(&pool->lock);
-    return drained;
 }
 
 void stream_pool_unbind(struct stream_pool *pool, struct client_stream *stream)
 {
     pthread_mutex_lock(&pool->lock);
     if (stream->bound)
-        unbind_ring(stream);
+        unbind_ring(pool, stream);
     pthread_mutex_unlock(&pool->lock);
-}
-
-void stream_pool_drop(struct stream_pool *pool, const struct partition *partition)
-{
-    struct pool_stream *gone;
-    do {
-        gone = NULL;
-        pthread_mutex_lock(&pool->lock);
-        for (uint32_t i = 0; i < pool->count && !gone; i++)
-            if (pool->streams[i]->partition == partition && is_free(pool->streams[i]))
-                gone = take_out(pool, i);
-        if (pool->wish.partition == partition)
-            pool->wish = (struct stream_wish){0};
-        pthread_mutex_unlock(&pool->lock);
-        if (gone)
-            destroy_stream(pool, gone);
-    } while (gone);
 }
 
 uint32_t stream_pool_shared(struct stream_pool *pool, const struct client *client)
@@ -422,12 +522,11 @@ uint32_t stream_pool_shared(struct stream_pool *pool, const struct client *clien
     uint32_t shared = 0;
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = 0; i < pool->count; i++) {
-        uint32_t own = 0, others = 0;
-        for (const struct client_stream *user = pool->streams[i]->users; user;
-             user = user->next_user)
-            if (in_flight(user))
-                *(user->client == client ? &own : &others) += 1;
-        if (others)
+        const struct pool_stream *at = pool->streams[i];
+        uint32_t own = 0;
+        for (const struct client_stream *user = at->users; user; user = user->next_user)
+            own += user->client == client && client_stream_in_flight(user);
+        if (own && driver_queue_busy(at->queue, client).others)
             shared += own;
     }
     pthread_mutex_unlock(&pool->lock);
@@ -446,8 +545,8 @@ static struct pool_stream *pin_busy(struct stream_pool *pool)
         bool busy = false;
         for (const struct client_stream *user = candidate->users; user && !busy;
              user = user->next_user)
-            busy = in_flight(user);
-        busy |= !prune_leavers(candidate, NULL);
+            busy = client_stream_in_flight(user);
+        busy |= !pool_stream_prune(candidate, NULL);
         if (busy)
             found = candidate;
     }

@@ -3,14 +3,20 @@
 /*
  * stream_pool: the CUstreams of the device, lent to rings while these have work.
  *
- * The device has at most 32 hardware queues. CUstreams beyond that number share queues, and then
- * one client's work waits for another's. So a ring is bound to a CUstream of its client's partition
- * and its own priority only while it has work in flight. Different clients share a CUstream only
- * when there is no other way.
+ * There are fewer hardware queues than CUstreams, and work waits for whatever stands before it in
+ * its queue (driver_queue.h). So what is handed out are queues: a ring is bound to a CUstream of
+ * its client's partition and, where there is one, of its own priority, and chosen is the CUstream
+ * for its queue:
  *
- * Making or destroying a CUstream may wait for the device, so the control thread alone does either,
- * and beforehand: with a partition, and when a client opens a stream. The submitter takes what
- * there is. It shares if there is none for it, and notes a wish that the control thread grants.
+ *   - one on the client's home, or on another queue that the client has;
+ *   - one on a queue that nobody has, if the client may have one more: STREAM_POOL_SPARE queues
+ * stay free for clients that come, one for each client that has no work, and the rest is divided
+ *     among those that have;
+ *   - otherwise the client's rings share the queues that it has. It shares one with another client
+ *     only if all CUstreams of its partition are on queues of others.
+ *
+ * Making or destroying a CUstream may wait for the device. So it is done at start and in quiet
+ * windows alone, never under the lock. The submitter takes what there is, and notes a wish.
  *
  * The pool has a lock of its own, taken when a ring is bound or unbound, not for each command. No
  * call of the driver is made under it.
@@ -24,43 +30,37 @@
 #include <stdint.h>
 
 #include "server/worker/client/client.h"
+#include "server/worker/sharing/driver_queue.h"
+#include "server/worker/sharing/pool_stream.h"
 
 enum {
-    STREAM_POOL_QUEUES = 32,
-    /* Made at start for the whole device: the streams of eight clients as the library opens them,
-     * so that connecting waits for no running kernel. The other queues are left to partitions. */
-    STREAM_POOL_FIRST = 16,
+    STREAM_POOL_SPARE = 4, /* queues */
+    /* CUstreams, but for the first of a partition. Each has memory of its own in the driver; a
+     * partition on each of its 64 sub-contexts then has two. */
+    STREAM_POOL_MAX = 128,
+    /* CUstreams that are made in one window to find an unused queue: each takes a millisecond or
+     * two. */
+    STREAM_POOL_TRIES = 8,
 };
 
-/* Work that a ring left on this CUstream when it was bound to another one. */
-struct pool_leaver {
-    struct pool_leaver *next;
-    const struct client_stream *stream;
-    uint64_t value; /* of the ring's timeline; once reached, nothing of the ring is left here */
-};
-
-struct pool_stream {
-    cuda_stream handle;
-    struct partition *partition;
-    int32_t priority;
-    struct client_stream *users;
-    uint32_t user_count;
-    struct pool_leaver *leavers;
-};
-
-/* A CUstream that the submitter looked for and did not find. */
+/* CUstreams that the submitter looked for and did not find. */
 struct stream_wish {
-    struct partition *partition; /* NULL: none, or gone meanwhile */
+    struct sm_group_set sm_groups; /* of the partition, which may be gone */
     int32_t priority;
+    uint32_t count; /* 0: there is no wish */
 };
 
 struct stream_pool {
     const struct gpu *device;
     pthread_mutex_t lock;
-    struct stream_wish wish; /* under the lock */
-    atomic_bool wished;
+    struct driver_queue_set queues; /* of the device */
+    struct stream_wish wish;        /* under the lock */
+    atomic_bool wished;             /* a wish was noted that was not taken */
     struct pool_stream **streams;
     uint32_t count, room;
+    uint32_t clients;   /* joined */
+    uint32_t homes;     /* of them, those that have one */
+    uint32_t active;    /* of them, those that have rings bound */
     uint32_t looked_at; /* where stream_pool_query goes on */
 };
 
@@ -68,72 +68,77 @@ void stream_pool_open(struct stream_pool *pool, const struct gpu *device);
 /* All rings must be unbound. Destroys the CUstreams. */
 void stream_pool_close(struct stream_pool *pool);
 
-/*
- * Control thread: makes CUstreams of this priority until the partition has `count` of them, or the
- * device has no more hardware queues. Free CUstreams of other partitions and priorities make way;
- * one to which a ring is bound is not free (see stream_pool_release_idle). A partition that has
- * none at all gets one in any case. Returns the driver's result, or NOT_READY if there are fewer,
- * since none is free; those that were made stay.
+/* ---- at start, or in a quiet window: one thread at a time, without locks held ---- */
+
+/* The partition was just made: its default stream took a queue. Returns CUDA_OK or OUT_OF_MEMORY.
  */
+cuda_result stream_pool_add_partition(struct stream_pool *pool, struct partition *partition);
+
+/* Makes CUstreams until the partition has `count` of this priority. Returns the driver's result; if
+ * it is not CUDA_OK, those that were made stay. */
 cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,
                                 int32_t priority, uint32_t count);
 
-/* Whether the partition has a CUstream. Any thread. */
-bool stream_pool_has(struct stream_pool *pool, const struct partition *partition);
+/* Makes CUstreams until `count` new ones of this kind are on queues that nobody has, at most
+ * STREAM_POOL_TRIES. Free CUstreams of other kinds make way where there are too many. Returns the
+ * driver's result. Only in a window: rings that have nothing in flight are unbound. */
+cuda_result stream_pool_extend(struct stream_pool *pool, struct partition *partition,
+                               int32_t priority, uint32_t count);
 
-/* Whether the submitter has wished for a CUstream since stream_pool_take_wish was last called. Any
- * thread. */
+/* Destroys the CUstreams of a partition that no client has any more. Only in a window. Returns
+ * whether all are gone; otherwise a thread looks at one just now. */
+bool stream_pool_drop(struct stream_pool *pool, const struct partition *partition);
+
+/* ---- the control thread ---- */
+
+/* A client comes: it gets a home when it first has work. Idempotent. */
+void stream_pool_join(struct stream_pool *pool, struct client *client);
+/* Forgets a client that leaves; nothing of it is in flight or bound. Idempotent. */
+void stream_pool_forget(struct stream_pool *pool, struct client *client);
+
+/* Takes the wish of the submitter. No other one is noted until stream_pool_grant. False: there is
+ * none. */
+bool stream_pool_take_wish(struct stream_pool *pool, struct stream_wish *wish);
+/* The wish was seen to. */
+void stream_pool_grant(struct stream_pool *pool);
+
+/* ---- any thread ---- */
+
+/* Whether the partition has a CUstream of this priority. */
+bool stream_pool_has(struct stream_pool *pool, const struct partition *partition, int32_t priority);
+
+/* Whether a wish waits to be taken. */
 static inline bool stream_pool_wished(struct stream_pool *pool)
 {
     return atomic_load(&pool->wished);
 }
 
-/* Control thread: takes the latest wish of the submitter, and how many such CUstreams there are
- * now. False: there is none, or its partition is gone. */
-bool stream_pool_take_wish(struct stream_pool *pool, struct stream_wish *wish, uint32_t *there);
+/* ---- the submitter ---- */
 
 /*
- * Submitter: binds a ring that has no work in flight. A binding that is still there
- * is kept unless it shares with another client and need not, or the client's share
- * has changed. Afterwards stream->bound->handle is its CUstream. NOT_READY: the partition has none.
+ * Binds a ring that has no work in flight. A binding that is still there is kept unless its queue
+ * is another client's now, or the client's share or number of queues has changed. Afterwards
+ * stream->bound->handle is its CUstream. NOT_READY: the partition has none.
  */
 cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream);
 
-/* Whether a bound ring's CUstream has its client's partition and its own priority. */
+/* Whether a bound ring's CUstream has its client's partition and its own priority, and its queue is
+ * not another client's home. */
 bool stream_pool_fits(const struct client_stream *stream);
 
 /*
- * Binds a ring with work in flight to another CUstream that fits. Later work waits on the device,
- * by this event, until the work in flight is done. Returns the driver's result; on failure the ring
- * stays where it was. Submitter.
+ * Binds a ring with work in flight to another CUstream that fits better, if there is one. Later
+ * work waits on the device, by this event, until the work in flight is done. Returns the driver's
+ * result; on failure the ring stays where it was. Submitter.
  */
 cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *stream,
                              cuda_event event);
 
-/*
- * Unbinds the rings of a client that are bound to a CUstream which does not fit and that have
- * nothing in flight. Returns whether rings that do have something in flight are left. Under the
- * client's lock.
- */
-bool stream_pool_leave(struct stream_pool *pool, struct client *client);
-
-/* Unbinds the client's rings that have nothing in flight. Under the client's lock: the submitter
- * holds it from binding a ring until work of the ring is in flight. */
-void stream_pool_release_idle(struct stream_pool *pool, struct client *client);
-
-/* Forgets a client that is about to leave; nothing of it is in flight. */
-void stream_pool_forget(struct stream_pool *pool, const struct client *client);
-
-/* Whether no ring is bound to a CUstream of the partition, and none has work left on them. */
-bool stream_pool_drained(struct stream_pool *pool, const struct partition *partition);
-
 /* Unbinds a ring whose work is done. Does nothing if the ring is not bound. */
 void stream_pool_unbind(struct stream_pool *pool, struct client_stream *stream);
 
-/* Destroys the free CUstreams of a partition that no client has any more and that has drained. */
-void stream_pool_drop(struct stream_pool *pool, const struct partition *partition);
-
-/* Number of the client's busy streams that share a CUstream with another client's busy stream. */
+/* Number of the client's busy streams that share a hardware queue with another client's busy
+ * stream. */
 uint32_t stream_pool_shared(struct stream_pool *pool, const struct client *client);
 
 /* Asks the driver about one CUstream with work in flight, another one at each call. Returns

@@ -190,6 +190,22 @@ static inline int harness_stop(void **state)
     return result == CONTROL_SUPERVISOR_GONE || result == CONTROL_CONTEXT_LOST ? 0 : -1;
 }
 
+/* Makes the partition of `count` SM groups from `first` on, as a quiet window would, for tests
+ * whose device never drains. */
+static inline void harness_make_partition(uint32_t first, uint32_t count)
+{
+    struct worker *worker = &harness.worker;
+    struct sm_group_set set = {{0}};
+    struct partition *made;
+    for (uint32_t i = 0; i < count; i++)
+        sm_group_set_add(&set, first + i);
+    assert_int_equal(partition_make(&worker->partitions, &set, &made), CUDA_OK);
+    assert_int_equal(stream_pool_add_partition(&worker->pool, made), CUDA_OK);
+    assert_int_equal(stream_pool_prepare(&worker->pool, made, 0, 4), CUDA_OK);
+    partition_publish(&worker->partitions, made);
+    partition_put(&worker->partitions, made);
+}
+
 static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage, uint32_t priority)
 {
     struct peer *peer = calloc(1, sizeof *peer);

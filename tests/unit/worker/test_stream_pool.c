@@ -4,11 +4,13 @@
 #include "tests/unit/worker/harness.h"
 
 static struct peer *peer;
+static uint32_t made_at_start;
 
 static int setup(void **state)
 {
     if (harness_setup(state) < 0)
         return -1;
+    made_at_start = fake_count(FAKE_STREAM_CREATE);
     peer = peer_attach(1);
     return 0;
 }
@@ -20,14 +22,32 @@ static int teardown(void **state)
     return harness_stop(state);
 }
 
-/* Making or destroying one may wait for whatever runs, and the submitter serves everybody. */
-static void expect_no_stream_made_by_the_submitter(void)
+static bool is_driver_thread(pid_t thread)
 {
-    const pid_t submitter = fake_call(FAKE_WRITE, fake_count(FAKE_WRITE) - 1).thread;
-    for (uint32_t i = 0; i < fake_count(FAKE_STREAM_CREATE); i++)
-        assert_int_not_equal(fake_call(FAKE_STREAM_CREATE, i).thread, submitter);
+    char path[64], name[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/comm", (int)thread);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    assert_non_null(fgets(name, sizeof name, file));
+    fclose(file);
+    return strcmp(name, "driver\n") == 0;
+}
+
+/* Making or destroying one may wait for whatever runs, and the submitter and control serve
+ * everybody. */
+static void expect_streams_of_the_driver_thread(void)
+{
+    for (uint32_t i = made_at_start; i < fake_count(FAKE_STREAM_CREATE); i++)
+        assert_true(is_driver_thread(fake_call(FAKE_STREAM_CREATE, i).thread));
     for (uint32_t i = 0; i < fake_count(FAKE_STREAM_DESTROY); i++)
-        assert_int_not_equal(fake_call(FAKE_STREAM_DESTROY, i).thread, submitter);
+        assert_true(is_driver_thread(fake_call(FAKE_STREAM_DESTROY, i).thread));
+}
+
+static void expect_nothing_shared(uint32_t client)
+{
+    const struct proto_worker_usage *usage =
+        harness_ask(PROTO_WORKER_USAGE_QUERY, client, NULL, PROTO_WORKER_USAGE);
+    assert_int_equal(usage->shared_queues, 0);
 }
 
 static void streams_of_one_client_share_before_others_must(void **state)
@@ -35,7 +55,7 @@ static void streams_of_one_client_share_before_others_must(void **state)
     (void)state;
     struct peer *peers[6];
     fake_hold();
-    /* 6 clients x 8 rings = 48 busy rings on at most 32 CUstreams. */
+    /* 6 clients x 8 rings = 48 busy rings on at most 32 queues. */
     for (uint32_t p = 0; p < 6; p++) {
         peers[p] = p ? peer_attach(p + 1) : peer;
         for (uint32_t s = 1; s < STREAMS; s++)
@@ -45,14 +65,15 @@ static void streams_of_one_client_share_before_others_must(void **state)
             peer_wait_head(peers[p], s, 1);
         }
     }
-    assert_int_equal(fake.live_streams, STREAM_POOL_QUEUES);
+    for (uint32_t p = 0; p < 6; p++)
+        expect_nothing_shared(p + 1);
     fake_release();
     for (uint32_t p = 0; p < 6; p++)
         for (uint32_t s = 0; s < STREAMS; s++)
             assert_int_equal(peer_wait(peers[p], s, 1), 0);
     for (uint32_t p = 1; p < 6; p++)
         peer_detach(peers[p]);
-    expect_no_stream_made_by_the_submitter();
+    expect_streams_of_the_driver_thread();
 }
 
 /* More partitions than there are hardware queues for streams of their own. */
@@ -75,7 +96,17 @@ static void streams_of_partitions_make_way(void **state)
     for (uint32_t p = 0; p < 12; p++)
         peer_detach(peers[p]);
     assert_int_equal(fake.destroyed_busy, 0);
-    expect_no_stream_made_by_the_submitter();
+    expect_streams_of_the_driver_thread();
+}
+
+static void wait_for_stream(int32_t priority)
+{
+    uint64_t end = timeline_now() + 10000000000u;
+    const struct partition *whole = harness.worker.clients[0]->shared.partition;
+    while (!stream_pool_has(&harness.worker.pool, whole, priority)) {
+        assert_true(timeline_now() < end);
+        usleep(1000);
+    }
 }
 
 static int priority_of_launch(uint32_t n)
@@ -89,6 +120,7 @@ static void priorities_reach_the_device(void **state)
     (void)state;
     struct proto_command_launch launch = peer_launch(peer_kernel(peer, "kernel"));
     uint32_t urgent = peer_stream(peer, -4);
+    wait_for_stream(-4);
     assert_int_equal(peer_wait(peer, urgent, peer_push(peer, urgent, &launch)), 0);
     assert_int_equal(priority_of_launch(0), -4);
     struct proto_stream_destroy destroy = {.stream = urgent};
@@ -96,6 +128,7 @@ static void priorities_reach_the_device(void **state)
     /* A quiesce is answered by the thread that gives the CUstream of a destroyed stream back. */
     harness_ask(PROTO_WORKER_QUIESCE, 1, NULL, PROTO_DONE);
     uint32_t plain = peer_stream(peer, 0), middle = peer_stream(peer, -2);
+    wait_for_stream(-2);
     assert_int_equal(peer_wait(peer, plain, peer_push(peer, plain, &launch)), 0);
     assert_int_equal(peer_wait(peer, middle, peer_push(peer, middle, &launch)), 0);
     assert_int_equal(priority_of_launch(1), 0);
@@ -113,8 +146,8 @@ static void a_client_shares_with_itself_before_others(void **state)
     }
     struct proto_command_launch launch = peer_launch(peer_kernel(peers[4], "kernel"));
     fake_hold();
-    /* 31 CUstreams of four others and the last one of its own: all are busy. */
-    for (uint32_t n = 0; n < STREAM_POOL_QUEUES - 1; n++) {
+    /* The rings of four others have all queues but those that are kept for clients that come. */
+    for (uint32_t n = 0; n < DRIVER_QUEUES - 1; n++) {
         peer_push_nop(peers[n / STREAMS], n % STREAMS);
         peer_wait_head(peers[n / STREAMS], n % STREAMS, 1);
     }
@@ -122,12 +155,9 @@ static void a_client_shares_with_itself_before_others(void **state)
         peer_push(peers[4], s, &launch);
         peer_wait_head(peers[4], s, 1);
     }
-    assert_int_equal(fake.live_streams, STREAM_POOL_QUEUES);
     assert_ptr_equal(fake_call(FAKE_LAUNCH, 1).stream, fake_call(FAKE_LAUNCH, 0).stream);
     assert_ptr_equal(fake_call(FAKE_LAUNCH, 2).stream, fake_call(FAKE_LAUNCH, 0).stream);
-    const struct proto_worker_usage *usage =
-        harness_ask(PROTO_WORKER_USAGE_QUERY, 5, NULL, PROTO_WORKER_USAGE);
-    assert_int_equal(usage->shared_queues, 0);
+    expect_nothing_shared(5);
     fake_release();
     for (uint32_t s = 0; s < 3; s++)
         assert_int_equal(peer_wait(peers[4], s, 1), 0);
@@ -138,33 +168,48 @@ static void a_client_shares_with_itself_before_others(void **state)
 static void shared_queues_are_told(void **state)
 {
     (void)state;
-    struct peer *peers[5];
-    for (uint32_t p = 0; p < 5; p++) {
+    static struct peer *peers[DRIVER_QUEUES + 1];
+    for (uint32_t p = 0; p <= DRIVER_QUEUES; p++)
         peers[p] = p ? peer_attach(p + 1) : peer;
-        for (uint32_t s = 1; s < STREAMS; s++)
-            peer_stream(peers[p], 0);
-    }
     fake_hold();
-    for (uint32_t p = 0; p < 4; p++)
-        for (uint32_t s = 0; s < STREAMS; s++) {
-            peer_push_nop(peers[p], s);
-            peer_wait_head(peers[p], s, 1);
-        }
+    for (uint32_t p = 0; p < DRIVER_QUEUES; p++) {
+        peer_push_nop(peers[p], 0);
+        peer_wait_head(peers[p], 0, 1);
+    }
+    expect_nothing_shared(1);
+    peer_push_nop(peers[DRIVER_QUEUES], 0);
+    peer_wait_head(peers[DRIVER_QUEUES], 0, 1);
     const struct proto_worker_usage *usage =
-        harness_ask(PROTO_WORKER_USAGE_QUERY, 1, NULL, PROTO_WORKER_USAGE);
-    assert_int_equal(usage->shared_queues, 0);
-    assert_int_equal(usage->in_flight, STREAMS);
-    peer_push_nop(peers[4], 0);
-    peer_wait_head(peers[4], 0, 1);
-    usage = harness_ask(PROTO_WORKER_USAGE_QUERY, 5, NULL, PROTO_WORKER_USAGE);
+        harness_ask(PROTO_WORKER_USAGE_QUERY, DRIVER_QUEUES + 1, NULL, PROTO_WORKER_USAGE);
     assert_int_equal(usage->shared_queues, 1);
+    assert_int_equal(usage->in_flight, 1);
     fake_release();
-    for (uint32_t p = 0; p < 5; p++)
+    for (uint32_t p = 0; p <= DRIVER_QUEUES; p++)
         assert_int_equal(peer_wait(peers[p], 0, 1), 0);
-    usage = harness_ask(PROTO_WORKER_USAGE_QUERY, 5, NULL, PROTO_WORKER_USAGE);
-    assert_int_equal(usage->shared_queues, 0);
-    for (uint32_t p = 1; p < 5; p++)
+    expect_nothing_shared(DRIVER_QUEUES + 1);
+    for (uint32_t p = 1; p <= DRIVER_QUEUES; p++)
         peer_detach(peers[p]);
+}
+
+/* The queues count, not the CUstreams: that of another partition is on a queue that the first
+ * client's rings would get otherwise. */
+static void a_partition_keeps_a_queue_beside_many_streams(void **state)
+{
+    (void)state;
+    struct peer *quarter = peer_attach_with(2, 2500, 0);
+    for (uint32_t s = 1; s < STREAMS; s++)
+        peer_stream(peer, 0);
+    fake_hold();
+    for (uint32_t s = 0; s < STREAMS; s++) {
+        peer_push_nop(peer, s);
+        peer_wait_head(peer, s, 1);
+    }
+    peer_push_nop(quarter, 0);
+    peer_wait_head(quarter, 0, 1);
+    expect_nothing_shared(1);
+    expect_nothing_shared(2);
+    fake_release();
+    peer_detach(quarter);
 }
 
 static void partitions_have_streams_of_their_own(void **state)
@@ -192,6 +237,7 @@ int main(void)
         T(priorities_reach_the_device),
         T(a_client_shares_with_itself_before_others),
         T(shared_queues_are_told),
+        T(a_partition_keeps_a_queue_beside_many_streams),
         T(partitions_have_streams_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

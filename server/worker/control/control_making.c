@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/control/control_making.h"
+
+#include <stdlib.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/messages.h"
+#include "common/util.h"
+#include "common/ipc/timeline.h"
+#include "server/worker/sharing/client_partition.h"
+#include "server/worker/worker.h"
+
+#define AGAIN_NS UINT64_C(1000000000)
+
+enum making_kind { MAKE_PARTITION, MAKE_STREAMS, DROP_PARTITIONS };
+
+struct making {
+    struct quiet_call call;
+    struct worker *worker;
+    struct making *next;
+    enum making_kind kind;
+    struct sm_group_set sm_groups; /* MAKE_PARTITION */
+    struct partition *partition;   /* had; MAKE_PARTITION: once it is made */
+    int32_t priority;
+    uint32_t count; /* of CUstreams */
+    bool wished;
+    cuda_result result;
+};
+
+/* ---- the driver thread's part ---- */
+
+/* Only in a window: what no client has any more has drained. */
+static void drop_unused(struct worker *worker, bool all)
+{
+    struct partition *partition;
+    while ((partition = partition_take_unused(&worker->partitions, all))) {
+        if (!stream_pool_drop(&worker->pool, partition)) {
+            partition_return(&worker->partitions, partition);
+            return;
+        }
+        partition_destroy(&worker->partitions, partition);
+    }
+}
+
+/* A partition is found by the submitter as soon as it is published, so it has CUstreams before. */
+static cuda_result make_whole_partition(struct worker *worker, struct making *making)
+{
+    struct partition *made;
+    cuda_result result = partition_make(&worker->partitions, &making->sm_groups, &made);
+    if (result != CUDA_OK)
+        return result;
+    result = stream_pool_add_partition(&worker->pool, made);
+    if (result == CUDA_OK)
+        result = stream_pool_extend(&worker->pool, made, making->priority, making->count);
+    if (result != CUDA_OK && !stream_pool_has(&worker->pool, made, making->priority)) {
+        stream_pool_drop(&worker->pool, made);
+        partition_destroy(&worker->partitions, made);
+        return result;
+    }
+    partition_publish(&worker->partitions, made);
+    making->partition = made;
+    return cuda_driver_error_is_sticky(result) ? result : CUDA_OK;
+}
+
+/* Partitions kept for the next time cost the device sub-contexts and memory. If it has no more of
+ * these, the next time is less important than now. */
+static cuda_result make_partition(struct worker *worker, struct making *making)
+{
+    making->partition = partition_find(&worker->partitions, &making->sm_groups);
+    if (making->partition)
+        return CUDA_OK;
+    cuda_result result = make_whole_partition(worker, making);
+    if (result == CUDA_OK || cuda_driver_error_is_sticky(result))
+        return result;
+    drop_unused(worker, true);
+    return make_whole_partition(worker, making);
+}
+
+static void make(struct quiet_call *call)
+{
+    struct making *making = container_of(call, struct making, call);
+    struct worker *worker = making->worker;
+    if (making->kind == MAKE_PARTITION)
+        making->result = make_partition(worker, making);
+    else if (making->kind == MAKE_STREAMS)
+        making->result =
+            stream_pool_extend(&worker->pool, making->partition, making->priority, making->count);
+    else
+        drop_unused(worker, false);
+    if (cuda_driver_error_is_sticky(making->result))
+        worker_fail(worker, making->result, "making a stream");
+}
+
+/* ---- afterwards ---- */
+
+static void forget_making(struct worker *worker, const struct making *making)
+{
+    struct making **link = &worker->makings;
+    while (*link != making)
+        link = &(*link)->next;
+    *link = making->next;
+}
+
+/* The client may have left, or may need another partition by now. */
+static void end_partition(struct worker *worker, const struct making *making)
+{
+    struct client *client = worker_find_client(worker, making->call.caller.client);
+    uint32_t error = error_from_cuda((int)making->result);
+    if (client) {
+        client->control.making--;
+        client->control.making_error = error;
+    }
+    if (error && error != worker->placement_error)
+        log_warning(MESSAGE_TEXT(partition_later), worker->device.info.device,
+                    error_sentence(error));
+    worker->placement_error = error;
+    if (error)
+        worker->make_again = timeline_now() + AGAIN_NS;
+    if (client)
+        placement_made(&worker->places, &client->place, making->partition);
+    else if (making->partition)
+        partition_put(&worker->partitions, making->partition);
+}
+
+static int end_making(struct worker *worker, struct quiet_call *call)
+{
+    struct making *making = container_of(call, struct making, call);
+    forget_making(worker, making);
+    if (making->kind == MAKE_PARTITION)
+        end_partition(worker, making);
+    else if (making->kind == MAKE_STREAMS)
+        partition_put(&worker->partitions, making->partition);
+    if (making->wished)
+        stream_pool_grant(&worker->pool);
+    free(making);
+    return 0;
+}
+
+/* ---- what is asked for ---- */
+
+/* NULL: no memory. */
+static struct making *making_new(struct worker *worker, enum making_kind kind)
+{
+    struct making *making = calloc(1, sizeof *making);
+    if (!making)
+        return NULL;
+    making->worker = worker;
+    making->kind = kind;
+    making->call.make = make;
+    making->call.end = end_making;
+    /* Nobody's; a window that drains everybody's streams costs more than they bring. */
+    making->call.patient = kind != MAKE_PARTITION;
+    making->call.caller.level = SCHEDULER_LEVELS;
+    return making;
+}
+
+static void defer(struct worker *worker, struct making *making)
+{
+    making->next = worker->makings;
+    worker->makings = making;
+    quiet_calls_defer(&worker->quiet_calls, &making->call, making->kind == MAKE_PARTITION);
+}
+
+bool control_making_start(struct worker *worker)
+{
+    struct sm_group_set sm_groups;
+    struct placement *place;
+    if (timeline_now() < worker->make_again)
+        return true;
+    while ((place = placement_next_to_make(&worker->places, &sm_groups))) {
+        struct client *client = container_of(place, struct client, place);
+        struct making *making = making_new(worker, MAKE_PARTITION);
+        if (!making) {
+            placement_made(&worker->places, place, NULL);
+            worker->make_again = timeline_now() + AGAIN_NS;
+            return true;
+        }
+        making->call.caller = (struct quiet_caller){.client = client->number,
+                                                    .owner = client->gate.scheduled.owner,
+                                                    .level = client->control.priority};
+        making->sm_groups = sm_groups;
+        making->priority = client_partition_priority(worker, client, &sm_groups);
+        making->count = USUAL_PARTITIONS_STREAMS;
+        client->control.making++;
+        defer(worker, making);
+    }
+    return false;
+}
+
+static bool is_asked_for(const struct worker *worker, enum making_kind kind,
+                         const struct partition *partition, int32_t priority)
+{
+    for (const struct making *making = worker->makings; making; making = making->next)
+        if (making->kind == kind && making->partition == partition && making->priority == priority)
+            return true;
+    return false;
+}
+
+/* Returns false if nothing was asked for. */
+static bool ask_for_streams(struct worker *worker, const struct sm_group_set *sm_groups,
+                            int32_t priority, uint32_t count, bool wished)
+{
+    struct partition *partition = partition_find(&worker->partitions, sm_groups);
+    struct making *making = NULL;
+    if (partition && !is_asked_for(worker, MAKE_STREAMS, partition, priority))
+        making = making_new(worker, MAKE_STREAMS);
+    if (!making) {
+        if (partition)
+            partition_put(&worker->partitions, partition);
+        return false;
+    }
+    making->partition = partition;
+    making->priority = priority;
+    making->count = count;
+    making->wished = wished;
+    defer(worker, making);
+    return true;
+}
+
+void control_making_stream(struct worker *worker, struct partition *partition, int32_t priority)
+{
+    if (!stream_pool_has(&worker->pool, partition, priority))
+        ask_for_streams(worker, &partition->sm_groups, priority, 1, false);
+}
+
+void control_making_tidy(struct worker *worker)
+{
+    struct stream_wish wish;
+    if (stream_pool_take_wish(&worker->pool, &wish) &&
+        !ask_for_streams(worker, &wish.sm_groups, wish.priority, wish.count, true))
+        stream_pool_grant(&worker->pool);
+    if (!partition_too_many(&worker->partitions) || is_asked_for(worker, DROP_PARTITIONS, NULL, 0))
+        return;
+    struct making *making = making_new(worker, DROP_PARTITIONS);
+    if (making)
+        defer(worker, making);
+}
