@@ -84,7 +84,9 @@ static bool lower_limits(const struct compiler_process *process)
         return false;
     rlim_t seconds = (rlim_t)usage.ru_utime.tv_sec + (rlim_t)usage.ru_stime.tv_sec + 2 +
                      (rlim_t)process->seconds;
-    const struct rlimit time = {min(seconds, now.rlim_max), min(seconds, now.rlim_max)};
+    if (seconds > now.rlim_max)
+        seconds = now.rlim_max;
+    const struct rlimit time = {seconds, seconds};
     return setrlimit(RLIMIT_AS, &memory) == 0 && setrlimit(RLIMIT_CPU, &time) == 0;
 }
 
