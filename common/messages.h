@@ -482,6 +482,9 @@
       "the device can't be divided into groups of multiprocessors") \
     X(partitions_off, SUCCESS, \
       "device %u: limits of multiprocessors are enforced by duty cycle: %s") \
+    X(work_queues_refused, SUCCESS, \
+      "device %u: partitions share the hardware queues, since the driver refused them queues of " \
+      "their own: %s") \
     X(partition_later, SUCCESS, \
       "device %u: a client can't be put on other multiprocessors yet: %s") \
     X(sm_groups_driver, SUCCESS, \

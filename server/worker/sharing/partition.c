@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "common/messages.h"
+#include "common/util.h"
+#include "server/worker/sharing/driver_queue.h"
 
 /* The device stays whole. */
 static void note_unsupported(struct partition_table *partitions, const char *reason,
@@ -72,11 +75,68 @@ static cuda_result split_device(struct partition_table *partitions)
     return CUDA_OK;
 }
 
-static cuda_result create_green(struct partition_table *partitions, struct partition *partition)
+/* ---- hardware queues of a partition's own ---- */
+
+/* Two at least: with one, a client's streams would wait for each other. */
+#define QUEUES_MIN 2u
+
+static void find_balanced(struct partition_table *partitions)
+{
+    cuda_dev_resource *balanced = &partitions->balanced;
+    cuda_result result = partitions->device->cuda->cuDeviceGetDevResource(
+        partitions->device->handle, balanced, CUDA_RESOURCE_WORKQUEUE_CONFIG);
+    /* Drivers before 13.1 know no such resource. */
+    if (result != CUDA_OK || balanced->workqueue.concurrency == 0)
+        *balanced = (cuda_dev_resource){.type = CUDA_RESOURCE_INVALID};
+    else
+        balanced->workqueue.scope = CUDA_WORKQUEUE_SCOPE_GREEN_BALANCED;
+}
+
+static uint32_t queues_of(const struct partition_table *partitions,
+                          const struct partition *partition)
+{
+    uint32_t all = min(partitions->balanced.workqueue.concurrency, (unsigned)DRIVER_QUEUES);
+    uint32_t part = all * partition->multiprocessors / partitions->total;
+    return min(max(part, QUEUES_MIN), all);
+}
+
+static cuda_result describe_and_create(struct partition_table *partitions,
+                                       struct partition *partition, cuda_dev_resource *chosen,
+                                       unsigned count)
 {
     const struct cuda_driver *cuda = partitions->device->cuda;
-    cuda_dev_resource chosen[SM_GROUPS_MAX];
     cuda_resource_desc description;
+    cuda_result result = cuda->cuDevResourceGenerateDesc(&description, chosen, count);
+    if (result == CUDA_OK)
+        result = cuda->cuGreenCtxCreate(&partition->green, description, partitions->device->handle,
+                                        CUDA_GREEN_CTX_DEFAULT_STREAM);
+    return result;
+}
+
+/* chosen: has room for one more. */
+static cuda_result create_balanced(struct partition_table *partitions, struct partition *partition,
+                                   cuda_dev_resource *chosen, unsigned count)
+{
+    chosen[count] = partitions->balanced;
+    partition->queue_count = queues_of(partitions, partition);
+    chosen[count].workqueue.concurrency = partition->queue_count;
+    cuda_result result = describe_and_create(partitions, partition, chosen, count + 1);
+    if (result == CUDA_OK || cuda_driver_error_is_sticky(result))
+        return result;
+    partition->queue_count = 0;
+    cuda_result without = describe_and_create(partitions, partition, chosen, count);
+    /* If it was not the queues, the next partition may ask for some. */
+    if (without == CUDA_OK) {
+        partitions->balanced.type = CUDA_RESOURCE_INVALID;
+        log_warning(MESSAGE_TEXT(work_queues_refused), partitions->device->info.device,
+                    cuda_driver_error_sentence(result));
+    }
+    return without;
+}
+
+static cuda_result create_green(struct partition_table *partitions, struct partition *partition)
+{
+    cuda_dev_resource chosen[SM_GROUPS_MAX + 1];
     unsigned count = 0;
     bool unsplit = partition->whole && !partitions->whole_refused;
     if (unsplit)
@@ -84,11 +144,9 @@ static cuda_result create_green(struct partition_table *partitions, struct parti
     for (uint32_t i = 0; !unsplit && i < partitions->count; i++)
         if (sm_group_set_has(&partition->sm_groups, i))
             chosen[count++] = partitions->sm_groups[i];
-    cuda_result result = cuda->cuDevResourceGenerateDesc(&description, chosen, count);
-    if (result == CUDA_OK)
-        result = cuda->cuGreenCtxCreate(&partition->green, description, partitions->device->handle,
-                                        CUDA_GREEN_CTX_DEFAULT_STREAM);
-    return result;
+    return partitions->balanced.type == CUDA_RESOURCE_INVALID
+               ? describe_and_create(partitions, partition, chosen, count)
+               : create_balanced(partitions, partition, chosen, count);
 }
 
 static uint32_t multiprocessors_of(const struct partition_table *partitions,
@@ -247,6 +305,7 @@ uint32_t partition_table_open(struct partition_table *partitions, const struct g
     }
     if (result == CUDA_OK) {
         partitions->supported = true;
+        find_balanced(partitions);
         during = "making a green context";
         result = prove_whole(partitions);
     }

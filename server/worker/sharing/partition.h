@@ -12,6 +12,10 @@
  * context's own streams would run on every client's multiprocessors. Green contexts are never made
  * current.
  *
+ * From CUDA 13.1 on a green context may ask for hardware queues that are kept apart from other
+ * green contexts': each partition then asks for its part of those that there are, the whole device
+ * for all. Where the driver refuses that, partitions share the device's queues.
+ *
  * Where the driver lacks green contexts, or refuses to make one, there is one SM group, the whole
  * device, and limits hold as duty cycles (gate.h); partitions.unsupported says why.
  *
@@ -55,6 +59,7 @@ struct partition_table {
     char unsupported[160];        /* the reason, a part of a sentence; "" if supported */
     cuda_dev_resource whole;      /* the unsplit device */
     bool whole_refused;           /* as the description of a green context */
+    cuda_dev_resource balanced;   /* hardware queues of a green context's own; type 0: none */
     cuda_dev_resource *sm_groups; /* count of them */
     uint32_t count;               /* SM groups, the remainder included */
     uint32_t sm_group_size;       /* multiprocessors of an SM group; the remainder has fewer */

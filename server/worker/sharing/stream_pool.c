@@ -108,11 +108,11 @@ static void find_home(struct stream_pool *pool, struct client *client)
 }
 
 /* Queues that one client may have, its home included. Those without rings need no more than a
- * home. */
+ * home. Of a partition's own queues one is kept: few clients have the same partition. */
 static uint32_t queues_allowed(const struct stream_pool *pool, const struct driver_queue_set *set)
 {
     uint32_t active = max(pool->active, 1u);
-    uint32_t kept = STREAM_POOL_SPARE + left_of(pool->clients, active);
+    uint32_t kept = set == &pool->queues ? STREAM_POOL_SPARE + left_of(pool->clients, active) : 1;
     return max(left_of(set->count, kept) / active, 1u);
 }
 
@@ -120,7 +120,8 @@ static uint32_t queues_allowed(const struct stream_pool *pool, const struct driv
 static uint32_t queues_left(const struct stream_pool *pool, const struct driver_queue_set *set,
                             const struct client *client)
 {
-    uint32_t kept = STREAM_POOL_SPARE + left_of(pool->clients, pool->homes);
+    uint32_t kept =
+        set == &pool->queues ? STREAM_POOL_SPARE + left_of(pool->clients, pool->homes) : 1;
     return min(left_of(queues_allowed(pool, set), client->queues.held),
                left_of(driver_queue_count_free(set), kept));
 }

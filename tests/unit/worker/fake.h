@@ -115,8 +115,10 @@ static struct fake {
     unsigned multiprocessors, sm_group; /* of the device; SM group 0: no green contexts */
     cuda_result split;                  /* result of a split of the device */
     bool refuse_remainder;              /* the remainder may not stand beside groups of the split */
-    bool refuse_whole; /* as a description: a driver may take the groups of a split alone */
-    int green_max;     /* green contexts that there is room for; 0: any number, negative: none */
+    bool refuse_whole;       /* as a description: a driver may take the groups of a split alone */
+    unsigned work_queues;    /* that green contexts may ask for; 0: an older driver */
+    bool refuse_work_queues; /* in a description */
+    int green_max; /* green contexts that there is room for; 0: any number, negative: none */
     cuda_result next_launch;
     cuda_result next_unmap;
     /* of one unmap alone */ /* result of the next launches, until changed */

@@ -200,7 +200,13 @@ static inline cuda_result fake_cuDeviceGetDevResource(cuda_device device, cuda_d
 {
     (void)device;
     memset(out, 0, sizeof *out);
+    if (type == CUDA_RESOURCE_WORKQUEUE_CONFIG && fake.work_queues == 0)
+        return CUDA_ERR_INVALID_RESOURCE_TYPE;
     out->type = type;
+    if (type == CUDA_RESOURCE_WORKQUEUE_CONFIG) {
+        out->workqueue.concurrency = fake.work_queues;
+        return CUDA_OK;
+    }
     out->sm.sm_count = fake.multiprocessors;
     out->sm.min_partition_size = fake.sm_group;
     out->sm.coscheduled_alignment = fake.sm_group;
@@ -249,6 +255,8 @@ static inline cuda_result fake_cuDevResourceGenerateDesc(cuda_resource_desc *des
             return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
     if (fake.refuse_whole && count == 1 && resources[0].sm.sm_count == fake.multiprocessors)
         return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
+    if (fake.refuse_work_queues && resources[count - 1].type == CUDA_RESOURCE_WORKQUEUE_CONFIG)
+        return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
     made.count = count;
     memcpy(made.resources, resources, count * sizeof *resources);
     *desc = &made;
@@ -266,7 +274,8 @@ static inline cuda_result fake_cuGreenCtxCreate(cuda_green_ctx *green, cuda_reso
     (*green)->count = desc->count;
     memcpy((*green)->resources, desc->resources, desc->count * sizeof *desc->resources);
     for (unsigned i = 0; i < desc->count; i++)
-        (*green)->multiprocessors += desc->resources[i].sm.sm_count;
+        if (desc->resources[i].type == CUDA_RESOURCE_SM)
+            (*green)->multiprocessors += desc->resources[i].sm.sm_count;
     fake.live_green++;
     return CUDA_OK;
 }

@@ -223,6 +223,58 @@ static void a_remainder_that_joins_no_group_is_left_out(void **state)
     assert_int_equal(get(0, 2)->green->multiprocessors, 16);
 }
 
+static const cuda_workqueue_resource *queues_of(const struct partition *partition)
+{
+    const cuda_dev_resource *last = &partition->green->resources[partition->green->count - 1];
+    assert_int_equal(last->type, CUDA_RESOURCE_WORKQUEUE_CONFIG);
+    return &last->workqueue;
+}
+
+static void partitions_ask_for_queues_of_their_own_where_there_are_some(void **state)
+{
+    (void)state;
+    fake_reset();
+    fake.work_queues = 16;
+    open_partitions(132, 8);
+    struct partition *all = get(0, 17), *half = get(0, 8), *least = get(0, 1);
+    assert_int_equal(queues_of(all)->concurrency, 16);
+    assert_int_equal(queues_of(half)->concurrency, 7);
+    assert_int_equal(queues_of(least)->concurrency, 2);
+    assert_int_equal(queues_of(half)->scope, CUDA_WORKQUEUE_SCOPE_GREEN_BALANCED);
+    assert_int_equal(all->queue_count, 16);
+    assert_int_equal(half->queue_count, 7);
+    assert_int_equal(least->queue_count, 2);
+}
+
+static void queues_that_are_refused_are_shared(void **state)
+{
+    (void)state;
+    fake_reset();
+    fake.work_queues = 16;
+    fake.refuse_work_queues = true;
+    open_partitions(132, 8);
+    assert_true(partitions.supported);
+    struct partition *half = get(0, 8);
+    assert_int_equal(half->queue_count, 0);
+    assert_int_equal(half->green->count, 8);
+    /* It is not asked again. */
+    assert_int_equal(partitions.balanced.type, CUDA_RESOURCE_INVALID);
+}
+
+static void a_driver_without_room_is_asked_for_queues_again(void **state)
+{
+    (void)state;
+    fake_reset();
+    fake.work_queues = 16;
+    open_partitions(132, 8);
+    struct sm_group_set set = sm_groups(0, 8);
+    struct partition *half;
+    fake.green_max = fake.live_green;
+    assert_int_not_equal(partition_get(&partitions, &set, &half), 0);
+    fake.green_max = 0;
+    assert_int_equal(get(0, 8)->queue_count, 7);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_teardown(name, stop)
@@ -238,6 +290,9 @@ int main(void)
         T(an_error_that_ends_the_context_is_no_lack_of_support),
         T(the_whole_device_may_be_the_union_of_its_groups),
         T(a_remainder_that_joins_no_group_is_left_out),
+        T(partitions_ask_for_queues_of_their_own_where_there_are_some),
+        T(queues_that_are_refused_are_shared),
+        T(a_driver_without_room_is_asked_for_queues_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
