@@ -122,6 +122,7 @@ struct client_stream *client_stream_open(struct client *client, uint32_t index, 
     atomic_store(&stream->written, value);
     stream->woken = value;
     stream->latency = (struct queue_latency){0};
+    stream->entries = (struct stream_entries){0};
     stream->watched = false;
     stream->wish = priority;
     stream->priority = client_stream_priority(

@@ -16,6 +16,7 @@
 
 #include "common/ipc/ring.h"
 #include "server/worker/client/queue_latency.h"
+#include "server/worker/client/stream_entries.h"
 #include "server/worker/client/work_length.h"
 
 struct account_span;
@@ -55,6 +56,7 @@ struct client_stream {
     struct account_span *span;       /* submitter: of the batch under way, or NULL */
     uint32_t unmeasured;             /* submitter: batches that found no free span */
     struct queue_latency latency;    /* submitter */
+    struct stream_entries entries;   /* submitter */
     uint64_t traced;                 /* account's lock: end of the latest span in a trace, ns */
 };
 

@@ -87,6 +87,7 @@ static void begin_work(struct command *command, struct client_stream *stream)
 {
     if (!stream->span)
         account_begin(command->account, stream);
+    command->entries++;
 }
 
 /* ---- launch ---- */
@@ -341,6 +342,7 @@ static int run_wait(struct command *command, struct client_stream *stream,
         if (!source->bound || source->bound == stream->bound)
             continue; /* both are on one CUstream, which keeps the order by itself */
         cuda_result result = order_after(command, stream, source);
+        command->entries += 2;
         if (result != CUDA_OK) {
             /* Without the order results would be wrong, so the context is given up. */
             command->fatal = result;
@@ -362,6 +364,7 @@ static int run_event_record(struct command *command, struct client_stream *strea
         !is_alive(client->objects.events[index].dying, stream))
         return note_violation(stream, MESSAGE(command_event_record), record->event);
     client->objects.events[index].recorded = true;
+    command->entries++;
     cuda_result result =
         command->cuda->cuEventRecord(client->objects.events[index].handle, stream->bound->handle);
     return settle_result(command, stream, result, "recording an event");

@@ -20,7 +20,12 @@ enum {
     COMMAND_BLOCKED = 1,   /* stays at the head: stream->blocked_on says what for */
     COMMAND_VIOLATION = 2, /* client->shared.violation says which */
     COMMAND_FATAL = 3,     /* the device context is lost: command->fatal, command->during */
+    COMMAND_FULL = 4,      /* the hardware queue has no room: submitting would block */
 };
+
+/* Entries that a command uses at most (a wait for three streams), and what stands around a batch:
+ * two timing events, the timeline's two writes, and a move to another CUstream. */
+enum { COMMAND_ENTRIES_MAX = 6, COMMAND_BATCH_ENTRIES = 6 };
 
 /* Memory and events that commands need to be carried out; the submitter has one. */
 struct command {
@@ -30,6 +35,7 @@ struct command {
     cuda_event order[16];    /* for waits between CUstreams, used one after the other */
     uint32_t order_next;
     uint32_t weight; /* of large copies within a visit, in commands; the caller resets it */
+    uint32_t entries; /* of hardware queues that were used; the caller resets */
     cuda_result fatal;
     const char *during;
     _Alignas(64) uint8_t parameters[PROTO_PARAMETERS_MAX + 4];

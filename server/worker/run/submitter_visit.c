@@ -144,6 +144,16 @@ static int bind_stream(struct submitter *submitter, struct client_stream *stream
     return COMMAND_FATAL;
 }
 
+/* Commands for which the ring's hardware queue has room: with no room left the driver would block
+ * this thread, which serves everybody. */
+static uint32_t commands_that_fit(struct submitter *submitter, const struct client_stream *stream)
+{
+    uint32_t entries = stream_pool_entries_free(&submitter->worker->pool, stream);
+    return entries < COMMAND_BATCH_ENTRIES
+               ? 0
+               : (entries - COMMAND_BATCH_ENTRIES) / COMMAND_ENTRIES_MAX;
+}
+
 /* Serves one batch of a ring and adds its completion. If commands take long, batches are short: the
  * end of work is seen only at a batch's completion. */
 static int serve_batch(struct submitter *submitter, struct client_stream *stream, uint32_t max,
@@ -152,13 +162,19 @@ static int serve_batch(struct submitter *submitter, struct client_stream *stream
     uint32_t now = 0;
     uint32_t batch = min(stream->client->gate.batch, (uint32_t)SUBMITTER_BATCH);
     int result = bind_stream(submitter, stream);
+    uint32_t room = result ? 0 : commands_that_fit(submitter, stream);
+    if (!result && room == 0)
+        return COMMAND_FULL;
+    submitter->command.entries = COMMAND_BATCH_ENTRIES;
     if (!result)
-        result = run_some(submitter, stream, min(max, batch), &now);
+        result = run_some(submitter, stream, min(max, min(batch, room)), &now);
     *done += now;
     if (result == COMMAND_FATAL || now == 0)
         return result;
     mark_busy(submitter, stream);
-    return command_complete(&submitter->command, stream) ? COMMAND_FATAL : result;
+    int completed = command_complete(&submitter->command, stream);
+    stream_pool_note_entries(stream, submitter->command.entries);
+    return completed ? COMMAND_FATAL : result;
 }
 
 /* Does not look at the ring: each look takes the cache line away from the producer, which writes
@@ -231,7 +247,7 @@ static int serve_ring(struct submitter *submitter, struct client_stream *stream,
     mark_watched(submitter, stream);
     if (result == COMMAND_BLOCKED)
         block_ring(submitter, stream);
-    return 0;
+    return result == COMMAND_FULL && *done == 0 ? COMMAND_FULL : 0;
 }
 
 /* ---- one client ---- */
@@ -295,6 +311,14 @@ static uint32_t part_of(const struct client *client, uint32_t room)
     return rings && rings < room ? room / rings : 1;
 }
 
+/* The entries may be other clients', so the completer's next look lets this one try again. */
+static void await_entries(struct submitter *submitter, struct client *client)
+{
+    client->gate.go_on_at = client->shared.in_flight;
+    client_signal_completer(client);
+    wake_completer(&submitter->worker->wake, true);
+}
+
 /* Serves rings until the visit is over. *end becomes the client's state in case it has more
  * to do. Returns 0 or COMMAND_FATAL. */
 static int serve_client(struct submitter *submitter, struct client *client, bool *moved,
@@ -336,6 +360,11 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
             return result;
         if (result == COMMAND_VIOLATION) {
             stop_reading(client);
+            break;
+        }
+        if (result == COMMAND_FULL) {
+            await_entries(submitter, client);
+            *end = CLIENT_FULL;
             break;
         }
         if (bits_test(client->shared.blocked_rings, index) || done == 0 ||

@@ -82,6 +82,19 @@ uint32_t driver_queue_count_free(const struct driver_queue_set *set)
     return unused;
 }
 
+uint32_t driver_queue_count_entries(struct driver_queue *queue)
+{
+    queue->entries = 0;
+    for (const struct pool_stream *at = queue->streams; at; at = at->queue_next) {
+        for (struct client_stream *user = at->users; user; user = user->next_user)
+            queue->entries += stream_entries_left(&user->entries, client_stream_reached(user));
+        for (const struct pool_leaver *leaver = at->leavers; leaver; leaver = leaver->next)
+            if (client_stream_reached(leaver->stream) < leaver->value)
+                queue->entries += leaver->entries;
+    }
+    return queue->entries;
+}
+
 bool driver_queue_serves(const struct driver_queue *queue, const struct partition *partition)
 {
     for (const struct pool_stream *at = queue->streams; at; at = at->queue_next)

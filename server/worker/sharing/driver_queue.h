@@ -25,12 +25,18 @@ struct client;
 struct partition;
 struct pool_stream;
 
-enum { DRIVER_QUEUES = 32 };
+enum {
+    DRIVER_QUEUES = 32,
+    /* Of a queue; then submitting blocks the caller. Reports say about 1024; what is submitted to
+     * other rings' CUstreams, to be waited for, is not counted. */
+    DRIVER_QUEUE_ENTRIES = 960,
+};
 
 struct driver_queue {
     _Atomic(const struct client *) home; /* readable without the lock */
     struct pool_stream *streams;
     uint32_t stream_count;
+    uint32_t entries; /* in use, at most; submitter */
 };
 
 /* The device's queues, or those that a partition has for itself. */
@@ -75,6 +81,9 @@ struct driver_queue_use driver_queue_busy(const struct driver_queue *queue,
 uint32_t driver_queue_count_own(const struct driver_queue_set *set, const struct client *client);
 /* Queues that are nobody's home, and that no ring is bound to. */
 uint32_t driver_queue_count_free(const struct driver_queue_set *set);
+
+/* Counts the entries in use anew. Submitter. */
+uint32_t driver_queue_count_entries(struct driver_queue *queue);
 
 /* Whether a CUstream of the partition is on the queue. */
 bool driver_queue_serves(const struct driver_queue *queue, const struct partition *partition);

@@ -20,7 +20,8 @@ struct driver_queue;
 struct pool_leaver {
     struct pool_leaver *next;
     const struct client_stream *stream;
-    uint64_t value; /* of the ring's timeline; once reached, nothing of the ring is left here */
+    uint64_t value;   /* of the ring's timeline; once reached, nothing of the ring is left here */
+    uint32_t entries; /* of the queue, that it left in use at most */
 };
 
 struct pool_stream {

@@ -11,6 +11,7 @@ void stream_pool_open(struct stream_pool *pool, const struct gpu *device)
 {
     *pool = (struct stream_pool){.device = device};
     driver_queue_set_open(&pool->queues, DRIVER_QUEUES);
+    pool->entries_max = DRIVER_QUEUE_ENTRIES;
     pthread_mutex_init(&pool->lock, NULL);
 }
 
@@ -465,6 +466,24 @@ bool stream_pool_fits(const struct client_stream *stream)
            !driver_queue_is_foreign(stream->bound->queue, client);
 }
 
+uint32_t stream_pool_entries_free(struct stream_pool *pool, const struct client_stream *stream)
+{
+    struct driver_queue *queue = stream->bound->queue;
+    /* Counted anew only when a quarter of them seems to be in use: most of those are done then. */
+    if (queue->entries <= pool->entries_max / 4)
+        return pool->entries_max - queue->entries;
+    pthread_mutex_lock(&pool->lock);
+    uint32_t used = driver_queue_count_entries(queue);
+    pthread_mutex_unlock(&pool->lock);
+    return left_of(pool->entries_max, used);
+}
+
+void stream_pool_note_entries(struct client_stream *stream, uint32_t count)
+{
+    stream_entries_add(&stream->entries, count, client_stream_written(stream));
+    stream->bound->queue->entries += count;
+}
+
 /* Has `to` wait for what is in `from`. */
 static cuda_result order_streams(const struct stream_pool *pool, const struct pool_stream *from,
                                  const struct pool_stream *to, cuda_event event)
@@ -496,7 +515,9 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
         to->user_count--;
     if (result == CUDA_OK && to != from) {
         pool_stream_prune(from, NULL);
-        *leaver = (struct pool_leaver){from->leavers, stream, client_stream_written(stream)};
+        *leaver = (struct pool_leaver){
+            from->leavers, stream, client_stream_written(stream),
+            stream_entries_left(&stream->entries, client_stream_reached(stream))};
         from->leavers = leaver;
         leaver = NULL;
     }

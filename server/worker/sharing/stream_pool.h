@@ -58,10 +58,11 @@ struct stream_pool {
     atomic_bool wished;             /* a wish was noted that was not taken */
     struct pool_stream **streams;
     uint32_t count, room;
-    uint32_t clients;   /* joined */
-    uint32_t homes;     /* of them, those that have one */
-    uint32_t active;    /* of them, those that have rings bound */
-    uint32_t looked_at; /* where stream_pool_query goes on */
+    uint32_t clients;     /* joined */
+    uint32_t homes;       /* of them, those that have one */
+    uint32_t active;      /* of them, those that have rings bound */
+    uint32_t looked_at;   /* where stream_pool_query goes on */
+    uint32_t entries_max; /* DRIVER_QUEUE_ENTRIES; tests lower it */
 };
 
 void stream_pool_open(struct stream_pool *pool, const struct gpu *device);
@@ -125,6 +126,11 @@ cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *str
 /* Whether a bound ring's CUstream has its client's partition and its own priority, and its queue is
  * not another client's home. */
 bool stream_pool_fits(const struct client_stream *stream);
+
+/* Entries of the bound ring's hardware queue that are free at least. */
+uint32_t stream_pool_entries_free(struct stream_pool *pool, const struct client_stream *stream);
+/* So many were used for the batch whose end client_stream_written tells. */
+void stream_pool_note_entries(struct client_stream *stream, uint32_t count);
 
 /*
  * Binds a ring with work in flight to another CUstream that fits better, if there is one. Later

@@ -212,6 +212,66 @@ static void a_partition_keeps_a_queue_beside_many_streams(void **state)
     peer_detach(quarter);
 }
 
+/* What is held back in the CUstreams of each queue, at most. */
+static uint32_t most_entries(void)
+{
+    struct stream_pool *pool = &harness.worker.pool;
+    uint32_t most = 0;
+    pthread_mutex_lock(&fake.lock);
+    for (uint32_t i = 0; i < pool->count; i++) {
+        uint32_t here = 0;
+        for (uint32_t j = 0; j < pool->count; j++)
+            if (pool->streams[j]->queue == pool->streams[i]->queue)
+                here += pool->streams[j]->handle->count;
+        most = here > most ? here : most;
+    }
+    pthread_mutex_unlock(&fake.lock);
+    return most;
+}
+
+/* The driver would block the submitter with it. */
+static void a_queue_is_never_filled(void **state)
+{
+    (void)state;
+    enum { LAUNCHES = 20, ENTRIES_MAX = 14 };
+    struct proto_command_launch launch = peer_launch(peer_kernel(peer, "kernel"));
+    harness.worker.pool.entries_max = ENTRIES_MAX;
+    fake_hold();
+    for (int n = 0; n < LAUNCHES; n++)
+        peer_push(peer, 0, &launch);
+    peer_wait_head(peer, 0, 1);
+    usleep(20000);
+    /* Without the bound there would be two. */
+    assert_int_equal(fake_count(FAKE_LAUNCH), 1);
+    assert_true(most_entries() <= ENTRIES_MAX);
+    fake_release();
+    assert_int_equal(peer_wait(peer, 0, LAUNCHES), 0);
+    assert_int_equal(fake_count(FAKE_LAUNCH), LAUNCHES);
+}
+
+/* More clients than queues: what one may submit depends on the other's work. */
+static void a_queue_that_is_shared_is_never_filled(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 40, ENTRIES_MAX = 14 };
+    static struct peer *peers[CLIENTS];
+    static uint64_t last[CLIENTS];
+    harness.worker.pool.entries_max = ENTRIES_MAX;
+    for (uint32_t p = 0; p < CLIENTS; p++)
+        peers[p] = p ? peer_attach(p + 1) : peer;
+    fake_hold();
+    for (int n = 0; n < 3; n++)
+        for (uint32_t p = 0; p < CLIENTS; p++)
+            last[p] = peer_push_nop(peers[p], 0);
+    usleep(50000);
+    assert_true(most_entries() <= ENTRIES_MAX);
+    fake_release();
+    for (uint32_t p = 0; p < CLIENTS; p++)
+        assert_int_equal(peer_wait(peers[p], 0, last[p]), 0);
+    for (uint32_t p = 1; p < CLIENTS; p++)
+        peer_detach(peers[p]);
+}
+
 static void partitions_have_streams_of_their_own(void **state)
 {
     (void)state;
@@ -238,6 +298,8 @@ int main(void)
         T(a_client_shares_with_itself_before_others),
         T(shared_queues_are_told),
         T(a_partition_keeps_a_queue_beside_many_streams),
+        T(a_queue_is_never_filled),
+        T(a_queue_that_is_shared_is_never_filled),
         T(partitions_have_streams_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
