@@ -152,9 +152,9 @@ static unsigned kind_of(const struct choice *choice, const struct pool_stream *c
     return choice->left ? ANOTHER : REFUSED;
 }
 
-/* Who shares with himself waits for nobody else, so that comes before the right priority, which
- * comes before a queue to himself. Of equals, the one that is used least; then the one whose queue
- * others need least. */
+/* A client that shares with itself waits for nobody else, so that comes before the right priority,
+ * which comes before a queue to itself. Of equals, the one that is used least; then the one whose
+ * queue others need least. */
 static uint64_t rank_of(const struct choice *choice, const struct pool_stream *candidate)
 {
     const struct client_stream *stream = choice->stream;
