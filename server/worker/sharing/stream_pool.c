@@ -129,7 +129,7 @@ static uint32_t queues_left(const struct stream_pool *pool, const struct driver_
 
 /* ---- choosing ---- */
 
-/* What is being chosen. */
+/* A choice under way. */
 struct choice {
     const struct client_stream *stream;
     uint32_t left; /* queues that the client may take */
@@ -213,8 +213,9 @@ static void note_wish(struct stream_pool *pool, const struct choice *choice)
 {
     if (pool->wish.count || pool->count >= STREAM_POOL_MAX)
         return;
+    uint32_t count = max(choice->left, UINT32_C(1));
     pool->wish = (struct stream_wish){choice->stream->client->shared.partition->sm_groups,
-                                      choice->stream->priority, max(choice->left, UINT32_C(1))};
+                                      choice->stream->priority, count};
     atomic_store(&pool->wished, true);
 }
 

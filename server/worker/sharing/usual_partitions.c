@@ -50,8 +50,8 @@ static cuda_result make_part(struct partition_table *partitions, struct stream_p
     return CUDA_OK;
 }
 
-/* What `parts` clients get that request an equal part each; and what the first leaves to one that
- * requests nothing. */
+/* The sets of `parts` clients that request an equal part each; and what the first leaves to one
+ * that requests nothing. */
 static cuda_result make_parts(struct partition_table *partitions, struct stream_pool *pool,
                               uint32_t parts)
 {
