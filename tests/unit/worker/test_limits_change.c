@@ -221,6 +221,25 @@ static void kept_sets_make_way_when_the_device_has_no_room_for_another(void **st
     assert_true(green_contexts() <= max);
 }
 
+/* The driver's refusal comes in a window, and takes the change back. */
+static void a_set_that_cannot_be_made_is_refused(void **state)
+{
+    (void)state;
+    struct proto_worker_limits limits = {.allowance = granted_threads(3700)};
+    fake_release();
+    pthread_mutex_lock(&fake.lock);
+    fake.green_max = -1;
+    pthread_mutex_unlock(&fake.lock);
+    harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_OUT_OF_MEMORY);
+    fake_hold();
+    uint64_t value = launch(0, (struct carried){.number = 1});
+    peer_wait_head(peer, 0, value);
+    fake_release();
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+    assert_int_equal(seen.multiprocessors, 132);
+}
+
 static void over_committed(uint32_t client, uint32_t request)
 {
     struct proto_worker_limits limits = {.allowance = granted_whole()};
@@ -411,6 +430,7 @@ int main(void)
         T(an_idle_client_moves_at_once),
         T(sets_are_kept_for_the_next_time),
         T(kept_sets_make_way_when_the_device_has_no_room_for_another),
+        T(a_set_that_cannot_be_made_is_refused),
         T(over_committed_requests_are_refused_and_change_nothing),
         T(priority_changes_with_work_in_flight),
         T(own_load_does_not_count),
