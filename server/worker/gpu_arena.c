@@ -89,7 +89,7 @@ static uint32_t try_arena(const struct cuda_driver *cuda, const struct arena *ar
 
 enum { PAIRS = sizeof pairs / sizeof *pairs, RUNGS = PAIRS * (sizeof sizes / sizeof *sizes) };
 
-static struct arena rung(size_t i)
+static struct arena rung_at(size_t i)
 {
     return (struct arena){pairs[i % PAIRS].device_base, pairs[i % PAIRS].host_base,
                           sizes[i / PAIRS]};
@@ -106,7 +106,7 @@ static uint32_t refuse_named(struct error *why, const struct arena *arena, const
 static uint32_t refuse_ladder(struct error *why, const char *cause)
 {
     char size[2][UNITS_TEXT], device[2][UNITS_TEXT], host[2][UNITS_TEXT];
-    const struct arena ends[] = {rung(0), rung(RUNGS - 1)};
+    const struct arena ends[] = {rung_at(0), rung_at(RUNGS - 1)};
     for (size_t i = 0; i < 2; i++) {
         units_format_size(ends[i].bytes, size[i]);
         units_format_size(ends[i].device_base, device[i]);
@@ -122,7 +122,7 @@ uint32_t gpu_arena_choose(const struct cuda_driver *cuda, const struct arena *on
     struct error last;
     size_t count = only ? 1 : RUNGS;
     for (size_t i = 0; i < count; i++) {
-        struct arena arena = only ? *only : rung(i);
+        struct arena arena = only ? *only : rung_at(i);
         if (!try_arena(cuda, &arena, &last)) {
             *chosen = arena;
             return 0;

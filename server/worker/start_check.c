@@ -13,8 +13,8 @@ struct check {
     void *context;
 };
 
-__attribute__((format(printf, 3, 4))) static void warn(const struct check *check, uint32_t which,
-                                                       const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+note_warning(const struct check *check, uint32_t which, const char *format, ...)
 {
     struct proto_worker_warning warning = {.warning = which};
     va_list arguments;
@@ -30,7 +30,7 @@ static void check_host_access(const struct gpu *device, const struct check *chec
     cuda_result result = device->cuda->cuDeviceGetAttribute(
         &access, CUDA_ATTR_PAGEABLE_MEMORY_ACCESS, device->handle);
     if (result == CUDA_OK && access)
-        warn(check, PROTO_WARNING_HOST_ACCESS, MESSAGE_TEXT(warning_host_access));
+        note_warning(check, PROTO_WARNING_HOST_ACCESS, MESSAGE_TEXT(warning_host_access));
 }
 
 /* Other errors say nothing of the compiler; whoever loads a module is told of them. */
@@ -43,8 +43,8 @@ static void check_compiler(const struct gpu *device, const struct check *check)
     if (result == CUDA_OK)
         device->cuda->cuModuleUnload(module);
     if (result == CUDA_ERR_JIT_COMPILER_NOT_FOUND || result == CUDA_ERR_JIT_COMPILATION_DISABLED)
-        warn(check, PROTO_WARNING_NO_COMPILER, MESSAGE_TEXT(warning_no_compiler),
-             cuda_driver_error_name(result));
+        note_warning(check, PROTO_WARNING_NO_COMPILER, MESSAGE_TEXT(warning_no_compiler),
+                     cuda_driver_error_name(result));
 }
 
 void start_check_run(const struct gpu *device, cuda_result memory_operations,
@@ -55,8 +55,8 @@ void start_check_run(const struct gpu *device, cuda_result memory_operations,
     check_host_access(device, &check);
     check_compiler(device, &check);
     if (memory_operations != CUDA_OK)
-        warn(&check, PROTO_WARNING_POLLED, MESSAGE_TEXT(warning_polled),
-             cuda_driver_error_name(memory_operations));
+        note_warning(&check, PROTO_WARNING_POLLED, MESSAGE_TEXT(warning_polled),
+                     cuda_driver_error_name(memory_operations));
     if (mps)
-        warn(&check, PROTO_WARNING_MPS, MESSAGE_TEXT(warning_mps), (int)mps);
+        note_warning(&check, PROTO_WARNING_MPS, MESSAGE_TEXT(warning_mps), (int)mps);
 }
