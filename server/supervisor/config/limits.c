@@ -121,8 +121,8 @@ static size_t resource_tables_fill(struct resource_tables *resources, struct con
 /* ---- other spellings ---- */
 
 /* Run:ai's: memory, and where time is shared, a guarantee of as much time. */
-static uint32_t read_fraction(struct config_reader *reader, const struct config_node *value,
-                              void *to)
+static uint32_t read_fraction_key(struct config_reader *reader, const struct config_node *value,
+                                  void *to)
 {
     char said[CONFIG_SAID];
     struct dialect_amount share;
@@ -224,7 +224,7 @@ uint32_t config_limits_read(struct config_reader *reader, const struct config_no
                             struct allowance *to)
 {
     static const struct config_field fields[] = {
-        {"fraction", read_fraction},
+        {"fraction", read_fraction_key},
         {"replicas", read_replicas},
         {"priority", read_priority},
     };

@@ -332,7 +332,7 @@ static void move_answered(void *context, const struct worker_answer *answer)
 
 /* Takes the next window above the present one. So a client whose windows are all taken in its
  * process walks through the arena once, and no further. */
-static int take_next(struct session *session)
+static int take_next_window(struct session *session)
 {
     struct address_plan *plan = &session->server->plan;
     struct address_window next = {0};
@@ -357,7 +357,7 @@ void session_attach_move(struct session *session, struct channel_message *messag
     struct request *request = session_request(session, serial, PROTO_WINDOW);
     if (!request)
         return;
-    int result = take_next(session);
+    int result = take_next_window(session);
     if (result) {
         no_room(session, serial);
         session_request_end(request);
