@@ -487,6 +487,9 @@
       "their own: %s") \
     X(partition_later, SUCCESS, \
       "device %u: a client can't be put on other multiprocessors yet: %s") \
+    X(local_memory_refused, SUCCESS, \
+      "device %u: the driver could not make room for %llu bytes of local memory a thread: %s; " \
+      "kernels that need as much fail until there is more memory") \
     X(sm_groups_driver, SUCCESS, \
       "the driver could not divide the multiprocessors: %s") \
     X(streams_driver, SUCCESS, \

@@ -34,7 +34,8 @@
     X(ctl_value_name_group, INVALID_VALUE, \
       "\"%s\" is none of %s with a value") \
     X(ctl_value_name_gpu, INVALID_VALUE, \
-      "\"%s\" is none of mode=, lease=, precision= or quantum= with a value") \
+      "\"%s\" is none of mode=, lease=, precision=, quantum=, window_limit= or local_memory= " \
+      "with a value") \
     X(ctl_value_twice, INVALID_VALUE, \
       "\"%s\" sets a value twice: another argument sets it too") \
     X(ctl_value_utf8, INVALID_VALUE, \

@@ -190,6 +190,8 @@ def parts(root):
     found["lease_seconds"] = scaled(fields["lease"], 10**9, fields["lease"].text)
     found["precision_percent"] = scaled(fields["precision"], 100, fields["precision"].text)
     found["quantum_seconds"] = scaled(fields["quantum"], 10**9, fields["quantum"].text)
+    found["window_limit_seconds"] = scaled(fields["window_limit"], 10**9, fields["window_limit"].text)
+    found["local_memory_bytes"] = scaled(fields["local_memory"], 1, fields["local_memory"].text)
     holds = [value["name"] for value in enums["hold"]]
     found["throttled_seconds"] = {
         "type": ["object", "null"],

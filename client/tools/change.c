@@ -79,6 +79,8 @@ static const struct place of_gpus[] = {
     {"lease", "lease"},
     {"precision", "precision"},
     {"quantum", "quantum"},
+    {"window_limit", "window_limit"},
+    {"local_memory", "local_memory"},
 };
 
 /* Puts value into the request. value: taken over. */

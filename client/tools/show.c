@@ -167,8 +167,9 @@ static const char *time_of(const json_t *object, const char *name, char cell[CEL
     return cell;
 }
 
-/* How a device is shared: five columns. */
-#define SHARING_HEADINGS "MODE", ">LEASE", ">PRECISION", ">QUANTUM", "THREADS BY"
+/* How a device is shared: seven columns. */
+#define SHARING_HEADINGS                                                                           \
+    "MODE", ">LEASE", ">PRECISION", ">QUANTUM", ">WINDOW", ">LOCAL", "THREADS BY"
 
 static void add_sharing(struct table *table, const json_t *device)
 {
@@ -179,6 +180,8 @@ static void add_sharing(struct table *table, const json_t *device)
     table_add(table, "%s", time_of(schedule, "lease_seconds", cell));
     table_add(table, "%s", percent_of(schedule, "precision_percent", cell));
     table_add(table, "%s", time_of(schedule, "quantum_seconds", cell));
+    table_add(table, "%s", time_of(schedule, "window_limit_seconds", cell));
+    table_add(table, "%s", bytes_of(schedule, "local_memory_bytes", cell));
     table_add(table, "%s",
               by && strcmp(by, "duty_cycle") == 0 ? "duty cycle"
                                                   : text_of(device, "threads_enforced_by", cell));

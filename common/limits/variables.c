@@ -28,17 +28,11 @@ enum {
 /* The client's and the server's names are one list, because one shell may have the variables of
  * both. */
 static const char *const others[] = {
-    "GPUSHARE_CLIENT_NAME",
-    "GPUSHARE_CLIENT_PRIORITY",
-    ALLOWANCE_FRACTION_VARIABLE,
-    "GPUSHARE_LEASE",
-    "GPUSHARE_MODE",
-    "GPUSHARE_PRECISION",
-    "GPUSHARE_PROFILE",
-    "GPUSHARE_QUANTUM",
-    "GPUSHARE_SOCKET",
-    "GPUSHARE_VISIBLE_DEVICES",
-    "GPUSHARE_WARNINGS",
+    "GPUSHARE_CLIENT_NAME",  "GPUSHARE_CLIENT_PRIORITY", ALLOWANCE_FRACTION_VARIABLE,
+    "GPUSHARE_LEASE",        "GPUSHARE_LOCAL_MEMORY",    "GPUSHARE_MODE",
+    "GPUSHARE_PRECISION",    "GPUSHARE_PROFILE",         "GPUSHARE_QUANTUM",
+    "GPUSHARE_SOCKET",       "GPUSHARE_VISIBLE_DEVICES", "GPUSHARE_WARNINGS",
+    "GPUSHARE_WINDOW_LIMIT",
 };
 enum { OTHERS = sizeof others / sizeof others[0], NAMES_OF_ROW = 3 };
 

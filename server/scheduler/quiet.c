@@ -29,6 +29,11 @@ void quiet_begin(struct quiet *quiet, const struct quiet_settings *settings, uin
     quiet->credit = part(quiet, SAVED_NS);
 }
 
+void quiet_set_limit(struct quiet *quiet, uint64_t limit_ns)
+{
+    quiet->settings.limit_ns = limit_ns;
+}
+
 /* The time since the last look: windows earn their part of it; of an attempt it costs what clients
  * that have nothing left on the device could have used. */
 static void settle(struct quiet *quiet, uint32_t working, uint64_t now)

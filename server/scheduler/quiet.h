@@ -93,6 +93,9 @@ void quiet_defaults(struct quiet_settings *settings);
 
 void quiet_begin(struct quiet *quiet, const struct quiet_settings *settings, uint64_t now);
 
+/* The limit from the next look on. */
+void quiet_set_limit(struct quiet *quiet, uint64_t limit_ns);
+
 /*
  * Looks at the scene and takes the steps that follow from it: afterwards state, narrow, waits_for
  * and next are what holds. From OPEN nothing leads but quiet_end. While it is DRAINING or OPEN no

@@ -172,21 +172,13 @@ static struct schedule schedule_under(const struct reload *reload, const struct 
     return config ? config->schedules[device] : reload->supervisor->server.settings->schedule;
 }
 
-static unsigned parts_that_differ(const struct schedule *a, const struct schedule *b)
-{
-    return (a->mode != b->mode ? SCHEDULE_MODE : 0) |
-           (a->lease_ns != b->lease_ns ? SCHEDULE_LEASE : 0) |
-           (a->precision != b->precision ? SCHEDULE_PRECISION : 0) |
-           (a->quantum_ns != b->quantum_ns ? SCHEDULE_QUANTUM : 0);
-}
-
 static void device_reschedule(struct reload *reload, uint32_t index)
 {
     struct supervisor *supervisor = reload->supervisor;
     struct device *device = &supervisor->server.devices[index];
     struct schedule old = schedule_under(reload, supervisor->server.config, index);
     struct schedule new = schedule_under(reload, reload->config, index);
-    unsigned parts = parts_that_differ(&old, &new);
+    unsigned parts = schedule_differs(&old, &new);
     if (!parts)
         return;
     int result = device_schedule_set(device, reload->back ? &reload->old[index] : &new, parts, by,

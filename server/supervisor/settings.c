@@ -125,10 +125,11 @@ static const char usage[] =
 
 /* Between these two stand the variables of limits. */
 static const char usage_end[] =
-    "  GPUSHARE_MODE, GPUSHARE_LEASE, GPUSHARE_PRECISION, GPUSHARE_QUANTUM\n"
+    "  GPUSHARE_MODE, GPUSHARE_LEASE, GPUSHARE_PRECISION, GPUSHARE_QUANTUM,\n"
+    "  GPUSHARE_WINDOW_LIMIT, GPUSHARE_LOCAL_MEMORY\n"
     "                 how GPUs that the configuration does not mention are "
     "shared (default:\n"
-    "                 concurrent, 250ms, 5%, 30s)\n"
+    "                 concurrent, 250ms, 5%, 30s, 500ms, 1K)\n"
     "  GPUSHARE_VISIBLE_DEVICES\n"
     "                 which GPUs are served, by index or UUID (default: all)\n"
     "The log warns of every other variable whose name begins with GPUSHARE_.\n"
@@ -466,7 +467,9 @@ static uint32_t read_schedule_variables(struct settings *settings, struct error 
     } variables[] = {{"GPUSHARE_MODE", SCHEDULE_MODE},
                      {"GPUSHARE_LEASE", SCHEDULE_LEASE},
                      {"GPUSHARE_PRECISION", SCHEDULE_PRECISION},
-                     {"GPUSHARE_QUANTUM", SCHEDULE_QUANTUM}};
+                     {"GPUSHARE_QUANTUM", SCHEDULE_QUANTUM},
+                     {"GPUSHARE_WINDOW_LIMIT", SCHEDULE_WINDOW_LIMIT},
+                     {"GPUSHARE_LOCAL_MEMORY", SCHEDULE_LOCAL_MEMORY}};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = getenv(variables[i].name);
         if (value &&

@@ -17,6 +17,7 @@
 #include "common/error.h"
 #include "protocol.h"
 #include "server/worker/clearing.h"
+#include "server/worker/local_memory.h"
 
 struct gpu {
     const struct cuda_driver *cuda;
@@ -28,6 +29,7 @@ struct gpu {
     uint64_t granularity; /* bytes; device memory is mapped in multiples of it */
     struct proto_device_info info;
     struct clearing clearing;     /* the caller's: gpu_open and gpu_close leave it alone */
+    struct local_memory local;    /* worker_start opens it */
     struct gpu_host_range *hosts; /* the parts of the host arena in use; control thread */
     size_t host_count, host_room;
 };

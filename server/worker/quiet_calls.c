@@ -131,12 +131,32 @@ static void forget_awaited(struct quiet_calls *calls, uint32_t client)
     pthread_cond_broadcast(&calls->over);
 }
 
+/* Under the lock. */
+static bool drop_deferred(struct quiet_calls *calls, uint32_t client)
+{
+    bool any = false;
+    for (struct quiet_call **at = &calls->queued; *at;) {
+        struct quiet_call *call = *at;
+        if (!call->droppable || call->caller.client != client) {
+            at = &call->next;
+            continue;
+        }
+        *at = call->next;
+        call->over = any = true;
+        append(&calls->done, call);
+    }
+    return any;
+}
+
 void quiet_calls_forget(struct quiet_calls *calls, uint32_t client)
 {
     pthread_mutex_lock(&calls->lock);
     forget_awaited(calls, client);
+    bool dropped = drop_deferred(calls, client);
     pthread_cond_signal(&calls->queue_changed);
     pthread_mutex_unlock(&calls->lock);
+    if (dropped)
+        wake_control(calls->wake);
 }
 
 bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client)

@@ -39,6 +39,7 @@ struct quiet_call {
     int (*end)(struct worker *worker, struct quiet_call *call);
     struct quiet_caller caller;
     bool patient; /* of a deferred call: it rides along, and never asks for a window */
+    bool droppable; /* deferred, and not made for a client that leaves */
     /* Private: */
     struct quiet_call *next;
     uint64_t since; /* ns */
@@ -94,7 +95,8 @@ void quiet_calls_defer(struct quiet_calls *calls, struct quiet_call *call, bool 
 /* A deferred call that was made, the oldest first; NULL: there is none. */
 struct quiet_call *quiet_calls_collect(struct quiet_calls *calls);
 
-/* The client leaves: the threads that wait for a call of it that has not begun go on without. */
+/* The client leaves: the threads that wait for a call of it that has not begun go on without, and
+ * calls that can be dropped are collected unmade. */
 void quiet_calls_forget(struct quiet_calls *calls, uint32_t client);
 
 /* Whether a call of the client is queued that asks for a window. */

@@ -79,6 +79,7 @@ static void open_parts(struct worker *worker, const struct gpu *device, int chan
 {
     worker->device = *device;
     worker->channel = channel;
+    local_memory_open(&worker->device.local, worker->device.cuda);
     worker->clients = NULL;
     worker->attaching = NULL;
     worker->client_count = worker->client_room = 0;

@@ -581,7 +581,7 @@ FITS = [{}, {"clients": None}, {"clients": {"memory": {"limit": "1.5G"}}}, {"cli
         {"clients": {"memory": {"limit": 0.25}, "threads": {"limit": "12.5%"}, "host_memory": {"limit": 0}}},
         {"clients": {"memory": {"request": "10%"}, "threads": {"request": 0, "limit": "50%"}, "time": {"request": "0%"}}},
         {"clients": {"time": {"request": "25%", "limit": 0.5}, "host_memory": {"request": "1M"}}},
-        {"gpus": [{"gpu": 0, "mode": "strict", "lease": "short", "precision": "2.5%", "quantum": "1.5s"}]},
+        {"gpus": [{"gpu": 0, "mode": "strict", "lease": "short", "precision": "2.5%", "quantum": "1.5s", "window_limit": "0.5s", "local_memory": "4K"}]},
         {"gpus": [{"gpu": 0, "mode": "turns", "lease": 3}]}, {"gpus": [{"gpu": 0, "mode": "fair", "lease": "50ms"}]},
         {"users": [{"uid": "1000-1999", "memory": {"limit": "50%"}}, {"host_memory": {"limit": "1G"}}]},
         {"groups": [{"gid": [1, 2], "memory": {"limit": "8G"}}]}, {"users": None, "groups": None, "sharing": None},

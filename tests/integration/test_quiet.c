@@ -38,7 +38,14 @@ static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                           "{\n.reg .u32 %n;\n.reg .pred %q;\n"
                           "ld.param.u32 %n, [count];\n"
                           "again:\nnanosleep.u32 1000000;\nsub.u32 %n, %n, 1;\n"
-                          "setp.ne.u32 %q, %n, 0;\n@%q bra again;\nret;\n}\n";
+                          "setp.ne.u32 %q, %n, 0;\n@%q bra again;\nret;\n}\n"
+                          /* With 16 KiB a thread of its own, through which the 7 goes. */
+                          ".visible .entry deep(.param .u64 word)\n"
+                          "{\n.local .align 16 .b8 own[16384];\n"
+                          ".reg .u64 %a, %l;\n.reg .u32 %v;\n"
+                          "ld.param.u64 %a, [word];\nmov.u64 %l, own;\nmov.u32 %v, 7;\n"
+                          "st.local.u32 [%l+16380], %v;\nld.local.u32 %v, [%l+16380];\n"
+                          "st.global.u32 [%a], %v;\nret;\n}\n";
 
 #define OK(call) assert_ok((call), #call)
 
@@ -239,6 +246,37 @@ static void an_endless_kernel_stops_nobodys_launches(void **state)
     gpushare_close(&other.gpu);
 }
 
+static void growing_local_memory_stops_nobody_else(void **state)
+{
+    (void)state;
+    struct endless endless;
+    struct worker other;
+    struct gpushare_dim one = {1, 1, 1};
+    void *word;
+    worker_arrive(&other, 1);
+    gpushare_connection *deep = arrive();
+    gpushare_function *function = load(deep, "deep");
+    OK(gpushare_host_alloc(deep, 4096, &word));
+    endless_start(&endless);
+    worker_start(&other);
+    usleep(300000);
+    uint64_t address = (uint64_t)(uintptr_t)word;
+    void *parameters[] = {&address};
+    OK(gpushare_launch(function, one, one, 0, NULL, parameters));
+    usleep(2000000);
+    /* The endless one came last. */
+    assert_int_equal(*(volatile uint32_t *)word, 0);
+    assert_int_equal(waits_for("2"), 3);
+    worker_stop(&other);
+    print_message("longest gap %.1f ms\n", (double)other.longest / 1e6);
+    assert_true(other.longest < STALL_NS);
+    endless_stop(&endless);
+    OK(gpushare_synchronize(deep));
+    assert_int_equal(*(volatile uint32_t *)word, 7);
+    gpushare_close(&deep);
+    gpushare_close(&other.gpu);
+}
+
 static void a_load_is_served_beside_kernels_that_end(void **state)
 {
     (void)state;
@@ -287,6 +325,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(an_endless_kernel_stops_nobodys_launches),
+        T(growing_local_memory_stops_nobody_else),
         T(a_load_is_served_beside_kernels_that_end),
         T(memory_comes_beside_kernels_that_fill_the_device),
     };

@@ -139,6 +139,8 @@ static json_t *schedule_json(const struct schedule *schedule)
     admin_json_put(&json, "lease_seconds", admin_json_seconds(schedule->lease_ns));
     admin_json_put(&json, "precision_percent", admin_json_percent(schedule->precision));
     admin_json_put(&json, "quantum_seconds", admin_json_seconds(schedule->quantum_ns));
+    admin_json_put(&json, "window_limit_seconds", admin_json_seconds(schedule->window_limit_ns));
+    admin_json_put(&json, "local_memory_bytes", json_integer((json_int_t)schedule->local_memory));
     admin_json_put(
         &json, "plan_seconds",
         admin_json_seconds(schedule->lease_ns * PROTO_PERCENT_WHOLE / schedule->precision));

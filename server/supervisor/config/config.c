@@ -81,6 +81,18 @@ static uint32_t read_quantum(struct config_reader *reader, const struct config_n
     return read_gpu_schedule(reader, value, SCHEDULE_QUANTUM, "quantum", to);
 }
 
+static uint32_t read_window_limit(struct config_reader *reader, const struct config_node *value,
+                                  void *to)
+{
+    return read_gpu_schedule(reader, value, SCHEDULE_WINDOW_LIMIT, "window_limit", to);
+}
+
+static uint32_t read_local_memory(struct config_reader *reader, const struct config_node *value,
+                                  void *to)
+{
+    return read_gpu_schedule(reader, value, SCHEDULE_LOCAL_MEMORY, "local_memory", to);
+}
+
 static uint32_t read_gpu(struct config_reader *reader, const struct config_node *node,
                          struct config_gpu *gpu)
 {
@@ -88,7 +100,9 @@ static uint32_t read_gpu(struct config_reader *reader, const struct config_node 
                                                  {"mode", read_mode},
                                                  {"lease", read_lease},
                                                  {"precision", read_precision},
-                                                 {"quantum", read_quantum}};
+                                                 {"quantum", read_quantum},
+                                                 {"window_limit", read_window_limit},
+                                                 {"local_memory", read_local_memory}};
     struct config_table own = CONFIG_TABLE(fields, gpu);
     gpu->schedule = schedule_default();
     uint32_t error = config_limits_read(reader, node, "an entry of gpus", &own, &gpu->limits);

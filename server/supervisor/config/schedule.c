@@ -31,6 +31,8 @@ static const struct {
     {"lease", SCHEDULE_LEASE, SCHEDULE_FORM_LEASE},
     {"precision", SCHEDULE_PRECISION, SCHEDULE_FORM_PRECISION},
     {"quantum", SCHEDULE_QUANTUM, SCHEDULE_FORM_QUANTUM},
+    {"window_limit", SCHEDULE_WINDOW_LIMIT, SCHEDULE_FORM_WINDOW_LIMIT},
+    {"local_memory", SCHEDULE_LOCAL_MEMORY, SCHEDULE_FORM_LOCAL_MEMORY},
 };
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -39,7 +41,9 @@ struct schedule schedule_default(void)
     return (struct schedule){.mode = PROTO_MODE_CONCURRENT,
                              .precision = PROTO_PRECISION_DEFAULT,
                              .lease_ns = PROTO_LEASE_DEFAULT,
-                             .quantum_ns = PROTO_QUANTUM_DEFAULT};
+                             .quantum_ns = PROTO_QUANTUM_DEFAULT,
+                             .window_limit_ns = PROTO_WINDOW_LIMIT_DEFAULT,
+                             .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
 }
 
 bool schedule_time_enforced(enum proto_mode mode)
@@ -107,6 +111,18 @@ static int read_precision(const char *text, size_t length, uint32_t *precision)
     return result;
 }
 
+static int read_local_memory(const char *text, size_t length, uint64_t *bytes)
+{
+    uint64_t read;
+    int result = units_parse_size(text, length, &read);
+    if (result == 0 && (read < PROTO_WORKER_SCHEDULE_LOCAL_MEMORY_MIN ||
+                        read > PROTO_WORKER_SCHEDULE_LOCAL_MEMORY_MAX))
+        result = -ERANGE;
+    if (result == 0)
+        *bytes = read;
+    return result;
+}
+
 uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
                       size_t length, struct error *why)
 {
@@ -120,6 +136,11 @@ uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const 
     else if (part == SCHEDULE_QUANTUM)
         result = read_time(value, length, PROTO_WORKER_SCHEDULE_QUANTUM_MIN,
                            PROTO_WORKER_SCHEDULE_QUANTUM_MAX, &schedule->quantum_ns);
+    else if (part == SCHEDULE_WINDOW_LIMIT)
+        result = read_time(value, length, PROTO_WORKER_SCHEDULE_WINDOW_LIMIT_MIN,
+                           PROTO_WORKER_SCHEDULE_WINDOW_LIMIT_MAX, &schedule->window_limit_ns);
+    else if (part == SCHEDULE_LOCAL_MEMORY)
+        result = read_local_memory(value, length, &schedule->local_memory);
     for (size_t i = 0; result < 0 && i < COUNT(parts); i++)
         if (parts[i].part == part)
             return error_set(why, MESSAGE(schedule_value), parts[i].name,
@@ -137,21 +158,38 @@ void schedule_merge(struct schedule *schedule, const struct schedule *from, unsi
         schedule->precision = from->precision;
     if (which & SCHEDULE_QUANTUM)
         schedule->quantum_ns = from->quantum_ns;
+    if (which & SCHEDULE_WINDOW_LIMIT)
+        schedule->window_limit_ns = from->window_limit_ns;
+    if (which & SCHEDULE_LOCAL_MEMORY)
+        schedule->local_memory = from->local_memory;
+}
+
+unsigned schedule_differs(const struct schedule *a, const struct schedule *b)
+{
+    return (a->mode != b->mode ? SCHEDULE_MODE : 0) |
+           (a->lease_ns != b->lease_ns ? SCHEDULE_LEASE : 0) |
+           (a->precision != b->precision ? SCHEDULE_PRECISION : 0) |
+           (a->quantum_ns != b->quantum_ns ? SCHEDULE_QUANTUM : 0) |
+           (a->window_limit_ns != b->window_limit_ns ? SCHEDULE_WINDOW_LIMIT : 0) |
+           (a->local_memory != b->local_memory ? SCHEDULE_LOCAL_MEMORY : 0);
 }
 
 bool schedule_equal(const struct schedule *a, const struct schedule *b)
 {
-    return a->mode == b->mode && a->lease_ns == b->lease_ns && a->precision == b->precision &&
-           a->quantum_ns == b->quantum_ns;
+    return schedule_differs(a, b) == 0;
 }
 
 const char *schedule_format(const struct schedule *schedule, char *text, size_t size)
 {
-    char lease[UNITS_TEXT], precision[UNITS_TEXT], quantum[UNITS_TEXT];
-    snprintf(text, size, "mode %s, lease %s, precision %s%%, quantum %s",
+    char lease[UNITS_TEXT], precision[UNITS_TEXT], quantum[UNITS_TEXT], window[UNITS_TEXT],
+        local[UNITS_TEXT];
+    snprintf(text, size,
+             "mode %s, lease %s, precision %s%%, quantum %s, window_limit %s, local_memory %s",
              proto_mode_name(schedule->mode), units_format_duration(schedule->lease_ns, lease),
              units_format_percentage(schedule->precision, precision),
-             units_format_duration(schedule->quantum_ns, quantum));
+             units_format_duration(schedule->quantum_ns, quantum),
+             units_format_duration(schedule->window_limit_ns, window),
+             units_format_size(schedule->local_memory, local));
     return text;
 }
 
@@ -160,5 +198,7 @@ struct proto_worker_schedule schedule_message(const struct schedule *schedule)
     return (struct proto_worker_schedule){.mode = schedule->mode,
                                           .precision = schedule->precision,
                                           .lease = schedule->lease_ns,
-                                          .quantum = schedule->quantum_ns};
+                                          .quantum = schedule->quantum_ns,
+                                          .window_limit = schedule->window_limit_ns,
+                                          .local_memory = schedule->local_memory};
 }

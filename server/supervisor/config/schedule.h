@@ -3,9 +3,9 @@
 /*
  * schedule: how the clients of one device share it, as administrators write it.
  *
- * The parts of a schedule are mode, lease, precision and quantum. They have these names in the
- * configuration, on command lines and in JSON. Their ranges are those of the message
- * worker_schedule, which tells a worker of them. Pure; any thread.
+ * The parts of a schedule are mode, lease, precision, quantum, window_limit and local_memory. They
+ * have these names in the configuration, on command lines and in JSON. Their ranges are those of
+ * the message worker_schedule, which tells a worker of them. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
@@ -23,14 +23,18 @@ enum schedule_part {
     SCHEDULE_LEASE = 2,
     SCHEDULE_PRECISION = 4,
     SCHEDULE_QUANTUM = 8,
-    SCHEDULE_WHOLE = 15
+    SCHEDULE_WINDOW_LIMIT = 16,
+    SCHEDULE_LOCAL_MEMORY = 32,
+    SCHEDULE_WHOLE = 63
 };
 
 struct schedule {
     enum proto_mode mode;
-    uint32_t precision;  /* hundredths of a per cent; a plan is lease / precision */
-    uint64_t lease_ns;   /* in modes strict and fair */
-    uint64_t quantum_ns; /* in mode turns */
+    uint32_t precision;       /* hundredths of a per cent; a plan is lease / precision */
+    uint64_t lease_ns;        /* in modes strict and fair */
+    uint64_t quantum_ns;      /* in mode turns */
+    uint64_t window_limit_ns; /* the longest work beside which a quiet window begins */
+    uint64_t local_memory;    /* bytes a thread that the device has room for beforehand */
 };
 
 /* The form of each part, for messages. A test compares the numbers with the ranges. */
@@ -38,10 +42,12 @@ struct schedule {
 #define SCHEDULE_FORM_LEASE                                                                        \
     "a time from 5ms to 10s, like 50ms, or a class: default (250ms), short (10ms), medium "        \
     "(100ms) or long (1s)"
-#define SCHEDULE_FORM_PRECISION "a share from 1% to 50%, like 5% or 0.05"
-#define SCHEDULE_FORM_QUANTUM   "a time from 5ms to 1h, like 30s"
+#define SCHEDULE_FORM_PRECISION    "a share from 1% to 50%, like 5% or 0.05"
+#define SCHEDULE_FORM_QUANTUM      "a time from 5ms to 1h, like 30s"
+#define SCHEDULE_FORM_WINDOW_LIMIT "a time from 1ms to 10s, like 500ms"
+#define SCHEDULE_FORM_LOCAL_MEMORY "a size from 1K to 512K, like 4K"
 
-/* concurrent, lease 250ms, precision 5%, quantum 30s. */
+/* concurrent, lease 250ms, precision 5%, quantum 30s, window_limit 500ms, local_memory 1K. */
 struct schedule schedule_default(void);
 
 /* Whether clients' shares of time have an effect in this mode: in strict and fair. */
@@ -53,8 +59,8 @@ unsigned schedule_part_of(const char *name, size_t length);
 /*
  * Sets one part of a schedule from what people write: a mode's name; a lease like "50ms"
  * or one of NVIDIA's classes, by name or number (default|short|medium|long, 0 to 3); a
- * precision like "5%" or "0.05"; a quantum like "30s". An error names value and form; nothing has
- * changed then.
+ * precision like "5%" or "0.05"; a quantum or window_limit like "30s"; local_memory like "4K". An
+ * error names value and form; nothing has changed then.
  */
 uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
                       size_t length, struct error *why);
@@ -62,9 +68,12 @@ uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const 
 /* Copies the parts (bits) of `from` to *schedule. */
 void schedule_merge(struct schedule *schedule, const struct schedule *from, unsigned parts);
 
+/* The parts, as bits, in which the two differ. */
+unsigned schedule_differs(const struct schedule *a, const struct schedule *b);
 bool schedule_equal(const struct schedule *a, const struct schedule *b);
 
-/* "mode fair, lease 50ms, precision 5%, quantum 30s". Returns text. */
+/* "mode fair, lease 50ms, precision 5%, quantum 30s, window_limit 500ms, local_memory 1K". Returns
+ * text. */
 const char *schedule_format(const struct schedule *schedule, char *text, size_t size);
 
 /* The message that tells a worker this schedule. */

@@ -91,7 +91,7 @@ struct scheduling {
 
 static void schedule_take(struct device *device, const struct schedule *schedule, const char *by)
 {
-    char text[160];
+    char text[192];
     bool same = schedule_equal(&device->schedule, schedule);
     device->schedule = *schedule;
     if (!same)

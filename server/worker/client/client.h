@@ -49,6 +49,7 @@ struct function {
     uint32_t parameter_bytes;
     uint32_t block_threads;
     uint32_t dynamic_bytes; /* maximum of dynamic shared memory */
+    uint32_t local_bytes;   /* local memory a thread */
 };
 
 struct event {
@@ -80,7 +81,7 @@ struct client_shared {
     struct partition *partition;      /* that its streams belong to; NULL while it has none */
     int32_t priority_first, priority_last;       /* of its streams, as the driver numbers them */
     uint64_t ready[CLIENT_STREAM_WORDS];         /* rings that have descriptors to read */
-    uint64_t blocked_rings[CLIENT_STREAM_WORDS]; /* rings that wait for another ring */
+    uint64_t blocked_rings[CLIENT_STREAM_WORDS]; /* rings that wait for another ring, or room */
     uint64_t busy[CLIENT_STREAM_WORDS];          /* streams whose device work was not seen to end */
     uint32_t blocked_count;
     uint32_t linked_count;  /* blocked rings that wait for another device */
@@ -89,6 +90,10 @@ struct client_shared {
     uint32_t in_flight;     /* commands, as last counted */
     struct retirement *frees, **frees_end;
     struct work_length length; /* of its commands */
+    /* Local memory, bytes a thread: what its launches wait for, 0 for none; whether that was asked
+     * for; and what the driver refused last, 0 for nothing, until a launch was failed for it. */
+    uint64_t local_wanted, local_refused;
+    bool local_asked;
 
     struct error violation; /* VIOLATED: what its rings hold that they must not */
 };

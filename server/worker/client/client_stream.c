@@ -65,9 +65,19 @@ void client_stream_report(struct client_stream *stream, uint32_t error)
     shared_word_publish_add(&status->error_count, 1);
 }
 
+static bool has_local_memory(const struct client_stream *stream)
+{
+    const struct client *client = stream->client;
+    uint64_t bytes = stream->blocked_on.local_bytes;
+    return bytes <= local_memory_room(&client->device->local) ||
+           (client->shared.local_refused && bytes >= client->shared.local_refused);
+}
+
 bool client_stream_may_go_on(const struct client_stream *stream)
 {
     const struct client *client = stream->client;
+    if (!has_local_memory(stream))
+        return false;
     for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
         const struct proto_dependency *on = &stream->blocked_on.on[i];
         uint64_t there;

@@ -30,10 +30,11 @@ enum stream_state {
     STREAM_CLOSING, /* destroyed by the client; commands up to `limit` are still carried out */
 };
 
-/* The timeline values that a blocked ring waits for. */
+/* The conditions of a blocked ring: timeline values, or room for a kernel's local memory. */
 struct stream_dependencies {
     uint32_t count;
     struct proto_dependency on[3];
+    uint64_t local_bytes; /* a thread; 0: none */
 };
 
 struct client_stream {
@@ -91,7 +92,8 @@ bool client_stream_has_ended(const struct client_stream *stream);
 void client_stream_report(struct client_stream *stream, uint32_t error);
 
 /* Whether every dependency of a blocked ring is met: a value on this device has been submitted, a
- * value on another device has completed. */
+ * value on another device has completed, there is room for the local memory or the driver refused
+ * to make it. */
 bool client_stream_may_go_on(const struct client_stream *stream);
 
 /* ---- the client's table of streams ---- */

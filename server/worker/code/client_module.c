@@ -624,6 +624,7 @@ uint32_t client_module_ask_function(const struct client *client,
     info->binary_version = function_attribute(cuda, function->handle, CUDA_FUNC_BINARY_VERSION);
     function->parameter_bytes = info->parameter_bytes;
     function->block_threads = info->block_threads;
+    function->local_bytes = info->local_bytes;
     function->dynamic_bytes =
         function_attribute(cuda, function->handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
     return 0;

@@ -72,6 +72,8 @@ int control_progress(struct worker *worker)
     collected = control_call_finish(worker);
     if (collected < 0)
         return collected;
+    if (!control_quiet_grow(worker))
+        return -ENOMEM;
     /* Backwards: a client that is gone gives its place to the last one, which was looked at. */
     for (uint32_t i = worker->client_count; i-- > 0;) {
         int error = progress_client(worker, worker->clients[i]);

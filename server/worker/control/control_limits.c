@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/control/control_limits.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "common/util.h"
 #include "common/ipc/timeline.h"
 #include "server/worker/control/control_making.h"
+#include "server/worker/control/control_quiet.h"
 #include "server/worker/control/control_trace.h"
 #include "server/worker/control/reply.h"
 #include "server/worker/sharing/stream_priority.h"
@@ -202,8 +204,12 @@ int control_limits_schedule(struct request *request)
     schedule.quantum_ns = wanted->quantum;
     uint32_t refused = gate_set_schedule(&worker->gate, &schedule, &why);
     worker_reschedule(worker);
-    if (!refused)
+    if (!refused) {
+        quiet_window_set_limit(&worker->quiet_window, wanted->window_limit);
+        if (!control_quiet_grow_to(worker, wanted->local_memory))
+            return -ENOMEM;
         control_trace_mode(worker, wanted->mode);
+    }
     return refused ? request_refuse_why(request, &why) : request_done(request);
 }
 

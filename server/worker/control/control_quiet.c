@@ -4,14 +4,19 @@
 
 #include <stdlib.h>
 
+#include "common/log.h"
+#include "common/messages.h"
 #include "common/util.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
 
 struct deferred {
     struct quiet_call call;
-    struct client *client;
-    struct retirement *request;   /* NULL: the client's end */
+    struct worker *worker;
+    struct client *client; /* NULL: of the whole device */
+    uint64_t local_bytes;  /* room for local memory is to be made; 0: something else */
+    cuda_result grown;
+    struct retirement *request;   /* NULL: the client's end, or room */
     struct client_module *module; /* of RETIRE_MODULE */
     control_quiet_end *end;
 };
@@ -23,7 +28,10 @@ static void make_deferred(struct quiet_call *call)
     struct deferred *deferred = container_of(call, struct deferred, call);
     struct client *client = deferred->client;
     const struct retirement *request = deferred->request;
-    if (!request) {
+    if (deferred->local_bytes) {
+        struct gpu *device = &deferred->worker->device;
+        deferred->grown = local_memory_grow(&device->local, device->cuda, deferred->local_bytes);
+    } else if (!request) {
         client_module_unload_all(client);
         client_memory_host_unregister_all(client);
         client_unregister(client);
@@ -45,15 +53,19 @@ static int end_deferred(struct worker *worker, struct quiet_call *call)
     return end(worker, client, request);
 }
 
-static struct deferred *deferred_new(struct client *client, control_quiet_end *end)
+static struct deferred *deferred_new(struct worker *worker, struct client *client,
+                                     control_quiet_end *end)
 {
     struct deferred *deferred = calloc(1, sizeof *deferred);
     if (!deferred)
         return NULL;
+    deferred->worker = worker;
     deferred->client = client;
     deferred->end = end;
     deferred->call.make = make_deferred;
     deferred->call.end = end_deferred;
+    if (!client)
+        return deferred;
     deferred->call.caller = (struct quiet_caller){.client = client->number,
                                                   .owner = client->gate.scheduled.owner,
                                                   .level = client->control.priority};
@@ -63,7 +75,7 @@ static struct deferred *deferred_new(struct client *client, control_quiet_end *e
 bool control_quiet_retire(struct worker *worker, struct client *client, struct retirement *request,
                           control_quiet_end *end)
 {
-    struct deferred *deferred = deferred_new(client, end);
+    struct deferred *deferred = deferred_new(worker, client, end);
     if (!deferred)
         return false;
     deferred->request = request;
@@ -78,13 +90,101 @@ bool control_quiet_leave(struct worker *worker, struct client *client, control_q
 {
     if (client->control.ending)
         return true;
-    struct deferred *deferred = deferred_new(client, end);
+    struct deferred *deferred = deferred_new(worker, client, end);
     if (!deferred)
         return false;
     client->control.ending = true;
     quiet_calls_defer(&worker->quiet_calls, &deferred->call, false);
     return true;
 }
+
+/* ---- room for local memory ---- */
+
+static void say_grown(struct worker *worker, const struct deferred *deferred)
+{
+    if (deferred->grown != CUDA_OK && cuda_driver_error_is_sticky(deferred->grown))
+        worker_fail(worker, deferred->grown, "making room for local memory");
+    else if (deferred->grown != CUDA_OK)
+        log_warning(MESSAGE_TEXT(local_memory_refused), worker->device.info.device,
+                    (unsigned long long)deferred->local_bytes,
+                    cuda_driver_error_sentence(deferred->grown));
+}
+
+/* A call that was dropped counts as made: its client leaves. */
+static void tell_grown(struct worker *worker, struct client *client,
+                       const struct deferred *deferred)
+{
+    client->control.deferred--;
+    pthread_mutex_lock(&client->lock);
+    struct client_shared *shared = &client->shared;
+    shared->local_asked = false;
+    if (deferred->grown != CUDA_OK)
+        shared->local_refused = deferred->local_bytes;
+    if (shared->local_wanted <= deferred->local_bytes)
+        shared->local_wanted = 0;
+    else
+        local_memory_wish(&worker->device.local);
+    pthread_mutex_unlock(&client->lock);
+    client_signal_submitter(client);
+    wake_submitter(&worker->wake);
+}
+
+static int end_growth(struct worker *worker, struct quiet_call *call)
+{
+    struct deferred *deferred = container_of(call, struct deferred, call);
+    say_grown(worker, deferred);
+    if (deferred->client)
+        tell_grown(worker, deferred->client, deferred);
+    free(deferred);
+    return 0;
+}
+
+static bool grow_for(struct worker *worker, struct client *client, uint64_t bytes)
+{
+    struct deferred *deferred = deferred_new(worker, client, NULL);
+    if (!deferred)
+        return false;
+    deferred->local_bytes = bytes;
+    deferred->call.end = end_growth;
+    deferred->call.droppable = true;
+    client->control.deferred++;
+    quiet_calls_defer(&worker->quiet_calls, &deferred->call, true);
+    return true;
+}
+
+bool control_quiet_grow(struct worker *worker)
+{
+    if (!local_memory_take_wish(&worker->device.local))
+        return true;
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        pthread_mutex_lock(&client->lock);
+        struct client_shared *shared = &client->shared;
+        bool asks = shared->local_wanted && !shared->local_asked &&
+                    client_state_is_served(client_state(client));
+        uint64_t bytes = shared->local_wanted;
+        shared->local_asked |= asks;
+        pthread_mutex_unlock(&client->lock);
+        if (asks && !grow_for(worker, client, bytes))
+            return false;
+    }
+    return true;
+}
+
+bool control_quiet_grow_to(struct worker *worker, uint64_t bytes)
+{
+    if (bytes <= local_memory_room(&worker->device.local))
+        return true;
+    struct deferred *deferred = deferred_new(worker, NULL, NULL);
+    if (!deferred)
+        return false;
+    deferred->local_bytes = bytes;
+    deferred->call.end = end_growth;
+    quiet_calls_defer(&worker->quiet_calls, &deferred->call, false);
+    return true;
+}
+
+/* ---- what was carried out ---- */
 
 int control_quiet_finish(struct worker *worker)
 {

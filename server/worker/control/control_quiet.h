@@ -26,6 +26,13 @@ bool control_quiet_retire(struct worker *worker, struct client *client, struct r
  */
 bool control_quiet_leave(struct worker *worker, struct client *client, control_quiet_end *end);
 
+/* Has room made for the local memory of launches that wait for it, where a client wishes that.
+ * False: no memory; the wish stays. */
+bool control_quiet_grow(struct worker *worker);
+/* Has room made for so much local memory a thread, in a window that something else asks for. False:
+ * no memory. */
+bool control_quiet_grow_to(struct worker *worker, uint64_t bytes);
+
 /* Ends what was carried out, and answers. */
 int control_quiet_finish(struct worker *worker);
 

@@ -92,6 +92,20 @@ static void begin_work(struct command *command, struct client_stream *stream)
 
 /* ---- launch ---- */
 
+/* The driver would wait for the device with the context's lock held, and everybody with it. */
+static int await_local_memory(struct command *command, struct client_stream *stream, uint64_t bytes)
+{
+    struct client_shared *shared = &stream->client->shared;
+    if (shared->local_refused && bytes >= shared->local_refused) {
+        shared->local_refused = 0;
+        return settle_result(command, stream, CUDA_ERR_OUT_OF_MEMORY, "a launch");
+    }
+    stream->blocked_on = (struct stream_dependencies){.local_bytes = bytes};
+    shared->local_wanted = max(shared->local_wanted, bytes);
+    local_memory_wish(&stream->client->device->local);
+    return COMMAND_BLOCKED;
+}
+
 static int run_launch(struct command *command, struct client_stream *stream,
                       const struct proto_command_launch *launch)
 {
@@ -120,6 +134,8 @@ static int run_launch(struct command *command, struct client_stream *stream,
                                   launch->parameter_offset, bytes);
         parameters = command->parameters;
     }
+    if (function->local_bytes > local_memory_room(&client->device->local))
+        return await_local_memory(command, stream, function->local_bytes);
     void *extra[] = {CUDA_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)parameters,
                      CUDA_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CUDA_LAUNCH_PARAM_END};
     begin_work(command, stream);
@@ -323,6 +339,7 @@ static int run_wait(struct command *command, struct client_stream *stream,
 {
     struct client *client = stream->client;
     _Static_assert(sizeof wait->on == sizeof stream->blocked_on.on, "copied whole");
+    stream->blocked_on.local_bytes = 0;
     stream->blocked_on.count = wait->count;
     memcpy(stream->blocked_on.on, wait->on, sizeof wait->on);
     for (uint32_t i = 0; i < stream->blocked_on.count; i++) {

@@ -209,6 +209,13 @@ void quiet_window_stop(struct quiet_window *window)
     window->works = NULL;
 }
 
+void quiet_window_set_limit(struct quiet_window *window, uint64_t limit_ns)
+{
+    pthread_mutex_lock(&window->lock);
+    quiet_set_limit(&window->quiet, limit_ns);
+    pthread_mutex_unlock(&window->lock);
+}
+
 uint32_t quiet_window_waits_for(struct quiet_window *window)
 {
     pthread_mutex_lock(&window->lock);

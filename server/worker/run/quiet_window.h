@@ -37,6 +37,10 @@ uint32_t quiet_window_start(struct quiet_window *window, struct worker *worker, 
 /* Ends the thread, after the call that it is at. Idempotent. */
 void quiet_window_stop(struct quiet_window *window);
 
+/* The control thread: the longest work beside which a window begins; in force from the next look.
+ */
+void quiet_window_set_limit(struct quiet_window *window, uint64_t limit_ns);
+
 /* Any thread: the client that calls wait for, or 0; its own, if its work alone is in the way. */
 uint32_t quiet_window_waits_for(struct quiet_window *window);
 

@@ -47,6 +47,8 @@ static void block_ring(struct submitter *submitter, struct client_stream *stream
     struct client *client = stream->client;
     bits_set(client->shared.blocked_rings, stream->index);
     client->shared.blocked_count++;
+    if (stream->blocked_on.local_bytes)
+        wake_control(&submitter->worker->wake);
     if (!waits_for_link(stream))
         return;
     client->shared.linked_count++;

@@ -260,13 +260,16 @@ static void requests_that_no_limit_allows_are_refused(void **state)
 static void schedules_are_the_gpus(void **state)
 {
     (void)state;
-    struct config *config = accept("gpus:\n  - {gpu: 1, mode: fair, lease: 50ms, precision: 2.5%}\n"
-                                   "  - {gpu: 0, lease: medium, quantum: 2s}\n");
-    struct schedule first = {PROTO_MODE_CONCURRENT, 500, 100000000, 2000000000};
-    struct schedule second = {PROTO_MODE_FAIR, 250, 50000000, UINT64_C(30000000000)};
+    struct config *config =
+        accept("gpus:\n  - {gpu: 1, mode: fair, lease: 50ms, precision: 2.5%}\n"
+               "  - {gpu: 0, lease: medium, quantum: 2s, window_limit: 1s, local_memory: 8K}\n");
+    struct schedule first = {PROTO_MODE_CONCURRENT, 500, 100000000, 2000000000, 1000000000, 8192};
+    struct schedule second = {PROTO_MODE_FAIR,       250,       50000000,
+                              UINT64_C(30000000000), 500000000, 1024};
     assert_true(schedule_equal(&config->schedules[0], &first));
     assert_true(schedule_equal(&config->schedules[1], &second));
-    assert_int_equal(config->schedule_parts[0], SCHEDULE_LEASE | SCHEDULE_QUANTUM);
+    assert_int_equal(config->schedule_parts[0], SCHEDULE_LEASE | SCHEDULE_QUANTUM |
+                                                    SCHEDULE_WINDOW_LIMIT | SCHEDULE_LOCAL_MEMORY);
     assert_int_equal(config->schedule_parts[1],
                      SCHEDULE_MODE | SCHEDULE_LEASE | SCHEDULE_PRECISION);
     config_free(config);
@@ -285,6 +288,8 @@ static void schedules_are_the_gpus(void **state)
     refused("gpus:\n  - {gpu: 0, lease: 250}\n", 2, "lease: \"250\" is not");
     refused("gpus:\n  - {gpu: 0, precision: 60%}\n", 2, "precision: \"60%\" is not a share");
     refused("gpus:\n  - {gpu: 0, quantum: 2h}\n", 2, "quantum: \"2h\" is not a time");
+    refused("gpus:\n  - {gpu: 0, window_limit: 11s}\n", 2, "window_limit: \"11s\" is not a time");
+    refused("gpus:\n  - {gpu: 0, local_memory: 1M}\n", 2, "local_memory: \"1M\" is not a size");
 }
 
 static void nvidias_block_is_a_spelling(void **state)

@@ -20,7 +20,8 @@ static void take(void *context, uint32_t device, uint32_t error, const char *tex
     snprintf(told.text, sizeof told.text, "%s", text);
 }
 
-static const struct schedule fair = {PROTO_MODE_FAIR, 1000, 50000000, UINT64_C(2000000000)};
+static const struct schedule fair = {PROTO_MODE_FAIR,      1000,      50000000,
+                                     UINT64_C(2000000000), 250000000, 2048};
 
 static int set(uint32_t device, unsigned parts)
 {
@@ -97,6 +98,8 @@ static void a_change_is_told_the_worker_and_its_clients(void **state)
     assert_int_equal(fake.worker[1].schedule.precision, 1000);
     assert_int_equal(fake.worker[1].schedule.lease, 50000000);
     assert_int_equal(fake.worker[1].schedule.quantum, 2000000000);
+    assert_int_equal(fake.worker[1].schedule.window_limit, 250000000);
+    assert_int_equal(fake.worker[1].schedule.local_memory, 2048);
     fake_send(&fake, fd, PROTO_LIMITS_QUERY, NULL);
     const struct proto_limits *limits = fake_expect(&fake, fd, PROTO_LIMITS);
     assert_int_equal(limits->grant.mode, PROTO_MODE_FAIR);

@@ -114,8 +114,10 @@ static void edges_are_the_schedulers(void **state)
         {"lease", "5ms", "10s", "4999999ns", "10000000001ns", "5ms to 10s"},
         {"precision", "1%", "0.5", "0.99%", "50.01%", "1% to 50%"},
         {"quantum", "5ms", "1h", "4999999ns", "3600000000001ns", "5ms to 1h"},
+        {"window_limit", "1ms", "10s", "999999ns", "10000000001ns", "1ms to 10s"},
+        {"local_memory", "1K", "512K", "1023", "524289", "1K to 512K"},
     };
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < sizeof edges / sizeof edges[0]; i++) {
         struct schedule schedule = schedule_default();
         accepts(&schedule, edges[i].name, edges[i].least);
         scheduler_says(&schedule, 0);
@@ -152,7 +154,11 @@ static void malformed_times_and_shares_are_refused(void **state)
         if (strcmp(times[i], "0") != 0) /* a class */
             refuses("lease", times[i], "50ms");
         refuses("quantum", times[i], "30s");
+        refuses("window_limit", times[i], "500ms");
     }
+    refuses("local_memory", "4 K", "4K");
+    refuses("local_memory", "-4K", "4K");
+    refuses("local_memory", "50%", "4K");
     refuses("precision", "5", "5%");
     refuses("precision", "0%", "5%");
     refuses("precision", "5.001%", "5%");
@@ -161,7 +167,7 @@ static void malformed_times_and_shares_are_refused(void **state)
 static void only_the_parts_named_are_merged(void **state)
 {
     (void)state;
-    struct schedule from = {PROTO_MODE_TURNS, 1000, 7000000, 9000000};
+    struct schedule from = {PROTO_MODE_TURNS, 1000, 7000000, 9000000, 11000000, 8192};
     for (unsigned parts = 0; parts <= SCHEDULE_WHOLE; parts++) {
         struct schedule into = schedule_default(), was = into;
         schedule_merge(&into, &from, parts);
@@ -171,6 +177,11 @@ static void only_the_parts_named_are_merged(void **state)
                          parts & SCHEDULE_PRECISION ? from.precision : was.precision);
         assert_int_equal(into.quantum_ns,
                          parts & SCHEDULE_QUANTUM ? from.quantum_ns : was.quantum_ns);
+        assert_int_equal(into.window_limit_ns, parts & SCHEDULE_WINDOW_LIMIT ? from.window_limit_ns
+                                                                             : was.window_limit_ns);
+        assert_int_equal(into.local_memory,
+                         parts & SCHEDULE_LOCAL_MEMORY ? from.local_memory : was.local_memory);
+        assert_int_equal(schedule_differs(&into, &was), parts);
         assert_int_equal(schedule_equal(&into, &was), parts == 0);
         assert_int_equal(schedule_equal(&into, &from), parts == SCHEDULE_WHOLE);
     }
@@ -181,15 +192,19 @@ static void only_the_parts_named_are_merged(void **state)
 static void a_schedule_is_told_in_words_and_to_the_worker(void **state)
 {
     (void)state;
-    struct schedule schedule = {PROTO_MODE_FAIR, 250, 50000000, UINT64_C(90000000000)};
-    char text[160];
-    assert_string_equal(schedule_format(&schedule, text, sizeof text),
-                        "mode fair, lease 50ms, precision 2.5%, quantum 90s");
+    struct schedule schedule = {PROTO_MODE_FAIR,       250,       50000000,
+                                UINT64_C(90000000000), 750000000, 6144};
+    char text[192];
+    assert_string_equal(
+        schedule_format(&schedule, text, sizeof text),
+        "mode fair, lease 50ms, precision 2.5%, quantum 90s, window_limit 750ms, local_memory 6K");
     struct proto_worker_schedule message = schedule_message(&schedule);
     assert_int_equal(message.mode, 2);
     assert_int_equal(message.precision, 250);
     assert_int_equal(message.lease, 50000000);
     assert_int_equal(message.quantum, UINT64_C(90000000000));
+    assert_int_equal(message.window_limit, 750000000);
+    assert_int_equal(message.local_memory, 6144);
 }
 
 static void names_both_ends(const char *form, const char *from, const char *to, const char *mark)
@@ -214,6 +229,12 @@ static void the_forms_name_the_ends_of_the_ranges(void **state)
     assert_int_equal(PROTO_WORKER_SCHEDULE_QUANTUM_MAX, UINT64_C(3600000000000));
     names_both_ends(SCHEDULE_FORM_QUANTUM,
                     units_format_duration(PROTO_WORKER_SCHEDULE_QUANTUM_MIN, from), "1h", "");
+    names_both_ends(SCHEDULE_FORM_WINDOW_LIMIT,
+                    units_format_duration(PROTO_WORKER_SCHEDULE_WINDOW_LIMIT_MIN, from),
+                    units_format_duration(PROTO_WORKER_SCHEDULE_WINDOW_LIMIT_MAX, to), "");
+    names_both_ends(SCHEDULE_FORM_LOCAL_MEMORY,
+                    units_format_size(PROTO_WORKER_SCHEDULE_LOCAL_MEMORY_MIN, from),
+                    units_format_size(PROTO_WORKER_SCHEDULE_LOCAL_MEMORY_MAX, to), "");
 }
 
 int main(void)

@@ -182,7 +182,9 @@ static void the_environment_says_how_gpus_are_shared(void **state)
     setenv("GPUSHARE_LEASE", "short", 1);
     setenv("GPUSHARE_PRECISION", "2.5%", 1);
     setenv("GPUSHARE_QUANTUM", "2s", 1);
-    schedule = (struct schedule){PROTO_MODE_FAIR, 250, 10000000, 2000000000};
+    setenv("GPUSHARE_WINDOW_LIMIT", "100ms", 1);
+    setenv("GPUSHARE_LOCAL_MEMORY", "4K", 1);
+    schedule = (struct schedule){PROTO_MODE_FAIR, 250, 10000000, 2000000000, 100000000, 4096};
     assert_int_equal(READ(NULL), 0);
     assert_true(schedule_equal(&settings.schedule, &schedule));
     setenv("GPUSHARE_LEASE", "1ms", 1);

@@ -52,6 +52,7 @@ enum fake_kind {
     FAKE_EVENT_DESTROY,
     FAKE_STREAM_CREATE,
     FAKE_STREAM_DESTROY,
+    FAKE_GROW,
 };
 
 struct fake_call {
@@ -120,6 +121,8 @@ static struct fake {
     bool refuse_work_queues; /* in a description */
     int green_max; /* green contexts that there is room for; 0: any number, negative: none */
     cuda_result next_launch;
+    uint32_t local_bytes;  /* that functions need, from when they are looked up */
+    cuda_result next_grow; /* of the local memory, until changed */
     cuda_result next_unmap;
     /* of one unmap alone */ /* result of the next launches, until changed */
     cuda_result query;       /* of cuStreamQuery */
@@ -325,6 +328,24 @@ static inline cuda_result fake_cuCtxSetCurrent(cuda_context context)
     return CUDA_OK;
 }
 
+static inline cuda_result fake_cuCtxGetLimit(size_t *value, cuda_limit limit)
+{
+    (void)limit;
+    *value = 1024;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuCtxSetLimit(cuda_limit limit, size_t value)
+{
+    (void)limit;
+    pthread_mutex_lock(&fake.lock);
+    fake_note(FAKE_GROW)->a = value;
+    fake.drained_busy += fake_anything_held();
+    cuda_result result = fake.next_grow;
+    pthread_mutex_unlock(&fake.lock);
+    return result;
+}
+
 static inline cuda_result fake_cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
     *least = 0;
@@ -511,6 +532,8 @@ static inline struct cuda_driver fake_driver(void)
         E(cuDevicePrimaryCtxRetain),
         E(cuDevicePrimaryCtxRelease),
         E(cuCtxSetCurrent),
+        E(cuCtxGetLimit),
+        E(cuCtxSetLimit),
         E(cuCtxGetStreamPriorityRange),
         E(cuMemGetAllocationGranularity),
         E(cuMemAddressReserve),

@@ -136,6 +136,7 @@ static inline cuda_result fake_cuFuncGetAttribute(int *value, cuda_function_attr
     (void)function;
     *value = which == CUDA_FUNC_MAX_THREADS_PER_BLOCK           ? 256
              : which == CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES ? 4096
+             : which == CUDA_FUNC_LOCAL_SIZE_BYTES              ? (int)fake.local_bytes
                                                                 : 0;
     return CUDA_OK;
 }

@@ -137,8 +137,12 @@ static void push_kernels(uint32_t number, uint32_t count)
 
 static struct proto_worker_schedule schedule(enum proto_mode mode)
 {
-    return (struct proto_worker_schedule){
-        .mode = mode, .precision = 5000, .lease = 5 * MS, .quantum = 5 * MS};
+    return (struct proto_worker_schedule){.mode = mode,
+                                          .precision = 5000,
+                                          .lease = 5 * MS,
+                                          .quantum = 5 * MS,
+                                          .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
+                                          .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
 }
 
 static void set_mode(enum proto_mode mode)
@@ -394,14 +398,19 @@ static void requests_that_do_not_fit_are_refused(void **state)
 static void a_schedule_arrives_whole(void **state)
 {
     (void)state;
-    struct proto_worker_schedule wanted = {
-        .mode = PROTO_MODE_TURNS, .precision = 1234, .lease = 77 * MS, .quantum = 99 * MS};
+    struct proto_worker_schedule wanted = {.mode = PROTO_MODE_TURNS,
+                                           .precision = 1234,
+                                           .lease = 77 * MS,
+                                           .quantum = 99 * MS,
+                                           .window_limit = 88 * MS,
+                                           .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
     const struct scheduler_schedule *settings = &harness.worker.gate.scheduler.schedule;
     assert_int_equal(settings->mode, PROTO_MODE_TURNS);
     assert_int_equal(settings->precision, 1234);
     assert_int_equal(settings->lease_ns, 77 * MS);
     assert_int_equal(settings->quantum_ns, 99 * MS);
+    assert_int_equal(harness.worker.quiet_window.quiet.settings.limit_ns, 88 * MS);
 }
 
 static const struct scheduler_lease_group *lease_group_of(uint32_t number)

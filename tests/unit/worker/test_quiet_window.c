@@ -140,6 +140,97 @@ static void a_client_leaves_while_its_load_waits(void **state)
     peer_detach(busy);
 }
 
+/* ---- local memory ---- */
+
+static uint32_t function_with_local(struct peer *peer, uint32_t module, uint32_t bytes)
+{
+    fake.local_bytes = bytes;
+    peer_load_text(peer, module, harness_ptx, 0);
+    uint32_t with = peer_function(peer, module, "kernel");
+    fake.local_bytes = 0;
+    return with;
+}
+
+static void a_kernel_with_more_local_memory_holds_its_own_ring_alone(void **state)
+{
+    (void)state;
+    uint32_t large = function_with_local(other, 1, 4096),
+             small = function_with_local(other, 2, 1024);
+    uint32_t second = peer_stream(other, 0);
+    occupy();
+    struct proto_command_launch launch = peer_launch(large), usual = peer_launch(small);
+    uint64_t value = peer_push(other, 0, &launch);
+    uint32_t launches = fake_count(FAKE_LAUNCH);
+    usleep(200000);
+    assert_int_equal(fake_count(FAKE_GROW), 0);
+    peer_wait_head(other, second, peer_push(other, second, &usual));
+    assert_int_equal(fake_count(FAKE_LAUNCH), launches + 1);
+    fake_release();
+    assert_int_equal(peer_wait(other, 0, value), 0);
+    assert_int_equal(fake_count(FAKE_GROW), 1);
+    assert_int_equal(fake_call(FAKE_GROW, 0).a, 4096);
+    /* The room stays. */
+    assert_int_equal(peer_wait(other, 0, peer_push(other, 0, &launch)), 0);
+    assert_int_equal(fake_count(FAKE_GROW), 1);
+    peer_detach(busy);
+    peer_detach(other);
+}
+
+static void a_refusal_fails_the_launch_and_the_next_one_asks_again(void **state)
+{
+    (void)state;
+    struct proto_command_launch launch = peer_launch(function_with_local(other, 1, 65536));
+    fake.next_grow = CUDA_ERR_OUT_OF_MEMORY;
+    uint32_t launches = fake_count(FAKE_LAUNCH);
+    peer_wait(other, 0, peer_push(other, 0, &launch));
+    assert_int_equal(fake_count(FAKE_LAUNCH), launches);
+    assert_int_equal(fake_count(FAKE_GROW), 1);
+    fake.next_grow = CUDA_OK;
+    peer_wait(other, 0, peer_push(other, 0, &launch));
+    assert_int_equal(fake_count(FAKE_GROW), 2);
+    assert_int_equal(fake_count(FAKE_LAUNCH), launches + 1);
+    peer_detach(busy);
+    peer_detach(other);
+}
+
+static void a_client_that_leaves_needs_no_room_any_more(void **state)
+{
+    (void)state;
+    struct proto_command_launch launch = peer_launch(function_with_local(other, 1, 4096));
+    occupy();
+    peer_push(other, 0, &launch);
+    usleep(20000);
+    harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(100));
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
+    assert_int_equal(fake_count(FAKE_GROW), 0);
+    peer_free(other);
+    peer_detach(busy);
+}
+
+static void an_administrator_has_room_made_beforehand(void **state)
+{
+    (void)state;
+    struct proto_worker_schedule wanted = {.mode = PROTO_MODE_CONCURRENT,
+                                           .precision = 500,
+                                           .lease = 5000000,
+                                           .quantum = 5000000,
+                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
+                                           .local_memory = 8192};
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
+    struct proto_command_launch launch = peer_launch(function_with_local(other, 1, 8192));
+    assert_int_equal(peer_wait(other, 0, peer_push(other, 0, &launch)), 0);
+    assert_int_equal(fake_count(FAKE_GROW), 1);
+    assert_int_equal(fake_call(FAKE_GROW, 0).a, 8192);
+    wanted.local_memory = 1024;
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
+    assert_int_equal(peer_wait(other, 0, peer_push(other, 0, &launch)), 0);
+    assert_int_equal(fake_count(FAKE_GROW), 1);
+    peer_detach(busy);
+    peer_detach(other);
+}
+
 /* The worker must not wait for a window that will not come. */
 static void a_worker_ends_with_calls_that_wait(void **state)
 {
@@ -166,6 +257,10 @@ int main(void)
         T(while_a_window_is_awaited_nobody_submits),
         T(unloads_and_unregistrations_ride_along),
         T(a_client_leaves_while_its_load_waits),
+        T(a_kernel_with_more_local_memory_holds_its_own_ring_alone),
+        T(a_refusal_fails_the_launch_and_the_next_one_asks_again),
+        T(a_client_that_leaves_needs_no_room_any_more),
+        T(an_administrator_has_room_made_beforehand),
         T(a_worker_ends_with_calls_that_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

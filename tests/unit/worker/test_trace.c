@@ -351,8 +351,12 @@ static void the_supervisor_begins_and_ends_traces(void **state)
 
 static void set_mode(uint32_t mode)
 {
-    struct proto_worker_schedule schedule = {
-        .mode = mode, .precision = 500, .lease = 5 * MS, .quantum = 50 * MS};
+    struct proto_worker_schedule schedule = {.mode = mode,
+                                             .precision = 500,
+                                             .lease = 5 * MS,
+                                             .quantum = 50 * MS,
+                                             .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
+                                             .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &schedule, PROTO_DONE);
 }
 

@@ -76,8 +76,12 @@ static inline void arrive(uint32_t i)
 
 static inline void set_mode(enum proto_mode mode, uint64_t lease)
 {
-    struct proto_worker_schedule wanted = {
-        .mode = mode, .precision = 500, .lease = lease, .quantum = lease};
+    struct proto_worker_schedule wanted = {.mode = mode,
+                                           .precision = 500,
+                                           .lease = lease,
+                                           .quantum = lease,
+                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
+                                           .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
 }
 
