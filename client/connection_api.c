@@ -43,3 +43,12 @@ gpushare_error gpushare_limits(gpushare_connection *connection, struct gpushare_
         return error;
     return abi_copy_out(limits, &now, sizeof now, "limits");
 }
+
+gpushare_error gpushare_load_wait(gpushare_connection *connection, struct gpushare_load_wait *wait)
+{
+    struct gpushare_load_wait now;
+    gpushare_error error = connection_check(connection);
+    if (error || (error = connection_load_wait(connection, &now)))
+        return error;
+    return abi_copy_out(wait, &now, sizeof now, "wait");
+}

@@ -208,6 +208,11 @@ struct gpushare_options {
     uint64_t host_memory_request; /* guaranteed shared host buffers */
     gpushare_warn warn;           /* is called with warnings of gpushare_connect; see there */
     void *warn_context;
+    /* Is called with a sentence that says for whom a module load waits, while a load of this
+     * connection waits for longer than a second; on a thread that calls the library. It must not
+     * call the library, and the context must last until gpushare_close. */
+    gpushare_warn notice;
+    void *notice_context;
 };
 
 /*
@@ -312,6 +317,19 @@ struct gpushare_limits {
  * limits while the client runs. */
 GPUSHARE_API gpushare_error gpushare_limits(gpushare_connection *connection,
                                             struct gpushare_limits *limits);
+
+/* For whom module loads on the connection's device wait now. */
+struct gpushare_load_wait {
+    size_t size;     /* set by the caller */
+    uint32_t client; /* the number of the client whose kernels are in the way; 0: nobody's */
+    uint32_t own;    /* 1: it is this connection */
+    char text[384];  /* one sentence with the remedy; "" if nobody's */
+};
+
+/* Fills *wait; its size must be set. Asks the server. While another thread loads a module on this
+ * connection it waits for that load: options.notice tells meanwhile. */
+GPUSHARE_API gpushare_error gpushare_load_wait(gpushare_connection *connection,
+                                               struct gpushare_load_wait *wait);
 
 /* ---- devices ----------------------------------------------------------------- */
 

@@ -184,6 +184,15 @@
       "client %u '%s' (pid %d, uid %u) is gone: %s") \
     X(log_client_ended, SUCCESS, \
       "client %u '%s' (pid %d, uid %u) is disconnected: %s: %s") \
+    X(load_waits_own, SUCCESS, \
+      "a module load waits until kernels of its own client (%u) have ended: load modules before " \
+      "launching, or wait for the kernels first") \
+    X(load_waits_same_user, SUCCESS, \
+      "module loads wait until kernels of client %u ('%s', process %d) have ended: end that " \
+      "program, or ask an administrator to (gpusharectl kill %u)") \
+    X(load_waits_other, SUCCESS, \
+      "module loads wait until kernels of client %u, which is another user's, have ended: an " \
+      "administrator can see whose (gpusharectl get %u) and end it (gpusharectl kill %u)") \
     X(log_client_used, SUCCESS, \
       "client %u '%s' (pid %d, uid %u) used %.6f GPU seconds, %llu launches, %llu copies of " \
       "%llu bytes") \

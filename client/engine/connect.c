@@ -206,6 +206,8 @@ static gpushare_error establish_connection(gpushare_connection *connection,
                                         environment->sockets[1], &state->welcome);
     if (error)
         return error;
+    connection->session.notice = environment->notice;
+    connection->session.notice_context = environment->notice_context;
     if ((error =
              device_survey(&connection->session, &state->welcome, environment, &state->survey)) ||
         (error = device_choose(&state->survey, environment->device, &state->index)) ||

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/engine/connection.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "client/session/limit_members.h"
@@ -177,5 +178,22 @@ gpushare_error connection_limits(gpushare_connection *connection, struct gpushar
     limit_members_write(limits, &connection->asked, &grant->allowance);
     atomic_store_explicit(&connection->multiprocessors, grant->multiprocessors,
                           memory_order_relaxed);
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error connection_load_wait(gpushare_connection *connection,
+                                    struct gpushare_load_wait *wait)
+{
+    struct proto_load_wait answer;
+    struct session_call call = {.request = PROTO_LOAD_WAIT_QUERY,
+                                .reply = PROTO_LOAD_WAIT,
+                                .reply_body = &answer,
+                                .reply_bytes = sizeof answer};
+    gpushare_error error = connection_call(connection, &call);
+    if (error)
+        return error;
+    *wait = (struct gpushare_load_wait){
+        .size = sizeof *wait, .client = answer.client, .own = answer.own};
+    snprintf(wait->text, sizeof wait->text, "%s", answer.text);
     return GPUSHARE_SUCCESS;
 }

@@ -98,6 +98,10 @@ void connection_device(const gpushare_connection *connection, struct gpushare_de
  * only. */
 gpushare_error connection_limits(gpushare_connection *connection, struct gpushare_limits *limits);
 
+/* Asks the server for whom module loads wait. *wait is written whole, on success only. */
+gpushare_error connection_load_wait(gpushare_connection *connection,
+                                    struct gpushare_load_wait *wait);
+
 /* Sends one request to the server and waits for its reply, after connection_check() has passed.
  * Returns as session_call does. */
 gpushare_error connection_call(gpushare_connection *connection, const struct session_call *call);

@@ -94,6 +94,8 @@ gpushare_error environment_read(struct environment *environment,
     environment->device = options->device;
     environment->warn = options->warn;
     environment->warn_context = options->warn_context;
+    environment->notice = options->notice;
+    environment->notice_context = options->notice_context;
     if ((error = options_read(options, &program)) || (error = check_warnings()) ||
         (error = choose_name(wish, options->name)) ||
         (error = choose_profile(wish, options->profile)))

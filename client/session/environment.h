@@ -18,6 +18,8 @@ struct environment {
     uint32_t device;          /* ordinal among the visible devices */
     gpushare_warn warn;       /* NULL: warnings are dropped */
     void *warn_context;
+    gpushare_warn notice; /* NULL: notices are dropped */
+    void *notice_context;
     /* Paths of the server's socket, tried in this order; "" ends the list. */
     char sockets[2][LIMITS_SOCKET_MAX + 1];
 };

@@ -47,8 +47,8 @@ static void mark_lost(struct session *session)
 }
 
 /*
- * Receives one message; the session ends on anything but a message for the caller.
- * Returns true if there is one (a reply, to whatever serial). Called with the lock.
+ * Receives one message; the session ends on anything but a message for the caller, or a notice.
+ * Returns true if there is one (a reply, to whatever serial; or a notice). Called with the lock.
  */
 static bool receive_message(struct session *session)
 {
@@ -73,6 +73,18 @@ static bool receive_message(struct session *session)
                    *ended->text ? ended->text : error_sentence(ended->error));
         return false;
     }
+    return true;
+}
+
+/* Whether the message tells without being asked for whom a load waits; passes it on. */
+static bool pass_notice(const struct session *session)
+{
+    const struct channel_message *message = session->message;
+    if (message->header.opcode != PROTO_LOAD_WAIT || message->header.serial != 0)
+        return false;
+    const struct proto_load_wait *wait = message->body;
+    if (session->notice && *wait->text)
+        session->notice(session->notice_context, wait->text);
     return true;
 }
 
@@ -125,6 +137,8 @@ static gpushare_error exchange_messages(struct session *session, const struct se
     while (receive_message(session)) {
         if (session->message->header.serial == serial)
             return take_reply(session, call);
+        if (pass_notice(session))
+            continue;
         channel_close_fds(session->message);
         mark_ended(session, MESSAGE(server_reply_unasked));
         break;
@@ -147,6 +161,8 @@ static void read_notices(struct session *session)
     while (!load_ended(session) && poll(&poll_fd, 1, 0) > 0) {
         if (!receive_message(session))
             return;
+        if (pass_notice(session))
+            continue;
         channel_close_fds(session->message);
         mark_ended(session, MESSAGE(server_reply_unasked));
     }

@@ -29,6 +29,10 @@ struct session {
     pthread_mutex_t lock;                     /* guards socket, serial, message and text */
     struct channel_message *message;
     char text[384]; /* the sentence of that error; written once, before `ended` */
+    /* Gets what the server tells without being asked, on a thread that waits for a reply or looks
+     * at the socket, with the lock held. NULL: nobody. Set before attaching. */
+    gpushare_warn notice;
+    void *notice_context;
 };
 
 /* One request, and where its reply goes. A member that is zero is not sent, or not expected. */

@@ -16,6 +16,7 @@ gpushare_error info_collect(struct info *info, const char *socket, uint32_t devi
         .size = sizeof options, .socket = socket, .device = device, .warn = warn};
     info->device = (struct gpushare_device){.size = sizeof info->device};
     info->limits = (struct gpushare_limits){.size = sizeof info->limits};
+    info->wait = (struct gpushare_load_wait){.size = sizeof info->wait};
     gpushare_error error = gpushare_device_count(&options, &info->devices);
     if (error == GPUSHARE_SUCCESS)
         error = gpushare_device_query(&options, &info->device);
@@ -23,6 +24,8 @@ gpushare_error info_collect(struct info *info, const char *socket, uint32_t devi
         error = gpushare_connect(&options, &connection);
     if (error == GPUSHARE_SUCCESS)
         error = gpushare_limits(connection, &info->limits);
+    if (error == GPUSHARE_SUCCESS)
+        error = gpushare_load_wait(connection, &info->wait);
     gpushare_close(&connection);
     return error;
 }
@@ -139,6 +142,8 @@ void info_show(const struct info *info, FILE *out, struct table_look look)
     add_limits(table, info);
     table_print(table, out, look);
     table_free(table);
+    if (info->wait.client)
+        fprintf(out, "\n%s\n", info->wait.text);
     if (info->wish.visible.listed)
         fprintf(out, "\n%s makes %u device%s visible\n", info->wish.visible_from, info->devices,
                 info->devices == 1 ? "" : "s");
@@ -216,11 +221,20 @@ static json_t *device_json(const struct gpushare_device *device)
                      "partition_multiprocessors", (json_int_t)device->partition_multiprocessors);
 }
 
+static json_t *wait_json(const struct gpushare_load_wait *wait)
+{
+    if (!wait->client)
+        return json_null();
+    return json_pack("{s:I, s:o}", "client", (json_int_t)wait->client, "text",
+                     text_or_null(true, wait->text));
+}
+
 json_t *info_json(const struct info *info)
 {
-    return json_pack("{s:i, s:b, s:s, s:s, s:I, s:o, s:o, s:o}", "schema_version", 2, "ok", 1,
+    return json_pack("{s:i, s:b, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "schema_version", 2, "ok", 1,
                      "library_version", gpushare_version_text(), "kernel_isolation", "none",
                      "visible_devices", (json_int_t)info->devices, "visible_by",
                      text_or_null(true, info->wish.visible_from), "device",
-                     device_json(&info->device), "limits", limits_json(info));
+                     device_json(&info->device), "limits", limits_json(info), "loads_wait_for",
+                     wait_json(&info->wait));
 }

@@ -21,6 +21,7 @@ struct info {
     uint32_t devices; /* number of visible devices */
     struct gpushare_device device;
     struct gpushare_limits limits;
+    struct gpushare_load_wait wait;
 };
 
 /*

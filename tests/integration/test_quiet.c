@@ -173,14 +173,26 @@ static void worker_stop(struct worker *worker)
 struct newcomer {
     pthread_t thread;
     int asked, loaded; /* atomic */
+    char notice[400];
 };
+
+static void take_notice(void *context, const char *text)
+{
+    struct newcomer *newcomer = context;
+    snprintf(newcomer->notice, sizeof newcomer->notice, "%s", text);
+}
 
 static void *come_and_load(void *context)
 {
     struct newcomer *newcomer = context;
     static char bytes[1 << 20];
     gpushare_address memory;
-    gpushare_connection *gpu = arrive();
+    gpushare_connection *gpu;
+    struct gpushare_options options = {.size = sizeof options,
+                                       .socket = server_socket(server),
+                                       .notice = take_notice,
+                                       .notice_context = newcomer};
+    OK(gpushare_connect(&options, &gpu));
     OK(gpushare_memory_alloc(gpu, sizeof bytes, &memory));
     OK(gpushare_copy_to_device(gpu, memory, bytes, sizeof bytes));
     OK(gpushare_memory_free(gpu, memory));
@@ -237,12 +249,20 @@ static void an_endless_kernel_stops_nobodys_launches(void **state)
     assert_false(happens(&newcomer.loaded, 2000 * MS));
     /* The endless one came second, the newcomer last. */
     assert_int_equal(waits_for("4"), 2);
+    struct gpushare_load_wait wait = {.size = sizeof wait};
+    OK(gpushare_load_wait(endless.gpu, &wait));
+    assert_int_equal(wait.client, 2);
+    assert_int_equal(wait.own, 1);
     worker_stop(&other);
     print_message("longest gap %.1f ms\n", (double)other.longest / 1e6);
     assert_true(other.longest < STALL_NS);
     endless_stop(&endless);
     assert_true(happens(&newcomer.loaded, 5000 * MS));
     pthread_join(newcomer.thread, NULL);
+    assert_non_null(strstr(newcomer.notice, "kernels of client 2 ("));
+    OK(gpushare_load_wait(other.gpu, &wait));
+    assert_int_equal(wait.client, 0);
+    assert_string_equal(wait.text, "");
     gpushare_close(&other.gpu);
 }
 

@@ -18,6 +18,7 @@
 #include "common/util.h"
 #include "server/supervisor/account/heap.h"
 #include "server/supervisor/client/image.h"
+#include "server/supervisor/session/load_wait.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
@@ -131,6 +132,7 @@ static void load_refused(struct request *request, const struct worker_answer *an
 static void load_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
+    session_load_wait_end(request->session);
     if (answer->outcome != WORKER_ANSWERED) {
         load_refused(request, answer);
         return;
@@ -148,6 +150,8 @@ static void load_start(struct request *request)
                                                 module->variables ? module->variables->address : 0};
     if (session_ask(request->session, PROTO_WORKER_MODULE_LOAD, &body, load_answered, request) < 0)
         load_failed(request, MESSAGE(module_not_passed_on));
+    else
+        session_load_wait_begin(request->session);
 }
 
 static void variables_done(struct want *want, const struct want_answer *answer)

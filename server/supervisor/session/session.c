@@ -18,6 +18,7 @@
 #include "server/supervisor/session/forward.h"
 #include "server/supervisor/session/host.h"
 #include "server/supervisor/session/limits.h"
+#include "server/supervisor/session/load_wait.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
 #include "server/supervisor/session/request.h"
@@ -62,6 +63,7 @@ static const struct row {
     {PROTO_ATTACH, attach_handle},
     {PROTO_WINDOW_MOVE, session_attach_move},
     {PROTO_LIMITS_QUERY, session_limits_query},
+    {PROTO_LOAD_WAIT_QUERY, session_load_wait_query},
     {PROTO_MEMORY_ALLOC, session_memory_alloc},
     {PROTO_MEMORY_FREE, session_memory_free},
     {PROTO_MEMORY_QUERY, session_memory_query},

@@ -125,6 +125,11 @@ struct session {
     struct objects objects; /* open from attaching on */
     struct module *modules;
     uint32_t module_count, next_module;
+    struct {
+        uint32_t loads; /* that the worker has */
+        uint32_t told;  /* the client for whom they wait, as last told; 0: nothing was told */
+        bool asks;      /* the worker was asked, and has not answered */
+    } load_wait;
 };
 
 /* Handles a message of the client, which belongs to the callee only during the call. The handler

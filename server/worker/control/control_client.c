@@ -77,6 +77,7 @@ void control_client_used(struct worker *worker, struct client *client,
     used->waits_for = quiet_calls_waits(&worker->quiet_calls, client->number)
                           ? quiet_window_waits_for(&worker->quiet_window)
                           : 0;
+    used->loads_wait_for = quiet_window_waits_for(&worker->quiet_window);
     quiet_window_counts(&worker->quiet_window, &used->quiet_windows, &used->quiet_nanoseconds);
 }
 

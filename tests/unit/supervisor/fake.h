@@ -51,6 +51,7 @@ struct fake_worker {
     bool automatic;  /* answers by itself */
     bool hold_frees; /* but not unmap, quiesce and host_unmap */
     bool hold_detach;
+    bool hold_loads;       /* of modules */
     uint32_t refuse_map;   /* this many maps are answered out_of_memory */
     uint64_t refuse_above; /* maps larger than this are, if not 0 */
     bool refuse_load;
@@ -62,6 +63,7 @@ struct fake_worker {
     uint32_t limits;                                        /* how often they were set */
     uint64_t mapped, host_mapped;
     uint64_t global_bytes, resident_bytes; /* of every module */
+    struct proto_worker_usage usage;       /* of every client */
     uint32_t attached, detached, inspected, modules, quiesces, unloads;
     struct channel_message held[256]; /* frees and detaches not answered yet */
     unsigned held_count;
@@ -254,6 +256,7 @@ static inline void fake_answer_free(struct fake_worker *worker,
 static inline bool fake_holds(const struct fake_worker *worker, uint16_t opcode)
 {
     return (worker->hold_detach && opcode == PROTO_WORKER_DETACH) ||
+           (worker->hold_loads && opcode == PROTO_WORKER_MODULE_LOAD) ||
            (worker->hold_frees && (opcode == PROTO_WORKER_UNMAP || opcode == PROTO_WORKER_QUIESCE ||
                                    opcode == PROTO_WORKER_HOST_UNMAP));
 }
@@ -356,7 +359,8 @@ static inline void fake_answer_schedule(struct fake_worker *worker,
 
 static inline void fake_answer(struct fake_worker *worker, const struct channel_message *message)
 {
-    struct proto_worker_usage usage = {.launches = 17};
+    struct proto_worker_usage usage = worker->usage;
+    usage.launches = 17;
     struct proto_linked linked = {.link = 1};
     struct proto_worker_host_map map;
     if (fake_holds(worker, message->header.opcode)) {
@@ -430,7 +434,7 @@ static inline void fake_turn(struct fake *fake)
 /* Answers what was held back, and nothing later is. */
 static inline void fake_release(struct fake_worker *worker)
 {
-    worker->hold_frees = worker->hold_detach = false;
+    worker->hold_frees = worker->hold_detach = worker->hold_loads = false;
     for (unsigned i = 0; i < worker->held_count; i++) {
         /* The copy's body stands in the copy. */
         worker->held[i].body = worker->held[i].data + sizeof(struct proto_message_header);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session/load_wait.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/messages.h"
+#include "server/supervisor/session/request.h"
+#include "server/supervisor/session/server.h"
+
+/* A load that waits for less is nobody's trouble: windows may take that long anyway. */
+#define TOLD_AFTER_MS 1000
+
+static const struct session *find_client(const struct session *session, uint32_t number)
+{
+    const struct session *other;
+    LIST_FOR_EACH (other, &session->server->session_list, link)
+        if (other->number == number)
+            return other;
+    return NULL;
+}
+
+/* Describes a wait for the work of this client; 0: for nobody's. */
+static struct proto_load_wait describe(const struct session *session, uint32_t number)
+{
+    struct proto_load_wait wait = {.client = number, .own = number == session->number};
+    const struct session *other = find_client(session, number);
+    struct error why = {0};
+    if (!number)
+        return wait;
+    if (wait.own)
+        error_set(&why, MESSAGE(load_waits_own), number);
+    else if (other && other->uid == session->uid)
+        error_set(&why, MESSAGE(load_waits_same_user), number, other->name, (int)other->pid,
+                  number);
+    else
+        error_set(&why, MESSAGE(load_waits_other), number, number, number);
+    snprintf(wait.text, sizeof wait.text, "%.*s", (int)sizeof wait.text - 1, why.text);
+    return wait;
+}
+
+static void query_answered(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    struct session *session = request->session;
+    if (answer->outcome == WORKER_ANSWERED) {
+        struct proto_worker_usage usage;
+        memcpy(&usage, answer->message->body, sizeof usage);
+        struct proto_load_wait wait = describe(session, usage.loads_wait_for);
+        session_answer(session, PROTO_LOAD_WAIT, request->serial, &wait, NULL, 0);
+    } else {
+        session_pass(session, request->serial, answer);
+    }
+    session_request_end(request);
+}
+
+void session_load_wait_query(struct session *session, struct channel_message *message)
+{
+    struct request *request = session_request(session, message->header.serial, PROTO_LOAD_WAIT);
+    if (!request)
+        return;
+    if (session_ask(session, PROTO_WORKER_USAGE_QUERY, NULL, query_answered, request) == 0)
+        return;
+    session_refuse(session, request->serial, MESSAGE(request_no_memory));
+    session_request_end(request);
+}
+
+/* ---- without being asked ---- */
+
+static void usage_came(void *context, const struct worker_answer *answer)
+{
+    struct session *session = context;
+    session->load_wait.asks = false;
+    if (answer->outcome != WORKER_ANSWERED || !session->load_wait.loads)
+        return;
+    struct proto_worker_usage usage;
+    memcpy(&usage, answer->message->body, sizeof usage);
+    if (!usage.waits_for || usage.waits_for == session->load_wait.told)
+        return;
+    session->load_wait.told = usage.waits_for;
+    struct proto_load_wait wait = describe(session, usage.waits_for);
+    session_answer(session, PROTO_LOAD_WAIT, 0, &wait, NULL, 0);
+}
+
+static void still_waits(uv_timer_t *timer)
+{
+    struct session *session = timer->data;
+    /* A worker that does not answer is asked once. */
+    if (!session->load_wait.asks)
+        session->load_wait.asks =
+            session_ask(session, PROTO_WORKER_USAGE_QUERY, NULL, usage_came, session) == 0;
+}
+
+void session_load_wait_begin(struct session *session)
+{
+    if (session->load_wait.loads++)
+        return;
+    session->load_wait.told = 0;
+    /* An attached client has no other deadline. */
+    uv_timer_start(&session->deadline, still_waits, TOLD_AFTER_MS, TOLD_AFTER_MS);
+}
+
+void session_load_wait_end(struct session *session)
+{
+    if (--session->load_wait.loads == 0)
+        uv_timer_stop(&session->deadline);
+}
