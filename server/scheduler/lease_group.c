@@ -161,6 +161,27 @@ static void release_lease(struct scheduler *scheduler, struct scheduler_lease_gr
     lease_group->look_at = 0;
 }
 
+void lease_group_pause_all(struct scheduler *scheduler, uint64_t now)
+{
+    if (scheduler->paused)
+        return;
+    scheduler->paused = true;
+    for (uint32_t i = 0; i < scheduler->lease_group_count; i++) {
+        struct scheduler_lease_group *lease_group = &scheduler->lease_groups[i];
+        lease_group->lost_since =
+            lease_group->holder && lease_group->holder->in_flight == 0 ? now : SCHEDULER_NEVER;
+    }
+}
+
+/* Other lease groups may have work: then this is no moment in which nothing runs. */
+static void stop_between(struct scheduler *scheduler, uint64_t now)
+{
+    if (!scheduler->stops_between || scheduler->paused || scheduler->total_in_flight)
+        return;
+    lease_group_pause_all(scheduler, now);
+    scheduler->between = true;
+}
+
 void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
                          uint64_t now)
 {
@@ -170,8 +191,10 @@ void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_gro
     if (lease_group->holder && !lease_group->closing && !scheduler->paused &&
         is_over(scheduler, lease_group, now))
         end_lease(scheduler, lease_group, now);
-    if (lease_group->holder && lease_group->closing && lease_group->holder->in_flight == 0)
+    if (lease_group->holder && lease_group->closing && lease_group->holder->in_flight == 0) {
         release_lease(scheduler, lease_group, now);
+        stop_between(scheduler, now);
+    }
     /* Commands in flight may be those of a client that had a lease before lease groups changed. */
     if (lease_group->holder || lease_group->in_flight || lease_group->wants_count == 0 ||
         scheduler->paused || now < lease_group->look_at)

@@ -25,6 +25,9 @@ void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_gro
 uint64_t lease_group_next_event(const struct scheduler *scheduler,
                                 const struct scheduler_lease_group *lease_group);
 
+/* A pause begins; does nothing in one. */
+void lease_group_pause_all(struct scheduler *scheduler, uint64_t now);
+
 /* The pause is over: the holder has its lease for as much longer as nothing of it was in flight,
  * and is not charged for that. */
 void lease_group_resume(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,

@@ -34,6 +34,12 @@ void quiet_set_limit(struct quiet *quiet, uint64_t limit_ns)
     quiet->settings.limit_ns = limit_ns;
 }
 
+static void charge(struct quiet *quiet, uint64_t lost)
+{
+    quiet->taken_ns += lost;
+    quiet->credit -= (int64_t)lost;
+}
+
 /* The time since the last look: windows earn their part of it; of an attempt it costs what clients
  * that have nothing left on the device could have used. */
 static void settle(struct quiet *quiet, uint32_t working, uint64_t now)
@@ -44,8 +50,7 @@ static void settle(struct quiet *quiet, uint32_t working, uint64_t now)
     if (quiet->state < QUIET_DRAINING || quiet->worked == 0)
         return;
     uint64_t lost = span / quiet->worked * (quiet->worked - min(working, quiet->worked));
-    quiet->taken_ns += lost;
-    quiet->credit -= (int64_t)lost;
+    charge(quiet, lost);
 }
 
 /* Whose work ends last; overdue work never seems to. NULL: there is none. */
@@ -79,7 +84,7 @@ static void wait_for(struct quiet *quiet, const struct quiet_work *work, uint64_
 static void drain(struct quiet *quiet, const struct quiet_scene *scene, uint64_t left, uint64_t now)
 {
     quiet->state = QUIET_DRAINING;
-    quiet->worked = scene->count;
+    quiet->worked = scene->between ? 1 : scene->count;
     quiet->attempt = now;
     quiet->attempt_end = now + left + left / 2 + QUIET_SLACK_NS;
     quiet->waits_for = 0;
@@ -93,12 +98,15 @@ static void look_at_waiting(struct quiet *quiet, const struct quiet_scene *scene
     uint64_t bound = patient ? quiet->settings.limit_ns : max(quiet->settings.limit_ns, waited);
     const struct quiet_work *last = find_last(scene);
     const struct quiet_work *urgent = patient ? find_more_urgent(scene) : NULL;
+    bool spent = quiet->credit < 0;
     quiet->narrow = !patient && last;
-    if (!last)
+    if (!last && spent && (scene->between || now - quiet->busy < QUIET_IDLE_NS))
+        wait_for(quiet, NULL, now);
+    else if (!last)
         drain(quiet, scene, 0, now);
     else if (last->overdue || last->left_ns > bound)
         wait_for(quiet, last, now);
-    else if (urgent || quiet->credit < 0 || now < quiet->again)
+    else if (urgent || spent || now < quiet->again)
         wait_for(quiet, urgent ? urgent : last, now);
     else
         drain(quiet, scene, last->left_ns, now);
@@ -124,6 +132,8 @@ static void look_at_draining(struct quiet *quiet, const struct quiet_scene *scen
 void quiet_look(struct quiet *quiet, const struct quiet_scene *scene, uint64_t now)
 {
     settle(quiet, scene->count, now);
+    if (scene->count)
+        quiet->busy = now;
     if (quiet->state == QUIET_OPEN)
         return;
     if (!scene->asked) {
@@ -138,9 +148,11 @@ void quiet_look(struct quiet *quiet, const struct quiet_scene *scene, uint64_t n
     }
 }
 
-void quiet_end(struct quiet *quiet, uint64_t now)
+void quiet_end(struct quiet *quiet, uint64_t wanted, uint64_t now)
 {
     settle(quiet, 0, now);
+    if (quiet->worked == 0)
+        charge(quiet, saturating_sub(now, wanted));
     quiet->state = QUIET_RESTING;
     quiet->worked = 0;
     quiet->next = now;

@@ -24,7 +24,10 @@
  *     idle only because clients are held back counts; the time in which everybody's last work still
  *     runs doesn't.
  *
- * A device on which nothing runs is quiet at once and at no cost.
+ * A device on which nothing runs is quiet at once. That costs what clients that come meanwhile have
+ * to wait. Windows that had their share wait until nothing has run for QUIET_IDLE_NS.
+ *
+ * Between two leases nothing has to be drained: a window there costs the time of its calls alone.
  *
  * An attempt ends after one and a half times the expectation and QUIET_SLACK_NS; then clients have
  * at least as long as it took before the next one.
@@ -42,6 +45,7 @@
 
 enum quiet_state { QUIET_RESTING, QUIET_WAITING, QUIET_DRAINING, QUIET_OPEN };
 
+#define QUIET_IDLE_NS  UINT64_C(10000000)
 #define QUIET_SLACK_NS UINT64_C(5000000) /* by which ends are seen late */
 
 struct quiet_settings {
@@ -63,6 +67,7 @@ struct quiet_scene {
     const struct quiet_work *works; /* of the clients that have work on the device */
     uint32_t count;
     bool others;    /* work that is no client's runs too, or begins to */
+    bool between;   /* a lease has ended, and the next one waits for this look */
     bool asked;     /* a call waits that may ask for a window */
     uint64_t since; /* the first of these calls was made */
     uint32_t level; /* the most urgent of their clients' */
@@ -75,7 +80,8 @@ struct quiet {
     uint64_t attempt;     /* DRAINING: when it began */
     uint64_t attempt_end; /* and when it is given up */
     uint64_t again;       /* after an attempt that failed: no other one before */
-    uint32_t worked;      /* clients that had work when it began */
+    uint32_t worked;      /* clients that had work when it began; 1 between leases */
+    uint64_t busy;        /* when a look last found work */
     uint64_t looked;      /* when it was last looked at */
     int64_t credit;       /* ns that windows may still take */
     uint32_t waits_for;   /* WAITING: the client whose work is in the way; 0: nobody's */
@@ -103,7 +109,8 @@ void quiet_set_limit(struct quiet *quiet, uint64_t limit_ns);
  */
 void quiet_look(struct quiet *quiet, const struct quiet_scene *scene, uint64_t now);
 
-/* The calls of the window are made. */
-void quiet_end(struct quiet *quiet, uint64_t now);
+/* The calls of the window are made. wanted: the first client came that could not submit because of
+ * it; QUIET_NEVER: none did. */
+void quiet_end(struct quiet *quiet, uint64_t wanted, uint64_t now);
 
 #endif

@@ -585,19 +585,19 @@ void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client
 
 void scheduler_pause(struct scheduler *scheduler, uint64_t now)
 {
-    scheduler->paused = true;
-    for (uint32_t i = 0; i < scheduler->lease_group_count; i++) {
-        struct scheduler_lease_group *lease_group = &scheduler->lease_groups[i];
-        lease_group->lost_since =
-            lease_group->holder && lease_group->holder->in_flight == 0 ? now : SCHEDULER_NEVER;
-    }
+    lease_group_pause_all(scheduler, now);
+}
+
+void scheduler_stop_between(struct scheduler *scheduler, bool on)
+{
+    scheduler->stops_between = on;
 }
 
 void scheduler_resume(struct scheduler *scheduler, uint64_t now)
 {
     if (!scheduler->paused)
         return;
-    scheduler->paused = false;
+    scheduler->paused = scheduler->between = false;
     for (uint32_t i = 0; i < scheduler->lease_group_count; i++)
         lease_group_resume(scheduler, &scheduler->lease_groups[i], now);
 }

@@ -237,6 +237,8 @@ struct scheduler {
     struct scheduler_lease_group lease_groups[SCHEDULER_LEASE_GROUPS];
     struct debts debts; /* the debts of clients that left */
     bool paused;        /* scheduler_pause */
+    bool stops_between; /* scheduler_stop_between */
+    bool between;       /* paused by that */
     uint32_t total_in_flight;
     uint32_t level_busy[SCHEDULER_LEVELS]; /* clients with work, or with commands in flight */
     uint32_t level_clients[SCHEDULER_LEVELS];
@@ -351,6 +353,13 @@ void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *clie
  */
 void scheduler_pause(struct scheduler *scheduler, uint64_t now);
 void scheduler_resume(struct scheduler *scheduler, uint64_t now);
+
+/*
+ * A pause that costs no client anything: when a lease has ended next, and nothing of any client is
+ * in flight, no other begins: a pause has begun then, with scheduler->between set until
+ * scheduler_resume. on: whether that is wanted; from then on, or not any more.
+ */
+void scheduler_stop_between(struct scheduler *scheduler, bool on);
 
 /* When the next change by time alone is due: `now` if it is due already, SCHEDULER_NEVER if
  * there is none. O(lease groups). */

@@ -172,12 +172,22 @@ bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client)
 
 /* ---- the driver thread ---- */
 
+void quiet_calls_nudge(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    calls->nudged = true;
+    pthread_cond_signal(&calls->queue_changed);
+    pthread_mutex_unlock(&calls->lock);
+}
+
 bool quiet_calls_wait(struct quiet_calls *calls, uint64_t until)
 {
     struct timespec end = {.tv_sec = (time_t)(until / 1000000000u),
                            .tv_nsec = (long)(until % 1000000000u)};
     pthread_mutex_lock(&calls->lock);
-    if (!calls->stopped && until == UINT64_MAX && !calls->queued)
+    if (calls->nudged)
+        calls->nudged = false;
+    else if (!calls->stopped && until == UINT64_MAX && !calls->queued)
         pthread_cond_wait(&calls->queue_changed, &calls->lock);
     else if (!calls->stopped && until != UINT64_MAX)
         pthread_cond_timedwait(&calls->queue_changed, &calls->lock, &end);

@@ -56,6 +56,7 @@ struct quiet_calls {
     uint64_t turn, turns[QUIET_CALLS_OWNERS]; /* when each owner was last served */
     uint32_t working;                         /* threads in quiet_calls_work_begin .. end */
     bool closed;                              /* no work may begin */
+    bool nudged;
     bool stopped;
 };
 
@@ -101,6 +102,11 @@ void quiet_calls_forget(struct quiet_calls *calls, uint32_t client);
 
 /* Whether a call of the client is queued that asks for a window. */
 bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client);
+
+/* ---- any thread, whatever locks it holds ---- */
+
+/* The driver thread looks at once. */
+void quiet_calls_nudge(struct quiet_calls *calls);
 
 /* ---- the driver thread ---- */
 

@@ -31,6 +31,11 @@ static void placement_to_make(void *context)
     wake_control(&worker->wake);
 }
 
+static void between_leases(void *context)
+{
+    quiet_calls_nudge(context);
+}
+
 /* The first clients find CUstreams, whatever runs by then. */
 static uint32_t prepare_first_streams(struct worker *worker, struct error *why)
 {
@@ -108,6 +113,8 @@ static void open_parts(struct worker *worker, const struct gpu *device, int chan
     stream_pool_open(&worker->pool, &worker->device);
     gate_open(&worker->gate);
     worker->gate.watch.trace = &worker->trace;
+    worker->gate.between = between_leases;
+    worker->gate.between_context = &worker->quiet_calls;
 }
 
 static uint32_t open_account(struct worker *worker, struct error *why)

@@ -94,14 +94,16 @@ static void mark_all(struct worker *worker)
     wake_submitter(&worker->wake);
 }
 
-static void let_go(struct quiet_window *window)
+/* Returns when a client first waited for this; QUIET_NEVER: none did. */
+static uint64_t let_go(struct quiet_window *window)
 {
     struct worker *worker = window->worker;
     window->holds = false;
-    gate_resume(&worker->gate);
+    uint64_t wanted = gate_resume(&worker->gate);
     quiet_calls_shut(&worker->quiet_calls, false);
     mark_all(worker);
     worker_reschedule(worker);
+    return wanted;
 }
 
 static void narrow(struct quiet_window *window, bool on)
@@ -118,9 +120,18 @@ static void make_calls(struct quiet_window *window)
     uint64_t end = timeline_now() + CALLS_NS;
     while (quiet_calls_make_next(&worker->quiet_calls) && timeline_now() < end)
         ;
+    uint64_t over = timeline_now(), wanted = let_go(window);
     pthread_mutex_lock(&window->lock);
-    quiet_end(&window->quiet, timeline_now());
+    quiet_end(&window->quiet, wanted, over);
     pthread_mutex_unlock(&window->lock);
+}
+
+/* While a call waits, a lease that ends is an occasion. */
+static void await_leases(struct quiet_window *window, bool any)
+{
+    if (any != window->stops)
+        gate_stop_between(&window->worker->gate, any);
+    window->stops = any;
 }
 
 /* One look, and what follows from it. Returns when to look again. */
@@ -131,6 +142,10 @@ static uint64_t look(struct quiet_window *window)
     struct quiet_calls_view view;
     struct quiet_scene scene = {0};
     quiet_calls_look(&worker->quiet_calls, now, &view);
+    await_leases(window, view.any);
+    scene.between = gate_is_between(&worker->gate);
+    if (scene.between && !window->holds)
+        hold(window);
     if (view.any)
         see(window, now, &scene);
     scene.others = view.working;
@@ -152,7 +167,6 @@ static uint64_t look(struct quiet_window *window)
     }
     if (state == QUIET_OPEN) {
         make_calls(window);
-        let_go(window);
         return 0;
     }
     if (state < QUIET_DRAINING && window->holds)
@@ -173,7 +187,8 @@ static void *quiet_window_main(void *argument)
         worker_fail(worker, result, "entering the context");
     while (result == CUDA_OK && quiet_calls_wait(&worker->quiet_calls, next))
         next = look(window);
-    if (window->holds)
+    await_leases(window, false);
+    if (window->holds || gate_is_between(&worker->gate))
         let_go(window);
     return NULL;
 }

@@ -450,6 +450,8 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
             result = serve_client(submitter, client, &moved, &end);
         else
             end = CLIENT_HELD;
+        if (paused)
+            gate_turn_away(&worker->gate);
     }
     end_visit(submitter, client, end, room || paused);
     end = client_state(client);

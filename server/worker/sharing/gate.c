@@ -114,6 +114,11 @@ static void apply_decisions(struct gate *gate, uint64_t now)
         next = scheduler_next_event(&gate->scheduler, now);
         look_for_ending(gate, now);
     }
+    if (gate->scheduler.between && !gate_is_paused(gate)) {
+        atomic_store(&gate->paused, 1);
+        if (gate->between)
+            gate->between(gate->between_context);
+    }
     atomic_store(&gate->has_ending, gate->ending != NULL);
     /* Sequentially consistent, as the submitter's sleep needs it; see wake.h. */
     atomic_store(&gate->next, gate->runnable_first ? 0 : next);
@@ -310,14 +315,37 @@ void gate_pause(struct gate *gate)
     pthread_mutex_unlock(&gate->lock);
 }
 
-void gate_resume(struct gate *gate)
+uint64_t gate_resume(struct gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
     atomic_store(&gate->paused, 0);
+    uint64_t turned_away = atomic_exchange(&gate->turned_away, 0);
     scheduler_resume(&gate->scheduler, now);
     apply_decisions(gate, now);
     pthread_mutex_unlock(&gate->lock);
+    return turned_away ? turned_away : UINT64_MAX;
+}
+
+void gate_stop_between(struct gate *gate, bool on)
+{
+    pthread_mutex_lock(&gate->lock);
+    scheduler_stop_between(&gate->scheduler, on);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+bool gate_is_between(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    bool between = gate->scheduler.between;
+    pthread_mutex_unlock(&gate->lock);
+    return between;
+}
+
+void gate_turn_away(struct gate *gate)
+{
+    uint64_t none = 0;
+    atomic_compare_exchange_strong(&gate->turned_away, &none, timeline_now());
 }
 
 void gate_narrow(struct gate *gate, bool on)

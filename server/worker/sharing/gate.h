@@ -14,9 +14,9 @@
  * The submitter leaves a held client alone until the gate makes it runnable. gate_next says when to
  * ask for runnable clients; reports of other threads may bring that time forward.
  *
- * The gate's lock is the innermost of all. It is taken under worker->clients_lock, client->lock and
- * the lock of struct placement_table, and no lock is taken under it. No call takes longer than one
- * decision of the scheduler. Times are nanoseconds on timeline_now's clock.
+ * The gate's lock is the innermost but that of struct quiet_calls. It is taken under
+ * worker->clients_lock, client->lock and the lock of struct placement_table. No call takes longer
+ * than one decision of the scheduler. Times are nanoseconds on timeline_now's clock.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_GATE_H
 #define GPUSHARE_SERVER_WORKER_SHARING_GATE_H
@@ -66,9 +66,13 @@ struct gate {
     _Atomic uint32_t has_ending; /* 1 while `ending` is set */
     _Atomic uint32_t held_count; /* clients that wait for the end of other clients' work */
     _Atomic uint32_t open;
-    _Atomic uint32_t paused; /* nobody may submit: gate_pause */
-    _Atomic uint32_t narrow; /* gate_narrow */
-    _Atomic uint64_t next;   /* ns */
+    _Atomic uint32_t paused;      /* nobody may submit: gate_pause */
+    _Atomic uint32_t narrow;      /* gate_narrow */
+    _Atomic uint64_t turned_away; /* in a pause: when a client first could not submit; 0: none */
+    /* A pause between two leases has begun. Called under the lock; NULL: nobody is told. */
+    void (*between)(void *context);
+    void *between_context;
+    _Atomic uint64_t next; /* ns */
     struct gate_trace watch;
 };
 
@@ -129,8 +133,11 @@ void gate_drop(struct gate *gate, struct client *client);
 /* No client submits any more, from its next turn on, and leases stand still. Clients that want to
  * are HELD; after gate_resume all must be marked for the submitter. */
 void gate_pause(struct gate *gate);
-/* Leases go on, by as much longer as their clients lost. */
-void gate_resume(struct gate *gate);
+/* Leases go on, by as much longer as their clients lost. Returns when a client first could not
+ * submit because of the pause; UINT64_MAX: none came. */
+uint64_t gate_resume(struct gate *gate);
+/* Whether a pause is to begin where a lease ends next with nothing in flight. */
+void gate_stop_between(struct gate *gate, bool on);
 /* From its next turn on, a client has no more in flight than one command for each of its rings. */
 void gate_narrow(struct gate *gate, bool on);
 
@@ -140,6 +147,10 @@ static inline bool gate_is_paused(const struct gate *gate)
 {
     return atomic_load(&gate->paused) != 0;
 }
+/* Whether a pause between two leases has begun, which gate_resume ends. */
+bool gate_is_between(struct gate *gate);
+/* A client that has work was left HELD because of a pause. The submitter. */
+void gate_turn_away(struct gate *gate);
 /* The client's level of priority. */
 uint32_t gate_level(struct gate *gate, const struct client *client);
 /* Work of the client is done. Under client->lock. */

@@ -87,6 +87,52 @@ static void a_client_may_leave_in_a_pause(void **state)
     assert_ptr_equal(scheduler_decide(&scheduler, T0 + 9 * MS), &two);
 }
 
+static void where_a_lease_ends_a_pause_costs_nobody_anything(void **state)
+{
+    (void)state;
+    uint64_t over = T0 + 400 * MS, length = one.lease_group->lease_ends - T0;
+    scheduler_stop_between(&scheduler, true);
+    assert_null(scheduler_decide(&scheduler, over));
+    assert_false(scheduler.between);
+    scheduler_done(&scheduler, &one, 1, over);
+    assert_true(scheduler.between);
+    assert_null(scheduler_decide(&scheduler, over));
+    scheduler_resume(&scheduler, over + 30 * MS);
+    assert_false(scheduler.between);
+    assert_ptr_equal(scheduler_decide(&scheduler, over + 30 * MS), &two);
+    assert_int_equal(two.lease_group->lease_ends, over + 30 * MS + length);
+    assert_int_equal(scheduler_charged(&scheduler, &one, over + 30 * MS), 400 * MS);
+    assert_int_equal(scheduler_charged(&scheduler, &two, over + 30 * MS), 0);
+    scheduler_stop_between(&scheduler, false);
+    scheduler_idle(&scheduler, &two, over + 31 * MS);
+    scheduler_wants(&scheduler, &one, over + 31 * MS);
+    assert_ptr_equal(scheduler_decide(&scheduler, over + 40 * MS), &one);
+}
+
+/* The end of one group's lease is no occasion while another group works. */
+static void a_lease_ends_unnoticed_beside_another_group(void **state)
+{
+    (void)state;
+    struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    struct scheduler_client third = {0};
+    struct sm_group_set here = {{0}}, there = {{0}};
+    struct error why;
+    sm_group_set_add(&here, 0);
+    sm_group_set_add(&there, 1);
+    scheduler_place(&scheduler, &one, &here, T0);
+    scheduler_place(&scheduler, &two, &here, T0);
+    assert_int_equal(scheduler_add(&scheduler, &third, &limits, &there, T0, &why), 0);
+    scheduler_wants(&scheduler, &third, T0);
+    while (scheduler_decide(&scheduler, T0))
+        ;
+    scheduler_submitted(&scheduler, &third, 1, T0);
+    scheduler_stop_between(&scheduler, true);
+    scheduler_decide(&scheduler, T0 + 400 * MS);
+    scheduler_done(&scheduler, &one, 1, T0 + 400 * MS);
+    assert_false(scheduler.between);
+    scheduler_remove(&scheduler, &third, T0 + 400 * MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -94,6 +140,8 @@ int main(void)
         cmocka_unit_test_setup(a_client_without_work_in_flight_loses_nothing, setup),
         cmocka_unit_test_setup(no_lease_ends_or_begins_in_a_pause, setup),
         cmocka_unit_test_setup(a_client_may_leave_in_a_pause, setup),
+        cmocka_unit_test_setup(where_a_lease_ends_a_pause_costs_nobody_anything, setup),
+        cmocka_unit_test_setup(a_lease_ends_unnoticed_beside_another_group, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

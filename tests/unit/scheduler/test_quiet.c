@@ -82,7 +82,7 @@ static void an_idle_device_is_quiet_at_once_and_costs_nothing(void **state)
     assert_int_equal(look(&scene, T0), QUIET_DRAINING);
     assert_true(quiet.next <= T0);
     assert_int_equal(look(&scene, T0), QUIET_OPEN);
-    quiet_end(&quiet, T0 + 3 * MS);
+    quiet_end(&quiet, QUIET_NEVER, T0 + 3 * MS);
     assert_int_equal(quiet.taken_ns, 0);
     assert_int_equal(quiet.windows, 1);
 }
@@ -141,8 +141,48 @@ static void what_a_window_takes_is_what_clients_could_have_used(void **state)
     look(&scene, T0 + 10 * MS);
     scene.count = 0;
     assert_int_equal(look(&scene, T0 + 10 * MS), QUIET_OPEN);
-    quiet_end(&quiet, T0 + 12 * MS);
+    quiet_end(&quiet, QUIET_NEVER, T0 + 12 * MS);
     assert_int_equal(quiet.taken_ns, 7 * MS);
+}
+
+/* ---- what costs windows their share ---- */
+
+static void between_leases_only_the_calls_cost(void **state)
+{
+    (void)state;
+    struct quiet_scene scene = {.asked = true, .since = T0, .between = true};
+    begin();
+    assert_int_equal(look(&scene, T0), QUIET_DRAINING);
+    assert_int_equal(look(&scene, T0), QUIET_OPEN);
+    quiet_end(&quiet, QUIET_NEVER, T0 + 3 * MS);
+    assert_int_equal(quiet.taken_ns, 3 * MS);
+    quiet.credit = -(int64_t)MS;
+    assert_int_equal(look(&scene, T0 + 4 * MS), QUIET_WAITING);
+    assert_int_equal(quiet.waits_for, 0);
+}
+
+static void clients_that_come_to_an_idle_device_are_the_cost_of_a_window(void **state)
+{
+    (void)state;
+    struct quiet_scene scene = {.asked = true, .since = T0};
+    begin();
+    look(&scene, T0);
+    assert_int_equal(look(&scene, T0), QUIET_OPEN);
+    quiet_end(&quiet, T0 + 5 * MS, T0 + 7 * MS);
+    assert_int_equal(quiet.taken_ns, 2 * MS);
+}
+
+static void a_pause_of_the_clients_is_no_idle_device_to_windows_that_had_their_share(void **state)
+{
+    (void)state;
+    struct quiet_work work = {.client = 7, .left_ns = MS};
+    struct quiet_scene busy = {.works = &work, .count = 1, .asked = true, .since = T0};
+    struct quiet_scene idle = {.asked = true, .since = T0};
+    begin();
+    quiet.credit = -(int64_t)(1000 * MS);
+    assert_int_equal(look(&busy, T0), QUIET_WAITING);
+    assert_int_equal(look(&idle, T0 + QUIET_IDLE_NS - 1), QUIET_WAITING);
+    assert_int_equal(look(&idle, T0 + QUIET_IDLE_NS), QUIET_DRAINING);
 }
 
 /* ---- random scenes ---- */
@@ -200,7 +240,7 @@ static void play(struct device *device, uint64_t until)
         assert_int_equal(scene.count, 0);
         device->waited_ns = max(device->waited_ns, now - device->since);
         device->asked = false;
-        quiet_end(&quiet, now);
+        quiet_end(&quiet, QUIET_NEVER, now);
     }
 }
 
@@ -224,6 +264,43 @@ static void random_scenes_serve_every_call_within_their_share(void **state)
     }
 }
 
+/* One user asks for a window every 10 ms, each call takes 2 ms, and the others never pause or
+ * pause often: they lose a twentieth of the device, whatever was saved up before. */
+static void a_greedy_user_gets_no_more_than_the_share(void **state)
+{
+    (void)state;
+    for (uint64_t pause = 0; pause < 3; pause++) {
+        struct quiet_work work = {.client = 1, .left_ns = MS};
+        uint64_t since = T0, lost = 0, end = T0 + 20000 * MS;
+        begin();
+        for (uint64_t now = T0; now < end; now += MS) {
+            /* 3 ms of work, then so long a pause. */
+            bool works = (now / MS) % (3 + pause) < 3;
+            struct quiet_scene scene = {.works = &work,
+                                        .count = works && quiet.state < QUIET_DRAINING,
+                                        .asked = now >= since,
+                                        .since = since};
+            look(&scene, now);
+            if (quiet.state == QUIET_DRAINING) {
+                scene.count = 0;
+                look(&scene, now);
+            }
+            if (quiet.state != QUIET_OPEN)
+                continue;
+            uint64_t wanted = works ? now : now + MS;
+            now += 2 * MS;
+            lost += now - wanted;
+            quiet_end(&quiet, wanted, now);
+            since = now + 8 * MS;
+        }
+        print_message("pauses of %llu ms: lost %llu ms of 20 s in %llu windows\n",
+                      (unsigned long long)pause, (unsigned long long)(lost / MS),
+                      (unsigned long long)quiet.windows);
+        assert_true(lost < (end - T0) * 6 / 100);
+        assert_true(quiet.windows > 100);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +310,10 @@ int main(void)
         cmocka_unit_test(an_attempt_ends_after_one_and_a_half_times_the_expectation),
         cmocka_unit_test(a_call_that_is_withdrawn_ends_the_attempt),
         cmocka_unit_test(what_a_window_takes_is_what_clients_could_have_used),
+        cmocka_unit_test(between_leases_only_the_calls_cost),
+        cmocka_unit_test(clients_that_come_to_an_idle_device_are_the_cost_of_a_window),
+        cmocka_unit_test(a_pause_of_the_clients_is_no_idle_device_to_windows_that_had_their_share),
+        cmocka_unit_test(a_greedy_user_gets_no_more_than_the_share),
         cmocka_unit_test(random_scenes_serve_every_call_within_their_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

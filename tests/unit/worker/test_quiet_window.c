@@ -140,6 +140,49 @@ static void a_client_leaves_while_its_load_waits(void **state)
     peer_detach(busy);
 }
 
+static void set_fair(void)
+{
+    struct proto_worker_schedule wanted = {.mode = PROTO_MODE_FAIR,
+                                           .precision = 5000,
+                                           .lease = 5000000,
+                                           .quantum = 5000000,
+                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
+                                           .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
+}
+
+/* The first client's lease is long over when its kernel ends, and the second one waits for the
+ * next: the third one's module is loaded before that begins. */
+static void a_load_is_made_where_a_lease_ends(void **state)
+{
+    (void)state;
+    struct peer *third = peer_attach(3);
+    set_fair();
+    peer_load_text(other, 1, harness_ptx, 0);
+    struct proto_command_launch launch = peer_launch(peer_function(other, 1, "kernel"));
+    /* Each takes longer than is expected of it by then, so that no window is awaited at its end. */
+    for (int round = 1; round <= 4; round++) {
+        uint64_t value = occupy();
+        uint64_t next = peer_push(other, 0, &launch);
+        peer_send_text(third, (uint32_t)round, harness_ptx);
+        assert_int_equal(harness_receive(), PROTO_WORKER_MODULE_NEEDS);
+        struct proto_worker_module_load load = {.module = (uint32_t)round};
+        harness_send(PROTO_WORKER_MODULE_LOAD, 3, &load, NULL, 0, NULL, 0);
+        usleep(60000u << round);
+        fake_release();
+        assert_int_equal(harness_receive(), PROTO_MODULE_LOADED);
+        assert_int_equal(peer_wait(busy, 0, value), 0);
+        assert_int_equal(peer_wait(other, 0, next), 0);
+        assert_true(last_call(FAKE_LOAD) < last_call(FAKE_LAUNCH));
+    }
+    const struct proto_worker_usage *used =
+        harness_ask(PROTO_WORKER_USAGE_QUERY, 2, NULL, PROTO_WORKER_USAGE);
+    assert_true(used->charged < UINT64_C(1000000000));
+    peer_detach(busy);
+    peer_detach(other);
+    peer_detach(third);
+}
+
 /* ---- local memory ---- */
 
 static uint32_t function_with_local(struct peer *peer, uint32_t module, uint32_t bytes)
@@ -257,6 +300,7 @@ int main(void)
         T(while_a_window_is_awaited_nobody_submits),
         T(unloads_and_unregistrations_ride_along),
         T(a_client_leaves_while_its_load_waits),
+        T(a_load_is_made_where_a_lease_ends),
         T(a_kernel_with_more_local_memory_holds_its_own_ring_alone),
         T(a_refusal_fails_the_launch_and_the_next_one_asks_again),
         T(a_client_that_leaves_needs_no_room_any_more),
