@@ -72,6 +72,15 @@ static int setup(void **state)
     return 0;
 }
 
+static int setup_with_draining_locks(void **state)
+{
+    static const char *const env[] = {"SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100",
+                                      "SOFTGPU_LOCKING_DRAINS=1", NULL};
+    (void)state;
+    server = server_start(NULL, env);
+    return 0;
+}
+
 static int teardown(void **state)
 {
     (void)state;
@@ -297,6 +306,26 @@ static void growing_local_memory_stops_nobody_else(void **state)
     gpushare_close(&other.gpu);
 }
 
+/* On a driver that waits for the device when an attribute of a function is set. */
+static void allowing_more_shared_memory_waits_for_nobody(void **state)
+{
+    (void)state;
+    struct endless endless;
+    struct gpushare_dim one = {1, 1, 1};
+    gpushare_connection *gpu = arrive();
+    gpushare_function *function = load(gpu, "milliseconds");
+    uint32_t milliseconds = 1;
+    void *parameters[] = {&milliseconds};
+    endless_start(&endless);
+    uint64_t begun = now_ns();
+    OK(gpushare_function_set_shared(function, 100 << 10));
+    OK(gpushare_launch(function, one, one, 100 << 10, NULL, parameters));
+    OK(gpushare_synchronize(gpu));
+    assert_true(now_ns() - begun < STALL_NS);
+    endless_stop(&endless);
+    gpushare_close(&gpu);
+}
+
 static void a_load_is_served_beside_kernels_that_end(void **state)
 {
     (void)state;
@@ -348,6 +377,8 @@ int main(void)
         T(growing_local_memory_stops_nobody_else),
         T(a_load_is_served_beside_kernels_that_end),
         T(memory_comes_beside_kernels_that_fill_the_device),
+        cmocka_unit_test_setup_teardown(allowing_more_shared_memory_waits_for_nobody,
+                                        setup_with_draining_locks, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,7 @@ struct function {
     uint32_t parameter_bytes;
     uint32_t block_threads;
     uint32_t dynamic_bytes; /* maximum of dynamic shared memory */
+    uint32_t dynamic_most;  /* what the driver was told of that; dynamic_bytes at least */
     uint32_t local_bytes;   /* local memory a thread */
 };
 

@@ -163,6 +163,48 @@ static void make_one_line(char *log)
     log[used] = 0;
 }
 
+static uint32_t function_attribute(const struct cuda_driver *cuda, cuda_function function,
+                                   cuda_function_attribute which)
+{
+    int value = 0;
+    if (cuda->cuFuncGetAttribute(&value, which, function) != CUDA_OK || value < 0)
+        return 0;
+    return (uint32_t)value;
+}
+
+/* ---- dynamic shared memory ---- */
+
+/* Setting the attribute takes the context's lock, and may wait for copies. So each function is
+ * raised to all that it can have, in the window of its load, and what a client sets is our own
+ * affair from then on. */
+static uint32_t raise_dynamic(const struct client *client, cuda_function function)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    uint64_t most = saturating_sub(client->device->info.block_shared_optin_bytes,
+                                   function_attribute(cuda, function, CUDA_FUNC_SHARED_SIZE_BYTES));
+    cuda_result result =
+        cuda->cuFuncSetAttribute(function, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)most);
+    return result == CUDA_OK ? (uint32_t)most : 0;
+}
+
+/* More functions would make the window long; those are raised when a client first asks. */
+#define RAISED_MAX 256
+
+static void raise_all(const struct client *client, const struct client_module *module)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    cuda_function functions[RAISED_MAX];
+    unsigned count = 0;
+    if (!cuda->cuModuleGetFunctionCount || !cuda->cuModuleEnumerateFunctions ||
+        cuda->cuModuleGetFunctionCount(&count, module->handle) != CUDA_OK || count > RAISED_MAX ||
+        cuda->cuModuleEnumerateFunctions(functions, count, module->handle) != CUDA_OK)
+        return;
+    for (unsigned i = 0; i < count; i++)
+        raise_dynamic(client, functions[i]);
+}
+
+/* ---- loading ---- */
+
 /* A module on its way to the driver, and what the driver said. */
 struct code_load {
     struct quiet_call call;
@@ -203,6 +245,8 @@ static void make_load(struct quiet_call *call)
         load->module->handle = NULL;
     else if (load->constant)
         load->result = write_base(load);
+    if (load->result == CUDA_OK)
+        raise_all(load->client, load->module);
 }
 
 static void make_unload(struct quiet_call *call)
@@ -498,15 +542,6 @@ void client_module_destroy_all(struct client *client)
 
 /* ---- kernels ---- */
 
-static uint32_t function_attribute(const struct cuda_driver *cuda, cuda_function function,
-                                   cuda_function_attribute which)
-{
-    int value = 0;
-    if (cuda->cuFuncGetAttribute(&value, which, function) != CUDA_OK || value < 0)
-        return 0;
-    return (uint32_t)value;
-}
-
 /* Finds the layout of parameters in the code itself, for drivers that can't say it. */
 static bool layout_in_code(const struct client_module *module, const char *name, uint32_t *layout,
                            uint32_t *count, uint64_t *end)
@@ -625,8 +660,12 @@ uint32_t client_module_ask_function(const struct client *client,
     function->parameter_bytes = info->parameter_bytes;
     function->block_threads = info->block_threads;
     function->local_bytes = info->local_bytes;
-    function->dynamic_bytes =
+    function->dynamic_most =
         function_attribute(cuda, function->handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    /* It may have been raised already; the client has not asked. */
+    function->dynamic_bytes =
+        (uint32_t)min((uint64_t)function->dynamic_most,
+                      saturating_sub(client->device->info.block_shared_bytes, info->shared_bytes));
     return 0;
 }
 
@@ -648,13 +687,19 @@ uint32_t client_module_usable(const struct client *client, uint32_t number,
     return 0;
 }
 
-uint32_t client_module_set_dynamic(const struct client *client, const struct function *function,
+uint32_t client_module_set_dynamic(const struct client *client, struct function *function,
                                    uint32_t number, uint32_t bytes, struct error *why)
 {
     if (bytes > INT32_MAX)
         return error_set(why, MESSAGE(shared_memory_max), bytes);
+    if (bytes > function->dynamic_most)
+        function->dynamic_most = raise_dynamic(client, function->handle);
+    function->dynamic_bytes = bytes;
+    if (bytes <= function->dynamic_most)
+        return 0;
     cuda_result result = client->device->cuda->cuFuncSetAttribute(
         function->handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
+    function->dynamic_most = bytes;
     return result == CUDA_OK
                ? 0
                : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_shared_memory),
@@ -667,6 +712,10 @@ uint32_t client_module_occupancy(const struct client *client, const struct funct
 {
     if (wanted->block_threads > INT32_MAX)
         return error_set(why, MESSAGE(block_threads_max), wanted->block_threads);
+    *blocks = 0;
+    /* The driver may know of more than this client has set. */
+    if (wanted->shared_bytes > function->dynamic_bytes)
+        return 0;
     int count = 0;
     cuda_result result = client->device->cuda->cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &count, function->handle, (int)wanted->block_threads, wanted->shared_bytes);

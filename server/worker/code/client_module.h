@@ -129,9 +129,9 @@ uint32_t client_module_enter_global(struct client *client,
 uint32_t client_module_usable(const struct client *client, uint32_t number,
                               struct function *function, struct error *why);
 
-/* Set the most dynamic shared memory of kernel `number`, and say how many of its blocks fit on a
- * multiprocessor. Any thread that may wait for the context. */
-uint32_t client_module_set_dynamic(const struct client *client, const struct function *function,
+/* Set the most dynamic shared memory of kernel `number` in the copy, and say how many of its blocks
+ * fit on a multiprocessor. Any thread that may wait for the context. */
+uint32_t client_module_set_dynamic(const struct client *client, struct function *function,
                                    uint32_t number, uint32_t bytes, struct error *why);
 uint32_t client_module_occupancy(const struct client *client, const struct function *function,
                                  const struct proto_occupancy_get *wanted, uint32_t *blocks,

@@ -244,7 +244,9 @@ static int end_function_set(struct control_call *control)
     if (call->error)
         return request_refuse_why(&control->request, &call->why);
     pthread_mutex_lock(&client->lock);
-    client->objects.functions[call->set.function - 1].dynamic_bytes = call->set.value;
+    struct function *function = &client->objects.functions[call->set.function - 1];
+    function->dynamic_bytes = call->function.dynamic_bytes;
+    function->dynamic_most = call->function.dynamic_most;
     pthread_mutex_unlock(&client->lock);
     return request_done(&control->request);
 }

@@ -53,6 +53,7 @@ enum fake_kind {
     FAKE_STREAM_CREATE,
     FAKE_STREAM_DESTROY,
     FAKE_GROW,
+    FAKE_ATTRIBUTE,
 };
 
 struct fake_call {
@@ -281,12 +282,13 @@ static inline cuda_result fake_cuDeviceGetAttribute(int *value, cuda_device_attr
                                                     cuda_device device)
 {
     (void)device;
-    *value = which == CUDA_ATTR_MULTIPROCESSOR_COUNT          ? (int)fake.multiprocessors
-             : which == CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR    ? 9
-             : which == CUDA_ATTR_COMPUTE_CAPABILITY_MINOR    ? 0
-             : which == CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK ? 49152
-             : which == CUDA_ATTR_MAX_THREADS_PER_BLOCK       ? 1024
-                                                              : 1;
+    *value = which == CUDA_ATTR_MULTIPROCESSOR_COUNT                ? (int)fake.multiprocessors
+             : which == CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR          ? 9
+             : which == CUDA_ATTR_COMPUTE_CAPABILITY_MINOR          ? 0
+             : which == CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK       ? 49152
+             : which == CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 65536
+             : which == CUDA_ATTR_MAX_THREADS_PER_BLOCK             ? 1024
+                                                                    : 1;
     return CUDA_OK;
 }
 

@@ -146,6 +146,9 @@ static inline cuda_result fake_cuFuncSetAttribute(cuda_function function,
 {
     (void)function;
     (void)which;
+    pthread_mutex_lock(&fake.lock);
+    fake_note(FAKE_ATTRIBUTE)->a = (uint64_t)value;
+    pthread_mutex_unlock(&fake.lock);
     return value <= 65536 ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
 }
 

@@ -360,6 +360,26 @@ static void borders_are_allowed(void **state)
     assert_false(harness_has_message(0));
 }
 
+/* The call takes the context's lock, so a client must not cause one with each request. */
+static void the_driver_is_told_of_dynamic_shared_memory_once(void **state)
+{
+    (void)state;
+    struct proto_function_set set = {.function = function, .attribute = 1, .value = 8192};
+    harness_ask(PROTO_FUNCTION_SET, 2, &set, PROTO_DONE);
+    set.value = 65536;
+    harness_ask(PROTO_FUNCTION_SET, 2, &set, PROTO_DONE);
+    set.value = 16384;
+    harness_ask(PROTO_FUNCTION_SET, 2, &set, PROTO_DONE);
+    assert_int_equal(fake_count(FAKE_ATTRIBUTE), 1);
+    assert_int_equal(fake_call(FAKE_ATTRIBUTE, 0).a, 65536);
+    set.value = 65537;
+    harness_ask(PROTO_FUNCTION_SET, 2, &set, PROTO_FAILED);
+    /* The latest value of the client's holds. */
+    struct proto_command_launch launch = peer_launch(function);
+    launch.shared_bytes = 16385;
+    expect(&launch, PROTO_ERROR_INVALID_VALUE, "16385");
+}
+
 static void variables_outside_the_window_are_the_loaders_alone(void **state)
 {
     (void)state;
@@ -413,6 +433,7 @@ int main(void)
         T(command_to_freed_memory),
         T(launch_of_an_unloaded_module),
         T(borders_are_allowed),
+        T(the_driver_is_told_of_dynamic_shared_memory_once),
         T(variables_outside_the_window_are_the_loaders_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
