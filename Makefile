@@ -40,12 +40,16 @@ endif
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 # ---- generated code -------------------------------------------------------
-GENERATED_H := $(BUILD)/generated/protocol.h
+GENERATED_H := $(BUILD)/generated/protocol.h $(BUILD)/generated/activity_calls.inc
 GENERATED_C := $(BUILD)/generated/protocol.c
 
 $(BUILD)/generated/protocol.h $(BUILD)/generated/protocol.c &: schemas/protocol.xml schemas/generate.py
 	@mkdir -p $(@D)
 	$(PYTHON) schemas/generate.py --header $(BUILD)/generated/protocol.h --source $(BUILD)/generated/protocol.c schemas/protocol.xml
+
+$(BUILD)/generated/activity_calls.inc: common/cuda/cuda_driver.h server/worker/generate_activity.py
+	@mkdir -p $(@D)
+	$(PYTHON) server/worker/generate_activity.py common/cuda/cuda_driver.h $@
 
 # ---- components: folder -> archive ---------------------------------------
 COMMON_SRC     := $(wildcard common/*.c common/*/*.c)

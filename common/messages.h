@@ -25,6 +25,7 @@
 #include "common/messages_server.h"
 #include "common/messages_start.h"
 #include "common/messages_tools.h"
+#include "common/messages_watch.h"
 #include "protocol.h"
 
 /* clang-format off */
@@ -34,6 +35,7 @@
     MESSAGES_CONFIG(X) \
     MESSAGES_SERVER(X) \
     MESSAGES_START(X) \
+    MESSAGES_WATCH(X) \
     MESSAGES_TOOLS(X) \
     X(driver_too_old, NO_DEVICE, \
       "%s: no symbol cuGetProcAddress_v2: not a CUDA driver of version 12.0 or newer") \

@@ -216,6 +216,26 @@ static void show_trouble(FILE *out, const json_t *device)
             shown);
 }
 
+static void show_silence(FILE *out, const json_t *device)
+{
+    const char *silence = json_string_value(json_object_get(device, "worker_silence"));
+    const json_t *calls = json_object_get(device, "worker_calls"), *call;
+    char shown[128], cell[CELL], number[CELL], name[CELL];
+    integer_of(device, "device", number);
+    if (silence) {
+        snprintf(shown, sizeof shown, "%s", silence);
+        table_clean(shown);
+        fprintf(out, "device %s: the worker has not answered for %s: %s\n", number,
+                time_of(device, "worker_silent_seconds", cell), shown);
+    }
+    for (size_t i = 0; (call = json_array_get(calls, i)); i++) {
+        snprintf(shown, sizeof shown, "%s", text_of(call, "call", cell));
+        snprintf(name, sizeof name, "%s", text_of(call, "thread", cell));
+        fprintf(out, "device %s: thread %s of the worker has been in %s for %s\n", number, name,
+                shown, time_of(call, "seconds", cell));
+    }
+}
+
 static void show_warnings(FILE *out, const json_t *device)
 {
     const json_t *warnings = json_object_get(device, "warnings"), *warning;
@@ -247,6 +267,7 @@ void show_status(FILE *out, const json_t *answer, struct table_look look)
     table_free(table);
     for (i = 0; (device = json_array_get(devices, i)); i++) {
         show_trouble(out, device);
+        show_silence(out, device);
         show_warnings(out, device);
     }
 }

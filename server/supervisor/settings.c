@@ -18,9 +18,14 @@
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/loop/notify.h"
 
-#define STREAMS_DEFAULT  128
-#define HELLO_TIMEOUT_MS 5000
-#define CLIENTS_MAX      100000
+#define STREAMS_DEFAULT     128
+#define HELLO_TIMEOUT_MS    5000
+#define CLIENTS_MAX         100000
+#define WATCHDOG_WARNING_NS UINT64_C(2000000000)
+#define WATCHDOG_LIMIT_NS   UINT64_C(10000000000)
+/* Shorter times would be over before a busy machine has run a healthy worker. */
+#define WATCHDOG_MIN_NS UINT64_C(100000000)
+#define WATCHDOG_MAX_NS UINT64_C(86400000000000)
 
 /* The places where distributions put NVIDIA's library; the first one that exists is taken. */
 static const char *const nvidia_paths[] = {
@@ -86,6 +91,18 @@ static const char usage[] =
                          "  --hello-timeout SECONDS\n"
                          "                 how long a new connection may take to say hello, 1 to "
                          "3600 (default: 5)\n"
+                         "  --watchdog-warning TIME\n"
+                         "                 a GPU's worker that does not answer for so long is "
+                         "shown as silent,\n"
+                         "                 like 500ms or 5s; 0 is never (default: 2s)\n"
+                         "  --watchdog-limit TIME\n"
+                         "                 and is replaced after so long, which ends its clients "
+                         "(default: 10s)\n"
+                         "  --departed-time-limit TIME\n"
+                         "                 the time for work whose client is gone, counted while "
+                         "other clients\n"
+                         "                 wait; then the worker is replaced, which ends them; "
+                         "0 is any (default: 0)\n"
                          "  --device-base ADDRESS, --host-base ADDRESS\n"
                          "                 where the ranges of addresses for clients' device "
                          "memory and host memory\n"
@@ -150,6 +167,8 @@ void settings_default(struct settings *settings)
                                   .host_total = memory / 4,
                                   .host_client = memory / 16,
                                   .hello_timeout_ms = HELLO_TIMEOUT_MS,
+                                  .watchdog_warning_ns = WATCHDOG_WARNING_NS,
+                                  .watchdog_limit_ns = WATCHDOG_LIMIT_NS,
                                   .log_level = LOG_LEVEL_INFO,
                                   .schedule = schedule_default()};
     settings->limits.allowance = allowance_none;
@@ -186,6 +205,17 @@ static uint32_t set_number(uint32_t *to, uint64_t least, uint64_t most, const ch
     if (units_parse_number(value, strlen(value), most, &number) < 0 || number < least)
         return option_refuse(why, name, value, form);
     *to = (uint32_t)number;
+    return 0;
+}
+
+/* 0 is no limit. */
+static uint32_t set_time(uint64_t *to, const char *name, const char *value, struct error *why)
+{
+    uint64_t ns = 0;
+    if (strcmp(value, "0") && (units_parse_duration(value, strlen(value), &ns) < 0 ||
+                               ns < WATCHDOG_MIN_NS || ns > WATCHDOG_MAX_NS))
+        return option_refuse(why, name, value, "0, or a time from 100ms to 24h, like 500ms or 5s");
+    *to = ns;
     return 0;
 }
 
@@ -253,6 +283,9 @@ enum option_name {
     OPTION_COMPILE_TIME,
     OPTION_COMPILE_MEMORY,
     OPTION_HELLO_TIMEOUT,
+    OPTION_WATCHDOG_WARNING,
+    OPTION_WATCHDOG_LIMIT,
+    OPTION_DEPARTED_TIME_LIMIT,
     OPTION_DEVICE_BASE,
     OPTION_HOST_BASE,
     OPTION_ARENA,
@@ -282,6 +315,9 @@ static const struct option options[] = {
     {"compile-time", required_argument, NULL, OPTION_COMPILE_TIME},
     {"compile-memory", required_argument, NULL, OPTION_COMPILE_MEMORY},
     {"hello-timeout", required_argument, NULL, OPTION_HELLO_TIMEOUT},
+    {"watchdog-warning", required_argument, NULL, OPTION_WATCHDOG_WARNING},
+    {"watchdog-limit", required_argument, NULL, OPTION_WATCHDOG_LIMIT},
+    {"departed-time-limit", required_argument, NULL, OPTION_DEPARTED_TIME_LIMIT},
     {"device-base", required_argument, NULL, OPTION_DEVICE_BASE},
     {"host-base", required_argument, NULL, OPTION_HOST_BASE},
     {"arena", required_argument, NULL, OPTION_ARENA},
@@ -358,6 +394,12 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
         if (!error)
             s->hello_timeout_ms = seconds * 1000;
         return error;
+    case OPTION_WATCHDOG_WARNING:
+        return set_time(&s->watchdog_warning_ns, "--watchdog-warning", value, why);
+    case OPTION_WATCHDOG_LIMIT:
+        return set_time(&s->watchdog_limit_ns, "--watchdog-limit", value, why);
+    case OPTION_DEPARTED_TIME_LIMIT:
+        return set_time(&s->departed_limit_ns, "--departed-time-limit", value, why);
     case OPTION_ALLOW_HOST_ACCESS:
         s->allow_host_access = true;
         return 0;

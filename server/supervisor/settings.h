@@ -61,7 +61,10 @@ struct settings {
     struct schedule schedule;  /* parts that the configuration does not set */
     uint64_t host_client;      /* pinned host memory of one client, bytes */
     uint32_t hello_timeout_ms; /* time in which a new connection must say hello */
-    const char *notify_socket; /* NOTIFY_SOCKET's value, or NULL; the environment's memory */
+    uint64_t watchdog_warning_ns; /* a worker that is silent for so long is shown; 0: never */
+    uint64_t watchdog_limit_ns;   /* and is replaced after so long; 0: never */
+    uint64_t departed_limit_ns; /* time for work whose client is gone, while others wait; 0: any */
+    const char *notify_socket;  /* NOTIFY_SOCKET's value, or NULL; the environment's memory */
     bool
         allow_host_access; /* several users share a GPU whose kernels can use the worker's memory */
     enum log_level log_level;

@@ -13,6 +13,10 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
 
+/* Calls of the driver that have lasted longer are shown. */
+#define CALL_SHOWN_NS UINT64_C(1000000000)
+#define TENTH_NS      UINT64_C(100000000)
+
 uint32_t view_device_count(const struct supervisor *supervisor)
 {
     return supervisor->server.device_count;
@@ -50,6 +54,15 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
     memcpy(view->trouble, device->trouble, sizeof view->trouble);
     memcpy(view->warnings, device->warnings, sizeof view->warnings);
     view->warning_count = device->warning_count;
+    if (device->unanswering) {
+        view->silent_ns = heartbeat_silent_ns(&device->heartbeat) / TENTH_NS * TENTH_NS;
+        heartbeat_explain(&device->heartbeat, view->worker_pid, view->silence);
+    }
+    if (device->process)
+        view->call_count =
+            heartbeat_calls(&device->heartbeat, timeline_now(), CALL_SHOWN_NS, view->calls);
+    for (unsigned i = 0; i < view->call_count; i++)
+        view->calls[i].ns -= view->calls[i].ns % TENTH_NS;
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
         if (session->device != device)

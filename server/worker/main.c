@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "server/worker/activity.h"
 #include "server/worker/code/compiler_process.h"
 #include "server/worker/control/control.h"
 #include "server/worker/control/control_client.h"
@@ -31,6 +32,7 @@ struct options {
     uint64_t compile_seconds, compile_memory; /* 0: the defaults of compiler_open */
     int channel;
     int compile; /* the process that wants a text compiled; 0: none */
+    int activity; /* -1: none */
     bool list, help;
 };
 
@@ -38,7 +40,7 @@ static const char usage[] =
     "usage: gpushare-worker --driver PATH --device N --device-base ADDRESS --host-base ADDRESS\n"
     "                       --arena-bytes BYTES --channel-fd FD [--uuid UUID] [--image-memory "
     "BYTES]\n"
-    "                       [--compile-time SECONDS] [--compile-memory BYTES]\n"
+    "                       [--compile-time SECONDS] [--compile-memory BYTES] [--activity-fd FD]\n"
     "       gpushare-worker --compile PID --driver PATH --device N --compile-time SECONDS\n"
     "                       --compile-memory BYTES [--uuid UUID]\n"
     "       gpushare-worker --driver PATH --list [--device-base ADDRESS] [--host-base ADDRESS]\n"
@@ -64,6 +66,8 @@ static const char help[] =
     "                 the size of each of these two ranges\n"
     "  --channel-fd FD\n"
     "                 the file descriptor of the socket to gpushared\n"
+    "  --activity-fd FD\n"
+    "                 the file descriptor of memory in which the worker notes what its threads do\n"
     "  --image-memory BYTES\n"
     "                 the most memory for reading and keeping clients' modules; 0 is a quarter\n"
     "                 of the machine's memory (default: 0)\n"
@@ -145,6 +149,11 @@ static bool parse_option(struct options *options, int option, const char *value)
             return false;
         options->channel = (int)number;
         return true;
+    case 'A':
+        if (!parse_number(value, 1 << 20, &number))
+            return false;
+        options->activity = (int)number;
+        return true;
     case 'l':
         options->list = true;
         return true;
@@ -170,12 +179,13 @@ static bool parse_options(int argc, char *argv[], struct options *options)
         {"compile-memory", required_argument, NULL, 'M'},
         {"compile", required_argument, NULL, 'C'},
         {"channel-fd", required_argument, NULL, 'c'},
+        {"activity-fd", required_argument, NULL, 'A'},
         {"list", no_argument, NULL, 'l'},
         {"help", no_argument, NULL, 'H'},
         {NULL, 0, NULL, 0},
     };
     int option;
-    *options = (struct options){.device = -1, .channel = -1};
+    *options = (struct options){.device = -1, .channel = -1, .activity = -1};
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)
         if (!parse_option(options, option, optarg ? optarg : "")) {
             fputs(usage, stderr);
@@ -288,8 +298,15 @@ int main(int argc, char *argv[])
     signal(SIGPIPE, SIG_IGN);
     /* The supervisor decides when a worker ends; Ctrl-C in a terminal reaches the whole group. */
     signal(SIGINT, SIG_IGN);
+    int noted = options.activity < 0 ? 0 : activity_open(options.activity);
+    if (noted < 0) {
+        error_set(&why, MESSAGE(activity_memory), strerror(-noted));
+        return give_up(&options, &why);
+    }
+    activity_begin(ACTIVITY_CONTROL);
     if (cuda_driver_open(&driver, options.driver, &why))
         return give_up(&options, &why);
+    activity_watch(&driver);
     uint32_t error =
         gpu_open(&device, &driver, options.device, options.uuid_given ? options.uuid : NULL,
                  options.device_base, options.host_base, options.arena_bytes, &why);

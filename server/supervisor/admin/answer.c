@@ -178,6 +178,19 @@ static json_t *warnings_json(const struct device_view *view)
     return warnings;
 }
 
+static json_t *calls_json(const struct device_view *view)
+{
+    json_t *calls = json_array();
+    for (unsigned i = 0; i < view->call_count; i++) {
+        struct admin_json call = admin_json_new();
+        admin_json_put(&call, "thread", json_string(activity_thread_name(view->calls[i].thread)));
+        admin_json_put(&call, "call", json_string(view->calls[i].name));
+        admin_json_put(&call, "seconds", admin_json_seconds(view->calls[i].ns));
+        json_array_append_new(calls, admin_json_finish(&call));
+    }
+    return calls;
+}
+
 static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
                            const struct admin_usages *usages)
 {
@@ -206,6 +219,10 @@ static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
     admin_json_put(&device, "worker_pid",
                    view.worker_pid > 0 ? json_integer(view.worker_pid) : json_null());
     admin_json_put(&device, "worker_starts", json_integer(view.worker_starts));
+    admin_json_put(&device, "worker_silent_seconds",
+                   view.silent_ns ? admin_json_seconds(view.silent_ns) : json_null());
+    admin_json_put(&device, "worker_silence", text_or_null(view.silence));
+    admin_json_put(&device, "worker_calls", calls_json(&view));
     admin_json_put(&device, "trouble", text_or_null(view.trouble));
     admin_json_put(&device, "warnings", warnings_json(&view));
     return admin_json_finish(&device);

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "common/ipc/timeline.h"
 #include "server/supervisor/account/address_plan.h"
@@ -24,6 +25,7 @@
 #define SETTLED_NS UINT64_C(30000000000)
 /* Time that a worker has to end after it lost its channel or was told to stop. */
 #define EXIT_TIMEOUT_MS 5000
+#define MS_NS           UINT64_C(1000000)
 
 static void device_down(struct device *device);
 
@@ -49,8 +51,10 @@ void device_open(struct device *device, uv_loop_t *loop, const struct settings *
         if (allowance_resource(i)->of_device)
             quota_open(&device->accounts[i], allowance_resource(i)->whole_account, 0, NULL);
     uv_timer_init(loop, &device->timer);
-    device->timer.data = device;
-    device->timer_open = true;
+    uv_timer_init(loop, &device->beat);
+    device->timer.data = device->beat.data = device;
+    device->timers = 2;
+    device->heartbeat.page = SHM_NONE;
 }
 
 /* Gives the present worker up. Its clients are marked first, so that the answers which the link's
@@ -66,6 +70,8 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
             log_error(MESSAGE_TEXT(log_worker_lost), device->index, error_name(error), text);
     }
     device->state = DEVICE_WAITING;
+    device->unanswering = false;
+    uv_timer_stop(&device->beat);
     device->events.lost(device->events.context, device, error, text);
     worker_link_close(device->link);
     device->link = NULL;
@@ -77,6 +83,99 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
         worker_process_expire(device->process, EXIT_TIMEOUT_MS);
     else
         device_down(device);
+}
+
+void device_replace(struct device *device, const struct error *why)
+{
+    /* First: the time that a worker has to end by itself does not shorten this one. */
+    if (device->link && device->process)
+        worker_process_expire(device->process, 0);
+    device_fail(device, why->number, why->text);
+}
+
+/* ---- whether the worker answers ---- */
+
+bool device_serves(const struct device *device)
+{
+    return device->state == DEVICE_READY && !device->unanswering;
+}
+
+static pid_t pid_of(const struct device *device)
+{
+    return device->process ? worker_process_pid(device->process) : 0;
+}
+
+static void beat_look(uv_timer_t *timer);
+
+static void beat_answered(void *context, const struct worker_answer *answer)
+{
+    struct device *device = context;
+    if (answer->outcome != WORKER_ANSWERED)
+        return;
+    heartbeat_answered(&device->heartbeat);
+    uv_timer_start(&device->beat, beat_look, device->heartbeat.next_ns / MS_NS, 0);
+}
+
+/* Writes for how long the worker has been silent, in whole tenths of a second. */
+static const char *silence_format(const struct device *device, char text[UNITS_TEXT])
+{
+    uint64_t ns = heartbeat_silent_ns(&device->heartbeat);
+    return units_format_duration(ns - ns % (100 * MS_NS), text);
+}
+
+/* The worker has fallen silent, or speaks again. */
+static void silence_note(struct device *device, bool silent)
+{
+    char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
+    if (silent == device->unanswering)
+        return;
+    device->unanswering = silent;
+    if (silent) {
+        log_warning(MESSAGE_TEXT(log_worker_silent), device->index, silence_format(device, time),
+                    heartbeat_explain(&device->heartbeat, pid_of(device), text));
+        return;
+    }
+    log_notice(MESSAGE_TEXT(log_worker_answers), device->index);
+    device->events.ready(device->events.context, device);
+}
+
+static void beat_look(uv_timer_t *timer)
+{
+    struct device *device = timer->data;
+    struct heartbeat *heartbeat = &device->heartbeat;
+    const struct settings *settings = device->settings;
+    struct worker_request request = {.opcode = PROTO_WORKER_BEAT};
+    char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
+    struct error why;
+    bool ask = heartbeat_look(heartbeat, timeline_now());
+    uint64_t silent = heartbeat_silent_ns(heartbeat);
+    if (settings->watchdog_limit_ns && silent >= settings->watchdog_limit_ns) {
+        error_set(&why, MESSAGE(worker_silent), device->index, silence_format(device, time),
+                  heartbeat_explain(heartbeat, pid_of(device), text));
+        device_replace(device, &why);
+        return;
+    }
+    silence_note(device, settings->watchdog_warning_ns && silent >= settings->watchdog_warning_ns);
+    uv_timer_start(&device->beat, beat_look, heartbeat->next_ns / MS_NS, 0);
+    /* The link's end tells of a worker that can't be asked. */
+    if (ask)
+        device_request(device, &request, beat_answered, device);
+}
+
+static void beat_begin(struct device *device)
+{
+    const struct settings *settings = device->settings;
+    if (device->heartbeat.page.base &&
+        (settings->watchdog_warning_ns || settings->watchdog_limit_ns))
+        uv_timer_start(&device->beat, beat_look, device->heartbeat.next_ns / MS_NS, 0);
+}
+
+static int heartbeat_make(struct device *device)
+{
+    uint64_t warning = device->settings->watchdog_warning_ns;
+    uint64_t limit = device->settings->watchdog_limit_ns;
+    return heartbeat_open(&device->heartbeat,
+                          warning && limit ? min(warning, limit) : max(warning, limit));
 }
 
 /* ---- the schedule: telling the worker, and its answer ---- */
@@ -176,6 +275,7 @@ static void info_take(struct device *device, const struct proto_device_info *inf
     log_notice(MESSAGE_TEXT(log_device_ready), device->index, info->name, info->multiprocessors,
                (unsigned long long)(info->memory >> 20));
     schedule_begin(device);
+    beat_begin(device);
     device->events.ready(device->events.context, device);
 }
 
@@ -287,8 +387,11 @@ int device_start(struct device *device)
 {
     int channel;
     device->starts++;
-    int result = worker_process_start(&device->process, device->loop, device->settings,
-                                      &device->found, &channel, process_ended, device);
+    int result = heartbeat_make(device);
+    if (result == 0)
+        result =
+            worker_process_start(&device->process, device->loop, device->settings, &device->found,
+                                 device->heartbeat.page.fd, &channel, process_ended, device);
     if (result == 0)
         result = channel_adopt(device, channel);
     if (result < 0) {
@@ -314,6 +417,9 @@ static void start_again(uv_timer_t *timer)
 static void timer_closed(uv_handle_t *handle)
 {
     struct device *device = handle->data;
+    if (--device->timers)
+        return;
+    heartbeat_close(&device->heartbeat);
     device->state = DEVICE_STOPPED;
     device->events.stopped(device->events.context, device);
 }
@@ -322,9 +428,10 @@ static void timer_closed(uv_handle_t *handle)
 static void device_down(struct device *device)
 {
     if (device->stopping) {
-        if (device->timer_open) {
-            device->timer_open = false;
+        if (!device->closing) {
+            device->closing = true;
             uv_close((uv_handle_t *)&device->timer, timer_closed);
+            uv_close((uv_handle_t *)&device->beat, timer_closed);
         }
         return;
     }
@@ -376,6 +483,11 @@ uint32_t device_refuse(const struct device *device, struct error *why)
 {
     if (device->stopping)
         return error_set(why, MESSAGE(server_stopping));
+    if (device->unanswering) {
+        char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
+        return error_set(why, MESSAGE(device_silent), device->index, silence_format(device, time),
+                         heartbeat_explain(&device->heartbeat, pid_of(device), text));
+    }
     if (device->trouble[0])
         return error_set(why, MESSAGE(device_no_worker), device->index, device->trouble);
     return error_set(why, MESSAGE(device_starting), device->index);

@@ -23,6 +23,7 @@
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/config/schedule.h"
 #include "server/supervisor/device/discovery.h"
+#include "server/supervisor/device/heartbeat.h"
 #include "server/supervisor/device/worker_link.h"
 #include "server/supervisor/device/worker_process.h"
 
@@ -56,7 +57,7 @@ struct tracing;
  * supervisor, so it stays valid for its caller. A callback may end a session only by marking it.
  */
 struct device_events {
-    /* A worker serves: clients may attach. */
+    /* A worker serves, or answers again: clients may attach. */
     void (*ready)(void *context, struct device *device);
     /* The worker is gone, or has to go. Its clients end with this error. Right after this call,
      * their requests to the worker are answered with WORKER_LOST. */
@@ -85,14 +86,18 @@ struct device {
     bool known;                    /* info is set */
     struct admission admission;
     struct quota accounts[RESOURCES]; /* of all its clients: resources that it has of its own */
-    struct schedule schedule;         /* in force; without a worker: for the next one */
-    struct schedule scheduled;        /* the schedule that the worker was asked for last */
-    uint32_t scheduling;              /* answers about schedules that are still due */
-    struct worker_process *process;   /* NULL: none, or the worker was adopted */
-    struct worker_link *link;         /* NULL while there is none */
-    struct tracing *tracing;          /* the trace under way, or NULL */
-    uv_timer_t timer;                 /* for the next start */
-    bool timer_open;
+    struct schedule schedule;       /* in force; without a worker: for the next one */
+    struct schedule scheduled;      /* the schedule that the worker was asked for last */
+    uint32_t scheduling;            /* answers about schedules that are still due */
+    struct worker_process *process; /* NULL: none, or the worker was adopted */
+    struct worker_link *link;       /* NULL while there is none */
+    struct tracing *tracing;        /* the trace under way, or NULL */
+    uv_timer_t timer;               /* for the next start */
+    uv_timer_t beat;                /* for the next look at the worker's threads */
+    unsigned timers;                /* that are open */
+    bool closing;                   /* the timers are being closed */
+    struct heartbeat heartbeat;
+    bool unanswering; /* the worker is silent: no client is passed on to it */
     bool failed_once; /* a worker has ended before any worker of the device was ready */
     bool silent;      /* the latest worker hung up without a word */
     bool served;      /* the latest worker had been ready */
@@ -131,6 +136,15 @@ int device_request(struct device *device, const struct worker_request *request,
 
 /* Ends a client's outstanding requests with WORKER_SESSION_ENDED. Does nothing without a worker. */
 void device_cancel(struct device *device, uint32_t client);
+
+/*
+ * Kills the worker: the clients end with this error, and the next worker starts when the process is
+ * gone. events.lost is called at once. Does nothing without a worker.
+ */
+void device_replace(struct device *device, const struct error *why);
+
+/* Whether the worker takes clients now: it is ready and answers. */
+bool device_serves(const struct device *device);
 
 /* Gives the worker up: events.lost follows from the loop. Does nothing without a worker. */
 void device_abandon(struct device *device);

@@ -181,7 +181,7 @@ static pid_t lister_start(const struct settings *settings, int output)
     if (!environment)
         return -ENOMEM;
     pid_t pid = worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment,
-                                     -1, output);
+                                     -1, -1, output);
     free(environment);
     return pid;
 }

@@ -18,7 +18,9 @@
 #include "server/supervisor/device/discovery.h"
 #include "server/supervisor/settings.h"
 
-#define CHANNEL_FD 3 /* child_start tells the worker this number */
+/* child_start tells the worker these numbers. */
+#define CHANNEL_FD  3
+#define ACTIVITY_FD 4
 
 struct worker_process {
     uv_poll_t poll;
@@ -78,11 +80,18 @@ char **worker_process_environment(char *const environment[], const char *visible
     return copy;
 }
 
+/* Gives the descriptor this number in the program, unless it is -1. */
+static void descriptor_place(int from, int to)
+{
+    if (from == to ? fcntl(from, F_SETFD, 0) < 0 : from >= 0 && dup2(from, to) < 0)
+        _exit(126);
+}
+
 /* Runs in the child between fork and exec, so it may call only what a signal handler may. Exit
  * statuses are a shell's: 126 for a child that can't be prepared, 127 for a program that can't be
  * executed. */
 static void worker_exec(const char *program, char *const words[], char *const environment[],
-                        int channel, int output, pid_t parent)
+                        int channel, int activity, int output, pid_t parent)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -97,18 +106,17 @@ static void worker_exec(const char *program, char *const words[], char *const en
         _exit(126);
     if (output >= 0 && dup2(output, STDOUT_FILENO) < 0)
         _exit(126);
-    if (channel == CHANNEL_FD) {
-        if (fcntl(channel, F_SETFD, 0) < 0)
-            _exit(126);
-    } else if (channel >= 0 && dup2(channel, CHANNEL_FD) < 0) {
+    /* The one may have the number that the other is to have. */
+    if (activity == CHANNEL_FD && (activity = fcntl(activity, F_DUPFD_CLOEXEC, ACTIVITY_FD)) < 0)
         _exit(126);
-    }
+    descriptor_place(channel, CHANNEL_FD);
+    descriptor_place(activity, ACTIVITY_FD);
     execve(program, words, environment);
     _exit(127);
 }
 
 pid_t worker_process_spawn(const char *program, char *const words[], char *const environment[],
-                           int channel, int output)
+                           int channel, int activity, int output)
 {
     sigset_t all, before;
     pid_t parent = getpid();
@@ -117,7 +125,7 @@ pid_t worker_process_spawn(const char *program, char *const words[], char *const
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
     if (pid == 0)
-        worker_exec(program, words, environment, channel, output, parent);
+        worker_exec(program, words, environment, channel, activity, output, parent);
     int saved = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return pid < 0 ? -saved : pid;
@@ -201,7 +209,7 @@ void worker_process_name_arena(struct worker_process_arena *options,
 }
 
 static pid_t child_start(const struct settings *settings, const struct discovery_device *found,
-                         int channel)
+                         int channel, int activity)
 {
     /* A process sees one MIG instance alone, and starts faster if it leaves the other GPUs be. */
     char name[LIMITS_UUID_TEXT], visible[64], uuid[2 * LIMITS_UUID_BYTES + 1];
@@ -235,19 +243,21 @@ static pid_t child_start(const struct settings *settings, const struct discovery
                            compile,
                            "--channel-fd",
                            "3",
+                           "--activity-fd",
+                           "4",
                            NULL};
     char **environment = worker_process_environment(environ, visible);
     if (!environment)
         return -ENOMEM;
     pid_t pid = worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment,
-                                     channel, -1);
+                                     channel, activity, -1);
     free(environment);
     return pid;
 }
 
 int worker_process_start(struct worker_process **out, uv_loop_t *loop,
                          const struct settings *settings, const struct discovery_device *found,
-                         int *channel, worker_process_ended *ended, void *context)
+                         int activity, int *channel, worker_process_ended *ended, void *context)
 {
     int pair[2];
     *out = NULL;
@@ -261,7 +271,7 @@ int worker_process_start(struct worker_process **out, uv_loop_t *loop,
     }
     process->ended = ended;
     process->context = context;
-    process->pid = child_start(settings, found, pair[1]);
+    process->pid = child_start(settings, found, pair[1], activity);
     close(pair[1]);
     int result = process->pid < 0 ? process->pid : process_watch(process, loop);
     if (result < 0) {

@@ -28,12 +28,13 @@ typedef void worker_process_ended(void *context, int status);
 
 /*
  * Starts a worker for this device, which is the only one that the driver shows to the worker.
- * *channel becomes the supervisor's end of the socket pair, which the caller owns. settings and
- * found are needed only during the call. Returns 0, or -errno with *process NULL.
+ * activity: descriptor of the page for its notes (common/cuda/activity.h), which stays the
+ * caller's. *channel becomes the supervisor's end of the socket pair, which the caller owns.
+ * settings and found are needed only during the call. Returns 0, or -errno with *process NULL.
  */
 int worker_process_start(struct worker_process **process, uv_loop_t *loop,
                          const struct settings *settings, const struct discovery_device *found,
-                         int *channel, worker_process_ended *ended, void *context);
+                         int activity, int *channel, worker_process_ended *ended, void *context);
 
 pid_t worker_process_pid(const struct worker_process *process);
 
@@ -56,12 +57,12 @@ void worker_process_name_arena(struct worker_process_arena *options,
                                const struct settings *settings);
 
 /*
- * Starts a program. channel becomes its descriptor 3, output its standard output; -1: none. All
- * other descriptors above 2 must be close-on-exec. environment ends with NULL. Returns the pid or
- * -errno.
+ * Starts a program. channel becomes its descriptor 3, activity its descriptor 4, output its
+ * standard output; -1: none. All other descriptors above 2 must be close-on-exec. environment ends
+ * with NULL. Returns the pid or -errno.
  */
 pid_t worker_process_spawn(const char *program, char *const words[], char *const environment[],
-                           int channel, int output);
+                           int channel, int activity, int output);
 
 /* A scrubbed copy of an environment, which the caller frees with one free(). Its strings are the
  * original's. visible: one more variable, which must outlive the copy, or NULL. NULL: no memory. */

@@ -102,6 +102,16 @@ static void deadline_passed(uv_timer_t *timer)
         session_fail_why(session, &why);
         return;
     }
+    if (session->state == PROTO_CONNECTION_STATE_ATTACHING) {
+        struct error why;
+        if (device_serves(session->device))
+            error_set(&why, MESSAGE(attach_unanswered), session->device->index);
+        else
+            device_refuse(session->device, &why);
+        session_refuse_why(session, session->attach_serial, &why);
+        session_fail_why(session, &why);
+        return;
+    }
     if (session->state == PROTO_CONNECTION_STATE_HELLO)
         session_fail(session, MESSAGE(hello_late));
     else
@@ -149,8 +159,8 @@ static void hello_handle(struct session *session, struct channel_message *messag
     session_answer(session, PROTO_WELCOME, serial, &welcome, NULL, 0);
 }
 
-/* Has the request wait until the device's worker is ready and no reload is under way. No other
- * message of the client is read meanwhile. */
+/* Has the request wait until the device's worker is ready, answers, and no reload is under way. No
+ * other message of the client is read meanwhile. */
 static void request_park(struct session *session, const struct channel_message *message)
 {
     session->parked.present = true;
@@ -195,7 +205,7 @@ static void attach_handle(struct session *session, struct channel_message *messa
     struct proto_attach body;
     memcpy(&body, message->body, sizeof body);
     const struct device *device = device_of(session, message->header.serial, body.device);
-    if (device && device->state == DEVICE_READY && !session->server->attaching_waits)
+    if (device && device_serves(device) && !session->server->attaching_waits)
         session_attach_now(session, message->header.serial, &body);
     else if (device)
         request_park(session, message);
@@ -207,8 +217,8 @@ void session_unpark(struct session *session)
         return;
     struct device *device = &session->server->devices[session->parked.body.device];
     uint64_t serial = session->parked.serial;
-    if (session->server->attaching_waits && session->parked.opcode == PROTO_ATTACH &&
-        device->state == DEVICE_READY)
+    if (session->parked.opcode == PROTO_ATTACH && device->state == DEVICE_READY &&
+        (session->server->attaching_waits || device->unanswering))
         return;
     session->parked.present = false;
     if (device->state != DEVICE_READY) {

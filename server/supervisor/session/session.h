@@ -92,7 +92,7 @@ struct session {
         uint64_t serial;
         uint16_t opcode;
         struct proto_attach body;
-    } parked; /* a message that waits until the device is ready */
+    } parked; /* a message that waits until the device's worker serves */
 
     struct proto_attach asked;
     struct allowance wish; /* the limits in `asked` */

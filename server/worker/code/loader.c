@@ -9,6 +9,7 @@
 
 #include "common/error.h"
 #include "common/messages.h"
+#include "server/worker/activity.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/worker.h"
 
@@ -104,11 +105,16 @@ static void compiler_ended(void *context)
 static void *loader_main(void *argument)
 {
     struct loader *loader = argument;
+    pthread_mutex_lock(&loader->lock);
+    unsigned self = loader->started++;
+    pthread_mutex_unlock(&loader->lock);
+    activity_begin(loader->which == LOADER_MEMORY ? ACTIVITY_CLEARER
+                   : self == 0                    ? ACTIVITY_LOADER
+                                                  : ACTIVITY_LOADER_SECOND);
     cuda_result entered = gpu_enter(&loader->worker->device);
     if (entered != CUDA_OK)
         worker_fail(loader->worker, entered, "entering the context");
     pthread_mutex_lock(&loader->lock);
-    unsigned self = loader->started++;
     while (!loader->stop) {
         struct loader_job *job = take_next(loader);
         if (!job) {

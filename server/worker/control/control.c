@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "server/worker/activity.h"
 #include "server/worker/control/control_attach.h"
 #include "server/worker/control/control_call.h"
 #include "server/worker/control/control_client.h"
@@ -124,6 +125,10 @@ int control_handle(struct worker *worker, struct channel_message *message)
     };
     if (message->header.opcode == PROTO_WORKER_ATTACH)
         return control_attach(&request);
+    if (message->header.opcode == PROTO_WORKER_BEAT) {
+        activity_beat();
+        return request_done(&request);
+    }
     if (message->header.opcode == PROTO_WORKER_SCHEDULE)
         return control_limits_schedule(&request);
     if (message->header.opcode == PROTO_WORKER_TRACE_START)

@@ -13,6 +13,7 @@
 #include "common/messages.h"
 #include "common/util.h"
 #include "common/ipc/timeline.h"
+#include "server/worker/activity.h"
 #include "server/worker/worker.h"
 
 #define YIELD_NS       5000    /* ns of looks without a pause, which let other threads run */
@@ -188,8 +189,11 @@ static void rest_until_woken(struct completer *completer, enum wake_rest how, ui
     uint32_t seen = wake_completer_rests(wake, how);
     struct completer_look look = completer_look(completer);
     bool stay = look.urgent || (look.in_use && how == WAKE_ASLEEP) || atomic_load(&completer->stop);
-    if (!stay)
+    if (!stay) {
+        activity_rest(true);
         wake_completer_pause(wake, seen, nanoseconds);
+        activity_rest(false);
+    }
     wake_completer_up(wake);
 }
 
@@ -200,6 +204,7 @@ static void watch_timelines(struct completer *completer)
     uint32_t idle_ticks = 0;
     /* Relaxed: completer_stop rings the bell, and a rest begins with a look in full order. */
     while (!atomic_load_explicit(&completer->stop, memory_order_relaxed)) {
+        activity_beat();
         struct completer_look look = completer_look(completer);
         uint64_t now = timeline_now();
         if (look.in_use || look.urgent)
@@ -230,6 +235,7 @@ static void watch_timelines(struct completer *completer)
 static void *completer_main(void *argument)
 {
     struct completer *completer = argument;
+    activity_begin(ACTIVITY_COMPLETER);
     /* The default timer slack of 50 us would more than double the first pauses. */
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     cuda_result result = gpu_enter(&completer->worker->device);

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "common/messages.h"
+#include "server/worker/activity.h"
 #include "server/worker/worker.h"
 
 static void *driver_caller_main(void *argument)
 {
     struct driver_caller *caller = argument;
     struct worker *worker = caller->worker;
+    activity_begin(ACTIVITY_CALLER);
     cuda_result result = gpu_enter(&worker->device);
     if (result != CUDA_OK)
         worker_fail(worker, result, "entering the context");

@@ -11,6 +11,7 @@
 #include "common/ipc/timeline.h"
 #include "common/messages.h"
 #include "common/util.h"
+#include "server/worker/activity.h"
 #include "server/worker/worker.h"
 
 /* How often the end of the last work is looked for: the device idles that long. */
@@ -181,6 +182,7 @@ static void *quiet_window_main(void *argument)
     struct quiet_window *window = argument;
     struct worker *worker = window->worker;
     uint64_t next = QUIET_NEVER;
+    activity_begin(ACTIVITY_DRIVER);
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     cuda_result result = gpu_enter(&worker->device);
     if (result != CUDA_OK)

@@ -16,6 +16,7 @@
 #include "common/ipc/doorbell.h"
 #include "common/messages.h"
 #include "common/ipc/timeline.h"
+#include "server/worker/activity.h"
 #include "server/worker/worker.h"
 
 /* How long an idle submitter stays awake, and an idle client in its scan set: longer than the gap
@@ -196,12 +197,14 @@ static void sleep_until_rung(struct submitter *submitter)
     struct wake *wake = &submitter->worker->wake;
     uint64_t until = gate_next(&submitter->worker->gate);
     /* Asked again once the other threads can see that the submitter rests; see wake.h. */
+    activity_rest(true);
     bool rest = wake_submitter_rests(wake, until) && !atomic_load(&submitter->stop) &&
                 gate_next(&submitter->worker->gate) >= until;
     if (rest && until != SCHEDULER_NEVER)
         wait_until(submitter, until);
     bool wait = rest && until == SCHEDULER_NEVER;
     int count = epoll_wait(submitter->epoll, events, EVENTS_A_SLEEP, wait ? -1 : 0);
+    activity_rest(false);
     wake_submitter_up(wake);
     submitter->now = timeline_now();
     for (int i = 0; i < count; i++)
@@ -254,6 +257,7 @@ static void serve_clients(struct submitter *submitter)
         if (++spins % SPINS_A_LOOK && (moved || submitter->spin_ns))
             continue;
         submitter->now = timeline_now();
+        activity_beat();
         if (moved)
             last_work = submitter->now;
         retire_idle(submitter, moved ? SPIN_NS : submitter->spin_ns);
@@ -268,6 +272,7 @@ static void serve_clients(struct submitter *submitter)
 static void *submitter_main(void *argument)
 {
     struct submitter *submitter = argument;
+    activity_begin(ACTIVITY_SUBMITTER);
     /* Leases end to the microsecond; the default timer slack is 50 us. */
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     cuda_result result = gpu_enter(&submitter->worker->device);

@@ -8,6 +8,7 @@
 #include "common/ipc/doorbell.h"
 #include "common/ipc/timeline.h"
 #include "common/util.h"
+#include "server/worker/activity.h"
 #include "server/worker/run/submitter.h"
 #include "server/worker/worker.h"
 #include "server/worker/sharing/client_partition.h"
@@ -163,20 +164,23 @@ static int serve_batch(struct submitter *submitter, struct client_stream *stream
 {
     uint32_t now = 0;
     uint32_t batch = min(stream->client->gate.batch, (uint32_t)SUBMITTER_BATCH);
+    activity_batch(true);
     int result = bind_stream(submitter, stream);
     uint32_t room = result ? 0 : commands_that_fit(submitter, stream);
     if (!result && room == 0)
-        return COMMAND_FULL;
+        result = COMMAND_FULL;
     submitter->command.entries = COMMAND_BATCH_ENTRIES;
     if (!result)
         result = run_some(submitter, stream, min(max, min(batch, room)), &now);
     *done += now;
-    if (result == COMMAND_FATAL || now == 0)
-        return result;
-    mark_busy(submitter, stream);
-    int completed = command_complete(&submitter->command, stream);
-    stream_pool_note_entries(stream, submitter->command.entries);
-    return completed ? COMMAND_FATAL : result;
+    if (result != COMMAND_FATAL && now) {
+        mark_busy(submitter, stream);
+        if (command_complete(&submitter->command, stream))
+            result = COMMAND_FATAL;
+        stream_pool_note_entries(stream, submitter->command.entries);
+    }
+    activity_batch(false);
+    return result;
 }
 
 /* Does not look at the ring: each look takes the cache line away from the producer, which writes

@@ -90,7 +90,7 @@ static void a_worker_dies_with_its_supervisor(void **state)
     if (supervisor == 0) {
         char *words[] = {"sh", "-c", "echo $$; exec sleep 1000", NULL};
         char *environment[] = {"PATH=/usr/bin:/bin", NULL};
-        worker_process_spawn("/bin/sh", words, environment, -1, pipes[1]);
+        worker_process_spawn("/bin/sh", words, environment, -1, -1, pipes[1]);
         for (;;)
             pause();
     }
@@ -115,11 +115,13 @@ static void nothing_but_the_channel_is_inherited(void **state)
     char output[256] = "";
     assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
     int channel = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    int activity = memfd_create("activity", MFD_CLOEXEC);
     int secret = memfd_create("secret", MFD_CLOEXEC);
-    char *words[] = {"sh", "-c", "readlink /proc/$$/fd/3; ls -l /proc/$$/fd | grep -c secret",
+    char *words[] = {"sh", "-c",
+                     "readlink /proc/$$/fd/3 /proc/$$/fd/4; ls -l /proc/$$/fd | grep -c secret",
                      NULL};
     char *environment[] = {"PATH=/usr/bin:/bin", NULL};
-    pid_t pid = worker_process_spawn("/bin/sh", words, environment, channel, pipes[1]);
+    pid_t pid = worker_process_spawn("/bin/sh", words, environment, channel, activity, pipes[1]);
     assert_true(pid > 0);
     close(pipes[1]);
     for (size_t used = 0, got; used < sizeof output - 1; used += got) {
@@ -129,9 +131,10 @@ static void nothing_but_the_channel_is_inherited(void **state)
         got = (size_t)bytes;
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_string_equal(output, "/dev/zero\n0\n");
+    assert_string_equal(output, "/dev/zero\n/memfd:activity (deleted)\n0\n");
     close(pipes[0]);
     close(channel);
+    close(activity);
     close(secret);
 }
 

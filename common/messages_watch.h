@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* messages_watch: workers that don't answer, and work that does not end. Part of the table in
+ * common/messages.h. */
+#ifndef GPUSHARE_COMMON_MESSAGES_WATCH_H
+#define GPUSHARE_COMMON_MESSAGES_WATCH_H
+
+/* clang-format off */
+#define MESSAGES_WATCH(X) \
+    X(activity_memory, SERVER_RESOURCES, \
+      "the worker can't map the memory for notes of what its threads do: %s") \
+    X(device_silent, DEVICE_NOT_READY, \
+      "the worker of device %u has not answered for %s (%s): connect again later, or ask the " \
+      "administrator") \
+    X(attach_unanswered, DEVICE_NOT_READY, \
+      "the worker of device %u is busy and has not taken the client in time: connect again") \
+    X(worker_silent, WORKER_LOST, \
+      "the worker of device %u did not answer for %s (%s) and was replaced: what the clients " \
+      "had on the device is lost") \
+    X(silence_in, SUCCESS, \
+      "thread %s in %s") \
+    X(silence_outside, SUCCESS, \
+      "thread %s, in no call of the driver") \
+    X(silence_stopped, SUCCESS, \
+      "the process is stopped, by a signal or a debugger") \
+    X(log_worker_silent, SUCCESS, \
+      "device %u: the worker has not answered for %s: %s") \
+    X(log_worker_answers, SUCCESS, \
+      "device %u: the worker answers again")
+/* clang-format on */
+
+#endif

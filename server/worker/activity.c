@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/activity.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "common/ipc/timeline.h"
+
+static struct activity_page own;
+static struct activity_page *page = &own;
+static _Thread_local struct activity_slot *slot;
+static struct cuda_driver real;
+
+int activity_open(int fd)
+{
+    void *mapped = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED)
+        return -errno;
+    page = mapped;
+    return 0;
+}
+
+void activity_begin(enum activity_thread thread)
+{
+    slot = &page->thread[thread];
+}
+
+void activity_beat(void)
+{
+    if (!slot)
+        return;
+    uint32_t asked = atomic_load_explicit(&page->asked, memory_order_relaxed);
+    if (atomic_load_explicit(&slot->beat, memory_order_relaxed) != asked)
+        atomic_store_explicit(&slot->beat, asked, memory_order_relaxed);
+}
+
+void activity_rest(bool rests)
+{
+    if (slot)
+        atomic_store_explicit(&slot->rests, rests, memory_order_relaxed);
+}
+
+/* Without the time: the submitter is silent for as long as the call lasts, and that is counted. */
+void activity_batch(bool begins)
+{
+    if (slot)
+        atomic_store_explicit(&slot->call, begins ? ACTIVITY_BATCH : ACTIVITY_NO_CALL,
+                              memory_order_relaxed);
+}
+
+/* Returns what the thread was in, since a batch of the submitter may make such a call. */
+static uint32_t call_begin(enum activity_call call)
+{
+    if (!slot)
+        return ACTIVITY_NO_CALL;
+    uint32_t before = atomic_load_explicit(&slot->call, memory_order_relaxed);
+    atomic_store_explicit(&slot->since, timeline_now(), memory_order_relaxed);
+    atomic_store_explicit(&slot->call, call, memory_order_relaxed);
+    return before;
+}
+
+static cuda_result call_end(uint32_t before, cuda_result result)
+{
+    if (!slot)
+        return result;
+    atomic_store_explicit(&slot->call, before, memory_order_relaxed);
+    atomic_store_explicit(&slot->since, 0, memory_order_relaxed);
+    return result;
+}
+
+/* One function for each watched entry, and the list of them. */
+#include "activity_calls.inc"
+_Static_assert(ACTIVITY_ENTRIES_READ == ACTIVITY_CALLS - ACTIVITY_BATCH - 1,
+               "the program that writes the list has read every entry");
+
+void activity_watch(struct cuda_driver *driver)
+{
+    real = *driver;
+#define X(name)                                                                                    \
+    if (driver->name)                                                                              \
+        driver->name = watched_##name;
+    ACTIVITY_WATCHED(X)
+#undef X
+}

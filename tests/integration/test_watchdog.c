@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: a worker that runs must answer within a second */
+/*
+ * A worker that does not answer: it is noticed, it is replaced, and no client is told what is not
+ * so. SIGSTOP stands for whatever makes a worker hang.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/gpushare.h"
+#include "tests/support/server.h"
+
+enum { CLIENTS = 4 };
+
+static unsigned random_state;
+
+static void sleep_ms(unsigned ms)
+{
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    nanosleep(&time, NULL);
+}
+
+static struct server *begin(const char *warning, const char *limit)
+{
+    const char *const args[] = {
+        "--watchdog-warning", warning, "--watchdog-limit", limit, "--hello-timeout", "1", NULL};
+    return server_start(args, NULL);
+}
+
+static pid_t worker_of(struct server *server)
+{
+    pid_t worker;
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    return worker;
+}
+
+static gpushare_error arrive(struct server *server, gpushare_connection **gpu)
+{
+    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
+    return gpushare_connect(&options, gpu);
+}
+
+static gpushare_error work_once(gpushare_connection *gpu)
+{
+    gpushare_address memory;
+    uint32_t read[4] = {0};
+    gpushare_error error = gpushare_memory_alloc(gpu, 4096, &memory);
+    if (!error)
+        error = gpushare_fill(gpu, memory, 7, 4, 4);
+    if (!error)
+        error = gpushare_copy(gpu, (uint64_t)(uintptr_t)read, memory, sizeof read);
+    if (!error && read[3] != 7)
+        fail_msg("a fill of 7 reads as %u", read[3]);
+    return error ? error : gpushare_memory_free(gpu, memory);
+}
+
+/* A client that attaches at some time while the worker stands still. */
+struct arrival {
+    pthread_t thread;
+    struct server *server;
+    unsigned after_ms;
+    gpushare_error error;
+    char text[400];
+};
+
+static void *arrive_late(void *argument)
+{
+    struct arrival *arrival = argument;
+    gpushare_connection *gpu = NULL;
+    sleep_ms(arrival->after_ms);
+    arrival->error = arrive(arrival->server, &gpu);
+    if (!arrival->error)
+        arrival->error = work_once(gpu);
+    if (arrival->error)
+        snprintf(arrival->text, sizeof arrival->text, "%s", gpushare_error_text());
+    if (gpu)
+        gpushare_close(&gpu);
+    return NULL;
+}
+
+static void start_arrivals(struct server *server, struct arrival arrivals[CLIENTS], unsigned span)
+{
+    for (int i = 0; i < CLIENTS; i++) {
+        arrivals[i] =
+            (struct arrival){.server = server, .after_ms = (unsigned)rand_r(&random_state) % span};
+        printf("arrival after %u ms\n", arrivals[i].after_ms);
+        pthread_create(&arrivals[i].thread, NULL, arrive_late, &arrivals[i]);
+    }
+}
+
+static void a_stopped_worker_is_replaced_and_its_clients_know_why(void **state)
+{
+    (void)state;
+    struct server *server = begin("300ms", "1500ms");
+    struct arrival arrivals[CLIENTS];
+    gpushare_connection *gpu, *later;
+    assert_int_equal(arrive(server, &gpu), 0);
+    assert_int_equal(work_once(gpu), 0);
+    pid_t worker = worker_of(server);
+    kill(worker, SIGSTOP);
+    start_arrivals(server, arrivals, 1500);
+    gpushare_error error = work_once(gpu);
+    assert_int_equal(error, GPUSHARE_ERROR_WORKER_LOST);
+    assert_non_null(strstr(gpushare_error_text(), "did not answer for"));
+    assert_non_null(strstr(gpushare_error_text(), "the process is stopped"));
+    for (int i = 0; i < CLIENTS; i++) {
+        pthread_join(arrivals[i].thread, NULL);
+        if (arrivals[i].error && arrivals[i].error != GPUSHARE_ERROR_DEVICE_NOT_READY)
+            fail_msg("arrival: %s", arrivals[i].text);
+        if (arrivals[i].error)
+            assert_non_null(strstr(arrivals[i].text, "worker"));
+    }
+    assert_int_equal(arrive(server, &later), 0);
+    assert_int_equal(work_once(later), 0);
+    assert_int_not_equal(worker_of(server), worker);
+    gpushare_close(&gpu);
+    gpushare_close(&later);
+    assert_int_equal(server_stop(server), 0);
+}
+
+static void a_worker_that_goes_on_loses_nothing(void **state)
+{
+    (void)state;
+    struct server *server = begin("200ms", "20s");
+    struct arrival arrivals[CLIENTS];
+    gpushare_connection *gpu;
+    assert_int_equal(arrive(server, &gpu), 0);
+    pid_t worker = worker_of(server);
+    kill(worker, SIGSTOP);
+    start_arrivals(server, arrivals, 1500);
+    sleep_ms(2000);
+    kill(worker, SIGCONT);
+    for (int i = 0; i < CLIENTS; i++) {
+        pthread_join(arrivals[i].thread, NULL);
+        if (arrivals[i].error)
+            fail_msg("arrival: %s", arrivals[i].text);
+    }
+    assert_int_equal(work_once(gpu), 0);
+    assert_int_equal(worker_of(server), worker);
+    gpushare_close(&gpu);
+    assert_int_equal(server_stop(server), 0);
+}
+
+/* Without a limit the worker stays; whoever waits learns for what. */
+static void arrivals_are_told_that_the_worker_does_not_answer(void **state)
+{
+    (void)state;
+    struct server *server = begin("200ms", "0");
+    struct arrival arrivals[CLIENTS];
+    pid_t worker = worker_of(server);
+    kill(worker, SIGSTOP);
+    start_arrivals(server, arrivals, 1500);
+    for (int i = 0; i < CLIENTS; i++) {
+        pthread_join(arrivals[i].thread, NULL);
+        assert_int_equal(arrivals[i].error, GPUSHARE_ERROR_DEVICE_NOT_READY);
+        if (!strstr(arrivals[i].text, "has not answered for") ||
+            !strstr(arrivals[i].text, "the process is stopped"))
+            fail_msg("arrival: %s", arrivals[i].text);
+    }
+    kill(worker, SIGCONT);
+    assert_int_equal(server_stop(server), 0);
+}
+
+int main(void)
+{
+    server_needs_softgpu();
+    const char *seed = getenv("TEST_SEED");
+    random_state = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
+    printf("TEST_SEED=%u\n", random_state);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stopped_worker_is_replaced_and_its_clients_know_why),
+        cmocka_unit_test(a_worker_that_goes_on_loses_nothing),
+        cmocka_unit_test(arrivals_are_told_that_the_worker_does_not_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
