@@ -17,6 +17,18 @@
     X(worker_silent, WORKER_LOST, \
       "the worker of device %u did not answer for %s (%s) and was replaced: what the clients " \
       "had on the device is lost") \
+    X(config_kernel_time, INVALID_VALUE, \
+      "kernel_time_limit must be a time from 100ms to 24h, like 30s, not %s") \
+    X(kernel_overran, LAUNCH_TIMEOUT, \
+      "client %u '%s' ran a kernel for more than %s, its kernel_time_limit") \
+    X(kernel_overran_one_of, SUCCESS, \
+      "client %u '%s' or client %u '%s' ran a kernel for more than %s, the kernel_time_limit of " \
+      "the first") \
+    X(departed_overran, SUCCESS, \
+      "the work of client %u '%s', which has left, did not end while others waited for %s, the " \
+      "--departed-time-limit") \
+    X(worker_overran, WORKER_LOST, \
+      "the worker of device %u was replaced, for %s: what the clients had on the device is lost") \
     X(silence_in, SUCCESS, \
       "thread %s in %s") \
     X(silence_outside, SUCCESS, \

@@ -72,6 +72,7 @@ const struct allowance allowance_none = {
     .of = {[0 ... RESOURCES - 1] = RANGE_NONE},
     .part = {[0 ... RESOURCES - 1] = RANGE_NONE},
     .priority = ALLOWANCE_UNSET,
+    .kernel_time = ALLOWANCE_UNSET,
 };
 
 /* Code reads a resource by name or by number: both have to be the same place. */
@@ -279,6 +280,10 @@ void allowance_tighten(struct allowance *to, const struct allowance *by)
         to->priority = by->priority;
     else if (by->priority != ALLOWANCE_UNSET)
         to->priority = max(to->priority, by->priority);
+    /* Neither unset nor 0 is a limit. */
+    if (by->kernel_time && by->kernel_time != ALLOWANCE_UNSET &&
+        (by->kernel_time < to->kernel_time || !to->kernel_time))
+        to->kernel_time = by->kernel_time;
 }
 
 void allowance_change(struct allowance *to, const struct allowance *by)
@@ -294,6 +299,8 @@ void allowance_change(struct allowance *to, const struct allowance *by)
         }
     if (by->priority != ALLOWANCE_UNSET)
         to->priority = by->priority;
+    if (by->kernel_time != ALLOWANCE_UNSET)
+        to->kernel_time = by->kernel_time;
 }
 
 /* ---- compare ---- */
@@ -368,6 +375,7 @@ struct proto_allowance allowance_to_wire(const struct allowance *allowance)
     struct proto_allowance wire = {0};
     memcpy(&wire, allowance->of, ALLOWANCE_WIRE_BYTES);
     wire.priority = allowance->priority == ALLOWANCE_UNSET ? 0 : (uint32_t)allowance->priority;
+    wire.kernel_time = allowance->kernel_time == ALLOWANCE_UNSET ? 0 : allowance->kernel_time;
     return wire;
 }
 
@@ -401,6 +409,7 @@ struct allowance allowance_from_wire(const struct proto_allowance *wire,
     struct allowance allowance = allowance_none;
     memcpy(allowance.of, wire, ALLOWANCE_WIRE_BYTES);
     allowance.priority = wire->priority;
+    allowance.kernel_time = wire->kernel_time ? wire->kernel_time : ALLOWANCE_UNSET;
     memcpy(rows, sources, sizeof rows);
     for (enum resource i = 0; i < RESOURCES; i++) {
         struct allowance_range_source *from = &allowance.of_from[i];

@@ -73,7 +73,8 @@ struct allowance {
         };
     };
     struct allowance_range part[RESOURCES];
-    uint64_t priority; /* 0 normal, 1 and above lower */
+    uint64_t priority;    /* 0 normal, 1 and above lower */
+    uint64_t kernel_time; /* ns that a kernel may run; 0: any time */
     struct allowance_range_source of_from[RESOURCES], part_from[RESOURCES];
 };
 
@@ -163,8 +164,8 @@ bool allowance_has(const struct allowance *allowance, enum resource resource,
  * UNITS_TEXT bytes. Returns text. */
 const char *allowance_format(enum resource resource, uint64_t value, char *text);
 
-/* Tightens *to by *by: of each request, each limit and the priority it keeps the lower one. The
- * lower priority is the greater number. */
+/* Tightens *to by *by: of each request, each limit, the priority and the time of a kernel it keeps
+ * the lower one. The lower priority is the greater number. */
 void allowance_tighten(struct allowance *to, const struct allowance *by);
 
 /* Changes *to to the values that are set in *by; the other values stay. A value in either form
@@ -174,7 +175,7 @@ void allowance_change(struct allowance *to, const struct allowance *by);
 bool allowance_equal(const struct allowance *a, const struct allowance *b);
 
 /* Returns the allowance as messages carry it. Every `part` has to be resolved before. An unset
- * priority becomes 0. */
+ * priority or time of a kernel becomes 0. */
 struct proto_allowance allowance_to_wire(const struct allowance *allowance);
 
 /* Returns the sources of its values, as a client's message carries them. */

@@ -131,6 +131,7 @@ static struct allowance wanted_limits(const struct reload *reload, const struct 
         range->request = min(range->request, range->limit);
     }
     to.priority = value_if_changed(old->priority, new->priority, to.priority);
+    to.kernel_time = value_if_changed(old->kernel_time, new->kernel_time, to.kernel_time);
     return to;
 }
 
@@ -163,6 +164,8 @@ static void shares_change(struct reload *reload, const struct change *change,
     }
     if (to.priority != now->priority)
         wanted.priority = to.priority;
+    if (to.kernel_time != now->kernel_time)
+        wanted.kernel_time = to.kernel_time;
     ask_client(reload, session, &wanted);
 }
 

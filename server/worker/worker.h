@@ -28,6 +28,7 @@
 #include "server/worker/sharing/gate.h"
 #include "server/worker/code/loader.h"
 #include "server/worker/run/batch_end.h"
+#include "server/worker/run/overrun.h"
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/placement.h"
 #include "server/worker/sharing/stream_pool.h"
@@ -65,6 +66,8 @@ struct worker {
     struct wake wake;
     struct submitter submitter;
     struct completer completer;
+    struct overrun overrun;
+    _Atomic uint64_t work_order; /* counts commands that have come to the head of their stream */
     struct loader loader, clearer;
     struct driver_calls driver_calls;
     struct driver_caller driver_caller;

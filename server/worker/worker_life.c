@@ -89,6 +89,8 @@ static void open_parts(struct worker *worker, const struct gpu *device, int chan
     worker->attaching = NULL;
     worker->client_count = worker->client_room = 0;
     worker->failed = 0;
+    worker->work_order = 0;
+    overrun_open(&worker->overrun);
     worker->account.cuda = NULL;
     worker->ends = (struct batch_ends){.device = NULL};
     worker->device.clearing.cuda = NULL;
@@ -188,6 +190,7 @@ void worker_stop(struct worker *worker)
     loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);
     completer_stop(&worker->completer);
+    overrun_close(&worker->overrun);
     trace_end(&worker->trace);
     account_close(&worker->account);
     batch_ends_close(&worker->ends);

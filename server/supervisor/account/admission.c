@@ -47,6 +47,8 @@ struct grant admission_grant(const struct admission *admission,
     }
     if (to.priority == ALLOWANCE_UNSET)
         to.priority = 0;
+    if (to.kernel_time == ALLOWANCE_UNSET)
+        to.kernel_time = 0;
     return (struct grant){.allowance = to, .window_bytes = window};
 }
 

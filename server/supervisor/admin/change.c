@@ -108,6 +108,8 @@ static struct allowance back_from(const struct allowance *change, const struct c
     }
     if (change->priority != ALLOWANCE_UNSET)
         back.priority = now->priority;
+    if (change->kernel_time != ALLOWANCE_UNSET)
+        back.kernel_time = now->kernel_time;
     return back;
 }
 

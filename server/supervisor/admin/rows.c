@@ -50,6 +50,9 @@ static void put_limits(struct admin_json *client, const struct client_view *view
                        on ? resource_json(view, i) : json_null());
     admin_json_put(client, "priority",
                    on ? json_integer((json_int_t)view->granted.priority) : json_null());
+    admin_json_put(client, "kernel_time_limit_seconds",
+                   on && view->granted.kernel_time ? admin_json_seconds(view->granted.kernel_time)
+                                                   : json_null());
 }
 
 static json_t *throttled_json(const struct proto_worker_usage *usage)

@@ -167,6 +167,22 @@ static uint32_t read_priority(struct config_reader *reader, const struct config_
     return 0;
 }
 
+static uint32_t read_kernel_time(struct config_reader *reader, const struct config_node *value,
+                                 void *to)
+{
+    uint64_t ns;
+    char said[CONFIG_SAID];
+    struct block *block = to;
+    struct allowance by = allowance_none;
+    if (value->kind != CONFIG_TEXT || units_parse_duration(value->text, value->length, &ns) < 0 ||
+        ns < CONFIG_KERNEL_TIME_MIN_NS || ns > CONFIG_KERNEL_TIME_MAX_NS)
+        return config_refuse(reader, value->line, MESSAGE(config_kernel_time),
+                             config_reader_said(value, said));
+    by.kernel_time = ns;
+    allowance_tighten(&block->limits, &by);
+    return 0;
+}
+
 /* ---- the block ---- */
 
 static uint64_t request_as_part(const struct allowance *limits, enum resource resource)
@@ -227,6 +243,7 @@ uint32_t config_limits_read(struct config_reader *reader, const struct config_no
         {"fraction", read_fraction_key},
         {"replicas", read_replicas},
         {"priority", read_priority},
+        {"kernel_time_limit", read_kernel_time},
     };
     struct block block = {.limits = allowance_none};
     struct resource_tables resources;

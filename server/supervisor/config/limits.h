@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * config_limits: the limits in one block of a configuration: the resources, each with request and
- * limit, and priority. fraction and replicas are other spellings of these.
+ * limit, priority, and the time of a kernel. fraction and replicas are other spellings of these.
  *
  * A limit is never exceeded; a request is guaranteed. Blocks can only tighten each other: the
  * smallest limit applies, and the smallest request too, so that an administrator's request lowers a
@@ -19,6 +19,9 @@
 #include "server/supervisor/config/reader.h"
 
 #define CONFIG_REPLICAS_MAX 1000
+/* The worker looks at what runs every few milliseconds. */
+#define CONFIG_KERNEL_TIME_MIN_NS UINT64_C(100000000)
+#define CONFIG_KERNEL_TIME_MAX_NS UINT64_C(86400000000000)
 
 /*
  * Reads a mapping of limits into *to, which is written in any case. `what` names the mapping in

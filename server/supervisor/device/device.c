@@ -297,6 +297,18 @@ bool device_has_warning(const struct device *device, uint32_t which)
     return false;
 }
 
+/* Whoever caused it is told first: a session ends with the first reason that it gets. */
+static void overran_take(struct device *device, uint32_t client,
+                         const struct proto_worker_overran *overran)
+{
+    struct error why;
+    if (client && overran->error)
+        device->events.client_violated(device->events.context, device, client, overran->error,
+                                       overran->text);
+    error_set(&why, MESSAGE(worker_overran), device->index, overran->text);
+    device_replace(device, &why);
+}
+
 static void link_notice(void *context, struct channel_message *message)
 {
     struct device *device = context;
@@ -321,6 +333,12 @@ static void link_notice(void *context, struct channel_message *message)
         memcpy(&complaint, message->body, sizeof complaint);
         device->events.client_violated(device->events.context, device, message->header.client,
                                        complaint.error, complaint.text);
+        break;
+    }
+    case PROTO_WORKER_OVERRAN: {
+        struct proto_worker_overran overran;
+        memcpy(&overran, message->body, sizeof overran);
+        overran_take(device, message->header.client, &overran);
         break;
     }
     case PROTO_WORKER_STREAM_ENDED:

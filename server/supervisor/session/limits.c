@@ -67,8 +67,10 @@ static struct allowance allowance_part_by(const struct allowance *allowance, boo
         to.of[i] = allowance->of[i];
         to.of_from[i] = allowance->of_from[i];
     }
-    if (worker)
+    if (worker) {
         to.priority = allowance->priority;
+        to.kernel_time = allowance->kernel_time;
+    }
     return to;
 }
 

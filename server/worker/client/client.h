@@ -95,6 +95,9 @@ struct client_shared {
      * for; and what the driver refused last, 0 for nothing, until a launch was failed for it. */
     uint64_t local_wanted, local_refused;
     bool local_asked;
+    uint64_t kernel_time;      /* ns that a kernel may run; 0: any time */
+    uint64_t departed_ns;      /* completer: for which others waited since it left */
+    uint64_t departed_at;      /* completer: the look at which that was counted last */
 
     struct error violation; /* VIOLATED: what its rings hold that they must not */
 };

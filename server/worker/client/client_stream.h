@@ -50,6 +50,8 @@ struct client_stream {
     uint64_t limit;                         /* last value of a closing stream */
     uint64_t woken;        /* completer: the shadow when it last woke the sleepers */
     struct work_span work; /* what runs of it now */
+    uint64_t waits;        /* timeline value of its last command that waits for a stream */
+    uint64_t excused;      /* completer: until then it may have waited for older work, ns */
     bool watched;          /* a thread sleeps on the timeline, so the completer looks often */
     struct stream_dependencies blocked_on;
     struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */

@@ -29,6 +29,8 @@ struct work_length {
 struct work_span {
     uint64_t since; /* the command that runs began then at the earliest */
     uint64_t value; /* of the stream's timeline, at that time */
+    uint64_t order; /* among the commands of all streams, by `since`; set by the caller */
+    uint64_t batch; /* timeline value at the end of the batch that runs; 0: unknown */
 };
 
 struct work_expected {

@@ -43,6 +43,13 @@ static void apply_placement(struct worker *worker, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
+static void take_kernel_time(struct client *client, const struct proto_allowance *allowance)
+{
+    pthread_mutex_lock(&client->lock);
+    client->shared.kernel_time = allowance->kernel_time;
+    pthread_mutex_unlock(&client->lock);
+}
+
 uint32_t control_limits_take(struct worker *worker, struct client *client,
                              const struct proto_worker_attach *wanted, struct error *why)
 {
@@ -62,6 +69,7 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
     gate_set_owner(&worker->gate, client, wanted->owner);
     /* Other clients' work may have moved this one before the gate knew it. */
     placement_notify(&worker->places, &client->place);
+    take_kernel_time(client, &wanted->allowance);
     return 0;
 }
 
@@ -169,6 +177,7 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
         return error;
     }
     client->control.priority = wanted->allowance.priority;
+    take_kernel_time(client, &wanted->allowance);
     control_limits_assign_priorities(worker);
     return 0;
 }

@@ -401,6 +401,7 @@ int command_run(struct command *command, struct client_stream *stream,
     case PROTO_COMMAND_FILL:
         return run_fill(command, stream, (const void *)descriptor->bytes);
     case PROTO_COMMAND_WAIT:
+        stream->waits = stream->ring.value + 1;
         return run_wait(command, stream, (const void *)descriptor->bytes);
     case PROTO_COMMAND_EVENT_RECORD:
         return run_event_record(command, stream, (const void *)descriptor->bytes);

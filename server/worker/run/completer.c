@@ -48,6 +48,7 @@ static void look_at_stream(struct completer *completer, struct client_stream *st
     if (reached != stream->woken) {
         look->progress = true;
         work_length_reach(&client->shared.length, &stream->work, reached, timeline_now());
+        stream->work.order = atomic_fetch_add(&completer->worker->work_order, 1);
     }
     /* When all work is done, sleepers are woken even if they were woken for this value before: a
      * thread may have announced itself since. It looks at the value; if it waits for a later one,
@@ -176,6 +177,7 @@ static void tick_device(struct completer *completer, uint64_t now, bool in_use)
     worker_reschedule(worker);
     if (!in_use)
         return;
+    overrun_look(&worker->overrun, worker, now);
     cuda_result result = stream_pool_query(&worker->pool);
     if (cuda_driver_error_is_sticky(result))
         worker_fail(worker, result, "work on the device");

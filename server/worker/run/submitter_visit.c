@@ -70,8 +70,11 @@ static void mark_busy(struct submitter *submitter, struct client_stream *stream)
 {
     struct client *client = stream->client;
     uint64_t written = client_stream_written(stream);
-    if (client_stream_reached(stream) >= written)
+    if (client_stream_reached(stream) >= written) {
         work_length_begin(&stream->work, written, submitter->now);
+        stream->work.order = atomic_fetch_add(&submitter->worker->work_order, 1);
+        stream->work.batch = stream->ring.value;
+    }
     bits_set(client->shared.busy, stream->index);
     /* Relaxed: the mark is cleared only under the client's lock, which this thread holds. */
     if (!atomic_load_explicit(&client->signals.completer, memory_order_relaxed)) {
@@ -116,6 +119,9 @@ static int run_some(struct submitter *submitter, struct client_stream *stream, u
             break;
         ring_advance(&stream->ring);
         ++*done;
+        /* The time of what waits is not the time of what follows. */
+        if (stream->client->shared.kernel_time && stream->waits == stream->ring.value)
+            break;
     }
     return result;
 }
@@ -163,7 +169,7 @@ static int serve_batch(struct submitter *submitter, struct client_stream *stream
                        uint32_t *done)
 {
     uint32_t now = 0;
-    uint32_t batch = min(stream->client->gate.batch, (uint32_t)SUBMITTER_BATCH);
+    uint32_t batch = min(stream->client->gate.batch, overrun_batch(stream->client));
     activity_batch(true);
     int result = bind_stream(submitter, stream);
     uint32_t room = result ? 0 : commands_that_fit(submitter, stream);

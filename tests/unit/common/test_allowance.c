@@ -146,6 +146,8 @@ static void the_stricter_holds_in_each_respect(void **state)
     fill(&loose, 1001);
     strict.priority = 5;
     loose.priority = 4;
+    strict.kernel_time = 6;
+    loose.kernel_time = 7;
     strictest = loose;
     allowance_tighten(&strictest, &strict);
     assert_true(allowance_equal(&strictest, &strict));
@@ -154,6 +156,11 @@ static void the_stricter_holds_in_each_respect(void **state)
     strictest = allowance_none;
     allowance_tighten(&strictest, &strict);
     assert_true(allowance_equal(&strictest, &strict));
+    loose.kernel_time = 0; /* any time */
+    allowance_tighten(&strictest, &loose);
+    assert_int_equal(strictest.kernel_time, 6);
+    allowance_tighten(&loose, &strict);
+    assert_int_equal(loose.kernel_time, 6);
 }
 
 static void a_change_replaces_either_form(void **state)

@@ -195,6 +195,10 @@ static void wrong_types_are_refused(void **state)
     refused("sharing: mps\n", 1, "sharing must be a mapping");
     refused("clients:\n  memory: {limit: [1G]}\n", 2, "memory.limit must be");
     refused("clients:\n  priority: \"1\"\n", 2, "priority must be a number");
+    refused("clients:\n  kernel_time_limit: 10\n", 2,
+            "kernel_time_limit must be a time from 100ms");
+    refused("rules:\n  - kernel_time_limit: 99ms\n", 2, "not \"99ms\"");
+    refused("clients: {kernel_time_limit: [1s]}\n", 1, "kernel_time_limit must be a time");
     refused("clients:\n  priority: -1\n", 2,
             "priority must be a number from 0 to 1000, not \"-1\"");
     refused("clients:\n  priority: 1001\n", 2, "from 0 to 1000");

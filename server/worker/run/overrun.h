@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * overrun: finds work that takes longer than it may: a kernel beyond its client's
+ * kernel_time_limit, and work of a client that left while others wait. The supervisor is told once,
+ * and replaces the worker.
+ *
+ * A driver does not say when a kernel begins. A command's time counts from when it is seen at the
+ * head of its stream, and begins anew for as long as older work is in flight on the same
+ * multiprocessors, since the command may wait for that. Commands of one batch end together: a batch
+ * of n commands may take n times the limit, so no kernel is ended before its limit. Batches of
+ * clients with a limit are short.
+ *
+ * If work of two clients began at the same time, neither is called the culprit.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_RUN_OVERRUN_H
+#define GPUSHARE_SERVER_WORKER_RUN_OVERRUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct client;
+struct overrun_head;
+struct worker;
+
+/* Belongs to the completer from its start on. */
+struct overrun {
+    uint64_t departed_limit; /* ns; 0: none */
+    uint64_t looked;
+    bool told;
+    struct overrun_head *heads; /* what is at the head of each stream; of one look */
+    size_t count, room;
+};
+
+void overrun_open(struct overrun *overrun);
+/* The completer has ended. */
+void overrun_close(struct overrun *overrun);
+
+/* How long work of clients that left may run while others wait, ns; 0: any time. Before the first
+ * client. */
+void overrun_set_departed(struct overrun *overrun, uint64_t limit);
+
+/* The completer, every few milliseconds while the device has work. Takes clients_lock. */
+void overrun_look(struct overrun *overrun, struct worker *worker, uint64_t now);
+
+/* The most commands that a batch of this client may have. The submitter, under client->lock. */
+uint32_t overrun_batch(const struct client *client);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: short kernels must end within 2 s beside others, else they exceed their own limit */
+/*
+ * Kernels that don't end: kernel_time_limit and --departed-time-limit replace the worker, and each
+ * client is told what concerns it. Clients are processes, started at random times.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/gpushare.h"
+#include "tests/support/server.h"
+
+enum { OTHERS = 3 };
+
+static const char ptx[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
+                          ".visible .entry endless()\n"
+                          "{\nagain:\nnanosleep.u32 1000000;\nbra again;\n}\n"
+                          ".visible .entry milliseconds(.param .u32 count)\n"
+                          "{\n.reg .u32 %n;\n.reg .pred %q;\n"
+                          "ld.param.u32 %n, [count];\n"
+                          "again:\nnanosleep.u32 1000000;\nsub.u32 %n, %n, 1;\n"
+                          "setp.ne.u32 %q, %n, 0;\n@%q bra again;\nret;\n}\n";
+
+static unsigned random_state;
+static char config[64];
+
+static unsigned random_below(unsigned end)
+{
+    return (unsigned)rand_r(&random_state) % end;
+}
+
+static void sleep_ms(unsigned ms)
+{
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    nanosleep(&time, NULL);
+}
+
+static struct server *begin(const char *yaml, const char *departed)
+{
+    strcpy(config, "/tmp/gpushare-endless-XXXXXX");
+    int fd = mkstemp(config);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, yaml, strlen(yaml)), strlen(yaml));
+    close(fd);
+    const char *const args[] = {"--config", config, "--departed-time-limit", departed, NULL};
+    return server_start(args, NULL);
+}
+
+static void end(struct server *server)
+{
+    assert_int_equal(server_stop(server), 0);
+    unlink(config);
+}
+
+/* ---- a client: a process that says what it was told ---- */
+
+struct said {
+    gpushare_error error;
+    unsigned launches;
+    char text[400];
+};
+
+struct client {
+    pid_t pid;
+    int from;
+};
+
+static gpushare_error connect_to(const struct server *server, const char *name,
+                                 gpushare_connection **gpu, gpushare_function **function,
+                                 const char *kernel)
+{
+    struct gpushare_options options = {
+        .size = sizeof options, .socket = server_socket(server), .name = name};
+    gpushare_module *module;
+    gpushare_error error = gpushare_connect(&options, gpu);
+    if (!error)
+        error = gpushare_module_load(*gpu, ptx, 0, &module);
+    return error ? error : gpushare_module_function(module, kernel, function);
+}
+
+/* Launches kernels of some milliseconds on the whole device until one fails, or for this time. They
+ * fill it by their shared memory: each warp that sleeps costs the software GPU a little of the
+ * processor. */
+static void work(gpushare_connection *gpu, gpushare_function *function, unsigned ms, unsigned total,
+                 struct said *said)
+{
+    struct gpushare_dim grid = {4 * 132, 1, 1}, block = {32, 1, 1};
+    void *parameters[] = {&ms};
+    for (unsigned spent = 0; !said->error && spent < total; spent += ms) {
+        said->error = gpushare_launch(function, grid, block, 48 << 10, NULL, parameters);
+        if (!said->error)
+            said->error = gpushare_synchronize(gpu);
+        said->launches += !said->error;
+    }
+}
+
+/* ms: 0 is a kernel that does not end. */
+static struct client start(const struct server *server, const char *name, unsigned ms,
+                           unsigned total)
+{
+    int pipes[2];
+    struct client client;
+    assert_int_equal(pipe(pipes), 0);
+    client.pid = fork();
+    assert_true(client.pid >= 0);
+    client.from = pipes[0];
+    if (client.pid) {
+        close(pipes[1]);
+        return client;
+    }
+    struct said said = {0};
+    gpushare_connection *gpu = NULL;
+    gpushare_function *function;
+    close(pipes[0]);
+    said.error = connect_to(server, name, &gpu, &function, ms ? "milliseconds" : "endless");
+    bool ready = write(pipes[1], "r", 1) == 1;
+    if (!said.error)
+        work(gpu, function, ms, total, &said);
+    if (said.error)
+        snprintf(said.text, sizeof said.text, "%s", gpushare_error_text());
+    _exit(!ready || write(pipes[1], &said, sizeof said) != sizeof said);
+}
+
+static void await_ready(const struct client *client)
+{
+    char byte;
+    assert_int_equal(read(client->from, &byte, 1), 1);
+}
+
+static struct said finish(struct client *client)
+{
+    struct said said = {0};
+    int status;
+    assert_int_equal(read(client->from, &said, sizeof said), sizeof said);
+    assert_int_equal(waitpid(client->pid, &status, 0), client->pid);
+    assert_int_equal(status, 0);
+    close(client->from);
+    return said;
+}
+
+static void expect_word(const struct said *said, const char *word)
+{
+    if (!strstr(said->text, word))
+        fail_msg("\"%s\" does not say \"%s\"", said->text, word);
+}
+
+/* A client that arrives afterwards is served. */
+static void expect_service(const struct server *server)
+{
+    struct client after = start(server, "after", 1, 5);
+    await_ready(&after);
+    struct said said = finish(&after);
+    if (said.error)
+        fail_msg("after: %s", said.text);
+}
+
+/* ---- scenes ---- */
+
+static void an_endless_kernel_is_ended_and_its_owner_is_named(void **state)
+{
+    (void)state;
+    struct server *server = begin("clients: {kernel_time_limit: 2s}\n", "0");
+    struct client others[OTHERS];
+    unsigned culprit_after = random_below(300);
+    for (int i = 0; i < OTHERS; i++)
+        others[i] = start(server, "other", 1 + random_below(20), 60000);
+    for (int i = 0; i < OTHERS; i++)
+        await_ready(&others[i]);
+    struct client culprit = start(server, "culprit", 0, 1);
+    printf("culprit after %u ms\n", culprit_after);
+    sleep_ms(culprit_after);
+    await_ready(&culprit);
+    struct said said = finish(&culprit);
+    bool named = said.error == GPUSHARE_ERROR_LAUNCH_TIMEOUT;
+    /* Work that began within the same few milliseconds can't be told apart. */
+    if (!named)
+        assert_int_equal(said.error, GPUSHARE_ERROR_WORKER_LOST);
+    expect_word(&said, "'culprit'");
+    expect_word(&said, "ran a kernel for more than 2s");
+    for (int i = 0; i < OTHERS; i++) {
+        said = finish(&others[i]);
+        assert_int_equal(said.error, GPUSHARE_ERROR_WORKER_LOST);
+        expect_word(&said, "'culprit'");
+        expect_word(&said, "ran a kernel for more than 2s");
+    }
+    expect_service(server);
+    end(server);
+}
+
+/* Kernels of nearly the limit, several in a queue and beside others: nothing is ended. */
+static void kernels_within_the_limit_are_left_alone(void **state)
+{
+    (void)state;
+    struct server *server = begin("gpus: [{gpu: 0, kernel_time_limit: 1500ms}]\n", "0");
+    struct client clients[OTHERS];
+    for (int i = 0; i < OTHERS; i++)
+        clients[i] = start(server, "slow", 300 + random_below(400), 3000);
+    for (int i = 0; i < OTHERS; i++)
+        await_ready(&clients[i]);
+    for (int i = 0; i < OTHERS; i++) {
+        struct said said = finish(&clients[i]);
+        if (said.error)
+            fail_msg("%s", said.text);
+        assert_true(said.launches >= 4);
+    }
+    end(server);
+}
+
+static void a_queue_of_kernels_is_not_one_kernel(void **state)
+{
+    (void)state;
+    struct server *server = begin("clients: {kernel_time_limit: 500ms}\n", "0");
+    struct gpushare_dim one = {1, 1, 1};
+    gpushare_connection *gpu;
+    gpushare_function *function;
+    unsigned ms = 200 + random_below(100);
+    void *parameters[] = {&ms};
+    assert_int_equal(connect_to(server, "queue", &gpu, &function, "milliseconds"), 0);
+    for (int i = 0; i < 12; i++)
+        assert_int_equal(gpushare_launch(function, one, one, 0, NULL, parameters), 0);
+    gpushare_error error = gpushare_synchronize(gpu);
+    if (error)
+        fail_msg("%s", gpushare_error_text());
+    gpushare_close(&gpu);
+    end(server);
+}
+
+static void work_of_a_client_that_left_ends_when_others_wait(void **state)
+{
+    (void)state;
+    struct server *server = begin("clients: {}\n", "1s");
+    struct client gone = start(server, "gone", 0, 1);
+    await_ready(&gone);
+    sleep_ms(300 + random_below(300));
+    kill(gone.pid, SIGKILL);
+    waitpid(gone.pid, NULL, 0);
+    close(gone.from);
+    pid_t before, after;
+    assert_int_equal(server_workers(server, &before, 1), 1);
+    sleep_ms(2500);
+    /* Nobody waits, so nobody is in its way. */
+    assert_int_equal(server_workers(server, &after, 1), 1);
+    assert_int_equal(before, after);
+    struct client waits = start(server, "waits", 5, 10000);
+    await_ready(&waits);
+    struct said said = finish(&waits);
+    assert_int_equal(said.error, GPUSHARE_ERROR_WORKER_LOST);
+    expect_word(&said, "'gone', which has left");
+    expect_service(server);
+    end(server);
+}
+
+int main(void)
+{
+    server_needs_softgpu();
+    const char *seed = getenv("TEST_SEED");
+    random_state = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
+    printf("TEST_SEED=%u\n", random_state);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_endless_kernel_is_ended_and_its_owner_is_named),
+        cmocka_unit_test(kernels_within_the_limit_are_left_alone),
+        cmocka_unit_test(a_queue_of_kernels_is_not_one_kernel),
+        cmocka_unit_test(work_of_a_client_that_left_ends_when_others_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
