@@ -29,6 +29,16 @@
       "--departed-time-limit") \
     X(worker_overran, WORKER_LOST, \
       "the worker of device %u was replaced, for %s: what the clients had on the device is lost") \
+    X(client_leaving, NOT_READY, \
+      "client %u has left, and its work on GPU %u has not ended: only another worker ends it, " \
+      "which ends %s%s: kill --force %u does that") \
+    X(client_forced, WORKER_LOST, \
+      "an administrator (%s) replaced the worker of device %u, to end the work of client %u " \
+      "'%s', which had left: what the clients had on the device is lost") \
+    X(admin_force, INVALID_VALUE, \
+      "\"force\" must be true or false") \
+    X(ctl_force_option, SUCCESS, \
+      "--force is an option of kill") \
     X(silence_in, SUCCESS, \
       "thread %s in %s") \
     X(silence_outside, SUCCESS, \

@@ -48,8 +48,10 @@ static const char help[] =
     "               Names of a GPU: lease=50ms precision=5%%\n"
     "               quantum=30s window_limit=500ms local_memory=1K\n"
     "               mode=concurrent|strict|fair|turns\n"
-    "  kill CLIENT  end a client's connection; CLIENT is its number in `clients` (for the same\n"
-    "               users as set)\n"
+    "  kill [--force] CLIENT\n"
+    "               end a client's connection; CLIENT is its number in `clients` (for the same\n"
+    "               users as set). With --force also a client that has left and whose work\n"
+    "               does not end; that ends all clients of its GPU\n"
     "  reload       make the server read its configuration file again; a file with a mistake\n"
     "               changes nothing (for the same users as set)\n"
     "  trace -o FILE [--seconds N] [--gpu N]\n"
@@ -82,6 +84,7 @@ struct options {
     bool json;
     json_t *request;
     struct tracing_options trace;
+    bool force;               /* kill: even if others end too */
     const char *trace_option; /* the last option of `trace` that was given, or NULL */
 };
 
@@ -135,9 +138,13 @@ static int check_command(struct options *options, int count, char **words)
     options->command = words[0];
     if (options->trace_option && !is_command(words[0], "trace"))
         return report_usage(MESSAGE_TEXT(ctl_trace_option), options->trace_option);
+    if (options->force && !is_command(words[0], "kill"))
+        return report_usage(MESSAGE_TEXT(ctl_force_option));
     if (is_command(words[0], "trace") && !options->trace.file)
         return report_usage(MESSAGE_TEXT(ctl_trace_file));
     options->request = json_pack("{s:s}", "request", words[0]);
+    if (options->force)
+        json_object_set_new(options->request, "force", json_true());
     if (is_command(words[0], "kill") || is_command(words[0], "get") || is_command(words[0], "set"))
         return check_target(options, count - 1, words + 1);
     return count > 1 ? report_usage(MESSAGE_TEXT(ctl_argument), words[1]) : -1;
@@ -168,11 +175,15 @@ static int read_trace_option(struct options *options, int option)
 /* Reads the command line. Returns an exit status, or -1 to go on. */
 static int read_options(struct options *options, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"socket", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
-        {"output", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
-        {"gpu", required_argument, NULL, 'g'},    {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"socket", required_argument, NULL, 's'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"output", required_argument, NULL, 'o'},
+                                          {"seconds", required_argument, NULL, 't'},
+                                          {"gpu", required_argument, NULL, 'g'},
+                                          {"force", no_argument, NULL, 'f'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "ho:", longs, NULL)) != -1) {
         switch (option) {
@@ -181,6 +192,9 @@ static int read_options(struct options *options, int argc, char **argv)
             break;
         case 'j':
             options->json = true;
+            break;
+        case 'f':
+            options->force = true;
             break;
         case 'o':
         case 't':

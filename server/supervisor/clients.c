@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "common/messages.h"
+#include "server/supervisor/device/device.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
@@ -128,5 +129,51 @@ int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by)
     if (!session || session->state == PROTO_CONNECTION_STATE_LEAVING)
         return -ENOENT;
     session_fail(session, MESSAGE(client_killed), by);
+    return 0;
+}
+
+/* Writes the clients that end with this one's worker: "2 other clients: 1 'a' (uid 0), 4 'b' (uid
+ * 7)". */
+static void neighbours_format(const struct supervisor *supervisor, const struct session *of,
+                              char count[32], char names[160])
+{
+    const struct session *session;
+    unsigned others = 0;
+    size_t used = 0;
+    names[0] = 0;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
+        if (session == of || session->device != of->device ||
+            session->state == PROTO_CONNECTION_STATE_LEAVING)
+            continue;
+        if (used < 160)
+            used += (size_t)snprintf(names + used, 160 - used, "%s%u '%.16s' (uid %u)",
+                                     others ? ", " : ": ", session->number, session->name,
+                                     (unsigned)session->uid);
+        others++;
+    }
+    if (used >= 160)
+        strcpy(names + 160 - sizeof "...", "...");
+    snprintf(count, 32,
+             others == 1 ? "%u other client"
+             : others    ? "%u other clients"
+                         : "no other client",
+             others);
+}
+
+uint32_t clients_kill_leaving(struct supervisor *supervisor, uint32_t client, bool force,
+                              const char *by, struct error *why)
+{
+    struct session *session = clients_find(supervisor, client);
+    char count[32], names[160];
+    if (!session || !session->device || !session->at_worker)
+        return error_set(why, MESSAGE(client_unknown), client);
+    if (!force) {
+        neighbours_format(supervisor, session, count, names);
+        return error_set(why, MESSAGE(client_leaving), client, session->device->index, count, names,
+                         client);
+    }
+    struct error lost;
+    error_set(&lost, MESSAGE(client_forced), by, session->device->index, client, session->name);
+    device_replace(session->device, &lost);
     return 0;
 }

@@ -4,7 +4,10 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CLIENTS_H
 #define GPUSHARE_SERVER_SUPERVISOR_CLIENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "common/error.h"
 
 struct session;
 struct supervisor;
@@ -27,5 +30,12 @@ void clients_remove(struct supervisor *supervisor, struct session *session);
 /* Ends a client with PROTO_ERROR_KILLED. by names the asker, for the log. Returns 0, or -ENOENT if
  * there is no such client or it leaves already. */
 int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by);
+
+/*
+ * Ends a client that leaves and whose work has not ended, by replacing its device's worker. Without
+ * force it is refused, and *why names the clients that would end too. Returns 0 or an error number.
+ */
+uint32_t clients_kill_leaving(struct supervisor *supervisor, uint32_t client, bool force,
+                              const char *by, struct error *why);
 
 #endif

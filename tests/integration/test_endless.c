@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: short kernels must end within 2 s beside others, else they exceed their own limit */
 /*
- * Kernels that don't end: kernel_time_limit and --departed-time-limit replace the worker, and each
- * client is told what concerns it. Clients are processes, started at random times.
+ * Kernels that don't end: kernel_time_limit, --departed-time-limit and kill --force replace the
+ * worker, and each client is told what concerns it. Clients are processes, started at random times.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 #include "client/gpushare.h"
 #include "tests/support/server.h"
 
-enum { OTHERS = 3 };
+enum { OTHERS = 3, CROWD = 8 };
 
 static const char ptx[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
                           ".visible .entry endless()\n"
@@ -200,21 +200,21 @@ static void an_endless_kernel_is_ended_and_its_owner_is_named(void **state)
     end(server);
 }
 
-/* Kernels of nearly the limit, several in a queue and beside others: nothing is ended. */
+/* Each kernel waits for those of seven others, which takes longer than the limit. */
 static void kernels_within_the_limit_are_left_alone(void **state)
 {
     (void)state;
-    struct server *server = begin("gpus: [{gpu: 0, kernel_time_limit: 1500ms}]\n", "0");
-    struct client clients[OTHERS];
-    for (int i = 0; i < OTHERS; i++)
-        clients[i] = start(server, "slow", 300 + random_below(400), 3000);
-    for (int i = 0; i < OTHERS; i++)
+    struct server *server = begin("gpus: [{gpu: 0, kernel_time_limit: 2500ms}]\n", "0");
+    struct client clients[CROWD];
+    for (int i = 0; i < CROWD; i++)
+        clients[i] = start(server, "slow", 400 + random_below(200), 1200);
+    for (int i = 0; i < CROWD; i++)
         await_ready(&clients[i]);
-    for (int i = 0; i < OTHERS; i++) {
+    for (int i = 0; i < CROWD; i++) {
         struct said said = finish(&clients[i]);
         if (said.error)
             fail_msg("%s", said.text);
-        assert_true(said.launches >= 4);
+        assert_true(said.launches >= 2);
     }
     end(server);
 }
@@ -263,6 +263,45 @@ static void work_of_a_client_that_left_ends_when_others_wait(void **state)
     end(server);
 }
 
+/* Runs gpusharectl kill. Returns its exit status; output: of both kinds. */
+static int kill_client(const struct server *server, const char *words, char output[1024])
+{
+    char command[512];
+    snprintf(command, sizeof command, "%s/bin/gpusharectl --socket %s kill %s 2>&1",
+             getenv("BUILD"), server_admin_socket(server), words);
+    FILE *pipe = popen(command, "re");
+    assert_non_null(pipe);
+    output[fread(output, 1, 1023, pipe)] = 0;
+    return WEXITSTATUS(pclose(pipe));
+}
+
+static void kill_of_a_client_that_left_says_what_it_costs_and_is_carried_out(void **state)
+{
+    (void)state;
+    char output[1024];
+    struct server *server = begin("clients: {}\n", "0");
+    /* First: a load would wait for the endless kernel. */
+    struct client waits = start(server, "waits", 5, 600000);
+    await_ready(&waits);
+    struct client gone = start(server, "gone", 0, 1);
+    await_ready(&gone);
+    sleep_ms(300 + random_below(300));
+    kill(gone.pid, SIGKILL);
+    waitpid(gone.pid, NULL, 0);
+    close(gone.from);
+    assert_int_equal(kill_client(server, "2", output), 1);
+    if (!strstr(output, "client 2 has left") || !strstr(output, "1 other client: 1 'waits'"))
+        fail_msg("kill: %s", output);
+    assert_int_equal(kill_client(server, "--force 99", output), 1);
+    assert_int_equal(kill_client(server, "--force 2", output), 0);
+    struct said said = finish(&waits);
+    assert_int_equal(said.error, GPUSHARE_ERROR_WORKER_LOST);
+    expect_word(&said, "an administrator");
+    expect_word(&said, "client 2 'gone', which had left");
+    expect_service(server);
+    end(server);
+}
+
 int main(void)
 {
     server_needs_softgpu();
@@ -274,6 +313,7 @@ int main(void)
         cmocka_unit_test(kernels_within_the_limit_are_left_alone),
         cmocka_unit_test(a_queue_of_kernels_is_not_one_kernel),
         cmocka_unit_test(work_of_a_client_that_left_ends_when_others_wait),
+        cmocka_unit_test(kill_of_a_client_that_left_says_what_it_costs_and_is_carried_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,13 +48,17 @@ static void refuse_change(struct admin_peer *peer)
                           (unsigned)peer->uid);
 }
 
-static void kill_client(struct admin_peer *peer, uint32_t client)
+static void kill_client(struct admin_peer *peer, uint32_t client, bool force)
 {
+    struct error why;
     char by[ADMIN_NAME];
-    if (clients_kill(peer->admin->supervisor, client, admin_peer_name(peer, by)) == 0)
+    struct supervisor *supervisor = peer->admin->supervisor;
+    admin_peer_name(peer, by);
+    if (clients_kill(supervisor, client, by) == 0 ||
+        clients_kill_leaving(supervisor, client, force, by, &why) == 0)
         admin_peer_answer(peer, admin_answer_kill(client));
     else
-        admin_peer_refuse(peer, MESSAGE(client_unknown), client);
+        admin_peer_refuse(peer, why.number, "%s", why.text);
 }
 
 static void serve_request(struct admin_peer *peer, const struct admin_request *request)
@@ -81,7 +85,7 @@ static void serve_request(struct admin_peer *peer, const struct admin_request *r
         admin_change(peer, request);
         break;
     case ADMIN_KILL:
-        kill_client(peer, request->number);
+        kill_client(peer, request->number, request->force);
         break;
     case ADMIN_RELOAD:
         admin_reload(peer);

@@ -82,6 +82,8 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
             return may_be_about(kind, (enum admin_target)i);
     if (kind == ADMIN_TRACE)
         return strcmp(key, "seconds") == 0;
+    if (kind == ADMIN_KILL)
+        return strcmp(key, "force") == 0;
     if (kind != ADMIN_SET)
         return false;
     if (target == ADMIN_TARGET_GPU)
@@ -297,6 +299,15 @@ static uint32_t read_set(struct admin_request *request, json_t *root, struct err
     return read_change(&request->change, root, why);
 }
 
+static uint32_t read_force(struct admin_request *request, json_t *root, struct error *why)
+{
+    json_t *force = json_object_get(root, "force");
+    if (force && !json_is_boolean(force))
+        return error_set(why, MESSAGE(admin_force));
+    request->force = json_is_true(force);
+    return 0;
+}
+
 static uint32_t read_root(struct admin_request *request, json_t *root, struct error *why)
 {
     const char *name = json_string_value(json_object_get(root, "request"));
@@ -315,6 +326,8 @@ static uint32_t read_root(struct admin_request *request, json_t *root, struct er
         error = check_members(request, root, why);
     if (!error && request->kind == ADMIN_SET)
         error = read_set(request, root, why);
+    if (!error && request->kind == ADMIN_KILL)
+        error = read_force(request, root, why);
     if (!error && request->kind == ADMIN_TRACE)
         error = read_trace(request, root, why);
     return error;

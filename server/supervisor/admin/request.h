@@ -48,6 +48,7 @@ struct admin_request {
     enum admin_kind kind;
     enum admin_target target;
     uint32_t number;           /* of the client or the GPU; or the uid or gid */
+    bool force;                /* kill: even if other clients end too */
     struct allowance change;   /* set: new limits of each client */
     bool totals;               /* set: `total` is changed instead */
     struct total_change total; /* set: new limits of the user's or the group's total */

@@ -25,6 +25,7 @@
 
 #include <jansson.h>
 
+#include "common/messages.h"
 #include "server/supervisor/admin/admin.h"
 #include "server/supervisor/admin/request.h"
 #include "server/supervisor/settings.h"
@@ -135,6 +136,19 @@ void view_server(const struct supervisor *self, struct server_view *totals)
                                    .clients_max = 4096,
                                    .host_limit = 1 << 20,
                                    .uptime_ns = 1500000000};
+}
+
+/* Client 77 has left and still works. */
+uint32_t clients_kill_leaving(struct supervisor *self, uint32_t client, bool force, const char *by,
+                              struct error *why)
+{
+    if (client != 77)
+        return error_set(why, MESSAGE(client_unknown), client);
+    if (!force)
+        return error_set(why, MESSAGE(client_leaving), client, 0u, "no other client", "", client);
+    self->killed = client;
+    snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
+    return 0;
 }
 
 int clients_kill(struct supervisor *self, uint32_t client, const char *by)

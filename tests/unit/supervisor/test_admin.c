@@ -286,6 +286,14 @@ static void kill_is_for_root_and_those_named(void **state)
     json_decref(answer);
     assert_int_equal(supervisor.killed, 7);
     assert_non_null(strstr(supervisor.killed_by, "uid "));
+    refused_with("{\"request\":\"kill\",\"client\":77}", "not_ready", "kill --force 77");
+    refused_with("{\"request\":\"kill\",\"client\":77,\"force\":false}", "not_ready", "has left");
+    refused_with("{\"request\":\"kill\",\"client\":77,\"force\":1}", "invalid_value",
+                 "true or false");
+    refused_with("{\"request\":\"get\",\"client\":7,\"force\":true}", "invalid_value", "force");
+    assert_int_equal(supervisor.killed, 7);
+    json_decref(ask("{\"request\":\"kill\",\"client\":77,\"force\":true}"));
+    assert_int_equal(supervisor.killed, 77);
 }
 
 /* Connects as another user: the kernel remembers who connected. By a relative name, for the folders
