@@ -286,7 +286,7 @@ static void growing_local_memory_stops_nobody_else(void **state)
     gpushare_connection *deep = arrive();
     gpushare_function *function = load(deep, "deep");
     OK(gpushare_host_alloc(deep, 4096, &word));
-    endless_start(&endless);
+    endless_start(&endless, 1, 1);
     worker_start(&other);
     usleep(300000);
     uint64_t address = (uint64_t)(uintptr_t)word;
@@ -316,7 +316,7 @@ static void allowing_more_shared_memory_waits_for_nobody(void **state)
     gpushare_function *function = load(gpu, "milliseconds");
     uint32_t milliseconds = 1;
     void *parameters[] = {&milliseconds};
-    endless_start(&endless);
+    endless_start(&endless, 1, 1);
     uint64_t begun = now_ns();
     OK(gpushare_function_set_shared(function, 100 << 10));
     OK(gpushare_launch(function, one, one, 100 << 10, NULL, parameters));
