@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/sharing/usual_partitions.h"
 
+#include "common/util.h"
 #include "server/scheduler/plan.h"
 #include "server/scheduler/sm_allocation.h"
 
@@ -27,6 +28,18 @@ static cuda_result make_whole(struct partition_table *partitions, struct stream_
     return result;
 }
 
+/* At home a client's streams are one step more urgent than those of clients that borrow. */
+static cuda_result make_streams(struct stream_pool *pool, struct partition *partition)
+{
+    int32_t home = max(-1, pool->device->info.priority_greatest);
+    cuda_result result = stream_pool_add_partition(pool, partition);
+    if (result == CUDA_OK)
+        result = stream_pool_prepare(pool, partition, 0, USUAL_PARTITIONS_STREAMS);
+    if (result == CUDA_OK && home < 0)
+        result = stream_pool_prepare(pool, partition, home, USUAL_PARTITIONS_HOME_STREAMS);
+    return result;
+}
+
 /* A partition that is there already is left as it is. */
 static cuda_result make_part(struct partition_table *partitions, struct stream_pool *pool,
                              const struct sm_group_set *sm_groups)
@@ -36,9 +49,7 @@ static cuda_result make_part(struct partition_table *partitions, struct stream_p
         cuda_result result = partition_make(partitions, sm_groups, &made);
         if (result != CUDA_OK)
             return result;
-        result = stream_pool_add_partition(pool, made);
-        if (result == CUDA_OK)
-            result = stream_pool_prepare(pool, made, 0, USUAL_PARTITIONS_STREAMS);
+        result = make_streams(pool, made);
         if (result != CUDA_OK) {
             stream_pool_drop(pool, made);
             partition_destroy(partitions, made);

@@ -16,8 +16,9 @@
 #include "server/worker/sharing/stream_pool.h"
 
 /* CUstreams of a partition, but for the whole device: enough for what a client usually has in
- * flight at once. The submitter wishes for more. */
-enum { USUAL_PARTITIONS_STREAMS = 4 };
+ * flight at once; and those that are more urgent, for clients that are on multiprocessors of their
+ * own. The submitter wishes for more. */
+enum { USUAL_PARTITIONS_STREAMS = 4, USUAL_PARTITIONS_HOME_STREAMS = 2 };
 
 /*
  * At start, on an idle device. Returns the driver's result for the whole device, without which

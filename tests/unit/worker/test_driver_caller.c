@@ -59,11 +59,10 @@ static cuda_result slow_register(void *ptr, size_t size, unsigned flags)
     return fails ? CUDA_ERR_OUT_OF_MEMORY : fake_cuMemHostRegister(ptr, size, flags);
 }
 
-static cuda_result slow_set_attribute(cuda_function function, cuda_function_attribute attribute,
-                                      int value)
+static cuda_result slow_occupancy(int *blocks, cuda_function function, int threads, size_t shared)
 {
     pass();
-    return fake_cuFuncSetAttribute(function, attribute, value);
+    return fake_cuOccupancy(blocks, function, threads, shared);
 }
 
 static int setup(void **state)
@@ -74,7 +73,7 @@ static int setup(void **state)
     driver = fake_driver();
     driver.cuMemMap = slow_map;
     driver.cuMemHostRegister = slow_register;
-    driver.cuFuncSetAttribute = slow_set_attribute;
+    driver.cuOccupancyMaxActiveBlocksPerMultiprocessor = slow_occupancy;
     return harness_start_with(state, &driver);
 }
 
@@ -218,16 +217,16 @@ static void an_unload_waits_for_a_call_about_its_kernel(void **state)
     struct peer *peer = peer_attach(1);
     peer_load_text(peer, 1, harness_ptx, 0);
     uint32_t function = peer_function(peer, 1, "kernel");
-    struct proto_function_set set = {.function = function, .attribute = 1, .value = 4096};
+    struct proto_occupancy_get get = {.function = function, .block_threads = 32};
     struct proto_module_unload unload = {.module = 1};
     set_closed(true);
-    uint64_t first = harness_send(PROTO_FUNCTION_SET, 1, &set, NULL, 0, NULL, 0);
+    uint64_t first = harness_send(PROTO_OCCUPANCY_GET, 1, &get, NULL, 0, NULL, 0);
     uint64_t second = harness_send(PROTO_MODULE_UNLOAD, 1, &unload, NULL, 0, NULL, 0);
     await_stuck();
     assert_false(harness_has_message(50));
     assert_int_equal(fake.live_modules, 1);
     set_closed(false);
-    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(harness_receive(), PROTO_OCCUPANCY_INFO);
     assert_int_equal(harness.message.header.serial, first);
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(harness.message.header.serial, second);
