@@ -132,7 +132,7 @@ static void judge_number(unsigned made)
     probe_measure("create_max_us", worst, "us");
     probe_measure("destroy_us", destroy_us, "us");
     probe_measure("mib_each", mib, "MiB");
-    probe_judge(count >= 72, "enough-partitions",
+    probe_judge(count >= 48, "enough-partitions",
                 "%u%s at once, %.0f us to create (at most %.0f), %.0f us to destroy, %.2f MiB each",
                 count, count == CONTEXTS_MAX ? " or more" : "", p50, worst, destroy_us, mib);
 }

@@ -402,6 +402,25 @@ static cuda_result null_occupancy(int *blocks, cuda_function function, int block
     return CUDA_OK;
 }
 
+static cuda_result null_host_alloc(void **memory, size_t size)
+{
+    *memory = malloc(size);
+    return *memory ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
+}
+
+static cuda_result null_host_free(void *memory)
+{
+    free(memory);
+    return CUDA_OK;
+}
+
+static cuda_result null_limit(size_t *value, cuda_limit limit)
+{
+    (void)limit;
+    *value = 1024;
+    return CUDA_OK;
+}
+
 static const struct {
     const char *name;
     void *function;
@@ -453,6 +472,9 @@ static const struct {
     {"cuFuncGetAttribute", null_function_attribute},
     {"cuLaunchKernel", null_launch},
     {"cuLaunchHostFunc", null_host_func},
+    {"cuMemAllocHost", null_host_alloc},
+    {"cuMemFreeHost", null_host_free},
+    {"cuCtxGetLimit", null_limit},
     {"cuOccupancyMaxActiveBlocksPerMultiprocessor", null_occupancy},
 };
 
@@ -466,21 +488,12 @@ static const char *const silent[] = {
     "cuCtxGetCurrent",
     "cuCtxGetDevice",
     "cuCtxSynchronize",
-    "cuCtxGetLimit",
     "cuCtxSetLimit",
-    "cuMemGetInfo",
     "cuMemAddressFree",
     "cuMemSetAccess",
     "cuMemImportFromShareableHandle",
     "cuMemHostRegister",
     "cuMemHostUnregister",
-    "cuMemAlloc",
-    "cuMemFree",
-    "cuMemAllocHost",
-    "cuMemHostAlloc",
-    "cuMemFreeHost",
-    "cuMemGetAddressRange",
-    "cuPointerGetAttribute",
     "cuMemsetD8",
     "cuMemsetD16",
     "cuMemsetD32",
