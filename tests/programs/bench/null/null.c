@@ -414,6 +414,13 @@ static cuda_result null_host_free(void *memory)
     return CUDA_OK;
 }
 
+static cuda_result null_memory_info(size_t *free_bytes, size_t *total)
+{
+    null_total(total, 0);
+    *free_bytes = *total;
+    return CUDA_OK;
+}
+
 static cuda_result null_limit(size_t *value, cuda_limit limit)
 {
     (void)limit;
@@ -475,6 +482,7 @@ static const struct {
     {"cuMemAllocHost", null_host_alloc},
     {"cuMemFreeHost", null_host_free},
     {"cuCtxGetLimit", null_limit},
+    {"cuMemGetInfo", null_memory_info},
     {"cuOccupancyMaxActiveBlocksPerMultiprocessor", null_occupancy},
 };
 
@@ -497,6 +505,11 @@ static const char *const silent[] = {
     "cuMemsetD8",
     "cuMemsetD16",
     "cuMemsetD32",
+    "cuMemAlloc",
+    "cuMemFree",
+    "cuMemHostAlloc",
+    "cuMemGetAddressRange",
+    "cuPointerGetAttribute",
     "cuStreamCreate",
     "cuStreamQuery",
     "cuStreamSynchronize",
