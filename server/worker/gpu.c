@@ -15,44 +15,44 @@
 #include "server/worker/gpu_arena.h"
 #include "server/worker/mps.h"
 
-static int read_attribute(const struct gpu *device, cuda_device_attribute which)
+static int read_attribute(const struct gpu *gpu, cuda_device_attribute which)
 {
     int value = 0;
-    if (device->cuda->cuDeviceGetAttribute(&value, which, device->handle) != CUDA_OK)
+    if (gpu->cuda->cuDeviceGetAttribute(&value, which, gpu->handle) != CUDA_OK)
         return 0;
     return value;
 }
 
-static cuda_mem_allocation_prop own_memory(const struct gpu *device)
+static cuda_mem_allocation_prop own_memory(const struct gpu *gpu)
 {
     return (cuda_mem_allocation_prop){
         .type = CUDA_MEM_ALLOCATION_PINNED,
         .requested_handle_types = CUDA_MEM_HANDLE_POSIX_FD,
-        .location = {.type = CUDA_MEM_LOCATION_DEVICE, .id = device->handle},
+        .location = {.type = CUDA_MEM_LOCATION_DEVICE, .id = gpu->handle},
     };
 }
 
 /* Proves that the arena works: maps one granule at its start and reads back what was written. */
-static uint32_t prove_device_arena(struct gpu *device, struct error *why)
+static uint32_t prove_device_arena(struct gpu *gpu, struct error *why)
 {
-    const struct cuda_driver *cuda = device->cuda;
-    cuda_mem_allocation_prop prop = own_memory(device);
+    const struct cuda_driver *cuda = gpu->cuda;
+    cuda_mem_allocation_prop prop = own_memory(gpu);
     cuda_mem_access_desc access = {.location = prop.location, .flags = CUDA_MEM_ACCESS_READWRITE};
     cuda_mem_handle handle;
     uint32_t written = 0x67707573, read = 0; /* not what untouched memory holds */
-    cuda_result result = cuda->cuMemCreate(&handle, device->granularity, &prop, 0);
+    cuda_result result = cuda->cuMemCreate(&handle, gpu->granularity, &prop, 0);
     if (result != CUDA_OK)
         return driver_error_set(why, "cuMemCreate of the first granule", result);
-    result = cuda->cuMemMap(device->device_base, device->granularity, 0, handle, 0);
+    result = cuda->cuMemMap(gpu->device_base, gpu->granularity, 0, handle, 0);
     cuda->cuMemRelease(handle);
     if (result != CUDA_OK)
         return driver_error_set(why, "cuMemMap at the device arena", result);
-    result = cuda->cuMemSetAccess(device->device_base, device->granularity, &access, 1);
+    result = cuda->cuMemSetAccess(gpu->device_base, gpu->granularity, &access, 1);
     if (result == CUDA_OK)
-        result = cuda->cuMemcpyHtoD(device->device_base, &written, sizeof written);
+        result = cuda->cuMemcpyHtoD(gpu->device_base, &written, sizeof written);
     if (result == CUDA_OK)
-        result = cuda->cuMemcpyDtoH(&read, device->device_base, sizeof read);
-    cuda_result unmapped = cuda->cuMemUnmap(device->device_base, device->granularity);
+        result = cuda->cuMemcpyDtoH(&read, gpu->device_base, sizeof read);
+    cuda_result unmapped = cuda->cuMemUnmap(gpu->device_base, gpu->granularity);
     if (result == CUDA_OK)
         result = unmapped;
     if (result != CUDA_OK)
@@ -62,67 +62,66 @@ static uint32_t prove_device_arena(struct gpu *device, struct error *why)
     return 0;
 }
 
-static void describe_limits(struct gpu *device, struct proto_device_info *info)
+static void describe_limits(struct gpu *gpu, struct proto_device_info *info)
 {
-    info->multiprocessors = (uint32_t)read_attribute(device, CUDA_ATTR_MULTIPROCESSOR_COUNT);
-    info->compute_major = (uint32_t)read_attribute(device, CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR);
-    info->compute_minor = (uint32_t)read_attribute(device, CUDA_ATTR_COMPUTE_CAPABILITY_MINOR);
-    info->warp_threads = (uint32_t)read_attribute(device, CUDA_ATTR_WARP_SIZE);
-    info->block_threads = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_THREADS_PER_BLOCK);
-    info->block_dimension[0] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_X);
-    info->block_dimension[1] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_Y);
-    info->block_dimension[2] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_Z);
-    info->grid_dimension[0] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_GRID_DIM_X);
-    info->grid_dimension[1] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_GRID_DIM_Y);
-    info->grid_dimension[2] = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_GRID_DIM_Z);
-    info->block_shared_bytes =
-        (uint32_t)read_attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK);
+    info->multiprocessors = (uint32_t)read_attribute(gpu, CUDA_ATTR_MULTIPROCESSOR_COUNT);
+    info->compute_major = (uint32_t)read_attribute(gpu, CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR);
+    info->compute_minor = (uint32_t)read_attribute(gpu, CUDA_ATTR_COMPUTE_CAPABILITY_MINOR);
+    info->warp_threads = (uint32_t)read_attribute(gpu, CUDA_ATTR_WARP_SIZE);
+    info->block_threads = (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_THREADS_PER_BLOCK);
+    info->block_dimension[0] = (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_BLOCK_DIM_X);
+    info->block_dimension[1] = (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_BLOCK_DIM_Y);
+    info->block_dimension[2] = (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_BLOCK_DIM_Z);
+    info->grid_dimension[0] = (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_GRID_DIM_X);
+    info->grid_dimension[1] = (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_GRID_DIM_Y);
+    info->grid_dimension[2] = (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_GRID_DIM_Z);
+    info->block_shared_bytes = (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK);
     info->block_shared_optin_bytes =
-        (uint32_t)read_attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+        (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     info->multiprocessor_shared_bytes =
-        (uint32_t)read_attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+        (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
     info->multiprocessor_threads =
-        (uint32_t)read_attribute(device, CUDA_ATTR_MAX_THREADS_PER_MULTIPROCESSOR);
-    info->block_registers = (uint32_t)read_attribute(device, CUDA_ATTR_MAX_REGISTERS_PER_BLOCK);
-    info->clock_khz = (uint32_t)read_attribute(device, CUDA_ATTR_CLOCK_RATE);
-    info->l2_bytes = (uint32_t)read_attribute(device, CUDA_ATTR_L2_CACHE_SIZE);
-    info->constant_bytes = (uint32_t)read_attribute(device, CUDA_ATTR_TOTAL_CONSTANT_MEMORY);
+        (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_THREADS_PER_MULTIPROCESSOR);
+    info->block_registers = (uint32_t)read_attribute(gpu, CUDA_ATTR_MAX_REGISTERS_PER_BLOCK);
+    info->clock_khz = (uint32_t)read_attribute(gpu, CUDA_ATTR_CLOCK_RATE);
+    info->l2_bytes = (uint32_t)read_attribute(gpu, CUDA_ATTR_L2_CACHE_SIZE);
+    info->constant_bytes = (uint32_t)read_attribute(gpu, CUDA_ATTR_TOTAL_CONSTANT_MEMORY);
 }
 
-static uint32_t describe_device(struct gpu *device, int ordinal, struct error *why)
+static uint32_t describe_device(struct gpu *gpu, int ordinal, struct error *why)
 {
-    const struct cuda_driver *cuda = device->cuda;
-    struct proto_device_info *info = &device->info;
+    const struct cuda_driver *cuda = gpu->cuda;
+    struct proto_device_info *info = &gpu->info;
     int version = 0, least = 0, greatest = 0;
     size_t memory = 0;
     cuda_uuid uuid;
     cuda_result result = cuda->cuDriverGetVersion(&version);
     if (result == CUDA_OK)
-        result = cuda->cuDeviceTotalMem(&memory, device->handle);
+        result = cuda->cuDeviceTotalMem(&memory, gpu->handle);
     if (result == CUDA_OK)
-        result = cuda->cuDeviceGetUuid(&uuid, device->handle);
+        result = cuda->cuDeviceGetUuid(&uuid, gpu->handle);
     if (result == CUDA_OK)
-        result = cuda->cuDeviceGetName(info->name, sizeof info->name, device->handle);
+        result = cuda->cuDeviceGetName(info->name, sizeof info->name, gpu->handle);
     if (result == CUDA_OK)
         result = cuda->cuCtxGetStreamPriorityRange(&least, &greatest);
     if (result != CUDA_OK)
         return driver_error_set(why, "description of the device", result);
-    if (cuda->cuDeviceGetPCIBusId(info->pci, sizeof info->pci, device->handle) != CUDA_OK)
+    if (cuda->cuDeviceGetPCIBusId(info->pci, sizeof info->pci, gpu->handle) != CUDA_OK)
         info->pci[0] = 0;
     info->name[sizeof info->name - 1] = 0;
     info->pci[sizeof info->pci - 1] = 0;
     info->device = (uint32_t)ordinal;
     info->driver_version = (uint32_t)version;
     info->memory = memory;
-    info->granularity = device->granularity;
+    info->granularity = gpu->granularity;
     info->priority_least = least;
     info->priority_greatest = greatest;
     memcpy(info->uuid, uuid.bytes, sizeof info->uuid);
-    describe_limits(device, info);
+    describe_limits(gpu, info);
     return 0;
 }
 
-static uint32_t require_features(struct gpu *device, struct error *why)
+static uint32_t require_features(struct gpu *gpu, struct error *why)
 {
     static const struct {
         cuda_device_attribute attribute;
@@ -134,18 +133,18 @@ static uint32_t require_features(struct gpu *device, struct error *why)
          "the same address for registered host memory on both sides"},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (!read_attribute(device, needed[i].attribute))
+        if (!read_attribute(gpu, needed[i].attribute))
             return error_set(why, MESSAGE(device_feature), needed[i].what);
     return 0;
 }
 
-static uint32_t refuse_context(const struct gpu *device, cuda_result result, struct error *why)
+static uint32_t refuse_context(const struct gpu *gpu, cuda_result result, struct error *why)
 {
-    int mode = read_attribute(device, CUDA_ATTR_COMPUTE_MODE);
+    int mode = read_attribute(gpu, CUDA_ATTR_COMPUTE_MODE);
     pid_t mps = mps_process();
-    char pci[sizeof device->info.pci] = "";
-    if (device->cuda->cuDeviceGetPCIBusId(pci, sizeof pci, device->handle) != CUDA_OK)
-        snprintf(pci, sizeof pci, "%d", device->handle);
+    char pci[sizeof gpu->info.pci] = "";
+    if (gpu->cuda->cuDeviceGetPCIBusId(pci, sizeof pci, gpu->handle) != CUDA_OK)
+        snprintf(pci, sizeof pci, "%d", gpu->handle);
     if (mode == CUDA_COMPUTEMODE_PROHIBITED)
         return error_set(why, MESSAGE(device_prohibited), pci, pci);
     if (mode != CUDA_COMPUTEMODE_DEFAULT && result == CUDA_ERR_DEVICE_UNAVAILABLE)
@@ -154,15 +153,15 @@ static uint32_t refuse_context(const struct gpu *device, cuda_result result, str
     return driver_error_set(why, "cuDevicePrimaryCtxRetain", result);
 }
 
-static uint32_t retain_context(struct gpu *device, struct error *why)
+static uint32_t retain_context(struct gpu *gpu, struct error *why)
 {
     /* Threads that wait for the driver sleep instead of taking a core each. A driver that does not
      * know how to is used all the same. */
-    device->cuda->cuDevicePrimaryCtxSetFlags(device->handle, CUDA_CTX_SCHED_BLOCKING_SYNC);
-    cuda_result result = device->cuda->cuDevicePrimaryCtxRetain(&device->context, device->handle);
+    gpu->cuda->cuDevicePrimaryCtxSetFlags(gpu->handle, CUDA_CTX_SCHED_BLOCKING_SYNC);
+    cuda_result result = gpu->cuda->cuDevicePrimaryCtxRetain(&gpu->context, gpu->handle);
     if (result == CUDA_OK)
-        result = device->cuda->cuCtxSetCurrent(device->context);
-    return result == CUDA_OK ? 0 : refuse_context(device, result, why);
+        result = gpu->cuda->cuCtxSetCurrent(gpu->context);
+    return result == CUDA_OK ? 0 : refuse_context(gpu, result, why);
 }
 
 /* Other devices than this one may be shown, if the driver ignores what it was told. */
@@ -184,16 +183,15 @@ uint32_t gpu_find_device(const struct cuda_driver *cuda, int ordinal, const uint
     return error_set(why, MESSAGE(device_gone));
 }
 
-uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordinal,
-                  const uint8_t *uuid, uint64_t device_base, uint64_t host_base,
-                  uint64_t arena_bytes, struct error *why)
+uint32_t gpu_open(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal, const uint8_t *uuid,
+                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, struct error *why)
 {
     const struct arena arena = {device_base, host_base, arena_bytes};
-    *device = (struct gpu){.cuda = cuda, .arena_bytes = arena_bytes};
+    *gpu = (struct gpu){.cuda = cuda, .arena_bytes = arena_bytes};
     uint32_t error = gpu_arena_reserve_host(&arena, why);
     if (error)
         return error;
-    device->host_base = host_base;
+    gpu->host_base = host_base;
     cuda_result result = cuda->cuInit(0);
     if (result != CUDA_OK) {
         error = driver_error_set_init(why, result);
@@ -202,69 +200,69 @@ uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordina
     error = gpu_arena_reserve_device(cuda, &arena, why);
     if (error)
         goto close;
-    device->device_base = device_base;
-    error = gpu_find_device(cuda, ordinal, uuid, &device->handle, why);
+    gpu->device_base = device_base;
+    error = gpu_find_device(cuda, ordinal, uuid, &gpu->handle, why);
     if (error)
         goto close;
-    error = require_features(device, why);
+    error = require_features(gpu, why);
     if (error)
         goto close;
-    error = retain_context(device, why);
+    error = retain_context(gpu, why);
     if (error)
         goto close;
-    cuda_mem_allocation_prop prop = own_memory(device);
+    cuda_mem_allocation_prop prop = own_memory(gpu);
     size_t granularity = 0;
     result = cuda->cuMemGetAllocationGranularity(&granularity, &prop, CUDA_MEM_GRANULARITY_MINIMUM);
     if (result != CUDA_OK || granularity == 0) {
         error = driver_error_set(why, "cuMemGetAllocationGranularity", result);
         goto close;
     }
-    device->granularity = granularity;
-    error = prove_device_arena(device, why);
+    gpu->granularity = granularity;
+    error = prove_device_arena(gpu, why);
     if (!error)
-        error = describe_device(device, ordinal, why);
+        error = describe_device(gpu, ordinal, why);
     if (!error)
         return 0;
 
 close:
-    gpu_close(device);
+    gpu_close(gpu);
     return error;
 }
 
-cuda_result gpu_enter(const struct gpu *device)
+cuda_result gpu_enter(const struct gpu *gpu)
 {
-    return device->cuda->cuCtxSetCurrent(device->context);
+    return gpu->cuda->cuCtxSetCurrent(gpu->context);
 }
 
-int gpu_host_take(struct gpu *device, uint64_t address, uint64_t count)
+int gpu_host_take(struct gpu *gpu, uint64_t address, uint64_t count)
 {
-    for (size_t i = 0; i < device->host_count; i++)
-        if (device->hosts[i].start < address + count && address < device->hosts[i].end)
+    for (size_t i = 0; i < gpu->host_count; i++)
+        if (gpu->hosts[i].start < address + count && address < gpu->hosts[i].end)
             return -EEXIST;
-    if (array_reserve(device->hosts, device->host_room, device->host_count + 1) < 0)
+    if (array_reserve(gpu->hosts, gpu->host_room, gpu->host_count + 1) < 0)
         return -ENOMEM;
-    device->hosts[device->host_count++] =
+    gpu->hosts[gpu->host_count++] =
         (struct gpu_host_range){.start = address, .end = address + count};
     return 0;
 }
 
-void gpu_host_return(struct gpu *device, uint64_t address)
+void gpu_host_return(struct gpu *gpu, uint64_t address)
 {
-    for (size_t i = 0; i < device->host_count; i++)
-        if (device->hosts[i].start == address) {
-            device->hosts[i] = device->hosts[--device->host_count];
+    for (size_t i = 0; i < gpu->host_count; i++)
+        if (gpu->hosts[i].start == address) {
+            gpu->hosts[i] = gpu->hosts[--gpu->host_count];
             return;
         }
 }
 
-void gpu_close(struct gpu *device)
+void gpu_close(struct gpu *gpu)
 {
-    if (device->context)
-        device->cuda->cuDevicePrimaryCtxRelease(device->handle);
-    if (device->device_base)
-        device->cuda->cuMemAddressFree(device->device_base, device->arena_bytes);
-    if (device->host_base)
-        munmap((void *)(uintptr_t)device->host_base, device->arena_bytes);
-    free(device->hosts);
-    *device = (struct gpu){.cuda = device->cuda};
+    if (gpu->context)
+        gpu->cuda->cuDevicePrimaryCtxRelease(gpu->handle);
+    if (gpu->device_base)
+        gpu->cuda->cuMemAddressFree(gpu->device_base, gpu->arena_bytes);
+    if (gpu->host_base)
+        munmap((void *)(uintptr_t)gpu->host_base, gpu->arena_bytes);
+    free(gpu->hosts);
+    *gpu = (struct gpu){.cuda = gpu->cuda};
 }

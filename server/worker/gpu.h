@@ -45,9 +45,9 @@ struct gpu_host_range {
  * it 0, so with a UUID the ordinal only names the device. Returns 0, or an error number with one
  * sentence in why; nothing is left open then.
  */
-uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordinal,
-                  const uint8_t *uuid, uint64_t device_base, uint64_t host_base,
-                  uint64_t arena_bytes, struct error *why);
+uint32_t gpu_open(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal, const uint8_t *uuid,
+                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes,
+                  struct error *why);
 
 /* Finds a device of a driver that was initialised, by its UUID or, with uuid NULL, by its number.
  * Returns 0, or an error number with a sentence in why. */
@@ -56,15 +56,15 @@ uint32_t gpu_find_device(const struct cuda_driver *cuda, int ordinal, const uint
 
 /* Makes the context current in the calling thread, which needs that before any other call of the
  * driver. Returns the driver's result. */
-cuda_result gpu_enter(const struct gpu *device);
+cuda_result gpu_enter(const struct gpu *gpu);
 
 /* Mark part of the host arena as used, or as free again. Without this, mapping a buffer could
  * replace a neighbour's. gpu_host_take returns 0; -EEXIST if the part overlaps one in use; -ENOMEM.
  * Control thread. */
-int gpu_host_take(struct gpu *device, uint64_t address, uint64_t count);
-void gpu_host_return(struct gpu *device, uint64_t address);
+int gpu_host_take(struct gpu *gpu, uint64_t address, uint64_t count);
+void gpu_host_return(struct gpu *gpu, uint64_t address);
 
 /* Releases the context and both arenas, which nothing may use any more. Idempotent. */
-void gpu_close(struct gpu *device);
+void gpu_close(struct gpu *gpu);
 
 #endif

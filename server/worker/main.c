@@ -32,7 +32,7 @@ struct options {
     uint64_t compile_seconds, compile_memory; /* 0: the defaults of compiler_open */
     uint64_t departed_limit;                  /* ns; 0: none */
     int channel;
-    int compile; /* the process that wants a text compiled; 0: none */
+    int compile;  /* the process that wants a text compiled; 0: none */
     int activity; /* -1: none */
     bool list, help;
 };
@@ -228,11 +228,11 @@ static void send_warning(void *context, const struct proto_worker_warning *warni
     channel_send(options->channel, PROTO_WORKER_WARNING, 0, 0, warning, NULL, 0, NULL, 0);
 }
 
-static int serve_supervisor(const struct options *options, const struct gpu *device)
+static int serve_supervisor(const struct options *options, const struct gpu *gpu)
 {
     static struct worker worker;
     struct error why;
-    if (worker_start(&worker, device, options->channel, options->image_memory, &why))
+    if (worker_start(&worker, gpu, options->channel, options->image_memory, &why))
         return give_up(options, &why);
     const struct compiler_options compile = {.program = "/proc/self/exe",
                                              .driver = options->driver,
@@ -244,10 +244,10 @@ static int serve_supervisor(const struct options *options, const struct gpu *dev
         worker_stop(&worker);
         return give_up(options, &why);
     }
-    if (!ptx_link_offered(device->cuda))
+    if (!ptx_link_offered(gpu->cuda))
         log_warning(MESSAGE_TEXT(compiler_lacking), (unsigned)options->device);
     overrun_set_departed(&worker.overrun, options->departed_limit);
-    start_check_run(device, worker.ends.refused, send_warning, (void *)(uintptr_t)options);
+    start_check_run(gpu, worker.ends.refused, send_warning, (void *)(uintptr_t)options);
     int result = control_serve(&worker);
     /* After a fault every call of the driver fails and the driver's threads may hang, so the
      * process leaves cleaning up to the kernel. */
@@ -293,7 +293,7 @@ int main(int argc, char *argv[])
 {
     struct options options;
     struct cuda_driver driver;
-    struct gpu device;
+    struct gpu gpu;
     struct error why;
     if (!parse_options(argc, argv, &options))
         return 2;
@@ -317,9 +317,9 @@ int main(int argc, char *argv[])
         return give_up(&options, &why);
     activity_watch(&driver);
     uint32_t error =
-        gpu_open(&device, &driver, options.device, options.uuid_given ? options.uuid : NULL,
+        gpu_open(&gpu, &driver, options.device, options.uuid_given ? options.uuid : NULL,
                  options.device_base, options.host_base, options.arena_bytes, &why);
-    int status = error ? give_up(&options, &why) : serve_supervisor(&options, &device);
+    int status = error ? give_up(&options, &why) : serve_supervisor(&options, &gpu);
     cuda_driver_close(&driver);
     return status;
 }

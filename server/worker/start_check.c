@@ -24,36 +24,36 @@ note_warning(const struct check *check, uint32_t which, const char *format, ...)
     check->warn(check->context, &warning);
 }
 
-static void check_host_access(const struct gpu *device, const struct check *check)
+static void check_host_access(const struct gpu *gpu, const struct check *check)
 {
     int access = 0;
-    cuda_result result = device->cuda->cuDeviceGetAttribute(
-        &access, CUDA_ATTR_PAGEABLE_MEMORY_ACCESS, device->handle);
+    cuda_result result =
+        gpu->cuda->cuDeviceGetAttribute(&access, CUDA_ATTR_PAGEABLE_MEMORY_ACCESS, gpu->handle);
     if (result == CUDA_OK && access)
         note_warning(check, PROTO_WARNING_HOST_ACCESS, MESSAGE_TEXT(warning_host_access));
 }
 
 /* Other errors say nothing of the compiler; whoever loads a module is told of them. */
-static void check_compiler(const struct gpu *device, const struct check *check)
+static void check_compiler(const struct gpu *gpu, const struct check *check)
 {
     static const char text[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
                                ".visible .entry nothing() { ret; }\n";
     cuda_module module;
-    cuda_result result = device->cuda->cuModuleLoadDataEx(&module, text, 0, NULL, NULL);
+    cuda_result result = gpu->cuda->cuModuleLoadDataEx(&module, text, 0, NULL, NULL);
     if (result == CUDA_OK)
-        device->cuda->cuModuleUnload(module);
+        gpu->cuda->cuModuleUnload(module);
     if (result == CUDA_ERR_JIT_COMPILER_NOT_FOUND || result == CUDA_ERR_JIT_COMPILATION_DISABLED)
         note_warning(check, PROTO_WARNING_NO_COMPILER, MESSAGE_TEXT(warning_no_compiler),
                      cuda_driver_error_name(result));
 }
 
-void start_check_run(const struct gpu *device, cuda_result memory_operations,
-                     start_check_warn *warned, void *context)
+void start_check_run(const struct gpu *gpu, cuda_result memory_operations, start_check_warn *warned,
+                     void *context)
 {
     struct check check = {warned, context};
     pid_t mps = mps_process();
-    check_host_access(device, &check);
-    check_compiler(device, &check);
+    check_host_access(gpu, &check);
+    check_compiler(gpu, &check);
     if (memory_operations != CUDA_OK)
         note_warning(&check, PROTO_WARNING_POLLED, MESSAGE_TEXT(warning_polled),
                      cuda_driver_error_name(memory_operations));

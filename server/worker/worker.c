@@ -46,7 +46,7 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
     }
     struct proto_worker_fault fault = {.error = error};
     const char *name = cuda_driver_error_name(result);
-    snprintf(fault.text, sizeof fault.text, MESSAGE_TEXT(context_lost), worker->device.info.device,
+    snprintf(fault.text, sizeof fault.text, MESSAGE_TEXT(context_lost), worker->gpu.info.device,
              cuda_driver_error_sentence(result), during, name ? name : "unnamed");
     log_error("%s", fault.text);
     /* The clients first: the supervisor closes their sockets when it knows, and a client whose

@@ -44,7 +44,7 @@
 struct making;
 
 struct worker {
-    struct gpu device;
+    struct gpu gpu;
     struct partition_table partitions;
     struct placement_table places;
     struct stream_pool pool;
@@ -85,12 +85,12 @@ struct worker {
 /* ---- worker_life.c ---- */
 
 /*
- * Divides the device and starts the other threads. The worker takes over *device and closes it in
+ * Divides the device and starts the other threads. The worker takes over *gpu and closes it in
  * worker_stop. channel stays the caller's. image_memory is the number of bytes for clients' code
  * (code_memory_open). Returns 0, or an error number with a sentence in why; after a failure
  * everything is stopped and freed, and the device is closed.
  */
-uint32_t worker_start(struct worker *worker, const struct gpu *device, int channel,
+uint32_t worker_start(struct worker *worker, const struct gpu *gpu, int channel,
                       uint64_t image_memory, struct error *why);
 
 /* Ends the threads, frees what they shared and closes the device. The control thread has removed

@@ -49,7 +49,7 @@ static uint32_t prepare_first_streams(struct worker *worker, struct error *why)
 static uint32_t open_ends(struct worker *worker, struct error *why)
 {
     cuda_result result =
-        batch_ends_open(&worker->ends, &worker->device, worker->pool.streams[0]->handle);
+        batch_ends_open(&worker->ends, &worker->gpu, worker->pool.streams[0]->handle);
     return result == CUDA_OK
                ? 0
                : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(batch_ends),
@@ -58,7 +58,7 @@ static uint32_t open_ends(struct worker *worker, struct error *why)
 
 static uint32_t open_clearing(struct worker *worker, struct error *why)
 {
-    cuda_result result = clearing_open(&worker->device.clearing, worker->device.cuda);
+    cuda_result result = clearing_open(&worker->gpu.clearing, worker->gpu.cuda);
     return result == CUDA_OK
                ? 0
                : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(clearing_driver),
@@ -69,7 +69,7 @@ static uint32_t open_places(struct worker *worker, struct error *why)
 {
     const struct partition_table *partitions = &worker->partitions;
     struct placement_events notice = {placement_changed, placement_to_make, worker};
-    uint32_t error = partition_table_open(&worker->partitions, &worker->device, why);
+    uint32_t error = partition_table_open(&worker->partitions, &worker->gpu, why);
     if (error)
         return error;
     if (placement_table_open(&worker->places, &worker->partitions, &notice) == 0)
@@ -79,12 +79,12 @@ static uint32_t open_places(struct worker *worker, struct error *why)
 }
 
 /* Afterwards worker_stop may be called, whatever was started. */
-static void open_parts(struct worker *worker, const struct gpu *device, int channel,
+static void open_parts(struct worker *worker, const struct gpu *gpu, int channel,
                        uint64_t image_memory)
 {
-    worker->device = *device;
+    worker->gpu = *gpu;
     worker->channel = channel;
-    local_memory_open(&worker->device.local, worker->device.cuda);
+    local_memory_open(&worker->gpu.local, worker->gpu.cuda);
     worker->clients = NULL;
     worker->attaching = NULL;
     worker->client_count = worker->client_room = 0;
@@ -92,9 +92,9 @@ static void open_parts(struct worker *worker, const struct gpu *device, int chan
     worker->work_order = 0;
     overrun_open(&worker->overrun);
     worker->account.cuda = NULL;
-    worker->ends = (struct batch_ends){.device = NULL};
-    worker->device.clearing.cuda = NULL;
-    worker->partitions.device = NULL;
+    worker->ends = (struct batch_ends){.gpu = NULL};
+    worker->gpu.clearing.cuda = NULL;
+    worker->partitions.gpu = NULL;
     worker->makings = NULL;
     worker->make_again = 0;
     worker->places.partitions = NULL;
@@ -112,7 +112,7 @@ static void open_parts(struct worker *worker, const struct gpu *device, int chan
     worker->submitter.command.cuda = NULL;
     pthread_mutex_init(&worker->clients_lock, NULL);
     pthread_mutex_init(&worker->fault_lock, NULL);
-    stream_pool_open(&worker->pool, &worker->device);
+    stream_pool_open(&worker->pool, &worker->gpu);
     gate_open(&worker->gate);
     worker->gate.watch.trace = &worker->trace;
     worker->gate.between = between_leases;
@@ -121,7 +121,7 @@ static void open_parts(struct worker *worker, const struct gpu *device, int chan
 
 static uint32_t open_account(struct worker *worker, struct error *why)
 {
-    cuda_result made = account_open(&worker->account, worker->device.cuda, &worker->partitions);
+    cuda_result made = account_open(&worker->account, worker->gpu.cuda, &worker->partitions);
     if (made != CUDA_OK)
         return error_set(why, error_from_cuda((int)made), MESSAGE_TEXT(timing_events),
                          cuda_driver_error_sentence(made));
@@ -147,11 +147,11 @@ static uint32_t start_threads(struct worker *worker, struct error *why)
     return error;
 }
 
-uint32_t worker_start(struct worker *worker, const struct gpu *device, int channel,
+uint32_t worker_start(struct worker *worker, const struct gpu *gpu, int channel,
                       uint64_t image_memory, struct error *why)
 {
     uint32_t error = 0;
-    open_parts(worker, device, channel, image_memory);
+    open_parts(worker, gpu, channel, image_memory);
     int opened = wake_control_open(&worker->wake);
     if (opened < 0) {
         error = error_set(why, MESSAGE(control_doorbell), strerror(-opened));
@@ -172,10 +172,10 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
         worker_stop(worker);
         return error;
     }
-    worker->device.info.partition_multiprocessors =
+    worker->gpu.info.partition_multiprocessors =
         worker->partitions.supported ? worker->partitions.sm_group_size : 0;
     if (!worker->partitions.supported)
-        log_warning(MESSAGE_TEXT(partitions_off), worker->device.info.device,
+        log_warning(MESSAGE_TEXT(partitions_off), worker->gpu.info.device,
                     worker->partitions.unsupported);
     return 0;
 }
@@ -198,8 +198,8 @@ void worker_stop(struct worker *worker)
     placement_table_close(&worker->places);
     gate_close(&worker->gate);
     partition_table_close(&worker->partitions);
-    clearing_close(&worker->device.clearing);
-    gpu_close(&worker->device);
+    clearing_close(&worker->gpu.clearing);
+    gpu_close(&worker->gpu);
     wake_close(&worker->wake);
     free(worker->clients);
     worker->clients = NULL;

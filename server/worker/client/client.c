@@ -13,9 +13,9 @@
 #include "common/messages.h"
 
 /* Registers memory that the device writes; *address becomes its address on the device. */
-static cuda_result register_shm(const struct gpu *device, const struct shm *shm, uint64_t *address)
+static cuda_result register_shm(const struct gpu *gpu, const struct shm *shm, uint64_t *address)
 {
-    const struct cuda_driver *cuda = device->cuda;
+    const struct cuda_driver *cuda = gpu->cuda;
     cuda_result result = cuda->cuMemHostRegister(
         shm->base, shm->bytes, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
     if (result != CUDA_OK)
@@ -51,7 +51,7 @@ static void close_unadopted(const struct client *client, const int fds[4])
 
 void client_unregister(struct client *client)
 {
-    const struct cuda_driver *cuda = client->device->cuda;
+    const struct cuda_driver *cuda = client->gpu->cuda;
     if (client->shadows_device)
         cuda->cuMemHostUnregister(client->shadows.base);
     if (client->status_device)
@@ -81,7 +81,7 @@ static void prepare_streams(struct client *client)
     }
 }
 
-uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
+uint32_t client_create(struct client **out, struct gpu *gpu, uint32_t number,
                        const struct proto_worker_attach *attach, const int fds[4],
                        struct error *why)
 {
@@ -97,12 +97,12 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
     client->number = number;
     memcpy(client->name, attach->name, sizeof client->name);
     client->name[sizeof client->name - 1] = 0;
-    client->device = device;
+    client->gpu = gpu;
     client->control.device_base = attach->device_base;
     client->control.window_bytes = attach->window_bytes;
     client->control.priority = attach->allowance.priority;
-    client->shared.priority_first = device->info.priority_greatest;
-    client->shared.priority_last = device->info.priority_least;
+    client->shared.priority_first = gpu->info.priority_greatest;
+    client->shared.priority_last = gpu->info.priority_least;
     client->stream_count = attach->streams;
     client->streams = streams;
     client->rings = client->status = client->shadows = SHM_NONE;
@@ -128,10 +128,10 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
 
 uint32_t client_register(struct client *client, struct error *why)
 {
-    const struct gpu *device = client->device;
-    cuda_result result = register_shm(device, &client->status, &client->status_device);
+    const struct gpu *gpu = client->gpu;
+    cuda_result result = register_shm(gpu, &client->status, &client->status_device);
     if (result == CUDA_OK)
-        result = register_shm(device, &client->shadows, &client->shadows_device);
+        result = register_shm(gpu, &client->shadows, &client->shadows_device);
     return result == CUDA_OK
                ? 0
                : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(timelines_register),

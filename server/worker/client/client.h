@@ -95,9 +95,9 @@ struct client_shared {
      * for; and what the driver refused last, 0 for nothing, until a launch was failed for it. */
     uint64_t local_wanted, local_refused;
     bool local_asked;
-    uint64_t kernel_time;      /* ns that a kernel may run; 0: any time */
-    uint64_t departed_ns;      /* completer: for which others waited since it left */
-    uint64_t departed_at;      /* completer: the look at which that was counted last */
+    uint64_t kernel_time; /* ns that a kernel may run; 0: any time */
+    uint64_t departed_ns; /* completer: for which others waited since it left */
+    uint64_t departed_at; /* completer: the look at which that was counted last */
 
     struct error violation; /* VIOLATED: what its rings hold that they must not */
 };
@@ -168,7 +168,7 @@ struct client {
     /* Set by client_create and constant from then on; any thread. */
     uint32_t number;
     char name[64];
-    struct gpu *device;
+    struct gpu *gpu;
     struct shm rings, status, shadows;
     int doorbell;                           /* eventfd */
     uint64_t status_device, shadows_device; /* device addresses of the two */
@@ -197,7 +197,7 @@ struct client {
  * stream 0. The new client is ATTACHING and has no placement and no partition yet. Returns 0, or
  * an error number with a sentence in why. Control thread.
  */
-uint32_t client_create(struct client **client, struct gpu *device, uint32_t number,
+uint32_t client_create(struct client **client, struct gpu *gpu, uint32_t number,
                        const struct proto_worker_attach *attach, const int fds[4],
                        struct error *why);
 

@@ -153,14 +153,13 @@ static bool is_inside(uint64_t address, uint64_t count, uint64_t base, uint64_t 
 
 /* ---- device memory ---- */
 
-static cuda_result create_and_map(const struct gpu *device, uint64_t address, uint64_t count,
-                                  int *fd)
+static cuda_result create_and_map(const struct gpu *gpu, uint64_t address, uint64_t count, int *fd)
 {
-    const struct cuda_driver *cuda = device->cuda;
+    const struct cuda_driver *cuda = gpu->cuda;
     cuda_mem_allocation_prop prop = {
         .type = CUDA_MEM_ALLOCATION_PINNED,
         .requested_handle_types = CUDA_MEM_HANDLE_POSIX_FD,
-        .location = {.type = CUDA_MEM_LOCATION_DEVICE, .id = device->handle},
+        .location = {.type = CUDA_MEM_LOCATION_DEVICE, .id = gpu->handle},
     };
     cuda_mem_access_desc access = {.location = prop.location, .flags = CUDA_MEM_ACCESS_READWRITE};
     cuda_mem_handle handle;
@@ -194,20 +193,20 @@ release:
 uint32_t client_memory_reserve(struct client *client, uint64_t address, uint64_t count,
                                struct error *why)
 {
-    const struct gpu *device = client->device;
+    const struct gpu *gpu = client->gpu;
     if (!is_inside(address, count, client->control.device_base, client->control.window_bytes) ||
-        address % device->granularity || count % device->granularity)
+        address % gpu->granularity || count % gpu->granularity)
         return error_set(why, MESSAGE(range_not_granules), (unsigned long long)address,
                          (unsigned long long)count);
     int error = range_add_closed(client, address, count, RANGE_DEVICE);
     return error < 0 ? refuse_range(why, error, address, count) : 0;
 }
 
-uint32_t client_memory_map(const struct gpu *device, uint64_t address, uint64_t count, int *fd,
+uint32_t client_memory_map(const struct gpu *gpu, uint64_t address, uint64_t count, int *fd,
                            struct error *why)
 {
     *fd = -1;
-    cuda_result result = create_and_map(device, address, count, fd);
+    cuda_result result = create_and_map(gpu, address, count, fd);
     return result == CUDA_OK
                ? 0
                : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_create),
@@ -217,7 +216,7 @@ uint32_t client_memory_map(const struct gpu *device, uint64_t address, uint64_t 
 uint32_t client_memory_clear(const struct client *client, struct quiet_calls *calls,
                              uint64_t address, uint64_t count, struct error *why)
 {
-    cuda_result result = clearing_zero(&client->device->clearing, calls, address, count);
+    cuda_result result = clearing_zero(&client->gpu->clearing, calls, address, count);
     return result == CUDA_OK
                ? 0
                : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_clear),
@@ -225,10 +224,10 @@ uint32_t client_memory_clear(const struct client *client, struct quiet_calls *ca
                            cuda_driver_error_sentence(result));
 }
 
-uint32_t client_memory_unmap(const struct gpu *device, uint64_t address, uint64_t count,
+uint32_t client_memory_unmap(const struct gpu *gpu, uint64_t address, uint64_t count,
                              struct error *why)
 {
-    cuda_result result = device->cuda->cuMemUnmap(address, count);
+    cuda_result result = gpu->cuda->cuMemUnmap(address, count);
     return result == CUDA_OK
                ? 0
                : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_unmap),
@@ -245,16 +244,16 @@ static uint64_t registration_step(uint64_t address, uint64_t left)
     return min(PROTO_REGISTRATION_BYTES - address % PROTO_REGISTRATION_BYTES, left);
 }
 
-static void unregister_steps(const struct gpu *device, uint64_t address, uint64_t count)
+static void unregister_steps(const struct gpu *gpu, uint64_t address, uint64_t count)
 {
     for (uint64_t done = 0; done < count; done += registration_step(address + done, count - done))
-        device->cuda->cuMemHostUnregister((void *)(uintptr_t)(address + done));
+        gpu->cuda->cuMemHostUnregister((void *)(uintptr_t)(address + done));
 }
 
-uint32_t client_memory_host_register(const struct gpu *device, uint64_t address, uint64_t count,
+uint32_t client_memory_host_register(const struct gpu *gpu, uint64_t address, uint64_t count,
                                      uint64_t *done, struct error *why)
 {
-    const struct cuda_driver *cuda = device->cuda;
+    const struct cuda_driver *cuda = gpu->cuda;
     uint64_t step = registration_step(address + *done, count - *done);
     void *start = (void *)(uintptr_t)(address + *done);
     cuda_device_ptr there = 0;
@@ -307,12 +306,12 @@ static int reserve_again(uint64_t address, uint64_t count)
 uint32_t client_memory_host_reserve(struct client *client, uint64_t address, uint64_t count, int fd,
                                     struct error *why)
 {
-    struct gpu *device = client->device;
+    struct gpu *gpu = client->gpu;
     uint32_t error = check_host_fd(fd, count, why);
     int result = 0;
     if (error)
         goto close_fd;
-    if (!is_inside(address, count, device->host_base, device->arena_bytes) || address % 4096 ||
+    if (!is_inside(address, count, gpu->host_base, gpu->arena_bytes) || address % 4096 ||
         count % 4096) {
         error = error_set(why, MESSAGE(range_not_pages), (unsigned long long)address,
                           (unsigned long long)count);
@@ -321,7 +320,7 @@ uint32_t client_memory_host_reserve(struct client *client, uint64_t address, uin
     result = range_add_closed(client, address, count, RANGE_HOST);
     if (result < 0)
         goto refuse;
-    result = gpu_host_take(device, address, count);
+    result = gpu_host_take(gpu, address, count);
     if (result < 0)
         goto forget;
     result = shm_map_at(fd, address, count, true);
@@ -331,7 +330,7 @@ uint32_t client_memory_host_reserve(struct client *client, uint64_t address, uin
     return 0;
 
 give_back:
-    gpu_host_return(device, address);
+    gpu_host_return(gpu, address);
 forget:
     client_memory_forget(client, address, count, RANGE_HOST);
 refuse:
@@ -351,7 +350,7 @@ void client_memory_host_unregister(struct client *client, uint64_t address, uint
         range->registered = 0;
     }
     pthread_mutex_unlock(&client->lock);
-    unregister_steps(client->device, address, registered);
+    unregister_steps(client->gpu, address, registered);
 }
 
 void client_memory_host_unregister_all(struct client *client)
@@ -374,7 +373,7 @@ uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint6
         return error_set(why, MESSAGE(host_buffer_unknown), (unsigned long long)address);
     client_memory_forget(client, address, count, RANGE_HOST);
     int result = reserve_again(address, count);
-    gpu_host_return(client->device, address);
+    gpu_host_return(client->gpu, address);
     if (result < 0)
         return error_set(why, error_from_errno(result), MESSAGE_TEXT(host_buffer_unregister),
                          strerror(-result));

@@ -29,7 +29,7 @@ uint32_t client_memory_reserve(struct client *client, uint64_t address, uint64_t
 /* Creates memory and maps it where a range was reserved. *fd becomes the exported handle, which the
  * caller owns; -1 after a failure. No other function allocates device memory for clients. Any
  * thread that may wait for the context. */
-uint32_t client_memory_map(const struct gpu *device, uint64_t address, uint64_t count, int *fd,
+uint32_t client_memory_map(const struct gpu *gpu, uint64_t address, uint64_t count, int *fd,
                            struct error *why);
 
 /*
@@ -41,7 +41,7 @@ uint32_t client_memory_clear(const struct client *client, struct quiet_calls *ca
 
 /* Unmaps what client_memory_map mapped, named exactly, and leaves the table alone. Any thread that
  * may wait for the context. */
-uint32_t client_memory_unmap(const struct gpu *device, uint64_t address, uint64_t count,
+uint32_t client_memory_unmap(const struct gpu *gpu, uint64_t address, uint64_t count,
                              struct error *why);
 
 /* Commands may name the range; none may; it is removed from the table. The range is named exactly.
@@ -61,7 +61,7 @@ uint32_t client_memory_host_reserve(struct client *client, uint64_t address, uin
 
 /* Registers the next step of a buffer, of which *done bytes are, and adds its bytes to *done. The
  * buffer is registered when *done is count. Any thread that may wait for the context. */
-uint32_t client_memory_host_register(const struct gpu *device, uint64_t address, uint64_t count,
+uint32_t client_memory_host_register(const struct gpu *gpu, uint64_t address, uint64_t count,
                                      uint64_t *done, struct error *why);
 
 /* So many bytes of the buffer are registered. Takes client->lock. Control thread. */

@@ -69,7 +69,7 @@ static bool has_local_memory(const struct client_stream *stream)
 {
     const struct client *client = stream->client;
     uint64_t bytes = stream->blocked_on.local_bytes;
-    return bytes <= local_memory_room(&client->device->local) ||
+    return bytes <= local_memory_room(&client->gpu->local) ||
            (client->shared.local_refused && bytes >= client->shared.local_refused);
 }
 

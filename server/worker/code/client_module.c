@@ -112,7 +112,7 @@ uint32_t client_module_new(struct client *client, uint32_t number, struct code_m
 static uint32_t begin_reading(const struct client *client, struct client_module *module,
                               struct rewrite **rewrite, struct error *why)
 {
-    const struct proto_device_info *info = &client->device->info;
+    const struct proto_device_info *info = &client->gpu->info;
     size_t max = module->code_memory->load;
     *rewrite = NULL;
     uint32_t error =
@@ -140,7 +140,7 @@ uint32_t client_module_inspect(const struct client *client, struct client_module
         return error;
     error = begin_reading(client, module, &rewrite, why);
     if (!error)
-        error = device_launch_check(&module->image, client->device, why);
+        error = device_launch_check(&module->image, client->gpu, why);
     if (!error && rewrite) {
         needs->global_bytes = rewrite_global_bytes(rewrite);
         needs->resident_bytes = rewrite_resident_bytes(rewrite);
@@ -179,8 +179,8 @@ static uint32_t function_attribute(const struct cuda_driver *cuda, cuda_function
  * affair from then on. */
 static uint32_t raise_dynamic(const struct client *client, cuda_function function)
 {
-    const struct cuda_driver *cuda = client->device->cuda;
-    uint64_t most = saturating_sub(client->device->info.block_shared_optin_bytes,
+    const struct cuda_driver *cuda = client->gpu->cuda;
+    uint64_t most = saturating_sub(client->gpu->info.block_shared_optin_bytes,
                                    function_attribute(cuda, function, CUDA_FUNC_SHARED_SIZE_BYTES));
     cuda_result result =
         cuda->cuFuncSetAttribute(function, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)most);
@@ -192,7 +192,7 @@ static uint32_t raise_dynamic(const struct client *client, cuda_function functio
 
 static void raise_all(const struct client *client, const struct client_module *module)
 {
-    const struct cuda_driver *cuda = client->device->cuda;
+    const struct cuda_driver *cuda = client->gpu->cuda;
     cuda_function functions[RAISED_MAX];
     unsigned count = 0;
     if (!cuda->cuModuleGetFunctionCount || !cuda->cuModuleEnumerateFunctions ||
@@ -221,7 +221,7 @@ struct code_load {
  * begin. */
 static cuda_result write_base(struct code_load *load)
 {
-    const struct cuda_driver *cuda = load->client->device->cuda;
+    const struct cuda_driver *cuda = load->client->gpu->cuda;
     cuda_device_ptr at = 0;
     size_t bytes = 0;
     cuda_result result = cuda->cuModuleGetGlobal(&at, &bytes, load->module->handle, load->constant);
@@ -237,7 +237,7 @@ static cuda_result write_base(struct code_load *load)
 static void make_load(struct quiet_call *call)
 {
     struct code_load *load = container_of(call, struct code_load, call);
-    const struct cuda_driver *cuda = load->client->device->cuda;
+    const struct cuda_driver *cuda = load->client->gpu->cuda;
     cuda_jit_option options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {load->log, (void *)(uintptr_t)sizeof load->log};
     load->result = cuda->cuModuleLoadDataEx(&load->module->handle, load->code, 2, options, values);
@@ -313,7 +313,7 @@ static uint32_t compile_apart(const struct code_seat *seat, const char *text,
 static uint32_t compile(const struct code_seat *seat, const char *text, struct made_code *made,
                         struct code_load *load, struct error *why)
 {
-    const struct cuda_driver *cuda = load->client->device->cuda;
+    const struct cuda_driver *cuda = load->client->gpu->cuda;
     bool absent = true;
     if (!ptx_link_offered(cuda))
         return 0;
@@ -398,7 +398,7 @@ static uint64_t kept_bytes(const struct client *client, const struct client_modu
 {
     if (!rewrite)
         return module->image.count +
-               (client->device->cuda->cuFuncGetParamInfo ? 0 : code_image_memory(&module->image));
+               (client->gpu->cuda->cuFuncGetParamInfo ? 0 : code_image_memory(&module->image));
     uint64_t tree = rewrite_tree_bytes(rewrite);
     return symbols_bytes(module->symbols) + 2 * (tree ? tree : TREE_ORDINARY * module->image.count);
 }
@@ -434,7 +434,7 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
     free(text);
     if (error)
         return error;
-    cuda_result written = write_variables(&client->device->clearing, seat->calls, rewrite, base);
+    cuda_result written = write_variables(&client->gpu->clearing, seat->calls, rewrite, base);
     if (written == CUDA_OK)
         return 0;
     return error_set(why, error_from_cuda((int)written), MESSAGE_TEXT(variables_write),
@@ -444,7 +444,7 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
 void client_module_unload(struct client *client, struct client_module *module)
 {
     if (module->handle)
-        client->device->cuda->cuModuleUnload(module->handle);
+        client->gpu->cuda->cuModuleUnload(module->handle);
     module->handle = NULL;
     module->base_at = 0;
 }
@@ -487,7 +487,7 @@ uint32_t client_module_load(struct client *client, struct client_module *module,
                             const struct code_seat *seat, uint64_t global_base, uint32_t *functions,
                             struct error *why)
 {
-    const struct cuda_driver *cuda = client->device->cuda;
+    const struct cuda_driver *cuda = client->gpu->cuda;
     struct rewrite *rewrite;
     uint32_t error = begin_reading(client, module, &rewrite, why);
     if (!error)
@@ -635,7 +635,7 @@ uint32_t client_module_lookup(struct client *client, uint32_t number, const char
 uint32_t client_module_ask_function(const struct client *client,
                                     struct client_module_lookup *lookup, struct error *why)
 {
-    const struct cuda_driver *cuda = client->device->cuda;
+    const struct cuda_driver *cuda = client->gpu->cuda;
     const struct client_module *module = lookup->module;
     struct function *function = &lookup->function;
     struct proto_function_info *info = &lookup->info;
@@ -665,7 +665,7 @@ uint32_t client_module_ask_function(const struct client *client,
     /* It may have been raised already; the client has not asked. */
     function->dynamic_bytes =
         (uint32_t)min((uint64_t)function->dynamic_most,
-                      saturating_sub(client->device->info.block_shared_bytes, info->shared_bytes));
+                      saturating_sub(client->gpu->info.block_shared_bytes, info->shared_bytes));
     return 0;
 }
 
@@ -697,7 +697,7 @@ uint32_t client_module_set_dynamic(const struct client *client, struct function 
     function->dynamic_bytes = bytes;
     if (bytes <= function->dynamic_most)
         return 0;
-    cuda_result result = client->device->cuda->cuFuncSetAttribute(
+    cuda_result result = client->gpu->cuda->cuFuncSetAttribute(
         function->handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
     function->dynamic_most = bytes;
     return result == CUDA_OK
@@ -717,7 +717,7 @@ uint32_t client_module_occupancy(const struct client *client, const struct funct
     if (wanted->shared_bytes > function->dynamic_bytes)
         return 0;
     int count = 0;
-    cuda_result result = client->device->cuda->cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    cuda_result result = client->gpu->cuda->cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &count, function->handle, (int)wanted->block_threads, wanted->shared_bytes);
     if (result != CUDA_OK)
         return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_occupancy),
@@ -739,8 +739,8 @@ uint32_t client_module_ask_global(const struct client *client, struct client_mod
 {
     cuda_device_ptr there = 0;
     size_t bytes = 0;
-    cuda_result result = client->device->cuda->cuModuleGetGlobal(
-        &there, &bytes, lookup->module->handle, lookup->name);
+    cuda_result result =
+        client->gpu->cuda->cuModuleGetGlobal(&there, &bytes, lookup->module->handle, lookup->name);
     /* A constant of ours is no variable of the client's. */
     if (result == CUDA_ERR_NOT_FOUND ||
         (result == CUDA_OK && there == lookup->module->base_at && there))

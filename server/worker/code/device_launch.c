@@ -41,10 +41,10 @@ const char *device_launch_find(const struct code_image *image)
     return NULL;
 }
 
-uint32_t device_launch_check(const struct code_image *image, const struct gpu *device,
+uint32_t device_launch_check(const struct code_image *image, const struct gpu *gpu,
                              struct error *why)
 {
-    if (device->info.compute_major != 9 || !cuda_driver_has_green_contexts(device->cuda))
+    if (gpu->info.compute_major != 9 || !cuda_driver_has_green_contexts(gpu->cuda))
         return 0;
     const char *launcher = device_launch_find(image);
     return launcher ? error_set(why, MESSAGE(module_launches), launcher) : 0;

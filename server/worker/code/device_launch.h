@@ -19,7 +19,7 @@ const char *device_launch_find(const struct code_image *image);
 
 /* Returns 0, or an error number with a sentence in why if the image launches on a device whose
  * partitions that would widen. */
-uint32_t device_launch_check(const struct code_image *image, const struct gpu *device,
+uint32_t device_launch_check(const struct code_image *image, const struct gpu *gpu,
                              struct error *why);
 
 #endif

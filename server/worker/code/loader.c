@@ -111,7 +111,7 @@ static void *loader_main(void *argument)
     activity_begin(loader->which == LOADER_MEMORY ? ACTIVITY_CLEARER
                    : self == 0                    ? ACTIVITY_LOADER
                                                   : ACTIVITY_LOADER_SECOND);
-    cuda_result entered = gpu_enter(&loader->worker->device);
+    cuda_result entered = gpu_enter(&loader->worker->gpu);
     if (entered != CUDA_OK)
         worker_fail(loader->worker, entered, "entering the context");
     pthread_mutex_lock(&loader->lock);

@@ -207,7 +207,7 @@ int control_serve(struct worker *worker)
     struct channel_message *message = malloc(sizeof *message);
     if (!message)
         return -ENOMEM;
-    int result = reply_send(worker, PROTO_DEVICE_INFO, 0, 0, &worker->device.info);
+    int result = reply_send(worker, PROTO_DEVICE_INFO, 0, 0, &worker->gpu.info);
     if (result == 0)
         result = serve_messages(worker, message);
     free(message);

@@ -118,7 +118,7 @@ int control_attach(struct request *request)
     for (unsigned i = 0; i < 4; i++)
         fds[i] = channel_take_fd(request->message, i);
     uint32_t error =
-        client_create(&request->client, &worker->device, request->number, wanted, fds, &why);
+        client_create(&request->client, &worker->gpu, request->number, wanted, fds, &why);
     if (error)
         return request_refuse_why(request, &why);
     struct attach_call *call = control_call_new(request, sizeof *call, make_attach, end_attach);

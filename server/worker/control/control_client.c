@@ -132,7 +132,7 @@ static void release_range(struct client *client, const struct range *range)
 {
     uint64_t start = range->start, count = range->end - range->start;
     struct error why;
-    if (client_memory_unmap(client->device, start, count, &why))
+    if (client_memory_unmap(client->gpu, start, count, &why))
         log_error(MESSAGE_TEXT(device_memory_lost), client->number, (unsigned long long)start,
                   why.text);
     client_memory_forget(client, start, count, RANGE_DEVICE);
@@ -151,7 +151,7 @@ static bool release_some(struct client *client)
         }
     for (uint32_t i = 0; i < objects->event_count && released < RELEASED_AT_ONCE; i++)
         if (objects->events[i].handle) {
-            client->device->cuda->cuEventDestroy(objects->events[i].handle);
+            client->gpu->cuda->cuEventDestroy(objects->events[i].handle);
             client_event_forget(client, i + 1);
             released++;
         }

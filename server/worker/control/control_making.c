@@ -113,8 +113,7 @@ static void end_partition(struct worker *worker, const struct making *making)
         client->control.making_error = error;
     }
     if (error && error != worker->placement_error)
-        log_warning(MESSAGE_TEXT(partition_later), worker->device.info.device,
-                    error_sentence(error));
+        log_warning(MESSAGE_TEXT(partition_later), worker->gpu.info.device, error_sentence(error));
     worker->placement_error = error;
     if (error)
         worker->make_again = timeline_now() + AGAIN_NS;

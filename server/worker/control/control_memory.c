@@ -26,8 +26,8 @@ struct map_call {
 static bool make_map(struct driver_call *driver_call)
 {
     struct map_call *call = container_of(driver_call, struct map_call, control.call);
-    call->error = client_memory_map(call->control.request.client->device, call->address,
-                                    call->count, &call->fd, &call->why);
+    call->error = client_memory_map(call->control.request.client->gpu, call->address, call->count,
+                                    &call->fd, &call->why);
     return false;
 }
 
@@ -37,8 +37,8 @@ static bool make_undo(struct driver_call *driver_call)
 {
     struct map_call *call = container_of(driver_call, struct map_call, control.call);
     struct error unused;
-    call->error = client_memory_unmap(call->control.request.client->device, call->address,
-                                      call->count, &unused);
+    call->error =
+        client_memory_unmap(call->control.request.client->gpu, call->address, call->count, &unused);
     return false;
 }
 
@@ -145,8 +145,8 @@ static bool make_host_map(struct driver_call *driver_call)
         usleep(WINDOW_PAUSE_US);
         return true;
     }
-    call->error = client_memory_host_register(client->device, call->address, call->count,
-                                              &call->done, &call->why);
+    call->error = client_memory_host_register(client->gpu, call->address, call->count, &call->done,
+                                              &call->why);
     quiet_calls_work_end(calls);
     if (call->error || call->done == call->count || client_state_is_leaving(client_state(client)))
         return false;

@@ -29,8 +29,8 @@ static void make_deferred(struct quiet_call *call)
     struct client *client = deferred->client;
     const struct retirement *request = deferred->request;
     if (deferred->local_bytes) {
-        struct gpu *device = &deferred->worker->device;
-        deferred->grown = local_memory_grow(&device->local, device->cuda, deferred->local_bytes);
+        struct gpu *gpu = &deferred->worker->gpu;
+        deferred->grown = local_memory_grow(&gpu->local, gpu->cuda, deferred->local_bytes);
     } else if (!request) {
         client_module_unload_all(client);
         client_memory_host_unregister_all(client);
@@ -105,7 +105,7 @@ static void say_grown(struct worker *worker, const struct deferred *deferred)
     if (deferred->grown != CUDA_OK && cuda_driver_error_is_sticky(deferred->grown))
         worker_fail(worker, deferred->grown, "making room for local memory");
     else if (deferred->grown != CUDA_OK)
-        log_warning(MESSAGE_TEXT(local_memory_refused), worker->device.info.device,
+        log_warning(MESSAGE_TEXT(local_memory_refused), worker->gpu.info.device,
                     (unsigned long long)deferred->local_bytes,
                     cuda_driver_error_sentence(deferred->grown));
 }
@@ -123,7 +123,7 @@ static void tell_grown(struct worker *worker, struct client *client,
     if (shared->local_wanted <= deferred->local_bytes)
         shared->local_wanted = 0;
     else
-        local_memory_wish(&worker->device.local);
+        local_memory_wish(&worker->gpu.local);
     pthread_mutex_unlock(&client->lock);
     client_signal_submitter(client);
     wake_submitter(&worker->wake);
@@ -154,7 +154,7 @@ static bool grow_for(struct worker *worker, struct client *client, uint64_t byte
 
 bool control_quiet_grow(struct worker *worker)
 {
-    if (!local_memory_take_wish(&worker->device.local))
+    if (!local_memory_take_wish(&worker->gpu.local))
         return true;
     for (uint32_t i = 0; i < worker->client_count; i++) {
         struct client *client = worker->clients[i];
@@ -173,7 +173,7 @@ bool control_quiet_grow(struct worker *worker)
 
 bool control_quiet_grow_to(struct worker *worker, uint64_t bytes)
 {
-    if (bytes <= local_memory_room(&worker->device.local))
+    if (bytes <= local_memory_room(&worker->gpu.local))
         return true;
     struct deferred *deferred = deferred_new(worker, NULL, NULL);
     if (!deferred)

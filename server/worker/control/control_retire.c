@@ -68,12 +68,12 @@ struct retire_call {
 static bool make_retire(struct driver_call *driver_call)
 {
     struct retire_call *call = container_of(driver_call, struct retire_call, control.call);
-    const struct gpu *device = call->control.request.client->device;
+    const struct gpu *gpu = call->control.request.client->gpu;
     const struct retirement *request = call->request;
     if (request->kind == RETIRE_EVENT)
-        device->cuda->cuEventDestroy(call->event);
+        gpu->cuda->cuEventDestroy(call->event);
     else
-        client_memory_unmap(device, request->address, request->count, &call->why);
+        client_memory_unmap(gpu, request->address, request->count, &call->why);
     return false;
 }
 

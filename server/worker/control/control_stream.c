@@ -100,7 +100,7 @@ int control_event_create(struct request *request)
 {
     const struct proto_event_create *wanted = request->body;
     struct client *client = request->client;
-    const struct cuda_driver *cuda = client->device->cuda;
+    const struct cuda_driver *cuda = client->gpu->cuda;
     uint32_t slot = wanted->event - 1;
     cuda_event handle;
     if (!wanted->event ||
@@ -171,7 +171,7 @@ int control_event_elapsed(struct request *request)
         return request_refuse(request, MESSAGE(event_not_recorded),
                               start.recorded ? wanted->end : wanted->start);
     cuda_result result =
-        client->device->cuda->cuEventElapsedTime(&milliseconds, start.handle, end.handle);
+        client->gpu->cuda->cuEventElapsedTime(&milliseconds, start.handle, end.handle);
     if (result != CUDA_OK)
         return request_refuse(request, error_from_cuda((int)result), MESSAGE_TEXT(event_elapsed),
                               wanted->start, wanted->end, cuda_driver_error_sentence(result));

@@ -23,8 +23,7 @@ static cuda_result make_end(const struct batch_ends *ends, struct batch_end **en
     *end = calloc(1, sizeof **end);
     if (!*end)
         return CUDA_ERR_OUT_OF_MEMORY;
-    cuda_result result =
-        ends->device->cuda->cuEventCreate(&(*end)->event, CUDA_EVENT_DISABLE_TIMING);
+    cuda_result result = ends->gpu->cuda->cuEventCreate(&(*end)->event, CUDA_EVENT_DISABLE_TIMING);
     if (result != CUDA_OK)
         free(*end);
     return result;
@@ -48,9 +47,9 @@ static cuda_result take_end(struct batch_ends *ends, struct batch_end **end)
     return *end ? CUDA_OK : make_end(ends, end);
 }
 
-static cuda_result write_word(const struct gpu *device, cuda_stream stream, uint64_t *word)
+static cuda_result write_word(const struct gpu *gpu, cuda_stream stream, uint64_t *word)
 {
-    const struct cuda_driver *cuda = device->cuda;
+    const struct cuda_driver *cuda = gpu->cuda;
     cuda_mem_op_params write = {
         .write_value = {.operation = CUDA_MEM_OP_WRITE_VALUE_64, .value64 = 1}};
     cuda_device_ptr there = 0;
@@ -64,9 +63,9 @@ static cuda_result write_word(const struct gpu *device, cuda_stream stream, uint
     return result == CUDA_OK && shared_word_read(word) != 1 ? CUDA_ERR_NOT_SUPPORTED : result;
 }
 
-static cuda_result probe(const struct gpu *device, cuda_stream stream)
+static cuda_result probe(const struct gpu *gpu, cuda_stream stream)
 {
-    const struct cuda_driver *cuda = device->cuda;
+    const struct cuda_driver *cuda = gpu->cuda;
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
     uint64_t *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
@@ -74,20 +73,20 @@ static cuda_result probe(const struct gpu *device, cuda_stream stream)
     cuda_result result = cuda->cuMemHostRegister(
         page, bytes, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
     if (result == CUDA_OK) {
-        result = write_word(device, stream, page);
+        result = write_word(gpu, stream, page);
         cuda->cuMemHostUnregister(page);
     }
     munmap(page, bytes);
     return result;
 }
 
-cuda_result batch_ends_open(struct batch_ends *ends, const struct gpu *device, cuda_stream stream)
+cuda_result batch_ends_open(struct batch_ends *ends, const struct gpu *gpu, cuda_stream stream)
 {
-    *ends = (struct batch_ends){.device = device, .lock = PTHREAD_MUTEX_INITIALIZER};
+    *ends = (struct batch_ends){.gpu = gpu, .lock = PTHREAD_MUTEX_INITIALIZER};
     int words = 0;
-    cuda_result result = device->cuda->cuDeviceGetAttribute(
-        &words, CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS, device->handle);
-    ends->refused = result == CUDA_OK && words ? probe(device, stream) : CUDA_ERR_NOT_SUPPORTED;
+    cuda_result result = gpu->cuda->cuDeviceGetAttribute(
+        &words, CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS, gpu->handle);
+    ends->refused = result == CUDA_OK && words ? probe(gpu, stream) : CUDA_ERR_NOT_SUPPORTED;
     if (cuda_driver_error_is_sticky(ends->refused))
         return ends->refused;
     for (unsigned i = 0; batch_ends_polled(ends) && i < EVENTS_FIRST; i++) {
@@ -102,16 +101,16 @@ cuda_result batch_ends_open(struct batch_ends *ends, const struct gpu *device, c
 
 void batch_ends_close(struct batch_ends *ends)
 {
-    if (!ends->device)
+    if (!ends->gpu)
         return;
     while (ends->unused) {
         struct batch_end *end = ends->unused;
         ends->unused = end->next;
-        ends->device->cuda->cuEventDestroy(end->event);
+        ends->gpu->cuda->cuEventDestroy(end->event);
         free(end);
     }
     pthread_mutex_destroy(&ends->lock);
-    ends->device = NULL;
+    ends->gpu = NULL;
 }
 
 cuda_result batch_end_note(struct batch_ends *ends, struct client_stream *stream, uint64_t value)
@@ -120,7 +119,7 @@ cuda_result batch_end_note(struct batch_ends *ends, struct client_stream *stream
     cuda_result result = take_end(ends, &end);
     if (result != CUDA_OK)
         return result;
-    result = ends->device->cuda->cuEventRecord(end->event, stream->bound->handle);
+    result = ends->gpu->cuda->cuEventRecord(end->event, stream->bound->handle);
     if (result != CUDA_OK) {
         keep_end(ends, end);
         return result;
@@ -139,7 +138,7 @@ void batch_end_look(struct batch_ends *ends, struct client_stream *stream)
 {
     uint64_t value = 0;
     while (stream->first_end &&
-           ends->device->cuda->cuEventQuery(stream->first_end->event) == CUDA_OK) {
+           ends->gpu->cuda->cuEventQuery(stream->first_end->event) == CUDA_OK) {
         struct batch_end *end = stream->first_end;
         value = end->value;
         stream->first_end = end->next;

@@ -19,7 +19,7 @@
 struct batch_end;
 
 struct batch_ends {
-    const struct gpu *device; /* NULL before it is opened */
+    const struct gpu *gpu;    /* NULL before it is opened */
     cuda_result refused;      /* what memory operations were refused with; CUDA_OK: they work */
     pthread_mutex_t lock;     /* taken after a client's */
     struct batch_end *unused; /* with their events */
@@ -30,7 +30,7 @@ struct batch_ends {
  * waits for it; nothing else runs yet. Returns CUDA_OK with `refused` set, or why the device is of
  * no use.
  */
-cuda_result batch_ends_open(struct batch_ends *ends, const struct gpu *device, cuda_stream stream);
+cuda_result batch_ends_open(struct batch_ends *ends, const struct gpu *gpu, cuda_stream stream);
 /* No ring has a batch in flight. Idempotent. */
 void batch_ends_close(struct batch_ends *ends);
 

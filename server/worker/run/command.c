@@ -13,12 +13,12 @@
 #include "server/worker/code/client_module.h"
 #include "server/worker/sharing/stream_pool.h"
 
-cuda_result command_open(struct command *command, const struct gpu *device, struct account *account)
+cuda_result command_open(struct command *command, const struct gpu *gpu, struct account *account)
 {
-    *command = (struct command){.cuda = device->cuda, .account = account};
+    *command = (struct command){.cuda = gpu->cuda, .account = account};
     for (size_t i = 0; i < sizeof command->order / sizeof *command->order; i++) {
         cuda_result result =
-            device->cuda->cuEventCreate(&command->order[i], CUDA_EVENT_DISABLE_TIMING);
+            gpu->cuda->cuEventCreate(&command->order[i], CUDA_EVENT_DISABLE_TIMING);
         if (result != CUDA_OK) {
             command_close(command);
             return result;
@@ -102,7 +102,7 @@ static int await_local_memory(struct command *command, struct client_stream *str
     }
     stream->blocked_on = (struct stream_dependencies){.local_bytes = bytes};
     shared->local_wanted = max(shared->local_wanted, bytes);
-    local_memory_wish(&stream->client->device->local);
+    local_memory_wish(&stream->client->gpu->local);
     return COMMAND_BLOCKED;
 }
 
@@ -134,7 +134,7 @@ static int run_launch(struct command *command, struct client_stream *stream,
                                   launch->parameter_offset, bytes);
         parameters = command->parameters;
     }
-    if (function->local_bytes > local_memory_room(&client->device->local))
+    if (function->local_bytes > local_memory_room(&client->gpu->local))
         return await_local_memory(command, stream, function->local_bytes);
     void *extra[] = {CUDA_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)parameters,
                      CUDA_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CUDA_LAUNCH_PARAM_END};

@@ -34,7 +34,7 @@ struct command {
     struct batch_ends *ends; /* NULL: the device writes timelines */
     cuda_event order[16];    /* for waits between CUstreams, used one after the other */
     uint32_t order_next;
-    uint32_t weight; /* of large copies within a visit, in commands; the caller resets it */
+    uint32_t weight;  /* of large copies within a visit, in commands; the caller resets it */
     uint32_t entries; /* of hardware queues that were used; the caller resets */
     cuda_result fatal;
     const char *during;
@@ -43,8 +43,7 @@ struct command {
 
 /* Makes the events; the calling thread has the context. Returns the driver's result; after a
  * failure nothing is left open. */
-cuda_result command_open(struct command *command, const struct gpu *device,
-                         struct account *account);
+cuda_result command_open(struct command *command, const struct gpu *gpu, struct account *account);
 void command_close(struct command *command);
 
 /* One of the events for an order that the caller sets up at once: the one whose last use lies

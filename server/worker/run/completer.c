@@ -240,7 +240,7 @@ static void *completer_main(void *argument)
     activity_begin(ACTIVITY_COMPLETER);
     /* The default timer slack of 50 us would more than double the first pauses. */
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
-    cuda_result result = gpu_enter(&completer->worker->device);
+    cuda_result result = gpu_enter(&completer->worker->gpu);
     if (result != CUDA_OK)
         worker_fail(completer->worker, result, "entering the context");
     else

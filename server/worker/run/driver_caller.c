@@ -13,7 +13,7 @@ static void *driver_caller_main(void *argument)
     struct driver_caller *caller = argument;
     struct worker *worker = caller->worker;
     activity_begin(ACTIVITY_CALLER);
-    cuda_result result = gpu_enter(&worker->device);
+    cuda_result result = gpu_enter(&worker->gpu);
     if (result != CUDA_OK)
         worker_fail(worker, result, "entering the context");
     while (result == CUDA_OK && driver_calls_wait(&worker->driver_calls))

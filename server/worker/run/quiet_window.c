@@ -184,7 +184,7 @@ static void *quiet_window_main(void *argument)
     uint64_t next = QUIET_NEVER;
     activity_begin(ACTIVITY_DRIVER);
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
-    cuda_result result = gpu_enter(&worker->device);
+    cuda_result result = gpu_enter(&worker->gpu);
     if (result != CUDA_OK)
         worker_fail(worker, result, "entering the context");
     while (result == CUDA_OK && quiet_calls_wait(&worker->quiet_calls, next))

@@ -275,7 +275,7 @@ static void *submitter_main(void *argument)
     activity_begin(ACTIVITY_SUBMITTER);
     /* Leases end to the microsecond; the default timer slack is 50 us. */
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
-    cuda_result result = gpu_enter(&submitter->worker->device);
+    cuda_result result = gpu_enter(&submitter->worker->gpu);
     if (result != CUDA_OK)
         worker_fail(submitter->worker, result, "entering the context");
     else
@@ -304,7 +304,7 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, str
         epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, worker->wake.submitter_event, &own) < 0) {
         return error_set(why, MESSAGE(submitter_doorbell), strerror(errno));
     }
-    cuda_result result = command_open(&submitter->command, &worker->device, &worker->account);
+    cuda_result result = command_open(&submitter->command, &worker->gpu, &worker->account);
     if (result != CUDA_OK) {
         return error_set(why, MESSAGE(submitter_events), cuda_driver_error_sentence(result));
     }

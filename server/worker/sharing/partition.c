@@ -28,7 +28,7 @@ static void note_unsupported(struct partition_table *partitions, const char *rea
     partitions->supported = false;
     partitions->count = 1;
     partitions->remainder = 0;
-    partitions->sm_group_size = partitions->total = partitions->device->info.multiprocessors;
+    partitions->sm_group_size = partitions->total = partitions->gpu->info.multiprocessors;
 }
 
 /* Whether the driver accepts the remainder in one description with SM groups of the split. */
@@ -37,12 +37,12 @@ static bool remainder_joins(const struct partition_table *partitions)
     cuda_dev_resource both[2] = {partitions->sm_groups[0],
                                  partitions->sm_groups[partitions->count - 1]};
     cuda_resource_desc description;
-    return partitions->device->cuda->cuDevResourceGenerateDesc(&description, both, 2) == CUDA_OK;
+    return partitions->gpu->cuda->cuDevResourceGenerateDesc(&description, both, 2) == CUDA_OK;
 }
 
 static cuda_result split_device(struct partition_table *partitions)
 {
-    const struct cuda_driver *cuda = partitions->device->cuda;
+    const struct cuda_driver *cuda = partitions->gpu->cuda;
     unsigned least = partitions->whole.sm.min_partition_size;
     unsigned groups = 0;
     if (least == 0)
@@ -83,8 +83,8 @@ static cuda_result split_device(struct partition_table *partitions)
 static void find_balanced(struct partition_table *partitions)
 {
     cuda_dev_resource *balanced = &partitions->balanced;
-    cuda_result result = partitions->device->cuda->cuDeviceGetDevResource(
-        partitions->device->handle, balanced, CUDA_RESOURCE_WORKQUEUE_CONFIG);
+    cuda_result result = partitions->gpu->cuda->cuDeviceGetDevResource(
+        partitions->gpu->handle, balanced, CUDA_RESOURCE_WORKQUEUE_CONFIG);
     /* Drivers before 13.1 know no such resource. */
     if (result != CUDA_OK || balanced->workqueue.concurrency == 0)
         *balanced = (cuda_dev_resource){.type = CUDA_RESOURCE_INVALID};
@@ -104,11 +104,11 @@ static cuda_result describe_and_create(struct partition_table *partitions,
                                        struct partition *partition, cuda_dev_resource *chosen,
                                        unsigned count)
 {
-    const struct cuda_driver *cuda = partitions->device->cuda;
+    const struct cuda_driver *cuda = partitions->gpu->cuda;
     cuda_resource_desc description;
     cuda_result result = cuda->cuDevResourceGenerateDesc(&description, chosen, count);
     if (result == CUDA_OK)
-        result = cuda->cuGreenCtxCreate(&partition->green, description, partitions->device->handle,
+        result = cuda->cuGreenCtxCreate(&partition->green, description, partitions->gpu->handle,
                                         CUDA_GREEN_CTX_DEFAULT_STREAM);
     return result;
 }
@@ -128,7 +128,7 @@ static cuda_result create_balanced(struct partition_table *partitions, struct pa
     /* If it was not the queues, the next partition may ask for some. */
     if (without == CUDA_OK) {
         partitions->balanced.type = CUDA_RESOURCE_INVALID;
-        log_warning(MESSAGE_TEXT(work_queues_refused), partitions->device->info.device,
+        log_warning(MESSAGE_TEXT(work_queues_refused), partitions->gpu->info.device,
                     cuda_driver_error_sentence(result));
     }
     return without;
@@ -259,7 +259,7 @@ void partition_return(struct partition_table *partitions, struct partition *part
 void partition_destroy(struct partition_table *partitions, struct partition *partition)
 {
     if (partition->green)
-        partitions->device->cuda->cuGreenCtxDestroy(partition->green);
+        partitions->gpu->cuda->cuGreenCtxDestroy(partition->green);
     free(partition->queues);
     free(partition);
 }
@@ -287,18 +287,18 @@ static cuda_result prove_whole(struct partition_table *partitions)
     return result;
 }
 
-uint32_t partition_table_open(struct partition_table *partitions, const struct gpu *device,
+uint32_t partition_table_open(struct partition_table *partitions, const struct gpu *gpu,
                               struct error *why)
 {
-    *partitions = (struct partition_table){.device = device, .kept_max = PARTITIONS_KEPT};
+    *partitions = (struct partition_table){.gpu = gpu, .kept_max = PARTITIONS_KEPT};
     pthread_mutex_init(&partitions->lock, NULL);
-    if (!cuda_driver_has_green_contexts(device->cuda)) {
+    if (!cuda_driver_has_green_contexts(gpu->cuda)) {
         note_unsupported(partitions, MESSAGE_TEXT(partitions_driver), CUDA_OK);
         return 0;
     }
     const char *during = "dividing the multiprocessors";
     cuda_result result =
-        device->cuda->cuDeviceGetDevResource(device->handle, &partitions->whole, CUDA_RESOURCE_SM);
+        gpu->cuda->cuDeviceGetDevResource(gpu->handle, &partitions->whole, CUDA_RESOURCE_SM);
     if (result == CUDA_OK) {
         partitions->total = partitions->whole.sm.sm_count;
         result = split_device(partitions);
@@ -323,7 +323,7 @@ uint32_t partition_table_open(struct partition_table *partitions, const struct g
 
 void partition_table_close(struct partition_table *partitions)
 {
-    if (!partitions->device)
+    if (!partitions->gpu)
         return;
     while (partitions->list) {
         struct partition *gone = partitions->list;
@@ -333,5 +333,5 @@ void partition_table_close(struct partition_table *partitions)
     free(partitions->sm_groups);
     partitions->sm_groups = NULL;
     pthread_mutex_destroy(&partitions->lock);
-    partitions->device = NULL;
+    partitions->gpu = NULL;
 }

@@ -54,7 +54,7 @@ struct partition {
 };
 
 struct partition_table {
-    const struct gpu *device;
+    const struct gpu *gpu;
     bool supported;
     char unsupported[160];        /* the reason, a part of a sentence; "" if supported */
     cuda_dev_resource whole;      /* the unsplit device */
@@ -77,7 +77,7 @@ struct partition_table {
  * that refuses any step is no error: the device is then not divided. Only an error that ends the
  * context is one: its number, and why.
  */
-uint32_t partition_table_open(struct partition_table *partitions, const struct gpu *device,
+uint32_t partition_table_open(struct partition_table *partitions, const struct gpu *gpu,
                               struct error *why);
 /* Idempotent. */
 void partition_table_close(struct partition_table *partitions);

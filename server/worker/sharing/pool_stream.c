@@ -5,10 +5,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-cuda_result pool_stream_make(struct pool_stream **stream, const struct gpu *device,
+cuda_result pool_stream_make(struct pool_stream **stream, const struct gpu *gpu,
                              struct partition *partition, int32_t priority)
 {
-    const struct cuda_driver *cuda = device->cuda;
+    const struct cuda_driver *cuda = gpu->cuda;
     struct pool_stream *made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERR_OUT_OF_MEMORY;
@@ -26,10 +26,10 @@ cuda_result pool_stream_make(struct pool_stream **stream, const struct gpu *devi
     return result;
 }
 
-void pool_stream_destroy(struct pool_stream *stream, const struct gpu *device)
+void pool_stream_destroy(struct pool_stream *stream, const struct gpu *gpu)
 {
     assert(stream->user_count == 0 && !stream->leavers);
-    device->cuda->cuStreamDestroy(stream->handle);
+    gpu->cuda->cuStreamDestroy(stream->handle);
     free(stream);
 }
 

@@ -36,10 +36,10 @@ struct pool_stream {
 };
 
 /* Without the lock. The new CUstream is in no table and on no queue. */
-cuda_result pool_stream_make(struct pool_stream **stream, const struct gpu *device,
+cuda_result pool_stream_make(struct pool_stream **stream, const struct gpu *gpu,
                              struct partition *partition, int32_t priority);
 /* Without the lock: it is out of the table, and nothing is left on it. */
-void pool_stream_destroy(struct pool_stream *stream, const struct gpu *device);
+void pool_stream_destroy(struct pool_stream *stream, const struct gpu *gpu);
 
 /* Forgets rings that have no work left on this CUstream, and all rings of this client (NULL: of
  * none). Returns whether no ring stays. */

@@ -7,9 +7,9 @@
 #include "common/array.h"
 #include "common/util.h"
 
-void stream_pool_open(struct stream_pool *pool, const struct gpu *device)
+void stream_pool_open(struct stream_pool *pool, const struct gpu *gpu)
 {
-    *pool = (struct stream_pool){.device = device};
+    *pool = (struct stream_pool){.gpu = gpu};
     driver_queue_set_open(&pool->queues, DRIVER_QUEUES);
     pool->entries_max = DRIVER_QUEUE_ENTRIES;
     pthread_mutex_init(&pool->lock, NULL);
@@ -32,10 +32,10 @@ static struct pool_stream *take_out(struct stream_pool *pool, uint32_t i)
 void stream_pool_close(struct stream_pool *pool)
 {
     while (pool->count)
-        pool_stream_destroy(take_out(pool, pool->count - 1), pool->device);
+        pool_stream_destroy(take_out(pool, pool->count - 1), pool->gpu);
     free(pool->streams);
     pthread_mutex_destroy(&pool->lock);
-    *pool = (struct stream_pool){.device = pool->device};
+    *pool = (struct stream_pool){.gpu = pool->gpu};
 }
 
 /* ---- rings ---- */
@@ -271,7 +271,7 @@ cuda_result stream_pool_add_partition(struct stream_pool *pool, struct partition
 static cuda_result add_stream(struct stream_pool *pool, struct partition *partition,
                               int32_t priority, struct pool_stream **made)
 {
-    cuda_result result = pool_stream_make(made, pool->device, partition, priority);
+    cuda_result result = pool_stream_make(made, pool->gpu, partition, priority);
     if (result != CUDA_OK)
         return result;
     pthread_mutex_lock(&pool->lock);
@@ -284,7 +284,7 @@ static cuda_result add_stream(struct stream_pool *pool, struct partition *partit
     pthread_mutex_unlock(&pool->lock);
     if (room)
         return CUDA_OK;
-    pool_stream_destroy(*made, pool->device);
+    pool_stream_destroy(*made, pool->gpu);
     return CUDA_ERR_OUT_OF_MEMORY;
 }
 
@@ -334,7 +334,7 @@ static bool make_room(struct stream_pool *pool, const struct partition *partitio
         victim = take_victim(pool, partition, priority);
     pthread_mutex_unlock(&pool->lock);
     if (victim)
-        pool_stream_destroy(victim, pool->device);
+        pool_stream_destroy(victim, pool->gpu);
     return room || victim;
 }
 
@@ -374,7 +374,7 @@ bool stream_pool_drop(struct stream_pool *pool, const struct partition *partitio
                 gone = take_out(pool, i);
         pthread_mutex_unlock(&pool->lock);
         if (gone)
-            pool_stream_destroy(gone, pool->device);
+            pool_stream_destroy(gone, pool->gpu);
     } while (gone);
     pthread_mutex_lock(&pool->lock);
     bool left = count_of_partition(pool, partition) > 0;
@@ -489,8 +489,8 @@ void stream_pool_note_entries(struct client_stream *stream, uint32_t count)
 static cuda_result order_streams(const struct stream_pool *pool, const struct pool_stream *from,
                                  const struct pool_stream *to, cuda_event event)
 {
-    cuda_result result = pool->device->cuda->cuEventRecord(event, from->handle);
-    return result == CUDA_OK ? pool->device->cuda->cuStreamWaitEvent(to->handle, event, 0) : result;
+    cuda_result result = pool->gpu->cuda->cuEventRecord(event, from->handle);
+    return result == CUDA_OK ? pool->gpu->cuda->cuStreamWaitEvent(to->handle, event, 0) : result;
 }
 
 cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *stream,
@@ -584,7 +584,7 @@ cuda_result stream_pool_query(struct stream_pool *pool)
     struct pool_stream *busy = pin_busy(pool);
     if (!busy)
         return CUDA_OK;
-    cuda_result result = pool->device->cuda->cuStreamQuery(busy->handle);
+    cuda_result result = pool->gpu->cuda->cuStreamQuery(busy->handle);
     pthread_mutex_lock(&pool->lock);
     busy->user_count--;
     pthread_mutex_unlock(&pool->lock);

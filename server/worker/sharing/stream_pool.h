@@ -51,7 +51,7 @@ struct stream_wish {
 };
 
 struct stream_pool {
-    const struct gpu *device;
+    const struct gpu *gpu;
     pthread_mutex_t lock;
     struct driver_queue_set queues; /* of the device */
     struct stream_wish wish;        /* under the lock */
@@ -65,7 +65,7 @@ struct stream_pool {
     uint32_t entries_max; /* DRIVER_QUEUE_ENTRIES; tests lower it */
 };
 
-void stream_pool_open(struct stream_pool *pool, const struct gpu *device);
+void stream_pool_open(struct stream_pool *pool, const struct gpu *gpu);
 /* All rings must be unbound. Destroys the CUstreams. */
 void stream_pool_close(struct stream_pool *pool);
 

@@ -31,8 +31,8 @@ static uint32_t rank_of(const struct levels *levels, uint32_t level)
 
 void stream_priority_assign(struct worker *worker)
 {
-    int32_t greatest = worker->device.info.priority_greatest;
-    int32_t least = worker->device.info.priority_least;
+    int32_t greatest = worker->gpu.info.priority_greatest;
+    int32_t least = worker->gpu.info.priority_least;
     struct levels levels;
     find_levels(worker, &levels);
     for (uint32_t i = 0; i < worker->client_count; i++) {

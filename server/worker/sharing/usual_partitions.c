@@ -31,7 +31,7 @@ static cuda_result make_whole(struct partition_table *partitions, struct stream_
 /* At home a client's streams are one step more urgent than those of clients that borrow. */
 static cuda_result make_streams(struct stream_pool *pool, struct partition *partition)
 {
-    int32_t home = max(-1, pool->device->info.priority_greatest);
+    int32_t home = max(-1, pool->gpu->info.priority_greatest);
     cuda_result result = stream_pool_add_partition(pool, partition);
     if (result == CUDA_OK)
         result = stream_pool_prepare(pool, partition, 0, USUAL_PARTITIONS_STREAMS);

@@ -55,7 +55,7 @@ static inline void *harness_main(void *unused)
 {
     (void)unused;
     /* The device was opened by another thread. */
-    gpu_enter(&harness.worker.device);
+    gpu_enter(&harness.worker.gpu);
     harness.result = control_serve(&harness.worker);
     return NULL;
 }
@@ -142,7 +142,7 @@ static inline uint32_t harness_error(void)
 static inline int harness_start_with(void **state, const struct cuda_driver *driver)
 {
     (void)state;
-    struct gpu device;
+    struct gpu gpu;
     struct error why = {0};
     int pair[2];
     for (int i = 0; i < PROTO_FDS_MAX; i++)
@@ -150,11 +150,11 @@ static inline int harness_start_with(void **state, const struct cuda_driver *dri
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     harness.channel = pair[0];
     harness.events = harness.functions = harness.streams_ended = harness.events_ended = 0;
-    uint32_t error = gpu_open(&device, driver, 0, NULL, DEVICE_BASE, HOST_BASE, ARENA_USED, &why);
+    uint32_t error = gpu_open(&gpu, driver, 0, NULL, DEVICE_BASE, HOST_BASE, ARENA_USED, &why);
     if (error)
         print_message("%s\n", why.text);
     assert_int_equal(error, 0);
-    assert_int_equal(worker_start(&harness.worker, &device, pair[1], 0, &why), 0);
+    assert_int_equal(worker_start(&harness.worker, &gpu, pair[1], 0, &why), 0);
     assert_int_equal(pthread_create(&harness.thread, NULL, harness_main, NULL), 0);
     assert_int_equal(harness_receive(), PROTO_DEVICE_INFO);
     return 0;

@@ -126,20 +126,20 @@ static void it_is_refused_where_partitions_would_widen(void **state)
 {
     (void)state;
     struct cuda_driver cuda = fake_driver();
-    struct gpu device = {.cuda = &cuda};
+    struct gpu gpu = {.cuda = &cuda};
     struct code_image image = text_image(HEAD CALL);
     struct error why = {0};
     cuda.cuGreenCtxDestroy = green_entry;
     assert_true(cuda_driver_has_green_contexts(&cuda));
-    device.info.compute_major = 9;
-    assert_int_equal(device_launch_check(&image, &device, &why), PROTO_ERROR_NOT_SUPPORTED);
+    gpu.info.compute_major = 9;
+    assert_int_equal(device_launch_check(&image, &gpu, &why), PROTO_ERROR_NOT_SUPPORTED);
     assert_non_null(strstr(why.text, "__cudaCDP2LaunchDevice"));
     assert_non_null(strstr(why.text, "dynamic parallelism"));
-    device.info.compute_major = 8;
-    assert_int_equal(device_launch_check(&image, &device, &why), 0);
-    device.info.compute_major = 9;
+    gpu.info.compute_major = 8;
+    assert_int_equal(device_launch_check(&image, &gpu, &why), 0);
+    gpu.info.compute_major = 9;
     cuda.cuGreenCtxDestroy = NULL;
-    assert_int_equal(device_launch_check(&image, &device, &why), 0);
+    assert_int_equal(device_launch_check(&image, &gpu, &why), 0);
 }
 
 int main(void)

@@ -287,7 +287,7 @@ static void priority_changes_with_work_in_flight(void **state)
     fake_release();
     assert_int_equal(peer_wait(peer, rings[2], 2), 0);
     assert_true(first < seen.priority); /* the greater priority is the smaller number */
-    assert_int_equal(seen.priority, harness.worker.device.info.priority_least);
+    assert_int_equal(seen.priority, harness.worker.gpu.info.priority_least);
     /* Back to normal, the stream has again what its client had wished. */
     fake_hold();
     change(1, 10000, 0);

@@ -7,7 +7,7 @@
 #include "server/worker/sharing/partition.h"
 
 static struct cuda_driver driver;
-static struct gpu device;
+static struct gpu gpu;
 static struct partition_table partitions;
 
 static void open_partitions(unsigned multiprocessors, unsigned sm_group)
@@ -16,8 +16,8 @@ static void open_partitions(unsigned multiprocessors, unsigned sm_group)
     fake.multiprocessors = multiprocessors;
     fake.sm_group = sm_group;
     driver = fake_driver();
-    device = (struct gpu){.cuda = &driver, .info.multiprocessors = multiprocessors};
-    assert_int_equal(partition_table_open(&partitions, &device, &why), 0);
+    gpu = (struct gpu){.cuda = &driver, .info.multiprocessors = multiprocessors};
+    assert_int_equal(partition_table_open(&partitions, &gpu, &why), 0);
 }
 
 /* Without the partition by which opening has tried the driver. */
@@ -192,8 +192,8 @@ static void an_error_that_ends_the_context_is_no_lack_of_support(void **state)
     fake_reset();
     fake.split = CUDA_ERR_ILLEGAL_ADDRESS;
     driver = fake_driver();
-    device = (struct gpu){.cuda = &driver, .info.multiprocessors = 132};
-    assert_int_equal(partition_table_open(&partitions, &device, &why), PROTO_ERROR_ILLEGAL_ADDRESS);
+    gpu = (struct gpu){.cuda = &driver, .info.multiprocessors = 132};
+    assert_int_equal(partition_table_open(&partitions, &gpu, &why), PROTO_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void the_whole_device_may_be_the_union_of_its_groups(void **state)

@@ -11,7 +11,7 @@
 enum { MS = 1000000, CLIENTS = 12 };
 
 static struct cuda_driver driver;
-static struct gpu device;
+static struct gpu gpu;
 static struct partition_table partitions;
 static struct placement_table places;
 
@@ -44,9 +44,9 @@ static int start(void **state)
     fake_reset();
     fake.multiprocessors = 68; /* eight SM groups and a remainder of four */
     driver = fake_driver();
-    device = (struct gpu){.cuda = &driver, .info.multiprocessors = fake.multiprocessors};
+    gpu = (struct gpu){.cuda = &driver, .info.multiprocessors = fake.multiprocessors};
     memset(runners, 0, sizeof runners);
-    assert_int_equal(partition_table_open(&partitions, &device, &why), 0);
+    assert_int_equal(partition_table_open(&partitions, &gpu, &why), 0);
     const struct placement_events notice = {changed, to_make, NULL};
     assert_int_equal(placement_table_open(&places, &partitions, &notice), 0);
     return 0;

@@ -274,14 +274,14 @@ static void daemon_end(pid_t pid)
 
 static void open_refused(int mode, cuda_result result, uint32_t number, const char *words)
 {
-    struct gpu device;
+    struct gpu gpu;
     struct error why = {0};
     compute_mode = mode;
     retained = result;
     driver.cuDeviceGetAttribute = told_attribute;
     driver.cuDevicePrimaryCtxRetain = retain;
     assert_int_equal(
-        gpu_open(&device, &driver, 0, NULL, ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB, &why), number);
+        gpu_open(&gpu, &driver, 0, NULL, ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB, &why), number);
     says(&why, words);
     /* What had been reserved was given back. */
     assert_int_equal(shm_reserve(ARENA_HOST_BASE, GIB), 0);
@@ -324,26 +324,26 @@ static cuda_result retain_noted(cuda_context *context, cuda_device device)
     return fake_cuDevicePrimaryCtxRetain(context, device);
 }
 
-static uint32_t open_device(struct gpu *device, const uint8_t *uuid, struct error *why)
+static uint32_t open_device(struct gpu *gpu, const uint8_t *uuid, struct error *why)
 {
     driver.cuDevicePrimaryCtxSetFlags = set_flags;
     driver.cuDevicePrimaryCtxRetain = retain_noted;
-    return gpu_open(device, &driver, 7, uuid, ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB, why);
+    return gpu_open(gpu, &driver, 7, uuid, ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB, why);
 }
 
 static void the_device_is_found_by_its_uuid(void **state)
 {
     (void)state;
-    struct gpu device;
+    struct gpu gpu;
     struct error why = {0};
     uint8_t uuid[16];
     memset(uuid, 2, sizeof uuid); /* of the fake's device 1 */
-    assert_int_equal(open_device(&device, uuid, &why), 0);
-    assert_int_equal(device.handle, 1);
-    assert_int_equal(device.info.device, 7);
-    gpu_close(&device);
+    assert_int_equal(open_device(&gpu, uuid, &why), 0);
+    assert_int_equal(gpu.handle, 1);
+    assert_int_equal(gpu.info.device, 7);
+    gpu_close(&gpu);
     uuid[15] = 0;
-    assert_int_equal(open_device(&device, uuid, &why), PROTO_ERROR_DEVICE_NOT_READY);
+    assert_int_equal(open_device(&gpu, uuid, &why), PROTO_ERROR_DEVICE_NOT_READY);
     says(&why, "nvidia-smi -L");
 }
 
@@ -413,11 +413,11 @@ static void an_instance_is_told_by_its_uuid_or_its_name(void **state)
 static void waiting_threads_sleep(void **state)
 {
     (void)state;
-    struct gpu device;
+    struct gpu gpu;
     struct error why = {0};
     calls = 0;
-    assert_int_equal(open_device(&device, NULL, &why), 0);
-    gpu_close(&device);
+    assert_int_equal(open_device(&gpu, NULL, &why), 0);
+    gpu_close(&gpu);
     assert_int_equal(flags_set, CUDA_CTX_SCHED_BLOCKING_SYNC);
     assert_true(flags_at < retained_at);
 }
@@ -454,11 +454,11 @@ static cuda_result load(cuda_module *module, const void *image, unsigned count,
 
 static void check_start(void)
 {
-    struct gpu device = {.cuda = &driver};
+    struct gpu gpu = {.cuda = &driver};
     driver.cuDeviceGetAttribute = told_attribute;
     driver.cuModuleLoadDataEx = load;
     warning_count = 0;
-    start_check_run(&device, memory_operations, note_warning, NULL);
+    start_check_run(&gpu, memory_operations, note_warning, NULL);
     assert_int_equal(fake.live_modules, 0);
 }
 

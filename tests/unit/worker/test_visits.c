@@ -26,7 +26,7 @@ static struct client *make_client(struct peer *peer, uint32_t number)
     peer->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int fds[4] = {dup(peer->rings.fd), dup(peer->status.fd), dup(peer->shadows.fd),
                   dup(peer->doorbell)};
-    assert_int_equal(client_create(&client, &worker->device, number, &attach, fds, &why), 0);
+    assert_int_equal(client_create(&client, &worker->gpu, number, &attach, fds, &why), 0);
     assert_int_equal(client_register(client, &why), 0);
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     assert_int_equal(gate_add(&worker->gate, client, &limits, NULL, &why), 0);
@@ -60,15 +60,15 @@ static int setup(void **state)
     harness.driver = fake_driver();
     worker = calloc(1, sizeof *worker);
     wake_open(&worker->wake);
-    assert_int_equal(gpu_open(&worker->device, &harness.driver, 0, NULL, DEVICE_BASE, HOST_BASE,
-                              ARENA_USED, &why),
-                     0);
-    assert_int_equal(partition_table_open(&worker->partitions, &worker->device, &why), 0);
+    assert_int_equal(
+        gpu_open(&worker->gpu, &harness.driver, 0, NULL, DEVICE_BASE, HOST_BASE, ARENA_USED, &why),
+        0);
+    assert_int_equal(partition_table_open(&worker->partitions, &worker->gpu, &why), 0);
     assert_int_equal(placement_table_open(&worker->places, &worker->partitions, &notice), 0);
-    stream_pool_open(&worker->pool, &worker->device);
+    stream_pool_open(&worker->pool, &worker->gpu);
     gate_open(&worker->gate);
     assert_int_equal(account_open(&worker->account, &harness.driver, &worker->partitions), CUDA_OK);
-    assert_int_equal(command_open(&worker->submitter.command, &worker->device, &worker->account),
+    assert_int_equal(command_open(&worker->submitter.command, &worker->gpu, &worker->account),
                      CUDA_OK);
     worker->submitter.worker = worker;
     for (uint32_t i = 0; i < 2; i++) {
@@ -98,7 +98,7 @@ static int teardown(void **state)
         while (clients[i]->objects.range_count) {
             uint64_t start = clients[i]->objects.ranges[0].start;
             uint64_t bytes = clients[i]->objects.ranges[0].end - start;
-            assert_int_equal(client_memory_unmap(&worker->device, start, bytes, &why), 0);
+            assert_int_equal(client_memory_unmap(&worker->gpu, start, bytes, &why), 0);
             client_memory_forget(clients[i], start, bytes, RANGE_DEVICE);
         }
         placement_remove(&worker->places, &clients[i]->place);
@@ -114,7 +114,7 @@ static int teardown(void **state)
     placement_table_close(&worker->places);
     gate_close(&worker->gate);
     partition_table_close(&worker->partitions);
-    gpu_close(&worker->device);
+    gpu_close(&worker->gpu);
     free(worker);
     assert_int_equal(fake.live_streams, 0);
     assert_int_equal(fake.live_events, 0);
@@ -159,7 +159,7 @@ static void large_copies_use_the_turn_up(void **state)
     uint64_t bytes = UINT64_C(32) << 20;
     uint64_t base = clients[0]->control.device_base;
     assert_int_equal(client_memory_reserve(clients[0], base, 2 * bytes, &why), 0);
-    assert_int_equal(client_memory_map(&worker->device, base, 2 * bytes, &fd, &why), 0);
+    assert_int_equal(client_memory_map(&worker->gpu, base, 2 * bytes, &fd, &why), 0);
     client_memory_open(clients[0], base, 2 * bytes, RANGE_DEVICE);
     close(fd);
     struct proto_command_copy copy = {
