@@ -58,7 +58,8 @@ static const struct allowance_resource resources[RESOURCES] = {
                               .heading = "HOST",
                               .unit = DIALECT_BYTES,
                               .account = "pinned host memory limit of this client",
-                              .whole_account = "pinned host memory limit of the server (--host-memory-total)",
+                              .whole_account =
+                                  "pinned host memory limit of the server (--host-memory-total)",
                               .has_total = true,
                               .parse = dialect_parse_size},
 };

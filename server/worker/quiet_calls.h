@@ -38,7 +38,7 @@ struct quiet_call {
      * answer that could not be sent. */
     int (*end)(struct worker *worker, struct quiet_call *call);
     struct quiet_caller caller;
-    bool patient; /* of a deferred call: it rides along, and never asks for a window */
+    bool patient;   /* of a deferred call: it rides along, and never asks for a window */
     bool droppable; /* deferred, and not made for a client that leaves */
     /* Private: */
     struct quiet_call *next;

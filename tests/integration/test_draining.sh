@@ -13,9 +13,9 @@ for program in "$BUILD"/tests/integration/test_*; do
     ran=$((ran + 1))
     case ${program##*/} in
     # If mapping waited for running work, nobody could connect beside these programs' kernels without an end.
-    test_quiet | test_streams | test_endless) device=$draining ;;
-    # These name for themselves which calls of the driver wait, one after the other.
-    test_calls | test_shim) continue ;;
+    test_quiet | test_endless) device=$draining ;;
+    # These say for themselves which calls of the driver wait.
+    test_calls | test_shim | test_streams) continue ;;
     *) device="$draining SOFTGPU_LOCKING_DRAINS=1" ;;
     esac
     TEST_SOFTGPU=$device "$program" >"$TMPDIR/said" 2>&1

@@ -236,24 +236,12 @@ static const struct rule drains[] = {
     {NULL, "cuStreamCreate"},      {NULL, "cuGreenCtxStreamCreate"},
 };
 
-/* Not moved yet: streams and partitions are made by the control thread. */
-static const struct rule exceptions[] = {
-    {"control", "cuStreamCreateWithPriority"},
-    {"control", "cuGreenCtxStreamCreate"},
-    {"control", "cuStreamDestroy"},
-    {"control", "cuGreenCtxCreate"},
-    {"control", "cuGreenCtxDestroy"},
-    {"control", "cuEventCreate"},
-};
-
 static const char *judge(const char *thread, const char *call, int held)
 {
     if (held)
         return "a lock is held";
     if (!strcmp(call, "cuMemsetD8"))
         return "memory is filled by a kernel";
-    if (IS_IN(exceptions, thread, call))
-        return NULL;
     if (!strcmp(thread, "control") || !strcmp(thread, "submitter") || !strcmp(thread, "completer"))
         return "this thread must not wait for the context";
     if (IS_IN(drains, thread, call) && strcmp(thread, "driver"))

@@ -86,16 +86,16 @@ struct device {
     bool known;                    /* info is set */
     struct admission admission;
     struct quota accounts[RESOURCES]; /* of all its clients: resources that it has of its own */
-    struct schedule schedule;       /* in force; without a worker: for the next one */
-    struct schedule scheduled;      /* the schedule that the worker was asked for last */
-    uint32_t scheduling;            /* answers about schedules that are still due */
-    struct worker_process *process; /* NULL: none, or the worker was adopted */
-    struct worker_link *link;       /* NULL while there is none */
-    struct tracing *tracing;        /* the trace under way, or NULL */
-    uv_timer_t timer;               /* for the next start */
-    uv_timer_t beat;                /* for the next look at the worker's threads */
-    unsigned timers;                /* that are open */
-    bool closing;                   /* the timers are being closed */
+    struct schedule schedule;         /* in force; without a worker: for the next one */
+    struct schedule scheduled;        /* the schedule that the worker was asked for last */
+    uint32_t scheduling;              /* answers about schedules that are still due */
+    struct worker_process *process;   /* NULL: none, or the worker was adopted */
+    struct worker_link *link;         /* NULL while there is none */
+    struct tracing *tracing;          /* the trace under way, or NULL */
+    uv_timer_t timer;                 /* for the next start */
+    uv_timer_t beat;                  /* for the next look at the worker's threads */
+    unsigned timers;                  /* that are open */
+    bool closing;                     /* the timers are being closed */
     struct heartbeat heartbeat;
     bool unanswering; /* the worker is silent: no client is passed on to it */
     bool failed_once; /* a worker has ended before any worker of the device was ready */

@@ -6,6 +6,7 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "server/worker/control/control_retire.h"
+#include "server/worker/control/control_call.h"
 #include "server/worker/control/control_making.h"
 #include "server/worker/control/reply.h"
 
@@ -96,33 +97,63 @@ static bool reserve_event(struct client *client, uint32_t number)
     return true;
 }
 
-int control_event_create(struct request *request)
-{
-    const struct proto_event_create *wanted = request->body;
-    struct client *client = request->client;
-    const struct cuda_driver *cuda = client->gpu->cuda;
-    uint32_t slot = wanted->event - 1;
+struct event_call {
+    struct control_call control;
+    uint32_t number;
     cuda_event handle;
-    if (!wanted->event ||
-        (slot < client->objects.event_count && client->objects.events[slot].handle))
-        return request_refuse(request, MESSAGE(event_exists), wanted->event);
-    cuda_result result = cuda->cuEventCreate(&handle, CUDA_EVENT_DEFAULT);
-    if (result != CUDA_OK)
-        return request_refuse(request, error_from_cuda((int)result), MESSAGE_TEXT(event_create),
-                              cuda_driver_error_sentence(result));
+    cuda_result result;
+};
+
+static bool has_event(const struct client *client, uint32_t number)
+{
+    return number - 1 < client->objects.event_count && client->objects.events[number - 1].handle;
+}
+
+static bool make_event(struct driver_call *driver_call)
+{
+    struct event_call *call = container_of(driver_call, struct event_call, control.call);
+    const struct cuda_driver *cuda = call->control.request.client->gpu->cuda;
+    call->result = cuda->cuEventCreate(&call->handle, CUDA_EVENT_DEFAULT);
+    return false;
+}
+
+static int end_event(struct control_call *control)
+{
+    struct event_call *call = container_of(control, struct event_call, control);
+    struct request *request = &control->request;
+    struct client *client = request->client;
+    if (call->result != CUDA_OK)
+        return request_refuse(request, error_from_cuda((int)call->result),
+                              MESSAGE_TEXT(event_create), cuda_driver_error_sentence(call->result));
     pthread_mutex_lock(&client->lock);
-    bool reserved = reserve_event(client, wanted->event);
+    bool taken = has_event(client, call->number);
+    bool reserved = !taken && reserve_event(client, call->number);
     if (reserved) {
-        client->objects.events[slot].handle = handle;
+        client->objects.events[call->number - 1].handle = call->handle;
         client->objects.event_live++;
     }
     pthread_mutex_unlock(&client->lock);
-    if (!reserved) {
-        cuda->cuEventDestroy(handle);
+    if (!reserved)
+        client->gpu->cuda->cuEventDestroy(call->handle);
+    if (taken)
+        return request_refuse(request, MESSAGE(event_exists), call->number);
+    if (!reserved)
         return request_refuse(request, MESSAGE(event_no_memory));
-    }
-    struct proto_event_created created = {.event = wanted->event};
+    struct proto_event_created created = {.event = call->number};
     return request_answer(request, PROTO_EVENT_CREATED, &created);
+}
+
+int control_event_create(struct request *request)
+{
+    const struct proto_event_create *wanted = request->body;
+    if (!wanted->event || has_event(request->client, wanted->event))
+        return request_refuse(request, MESSAGE(event_exists), wanted->event);
+    struct event_call *call = control_call_new(request, sizeof *call, make_event, end_event);
+    if (!call)
+        return request_refuse(request, MESSAGE(worker_no_memory));
+    call->number = wanted->event;
+    control_call_leave(&call->control);
+    return 0;
 }
 
 /* Copies an event that is not being destroyed out of the table. Takes the lock. */

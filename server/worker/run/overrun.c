@@ -75,9 +75,10 @@ static bool add_head(struct overrun *overrun, struct client_stream *stream)
     if (array_reserve(overrun->heads, overrun->room, overrun->count + 1) < 0)
         return false;
     struct overrun_head *head = &overrun->heads[overrun->count++];
+    uint64_t since = max(stream->work.since, stream->excused);
     *head = (struct overrun_head){.client = client,
                                   .stream = stream,
-                                  .since = max(stream->work.since, stream->excused),
+                                  .since = since,
                                   .order = stream->work.order,
                                   .kernel_time = client->shared.kernel_time,
                                   .commands = commands_of(stream, reached, written),

@@ -231,7 +231,8 @@ static void pinned_memory_has_two_limits(void **state)
     host_refused(fds[0], 1, PROTO_ERROR_OUT_OF_MEMORY, "this client: 16 MiB of 16 MiB");
     for (unsigned i = 1; i < 4; i++)
         host_alloc(fds[i], 16 * MIB, NULL);
-    host_refused(fds[4], 1, PROTO_ERROR_OUT_OF_MEMORY, "of the server (--host-memory-total): 64 MiB of 64 MiB");
+    host_refused(fds[4], 1, PROTO_ERROR_OUT_OF_MEMORY,
+                 "of the server (--host-memory-total): 64 MiB of 64 MiB");
     struct proto_host_free body = {.address = first};
     fake_send(&fake, fds[1], PROTO_HOST_FREE, &body);
     fake_expect_failed(&fake, fds[1], PROTO_ERROR_INVALID_HANDLE, "of this client");
