@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Which thread of the worker makes which call of the driver, and with how many mutexes held, while
+ * The thread of the worker that makes each call of the driver, and how many mutexes it holds, while
  * clients come, allocate, load, launch and go at random. tests/programs/held watches.
  */
 #include <setjmp.h>

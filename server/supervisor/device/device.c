@@ -297,7 +297,7 @@ bool device_has_warning(const struct device *device, uint32_t which)
     return false;
 }
 
-/* Whoever caused it is told first: a session ends with the first reason that it gets. */
+/* The client that caused it is told first: a session ends with the first reason that it gets. */
 static void overran_take(struct device *device, uint32_t client,
                          const struct proto_worker_overran *overran)
 {

@@ -3,7 +3,7 @@
 /*
  * stream_entries: how many entries of a hardware queue a ring has in use, at most.
  *
- * What was submitted is counted in two spans of the ring's timeline; a span is forgotten when its
+ * Submitted work is counted in two spans of the ring's timeline; a span is forgotten when its
  * end is reached. So the count is never too low, and at most twice what is in use. Submitter.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_STREAM_ENTRIES_H

@@ -38,7 +38,7 @@ void compiled_release(struct compiled *compiled); /* NULL allowed */
 
 /* Returns 0 or -errno: of the system's random numbers. */
 int code_cache_open(struct code_cache *cache);
-/* What others hold stays theirs. */
+/* Code that others hold stays theirs. */
 void code_cache_close(struct code_cache *cache);
 
 struct code_name code_cache_name(const struct code_cache *cache, const char *text, size_t length);

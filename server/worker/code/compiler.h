@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * compiler: clients' PTX compiled where it stops nobody: in a process apart, which is killed when
- * it takes too long or too much memory. What it made is kept, so that one compilation serves all
- * clients.
+ * it takes too long or too much memory. The code that it made is kept, so that one compilation
+ * serves all clients.
  *
  * Each compilation has a process of its own (compiler_process.h), a child of the calling thread:
  * a text that was made to harm a compiler harms that one, and the process dies with the thread. An

@@ -9,7 +9,7 @@
 #include "common/messages.h"
 #include "server/worker/code/cubin.h"
 
-/* What code refers to that nvcc 13.0 compiles, and what the PTX ISA and older compilers use; a
+/* The names that code of nvcc 13.0 refers to, and those of the PTX ISA and older compilers; a
  * suffix such as V2 follows. */
 static const char *const launchers[] = {"__cudaCDP2LaunchDevice", "cudaLaunchDevice"};
 

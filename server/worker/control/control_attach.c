@@ -51,7 +51,7 @@ static int show_client(struct worker *worker, struct client *client)
     return error;
 }
 
-/* What is registered is given back in a quiet window. */
+/* Registered memory is given back in a quiet window. */
 static int destroy_unserved(struct worker *worker, struct client *client,
                             struct retirement *request)
 {

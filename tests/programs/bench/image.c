@@ -44,7 +44,7 @@ char *image_text(uint64_t number)
     add(&text, ".version 7.0\n.target sm_75\n.address_size 64\n");
     for (unsigned i = 0; i < IMAGE_KERNELS; i++)
         add_kernel(&text, number, i);
-    /* What is left is the table: as many words of ten digits as there is room for. */
+    /* The rest is the table: as many words of ten digits as there is room for. */
     const unsigned words = (unsigned)((IMAGE_BYTES - text.used - 64) / 11);
     add(&text, ".visible .const .align 4 .u32 table[%u] = {", words < 12000 ? words : 12000);
     for (unsigned i = 0; i < words; i++) {

@@ -142,7 +142,7 @@ static void body_obeys(void)
     CHECK(load(SAYS("slow")) == CUDA_OK);
     clock_gettime(CLOCK_MONOTONIC, &ended);
     CHECK((ended.tv_sec - begun.tv_sec) * 1000 + (ended.tv_nsec - begun.tv_nsec) / 1000000 >= 499);
-    /* What was compiled is ready. */
+    /* Compiled code is ready. */
     CHECK(load(make_container(SAYS("crash"), 80)) == CUDA_ERR_NO_BINARY_FOR_GPU);
     CHECK(load(make_container(SAYS("crash"), 90)) == CUDA_OK);
 }

@@ -117,7 +117,7 @@ static inline cuda_result fake_cuModuleGetGlobal(cuda_device_ptr *ptr, size_t *s
                                                  cuda_module module, const char *name)
 {
     static uint8_t variable[256];
-    /* What the worker itself adds to a text. */
+    /* The constant that the worker itself adds to a text. */
     if (strcmp(name, "gpushare0_base") == 0 && strstr((const char *)module, name)) {
         *ptr = (cuda_device_ptr)(uintptr_t)&fake.base;
         *size = sizeof fake.base;

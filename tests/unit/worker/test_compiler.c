@@ -91,7 +91,7 @@ static void code_that_nobody_loads_has_the_room_that_is_left(void **state)
     assert_int_equal(compiler_make(&compiler, 1, TEXT("two", "k"), CODE_MAX, 10, &result, &why), 0);
     compiled_release(result.compiled);
     made(1, TEXT("two", "k"), false);
-    /* What is used stays longest. */
+    /* Used code stays longest. */
     uint64_t both = compiler.cache.bytes;
     made(1, TEXT("one", "k"), true);
     compiler_trim(&compiler, both - 1);

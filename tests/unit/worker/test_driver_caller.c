@@ -210,7 +210,7 @@ static void a_buffer_that_is_registered_in_part_is_given_back(void **state)
     peer_detach(peer);
 }
 
-/* What a call uses is not given up before the call was made. */
+/* A module that a call uses is not given up before the call was made. */
 static void an_unload_waits_for_a_call_about_its_kernel(void **state)
 {
     (void)state;

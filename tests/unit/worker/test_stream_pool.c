@@ -212,7 +212,7 @@ static void a_partition_keeps_a_queue_beside_many_streams(void **state)
     peer_detach(quarter);
 }
 
-/* What is held back in the CUstreams of each queue, at most. */
+/* The most that is held back in the CUstreams of each queue. */
 static uint32_t most_entries(void)
 {
     struct stream_pool *pool = &harness.worker.pool;
