@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What a start meets on machines that are not as they should be: what it does, and what it says. */
+/* Starts on machines that are not as they should be: their actions and their sentences. */
 #include "tests/unit/worker/fake.h"
 
 #include <signal.h>
@@ -283,7 +283,7 @@ static void open_refused(int mode, cuda_result result, uint32_t number, const ch
     assert_int_equal(
         gpu_open(&gpu, &driver, 0, NULL, ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB, &why), number);
     says(&why, words);
-    /* What had been reserved was given back. */
+    /* The reserved ranges were given back. */
     assert_int_equal(shm_reserve(ARENA_HOST_BASE, GIB), 0);
     assert_int_equal(shm_reserve(ARENA_DEVICE_BASE, GIB), 0);
     munmap((void *)(uintptr_t)ARENA_HOST_BASE, GIB);
