@@ -117,7 +117,7 @@ struct server *bench_adopt(struct server *server)
 
 /* ---- servers ---- */
 
-static char switches[400];
+static char switches[2000];
 
 const char *bench_switches(void)
 {
@@ -129,18 +129,29 @@ void bench_switches_forget(void)
     switches[0] = 0;
 }
 
+/* A row's line that lost some of its switches would be of another device than it says. */
+static void append_words(char *text, size_t size, const char *words)
+{
+    size_t used = strlen(text), length = strlen(words);
+    if (length >= size - used)
+        bench_die("the switches of a row don't fit into its line");
+    memcpy(text + used, words, length + 1);
+}
+
 /* Rows that start several servers of one kind name it once. */
 static void note_switches(const char *const settings[])
 {
     char text[sizeof switches] = "";
-    size_t used = 0;
-    for (size_t i = 0; settings[i] && used < sizeof text; i++)
-        if (!strchr(settings[i], '/')) /* a temporary file changes nothing */
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? " " : "",
-                                     settings[i]);
-    size_t there = strlen(switches);
-    if (!strstr(switches, text))
-        snprintf(switches + there, sizeof switches - there, "%s%s", there ? " | " : "", text);
+    for (size_t i = 0; settings[i]; i++) {
+        if (strchr(settings[i], '/')) /* a temporary file changes nothing */
+            continue;
+        append_words(text, sizeof text, text[0] ? " " : "");
+        append_words(text, sizeof text, settings[i]);
+    }
+    if (strstr(switches, text))
+        return;
+    append_words(switches, sizeof switches, switches[0] ? " | " : "");
+    append_words(switches, sizeof switches, text);
 }
 
 struct server *bench_server_null(const char *counters)
