@@ -18,7 +18,7 @@ void quiet_defaults(struct quiet_settings *settings)
         (struct quiet_settings){.limit_ns = 500 * MS, .patience_ns = 1000 * MS, .share_percent = 5};
 }
 
-static int64_t part(const struct quiet *quiet, uint64_t ns)
+static int64_t earned_in(const struct quiet *quiet, uint64_t ns)
 {
     return (int64_t)(ns / 100 * quiet->settings.share_percent);
 }
@@ -26,7 +26,7 @@ static int64_t part(const struct quiet *quiet, uint64_t ns)
 void quiet_begin(struct quiet *quiet, const struct quiet_settings *settings, uint64_t now)
 {
     *quiet = (struct quiet){.settings = *settings, .looked = now, .next = QUIET_NEVER};
-    quiet->credit = part(quiet, SAVED_NS);
+    quiet->credit = earned_in(quiet, SAVED_NS);
 }
 
 void quiet_set_limit(struct quiet *quiet, uint64_t limit_ns)
@@ -34,7 +34,7 @@ void quiet_set_limit(struct quiet *quiet, uint64_t limit_ns)
     quiet->settings.limit_ns = limit_ns;
 }
 
-static void charge(struct quiet *quiet, uint64_t lost)
+static void charge_loss(struct quiet *quiet, uint64_t lost)
 {
     quiet->taken_ns += lost;
     quiet->credit -= (int64_t)lost;
@@ -42,15 +42,15 @@ static void charge(struct quiet *quiet, uint64_t lost)
 
 /* The time since the last look: windows earn their part of it; of an attempt it costs what clients
  * that have nothing left on the device could have used. */
-static void settle(struct quiet *quiet, uint32_t working, uint64_t now)
+static void settle_credit(struct quiet *quiet, uint32_t working, uint64_t now)
 {
     uint64_t span = now - quiet->looked;
     quiet->looked = now;
-    quiet->credit = min(quiet->credit + part(quiet, span), part(quiet, SAVED_NS));
+    quiet->credit = min(quiet->credit + earned_in(quiet, span), earned_in(quiet, SAVED_NS));
     if (quiet->state < QUIET_DRAINING || quiet->worked == 0)
         return;
     uint64_t lost = span / quiet->worked * (quiet->worked - min(working, quiet->worked));
-    charge(quiet, lost);
+    charge_loss(quiet, lost);
 }
 
 /* Whose work ends last; overdue work never seems to. NULL: there is none. */
@@ -81,7 +81,8 @@ static void wait_for(struct quiet *quiet, const struct quiet_work *work, uint64_
     quiet->next = now + LOOK_NS;
 }
 
-static void drain(struct quiet *quiet, const struct quiet_scene *scene, uint64_t left, uint64_t now)
+static void begin_drain(struct quiet *quiet, const struct quiet_scene *scene, uint64_t left,
+                        uint64_t now)
 {
     quiet->state = QUIET_DRAINING;
     quiet->worked = scene->between ? 1 : scene->count;
@@ -103,13 +104,13 @@ static void look_at_waiting(struct quiet *quiet, const struct quiet_scene *scene
     if (!last && spent && (scene->between || now - quiet->busy < QUIET_IDLE_NS))
         wait_for(quiet, NULL, now);
     else if (!last)
-        drain(quiet, scene, 0, now);
+        begin_drain(quiet, scene, 0, now);
     else if (last->overdue || last->left_ns > bound)
         wait_for(quiet, last, now);
     else if (urgent || spent || now < quiet->again)
         wait_for(quiet, urgent ? urgent : last, now);
     else
-        drain(quiet, scene, last->left_ns, now);
+        begin_drain(quiet, scene, last->left_ns, now);
 }
 
 static void look_at_draining(struct quiet *quiet, const struct quiet_scene *scene, uint64_t now)
@@ -131,7 +132,7 @@ static void look_at_draining(struct quiet *quiet, const struct quiet_scene *scen
 
 void quiet_look(struct quiet *quiet, const struct quiet_scene *scene, uint64_t now)
 {
-    settle(quiet, scene->count, now);
+    settle_credit(quiet, scene->count, now);
     if (scene->count)
         quiet->busy = now;
     if (quiet->state == QUIET_OPEN)
@@ -150,9 +151,9 @@ void quiet_look(struct quiet *quiet, const struct quiet_scene *scene, uint64_t n
 
 void quiet_end(struct quiet *quiet, uint64_t wanted, uint64_t now)
 {
-    settle(quiet, 0, now);
+    settle_credit(quiet, 0, now);
     if (quiet->worked == 0)
-        charge(quiet, saturating_sub(now, wanted));
+        charge_loss(quiet, saturating_sub(now, wanted));
     quiet->state = QUIET_RESTING;
     quiet->worked = 0;
     quiet->next = now;

@@ -79,7 +79,7 @@ static uint64_t *turn_of(struct driver_calls *calls, const struct driver_call *c
 }
 
 /* Of the owner that was served longest ago, the call whose step was queued first. */
-static struct driver_call *choose(struct driver_calls *calls)
+static struct driver_call *choose_call(struct driver_calls *calls)
 {
     struct driver_call *best = NULL;
     for (struct driver_call *call = calls->first; call; call = call->next) {
@@ -123,7 +123,7 @@ struct driver_call *driver_calls_collect(struct driver_calls *calls)
 bool driver_calls_make_next(struct driver_calls *calls)
 {
     pthread_mutex_lock(&calls->lock);
-    struct driver_call *call = choose(calls);
+    struct driver_call *call = choose_call(calls);
     pthread_mutex_unlock(&calls->lock);
     if (!call)
         return false;

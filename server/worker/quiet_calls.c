@@ -27,7 +27,7 @@ void quiet_calls_close(struct quiet_calls *calls)
     pthread_mutex_destroy(&calls->lock);
 }
 
-static void append(struct quiet_call **end, struct quiet_call *call)
+static void append_call(struct quiet_call **end, struct quiet_call *call)
 {
     while (*end)
         end = &(*end)->next;
@@ -38,11 +38,11 @@ static void append(struct quiet_call **end, struct quiet_call *call)
 /* ---- those who leave calls ---- */
 
 /* Under the lock. */
-static void enqueue(struct quiet_calls *calls, struct quiet_call *call, uint64_t since)
+static void enqueue_call(struct quiet_calls *calls, struct quiet_call *call, uint64_t since)
 {
     call->since = since;
     call->over = call->made = false;
-    append(&calls->queued, call);
+    append_call(&calls->queued, call);
     pthread_cond_signal(&calls->queue_changed);
 }
 
@@ -52,7 +52,7 @@ bool quiet_calls_make(struct quiet_calls *calls, struct quiet_call *call)
     call->awaited = true;
     call->over = call->made = false;
     if (!calls->stopped)
-        enqueue(calls, call, timeline_now());
+        enqueue_call(calls, call, timeline_now());
     else
         call->over = true;
     while (!call->over)
@@ -93,15 +93,16 @@ void quiet_calls_defer(struct quiet_calls *calls, struct quiet_call *call, bool 
     call->awaited = false;
     bool stopped = calls->stopped;
     if (!stopped)
-        enqueue(calls, call,
-                call->patient ? UINT64_MAX : timeline_now() + (asks ? 0 : QUIET_CALLS_LAZY_NS));
+        enqueue_call(calls, call,
+                     call->patient ? UINT64_MAX
+                                   : timeline_now() + (asks ? 0 : QUIET_CALLS_LAZY_NS));
     pthread_mutex_unlock(&calls->lock);
     if (!stopped)
         return;
     call->make(call);
     pthread_mutex_lock(&calls->lock);
     call->over = call->made = true;
-    append(&calls->done, call);
+    append_call(&calls->done, call);
     pthread_mutex_unlock(&calls->lock);
 }
 
@@ -143,7 +144,7 @@ static bool drop_deferred(struct quiet_calls *calls, uint32_t client)
         }
         *at = call->next;
         call->over = any = true;
-        append(&calls->done, call);
+        append_call(&calls->done, call);
     }
     return any;
 }
@@ -258,7 +259,7 @@ bool quiet_calls_make_next(struct quiet_calls *calls)
     if (awaited)
         pthread_cond_broadcast(&calls->over);
     else
-        append(&calls->done, call);
+        append_call(&calls->done, call);
     pthread_mutex_unlock(&calls->lock);
     if (!awaited)
         wake_control(calls->wake);

@@ -130,7 +130,7 @@ static cuda_result check_module(const struct module *module, bool compiled, stru
 
 /* ---- texts that harm their compiler, for tests: they say themselves what it does ---- */
 
-static bool says(const struct image *image, const char *what)
+static bool text_says(const struct image *image, const char *what)
 {
     return device_settings()->link_obeys &&
            memmem(image->text, image->length, what, strlen(what)) != NULL;
@@ -156,23 +156,23 @@ static void take_memory(void)
     }
 }
 
-static void crash(void)
+static void crash_compiler(void)
 {
     signal(SIGSEGV, SIG_DFL);
     raise(SIGSEGV);
 }
 
-static cuda_result obey(const struct image *image, struct error *error)
+static cuda_result obey_text(const struct image *image, struct error *error)
 {
     enum { SLOW_US = 500000 };
 
-    while (says(image, "softgpu: hang"))
+    while (text_says(image, "softgpu: hang"))
         pause();
-    if (says(image, "softgpu: crash"))
-        crash();
-    if (says(image, "softgpu: slow"))
+    if (text_says(image, "softgpu: crash"))
+        crash_compiler();
+    if (text_says(image, "softgpu: slow"))
         usleep(SLOW_US);
-    if (!says(image, "softgpu: grow"))
+    if (!text_says(image, "softgpu: grow"))
         return CUDA_OK;
     take_memory();
     return error_set(error, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
@@ -186,7 +186,7 @@ cuda_result image_module(const struct image *image, struct module **module, stru
         return error_set(error, CUDA_ERR_JIT_COMPILER_NOT_FOUND,
                          "libnvidia-ptxjitcompiler.so.1 is not installed");
     if (!image->compiled)
-        result = obey(image, error);
+        result = obey_text(image, error);
     if (result != CUDA_OK)
         return result;
     result = module_load(image->text, image->length, module, error);

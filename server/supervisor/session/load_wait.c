@@ -22,7 +22,7 @@ static const struct session *find_client(const struct session *session, uint32_t
 }
 
 /* Describes a wait for the work of this client; 0: for nobody's. */
-static struct proto_load_wait describe(const struct session *session, uint32_t number)
+static struct proto_load_wait describe_wait(const struct session *session, uint32_t number)
 {
     struct proto_load_wait wait = {.client = number, .own = number == session->number};
     const struct session *other = find_client(session, number);
@@ -47,7 +47,7 @@ static void query_answered(void *context, const struct worker_answer *answer)
     if (answer->outcome == WORKER_ANSWERED) {
         struct proto_worker_usage usage;
         memcpy(&usage, answer->message->body, sizeof usage);
-        struct proto_load_wait wait = describe(session, usage.loads_wait_for);
+        struct proto_load_wait wait = describe_wait(session, usage.loads_wait_for);
         session_answer(session, PROTO_LOAD_WAIT, request->serial, &wait, NULL, 0);
     } else {
         session_pass(session, request->serial, answer);
@@ -79,7 +79,7 @@ static void usage_came(void *context, const struct worker_answer *answer)
     if (!usage.waits_for || usage.waits_for == session->load_wait.told)
         return;
     session->load_wait.told = usage.waits_for;
-    struct proto_load_wait wait = describe(session, usage.waits_for);
+    struct proto_load_wait wait = describe_wait(session, usage.waits_for);
     session_answer(session, PROTO_LOAD_WAIT, 0, &wait, NULL, 0);
 }
 

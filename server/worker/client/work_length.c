@@ -12,7 +12,7 @@ void work_length_begin(struct work_span *span, uint64_t value, uint64_t now)
     *span = (struct work_span){.since = now, .value = value};
 }
 
-static void learn(struct work_length *length, uint64_t commands, uint64_t each)
+static void learn_length(struct work_length *length, uint64_t commands, uint64_t each)
 {
     /* As scheduler_pace: an eighth for one command, a batch of eight says all there is to know. */
     uint64_t weight = min(commands, UINT64_C(8));
@@ -29,7 +29,7 @@ void work_length_reach(struct work_length *length, struct work_span *span, uint6
     if (value <= span->value || span->since == 0)
         return;
     uint64_t commands = value - span->value;
-    learn(length, commands, saturating_sub(now, span->since) / commands);
+    learn_length(length, commands, saturating_sub(now, span->since) / commands);
     *span = (struct work_span){.since = now, .value = value};
 }
 

@@ -310,8 +310,8 @@ static uint32_t compile_apart(const struct code_seat *seat, const char *text,
 /* Compiled before the load: that may take minutes, and a quiet window must not. A driver without a
  * linker compiles while it loads. Returns an error number with a sentence in why, or 0 with the
  * driver's refusal, if there is one, in load. */
-static uint32_t compile(const struct code_seat *seat, const char *text, struct made_code *made,
-                        struct code_load *load, struct error *why)
+static uint32_t compile_before(const struct code_seat *seat, const char *text,
+                               struct made_code *made, struct code_load *load, struct error *why)
 {
     const struct cuda_driver *cuda = load->client->gpu->cuda;
     bool absent = true;
@@ -350,7 +350,7 @@ static uint32_t load_code(struct client *client, struct client_module *module,
                              .constant = rewrite ? rewrite_constant(rewrite) : NULL,
                              .base = rewrite ? rewrite_base(rewrite) : 0,
                              .result = CUDA_OK};
-    uint32_t error = rewrite ? compile(seat, code, &made, &load, why) : 0;
+    uint32_t error = rewrite ? compile_before(seat, code, &made, &load, why) : 0;
     if (!error && load.result == CUDA_OK && !quiet_calls_make(seat->calls, &load.call))
         error = error_set(why, MESSAGE(module_given_up));
     release_made(&made);

@@ -90,7 +90,7 @@ static bool same_name(const struct code_name *one, const struct code_name *other
 }
 
 /* As the youngest. Under the lock. */
-static void append(struct code_cache *cache, struct code_cache_entry *entry)
+static void append_entry(struct code_cache *cache, struct code_cache_entry *entry)
 {
     struct code_cache_entry **end = &cache->oldest;
     while (*end)
@@ -100,14 +100,14 @@ static void append(struct code_cache *cache, struct code_cache_entry *entry)
 }
 
 /* Under the lock. */
-static struct code_cache_entry *find(struct code_cache *cache, const struct code_name *name)
+static struct code_cache_entry *find_entry(struct code_cache *cache, const struct code_name *name)
 {
     for (struct code_cache_entry **at = &cache->oldest; *at; at = &(*at)->next) {
         struct code_cache_entry *entry = *at;
         if (!same_name(&entry->name, name))
             continue;
         *at = entry->next;
-        append(cache, entry);
+        append_entry(cache, entry);
         return entry;
     }
     return NULL;
@@ -116,7 +116,7 @@ static struct code_cache_entry *find(struct code_cache *cache, const struct code
 struct compiled *code_cache_find(struct code_cache *cache, const struct code_name *name)
 {
     pthread_mutex_lock(&cache->lock);
-    struct code_cache_entry *entry = find(cache, name);
+    struct code_cache_entry *entry = find_entry(cache, name);
     struct compiled *compiled = entry ? entry->compiled : NULL;
     if (compiled)
         atomic_fetch_add(&compiled->holds, 1);
@@ -136,12 +136,12 @@ void code_cache_put(struct code_cache *cache, const struct code_name *name,
     code_cache_trim(cache, room - compiled->bytes);
     pthread_mutex_lock(&cache->lock);
     /* Two threads may have compiled the same text. */
-    if (find(cache, name)) {
+    if (find_entry(cache, name)) {
         free(entry);
     } else {
         atomic_fetch_add(&compiled->holds, 1);
         cache->bytes += compiled->bytes;
-        append(cache, entry);
+        append_entry(cache, entry);
     }
     pthread_mutex_unlock(&cache->lock);
 }

@@ -340,7 +340,7 @@ bool compiler_works(struct compiler *compiler, uint32_t owner)
     return works;
 }
 
-static bool enter(struct compiler *compiler, uint32_t owner)
+static bool enter_owner(struct compiler *compiler, uint32_t owner)
 {
     unsigned free = 0;
     pthread_mutex_lock(&compiler->lock);
@@ -355,7 +355,7 @@ static bool enter(struct compiler *compiler, uint32_t owner)
     return may;
 }
 
-static void leave(struct compiler *compiler, uint32_t owner)
+static void leave_owner(struct compiler *compiler, uint32_t owner)
 {
     pthread_mutex_lock(&compiler->lock);
     compiler->works[find_owner(compiler, owner)] = false;
@@ -387,12 +387,12 @@ uint32_t compiler_make(struct compiler *compiler, uint32_t owner, const char *te
         atomic_fetch_add(&compiler->found, 1);
         return 0;
     }
-    result->busy = !enter(compiler, owner);
+    result->busy = !enter_owner(compiler, owner);
     if (result->busy)
         return 0;
     uint32_t error = run_text(compiler, text, code_max, result, why);
     if (result->compiled)
         code_cache_put(&compiler->cache, &name, result->compiled, room);
-    leave(compiler, owner);
+    leave_owner(compiler, owner);
     return error;
 }

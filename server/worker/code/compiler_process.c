@@ -36,7 +36,8 @@ static bool write_all(const void *data, size_t bytes)
     return true;
 }
 
-static bool answer(enum compiler_stage stage, cuda_result result, size_t bytes, const char *log)
+static bool send_answer(enum compiler_stage stage, cuda_result result, size_t bytes,
+                        const char *log)
 {
     static struct compiler_answer answer;
     answer = (struct compiler_answer){.stage = stage, .result = result, .bytes = bytes};
@@ -125,14 +126,14 @@ static const char *map_text(void)
     return text == MAP_FAILED || ((const char *)text)[status.st_size - 1] ? NULL : text;
 }
 
-static bool compile(struct ptx_link *link, const char *text)
+static bool compile_text(struct ptx_link *link, const char *text)
 {
     const void *code = NULL;
     size_t bytes = 0;
     cuda_result result = ptx_link_text(link, text, &code, &bytes);
     if (result != CUDA_OK)
-        return answer(COMPILER_DONE, result, 0, link->log);
-    return answer(COMPILER_DONE, CUDA_OK, bytes, "") && write_all(code, bytes);
+        return send_answer(COMPILER_DONE, result, 0, link->log);
+    return send_answer(COMPILER_DONE, CUDA_OK, bytes, "") && write_all(code, bytes);
 }
 
 int compiler_process_run(const struct compiler_process *process)
@@ -147,10 +148,10 @@ int compiler_process_run(const struct compiler_process *process)
     if (!text)
         return 1;
     if (open_driver(process, &cuda, &link, &why))
-        return !answer(COMPILER_ABSENT, CUDA_OK, 0, why.text);
+        return !send_answer(COMPILER_ABSENT, CUDA_OK, 0, why.text);
     if (!lower_limits(process))
-        return !answer(COMPILER_ABSENT, CUDA_OK, 0, "its limits can't be set");
-    if (!answer(COMPILER_READY, CUDA_OK, 0, ""))
+        return !send_answer(COMPILER_ABSENT, CUDA_OK, 0, "its limits can't be set");
+    if (!send_answer(COMPILER_READY, CUDA_OK, 0, ""))
         return 1;
-    return !compile(&link, text);
+    return !compile_text(&link, text);
 }

@@ -85,7 +85,7 @@ void control_limits_give_back(struct worker *worker, struct client *client)
 
 /* ---- requests that may need a partition ---- */
 
-static int answer(struct worker *worker, struct client *client, uint64_t serial)
+static int answer_limits(struct worker *worker, struct client *client, uint64_t serial)
 {
     struct placement_view view;
     placement_view(&worker->places, &client->place, timeline_now(), &view);
@@ -125,7 +125,7 @@ int control_limits_hurry(struct worker *worker, struct client *client)
 {
     uint64_t serial = client->control.answer.serial;
     client->control.answer.serial = 0;
-    return serial ? answer(worker, client, serial) : 0;
+    return serial ? answer_limits(worker, client, serial) : 0;
 }
 
 /* Answers the request that waits for a partition, which was made or could not be; or enough time
@@ -142,7 +142,7 @@ static int end_request(struct worker *worker, struct client *client)
     if (error)
         return refuse_change(worker, client, error, &asked);
     apply_placement(worker, client);
-    return answer(worker, client, asked.serial);
+    return answer_limits(worker, client, asked.serial);
 }
 
 int control_limits_answer(struct request *request, struct client *client,

@@ -78,7 +78,7 @@ static cuda_result make_partition(struct worker *worker, struct making *making)
     return make_whole_partition(worker, making);
 }
 
-static void make(struct quiet_call *call)
+static void make_wanted(struct quiet_call *call)
 {
     struct making *making = container_of(call, struct making, call);
     struct worker *worker = making->worker;
@@ -147,7 +147,7 @@ static struct making *making_new(struct worker *worker, enum making_kind kind)
         return NULL;
     making->worker = worker;
     making->kind = kind;
-    making->call.make = make;
+    making->call.make = make_wanted;
     making->call.end = end_making;
     /* Nobody's; a window that drains everybody's streams costs more than they bring. */
     making->call.patient = kind != MAKE_PARTITION;
@@ -155,7 +155,7 @@ static struct making *making_new(struct worker *worker, enum making_kind kind)
     return making;
 }
 
-static void defer(struct worker *worker, struct making *making)
+static void defer_making(struct worker *worker, struct making *making)
 {
     making->next = worker->makings;
     worker->makings = making;
@@ -183,7 +183,7 @@ bool control_making_start(struct worker *worker)
         making->priority = client_partition_priority(worker, client, &sm_groups);
         making->count = USUAL_PARTITIONS_STREAMS;
         client->control.making++;
-        defer(worker, making);
+        defer_making(worker, making);
     }
     return false;
 }
@@ -214,7 +214,7 @@ static bool ask_for_streams(struct worker *worker, const struct sm_group_set *sm
     making->priority = priority;
     making->count = count;
     making->wished = wished;
-    defer(worker, making);
+    defer_making(worker, making);
     return true;
 }
 
@@ -234,5 +234,5 @@ void control_making_tidy(struct worker *worker)
         return;
     struct making *making = making_new(worker, DROP_PARTITIONS);
     if (making)
-        defer(worker, making);
+        defer_making(worker, making);
 }

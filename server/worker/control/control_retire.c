@@ -33,8 +33,8 @@ static void retire_now(struct client *client, const struct retirement *request, 
     }
 }
 
-static int answer(struct worker *worker, const struct client *client,
-                  const struct retirement *request, const struct error *why)
+static int answer_retired(struct worker *worker, const struct client *client,
+                          const struct retirement *request, const struct error *why)
 {
     struct proto_worker_event_ended ended = {.event = request->handle};
     if (why->number)
@@ -50,7 +50,7 @@ int control_retire_end(struct worker *worker, struct client *client, struct reti
 {
     struct error why = {0};
     retire_now(client, request, &why);
-    int error = answer(worker, client, request, request->refusal ? request->refusal : &why);
+    int error = answer_retired(worker, client, request, request->refusal ? request->refusal : &why);
     free(request->refusal);
     free(request);
     return error;
@@ -86,7 +86,7 @@ static int end_retire(struct control_call *control)
         return control_retire_end(control->request.worker, client, request);
     /* The range stays, since the driver keeps it; no command may name it any more. */
     client_memory_close(client, request->address, request->count, RANGE_DEVICE);
-    int error = answer(control->request.worker, client, request, &call->why);
+    int error = answer_retired(control->request.worker, client, request, &call->why);
     free(request);
     return error;
 }

@@ -63,7 +63,7 @@ static cuda_result write_word(const struct gpu *gpu, cuda_stream stream, uint64_
     return result == CUDA_OK && shared_word_read(word) != 1 ? CUDA_ERR_NOT_SUPPORTED : result;
 }
 
-static cuda_result probe(const struct gpu *gpu, cuda_stream stream)
+static cuda_result probe_memory_operations(const struct gpu *gpu, cuda_stream stream)
 {
     const struct cuda_driver *cuda = gpu->cuda;
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -86,7 +86,8 @@ cuda_result batch_ends_open(struct batch_ends *ends, const struct gpu *gpu, cuda
     int words = 0;
     cuda_result result = gpu->cuda->cuDeviceGetAttribute(
         &words, CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS, gpu->handle);
-    ends->refused = result == CUDA_OK && words ? probe(gpu, stream) : CUDA_ERR_NOT_SUPPORTED;
+    ends->refused =
+        result == CUDA_OK && words ? probe_memory_operations(gpu, stream) : CUDA_ERR_NOT_SUPPORTED;
     if (cuda_driver_error_is_sticky(ends->refused))
         return ends->refused;
     for (unsigned i = 0; batch_ends_polled(ends) && i < EVENTS_FIRST; i++) {

@@ -129,8 +129,8 @@ static void excuse_heads(struct overrun *overrun, uint64_t now)
 
 /* ---- who is told ---- */
 
-static void tell(struct overrun *overrun, struct worker *worker, uint32_t client,
-                 const struct error *why)
+static void tell_supervisor(struct overrun *overrun, struct worker *worker, uint32_t client,
+                            const struct error *why)
 {
     struct proto_worker_overran overran = {.error = why->number};
     snprintf(overran.text, sizeof overran.text, "%.*s", (int)sizeof overran.text - 1, why->text);
@@ -165,7 +165,7 @@ static void tell_kernel(struct overrun *overrun, struct worker *worker,
                   rival->client->number, rival->client->name, limit);
     else
         error_set(&why, MESSAGE(kernel_overran), head->client->number, head->client->name, limit);
-    tell(overrun, worker, rival ? 0 : head->client->number, &why);
+    tell_supervisor(overrun, worker, rival ? 0 : head->client->number, &why);
 }
 
 static void look_at_kernels(struct overrun *overrun, struct worker *worker, uint64_t now)
@@ -223,7 +223,7 @@ static void look_at_departed(struct overrun *overrun, struct worker *worker, uin
         char limit[UNITS_TEXT];
         error_set(&why, MESSAGE(departed_overran), client->number, client->name,
                   units_format_duration(overrun->departed_limit, limit));
-        tell(overrun, worker, client->number, &why);
+        tell_supervisor(overrun, worker, client->number, &why);
     }
 }
 

@@ -50,7 +50,7 @@ static bool expect_client(struct client *client, uint64_t now, struct quiet_work
 
 /* Without memory for its row a client's work is others': it is waited for, without an expectation.
  */
-static void see(struct quiet_window *window, uint64_t now, struct quiet_scene *scene)
+static void see_scene(struct quiet_window *window, uint64_t now, struct quiet_scene *scene)
 {
     struct worker *worker = window->worker;
     pthread_mutex_lock(&worker->clients_lock);
@@ -72,7 +72,7 @@ static void see(struct quiet_window *window, uint64_t now, struct quiet_scene *s
 /* ---- what the decision says ---- */
 
 /* After this no client submits: each of them is between two visits once its lock was had. */
-static void hold(struct quiet_window *window)
+static void hold_clients(struct quiet_window *window)
 {
     struct worker *worker = window->worker;
     window->holds = true;
@@ -107,7 +107,7 @@ static uint64_t let_go(struct quiet_window *window)
     return wanted;
 }
 
-static void narrow(struct quiet_window *window, bool on)
+static void set_narrow(struct quiet_window *window, bool on)
 {
     struct worker *worker = window->worker;
     window->narrows = on;
@@ -136,7 +136,7 @@ static void await_leases(struct quiet_window *window, bool any)
 }
 
 /* One look, and what follows from it. Returns when to look again. */
-static uint64_t look(struct quiet_window *window)
+static uint64_t look_once(struct quiet_window *window)
 {
     struct worker *worker = window->worker;
     uint64_t now = timeline_now();
@@ -146,9 +146,9 @@ static uint64_t look(struct quiet_window *window)
     await_leases(window, view.any);
     scene.between = gate_is_between(&worker->gate);
     if (scene.between && !window->holds)
-        hold(window);
+        hold_clients(window);
     if (view.any)
-        see(window, now, &scene);
+        see_scene(window, now, &scene);
     scene.others = view.working;
     /* A device without work is nobody's loss, so then those ride along that may not ask yet. */
     scene.asked = view.asks || (view.any && scene.count == 0 && !view.working);
@@ -161,9 +161,9 @@ static uint64_t look(struct quiet_window *window)
     uint64_t next = window->quiet.next;
     pthread_mutex_unlock(&window->lock);
     if (narrowed != window->narrows)
-        narrow(window, narrowed);
+        set_narrow(window, narrowed);
     if (state >= QUIET_DRAINING && !window->holds) {
-        hold(window);
+        hold_clients(window);
         return 0;
     }
     if (state == QUIET_OPEN) {
@@ -188,7 +188,7 @@ static void *quiet_window_main(void *argument)
     if (result != CUDA_OK)
         worker_fail(worker, result, "entering the context");
     while (result == CUDA_OK && quiet_calls_wait(&worker->quiet_calls, next))
-        next = look(window);
+        next = look_once(window);
     await_leases(window, false);
     if (window->holds || gate_is_between(&worker->gate))
         let_go(window);
