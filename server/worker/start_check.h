@@ -12,7 +12,7 @@
 
 typedef void start_check_warn(void *context, const struct proto_worker_warning *warning);
 
-/* memory_operations: what the driver answered to one (batch_end.h). Calls warn for each thing
+/* memory_operations: what the driver answered to one (batch_ends.h). Calls warn for each thing
  * found. The context is current in the calling thread, and no client is attached yet: the driver is
  * asked to load a module. */
 void start_check_run(const struct gpu *gpu, cuda_result memory_operations, start_check_warn *warn,

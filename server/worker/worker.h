@@ -27,7 +27,7 @@
 #include "server/worker/gpu.h"
 #include "server/worker/sharing/gate.h"
 #include "server/worker/code/loader.h"
-#include "server/worker/run/batch_end.h"
+#include "server/worker/run/batch_ends.h"
 #include "server/worker/run/overrun.h"
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/placement.h"

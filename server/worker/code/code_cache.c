@@ -2,45 +2,14 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/code/code_cache.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-
-struct compiled {
-    atomic_uint holds;
-    void *code;
-    size_t bytes;
-};
 
 struct code_cache_entry {
     struct code_cache_entry *next;
     struct code_name name;
     struct compiled *compiled;
 };
-
-struct compiled *compiled_new(void *code, size_t bytes)
-{
-    struct compiled *compiled = malloc(sizeof *compiled);
-    if (!compiled) {
-        free(code);
-        return NULL;
-    }
-    *compiled = (struct compiled){.holds = 1, .code = code, .bytes = bytes};
-    return compiled;
-}
-
-const void *compiled_code(const struct compiled *compiled)
-{
-    return compiled->code;
-}
-
-void compiled_release(struct compiled *compiled)
-{
-    if (!compiled || atomic_fetch_sub(&compiled->holds, 1) != 1)
-        return;
-    free(compiled->code);
-    free(compiled);
-}
 
 int code_cache_open(struct code_cache *cache)
 {
@@ -55,7 +24,7 @@ static void drop_oldest(struct code_cache *cache)
 {
     struct code_cache_entry *entry = cache->oldest;
     cache->oldest = entry->next;
-    cache->bytes -= entry->compiled->bytes;
+    cache->bytes -= compiled_bytes(entry->compiled);
     compiled_release(entry->compiled);
     free(entry);
 }
@@ -117,9 +86,7 @@ struct compiled *code_cache_find(struct code_cache *cache, const struct code_nam
 {
     pthread_mutex_lock(&cache->lock);
     struct code_cache_entry *entry = find_entry(cache, name);
-    struct compiled *compiled = entry ? entry->compiled : NULL;
-    if (compiled)
-        atomic_fetch_add(&compiled->holds, 1);
+    struct compiled *compiled = entry ? compiled_hold(entry->compiled) : NULL;
     pthread_mutex_unlock(&cache->lock);
     return compiled;
 }
@@ -127,20 +94,21 @@ struct compiled *code_cache_find(struct code_cache *cache, const struct code_nam
 void code_cache_put(struct code_cache *cache, const struct code_name *name,
                     struct compiled *compiled, uint64_t room)
 {
-    if (compiled->bytes > room)
+    size_t bytes = compiled_bytes(compiled);
+    if (bytes > room)
         return;
     struct code_cache_entry *entry = malloc(sizeof *entry);
     if (!entry)
         return;
-    *entry = (struct code_cache_entry){.name = *name, .compiled = compiled};
-    code_cache_trim(cache, room - compiled->bytes);
+    *entry = (struct code_cache_entry){.name = *name};
+    code_cache_trim(cache, room - bytes);
     pthread_mutex_lock(&cache->lock);
     /* Two threads may have compiled the same text. */
     if (find_entry(cache, name)) {
         free(entry);
     } else {
-        atomic_fetch_add(&compiled->holds, 1);
-        cache->bytes += compiled->bytes;
+        entry->compiled = compiled_hold(compiled);
+        cache->bytes += bytes;
         append_entry(cache, entry);
     }
     pthread_mutex_unlock(&cache->lock);

@@ -15,9 +15,7 @@
 #include <stdint.h>
 
 #include "common/hash.h"
-
-/* Code, shared by the cache and those who load it. */
-struct compiled;
+#include "server/worker/code/compiled.h"
 
 struct code_cache {
     struct hash_key keys[2];
@@ -29,12 +27,6 @@ struct code_cache {
 struct code_name {
     uint64_t length, hashes[2];
 };
-
-/* Takes over code, which is malloc'ed, with one hold for the caller. NULL: no memory, and code is
- * freed. */
-struct compiled *compiled_new(void *code, size_t bytes);
-const void *compiled_code(const struct compiled *compiled);
-void compiled_release(struct compiled *compiled); /* NULL allowed */
 
 /* Returns 0 or -errno: of the system's random numbers. */
 int code_cache_open(struct code_cache *cache);

@@ -431,7 +431,7 @@ int command_complete(struct command *command, struct client_stream *stream)
      * written. */
     atomic_store(&stream->written, value);
     if (command->ends && batch_ends_polled(command->ends))
-        return settle_completion(command, batch_end_note(command->ends, stream, value));
+        return settle_completion(command, batch_ends_note(command->ends, stream, value));
     /* The client's word is written before the private shadow: a thread that sees the shadow move
      * may wake threads that sleep on the client's word. */
     cuda_mem_op_params writes[2] = {

@@ -14,7 +14,7 @@
 
 #include "common/ipc/ring.h"
 #include "server/worker/client/client.h"
-#include "server/worker/run/batch_end.h"
+#include "server/worker/run/batch_ends.h"
 
 enum {
     COMMAND_BLOCKED = 1,   /* stays at the head: stream->blocked_on says what for */

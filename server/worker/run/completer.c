@@ -42,7 +42,7 @@ static void look_at_stream(struct completer *completer, struct client_stream *st
 {
     struct client *client = stream->client;
     if (stream->first_end)
-        batch_end_look(&completer->worker->ends, stream);
+        batch_ends_look(&completer->worker->ends, stream);
     uint64_t reached = client_stream_reached(stream);
     bool done = reached >= client_stream_written(stream);
     if (reached != stream->woken) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * batch_end: the ends of batches for a driver that refuses stream memory operations.
+ * batch_ends: the ends of batches for a driver that refuses stream memory operations.
  *
  * Otherwise the device writes a ring's timeline. Without that an event stands behind each
  * batch; the completer asks for it and writes the timeline itself, up to half a
  * millisecond later.
  */
-#ifndef GPUSHARE_SERVER_WORKER_RUN_BATCH_END_H
-#define GPUSHARE_SERVER_WORKER_RUN_BATCH_END_H
+#ifndef GPUSHARE_SERVER_WORKER_RUN_BATCH_ENDS_H
+#define GPUSHARE_SERVER_WORKER_RUN_BATCH_ENDS_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -40,10 +40,10 @@ static inline bool batch_ends_polled(const struct batch_ends *ends)
 }
 
 /* Submitter, under the client's lock: what the bound stream was given ends with this value. */
-cuda_result batch_end_note(struct batch_ends *ends, struct client_stream *stream, uint64_t value);
+cuda_result batch_ends_note(struct batch_ends *ends, struct client_stream *stream, uint64_t value);
 
 /* Completer, under the client's lock: writes the timeline as far as the device has come. An error
  * of the driver is left to those who ask after the device. */
-void batch_end_look(struct batch_ends *ends, struct client_stream *stream);
+void batch_ends_look(struct batch_ends *ends, struct client_stream *stream);
 
 #endif

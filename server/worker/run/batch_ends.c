@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/worker/run/batch_end.h"
+#include "server/worker/run/batch_ends.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -114,7 +114,7 @@ void batch_ends_close(struct batch_ends *ends)
     ends->gpu = NULL;
 }
 
-cuda_result batch_end_note(struct batch_ends *ends, struct client_stream *stream, uint64_t value)
+cuda_result batch_ends_note(struct batch_ends *ends, struct client_stream *stream, uint64_t value)
 {
     struct batch_end *end;
     cuda_result result = take_end(ends, &end);
@@ -135,7 +135,7 @@ cuda_result batch_end_note(struct batch_ends *ends, struct client_stream *stream
     return CUDA_OK;
 }
 
-void batch_end_look(struct batch_ends *ends, struct client_stream *stream)
+void batch_ends_look(struct batch_ends *ends, struct client_stream *stream)
 {
     uint64_t value = 0;
     while (stream->first_end &&
