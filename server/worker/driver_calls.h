@@ -14,7 +14,8 @@
  * clients it goes by turns of their owners, and of the clients of one owner. A long piece of work
  * is cut into steps: after each of them it is others' turn.
  *
- * The queue has a lock of its own, the innermost of all, which is not held while a call is made.
+ * The queue has a lock of its own, which is not held while a call is made. No other lock is taken
+ * under it.
  */
 #ifndef GPUSHARE_SERVER_WORKER_DRIVER_CALLS_H
 #define GPUSHARE_SERVER_WORKER_DRIVER_CALLS_H

@@ -8,7 +8,8 @@
  * (quiet_window.h) makes it in a quiet window. Calls are made by turns of their owners, those of
  * one owner in order.
  *
- * The queue has a lock of its own, the innermost of all, which is not held while a call is made.
+ * The queue has a lock of its own, which is not held while a call is made. No other lock is taken
+ * under it.
  */
 #ifndef GPUSHARE_SERVER_WORKER_QUIET_CALLS_H
 #define GPUSHARE_SERVER_WORKER_QUIET_CALLS_H

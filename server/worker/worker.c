@@ -37,8 +37,9 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
     if (!error)
         error = PROTO_ERROR_UNKNOWN;
     /* The process ends soon after the control thread sees `failed`, and a client that was told of
-     * the fault may wake that thread by its next request. So the supervisor is told first; a thread
-     * that finds the same fault meanwhile waits here, for it may be the control thread. */
+     * the fault may wake that thread by its next request. So the supervisor is told before `failed`
+     * is set; a thread that finds the same fault meanwhile waits here, for it may be the control
+     * thread. */
     pthread_mutex_lock(&worker->fault_lock);
     if (atomic_load(&worker->failed)) {
         pthread_mutex_unlock(&worker->fault_lock);

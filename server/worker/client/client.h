@@ -9,8 +9,8 @@
  * driver; only submissions are made under it.
  *
  * Locks are taken in this order: worker->clients_lock, client->lock, placements, partitions,
- * stream_pool, account. The gate's lock is taken under any of the first three, and no other lock
- * is taken under it.
+ * stream_pool, account. The gate's lock is taken under any of the first three. The locks of
+ * quiet_calls and of driver_calls are taken under the gate's, and no lock is taken under those.
  *
  * struct client holds its parts of the gate, of its placement and of its account by value. So this
  * header, alone of its folder, includes headers of sharing/, which stands above.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * control_client: the messages about a client itself: attach, move its window, link it with another
+ * control_client: the messages about a client that is attached: move its window, link it with another
  * device's client, report its use, detach. Control thread. Functions that take a request return 0,
  * or -errno if no answer can be sent.
  */

@@ -27,7 +27,7 @@ bool control_quiet_retire(struct worker *worker, struct client *client, struct r
 bool control_quiet_leave(struct worker *worker, struct client *client, control_quiet_end *end);
 
 /* Has room made for the local memory of launches that wait for it, where a client wishes that.
- * False: no memory; the wish stays. */
+ * False: no memory, and the wish is lost: the worker has to end. */
 bool control_quiet_grow(struct worker *worker);
 /* Has room made for so much local memory a thread, in a window that something else asks for. False:
  * no memory. */
