@@ -213,6 +213,9 @@ struct gpushare_options {
      * call the library, and the context must last until gpushare_close. */
     gpushare_warn notice;
     void *notice_context;
+    /* ns that a kernel of this connection may run, from 100 ms to 24 hours. A kernel that takes
+     * longer ends the work of all clients of the device; see LAUNCH_TIMEOUT. */
+    uint64_t kernel_time_limit;
 };
 
 /*
@@ -242,6 +245,7 @@ struct gpushare_options {
  *   GPUSHARE_MEMORY_REQUEST             of the device's memory, a size or a share: 4G or 25%
  *   GPUSHARE_HOST_MEMORY_REQUEST        of shared host buffers, a size: 512M
  *   GPUSHARE_CLIENT_PRIORITY            0 normal, 1 and above lower (CUDA_MPS_CLIENT_PRIORITY)
+ *   GPUSHARE_KERNEL_TIME_LIMIT          the longest that a kernel may run, 30s: see options
  *   GPUSHARE_VISIBLE_DEVICES            0,1 or GPU-<uuid> or MIG-<uuid>: only these are seen,
  *                                       in this order (CUDA_VISIBLE_DEVICES)
  *
@@ -311,6 +315,8 @@ struct gpushare_limits {
     uint64_t memory_request; /* of device memory, guaranteed; 0: none */
     uint64_t host_memory_request_asked;
     uint64_t host_memory_request; /* of shared host buffers, guaranteed; 0: none */
+    uint64_t kernel_time_limit_asked;
+    uint64_t kernel_time_limit; /* ns that a kernel may run; 0: any time */
 };
 
 /* Fills *limits; its size must be set. Asks the server, for an administrator may change the granted

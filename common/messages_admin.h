@@ -33,7 +33,7 @@
     X(admin_priority, INVALID_VALUE, \
       "\"priority\" must be a number from 0 (normal) to %d (lowest)") \
     X(admin_set_nothing, INVALID_VALUE, \
-      "\"set\" needs something to set: %s or \"priority\"") \
+      "\"set\" needs something to set: %s, \"priority\" or \"kernel_time_limit\"") \
     X(admin_total_request, INVALID_VALUE, \
       "\"total.%s.request\" is not allowed: a request is of one client, and all clients " \
       "together can have a limit only") \

@@ -26,11 +26,11 @@
     X(ctl_value, INVALID_VALUE, \
       "\"%s\": %s") \
     X(ctl_value_name, INVALID_VALUE, \
-      "\"%s\" is none of %s (each with .request or .limit, or without), fraction= or " \
-      "priority= with a value") \
+      "\"%s\" is none of %s (each with .request or .limit, or without), fraction=, " \
+      "priority= or kernel_time_limit= with a value") \
     X(ctl_value_name_user, INVALID_VALUE, \
-      "\"%s\" is none of %s (each with .request or .limit, or without), fraction= or " \
-      "priority=, of each client, or %s with a value") \
+      "\"%s\" is none of %s (each with .request or .limit, or without), fraction=, " \
+      "priority= or kernel_time_limit=, of each client, or %s with a value") \
     X(ctl_value_name_group, INVALID_VALUE, \
       "\"%s\" is none of %s with a value") \
     X(ctl_value_name_gpu, INVALID_VALUE, \

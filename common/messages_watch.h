@@ -18,7 +18,9 @@
       "the worker of device %u did not answer for %s (%s) and was replaced: what the clients " \
       "had on the device is lost") \
     X(config_kernel_time, INVALID_VALUE, \
-      "kernel_time_limit must be a time from 100ms to 24h, like 30s, not %s") \
+      "kernel_time_limit must be %s, not %s") \
+    X(admin_kernel_time, INVALID_VALUE, \
+      "\"kernel_time_limit\" must be %s, or 0 for none") \
     X(kernel_overran, LAUNCH_TIMEOUT, \
       "client %u '%s' ran a kernel for more than %s, its kernel_time_limit") \
     X(kernel_overran_one_of, SUCCESS, \

@@ -61,6 +61,8 @@ void limit_members_write(struct gpushare_limits *limits, const struct proto_allo
     }
     limits->priority_asked = asked->priority;
     limits->priority = granted->priority;
+    limits->kernel_time_limit_asked = asked->kernel_time;
+    limits->kernel_time_limit = granted->kernel_time;
 }
 
 static uint64_t unset_if_zero(uint64_t asked)
@@ -84,4 +86,6 @@ void limit_members_read(const struct gpushare_limits *limits, struct allowance *
     }
     asked->priority = limits->priority_asked;
     granted->priority = limits->priority;
+    asked->kernel_time = unset_if_zero(limits->kernel_time_limit_asked);
+    granted->kernel_time = limits->kernel_time_limit;
 }

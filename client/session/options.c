@@ -89,6 +89,12 @@ gpushare_error options_read(const struct gpushare_options *options, struct allow
     if (options->priority > LIMITS_PRIORITY_MAX)
         return failure(MESSAGE(options_priority), options->priority, LIMITS_PRIORITY_MAX);
     allowance->priority = options->priority;
+    if (options->kernel_time_limit && (options->kernel_time_limit < DIALECT_KERNEL_TIME_MIN ||
+                                       options->kernel_time_limit > DIALECT_KERNEL_TIME_MAX))
+        return failure(MESSAGE(options_kernel_time),
+                       (unsigned long long)options->kernel_time_limit);
+    if (options->kernel_time_limit)
+        allowance->kernel_time = options->kernel_time_limit;
     if (allowance_exceeds(allowance, &excess))
         return refuse_above_limit(&excess);
     allowance_attribute(allowance, source);

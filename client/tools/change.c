@@ -70,6 +70,7 @@ struct place {
 /* Beside the resources, whose names come from their table. */
 static const struct place of_clients[] = {
     {"priority", "priority"},
+    {"kernel_time_limit", "kernel_time_limit"},
     /* A fraction sets both. */
     {"fraction", "memory.limit"},
     {"fraction", "time.request"},

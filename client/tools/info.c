@@ -127,6 +127,12 @@ static void add_limits(struct table *table, const struct info *info)
     table_add(table, "priority");
     add_asked(table, wish->priority_from != NULL, priority, wish->priority_from);
     table_add(table, "%u%s", limits->priority, limits->priority ? " (behind 0)" : " (normal)");
+    units_format_duration(limits->kernel_time_limit_asked, granted);
+    table_add(table, "kernel_time_limit");
+    add_asked(table, limits->kernel_time_limit_asked != 0, granted, wish->kernel_time_from);
+    table_add(table, "%s",
+              limits->kernel_time_limit ? units_format_duration(limits->kernel_time_limit, granted)
+                                        : "any");
     table_add(table, "streams");
     add_asked(table, false, "", NULL);
     table_add(table, "%u", limits->streams);
@@ -178,6 +184,11 @@ static json_t *value_json(const struct outcome *outcome, enum resource resource,
                      number_json(resource, value_of(&outcome->granted, resource, bound)));
 }
 
+static json_t *seconds_or_null(uint64_t ns)
+{
+    return ns ? json_real((double)ns / 1e9) : json_null();
+}
+
 static json_t *limits_json(const struct info *info)
 {
     const struct limits_wish *wish = &info->wish;
@@ -202,6 +213,12 @@ static json_t *limits_json(const struct info *info)
                                   priority ? json_integer(limits->priority_asked) : json_null(),
                                   "asked_by", text_or_null(priority, wish->priority_from),
                                   "granted", (json_int_t)limits->priority));
+    json_object_set_new(
+        json, "kernel_time_limit",
+        json_pack("{s:o, s:o, s:o}", "asked_seconds",
+                  seconds_or_null(limits->kernel_time_limit_asked), "asked_by",
+                  text_or_null(limits->kernel_time_limit_asked != 0, wish->kernel_time_from),
+                  "granted_seconds", seconds_or_null(limits->kernel_time_limit)));
     json_object_set_new(json, "streams", json_integer((json_int_t)limits->streams));
     return json;
 }

@@ -17,7 +17,7 @@
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* Of a resource what was asked, what is granted, and what it uses; the last column is priority. */
-#define LIMITS_COLUMNS_MAX (RESOURCES * 3 + 1)
+#define LIMITS_COLUMNS_MAX (RESOURCES * 3 + 3)
 
 /* ---- members as text; each returns its buffer ---- */
 
@@ -317,6 +317,8 @@ static void headings_add_limits(struct headings *headings)
             headings_add(headings, "+>USED");
     }
     headings_add(headings, ">PRIORITY");
+    headings_add(headings, ">KERNEL TIME");
+    headings_add(headings, "BY");
 }
 
 static void add_limits(struct table *table, const json_t *client)
@@ -338,6 +340,8 @@ static void add_limits(struct table *table, const json_t *client)
                       json_is_false(json_object_get(limits, "partitioned")) ? ", duty cycle" : "");
     }
     table_add(table, "%s", integer_of(client, "priority", cell));
+    table_add(table, "%s", time_of(client, "kernel_time_limit_seconds", cell));
+    table_add(table, "%s", text_of(client, "kernel_time_limited_by", cell));
 }
 
 /* The seconds of all reasons together, and the reason with the most of them: "1.250 s, lease". */

@@ -208,6 +208,8 @@ void allowance_attribute(struct allowance *allowance, struct allowance_source so
         range_attribute(&allowance->of[i], &allowance->of_from[i], source);
         range_attribute(&allowance->part[i], &allowance->part_from[i], source);
     }
+    if (allowance->kernel_time != ALLOWANCE_UNSET)
+        allowance->kernel_time_from = source;
 }
 
 void allowance_explain(struct allowance *to, const struct allowance *by)
@@ -218,6 +220,8 @@ void allowance_explain(struct allowance *to, const struct allowance *by)
             if (alike)
                 *source_in(&to->of_from[i], bound) = source_of(&by->of_from[i], bound);
         }
+    if (to->kernel_time == by->kernel_time)
+        to->kernel_time_from = by->kernel_time_from;
 }
 
 struct allowance_source allowance_source(const struct allowance *allowance, enum resource resource,
@@ -283,8 +287,10 @@ void allowance_tighten(struct allowance *to, const struct allowance *by)
         to->priority = max(to->priority, by->priority);
     /* Neither unset nor 0 is a limit. */
     if (by->kernel_time && by->kernel_time != ALLOWANCE_UNSET &&
-        (by->kernel_time < to->kernel_time || !to->kernel_time))
+        (by->kernel_time < to->kernel_time || !to->kernel_time)) {
         to->kernel_time = by->kernel_time;
+        to->kernel_time_from = by->kernel_time_from;
+    }
 }
 
 void allowance_change(struct allowance *to, const struct allowance *by)
@@ -300,8 +306,10 @@ void allowance_change(struct allowance *to, const struct allowance *by)
         }
     if (by->priority != ALLOWANCE_UNSET)
         to->priority = by->priority;
-    if (by->kernel_time != ALLOWANCE_UNSET)
+    if (by->kernel_time != ALLOWANCE_UNSET) {
         to->kernel_time = by->kernel_time;
+        to->kernel_time_from = by->kernel_time_from;
+    }
 }
 
 /* ---- compare ---- */
@@ -410,7 +418,10 @@ struct allowance allowance_from_wire(const struct proto_allowance *wire,
     struct allowance allowance = allowance_none;
     memcpy(allowance.of, wire, ALLOWANCE_WIRE_BYTES);
     allowance.priority = wire->priority;
-    allowance.kernel_time = wire->kernel_time ? wire->kernel_time : ALLOWANCE_UNSET;
+    if (wire->kernel_time) {
+        allowance.kernel_time = max(wire->kernel_time, DIALECT_KERNEL_TIME_MIN);
+        allowance.kernel_time_from = (struct allowance_source){.origin = ALLOWANCE_BY_CLIENT};
+    }
     memcpy(rows, sources, sizeof rows);
     for (enum resource i = 0; i < RESOURCES; i++) {
         struct allowance_range_source *from = &allowance.of_from[i];

@@ -76,6 +76,7 @@ struct allowance {
     uint64_t priority;    /* 0 normal, 1 and above lower */
     uint64_t kernel_time; /* ns that a kernel may run; 0: any time */
     struct allowance_range_source of_from[RESOURCES], part_from[RESOURCES];
+    struct allowance_source kernel_time_from;
 };
 
 struct allowance_resource {
@@ -181,7 +182,8 @@ struct proto_allowance allowance_to_wire(const struct allowance *allowance);
 /* Returns the sources of its values, as a client's message carries them. */
 struct proto_allowance_sources allowance_sources_to_wire(const struct allowance *allowance);
 
-/* Both back, as a client's wish. wire and sources: checked. */
+/* Both back, as a client's wish. wire and sources: checked. A time of a kernel below
+ * DIALECT_KERNEL_TIME_MIN becomes that. */
 struct allowance allowance_from_wire(const struct proto_allowance *wire,
                                      const struct proto_allowance_sources *sources);
 
@@ -192,6 +194,9 @@ uint64_t allowance_part(uint64_t bytes, uint64_t part);
 /* Turns `part` of one resource into bytes, given that the whole is `whole` bytes. If bytes were
  * set too, the lower amount remains. `part` is unset afterwards. */
 void allowance_resolve(struct allowance *allowance, enum resource resource, uint64_t whole);
+
+/* The variable that limits the time of a kernel. */
+#define ALLOWANCE_KERNEL_TIME_VARIABLE "GPUSHARE_KERNEL_TIME_LIMIT"
 
 /* The variable that limits memory and gives time: a part of the device. */
 #define ALLOWANCE_FRACTION_VARIABLE "GPUSHARE_FRACTION"

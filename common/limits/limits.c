@@ -344,6 +344,19 @@ static uint32_t read_priority(struct limits_wish *wish, struct reader *reader)
     return 0;
 }
 
+static uint32_t read_kernel_time(struct limits_wish *wish, struct reader *reader)
+{
+    struct allowance by = allowance_none;
+    const char *value = look_up(reader, ALLOWANCE_KERNEL_TIME_VARIABLE, NULL);
+    wish->kernel_time_from = reader->from;
+    if (!value)
+        return 0;
+    if (dialect_parse_kernel_time(value, strlen(value), &by.kernel_time) != 0)
+        return refuse_read(reader, value, DIALECT_FORM_KERNEL_TIME);
+    wish_tighten(wish, &by, PROTO_SOURCE_VARIABLE);
+    return 0;
+}
+
 /* A client can't be guaranteed more than it may have. */
 static uint32_t check_requests(const struct limits_wish *wish, struct error *why)
 {
@@ -376,6 +389,8 @@ static uint32_t read_allowance(struct limits_wish *wish, struct reader *reader)
         error = read_fraction(wish, reader);
     if (!error)
         error = read_priority(wish, reader);
+    if (!error)
+        error = read_kernel_time(wish, reader);
     return error ? error : check_requests(wish, reader->why);
 }
 

@@ -74,7 +74,8 @@ struct limits_wish {
     char socket[LIMITS_SOCKET_MAX + 1]; /* "": not asked */
     char profile[LIMITS_NAME_MAX + 1];  /* "": none; a client's */
     enum proto_source memory_source;    /* which variable has the list */
-    const char *priority_from, *memory_from, *visible_from, *name_from, *socket_from, *profile_from;
+    const char *priority_from, *kernel_time_from, *memory_from, *visible_from, *name_from,
+        *socket_from, *profile_from;
 };
 
 /* As getenv, with a context: returns the value, or NULL if the variable is unset. */

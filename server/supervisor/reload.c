@@ -132,6 +132,8 @@ static struct allowance wanted_limits(const struct reload *reload, const struct 
     }
     to.priority = value_if_changed(old->priority, new->priority, to.priority);
     to.kernel_time = value_if_changed(old->kernel_time, new->kernel_time, to.kernel_time);
+    if (new->kernel_time != old->kernel_time)
+        to.kernel_time_from = new->kernel_time_from;
     return to;
 }
 
@@ -164,8 +166,10 @@ static void shares_change(struct reload *reload, const struct change *change,
     }
     if (to.priority != now->priority)
         wanted.priority = to.priority;
-    if (to.kernel_time != now->kernel_time)
+    if (to.kernel_time != now->kernel_time) {
         wanted.kernel_time = to.kernel_time;
+        wanted.kernel_time_from = to.kernel_time_from;
+    }
     ask_client(reload, session, &wanted);
 }
 

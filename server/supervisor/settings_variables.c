@@ -81,6 +81,7 @@ void settings_variables_explain(FILE *to)
         names_add(&limits, allowance_resource(i)->limit_alias);
     names_add(&limits, ALLOWANCE_FRACTION_VARIABLE);
     names_add(&limits, "GPUSHARE_CLIENT_PRIORITY");
+    names_add(&limits, ALLOWANCE_KERNEL_TIME_VARIABLE);
     fputs("\n                 the default and the ceiling of every client (default: no limit)\n",
           to);
     for (enum resource i = 0; i < RESOURCES; i++)

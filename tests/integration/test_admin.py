@@ -117,7 +117,11 @@ class Commands(WithServer):
                              (50, told["multiprocessors"]))
             self.assertEqual(before["memory"]["limit"], {"asked_bytes": 64 << 20, "granted_bytes": 64 << 20})
             client.ask("memory_alloc", count=32 << 20)
-            row = self.json("set", number, "threads=25%", "memory=16M", "host_memory=1M", "priority=1")["clients"][0]
+            self.assertIsNone(before["kernel_time_limit_seconds"])
+            row = self.json("set", number, "threads=25%", "memory=16M", "host_memory=1M", "priority=1",
+                            "kernel_time_limit=1500ms")["clients"][0]
+            self.assertEqual((row["kernel_time_limit_seconds"], row["kernel_time_limited_by"]), (1.5, "administrator"))
+            self.assertIn(" 1500ms  administrator", self.ctl("get", number).stdout)
             self.assertLess(row["threads"]["multiprocessors"], told["multiprocessors"])
             self.assertEqual(row["threads"]["limit"], {"asked_percent": 50, "granted_percent": 25})
             self.assertEqual((row["memory"]["limit"]["granted_bytes"], row["memory"]["used_bytes"]), (16 << 20, 32 << 20))
@@ -130,6 +134,10 @@ class Commands(WithServer):
             self.json("set", f"user:{os.getuid()}", "threads=1.0", "memory=64M")
             client.ask("memory_alloc", count=16 << 20)
             self.assertIn(" 100 %", self.ctl("get", f"client:{number}").stdout)
+            row = self.json("set", number, "kernel_time_limit=0")["clients"][0]
+            self.assertEqual((row["kernel_time_limit_seconds"], row["kernel_time_limited_by"]), (None, None))
+            refused = self.json("set", number, "kernel_time_limit=99ms", schema="admin-error", status=1)
+            self.assertIn("a time from 100ms to 24h, like 30s, or 0 for none", refused["text"])
             window = told["window_bytes"]
             refused = self.json("set", number, f"memory={window * 2}", "priority=0", schema="admin-error", status=1)
             self.assertIn(str(window * 2), refused["text"])

@@ -200,6 +200,21 @@ static void an_endless_kernel_is_ended_and_its_owner_is_named(void **state)
     end(server);
 }
 
+static void a_client_limits_its_own_kernels(void **state)
+{
+    (void)state;
+    struct server *server = begin("clients: {kernel_time_limit: 1h}\n", "0");
+    setenv("GPUSHARE_KERNEL_TIME_LIMIT", "700ms", 1);
+    struct client culprit = start(server, "culprit", 0, 1);
+    unsetenv("GPUSHARE_KERNEL_TIME_LIMIT");
+    await_ready(&culprit);
+    struct said said = finish(&culprit);
+    assert_int_equal(said.error, GPUSHARE_ERROR_LAUNCH_TIMEOUT);
+    expect_word(&said, "ran a kernel for more than 700ms");
+    expect_service(server);
+    end(server);
+}
+
 /* Each kernel waits for those of seven others, which takes longer than the limit. */
 static void kernels_within_the_limit_are_left_alone(void **state)
 {
@@ -310,6 +325,7 @@ int main(void)
     printf("TEST_SEED=%u\n", random_state);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_endless_kernel_is_ended_and_its_owner_is_named),
+        cmocka_unit_test(a_client_limits_its_own_kernels),
         cmocka_unit_test(kernels_within_the_limit_are_left_alone),
         cmocka_unit_test(a_queue_of_kernels_is_not_one_kernel),
         cmocka_unit_test(work_of_a_client_that_left_ends_when_others_wait),

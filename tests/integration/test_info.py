@@ -43,7 +43,8 @@ class Info(WithServer):
 
     def test_each_limit_and_the_variable_that_asked(self):
         env = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25", "GPUSHARE_PINNED_DEVICE_MEM_LIMIT": "0=64M",
-               "GPUSHARE_PINNED_HOST_MEM_LIMIT": "1M", "GPUSHARE_CLIENT_PRIORITY": "1", "CUDA_VISIBLE_DEVICES": "0"}
+               "GPUSHARE_PINNED_HOST_MEM_LIMIT": "1M", "GPUSHARE_CLIENT_PRIORITY": "1", "CUDA_VISIBLE_DEVICES": "0",
+               "GPUSHARE_KERNEL_TIME_LIMIT": "1500ms"}
         answer = json.loads(self.info("--json", **env).stdout)
         json_check.check("gpushare-info", answer)
         limits = answer["limits"]
@@ -58,6 +59,8 @@ class Info(WithServer):
         self.assertEqual(limits["host_memory"]["limit"], {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_PINNED_HOST_MEM_LIMIT",
                                                           "granted_bytes": 1 << 20})
         self.assertEqual(limits["priority"], {"asked": 1, "asked_by": "GPUSHARE_CLIENT_PRIORITY", "granted": 1})
+        self.assertEqual(limits["kernel_time_limit"], {"asked_seconds": 1.5, "asked_by": "GPUSHARE_KERNEL_TIME_LIMIT",
+                                                       "granted_seconds": 1.5})
         self.assertEqual(answer["visible_by"], "CUDA_VISIBLE_DEVICES")
         text = self.info(**env).stdout
         for words in ("25 %", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "64 MiB", "none yet (one address space)"):

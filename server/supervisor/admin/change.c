@@ -110,6 +110,7 @@ static struct allowance back_from(const struct allowance *change, const struct c
         back.priority = now->priority;
     if (change->kernel_time != ALLOWANCE_UNSET)
         back.kernel_time = now->kernel_time;
+    back.kernel_time_from = now->kernel_time_from;
     return back;
 }
 

@@ -92,7 +92,8 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
         return true;
     if (target == ADMIN_TARGET_GROUP)
         return false;
-    return allowance_find(key) != RESOURCES || strcmp(key, "priority") == 0;
+    return allowance_find(key) != RESOURCES || strcmp(key, "priority") == 0 ||
+           strcmp(key, "kernel_time_limit") == 0;
 }
 
 /* Names the subject of a request; the members that can be set depend on it. */
@@ -182,6 +183,20 @@ static uint32_t read_range(struct allowance *change, json_t *root, enum resource
     return error;
 }
 
+/* "0" lifts the limit. */
+static uint32_t read_kernel_time(struct allowance *change, json_t *root, struct error *why)
+{
+    json_t *limit = json_object_get(root, "kernel_time_limit");
+    const char *text = json_string_value(limit);
+    if (!limit)
+        return 0;
+    if (text && strcmp(text, "0") == 0)
+        change->kernel_time = 0;
+    else if (!text || dialect_parse_kernel_time(text, strlen(text), &change->kernel_time) != 0)
+        return error_set(why, MESSAGE(admin_kernel_time), DIALECT_FORM_KERNEL_TIME);
+    return 0;
+}
+
 static uint32_t read_change(struct allowance *change, json_t *root, struct error *why)
 {
     uint32_t number;
@@ -192,6 +207,8 @@ static uint32_t read_change(struct allowance *change, json_t *root, struct error
         if (error)
             return error;
     }
+    if (read_kernel_time(change, root, why))
+        return why->number;
     allowance_attribute(change, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
     json_t *priority = json_object_get(root, "priority");
     if (priority && !read_number(priority, LIMITS_PRIORITY_MAX, &number))

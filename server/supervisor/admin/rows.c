@@ -41,6 +41,17 @@ static json_t *resource_json(const struct client_view *view, enum resource resou
     return admin_json_finish(&json);
 }
 
+/* Says who set the limit of a kernel's time. */
+static json_t *limiter_json(struct allowance_source source)
+{
+    static const char *const names[] = {[ALLOWANCE_BY_SELF] = "server",
+                                        [ALLOWANCE_BY_CLIENT] = "client",
+                                        [ALLOWANCE_BY_FILE] = "configuration",
+                                        [ALLOWANCE_BY_ADMIN] = "administrator"};
+    const char *name = names[source.origin];
+    return name ? json_string(name) : json_null();
+}
+
 static void put_limits(struct admin_json *client, const struct client_view *view)
 {
     bool on = view->attached;
@@ -52,6 +63,9 @@ static void put_limits(struct admin_json *client, const struct client_view *view
                    on ? json_integer((json_int_t)view->granted.priority) : json_null());
     admin_json_put(client, "kernel_time_limit_seconds",
                    on && view->granted.kernel_time ? admin_json_seconds(view->granted.kernel_time)
+                                                   : json_null());
+    admin_json_put(client, "kernel_time_limited_by",
+                   on && view->granted.kernel_time ? limiter_json(view->granted.kernel_time_from)
                                                    : json_null());
 }
 

@@ -170,15 +170,14 @@ static uint32_t read_priority(struct config_reader *reader, const struct config_
 static uint32_t read_kernel_time(struct config_reader *reader, const struct config_node *value,
                                  void *to)
 {
-    uint64_t ns;
     char said[CONFIG_SAID];
     struct block *block = to;
     struct allowance by = allowance_none;
-    if (value->kind != CONFIG_TEXT || units_parse_duration(value->text, value->length, &ns) < 0 ||
-        ns < CONFIG_KERNEL_TIME_MIN_NS || ns > CONFIG_KERNEL_TIME_MAX_NS)
+    if (value->kind != CONFIG_TEXT ||
+        dialect_parse_kernel_time(value->text, value->length, &by.kernel_time) < 0)
         return config_refuse(reader, value->line, MESSAGE(config_kernel_time),
-                             config_reader_said(value, said));
-    by.kernel_time = ns;
+                             DIALECT_FORM_KERNEL_TIME, config_reader_said(value, said));
+    allowance_attribute(&by, by_line(value->line));
     allowance_tighten(&block->limits, &by);
     return 0;
 }

@@ -19,9 +19,6 @@
 #include "server/supervisor/config/reader.h"
 
 #define CONFIG_REPLICAS_MAX 1000
-/* The worker looks at what runs every few milliseconds. */
-#define CONFIG_KERNEL_TIME_MIN_NS UINT64_C(100000000)
-#define CONFIG_KERNEL_TIME_MAX_NS UINT64_C(86400000000000)
 
 /*
  * Reads a mapping of limits into *to, which is written in any case. `what` names the mapping in

@@ -70,6 +70,7 @@ static struct allowance allowance_part_by(const struct allowance *allowance, boo
     if (worker) {
         to.priority = allowance->priority;
         to.kernel_time = allowance->kernel_time;
+        to.kernel_time_from = allowance->kernel_time_from;
     }
     return to;
 }

@@ -148,9 +148,11 @@ static void the_stricter_holds_in_each_respect(void **state)
     loose.priority = 4;
     strict.kernel_time = 6;
     loose.kernel_time = 7;
+    strict.kernel_time_from = (struct allowance_source){ALLOWANCE_BY_FILE, 12};
     strictest = loose;
     allowance_tighten(&strictest, &strict);
     assert_true(allowance_equal(&strictest, &strict));
+    assert_int_equal(strictest.kernel_time_from.detail, 12);
     allowance_tighten(&strictest, &loose);
     assert_true(allowance_equal(&strictest, &strict));
     strictest = allowance_none;

@@ -71,8 +71,12 @@ static void every_variable_is_read(void **state)
                           "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=1G, GPU-" UUID2 "=512MB",
                           "GPUSHARE_PINNED_HOST_MEM_LIMIT", "64K", "GPUSHARE_CLIENT_PRIORITY", "1",
                           "GPUSHARE_CLIENT_NAME", "train \xc3\xa9t\xc3\xa9",
-                          "GPUSHARE_VISIBLE_DEVICES", "1,GPU-abcdef01", "GPUSHARE_SOCKET", "/s"),
+                          "GPUSHARE_VISIBLE_DEVICES", "1,GPU-abcdef01", "GPUSHARE_SOCKET", "/s",
+                          "GPUSHARE_KERNEL_TIME_LIMIT", "1500ms"),
                      0);
+    assert_int_equal(wish.allowance.kernel_time, 1500000000);
+    assert_int_equal(wish.allowance.kernel_time_from.origin, ALLOWANCE_BY_SELF);
+    assert_string_equal(wish.kernel_time_from, "GPUSHARE_KERNEL_TIME_LIMIT");
     assert_int_equal(wish.allowance.threads.limit, 1250);
     assert_int_equal(wish.memory.count, 2);
     assert_int_equal(wish.memory.entries[0].device.ordinal, 0);
@@ -310,6 +314,9 @@ static void malformed_values_are_refused_in_words(void **state)
         refused("GPUSHARE_CLIENT_PRIORITY", priorities[i], "0 (normal) to 1000");
         refused("CUDA_MPS_CLIENT_PRIORITY", priorities[i], "0 (normal) to 1000");
     }
+    static const char *const times[] = {"", "0", "10", "99ms", "25h", "-1s", "long", "1s "};
+    for (unsigned i = 0; i < sizeof times / sizeof times[0]; i++)
+        refused("GPUSHARE_KERNEL_TIME_LIMIT", times[i], "a time from 100ms to 24h, like 30s");
     static const char *const visible[] = {"all",  "0,,1",  "0,",  "0 1",  "0;1",
                                           "GPU-", "GPU-x", "0,0", "-1,x", "GPU-ab,gpu-AB"};
     for (unsigned i = 0; i < sizeof visible / sizeof visible[0]; i++) {
