@@ -54,11 +54,11 @@ class Runner(unittest.TestCase):
     def test_each_test_has_a_line_with_its_number_and_the_last_line_counts_them(self):
         good, skipped = self.script("test_good.sh", "exit 0"), self.script("test_skipped.sh", "echo because\nexit 77")
         bad = self.script("test_bad.sh", "echo what was wrong\nexit 3")
-        status, text = self.run_all(good, skipped)
+        status, text = self.run_all(good, skipped, options=("--lanes", "1"))
         self.assertRegex(text, r"^software GPU: .*\n\[1/2\] ok +test_good.sh \(\d+\.\d s\)\n\[2/2\] skip +test_skipped.sh \(.*\)\n +because\n")
         self.assertTrue(text.endswith("\n1 passed, 0 failed, 1 skipped\n"), text)
         self.assertEqual(status, 0)
-        status, text = self.run_all(good, skipped, bad)
+        status, text = self.run_all(good, skipped, bad, options=("--lanes", "1"))
         self.assertRegex(text, r"(?s)\[3/3\] FAILED test_bad.sh .*exit status 3\nwhat was wrong\n")
         self.assertTrue(text.endswith("\n1 passed, 1 failed, 1 skipped\n"), text)
         self.assertEqual(status, 1)
@@ -116,6 +116,92 @@ class Runner(unittest.TestCase):
         path = self.script("test_signal.sh", "kill -INT $$\nexit 0")
         ignored = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
         self.assertIn("exit status -2", self.run_all(path, **ignored)[1])
+
+    # ---- lanes
+
+    def file(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def until(self, condition):
+        """Waits for a condition, which another process brings about."""
+        end = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+
+    @staticmethod
+    def shell_until(condition):
+        """The same in a test's script, which fails if the condition never holds."""
+        return f"for i in $(seq 600); do {condition} && break; sleep 0.1; done; {condition} || exit 1"
+
+    def test_tests_run_side_by_side(self):
+        """Each of the two waits for the other."""
+        scripts = [self.script(f"test_{one}.sh", f"touch {self.file(one)}\n{self.shell_until(f'[ -e {self.file(other)} ]')}")
+                   for one, other in (("left", "right"), ("right", "left"))]
+        status, text = self.run_all(*scripts, options=("--lanes", "2"))
+        self.assertEqual(status, 0, text)
+
+    def test_a_failure_beside_a_test_that_passes_is_shown(self):
+        good = self.script("test_good.sh", self.shell_until(f"[ -e {self.file('failed')} ]"))
+        bad = self.script("test_bad.sh", f"echo what was wrong\ntouch {self.file('failed')}\nexit 3")
+        status, text = self.run_all(good, bad, options=("--lanes", "2"))
+        self.assertEqual(status, 1, text)
+        self.assertRegex(text, r"(?s)\[[12]/2\] FAILED test_bad.sh .*---- test_bad.sh: exit status 3\nwhat was wrong\n")
+        self.assertRegex(text, r"\[[12]/2\] ok +test_good.sh")
+        self.assertTrue(text.endswith("\n1 passed, 1 failed, 0 skipped\n"), text)
+
+    def test_what_is_timed_or_says_so_runs_without_others(self):
+        """Each script is in the folder `running` while it runs; one that is to be alone fails if another is there, too."""
+        os.mkdir(self.file("running"))
+        inside = f"cd {self.file('running')}\ntouch $$\nsleep 0.2"
+        alone = f"{inside}\n[ $(ls | wc -l) -eq 1 ] || exit 1\nrm $$"
+        scripts = [self.script("test_timed.sh", TIMED + alone), self.script("test_alone.sh", f"# alone: it counts\n{alone}")]
+        scripts += [self.script(f"test_plain_{number}.sh", f"{inside}\nrm $$") for number in range(5)]
+        status, text = self.run_all(*scripts, options=("--lanes", "3"))
+        self.assertEqual(status, 0, text)
+        self.assertIn("7 passed", text)
+
+    def test_an_orphan_is_ended_with_the_test_that_left_it_and_not_with_another(self):
+        """The orphan of the first must live when a test beside it has ended and the next one has begun there."""
+        pid, next_one = self.file("pid"), self.file("next")
+        first = self.script("test_first.sh", f"(setsid sleep 600 & echo $! >{pid})\n" +
+                            self.shell_until(f"[ -e {next_one} ]") + f"\nkill -0 $(cat {pid})")
+        second = self.script("test_second.sh", self.shell_until(f"[ -s {pid} ]"))
+        third = self.script("test_third.sh", f"touch {next_one}")
+        status, text = self.run_all(first, second, third, options=("--lanes", "2"))
+        self.assertEqual(status, 0, text)
+        with open(pid, encoding="utf-8") as file, self.assertRaises(ProcessLookupError):
+            os.kill(int(file.read()), 0)
+
+    def gone(self, pid):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    def test_a_signal_ends_the_tests_of_all_lanes(self):
+        for number, status in ((signal.SIGINT, 1), (signal.SIGTERM, 1), (signal.SIGKILL, -signal.SIGKILL)):
+            with self.subTest(signal=number), tempfile.TemporaryDirectory(dir=self.folder.name) as folder:
+                scripts = [self.script(f"test_{name}.sh", f"(setsid sleep 600 & echo $! >{folder}/{name}.orphan)\n"
+                                       f"echo $$ >{folder}/{name}.test\nsleep 600") for name in ("left", "right")]
+                runner = subprocess.Popen([RUN, "--build", self.folder.name, "--lanes", "2", *scripts], stdout=subprocess.PIPE,
+                                          text=True, env={**os.environ, "TMPDIR": folder}, start_new_session=True)
+                files = [f"{folder}/{name}.{what}" for name in ("left", "right") for what in ("test", "orphan")]
+                self.until(lambda files=files: all(os.path.exists(file) and os.path.getsize(file) for file in files))
+                runner.send_signal(number)
+                text = runner.communicate()[0]
+                self.assertEqual(runner.returncode, status)
+                pids = []
+                for name in files:
+                    with open(name, encoding="utf-8") as file:
+                        pids.append(int(file.read()))
+                self.until(lambda pids=pids: all(map(self.gone, pids)))
+                self.until(lambda folder=folder: not [name for name in os.listdir(folder) if name.startswith("gpushare-test-")])
+                if number != signal.SIGKILL:
+                    self.assertTrue(text.endswith("interrupted\n0 passed, 1 failed, 0 skipped\n"), text)
+
+    # ---- the software GPU
 
     def device_of(self, test, given):
         """The settings of the software GPU that a test was run with, and what the runner printed."""
