@@ -100,7 +100,8 @@ uint32_t client_create(struct client **out, struct gpu *gpu, uint32_t number,
     client->gpu = gpu;
     client->control.device_base = attach->device_base;
     client->control.window_bytes = attach->window_bytes;
-    client->control.priority = attach->allowance.priority;
+    client->control.allowance = attach->allowance;
+    client->shared.kernel_time = attach->allowance.kernel_time;
     client->shared.priority_first = gpu->info.priority_greatest;
     client->shared.priority_last = gpu->info.priority_least;
     client->stream_count = attach->streams;

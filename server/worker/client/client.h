@@ -119,7 +119,7 @@ struct client_objects {
 /* Belongs to the control thread. */
 struct client_control {
     uint64_t device_base, window_bytes; /* its window in the device arena */
-    uint32_t priority;                  /* 0 normal, 1 and above lower */
+    struct proto_allowance allowance;   /* in force */
     struct client_module *modules;
     uint32_t loading;                      /* jobs of this client that the loaders have */
     uint32_t deferred;                     /* requests that wait for a quiet window */
@@ -135,8 +135,7 @@ struct client_control {
         uint64_t serial; /* 0: no request waits for a partition */
         uint64_t until;  /* ns: it is answered then in any case */
         bool attach;
-        struct scheduler_limits old_time;
-        uint32_t old_request, old_limit;
+        struct proto_allowance before; /* of a change: what a refusal goes back to */
     } answer;
     uint32_t refused; /* error number: its attaching is refused when it is gone */
 };

@@ -43,11 +43,32 @@ static void apply_placement(struct worker *worker, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-static void take_kernel_time(struct client *client, const struct proto_allowance *allowance)
+/* Gives a client that has a share another one. Returns 0, or an error number with a sentence in
+ * why; nothing has changed then. */
+static uint32_t apply_allowance(struct worker *worker, struct client *client,
+                                const struct proto_allowance *to, struct error *why)
 {
+    const struct proto_allowance *from = &client->control.allowance;
+    struct scheduler_limits time = time_limits(worker, to);
+    struct error unused;
+    uint32_t error =
+        placement_update(&worker->places, &client->place, (uint32_t)to->threads.request,
+                         (uint32_t)to->threads.limit, why);
+    if (error)
+        return error;
+    error = gate_set_limits(&worker->gate, client, &time, why);
+    if (error) {
+        placement_update(&worker->places, &client->place, (uint32_t)from->threads.request,
+                         (uint32_t)from->threads.limit, &unused);
+        apply_placement(worker, client);
+        return error;
+    }
+    client->control.allowance = *to;
     pthread_mutex_lock(&client->lock);
-    client->shared.kernel_time = allowance->kernel_time;
+    client->shared.kernel_time = to->kernel_time;
     pthread_mutex_unlock(&client->lock);
+    control_limits_assign_priorities(worker);
+    return 0;
 }
 
 uint32_t control_limits_take(struct worker *worker, struct client *client,
@@ -69,7 +90,6 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
     gate_set_owner(&worker->gate, client, wanted->owner);
     /* Other clients' work may have moved this one before the gate knew it. */
     placement_notify(&worker->places, &client->place);
-    take_kernel_time(client, &wanted->allowance);
     return 0;
 }
 
@@ -108,13 +128,14 @@ static int refuse_client(struct worker *worker, struct client *client, uint32_t 
     return 0;
 }
 
+/* Where others have got what the client had before, there is no way back: the change holds, and the
+ * client's work waits for its partition. */
 static int refuse_change(struct worker *worker, struct client *client, uint32_t error,
                          const struct limits_answer *asked)
 {
     struct error why, unused;
-    placement_update(&worker->places, &client->place, asked->old_request, asked->old_limit,
-                     &unused);
-    gate_set_limits(&worker->gate, client, &asked->old_time, &unused);
+    if (apply_allowance(worker, client, &asked->before, &unused))
+        return answer_limits(worker, client, asked->serial);
     apply_placement(worker, client);
     worker_reschedule(worker);
     error_set(&why, error, MESSAGE_TEXT(partition_none), error_sentence(error));
@@ -157,44 +178,18 @@ int control_limits_answer(struct request *request, struct client *client,
     return client->control.making ? 0 : end_request(worker, client);
 }
 
-static uint32_t change_limits(struct worker *worker, struct client *client,
-                              const struct proto_worker_limits *wanted, struct error *why)
-{
-    /* Read without locks: only this thread changes requests and limits. */
-    uint32_t old_request = client->place.allocation.request,
-             old_limit = client->place.allocation.limit;
-    struct scheduler_limits time = time_limits(worker, &wanted->allowance);
-    struct error unused;
-    uint32_t error = placement_update(&worker->places, &client->place,
-                                      (uint32_t)wanted->allowance.threads.request,
-                                      (uint32_t)wanted->allowance.threads.limit, why);
-    if (error)
-        return error;
-    error = gate_set_limits(&worker->gate, client, &time, why);
-    if (error) {
-        placement_update(&worker->places, &client->place, old_request, old_limit, &unused);
-        apply_placement(worker, client);
-        return error;
-    }
-    client->control.priority = wanted->allowance.priority;
-    take_kernel_time(client, &wanted->allowance);
-    control_limits_assign_priorities(worker);
-    return 0;
-}
-
 int control_limits_change(struct request *request)
 {
     struct worker *worker = request->worker;
     struct client *client = request->client;
-    struct limits_answer asked = {.old_time = client->gate.scheduled.limits,
-                                  .old_request = client->place.allocation.request,
-                                  .old_limit = client->place.allocation.limit};
+    const struct proto_worker_limits *wanted = request->body;
+    struct limits_answer asked = {.before = client->control.allowance};
     struct error why;
     /* The one before is answered first: what it waits for may not be wanted any more. */
     int sent = control_limits_hurry(worker, client);
     if (sent < 0)
         return sent;
-    uint32_t error = change_limits(worker, client, request->body, &why);
+    uint32_t error = apply_allowance(worker, client, &wanted->allowance, &why);
     worker_reschedule(worker);
     return error ? request_refuse_why(request, &why)
                  : control_limits_answer(request, client, &asked);

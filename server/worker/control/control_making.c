@@ -178,7 +178,7 @@ bool control_making_start(struct worker *worker)
         }
         making->call.caller = (struct quiet_caller){.client = client->number,
                                                     .owner = client->gate.scheduled.owner,
-                                                    .level = client->control.priority};
+                                                    .level = client->control.allowance.priority};
         making->sm_groups = sm_groups;
         making->priority = client_partition_priority(worker, client, &sm_groups);
         making->count = USUAL_PARTITIONS_STREAMS;

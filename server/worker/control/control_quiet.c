@@ -68,7 +68,7 @@ static struct deferred *deferred_new(struct worker *worker, struct client *clien
         return deferred;
     deferred->call.caller = (struct quiet_caller){.client = client->number,
                                                   .owner = client->gate.scheduled.owner,
-                                                  .level = client->control.priority};
+                                                  .level = client->control.allowance.priority};
     return deferred;
 }
 

@@ -38,7 +38,7 @@ struct quiet_caller request_caller(const struct request *request)
 {
     return (struct quiet_caller){.client = request->number,
                                  .owner = request->client->gate.scheduled.owner,
-                                 .level = request->client->control.priority};
+                                 .level = request->client->control.allowance.priority};
 }
 
 int request_submit(const struct request *request, struct loader *loader,

@@ -15,7 +15,7 @@ static void find_levels(const struct worker *worker, struct levels *levels)
 {
     *levels = (struct levels){.used = {1}};
     for (uint32_t i = 0; i < worker->client_count; i++)
-        bits_set(levels->used, worker->clients[i]->control.priority);
+        bits_set(levels->used, worker->clients[i]->control.allowance.priority);
     for (uint32_t i = 0; i < SCHEDULER_LEVELS / 64; i++)
         levels->count += (uint32_t)__builtin_popcountll(levels->used[i]);
 }
@@ -37,7 +37,7 @@ void stream_priority_assign(struct worker *worker)
     find_levels(worker, &levels);
     for (uint32_t i = 0; i < worker->client_count; i++) {
         struct client *client = worker->clients[i];
-        uint32_t rank = rank_of(&levels, client->control.priority);
+        uint32_t rank = rank_of(&levels, client->control.allowance.priority);
         int32_t first = scheduler_stream_priority(rank, levels.count, greatest, least),
                 last = least;
         if (rank + 1 < levels.count)

@@ -240,6 +240,48 @@ static void a_set_that_cannot_be_made_is_refused(void **state)
     assert_int_equal(seen.multiprocessors, 132);
 }
 
+static uint64_t kernel_time(void)
+{
+    struct client *client = harness.worker.clients[0];
+    pthread_mutex_lock(&client->lock);
+    uint64_t nanoseconds = client->shared.kernel_time;
+    pthread_mutex_unlock(&client->lock);
+    return nanoseconds;
+}
+
+static int priority_of_next_kernel(uint32_t number)
+{
+    fake_hold();
+    uint64_t value = launch(2, (struct carried){.number = number});
+    peer_wait_head(peer, rings[2], value);
+    fake_release();
+    assert_int_equal(peer_wait(peer, rings[2], value), 0);
+    return seen.priority;
+}
+
+static void a_refused_set_takes_priority_and_kernel_time_back_too(void **state)
+{
+    (void)state;
+    struct proto_worker_limits limits = {.allowance = granted_threads(3700)};
+    fake_release();
+    int before = priority_of_next_kernel(1);
+    limits.allowance.priority = 1;
+    limits.allowance.kernel_time = 5000000000;
+    pthread_mutex_lock(&fake.lock);
+    fake.green_max = -1;
+    pthread_mutex_unlock(&fake.lock);
+    harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(kernel_time(), 0);
+    assert_int_equal(priority_of_next_kernel(2), before);
+    assert_int_equal(seen.multiprocessors, 132);
+    /* Where the set exists the same change is made whole. */
+    limits.allowance.threads.limit = PROTO_PERCENT_WHOLE;
+    harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
+    assert_int_equal(kernel_time(), 5000000000);
+    assert_int_equal(priority_of_next_kernel(3), harness.worker.gpu.info.priority_least);
+}
+
 static void over_committed(uint32_t client, uint32_t request)
 {
     struct proto_worker_limits limits = {.allowance = granted_whole()};
@@ -431,6 +473,7 @@ int main(void)
         T(sets_are_kept_for_the_next_time),
         T(kept_sets_make_way_when_the_device_has_no_room_for_another),
         T(a_set_that_cannot_be_made_is_refused),
+        T(a_refused_set_takes_priority_and_kernel_time_back_too),
         T(over_committed_requests_are_refused_and_change_nothing),
         T(priority_changes_with_work_in_flight),
         T(own_load_does_not_count),
