@@ -149,9 +149,9 @@ static uint64_t look_once(struct quiet_window *window)
         hold_clients(window);
     if (view.any)
         see_scene(window, now, &scene);
-    scene.others = view.working;
+    scene.others |= view.working;
     /* A device without work is nobody's loss, so then those ride along that may not ask yet. */
-    scene.asked = view.asks || (view.any && scene.count == 0 && !view.working);
+    scene.asked = view.asks || (view.any && scene.count == 0 && !scene.others);
     scene.since = view.asks ? view.since : now;
     scene.level = view.level;
     pthread_mutex_lock(&window->lock);

@@ -3,6 +3,9 @@
 /* timed: 15 ms of a test must not take 75 ms */
 /* Calls that wait for the device are made while nothing is on it: harness_stop looks that none was
  * made beside anything that the driver held back. */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "tests/unit/worker/harness.h"
 
 static struct peer *busy, *other;
@@ -16,6 +19,33 @@ static int setup(void **state)
     peer_load_text(busy, 1, harness_ptx, 0);
     function = peer_function(busy, 1, "kernel");
     return 0;
+}
+
+/* The driver thread gets no memory for what it notes of running work. */
+static bool has_no_rows;
+
+void *reallocarray(void *items, size_t count, size_t bytes)
+{
+    size_t all;
+    if ((has_no_rows && bytes == sizeof(struct quiet_work)) ||
+        __builtin_mul_overflow(count, bytes, &all)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(items, all);
+}
+
+static int setup_without_rows(void **state)
+{
+    has_no_rows = true;
+    return setup(state);
+}
+
+static int stop_without_rows(void **state)
+{
+    int result = harness_stop(state);
+    has_no_rows = false;
+    return result;
 }
 
 /* A kernel that runs until fake_release. */
@@ -43,6 +73,12 @@ static void a_load_waits_for_what_runs(void **state)
     assert_int_equal(peer_wait(busy, 0, value), 0);
     peer_detach(busy);
     peer_detach(other);
+}
+
+/* The same where there is no memory to note what runs. */
+static void a_load_waits_for_work_that_has_no_row(void **state)
+{
+    a_load_waits_for_what_runs(state);
 }
 
 static void others_submit_while_a_kernel_outlives_its_expectation(void **state)
@@ -296,6 +332,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, harness_stop)
     const struct CMUnitTest tests[] = {
         T(a_load_waits_for_what_runs),
+        cmocka_unit_test_setup_teardown(a_load_waits_for_work_that_has_no_row, setup_without_rows,
+                                        stop_without_rows),
         T(others_submit_while_a_kernel_outlives_its_expectation),
         T(while_a_window_is_awaited_nobody_submits),
         T(unloads_and_unregistrations_ride_along),
