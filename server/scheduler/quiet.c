@@ -74,6 +74,27 @@ static const struct quiet_work *find_more_urgent(const struct quiet_scene *scene
     return NULL;
 }
 
+/* What is likely to be lost while the device drains: clients whose work ends early have to wait for
+ * the last one. */
+static int64_t likely_cost(const struct quiet_scene *scene)
+{
+    uint64_t last = 0, lost = 0;
+    for (uint32_t i = 0; i < scene->count; i++)
+        last = max(last, scene->works[i].likely_ns);
+    for (uint32_t i = 0; i < scene->count; i++)
+        lost += (last - scene->works[i].likely_ns) / scene->count;
+    return (int64_t)lost;
+}
+
+/* What one window may lose while the device drains: at first a tenth of what windows may still
+ * take, and more the longer the call has waited, since a better moment may come. */
+static int64_t affordable(const struct quiet *quiet, uint64_t waited)
+{
+    uint64_t patience = quiet->settings.patience_ns;
+    uint64_t percent = waited < patience ? 10 + 90 * waited / patience : 100;
+    return quiet->credit / 100 * (int64_t)percent;
+}
+
 static void wait_for(struct quiet *quiet, const struct quiet_work *work, uint64_t now)
 {
     quiet->state = QUIET_WAITING;
@@ -99,8 +120,8 @@ static void look_at_waiting(struct quiet *quiet, const struct quiet_scene *scene
     uint64_t bound = patient ? quiet->settings.limit_ns : max(quiet->settings.limit_ns, waited);
     const struct quiet_work *last = find_last(scene);
     const struct quiet_work *urgent = patient ? find_more_urgent(scene) : NULL;
-    bool spent = quiet->credit < 0;
-    quiet->narrow = !patient && last;
+    bool spent = affordable(quiet, waited) < (patient ? likely_cost(scene) : 0);
+    quiet->width = !last ? QUIET_WIDE : patient ? QUIET_SHORT : QUIET_SINGLE;
     if (!last && spent && (scene->between || now - quiet->busy < QUIET_IDLE_NS))
         wait_for(quiet, NULL, now);
     else if (!last)
@@ -118,7 +139,7 @@ static void look_at_draining(struct quiet *quiet, const struct quiet_scene *scen
     if (scene->count == 0 && !scene->others) {
         quiet->state = QUIET_OPEN;
         quiet->windows++;
-        quiet->narrow = false;
+        quiet->width = QUIET_WIDE;
         quiet->next = QUIET_NEVER;
         return;
     }
@@ -139,7 +160,7 @@ void quiet_look(struct quiet *quiet, const struct quiet_scene *scene, uint64_t n
         return;
     if (!scene->asked) {
         quiet->state = QUIET_RESTING;
-        quiet->narrow = false;
+        quiet->width = QUIET_WIDE;
         quiet->waits_for = 0;
         quiet->next = QUIET_NEVER;
     } else if (quiet->state == QUIET_DRAINING) {

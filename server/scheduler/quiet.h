@@ -20,6 +20,8 @@
  *   - while no work on the device has outlived what was expected of it;
  *   - if all that runs is expected to end within limit_ns;
  *   - if no client runs that is more urgent than the one that waits;
+ *   - at a moment at which the clients' work is likely to end so close together that windows have
+ *     time left for what is lost in between;
  *   - if windows have had less than share_percent of the device's time so far. Device time that is
  *     idle only because clients are held back counts; the time in which everybody's last work still
  *     runs doesn't.
@@ -31,9 +33,11 @@
  *
  * An attempt ends after one and a half times the expectation and QUIET_SLACK_NS; then clients have
  * at least as long as it took before the next one.
- * After patience_ns streams may have one command in flight each (narrow), the expectation may be as
- * long as the call has waited, and priority is no reason any more. So as long as kernels end at
- * all, no call waits for ever.
+ *
+ * While a call waits, streams have less in flight (width), so that work ends sooner, and closer
+ * together. After patience_ns they may have one command each, the expectation may be as long as the
+ * call has waited, and neither priority nor the moment is a reason any more. So as long as kernels
+ * end at all, no call waits for ever.
  *
  * Pure: no clock, thread or memory of its own. Times are nanoseconds of one clock.
  */
@@ -45,6 +49,11 @@
 
 enum quiet_state { QUIET_RESTING, QUIET_WAITING, QUIET_DRAINING, QUIET_OPEN };
 
+/* What a stream may have in flight: as much as ever; what lasts QUIET_SHORT_NS, or one command; one
+ * command. */
+enum quiet_width { QUIET_WIDE, QUIET_SHORT, QUIET_SINGLE };
+
+#define QUIET_SHORT_NS UINT64_C(4000000) /* half of the usual, and long beside a look of 0.5 ms */
 #define QUIET_IDLE_NS  UINT64_C(10000000)
 #define QUIET_SLACK_NS UINT64_C(5000000) /* by which ends are seen late */
 
@@ -57,9 +66,10 @@ struct quiet_settings {
 /* A client's work on the device. */
 struct quiet_work {
     uint32_t client;
-    uint32_t level;   /* of priority, 0 the most urgent */
-    uint64_t left_ns; /* until all of it is expected to have ended */
-    bool overdue;     /* some of it should have ended before */
+    uint32_t level;     /* of priority, 0 the most urgent */
+    uint64_t left_ns;   /* until all of it is expected to have ended */
+    uint64_t likely_ns; /* until it has, as likely later as earlier */
+    bool overdue;       /* some of it should have ended before */
 };
 
 /* The scene of a decision. */
@@ -76,7 +86,7 @@ struct quiet_scene {
 struct quiet {
     struct quiet_settings settings;
     enum quiet_state state;
-    bool narrow;          /* streams may have one command in flight */
+    enum quiet_width width;
     uint64_t attempt;     /* DRAINING: when it began */
     uint64_t attempt_end; /* and when it is given up */
     uint64_t again;       /* after an attempt that failed: no other one before */
@@ -103,7 +113,7 @@ void quiet_begin(struct quiet *quiet, const struct quiet_settings *settings, uin
 void quiet_set_limit(struct quiet *quiet, uint64_t limit_ns);
 
 /*
- * Looks at the scene and takes the steps that follow from it: afterwards state, narrow, waits_for
+ * Looks at the scene and takes the steps that follow from it: afterwards state, width, waits_for
  * and next are what holds. From OPEN nothing leads but quiet_end. While it is DRAINING or OPEN no
  * client may submit; a step to DRAINING is looked at again when no client submits any more.
  */

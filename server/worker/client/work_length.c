@@ -40,6 +40,20 @@ static uint64_t length_of(const struct work_length *length, uint64_t commands)
     return peak + (commands - 1) * mean;
 }
 
+uint64_t work_length_fit(const struct work_length *length, uint64_t ns)
+{
+    return length->mean_ns ? max(ns / length->mean_ns, UINT64_C(1)) : 1;
+}
+
+/* One that has taken longer than usual ends somewhere between now and the longest. */
+static uint64_t likely_left(const struct work_length *length, uint64_t in_flight, uint64_t elapsed)
+{
+    uint64_t mean = length->mean_ns ? length->mean_ns : WORK_LENGTH_UNKNOWN_NS;
+    uint64_t first =
+        elapsed < mean ? mean - elapsed : saturating_sub(length_of(length, 1), elapsed) / 2;
+    return first + (in_flight - 1) * mean;
+}
+
 struct work_expected work_length_expect(const struct work_length *length,
                                         const struct work_span *span, uint64_t in_flight,
                                         uint64_t batch, uint64_t now)
@@ -51,5 +65,6 @@ struct work_expected work_length_expect(const struct work_length *length,
     if (elapsed > first + first / 2 + SEEN_LATE_NS)
         return (struct work_expected){.left_ns = elapsed, .overdue = true};
     uint64_t left = max(saturating_sub(length_of(length, in_flight), elapsed), least);
-    return (struct work_expected){.left_ns = left};
+    return (struct work_expected){.left_ns = left,
+                                  .likely_ns = likely_left(length, in_flight, elapsed)};
 }

@@ -35,7 +35,8 @@ struct work_span {
 
 struct work_expected {
     uint64_t left_ns; /* until all that is in flight has ended; overdue: what has passed already */
-    bool overdue;     /* what runs should have ended long ago */
+    uint64_t likely_ns; /* until it has, as likely later as earlier; 0 if overdue */
+    bool overdue;       /* what runs should have ended long ago */
 };
 
 /* The stream, on which nothing was in flight, is handed something. value: what it has reached. */
@@ -44,6 +45,10 @@ void work_length_begin(struct work_span *span, uint64_t value, uint64_t now);
 /* The stream is seen to have reached a value. */
 void work_length_reach(struct work_length *length, struct work_span *span, uint64_t value,
                        uint64_t now);
+
+/* The number of commands that take about this time together: 1 at least, and while nothing is
+ * known. */
+uint64_t work_length_fit(const struct work_length *length, uint64_t ns);
 
 /*
  * in_flight: commands of the stream that have not ended, 1 or more; batch: how many of these may

@@ -42,6 +42,7 @@ static bool expect_client(struct client *client, uint64_t now, struct quiet_work
                                                            written - reached, batch, now);
         any = true;
         work->left_ns = max(work->left_ns, expected.left_ns);
+        work->likely_ns = max(work->likely_ns, expected.likely_ns);
         work->overdue |= expected.overdue;
     }
     pthread_mutex_unlock(&client->lock);
@@ -107,11 +108,13 @@ static uint64_t let_go(struct quiet_window *window)
     return wanted;
 }
 
-static void set_narrow(struct quiet_window *window, bool on)
+static void set_width(struct quiet_window *window, enum quiet_width width)
 {
     struct worker *worker = window->worker;
-    window->narrows = on;
-    gate_narrow(&worker->gate, on);
+    window->width = width;
+    gate_narrow(&worker->gate, width == QUIET_WIDE    ? GATE_WIDE
+                               : width == QUIET_SHORT ? QUIET_SHORT_NS
+                                                      : 0);
     mark_all(worker);
 }
 
@@ -157,11 +160,11 @@ static uint64_t look_once(struct quiet_window *window)
     pthread_mutex_lock(&window->lock);
     quiet_look(&window->quiet, &scene, now);
     enum quiet_state state = window->quiet.state;
-    bool narrowed = window->quiet.narrow;
+    enum quiet_width width = window->quiet.width;
     uint64_t next = window->quiet.next;
     pthread_mutex_unlock(&window->lock);
-    if (narrowed != window->narrows)
-        set_narrow(window, narrowed);
+    if (width != window->width)
+        set_width(window, width);
     if (state >= QUIET_DRAINING && !window->holds) {
         hold_clients(window);
         return 0;

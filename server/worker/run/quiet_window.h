@@ -24,7 +24,8 @@ struct quiet_window {
     struct worker *worker;
     pthread_t thread;
     bool running;
-    bool holds, narrows, stops; /* what the gate was told */
+    bool holds, stops; /* what the gate was told */
+    enum quiet_width width;
     struct quiet_work *works;
     uint32_t room;
     pthread_mutex_t lock; /* of the decision, which the control thread reads */

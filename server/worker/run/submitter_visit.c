@@ -307,11 +307,35 @@ static void unblock_rings(struct submitter *submitter, struct client *client)
     }
 }
 
-static uint32_t next_ready(struct client *client)
+static uint32_t next_ready(const struct client *client, uint32_t after)
 {
     uint32_t count = client->stream_count;
-    uint32_t next = bits_next(client->shared.ready, client->submit.cursor + 1, count);
+    uint32_t next = bits_next(client->shared.ready, after + 1, count);
     return next < count ? next : bits_next(client->shared.ready, 0, count);
+}
+
+/* Commands that the ring may add to what its queue has in flight. each_max: the most of a queue;
+ * UINT64_MAX: no matter. */
+static uint32_t room_of(struct submitter *submitter, const struct client_stream *stream,
+                        uint64_t each_max)
+{
+    if (each_max == UINT64_MAX)
+        return UINT32_MAX;
+    uint64_t in_flight = stream_pool_in_flight(&submitter->worker->pool, stream);
+    return (uint32_t)min(saturating_sub(each_max, in_flight), (uint64_t)UINT32_MAX);
+}
+
+/* The next ring in turn that has work and room. Returns stream_count if there is none. */
+static uint32_t next_with_room(struct submitter *submitter, const struct client *client,
+                               uint64_t each_max)
+{
+    uint32_t first = next_ready(client, client->submit.cursor), index = first;
+    while (index < client->stream_count && !room_of(submitter, &client->streams[index], each_max)) {
+        index = next_ready(client, index);
+        if (index == first)
+            return client->stream_count;
+    }
+    return index;
 }
 
 /* The part of the client's room that one ring gets, so that all ready rings get some. */
@@ -331,12 +355,36 @@ static void await_entries(struct submitter *submitter, struct client *client)
     wake_completer(&submitter->worker->wake, true);
 }
 
+/* Every queue of the client has as much in flight as it may: the client goes on when half of what
+ * one of them may have has ended. */
+static void await_ring(struct submitter *submitter, struct client *client, uint64_t each_max)
+{
+    uint64_t in_flight = client_in_flight(client);
+    client->gate.go_on_at = (uint32_t)saturating_sub(in_flight, max(each_max / 2, UINT64_C(1)));
+    client->gate.go_on_ns = client->gate.go_on_at * client->gate.scheduled.mean_ns;
+    client_signal_completer(client);
+    wake_completer(&submitter->worker->wake, true);
+}
+
+/* The most that each of the client's queues may have in flight. */
+static uint64_t most_of_each(const struct gate *gate, const struct client *client)
+{
+    uint64_t narrow = gate_narrowed(gate);
+    return narrow == GATE_WIDE ? UINT64_MAX : work_length_fit(&client->shared.length, narrow);
+}
+
+static bool any_ready(const struct client *client)
+{
+    return bits_next(client->shared.ready, 0, client->stream_count) < client->stream_count;
+}
+
 /* Serves rings until the visit is over. *end becomes the client's state in case it has more
  * to do. Returns 0 or COMMAND_FATAL. */
 static int serve_client(struct submitter *submitter, struct client *client, bool *moved,
                         enum client_state *end)
 {
     struct gate *gate = &submitter->worker->gate;
+    const uint64_t each_max = most_of_each(gate, client);
     uint32_t room = 0;
     bool held = false;
     *end = CLIENT_READY;
@@ -344,7 +392,11 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
     if (client->submit.deficit > SUBMITTER_VISIT_MAX)
         client->submit.deficit = SUBMITTER_VISIT_MAX;
     while (client->submit.deficit > 0) {
-        uint32_t index = next_ready(client);
+        uint32_t index = next_with_room(submitter, client, each_max);
+        if (index == client->stream_count && any_ready(client)) {
+            await_ring(submitter, client, each_max);
+            *end = CLIENT_FULL;
+        }
         if (index == client->stream_count)
             break;
         if (room == 0)
@@ -357,11 +409,12 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         client->submit.cursor = index;
         struct client_stream *stream = &client->streams[index];
         /* The rings of one client are served in the same way, batch by batch. */
-        bool alone = next_ready(client) == index && submitter->scanned_count <= 1;
+        bool alone = next_ready(client, index) == index && submitter->scanned_count <= 1;
         uint32_t max = min((uint32_t)client->submit.deficit,
                            (uint32_t)(alone ? SUBMITTER_VISIT_MAX : SUBMITTER_BATCH));
         uint32_t done;
         max = min(max, alone ? room : part_of(client, room));
+        max = min(max, room_of(submitter, stream, each_max));
         int result = serve_ring(submitter, stream, max, &done, alone);
         client->submit.deficit -= (int32_t)(done + submitter->command.weight);
         client->shared.in_flight += done;
@@ -402,11 +455,6 @@ static bool take_place(struct submitter *submitter, struct client *client)
     if (held && said != PLACEMENT_HOLD)
         client_partition_trace_held(worker, client, held, submitter->now);
     return said != PLACEMENT_HOLD;
-}
-
-static bool any_ready(const struct client *client)
-{
-    return bits_next(client->shared.ready, 0, client->stream_count) < client->stream_count;
 }
 
 /* Nothing was submitted, so the completer will never notice that this client is idle: the placement

@@ -64,6 +64,16 @@ struct driver_queue_use driver_queue_busy(const struct driver_queue *queue,
     return use;
 }
 
+uint64_t driver_queue_in_flight(const struct driver_queue *queue, const struct client *client)
+{
+    uint64_t in_flight = 0;
+    for (const struct pool_stream *at = queue->streams; at; at = at->queue_next)
+        for (const struct client_stream *user = at->users; user; user = user->next_user)
+            if (user->client == client)
+                in_flight += client_stream_written(user) - client_stream_reached(user);
+    return in_flight;
+}
+
 uint32_t driver_queue_count_own(const struct driver_queue_set *set, const struct client *client)
 {
     uint32_t own = 0;

@@ -77,6 +77,9 @@ struct driver_queue_use driver_queue_use(const struct driver_queue *queue,
 struct driver_queue_use driver_queue_busy(const struct driver_queue *queue,
                                           const struct client *client);
 
+/* Commands that the client's rings have in flight on the queue; one after the other, as a rule. */
+uint64_t driver_queue_in_flight(const struct driver_queue *queue, const struct client *client);
+
 /* Queues that the client's rings are bound to, its home included. */
 uint32_t driver_queue_count_own(const struct driver_queue_set *set, const struct client *client);
 /* Queues that are nobody's home, and that no ring is bound to. */

@@ -149,8 +149,11 @@ static void learn_pace(struct gate_client *at, uint64_t completed, uint32_t in_f
 static void set_in_flight_limits(const struct gate *gate, struct gate_client *at)
 {
     at->in_flight_limit = policy_in_flight_limit(&gate->scheduler.schedule, &at->scheduled, false);
-    if (atomic_load_explicit(&gate->narrow, memory_order_relaxed))
-        at->in_flight_limit = min(at->in_flight_limit, max(at->scheduled.rings, 1u));
+    uint64_t narrow = gate_narrowed(gate), mean = at->scheduled.mean_ns;
+    if (narrow != GATE_WIDE) {
+        uint64_t least = max(at->scheduled.rings, 1u), by_time = mean ? narrow / mean : 0;
+        at->in_flight_limit = (uint32_t)min((uint64_t)at->in_flight_limit, max(by_time, least));
+    }
     /* While the pace is unknown, a quarter: its end is seen while the rest keeps the device
      * busy. */
     uint64_t batch =
@@ -198,8 +201,7 @@ static uint32_t find_resume_point(struct client *client)
 static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t max)
 {
     struct gate_client *at = &client->gate;
-    if (client->shared.in_flight + max > at->in_flight_limit ||
-        atomic_load_explicit(&gate->narrow, memory_order_relaxed)) {
+    if (client->shared.in_flight + max > at->in_flight_limit || gate_narrowed(gate) != GATE_WIDE) {
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
         count_in_flight(gate, client, timeline_now());
@@ -224,8 +226,7 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
     scheduler_wants(&gate->scheduler, scheduled, now);
     struct scheduler_answer answer = scheduler_may_submit(&gate->scheduler, scheduled, now);
     uint32_t room = min(answer.room, max);
-    if (atomic_load_explicit(&gate->narrow,
-                             memory_order_relaxed)) /* it counts what it has in flight already */
+    if (gate_narrowed(gate) != GATE_WIDE) /* it counts what it has in flight already */
         room = min(room, (uint32_t)saturating_sub(at->in_flight_limit, scheduled->in_flight));
     enum scheduler_hold hold = answer.room ? SCHEDULER_HOLDS : answer.hold;
     *held = hold != SCHEDULER_HOLDS;
@@ -348,9 +349,9 @@ void gate_turn_away(struct gate *gate)
     atomic_compare_exchange_strong(&gate->turned_away, &none, timeline_now());
 }
 
-void gate_narrow(struct gate *gate, bool on)
+void gate_narrow(struct gate *gate, uint64_t ns)
 {
-    atomic_store(&gate->narrow, on);
+    atomic_store(&gate->narrow, ns);
 }
 
 /* ---- any thread ---- */
@@ -466,6 +467,7 @@ void gate_open(struct gate *gate)
     scheduler_defaults(&schedule);
     scheduler_open(&gate->scheduler, &schedule, timeline_now());
     gate->open = 1;
+    gate->narrow = GATE_WIDE;
     gate->next = SCHEDULER_NEVER;
 }
 

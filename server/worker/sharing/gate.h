@@ -67,7 +67,7 @@ struct gate {
     _Atomic uint32_t held_count; /* clients that wait for the end of other clients' work */
     _Atomic uint32_t open;
     _Atomic uint32_t paused;      /* nobody may submit: gate_pause */
-    _Atomic uint32_t narrow;      /* gate_narrow */
+    _Atomic uint64_t narrow;      /* gate_narrow */
     _Atomic uint64_t turned_away; /* in a pause: when a client first could not submit; 0: none */
     /* A pause between two leases has begun. Called under the lock; NULL: nobody is told. */
     void (*between)(void *context);
@@ -138,14 +138,21 @@ void gate_pause(struct gate *gate);
 uint64_t gate_resume(struct gate *gate);
 /* Whether a pause is to begin where a lease ends next with nothing in flight. */
 void gate_stop_between(struct gate *gate, bool on);
-/* From its next turn on, a client has no more in flight than one command for each of its rings. */
-void gate_narrow(struct gate *gate, bool on);
+/* From its next turn on, a client has no more in flight for each of its rings than one command, or
+ * what lasts so long (ns). GATE_WIDE: as much as ever. */
+void gate_narrow(struct gate *gate, uint64_t ns);
+#define GATE_WIDE UINT64_MAX
 
 /* ---- any thread ---- */
 
 static inline bool gate_is_paused(const struct gate *gate)
 {
     return atomic_load(&gate->paused) != 0;
+}
+/* What gate_narrow set last. */
+static inline uint64_t gate_narrowed(const struct gate *gate)
+{
+    return atomic_load_explicit(&gate->narrow, memory_order_relaxed); /* a hint */
 }
 /* Whether a pause between two leases has begun, which gate_resume ends. */
 bool gate_is_between(struct gate *gate);

@@ -467,6 +467,16 @@ bool stream_pool_fits(const struct client_stream *stream)
            !driver_queue_is_foreign(stream->bound->queue, client);
 }
 
+uint64_t stream_pool_in_flight(struct stream_pool *pool, const struct client_stream *stream)
+{
+    pthread_mutex_lock(&pool->lock);
+    uint64_t in_flight = stream->bound
+                             ? driver_queue_in_flight(stream->bound->queue, stream->client)
+                             : client_stream_written(stream) - client_stream_reached(stream);
+    pthread_mutex_unlock(&pool->lock);
+    return in_flight;
+}
+
 uint32_t stream_pool_entries_free(struct stream_pool *pool, const struct client_stream *stream)
 {
     struct driver_queue *queue = stream->bound->queue;

@@ -37,20 +37,20 @@ struct rule {
     uint64_t waited_ms, left_ms, spent_ms; /* spent: what windows had beyond their share */
     bool overdue, urgent;
     enum quiet_state state;
-    bool narrow;
+    enum quiet_width width;
 };
 
 static const struct rule rules[] = {
-    {"short work is drained", 0, 10, 0, false, false, QUIET_DRAINING, false},
-    {"work up to the limit is drained", 0, 500, 0, false, false, QUIET_DRAINING, false},
-    {"longer work is not", 0, 501, 0, false, false, QUIET_WAITING, false},
-    {"overdue work is not", 0, 1, 0, true, false, QUIET_WAITING, false},
-    {"more urgent work is not", 0, 1, 0, false, true, QUIET_WAITING, false},
-    {"more urgent work is, after a second", 1000, 1, 0, false, true, QUIET_DRAINING, true},
-    {"windows that had their share wait", 0, 1, 1000, false, false, QUIET_WAITING, false},
-    {"a second narrows", 1000, 1100, 0, false, false, QUIET_WAITING, true},
-    {"the bound grows with the wait", 1100, 1100, 0, false, false, QUIET_DRAINING, true},
-    {"overdue work is never drained", 60000, 1, 0, true, false, QUIET_WAITING, true},
+    {"short work is drained", 0, 10, 0, false, false, QUIET_DRAINING, QUIET_SHORT},
+    {"work up to the limit is drained", 0, 500, 0, false, false, QUIET_DRAINING, QUIET_SHORT},
+    {"longer work is not", 0, 501, 0, false, false, QUIET_WAITING, QUIET_SHORT},
+    {"overdue work is not", 0, 1, 0, true, false, QUIET_WAITING, QUIET_SHORT},
+    {"more urgent work is not", 0, 1, 0, false, true, QUIET_WAITING, QUIET_SHORT},
+    {"more urgent work is, after a second", 1000, 1, 0, false, true, QUIET_DRAINING, QUIET_SINGLE},
+    {"windows that had their share wait", 0, 1, 1000, false, false, QUIET_WAITING, QUIET_SHORT},
+    {"a second narrows", 1000, 1100, 0, false, false, QUIET_WAITING, QUIET_SINGLE},
+    {"the bound grows with the wait", 1100, 1100, 0, false, false, QUIET_DRAINING, QUIET_SINGLE},
+    {"overdue work is never drained", 60000, 1, 0, true, false, QUIET_WAITING, QUIET_SINGLE},
 };
 
 static void each_rule_holds(void **state)
@@ -67,10 +67,55 @@ static void each_rule_holds(void **state)
         quiet.credit -= (int64_t)(rule->spent_ms * MS);
         print_message("%s\n", rule->what);
         assert_int_equal(look(&scene, T0 + rule->waited_ms * MS), rule->state);
-        assert_int_equal(quiet.narrow, rule->narrow);
+        assert_int_equal(quiet.width, rule->width);
         if (quiet.state == QUIET_WAITING)
             assert_int_equal(quiet.waits_for, 7);
     }
+}
+
+/* The first client is likely to be done `early` ms before the second, and a window would lose half
+ * of that. */
+static enum quiet_state ask_for_a_moment(uint64_t early_ms, uint64_t waited_ms)
+{
+    struct quiet_work works[2] = {
+        {.client = 1, .left_ns = 200 * MS, .likely_ns = (200 - early_ms) * MS},
+        {.client = 2, .left_ns = 200 * MS, .likely_ns = 200 * MS}};
+    struct quiet_scene scene = {.works = works, .count = 2, .asked = true, .since = T0};
+    begin();
+    quiet.looked = T0 + waited_ms * MS;
+    return look(&scene, T0 + waited_ms * MS);
+}
+
+/* Windows may take 100 ms when nothing was taken yet. */
+static void a_better_moment_is_waited_for_less_and_less(void **state)
+{
+    (void)state;
+    assert_int_equal(ask_for_a_moment(0, 0), QUIET_DRAINING);
+    assert_int_equal(ask_for_a_moment(20, 0), QUIET_DRAINING);
+    assert_int_equal(ask_for_a_moment(21, 0), QUIET_WAITING);
+    assert_int_equal(ask_for_a_moment(110, 500), QUIET_DRAINING);
+    assert_int_equal(ask_for_a_moment(112, 500), QUIET_WAITING);
+    assert_int_equal(ask_for_a_moment(200, 999), QUIET_WAITING);
+    assert_int_equal(ask_for_a_moment(200, 1000), QUIET_DRAINING);
+}
+
+static void what_runs_is_wide_again_when_no_call_waits(void **state)
+{
+    (void)state;
+    struct quiet_work work = {.client = 7, .left_ns = 1000 * MS, .likely_ns = 1000 * MS};
+    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .since = T0};
+    begin();
+    look(&scene, T0);
+    assert_int_equal(quiet.width, QUIET_SHORT);
+    scene.asked = false;
+    look(&scene, T0 + MS);
+    assert_int_equal(quiet.width, QUIET_WIDE);
+    scene.asked = true;
+    work.left_ns = work.likely_ns = MS;
+    look(&scene, T0 + 2 * MS);
+    scene.count = 0;
+    assert_int_equal(look(&scene, T0 + 3 * MS), QUIET_OPEN);
+    assert_int_equal(quiet.width, QUIET_WIDE);
 }
 
 static void an_idle_device_is_quiet_at_once_and_costs_nothing(void **state)
@@ -219,8 +264,9 @@ static struct quiet_scene see(const struct device *device, struct quiet_work *wo
     struct quiet_scene scene = {.works = works, .asked = device->asked, .since = device->since};
     for (int i = 0; i < CLIENTS; i++)
         if (device->ends[i] > now)
-            works[scene.count++] =
-                (struct quiet_work){.client = (uint32_t)i + 1, .left_ns = device->longest[i]};
+            works[scene.count++] = (struct quiet_work){.client = (uint32_t)i + 1,
+                                                       .left_ns = device->longest[i],
+                                                       .likely_ns = device->ends[i] - now};
     return scene;
 }
 
@@ -305,6 +351,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rule_holds),
+        cmocka_unit_test(a_better_moment_is_waited_for_less_and_less),
+        cmocka_unit_test(what_runs_is_wide_again_when_no_call_waits),
         cmocka_unit_test(an_idle_device_is_quiet_at_once_and_costs_nothing),
         cmocka_unit_test(other_work_is_waited_for),
         cmocka_unit_test(an_attempt_ends_after_one_and_a_half_times_the_expectation),

@@ -98,6 +98,36 @@ static void others_submit_while_a_kernel_outlives_its_expectation(void **state)
     peer_detach(other);
 }
 
+/* The attempt at a window has failed by then, since the kernel outlives what is expected of it. */
+static void each_ring_has_one_kernel_in_flight_while_a_call_waits(void **state)
+{
+    (void)state;
+    peer_load_text(other, 1, harness_ptx, 0);
+    struct proto_command_launch launch = peer_launch(peer_function(other, 1, "kernel"));
+    uint32_t second = peer_stream(other, 0);
+    uint64_t last[2];
+    occupy();
+    peer_send_text(other, 2, harness_ptx);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MODULE_NEEDS);
+    struct proto_worker_module_load load = {.module = 2};
+    harness_send(PROTO_WORKER_MODULE_LOAD, 2, &load, NULL, 0, NULL, 0);
+    usleep(200000);
+    uint32_t before = fake_count(FAKE_LAUNCH);
+    for (int i = 0; i < 3; i++)
+        last[0] = peer_push(other, 0, &launch);
+    last[1] = peer_push(other, second, &launch);
+    peer_wait_head(other, second, last[1]);
+    peer_wait_head(other, 0, last[0] - 2);
+    usleep(20000);
+    assert_int_equal(fake_count(FAKE_LAUNCH), before + 2);
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_MODULE_LOADED);
+    assert_int_equal(peer_wait(other, 0, last[0]), 0);
+    assert_int_equal(peer_wait(other, second, last[1]), 0);
+    peer_detach(busy);
+    peer_detach(other);
+}
+
 /* Where in the log the latest call of this kind stands; 0: there is none. */
 static uint32_t last_call(enum fake_kind kind)
 {
@@ -335,6 +365,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_load_waits_for_work_that_has_no_row, setup_without_rows,
                                         stop_without_rows),
         T(others_submit_while_a_kernel_outlives_its_expectation),
+        T(each_ring_has_one_kernel_in_flight_while_a_call_waits),
         T(while_a_window_is_awaited_nobody_submits),
         T(unloads_and_unregistrations_ride_along),
         T(a_client_leaves_while_its_load_waits),

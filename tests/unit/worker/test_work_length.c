@@ -44,6 +44,34 @@ static void lengths_are_learnt_from_one_end_to_the_next(void **state)
     assert_int_equal(work_length_expect(&length, &span, 3, 1, T0 + 18 * MS).left_ns, 22 * MS);
 }
 
+/* Lengths of 8 ms, but for one of 24 ms: a command is likely to end after the mean, and one that
+ * has not by then in the middle of what the longest leaves. */
+static void the_likely_end_is_the_means_and_then_moves_to_the_longest(void **state)
+{
+    (void)state;
+    work_length_begin(&span, 0, T0);
+    work_length_reach(&length, &span, 1, T0 + 24 * MS);
+    for (uint64_t i = 0; i < 16; i++)
+        work_length_reach(&length, &span, 2 + i, T0 + (32 + 8 * i) * MS);
+    uint64_t last = span.since, mean = length.mean_ns, peak = length.peak_ns;
+    assert_true(mean > 8 * MS && mean < 12 * MS && peak > mean + 2 * MS);
+    assert_int_equal(work_length_expect(&length, &span, 1, 1, last).likely_ns, mean);
+    assert_int_equal(work_length_expect(&length, &span, 3, 1, last + MS).likely_ns, 3 * mean - MS);
+    assert_int_equal(work_length_expect(&length, &span, 1, 1, last + mean).likely_ns,
+                     (peak - mean) / 2);
+}
+
+static void as_many_fit_as_the_mean_goes_into_the_time(void **state)
+{
+    (void)state;
+    assert_int_equal(work_length_fit(&length, 100 * MS), 1);
+    work_length_begin(&span, 0, T0);
+    work_length_reach(&length, &span, 1, T0 + 3 * MS);
+    assert_int_equal(work_length_fit(&length, 0), 1);
+    assert_int_equal(work_length_fit(&length, 5 * MS), 1);
+    assert_int_equal(work_length_fit(&length, 9 * MS), 3);
+}
+
 /* Else the time in which a stream had nothing would count as its next command's. */
 static void time_without_work_is_no_length(void **state)
 {
@@ -83,6 +111,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(unknown_work_is_taken_for_50_ms_each, reset),
         cmocka_unit_test_setup(lengths_are_learnt_from_one_end_to_the_next, reset),
+        cmocka_unit_test_setup(the_likely_end_is_the_means_and_then_moves_to_the_longest, reset),
+        cmocka_unit_test_setup(as_many_fit_as_the_mean_goes_into_the_time, reset),
         cmocka_unit_test_setup(time_without_work_is_no_length, reset),
         cmocka_unit_test_setup(the_longest_is_remembered_for_a_while, reset),
         cmocka_unit_test_setup(of_a_batch_no_end_is_seen_before_its_last, reset),
