@@ -151,6 +151,22 @@ static struct said finish(struct client *client)
     return said;
 }
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The page says "at the latest after four times the limit". Two seconds more are for a new process,
+ * since the client is told when the old one is gone. */
+static void expect_end_in_time(double since, double limit)
+{
+    double took = seconds_now() - since;
+    if (took < limit || took > 4 * limit + 2)
+        fail_msg("the kernel was ended after %.2f s; its limit is %.2f s", took, limit);
+}
+
 static void expect_word(const struct said *said, const char *word)
 {
     if (!strstr(said->text, word))
@@ -179,11 +195,13 @@ static void an_endless_kernel_is_ended_and_its_owner_is_named(void **state)
         others[i] = start(server, "other", 1 + random_below(20), 60000);
     for (int i = 0; i < OTHERS; i++)
         await_ready(&others[i]);
-    struct client culprit = start(server, "culprit", 0, 1);
     printf("culprit after %u ms\n", culprit_after);
     sleep_ms(culprit_after);
+    struct client culprit = start(server, "culprit", 0, 1);
     await_ready(&culprit);
+    double ready = seconds_now();
     struct said said = finish(&culprit);
+    expect_end_in_time(ready, 2);
     bool named = said.error == GPUSHARE_ERROR_LAUNCH_TIMEOUT;
     /* Work that began within the same few milliseconds can't be told apart. */
     if (!named)
@@ -211,6 +229,28 @@ static void a_client_limits_its_own_kernels(void **state)
     struct said said = finish(&culprit);
     assert_int_equal(said.error, GPUSHARE_ERROR_LAUNCH_TIMEOUT);
     expect_word(&said, "ran a kernel for more than 700ms");
+    expect_service(server);
+    end(server);
+}
+
+/* With no work of others on the device there is no doubt whose kernel it was. */
+static void the_owner_of_an_endless_kernel_gets_an_error_of_its_own(void **state)
+{
+    (void)state;
+    struct server *server = begin("clients: {kernel_time_limit: 500ms}\n", "0");
+    gpushare_connection *idle;
+    gpushare_function *function;
+    assert_int_equal(connect_to(server, "idle", &idle, &function, "milliseconds"), 0);
+    struct client culprit = start(server, "culprit", 0, 1);
+    await_ready(&culprit);
+    double ready = seconds_now();
+    struct said said = finish(&culprit);
+    expect_end_in_time(ready, 0.5);
+    assert_int_equal(said.error, GPUSHARE_ERROR_LAUNCH_TIMEOUT);
+    expect_word(&said, "'culprit'");
+    assert_int_equal(gpushare_synchronize(idle), GPUSHARE_ERROR_WORKER_LOST);
+    assert_non_null(strstr(gpushare_error_text(), "'culprit'"));
+    gpushare_close(&idle);
     expect_service(server);
     end(server);
 }
@@ -326,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_endless_kernel_is_ended_and_its_owner_is_named),
         cmocka_unit_test(a_client_limits_its_own_kernels),
+        cmocka_unit_test(the_owner_of_an_endless_kernel_gets_an_error_of_its_own),
         cmocka_unit_test(kernels_within_the_limit_are_left_alone),
         cmocka_unit_test(a_queue_of_kernels_is_not_one_kernel),
         cmocka_unit_test(work_of_a_client_that_left_ends_when_others_wait),

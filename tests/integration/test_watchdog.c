@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 #include "client/gpushare.h"
 #include "tests/support/server.h"
 
-enum { CLIENTS = 4 };
+enum { CLIENTS = 4, FILLS = 200 };
 
 static unsigned random_state;
 
@@ -64,6 +65,29 @@ static gpushare_error work_once(gpushare_connection *gpu)
     if (!error && read[3] != 7)
         fail_msg("a fill of 7 reads as %u", read[3]);
     return error ? error : gpushare_memory_free(gpu, memory);
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* What `gpusharectl status` says of the device, which the caller releases with json_decref. */
+static json_t *read_status(struct server *server)
+{
+    char command[512];
+    snprintf(command, sizeof command, "%s/bin/gpusharectl --socket %s --json status",
+             getenv("BUILD"), server_admin_socket(server));
+    FILE *pipe = popen(command, "re");
+    assert_non_null(pipe);
+    json_t *status = json_loadf(pipe, 0, NULL);
+    assert_int_equal(pclose(pipe), 0);
+    json_t *device = json_incref(json_array_get(json_object_get(status, "devices"), 0));
+    assert_non_null(device);
+    json_decref(status);
+    return device;
 }
 
 /* A client that attaches at some time while the worker stands still. */
@@ -110,9 +134,14 @@ static void a_stopped_worker_is_replaced_and_its_clients_know_why(void **state)
     assert_int_equal(work_once(gpu), 0);
     pid_t worker = worker_of(server);
     kill(worker, SIGSTOP);
+    double stopped = seconds_now();
     start_arrivals(server, arrivals, 1500);
     gpushare_error error = work_once(gpu);
+    double took = seconds_now() - stopped;
     assert_int_equal(error, GPUSHARE_ERROR_WORKER_LOST);
+    /* The last answer may be a look old; three seconds more are for the new process. */
+    if (took < 1.0 || took > 1.5 + 3)
+        fail_msg("the worker was replaced after %.2f s; the limit is 1.5 s", took);
     assert_non_null(strstr(gpushare_error_text(), "did not answer for"));
     assert_non_null(strstr(gpushare_error_text(), "the process is stopped"));
     for (int i = 0; i < CLIENTS; i++) {
@@ -138,10 +167,23 @@ static void a_worker_that_goes_on_loses_nothing(void **state)
     gpushare_connection *gpu;
     assert_int_equal(arrive(server, &gpu), 0);
     pid_t worker = worker_of(server);
-    kill(worker, SIGSTOP);
+    gpushare_address memory;
+    uint32_t *read;
+    assert_int_equal(gpushare_memory_alloc(gpu, FILLS * sizeof *read, &memory), 0);
+    assert_int_equal(gpushare_host_alloc(gpu, FILLS * sizeof *read, (void **)&read), 0);
+    /* Half of the work is in the rings or on the device when the worker stops. */
+    for (unsigned i = 0; i < FILLS; i++) {
+        if (i == FILLS / 2)
+            kill(worker, SIGSTOP);
+        assert_int_equal(gpushare_fill_async(gpu, memory + i * sizeof *read, 7 + i, 4, 1, NULL), 0);
+    }
     start_arrivals(server, arrivals, 1500);
     sleep_ms(2000);
     kill(worker, SIGCONT);
+    assert_int_equal(gpushare_copy(gpu, (uint64_t)(uintptr_t)read, memory, FILLS * sizeof *read),
+                     0);
+    for (unsigned i = 0; i < FILLS; i++)
+        assert_int_equal(read[i], 7 + i);
     for (int i = 0; i < CLIENTS; i++) {
         pthread_join(arrivals[i].thread, NULL);
         if (arrivals[i].error)
@@ -150,6 +192,36 @@ static void a_worker_that_goes_on_loses_nothing(void **state)
     assert_int_equal(work_once(gpu), 0);
     assert_int_equal(worker_of(server), worker);
     gpushare_close(&gpu);
+    assert_int_equal(server_stop(server), 0);
+}
+
+static void a_silent_worker_is_shown_until_it_answers(void **state)
+{
+    (void)state;
+    struct server *server = begin("200ms", "20s");
+    pid_t worker = worker_of(server);
+    json_t *device = read_status(server);
+    assert_true(json_is_null(json_object_get(device, "worker_silence")));
+    assert_true(json_is_null(json_object_get(device, "worker_silent_seconds")));
+    json_decref(device);
+
+    double stopped = seconds_now();
+    kill(worker, SIGSTOP);
+    assert_true(server_log_wait(server, "the worker has not answered for"));
+    device = read_status(server);
+    const char *silence = json_string_value(json_object_get(device, "worker_silence"));
+    assert_non_null(silence);
+    assert_non_null(strstr(silence, "the process is stopped"));
+    double seconds = json_number_value(json_object_get(device, "worker_silent_seconds"));
+    assert_true(seconds >= 0.2 && seconds <= seconds_now() - stopped + 1);
+    json_decref(device);
+
+    kill(worker, SIGCONT);
+    assert_true(server_log_wait(server, "the worker answers again"));
+    device = read_status(server);
+    assert_true(json_is_null(json_object_get(device, "worker_silence")));
+    assert_true(json_is_null(json_object_get(device, "worker_silent_seconds")));
+    json_decref(device);
     assert_int_equal(server_stop(server), 0);
 }
 
@@ -182,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stopped_worker_is_replaced_and_its_clients_know_why),
         cmocka_unit_test(a_worker_that_goes_on_loses_nothing),
+        cmocka_unit_test(a_silent_worker_is_shown_until_it_answers),
         cmocka_unit_test(arrivals_are_told_that_the_worker_does_not_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
