@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/admin_answer.h"
 #include "tests/support/server.h"
 
 #define MS       UINT64_C(1000000)
@@ -220,21 +221,29 @@ static bool happens(int *word, uint64_t within)
     return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
-/* What gpusharectl says of a client; -1: that it waits for none. */
-static long waits_for(const char *client)
+/* The client for which this one waits, as gpusharectl says it; -1: for none. */
+static long waits_for(unsigned number)
 {
-    char program[PATH_MAX], command[2 * PATH_MAX], line[64] = "";
-    snprintf(command, sizeof command,
-             "%s --socket %s --json clients | python3 -c 'import json, sys\n"
-             "print(*(c[\"waits_for\"] or -1 for c in json.load(sys.stdin)[\"clients\"] "
-             "if c[\"client\"] == %s))'",
-             server_build_path("bin/gpusharectl", program, sizeof program),
-             server_admin_socket(server), client);
-    FILE *output = popen(command, "re");
-    assert_non_null(output);
-    assert_non_null(fgets(line, sizeof line, output));
-    assert_int_equal(pclose(output), 0);
-    return strtol(line, NULL, 10);
+    json_t *client = admin_answer_client(server, number);
+    json_t *other = json_object_get(client, "waits_for");
+    long found = json_is_null(other) ? -1 : (long)json_integer_value(other);
+    json_decref(client);
+    return found;
+}
+
+struct windows {
+    long count;
+    double seconds;
+};
+
+static struct windows read_windows(void)
+{
+    json_t *device = admin_answer_device(server);
+    struct windows windows = {
+        .count = (long)json_integer_value(json_object_get(device, "quiet_windows")),
+        .seconds = json_number_value(json_object_get(device, "quiet_seconds"))};
+    json_decref(device);
+    return windows;
 }
 
 static void an_endless_kernel_stops_nobodys_launches(void **state)
@@ -257,7 +266,7 @@ static void an_endless_kernel_stops_nobodys_launches(void **state)
     assert_true(happens(&newcomer.asked, 5000 * MS));
     assert_false(happens(&newcomer.loaded, 2000 * MS));
     /* The endless one came second, the newcomer last. */
-    assert_int_equal(waits_for("4"), 2);
+    assert_int_equal(waits_for(4), 2);
     struct gpushare_load_wait wait = {.size = sizeof wait};
     OK(gpushare_load_wait(endless.gpu, &wait));
     assert_int_equal(wait.client, 2);
@@ -295,7 +304,7 @@ static void growing_local_memory_stops_nobody_else(void **state)
     usleep(2000000);
     /* The endless one came last. */
     assert_int_equal(*(volatile uint32_t *)word, 0);
-    assert_int_equal(waits_for("2"), 3);
+    assert_int_equal(waits_for(2), 3);
     worker_stop(&other);
     print_message("longest gap %.1f ms\n", (double)other.longest / 1e6);
     assert_true(other.longest < STALL_NS);
@@ -336,11 +345,17 @@ static void a_load_is_served_beside_kernels_that_end(void **state)
     for (int i = 0; i < 3; i++)
         worker_start(&workers[i]);
     usleep(300000);
+    struct windows before = read_windows();
     assert_int_equal(pthread_create(&newcomer.thread, NULL, come_and_load, &newcomer), 0);
     assert_true(happens(&newcomer.asked, 5000 * MS));
     uint64_t asked = now_ns();
     assert_true(happens(&newcomer.loaded, LOAD_NS));
     print_message("loaded after %.1f ms\n", (double)(now_ns() - asked) / 1e6);
+    /* Kernels run all the time, so a window opened, and kept the device idle for a while. */
+    struct windows after = read_windows();
+    assert_true(after.count > before.count);
+    assert_true(after.seconds > before.seconds);
+    assert_true(after.seconds - before.seconds < (double)(now_ns() - asked) / 1e9 + 1);
     for (int i = 0; i < 3; i++)
         worker_stop(&workers[i]);
     pthread_join(newcomer.thread, NULL);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/admin_answer.h"
 #include "tests/support/server.h"
 
 enum { STREAMS_MAX = 100, IN_FLIGHT = 8 };
@@ -106,22 +107,24 @@ static gpushare_function *load(gpushare_connection *gpu, const char *name)
     return function;
 }
 
-/* A number of `what` that gpusharectl tells of the client, in the order of coming; the last is -1.
- */
-static long tell(unsigned client, const char *what)
+/* What gpusharectl tells of the client, in the order of coming. The caller releases it. */
+static json_t *tell(size_t place)
 {
-    char program[PATH_MAX], command[2 * PATH_MAX], line[64] = "";
-    snprintf(command, sizeof command,
-             "%s --socket %s --json clients | python3 -c 'import json, sys\n"
-             "print(sorted(json.load(sys.stdin)[\"clients\"], key=lambda c: c[\"client\"])[%u]"
-             "[\"%s\"])'",
-             server_build_path("bin/gpusharectl", program, sizeof program),
-             server_admin_socket(server), client, what);
-    FILE *output = popen(command, "re");
-    assert_non_null(output);
-    assert_non_null(fgets(line, sizeof line, output));
-    assert_int_equal(pclose(output), 0);
-    return strtol(line, NULL, 10);
+    json_t *answer = admin_answer(server, "clients");
+    json_t *client = json_incref(json_array_get(json_object_get(answer, "clients"), place));
+    json_decref(answer);
+    assert_non_null(client);
+    return client;
+}
+
+static long tell_number(size_t place, const char *what)
+{
+    json_t *client = tell(place);
+    json_t *number = json_object_get(client, what);
+    assert_true(json_is_integer(number));
+    long told = (long)json_integer_value(number);
+    json_decref(client);
+    return told;
 }
 
 /* ---- a client that launches on and on in some streams ---- */
@@ -206,8 +209,8 @@ static void keeps_its_pace(unsigned streams)
     unsigned beside = throughput(&client);
     print_message("%u streams: %u beside, %u alone; longest %.1f ms\n", streams, beside, alone,
                   (double)client.longest / 1e6);
-    assert_int_equal(tell(0, "shared_queues"), 0);
-    assert_int_equal(tell(1, "shared_queues"), 0);
+    assert_int_equal(tell_number(0, "shared_queues"), 0);
+    assert_int_equal(tell_number(1, "shared_queues"), 0);
     worker_stop(&neighbour);
     worker_stop(&client);
     gpushare_close(&neighbour.gpu);
@@ -299,7 +302,7 @@ static void a_new_partition_waits_and_disturbs_nobody(void **state)
     worker_start(&other);
     worker_start(&changed);
     throughput(&other);
-    long number = tell(1, "client");
+    long number = tell_number(1, "client");
     uint64_t start = now_ns();
     int set = set_threads(number, 37);
     uint64_t took = now_ns() - start;

@@ -11,7 +11,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <jansson.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/admin_answer.h"
 #include "tests/support/server.h"
 
 enum { CLIENTS = 4, FILLS = 200 };
@@ -72,22 +72,6 @@ static double seconds_now(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-/* What `gpusharectl status` says of the device, which the caller releases with json_decref. */
-static json_t *read_status(struct server *server)
-{
-    char command[512];
-    snprintf(command, sizeof command, "%s/bin/gpusharectl --socket %s --json status",
-             getenv("BUILD"), server_admin_socket(server));
-    FILE *pipe = popen(command, "re");
-    assert_non_null(pipe);
-    json_t *status = json_loadf(pipe, 0, NULL);
-    assert_int_equal(pclose(pipe), 0);
-    json_t *device = json_incref(json_array_get(json_object_get(status, "devices"), 0));
-    assert_non_null(device);
-    json_decref(status);
-    return device;
 }
 
 /* A client that attaches at some time while the worker stands still. */
@@ -200,7 +184,7 @@ static void a_silent_worker_is_shown_until_it_answers(void **state)
     (void)state;
     struct server *server = begin("200ms", "20s");
     pid_t worker = worker_of(server);
-    json_t *device = read_status(server);
+    json_t *device = admin_answer_device(server);
     assert_true(json_is_null(json_object_get(device, "worker_silence")));
     assert_true(json_is_null(json_object_get(device, "worker_silent_seconds")));
     json_decref(device);
@@ -208,7 +192,7 @@ static void a_silent_worker_is_shown_until_it_answers(void **state)
     double stopped = seconds_now();
     kill(worker, SIGSTOP);
     assert_true(server_log_wait(server, "the worker has not answered for"));
-    device = read_status(server);
+    device = admin_answer_device(server);
     const char *silence = json_string_value(json_object_get(device, "worker_silence"));
     assert_non_null(silence);
     assert_non_null(strstr(silence, "the process is stopped"));
@@ -218,7 +202,7 @@ static void a_silent_worker_is_shown_until_it_answers(void **state)
 
     kill(worker, SIGCONT);
     assert_true(server_log_wait(server, "the worker answers again"));
-    device = read_status(server);
+    device = admin_answer_device(server);
     assert_true(json_is_null(json_object_get(device, "worker_silence")));
     assert_true(json_is_null(json_object_get(device, "worker_silent_seconds")));
     json_decref(device);
