@@ -56,11 +56,12 @@ struct client_stream {
     struct stream_dependencies blocked_on;
     struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */
     struct client_stream *next_user; /* of the same pool_stream; under the pool's lock */
-    struct account_span *span;       /* submitter: of the batch under way, or NULL */
-    uint32_t unmeasured;             /* submitter: batches that found no free span */
-    struct queue_latency latency;    /* submitter */
-    struct stream_entries entries;   /* submitter */
-    uint64_t traced;                 /* account's lock: end of the latest span in a trace, ns */
+    uint64_t settled; /* the pool's changes at which it was bound as well as can be, or 0 */
+    struct account_span *span;     /* submitter: of the batch under way, or NULL */
+    uint32_t unmeasured;           /* submitter: batches that found no free span */
+    struct queue_latency latency;  /* submitter */
+    struct stream_entries entries; /* submitter */
+    uint64_t traced;               /* account's lock: end of the latest span in a trace, ns */
 };
 
 /* Timeline value that the device has reached. Any thread. */

@@ -33,9 +33,10 @@ void pool_stream_destroy(struct pool_stream *stream, const struct gpu *gpu)
     free(stream);
 }
 
-bool pool_stream_prune(struct pool_stream *stream, const struct client *client)
+uint32_t pool_stream_prune(struct pool_stream *stream, const struct client *client)
 {
     struct pool_leaver **link = &stream->leavers;
+    uint32_t forgotten = 0;
     while (*link) {
         struct pool_leaver *leaver = *link;
         if (leaver->stream->client != client &&
@@ -45,11 +46,7 @@ bool pool_stream_prune(struct pool_stream *stream, const struct client *client)
         }
         *link = leaver->next;
         free(leaver);
+        forgotten++;
     }
-    return stream->leavers == NULL;
-}
-
-bool pool_stream_is_free(struct pool_stream *stream)
-{
-    return stream->user_count == 0 && pool_stream_prune(stream, NULL);
+    return forgotten;
 }

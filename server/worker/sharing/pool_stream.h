@@ -41,12 +41,9 @@ cuda_result pool_stream_make(struct pool_stream **stream, const struct gpu *gpu,
 /* Without the lock: it is out of the table, and nothing is left on it. */
 void pool_stream_destroy(struct pool_stream *stream, const struct gpu *gpu);
 
-/* Forgets rings that have no work left on this CUstream, and all rings of this client (NULL: of
- * none). Returns whether no ring stays. */
-bool pool_stream_prune(struct pool_stream *stream, const struct client *client);
-
-/* Whether no ring is bound to it, and none has work left on it. */
-bool pool_stream_is_free(struct pool_stream *stream);
+/* Forgets leavers that have no work left on this CUstream, and all rings of this client (NULL: of
+ * none). Returns how many it forgot. */
+uint32_t pool_stream_prune(struct pool_stream *stream, const struct client *client);
 
 static inline bool pool_stream_is_of(const struct pool_stream *stream,
                                      const struct partition *partition, int32_t priority)

@@ -9,7 +9,7 @@
 
 void stream_pool_open(struct stream_pool *pool, const struct gpu *gpu)
 {
-    *pool = (struct stream_pool){.gpu = gpu};
+    *pool = (struct stream_pool){.gpu = gpu, .changes = 1};
     driver_queue_set_open(&pool->queues, DRIVER_QUEUES);
     pool->entries_max = DRIVER_QUEUE_ENTRIES;
     pthread_mutex_init(&pool->lock, NULL);
@@ -25,6 +25,7 @@ static struct pool_stream *take_out(struct stream_pool *pool, uint32_t i)
 {
     struct pool_stream *gone = pool->streams[i];
     driver_queue_leave(gone);
+    pool->changes++;
     pool->streams[i] = pool->streams[--pool->count];
     return gone;
 }
@@ -72,8 +73,10 @@ static void reap_idle(struct stream_pool *pool)
         struct client_stream *next;
         for (struct client_stream *user = pool->streams[i]->users; user; user = next) {
             next = user->next_user;
-            if (!client_stream_in_flight(user))
-                unbind_ring(pool, user);
+            if (client_stream_in_flight(user))
+                continue;
+            unbind_ring(pool, user);
+            pool->changes++;
         }
     }
 }
@@ -92,6 +95,7 @@ static void leave_home(struct stream_pool *pool, struct client *client)
     atomic_store(&client->queues.home->home, NULL);
     client->queues.home = NULL;
     pool->homes--;
+    pool->changes++;
 }
 
 /* A home is of use only where the client's partition has a CUstream. */
@@ -106,6 +110,7 @@ static void find_home(struct stream_pool *pool, struct client *client)
         return;
     atomic_store(&client->queues.home->home, client);
     pool->homes++;
+    pool->changes++;
 }
 
 /* Queues that one client may have, its home included. Those without rings need no more than a
@@ -229,20 +234,60 @@ static struct pool_stream *look_for(struct stream_pool *pool, struct choice *cho
     return find_best(pool, choice);
 }
 
-/* NULL: the partition has no CUstream, which those who give it to a client don't let happen. */
-static struct pool_stream *choose_stream(struct stream_pool *pool, struct client_stream *stream)
+/* NULL: the partition has no CUstream, which those who give it to a client don't let happen. *best
+ * becomes whether no other CUstream could serve the ring better. */
+static struct pool_stream *choose_stream(struct stream_pool *pool, struct client_stream *stream,
+                                         bool *best)
 {
     struct choice choice = {.stream = stream};
     struct pool_stream *found = look_for(pool, &choice);
+    pool->choices++;
+    *best = false;
     if (!found)
         return NULL;
     if (could_be_better(pool, &choice, found)) {
         reap_idle(pool);
         found = look_for(pool, &choice);
     }
-    if (could_be_better(pool, &choice, found))
+    *best = !could_be_better(pool, &choice, found);
+    if (!*best)
         note_wish(pool, &choice);
     return found;
+}
+
+static bool is_of_right_kind(const struct client_stream *stream)
+{
+    return pool_stream_is_of(stream->bound, stream->client->shared.partition, stream->priority);
+}
+
+/* The ring was just bound to what was chosen, if anything. A leaver may end at any time, and then
+ * another choice would be better. */
+static void settle(const struct stream_pool *pool, struct client_stream *stream, bool best)
+{
+    bool settled = best && pool->leavers == 0 && is_of_right_kind(stream);
+    stream->settled = settled ? pool->changes : 0;
+}
+
+/* Whether choosing would lead to where the ring is. Without this, each batch of a ring that has to
+ * share would walk over the rings of all clients. */
+static bool is_settled(const struct stream_pool *pool, const struct client_stream *stream)
+{
+    return stream->settled == pool->changes && is_of_right_kind(stream);
+}
+
+/* ---- rings that have left a CUstream ---- */
+
+/* Returns whether no ring has work left on the CUstream. */
+static bool prune(struct stream_pool *pool, struct pool_stream *stream, const struct client *client)
+{
+    pool->leavers -= pool_stream_prune(stream, client);
+    return stream->leavers == NULL;
+}
+
+/* Whether no ring is bound to it, and none has work left on it. */
+static bool is_free(struct stream_pool *pool, struct pool_stream *stream)
+{
+    return stream->user_count == 0 && prune(pool, stream, NULL);
 }
 
 static void count_held(struct stream_pool *pool, struct client *client)
@@ -280,6 +325,7 @@ static cuda_result add_stream(struct stream_pool *pool, struct partition *partit
     if (room) {
         driver_queue_join(queue, *made);
         pool->streams[pool->count++] = *made;
+        pool->changes++;
     }
     pthread_mutex_unlock(&pool->lock);
     if (room)
@@ -317,7 +363,7 @@ static struct pool_stream *take_victim(struct stream_pool *pool, const struct pa
 {
     for (uint32_t i = 0; i < pool->count; i++) {
         struct pool_stream *candidate = pool->streams[i];
-        if (!pool_stream_is_of(candidate, partition, priority) && pool_stream_is_free(candidate) &&
+        if (!pool_stream_is_of(candidate, partition, priority) && is_free(pool, candidate) &&
             count_of_partition(pool, candidate->partition) > 1)
             return take_out(pool, i);
     }
@@ -370,7 +416,7 @@ bool stream_pool_drop(struct stream_pool *pool, const struct partition *partitio
         gone = NULL;
         pthread_mutex_lock(&pool->lock);
         for (uint32_t i = 0; i < pool->count && !gone; i++)
-            if (pool->streams[i]->partition == partition && pool_stream_is_free(pool->streams[i]))
+            if (pool->streams[i]->partition == partition && is_free(pool, pool->streams[i]))
                 gone = take_out(pool, i);
         pthread_mutex_unlock(&pool->lock);
         if (gone)
@@ -389,6 +435,7 @@ void stream_pool_join(struct stream_pool *pool, struct client *client)
     pthread_mutex_lock(&pool->lock);
     pool->clients += !client->queues.joined;
     client->queues.joined = true;
+    pool->changes++;
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -396,10 +443,11 @@ void stream_pool_forget(struct stream_pool *pool, struct client *client)
 {
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = 0; i < pool->count; i++)
-        pool_stream_prune(pool->streams[i], client);
+        prune(pool, pool->streams[i], client);
     leave_home(pool, client);
     pool->clients -= client->queues.joined;
     client->queues.joined = false;
+    pool->changes++;
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -417,6 +465,7 @@ void stream_pool_grant(struct stream_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     pool->wish.count = 0;
+    pool->changes++; /* rings whose wish was not noted may wish now */
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -435,6 +484,8 @@ static bool may_stay(struct stream_pool *pool, const struct client_stream *strea
 {
     const struct client *client = stream->client;
     const struct driver_queue *queue = stream->bound->queue;
+    if (is_settled(pool, stream))
+        return true;
     if (!stream_pool_fits(stream))
         return false;
     if (queue == client->queues.home)
@@ -446,14 +497,18 @@ static bool may_stay(struct stream_pool *pool, const struct client_stream *strea
 cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream)
 {
     pthread_mutex_lock(&pool->lock);
-    if (stream->bound && !may_stay(pool, stream))
+    const struct pool_stream *from = stream->bound;
+    if (from && !may_stay(pool, stream))
         unbind_ring(pool, stream);
     if (!stream->bound) {
-        struct pool_stream *chosen = choose_stream(pool, stream);
+        bool best;
+        struct pool_stream *chosen = choose_stream(pool, stream, &best);
         if (chosen) {
             bind_to(pool, stream, chosen);
             count_held(pool, stream->client);
         }
+        pool->changes += chosen != from;
+        settle(pool, stream, best);
     }
     bool bound = stream->bound != NULL;
     pthread_mutex_unlock(&pool->lock);
@@ -462,9 +517,8 @@ cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *str
 
 bool stream_pool_fits(const struct client_stream *stream)
 {
-    const struct client *client = stream->client;
-    return pool_stream_is_of(stream->bound, client->shared.partition, stream->priority) &&
-           !driver_queue_is_foreign(stream->bound->queue, client);
+    return is_of_right_kind(stream) &&
+           !driver_queue_is_foreign(stream->bound->queue, stream->client);
 }
 
 uint64_t stream_pool_in_flight(struct stream_pool *pool, const struct client_stream *stream)
@@ -510,10 +564,16 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
     if (!leaver)
         return CUDA_ERR_OUT_OF_MEMORY;
     pthread_mutex_lock(&pool->lock);
+    if (is_settled(pool, stream)) {
+        pthread_mutex_unlock(&pool->lock);
+        free(leaver);
+        return CUDA_OK;
+    }
+    bool best;
     struct pool_stream *from = stream->bound;
     /* Its work may end just now: then choosing lets it go, and must not destroy where it was. */
     from->user_count++;
-    struct pool_stream *to = choose_stream(pool, stream);
+    struct pool_stream *to = choose_stream(pool, stream, &best);
     if (to)
         to->user_count++;
     pthread_mutex_unlock(&pool->lock);
@@ -525,11 +585,13 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
     if (to)
         to->user_count--;
     if (result == CUDA_OK && to != from) {
-        pool_stream_prune(from, NULL);
+        prune(pool, from, NULL);
         *leaver = (struct pool_leaver){
             from->leavers, stream, client_stream_written(stream),
             stream_entries_left(&stream->entries, client_stream_reached(stream))};
         from->leavers = leaver;
+        pool->leavers++;
+        pool->changes++;
         leaver = NULL;
     }
     if (stream->bound && result == CUDA_OK)
@@ -537,6 +599,7 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
     if (!stream->bound)
         bind_to(pool, stream, result == CUDA_OK ? to : from);
     count_held(pool, stream->client);
+    settle(pool, stream, best && result == CUDA_OK);
     pthread_mutex_unlock(&pool->lock);
     free(leaver);
     return result;
@@ -545,8 +608,10 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
 void stream_pool_unbind(struct stream_pool *pool, struct client_stream *stream)
 {
     pthread_mutex_lock(&pool->lock);
-    if (stream->bound)
+    if (stream->bound) {
         unbind_ring(pool, stream);
+        pool->changes++;
+    }
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -579,7 +644,7 @@ static struct pool_stream *pin_busy(struct stream_pool *pool)
         for (const struct client_stream *user = candidate->users; user && !busy;
              user = user->next_user)
             busy = client_stream_in_flight(user);
-        busy |= !pool_stream_prune(candidate, NULL);
+        busy |= !prune(pool, candidate, NULL);
         if (busy)
             found = candidate;
     }

@@ -61,6 +61,9 @@ struct stream_pool {
     uint32_t clients;     /* joined */
     uint32_t homes;       /* of them, those that have one */
     uint32_t active;      /* of them, those that have rings bound */
+    uint32_t leavers;     /* that no CUstream has forgotten */
+    uint64_t changes;     /* of what a choice depends on; never 0 */
+    uint64_t choices;     /* made so far; tests count them */
     uint32_t looked_at;   /* where stream_pool_query goes on */
     uint32_t entries_max; /* DRIVER_QUEUE_ENTRIES; tests lower it */
 };
@@ -118,8 +121,9 @@ static inline bool stream_pool_wished(struct stream_pool *pool)
 
 /*
  * Binds a ring that has no work in flight. A binding that is still there is kept unless its queue
- * is another client's now, or the client's share or number of queues has changed. Afterwards
- * stream->bound->handle is its CUstream. NOT_READY: the partition has none.
+ * is another client's now, or the client's share or number of queues has changed. A ring that has
+ * to share looks for another CUstream only when something has changed since it last looked.
+ * Afterwards stream->bound->handle is its CUstream. NOT_READY: the partition has none.
  */
 cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream);
 

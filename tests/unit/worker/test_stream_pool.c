@@ -272,6 +272,50 @@ static void a_queue_that_is_shared_is_never_filled(void **state)
         peer_detach(peers[p]);
 }
 
+static uint64_t choices_made(void)
+{
+    struct stream_pool *pool = &harness.worker.pool;
+    pthread_mutex_lock(&pool->lock);
+    uint64_t choices = pool->choices;
+    pthread_mutex_unlock(&pool->lock);
+    return choices;
+}
+
+static const struct cuda_stream_object *stream_of_latest_launch(void)
+{
+    return fake_call(FAKE_LAUNCH, fake_count(FAKE_LAUNCH) - 1).stream;
+}
+
+/* Otherwise each of its launches would cost more with each client that is connected. */
+static void a_ring_that_must_share_stays_until_something_changes(void **state)
+{
+    (void)state;
+    enum { CLIENTS = DRIVER_QUEUES + 2 };
+    static struct peer *peers[CLIENTS];
+    for (uint32_t p = 0; p < CLIENTS; p++) {
+        peers[p] = p ? peer_attach(p + 1) : peer;
+        assert_int_equal(peer_wait(peers[p], 0, peer_push_nop(peers[p], 0)), 0);
+    }
+    struct peer *last = peers[CLIENTS - 1];
+    struct proto_command_launch launch = peer_launch(peer_kernel(last, "kernel"));
+    assert_int_equal(peer_wait(last, 0, peer_push(last, 0, &launch)), 0);
+    const struct cuda_stream_object *shared = stream_of_latest_launch();
+    uint64_t before = choices_made();
+    for (int n = 0; n < 3; n++) {
+        assert_int_equal(peer_wait(last, 0, peer_push(last, 0, &launch)), 0);
+        assert_ptr_equal(stream_of_latest_launch(), shared);
+    }
+    assert_int_equal(choices_made(), before);
+    const struct client *client = harness.worker.clients[CLIENTS - 1];
+    assert_null(client->queues.home);
+    /* A client that leaves gives its home back, and the ring need not share any more. */
+    peer_detach(peers[1]);
+    assert_int_equal(peer_wait(last, 0, peer_push(last, 0, &launch)), 0);
+    assert_non_null(client->queues.home);
+    for (uint32_t p = 2; p < CLIENTS; p++)
+        peer_detach(peers[p]);
+}
+
 static void partitions_have_streams_of_their_own(void **state)
 {
     (void)state;
@@ -300,6 +344,7 @@ int main(void)
         T(a_partition_keeps_a_queue_beside_many_streams),
         T(a_queue_is_never_filled),
         T(a_queue_that_is_shared_is_never_filled),
+        T(a_ring_that_must_share_stays_until_something_changes),
         T(partitions_have_streams_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
