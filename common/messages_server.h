@@ -199,7 +199,7 @@
     X(log_object_not_destroyed, SUCCESS, \
       "client %u: the worker sent %s of %u, which was not destroyed") \
     X(log_unmap_refused, SUCCESS, \
-      "client %u: %s of device memory can't be unmapped: %.300s") \
+      "client %u: %s of %s can't be unmapped: %.300s") \
     X(log_descriptors, SUCCESS, \
       "%u clients may connect, %u of one user; of %u file descriptors %u are for memory " \
       "handles and host buffers, %u of these for one client") \

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -53,6 +54,17 @@ static void buffer_forget(struct heap_region *region)
     heap_region_remove(region);
 }
 
+/* The worker has it pinned still: so its descriptor, charges and addresses stay until the end of
+ * the session that uses it. */
+static void log_refused_unmap(const struct session *user, const struct heap_region *region,
+                              const struct worker_answer *answer)
+{
+    char size[UNITS_TEXT];
+    log_error(MESSAGE_TEXT(log_unmap_refused), user->number,
+              units_format_bytes(region->bytes, size),
+              allowance_resource(RESOURCE_HOST_MEMORY)->phrase, answer->text);
+}
+
 /* Frees a buffer if neither its own worker nor any share has it. */
 static void buffer_settle(struct heap_region *region)
 {
@@ -67,10 +79,21 @@ static void buffer_settle(struct heap_region *region)
 static void buffer_unmap_answered(void *context, const struct worker_answer *answer)
 {
     struct heap_region *region = context;
-    if (answer->outcome == WORKER_LOST || answer->outcome == WORKER_SESSION_ENDED)
-        return; /* session_host_release takes it */
-    region->gone = true;
-    buffer_settle(region);
+    struct session *session = session_of(region);
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
+        region->gone = true;
+        buffer_settle(region);
+        break;
+    case WORKER_REFUSED:
+        log_refused_unmap(session, region, answer);
+        session->host_unmapping--;
+        wants_retry(session);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        break; /* session_host_release takes it */
+    }
 }
 
 static void buffer_return(struct session *session, struct heap_region *region)
@@ -284,9 +307,18 @@ static void import_free(struct host_import *import)
 
 static void import_unmap_answered(void *context, const struct worker_answer *answer)
 {
-    if (answer->outcome == WORKER_LOST || answer->outcome == WORKER_SESSION_ENDED)
-        return; /* session_host_return_imports takes it */
-    import_free(context);
+    struct host_import *import = context;
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
+        import_free(import);
+        break;
+    case WORKER_REFUSED:
+        log_refused_unmap(import->user, import->region, answer);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        break; /* session_host_return_imports takes it */
+    }
 }
 
 static void import_return(struct host_import *import)

@@ -78,7 +78,8 @@ static void unmap_answered(void *context, const struct worker_answer *answer)
     case WORKER_REFUSED:
         /* It is there still: so are its charge and its addresses, until the session's end. */
         log_error(MESSAGE_TEXT(log_unmap_refused), session->number,
-                  units_format_bytes(region->bytes, size), answer->text);
+                  units_format_bytes(region->bytes, size),
+                  allowance_resource(RESOURCE_MEMORY)->phrase, answer->text);
         break;
     case WORKER_LOST:
     case WORKER_SESSION_ENDED:

@@ -55,6 +55,7 @@ struct fake_worker {
     uint32_t refuse_map;   /* this many maps are answered out_of_memory */
     uint64_t refuse_above; /* maps larger than this are, if not 0 */
     bool refuse_load;
+    bool refuse_unmap;           /* unmap and host_unmap are answered unknown */
     const char *refuse_schedule; /* in these words */
     struct proto_worker_schedule schedule;
     uint32_t schedules;
@@ -234,6 +235,12 @@ static inline void fake_answer_free(struct fake_worker *worker,
                                     const struct channel_message *message)
 {
     struct proto_worker_unmap body = {0};
+    if (worker->refuse_unmap && (message->header.opcode == PROTO_WORKER_UNMAP ||
+                                 message->header.opcode == PROTO_WORKER_HOST_UNMAP)) {
+        channel_send_failed(worker->fd, message->header.serial, message->header.client,
+                            PROTO_ERROR_UNKNOWN, "the driver keeps it");
+        return;
+    }
     memcpy(&body, message->data + sizeof(struct proto_message_header), message->type->bytes);
     if (message->header.opcode == PROTO_WORKER_UNMAP)
         worker->mapped -= body.count;
@@ -612,6 +619,31 @@ static inline uint64_t fake_alloc(struct fake *fake, int fd, uint64_t count)
     return got->address;
 }
 
+/* A host buffer. buffer: NULL, or gets its descriptor, which is the caller's to close. */
+static inline uint64_t fake_host_alloc(struct fake *fake, int fd, uint64_t count, int *buffer)
+{
+    struct proto_host_alloc body = {.count = count};
+    fake_send(fake, fd, PROTO_HOST_ALLOC, &body);
+    const struct proto_host_allocated *got = fake_expect(fake, fd, PROTO_HOST_ALLOCATED);
+    assert_int_equal(got->count, (count + 4095) & ~UINT64_C(4095));
+    uint64_t address = got->address;
+    int taken = channel_take_fd(&fake->message, 0);
+    assert_int_equal(fcntl(taken, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    if (buffer)
+        *buffer = taken;
+    else
+        close(taken);
+    return address;
+}
+
+static inline void fake_host_refused(struct fake *fake, int fd, uint64_t count, uint32_t error,
+                                     const char *word)
+{
+    struct proto_host_alloc body = {.count = count};
+    fake_send(fake, fd, PROTO_HOST_ALLOC, &body);
+    fake_expect_failed(fake, fd, error, word);
+}
+
 static inline void fake_alloc_refused(struct fake *fake, int fd, uint64_t count, uint32_t error,
                                       const char *word)
 {
@@ -624,6 +656,13 @@ static inline void fake_free(struct fake *fake, int fd, uint64_t address)
 {
     struct proto_memory_free body = {.address = address};
     fake_send(fake, fd, PROTO_MEMORY_FREE, &body);
+    fake_expect(fake, fd, PROTO_DONE);
+}
+
+static inline void fake_host_free(struct fake *fake, int fd, uint64_t address)
+{
+    struct proto_host_free body = {.address = address};
+    fake_send(fake, fd, PROTO_HOST_FREE, &body);
     fake_expect(fake, fd, PROTO_DONE);
 }
 

@@ -194,29 +194,6 @@ static void file_descriptors_are_a_limit_of_their_own(void **state)
 
 /* ---- host buffers ---- */
 
-static uint64_t host_alloc(int fd, uint64_t count, int *buffer)
-{
-    struct proto_host_alloc body = {.count = count};
-    fake_send(&fake, fd, PROTO_HOST_ALLOC, &body);
-    const struct proto_host_allocated *got = fake_expect(&fake, fd, PROTO_HOST_ALLOCATED);
-    assert_int_equal(got->count, (count + 4095) & ~UINT64_C(4095));
-    uint64_t address = got->address;
-    int taken = channel_take_fd(&fake.message, 0);
-    assert_int_equal(fcntl(taken, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    if (buffer)
-        *buffer = taken;
-    else
-        close(taken);
-    return address;
-}
-
-static void host_refused(int fd, uint64_t count, uint32_t error, const char *word)
-{
-    struct proto_host_alloc body = {.count = count};
-    fake_send(&fake, fd, PROTO_HOST_ALLOC, &body);
-    fake_expect_failed(&fake, fd, error, word);
-}
-
 static void pinned_memory_has_two_limits(void **state)
 {
     (void)state;
@@ -225,21 +202,21 @@ static void pinned_memory_has_two_limits(void **state)
     fake_open(&fake, 1, 256 * MIB);
     for (unsigned i = 0; i < 5; i++)
         fds[i] = fake_attach(&fake, 0, 0, NULL, &attached);
-    host_refused(fds[0], 16 * MIB + 1, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB");
-    host_refused(fds[0], UINT64_MAX, PROTO_ERROR_OUT_OF_MEMORY, "limit");
-    uint64_t first = host_alloc(fds[0], 16 * MIB, NULL);
-    host_refused(fds[0], 1, PROTO_ERROR_OUT_OF_MEMORY, "this client: 16 MiB of 16 MiB");
+    fake_host_refused(&fake, fds[0], 16 * MIB + 1, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB");
+    fake_host_refused(&fake, fds[0], UINT64_MAX, PROTO_ERROR_OUT_OF_MEMORY, "limit");
+    uint64_t first = fake_host_alloc(&fake, fds[0], 16 * MIB, NULL);
+    fake_host_refused(&fake, fds[0], 1, PROTO_ERROR_OUT_OF_MEMORY, "this client: 16 MiB of 16 MiB");
     for (unsigned i = 1; i < 4; i++)
-        host_alloc(fds[i], 16 * MIB, NULL);
-    host_refused(fds[4], 1, PROTO_ERROR_OUT_OF_MEMORY,
-                 "of the server (--host-memory-total): 64 MiB of 64 MiB");
+        fake_host_alloc(&fake, fds[i], 16 * MIB, NULL);
+    fake_host_refused(&fake, fds[4], 1, PROTO_ERROR_OUT_OF_MEMORY,
+                      "of the server (--host-memory-total): 64 MiB of 64 MiB");
     struct proto_host_free body = {.address = first};
     fake_send(&fake, fds[1], PROTO_HOST_FREE, &body);
     fake_expect_failed(&fake, fds[1], PROTO_ERROR_INVALID_HANDLE, "of this client");
     fake_send(&fake, fds[0], PROTO_HOST_FREE, &body);
     fake_expect(&fake, fds[0], PROTO_DONE);
     FAKE_WAIT(&fake, fake.worker[0].host_mapped == 48 * MIB);
-    uint64_t last = host_alloc(fds[4], 16 * MIB, NULL);
+    uint64_t last = fake_host_alloc(&fake, fds[4], 16 * MIB, NULL);
     assert_true(last >= attached.host_base &&
                 last + 16 * MIB <= attached.host_base + attached.window_bytes);
     for (unsigned i = 0; i < 5; i++)
@@ -253,7 +230,7 @@ static void a_buffer_waits_for_one_that_is_being_freed(void **state)
     (void)state;
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
-    struct proto_host_free body = {.address = host_alloc(fd, 16 * MIB, NULL)};
+    struct proto_host_free body = {.address = fake_host_alloc(&fake, fd, 16 * MIB, NULL)};
     struct proto_host_alloc more = {.count = 16 * MIB};
     fake.worker[0].hold_frees = true;
     fake_send(&fake, fd, PROTO_HOST_FREE, &body);
@@ -289,7 +266,8 @@ static void buffers_are_shared_within_a_process_only(void **state)
     assert_memory_not_equal(guess, c.group, 16);
     assert_memory_equal(a.group, b.group, 16);
     assert_memory_not_equal(a.group, c.group, 16);
-    struct proto_host_import share = {.client = a.client, .address = host_alloc(one, MIB, NULL)};
+    struct proto_host_import share = {.client = a.client,
+                                      .address = fake_host_alloc(&fake, one, MIB, NULL)};
     struct proto_link link = {.client = a.client};
     fake_send(&fake, stranger, PROTO_HOST_IMPORT, &share);
     fake_expect_failed(&fake, stranger, PROTO_ERROR_NOT_PERMITTED, "group");
@@ -309,7 +287,7 @@ static void buffers_are_shared_within_a_process_only(void **state)
     FAKE_WAIT(&fake, fake.worker[0].host_mapped == 0);
     fake_settle(&fake);
     assert_int_equal(fake_usage(&fake, one).host_used, MIB);
-    assert_true(host_alloc(one, 4096, NULL) != share.address);
+    assert_true(fake_host_alloc(&fake, one, 4096, NULL) != share.address);
     fake_send(&fake, two, PROTO_HOST_FREE, &body);
     fake_expect(&fake, two, PROTO_DONE);
     FAKE_WAIT(&fake, fake.worker[1].host_mapped == 0 && fake_usage(&fake, one).host_used == 4096);
@@ -329,7 +307,7 @@ static void a_shared_buffer_counts_for_both(void **state)
     int two = fake_attach(&fake, 1, 0, a.group, &b);
     int same = fake_attach(&fake, 0, 0, a.group, NULL);
     struct proto_host_import share = {.client = a.client,
-                                      .address = host_alloc(one, 10 * MIB, NULL)};
+                                      .address = fake_host_alloc(&fake, one, 10 * MIB, NULL)};
     /* On the same device both workers are one, and the buffer is mapped there already. */
     fake_send(&fake, same, PROTO_HOST_IMPORT, &share);
     fake_expect_failed(&fake, same, PROTO_ERROR_NOT_PERMITTED, "device 0");
@@ -338,8 +316,8 @@ static void a_shared_buffer_counts_for_both(void **state)
     fake_expect(&fake, two, PROTO_DONE);
     assert_int_equal(fake_usage(&fake, two).host_used, 10 * MIB);
     /* The limit of each is 16 MiB: what it borrows must fit as well. */
-    share.address = host_alloc(one, 6 * MIB, NULL);
-    host_alloc(two, 4096, NULL);
+    share.address = fake_host_alloc(&fake, one, 6 * MIB, NULL);
+    fake_host_alloc(&fake, two, 4096, NULL);
     fake_send(&fake, two, PROTO_HOST_IMPORT, &share);
     fake_expect_failed(&fake, two, PROTO_ERROR_OUT_OF_MEMORY, "pinned host memory limit");
     assert_int_equal(fake.worker[1].host_mapped, 10 * MIB + 4096);
@@ -393,8 +371,9 @@ static void shares_do_not_outlive_their_owner(void **state)
         int one = fake_attach(&fake, 0, 0, NULL, &a);
         int two = fake_attach(&fake, 1, 0, a.group, &b);
         struct proto_host_import there = {.client = a.client,
-                                          .address = host_alloc(one, MIB, NULL)};
-        struct proto_host_import back = {.client = b.client, .address = host_alloc(two, MIB, NULL)};
+                                          .address = fake_host_alloc(&fake, one, MIB, NULL)};
+        struct proto_host_import back = {.client = b.client,
+                                         .address = fake_host_alloc(&fake, two, MIB, NULL)};
         fake_send(&fake, two, PROTO_HOST_IMPORT, &there);
         fake_expect(&fake, two, PROTO_DONE);
         fake_send(&fake, one, PROTO_HOST_IMPORT, &back);
@@ -639,7 +618,7 @@ static void a_lost_worker_takes_its_clients_along_by_name(void **state)
         fake_alloc(&fake, fds[i], 3 * MIB);
         fake_alloc(&fake, fds[i], 1000);
         load(fds[i], "text");
-        host_alloc(fds[i], MIB, NULL);
+        fake_host_alloc(&fake, fds[i], MIB, NULL);
     }
     fake.worker[0].automatic = false;
     struct proto_memory_alloc alloc = {.count = 4 * MIB};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Memory that a worker does not take back: it stays charged, and its addresses stay taken. */
+#include "tests/unit/supervisor/fake.h"
+
+static struct fake fake;
+
+static void device_memory_that_stays_mapped_stays_charged(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 16 * MIB, NULL, NULL);
+    fake.worker[0].refuse_unmap = true;
+    fake_free(&fake, fd, fake_alloc(&fake, fd, 16 * MIB));
+    fake_settle(&fake);
+    assert_int_equal(fake_usage(&fake, fd).used, 16 * MIB);
+    fake_alloc_refused(&fake, fd, MIB, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 16 MiB are in use");
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void a_buffer_that_stays_pinned_stays_charged(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    struct proto_host_alloc more = {.count = MIB};
+    fake.worker[0].refuse_unmap = fake.worker[0].hold_frees = true;
+    fake_host_free(&fake, fd, fake_host_alloc(&fake, fd, 16 * MIB, NULL));
+    /* A request waits for the buffer, and learns that there is nothing to wait for. */
+    fake_send(&fake, fd, PROTO_HOST_ALLOC, &more);
+    fake_settle(&fake);
+    assert_int_equal(fake_take(&fake, fd), CHANNEL_EMPTY);
+    fake_release(&fake.worker[0]);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 16 MiB");
+    assert_int_equal(fake_usage(&fake, fd).host_used, 16 * MIB);
+    fake_host_refused(&fake, fd, MIB, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 16 MiB");
+    assert_int_equal(fake.worker[0].host_mapped, 16 * MIB);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+/* The owner's addresses must not be given to others while another worker has them mapped. */
+static void a_share_that_stays_pinned_stays_charged(void **state)
+{
+    (void)state;
+    struct proto_attached a;
+    fake_open(&fake, 2, 256 * MIB);
+    int one = fake_attach(&fake, 0, 0, NULL, &a);
+    int two = fake_attach(&fake, 1, 0, a.group, NULL);
+    struct proto_host_import share = {.client = a.client,
+                                      .address = fake_host_alloc(&fake, one, MIB, NULL)};
+    fake_send(&fake, two, PROTO_HOST_IMPORT, &share);
+    fake_expect(&fake, two, PROTO_DONE);
+    fake.worker[1].refuse_unmap = true;
+    fake_host_free(&fake, two, share.address);
+    fake_settle(&fake);
+    assert_int_equal(fake_usage(&fake, two).host_used, MIB);
+    fake_host_free(&fake, one, share.address);
+    FAKE_WAIT(&fake, fake.worker[0].host_mapped == 0);
+    fake_settle(&fake);
+    assert_int_equal(fake_usage(&fake, one).host_used, MIB);
+    close(one);
+    fake_settle(&fake);
+    assert_int_equal(fake.supervisor->server.sessions, 2);
+    close(two);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_memory_that_stays_mapped_stays_charged),
+        cmocka_unit_test(a_buffer_that_stays_pinned_stays_charged),
+        cmocka_unit_test(a_share_that_stays_pinned_stays_charged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
