@@ -101,7 +101,7 @@ static void buffer_return(struct session *session, struct heap_region *region)
     struct proto_worker_host_unmap body = {.address = region->address, .count = region->bytes};
     heap_region_withdraw(region);
     session->host_unmapping++;
-    session_ask(session, PROTO_WORKER_HOST_UNMAP, &body, buffer_unmap_answered, region);
+    session_ask_surely(session, PROTO_WORKER_HOST_UNMAP, &body, buffer_unmap_answered, region);
 }
 
 /* ---- host_alloc ---- */
@@ -329,7 +329,7 @@ static void import_return(struct host_import *import)
     struct proto_worker_host_unmap body = {.address = import->region->address,
                                            .count = import->region->bytes};
     import->state = IMPORT_UNMAPPING;
-    session_ask(import->user, PROTO_WORKER_HOST_UNMAP, &body, import_unmap_answered, import);
+    session_ask_surely(import->user, PROTO_WORKER_HOST_UNMAP, &body, import_unmap_answered, import);
 }
 
 static void import_map_answered(void *context, const struct worker_answer *answer)

@@ -96,8 +96,7 @@ static void region_unmap(struct session *session, struct heap_region *region)
     heap_region_withdraw(region);
     region->user = session;
     session->unmapping++;
-    /* If the request can't be sent the worker is lost, which ends the session. */
-    session_ask(session, PROTO_WORKER_UNMAP, &body, unmap_answered, region);
+    session_ask_surely(session, PROTO_WORKER_UNMAP, &body, unmap_answered, region);
 }
 
 /* The device had no room for a region. Smaller slabs may fit; otherwise the wants are refused. */
@@ -354,7 +353,7 @@ static void memory_quiesce(struct session *session)
 {
     session->retired_now = session->retired_next;
     session->retired_next = NULL;
-    session_ask(session, PROTO_WORKER_QUIESCE, NULL, quiesce_answered, session);
+    session_ask_surely(session, PROTO_WORKER_QUIESCE, NULL, quiesce_answered, session);
 }
 
 void session_memory_return(struct session *session, struct heap_block *block)

@@ -229,3 +229,11 @@ int session_ask(struct session *session, uint16_t opcode, const void *body,
     struct worker_request request = {.opcode = opcode, .body = body};
     return session_send(session, &request, reply, context);
 }
+
+void session_ask_surely(struct session *session, uint16_t opcode, const void *body,
+                        worker_link_reply *reply, void *context)
+{
+    int result = session_ask(session, opcode, body, reply, context);
+    if (result < 0 && result != -ESHUTDOWN)
+        device_abandon(session->device);
+}

@@ -124,5 +124,10 @@ int session_send(struct session *session, struct worker_request *request, worker
 /* Like session_send, for a request that has a body and nothing else. */
 int session_ask(struct session *session, uint16_t opcode, const void *body,
                 worker_link_reply *reply, void *context);
+/* Like session_ask, for a request on which the session waits for ever if it is not made: where it
+ * can't be sent, for want of memory say, the worker is given up (device_abandon). reply is not
+ * called then. */
+void session_ask_surely(struct session *session, uint16_t opcode, const void *body,
+                        worker_link_reply *reply, void *context);
 
 #endif

@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Memory that a worker does not take back: it stays charged, and its addresses stay taken. */
+/* Memory that a worker does not take back: it stays charged, and its addresses stay taken. A worker
+ * that can't be asked to take it is given up. */
 #include "tests/unit/supervisor/fake.h"
 
+#include <sys/syscall.h>
+
 static struct fake fake;
+static uint16_t unsendable; /* the kernel refuses messages of this opcode; 0: none */
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    struct proto_message_header header;
+    memcpy(&header, message->msg_iov[0].iov_base, sizeof header);
+    if (unsendable && header.opcode == unsendable) {
+        errno = EPERM;
+        return -1;
+    }
+    return syscall(SYS_sendmsg, fd, message, flags);
+}
 
 static void device_memory_that_stays_mapped_stays_charged(void **state)
 {
@@ -70,12 +85,54 @@ static void a_share_that_stays_pinned_stays_charged(void **state)
     fake_close(&fake);
 }
 
+/* Everything that a client gives back, and the request by which the worker learns it. */
+static void a_worker_that_cannot_be_asked_is_given_up(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t device, host; /* bytes of what is given back */
+        bool shared;
+        uint16_t opcode;
+    } rows[] = {
+        {.device = 4 * MIB, .opcode = PROTO_WORKER_UNMAP},
+        {.device = 4096, .opcode = PROTO_WORKER_QUIESCE},
+        {.host = MIB, .opcode = PROTO_WORKER_HOST_UNMAP},
+        {.host = MIB, .shared = true, .opcode = PROTO_WORKER_HOST_UNMAP},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct proto_attached a;
+        fake_open(&fake, 2, 256 * MIB);
+        int owner = fake_attach(&fake, 0, 0, NULL, &a);
+        int user = fake_attach(&fake, 1, 0, a.group, NULL);
+        int fd = rows[i].shared ? owner : user;
+        uint64_t address = rows[i].device ? fake_alloc(&fake, fd, rows[i].device)
+                                          : fake_host_alloc(&fake, fd, rows[i].host, NULL);
+        struct proto_host_import share = {.client = a.client, .address = address};
+        if (rows[i].shared) {
+            fake_send(&fake, user, PROTO_HOST_IMPORT, &share);
+            fake_expect(&fake, user, PROTO_DONE);
+        }
+        unsendable = rows[i].opcode;
+        if (rows[i].device)
+            fake_free(&fake, user, address);
+        else
+            fake_host_free(&fake, user, address);
+        fake_expect_ended(&fake, user, PROTO_ERROR_WORKER_LOST, "worker of device 1");
+        unsendable = 0;
+        assert_int_equal(fake_usage(&fake, owner).host_used, rows[i].shared ? MIB : 0);
+        close(owner);
+        fake_expect_nothing_left(&fake);
+        fake_close(&fake);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_memory_that_stays_mapped_stays_charged),
         cmocka_unit_test(a_buffer_that_stays_pinned_stays_charged),
         cmocka_unit_test(a_share_that_stays_pinned_stays_charged),
+        cmocka_unit_test(a_worker_that_cannot_be_asked_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
