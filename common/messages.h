@@ -641,7 +641,9 @@
     X(events_of_two, INVALID_HANDLE, \
       "the events are of two connections, whose devices' clocks differ") \
     X(event_unfit, INVALID_HANDLE, \
-      "the %s event %s") \
+      "the %s event was never recorded") \
+    X(event_untimed, INVALID_HANDLE, \
+      "the %s event takes no times; create it with GPUSHARE_EVENT_TIMING") \
     X(launch_grid, INVALID_VALUE, \
       "%s: a grid of %u x %u x %u blocks; each must be from 1 to %u, %u and %u") \
     X(launch_block, INVALID_VALUE, \
@@ -725,6 +727,8 @@
       "options: %s is %s, above its limit of %s: lower the one or raise the other") \
     X(options_fraction, INVALID_VALUE, \
       "options: fraction is %g; it must be above 0 and at most 1, or 0 to ask for nothing") \
+    X(options_fraction_small, INVALID_VALUE, \
+      "options: fraction is %g; it must be from 0.0001 to 1, or 0 to ask for nothing") \
     X(options_thread_percentage, INVALID_VALUE, \
       "options: thread_percentage is %g; it must be from 1 to 100, or 0 for no wish") \
     X(options_priority, INVALID_VALUE, \
@@ -750,7 +754,10 @@
       "%s is not a socket for clients (it may be the admin socket); name the clients' " \
       "socket in GPUSHARE_SOCKET") \
     X(server_unreachable, CONNECTION_FAILED, \
-      "no server can be reached at %s (%s)%s%s%s%s%s; start gpushared, or name its " \
+      "no server can be reached at %s (%s); start gpushared, or name its socket in " \
+      "GPUSHARE_SOCKET") \
+    X(server_unreachable_twice, CONNECTION_FAILED, \
+      "no server can be reached at %s (%s), nor at %s (%s); start gpushared, or name its " \
       "socket in GPUSHARE_SOCKET")
 /* clang-format on */
 

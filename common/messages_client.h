@@ -31,12 +31,20 @@
       "a copy between connections needs a host buffer") \
     X(warning_time, SUCCESS, \
       "%s asks for a share of time, which is not enforced: GPU %u is shared in mode %s; its " \
-      "administrator can change that (gpusharectl set gpu %u mode=fair)%s") \
+      "administrator can change that (gpusharectl set gpu %u mode=fair)") \
+    X(warning_time_program, SUCCESS, \
+      "the program asks for a share of time, which is not enforced: GPU %u is shared in mode " \
+      "%s; its administrator can change that (gpusharectl set gpu %u mode=fair)") \
     X(warning_fraction, SUCCESS, \
-      "; the fraction's limit of device memory is enforced") \
+      "%s asks for a share of time, which is not enforced: GPU %u is shared in mode %s; its " \
+      "administrator can change that (gpusharectl set gpu %u mode=fair); the fraction's limit " \
+      "of device memory is enforced") \
     X(warning_threads, SUCCESS, \
       "%s asks for multiprocessors of its own, and GPU %u can't give any: its driver has no " \
       "green contexts (CUDA 12.5 and later have them)") \
+    X(warning_threads_program, SUCCESS, \
+      "the program asks for multiprocessors of its own, and GPU %u can't give any: its driver " \
+      "has no green contexts (CUDA 12.5 and later have them)") \
     X(variable_misspelt, SUCCESS, \
       "%s is set, and nothing of gpushare reads it: it should perhaps be %s") \
     X(variable_unread, SUCCESS, \

@@ -20,9 +20,27 @@
     X(ctl_argument, INVALID_VALUE, \
       "\"%s\" is one argument too many") \
     X(ctl_target_missing, INVALID_VALUE, \
-      "this command needs %s%s") \
+      "this command needs the number of a client, as `gpusharectl clients` shows it, or user " \
+      "and a uid, or group and a gid, or gpu and an index") \
+    X(ctl_client_missing, INVALID_VALUE, \
+      "this command needs the number of a client, as `gpusharectl clients` shows it") \
+    X(ctl_user_missing, INVALID_VALUE, \
+      "this command needs a uid, as id(1) shows it") \
+    X(ctl_group_missing, INVALID_VALUE, \
+      "this command needs a gid, as id(1) shows it") \
+    X(ctl_gpu_missing, INVALID_VALUE, \
+      "this command needs the index of a GPU, as `gpusharectl status` shows it") \
     X(ctl_target, INVALID_VALUE, \
-      "\"%s\" is not %s%s") \
+      "\"%s\" is not the number of a client, as `gpusharectl clients` shows it, or user and a " \
+      "uid, or group and a gid, or gpu and an index") \
+    X(ctl_client_number, INVALID_VALUE, \
+      "\"%s\" is not the number of a client, as `gpusharectl clients` shows it") \
+    X(ctl_user_number, INVALID_VALUE, \
+      "\"%s\" is not a uid, as id(1) shows it") \
+    X(ctl_group_number, INVALID_VALUE, \
+      "\"%s\" is not a gid, as id(1) shows it") \
+    X(ctl_gpu_number, INVALID_VALUE, \
+      "\"%s\" is not the index of a GPU, as `gpusharectl status` shows it") \
     X(ctl_value, INVALID_VALUE, \
       "\"%s\": %s") \
     X(ctl_value_name, INVALID_VALUE, \

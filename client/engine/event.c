@@ -146,6 +146,7 @@ gpushare_error event_hold_stream(gpushare_event *event, struct gpushare_stream *
 
 gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double *milliseconds)
 {
+    static const char *const parameters[2] = {"start", "end"};
     gpushare_event *both[2] = {start, end};
     if (start->connection != end->connection)
         return failure(MESSAGE(events_of_two));
@@ -153,10 +154,8 @@ gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double 
         uint32_t stream;
         uint64_t value;
         if (!both[i]->handle || !event_point(both[i], &stream, &value))
-            return failure(MESSAGE(event_unfit), i ? "end" : "start",
-                           both[i]->handle ? "was never recorded"
-                                           : "takes no times; create it with "
-                                             "GPUSHARE_EVENT_TIMING");
+            return both[i]->handle ? failure(MESSAGE(event_unfit), parameters[i])
+                                   : failure(MESSAGE(event_untimed), parameters[i]);
         if (!stream_has_reached(both[i]->connection, stream, value))
             return GPUSHARE_ERROR_NOT_READY;
     }

@@ -57,7 +57,7 @@ static gpushare_error read_option_fraction(double fraction, struct allowance *al
     if (fraction == 0)
         return GPUSHARE_SUCCESS;
     if (fraction < 0.0001)
-        return failure(MESSAGE(options_share), "fraction (in per cent)", fraction * 100);
+        return failure(MESSAGE(options_fraction_small), fraction);
     by.part[RESOURCE_MEMORY].limit = by.time.request = to_hundredths(fraction * 100);
     allowance_tighten(allowance, &by);
     return GPUSHARE_SUCCESS;

@@ -237,9 +237,10 @@ static gpushare_error fail_unreachable(const char *first, const char *second, co
 {
     if (reasons[0] == EPROTOTYPE)
         return failure(MESSAGE(socket_not_clients), first);
-    return failure(MESSAGE(server_unreachable), first, strerror(reasons[0]),
-                   *second ? ", nor at " : "", second, *second ? " (" : "",
-                   *second ? strerror(reasons[1]) : "", *second ? ")" : "");
+    if (!*second)
+        return failure(MESSAGE(server_unreachable), first, strerror(reasons[0]));
+    return failure(MESSAGE(server_unreachable_twice), first, strerror(reasons[0]), second,
+                   strerror(reasons[1]));
 }
 
 gpushare_error session_dial(struct session *session, const char *first, const char *second,

@@ -45,13 +45,6 @@ static bool enforces_time(uint32_t mode)
     return mode == GPUSHARE_MODE_STRICT || mode == GPUSHARE_MODE_FAIR;
 }
 
-static const char *name_asker(const struct allowance *asked, enum resource resource,
-                              enum allowance_bound bound)
-{
-    const char *variable = allowance_variable_of(asked, resource, bound);
-    return variable ? variable : "the program";
-}
-
 static void warn_time(const struct environment *environment, const struct allowance *asked,
                       uint32_t mode, uint32_t index)
 {
@@ -59,11 +52,27 @@ static void warn_time(const struct environment *environment, const struct allowa
     /* A limit of 100 % limits nothing. */
     if (enforces_time(mode) || (!request && asked->time.limit >= ALLOWANCE_WHOLE))
         return;
-    const char *asker =
-        name_asker(asked, RESOURCE_TIME, request ? ALLOWANCE_REQUEST : ALLOWANCE_LIMIT);
-    bool fraction = strcmp(asker, ALLOWANCE_FRACTION_VARIABLE) == 0;
-    send_warning(environment, MESSAGE_TEXT(warning_time), asker, index, proto_mode_name(mode),
-                 index, fraction ? MESSAGE_TEXT(warning_fraction) : "");
+    const char *variable =
+        allowance_variable_of(asked, RESOURCE_TIME, request ? ALLOWANCE_REQUEST : ALLOWANCE_LIMIT);
+    const char *name = proto_mode_name(mode);
+    if (!variable)
+        send_warning(environment, MESSAGE_TEXT(warning_time_program), index, name, index);
+    else if (strcmp(variable, ALLOWANCE_FRACTION_VARIABLE) == 0)
+        send_warning(environment, MESSAGE_TEXT(warning_fraction), variable, index, name, index);
+    else
+        send_warning(environment, MESSAGE_TEXT(warning_time), variable, index, name, index);
+}
+
+static void warn_threads(const struct environment *environment, const struct allowance *asked,
+                         const struct gpushare_device *device, uint32_t index)
+{
+    if (asked->threads.request == ALLOWANCE_UNSET || device->partition_multiprocessors)
+        return;
+    const char *variable = allowance_variable_of(asked, RESOURCE_THREADS, ALLOWANCE_REQUEST);
+    if (variable)
+        send_warning(environment, MESSAGE_TEXT(warning_threads), variable, index);
+    else
+        send_warning(environment, MESSAGE_TEXT(warning_threads_program), index);
 }
 
 void warning_limits(const struct environment *environment, const struct gpushare_device *device,
@@ -72,7 +81,5 @@ void warning_limits(const struct environment *environment, const struct gpushare
     struct allowance asked = environment->wish.allowance;
     allowance_tighten(&asked, &environment->program);
     warn_time(environment, &asked, granted->grant.mode, index);
-    if (asked.threads.request != ALLOWANCE_UNSET && !device->partition_multiprocessors)
-        send_warning(environment, MESSAGE_TEXT(warning_threads),
-                     name_asker(&asked, RESOURCE_THREADS, ALLOWANCE_REQUEST), index);
+    warn_threads(environment, &asked, device, index);
 }

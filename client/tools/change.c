@@ -18,32 +18,59 @@
 
 enum kind { CLIENT, USER, GROUP, GPU, KINDS };
 
-static const struct {
-    const char *name, *needs;
-} kinds[KINDS] = {
-    [CLIENT] = {"client", "the number of a client, as `gpusharectl clients` shows it"},
-    [USER] = {"user", "a uid, as id(1) shows it"},
-    [GROUP] = {"group", "a gid, as id(1) shows it"},
-    [GPU] = {"gpu", "the index of a GPU, as `gpusharectl status` shows it"},
-};
+static const char *const kind_names[KINDS] = {
+    [CLIENT] = "client", [USER] = "user", [GROUP] = "group", [GPU] = "gpu"};
+
+/* kind: the one that the user named, or KINDS for none, where any would do. */
+static uint32_t refuse_missing(enum kind kind, struct error *why)
+{
+    switch (kind) {
+    case CLIENT:
+        return error_set(why, MESSAGE(ctl_client_missing));
+    case USER:
+        return error_set(why, MESSAGE(ctl_user_missing));
+    case GROUP:
+        return error_set(why, MESSAGE(ctl_group_missing));
+    case GPU:
+        return error_set(why, MESSAGE(ctl_gpu_missing));
+    case KINDS:
+        break;
+    }
+    return error_set(why, MESSAGE(ctl_target_missing));
+}
+
+/* kind: as above. */
+static uint32_t refuse_number(enum kind kind, const char *number, struct error *why)
+{
+    switch (kind) {
+    case CLIENT:
+        return error_set(why, MESSAGE(ctl_client_number), number);
+    case USER:
+        return error_set(why, MESSAGE(ctl_user_number), number);
+    case GROUP:
+        return error_set(why, MESSAGE(ctl_group_number), number);
+    case GPU:
+        return error_set(why, MESSAGE(ctl_gpu_number), number);
+    case KINDS:
+        break;
+    }
+    return error_set(why, MESSAGE(ctl_target), number);
+}
 
 uint32_t change_read_target(json_t *request, int count, char *const words[], bool clients_only,
                             int *used, struct error *why)
 {
-    enum kind kind = CLIENT;
-    const char *number = count ? words[0] : NULL;
     /* A user who named a kind need not be told the other kinds. */
-    const char *others =
-        clients_only ? "" : ", or user and a uid, or group and a gid, or gpu and an index";
+    enum kind kind = clients_only ? CLIENT : KINDS;
+    const char *number = count ? words[0] : NULL;
     *used = 1;
     uint64_t value;
     for (enum kind i = CLIENT; number && *used == 1 && i < (clients_only ? USER : KINDS); i++) {
-        size_t length = strlen(kinds[i].name);
-        bool joined = strncmp(words[0], kinds[i].name, length) == 0 && words[0][length] == ':';
-        if (!joined && strcmp(words[0], kinds[i].name) != 0)
+        size_t length = strlen(kind_names[i]);
+        bool joined = strncmp(words[0], kind_names[i], length) == 0 && words[0][length] == ':';
+        if (!joined && strcmp(words[0], kind_names[i]) != 0)
             continue;
         kind = i;
-        others = "";
         if (joined) {
             number = words[0] + length + 1;
             break;
@@ -52,10 +79,11 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
         *used = 2;
     }
     if (!number)
-        return error_set(why, MESSAGE(ctl_target_missing), kinds[kind].needs, others);
+        return refuse_missing(kind, why);
     if (units_parse_number(number, strlen(number), UINT32_MAX, &value) != 0)
-        return error_set(why, MESSAGE(ctl_target), number, kinds[kind].needs, others);
-    json_object_set_new(request, kinds[kind].name, json_integer((json_int_t)value));
+        return refuse_number(kind, number, why);
+    json_object_set_new(request, kind_names[kind == KINDS ? CLIENT : kind],
+                        json_integer((json_int_t)value));
     return 0;
 }
 
@@ -230,7 +258,7 @@ static uint32_t read_word(json_t *request, const char *word, enum kind kind, str
 uint32_t change_read_values(json_t *request, int count, char *const words[], struct error *why)
 {
     enum kind kind = CLIENT;
-    while (kind < GPU && !json_object_get(request, kinds[kind].name))
+    while (kind < GPU && !json_object_get(request, kind_names[kind]))
         kind++;
     if (count == 0)
         return error_set(why, MESSAGE(ctl_set_nothing), settable[kind].example);
