@@ -3,9 +3,14 @@
 /*
  * messages: every sentence that gpushare makes for a user, in one table. Each sentence has a name,
  * which stays when the words change. A row is: name, error number, format of printf. The number
- * SUCCESS stands for "depends on the cause". Two kinds of sentences are not in the table: those of
- * the software GPU, which stands for a driver, and those of the checks of a message's fields, which
- * schemas/generate.py writes.
+ * SUCCESS stands for "depends on the cause".
+ *
+ * The format is a whole sentence. Its arguments are values that a user wrote or sees, lists of
+ * them, the nouns of another table (a resource, an account, the form of a value), or a cause behind
+ * a colon, which is a sentence itself. Words that depend on the case are a row for each case.
+ *
+ * Two kinds of sentences are not in the table: those of the software GPU, which stands for a driver,
+ * and those of the checks of a message's fields, which schemas/generate.py writes.
  *
  * A function that takes an error number and a format is given both by MESSAGE(name):
  *   return error_set(why, MESSAGE(module_unknown), number);
@@ -68,7 +73,7 @@
     X(list_timeout, SUCCESS, \
       "the driver %s did not list its devices: %s") \
     X(list_failed, NO_DEVICE, \
-      "%s %s when it was asked for the driver's devices") \
+      "%s ended when it was asked for the driver's devices: %s") \
     X(trace_under_way, TOO_MANY_OBJECTS, \
       "GPU %u is being traced for %s, for %.1f s more: one trace at a time, try again " \
       "then") \
@@ -144,6 +149,9 @@
     X(window_none, ADDRESS_SPACE_FULL, \
       "no window of %llu MiB is free in the server's address plan: set a lower limit of " \
       "device memory (%s), or try again when clients have left") \
+    X(window_none_options, ADDRESS_SPACE_FULL, \
+      "no window of %llu MiB is free in the server's address plan: set a lower limit of " \
+      "device memory among the program's options, or try again when clients have left") \
     X(change_over_device, INVALID_VALUE, \
       "client %u can have at most %s (%llu bytes) of %s: that is what the device has; %s " \
       "(%llu bytes) is more") \
@@ -379,8 +387,19 @@
     X(device_arena_memory, DEVICE_NOT_READY, \
       "memory at the device arena does not keep what is written to it: the driver or " \
       "the device is faulty") \
-    X(device_feature, NOT_SUPPORTED, \
-      "the device or its driver lacks %s, which gpushare needs") \
+    X(device_no_memory_mapping, NOT_SUPPORTED, \
+      "the device or its driver lacks virtual memory management, which gpushare needs") \
+    X(device_no_memory_descriptors, NOT_SUPPORTED, \
+      "the device or its driver lacks memory as file descriptors, which gpushare needs") \
+    X(device_no_same_address, NOT_SUPPORTED, \
+      "the device or its driver lacks the same address for registered host memory on both " \
+      "sides, which gpushare needs") \
+    X(device_arena_use, SUCCESS, \
+      "memory at the device arena can't be used: %s (%s)") \
+    X(device_description, SUCCESS, \
+      "the driver could not describe the device: %s (%s)") \
+    X(device_search, SUCCESS, \
+      "the driver could not list its devices: %s (%s)") \
     X(host_arena_reserved, DEVICE_NOT_READY, \
       "the host arena at 0x%llx, %llu bytes, cannot be reserved: %s; give gpushared " \
       "another --host-base and --device-base, or a smaller --arena") \
@@ -477,7 +496,9 @@
       "the memory for a trace can't be used: it is not sealed or too small, or can't be " \
       "mapped") \
     X(partitions_refused, SUCCESS, \
-      "the driver failed %s with %s (%d)") \
+      "the driver failed dividing the multiprocessors with %s (%d)") \
+    X(partitions_green_refused, SUCCESS, \
+      "the driver failed making a green context with %s (%d)") \
     X(partitions_driver, SUCCESS, \
       "the driver has no green contexts (CUDA 12.5 and newer do)") \
     X(partitions_device, SUCCESS, \
@@ -702,11 +723,20 @@
       "threads: request %u and limit %u (hundredths of a per cent) must be 0 to the limit " \
       "and 1 to %u") \
     X(time_overcommitted, INVALID_VALUE, \
-      "time: the requests of %u other client%s there are %s; with the %s asked for that " \
-      "makes %s, more than 100 %%: %s") \
+      "time: the requests of other clients there (%u) are %s; with the %s asked for that " \
+      "makes %s, more than 100 %%: ask for %s at most, or lower another request") \
+    X(time_overcommitted_whole, INVALID_VALUE, \
+      "time: the requests of other clients there (%u) are %s; with the %s asked for that " \
+      "makes %s, more than 100 %%: nothing is left to ask for; an administrator can lower " \
+      "another request") \
     X(threads_overcommitted, INVALID_VALUE, \
-      "threads: %u other client%s there %s %u of the device's %u groups of %u " \
-      "multiprocessors of their own; with the %u asked for that makes %u: %s") \
+      "threads: other clients there (%u) have %u of the device's %u groups of %u " \
+      "multiprocessors of their own; with the %u asked for that makes %u: ask for %u at " \
+      "most, or lower another request") \
+    X(threads_overcommitted_whole, INVALID_VALUE, \
+      "threads: other clients there (%u) have %u of the device's %u groups of %u " \
+      "multiprocessors of their own; with the %u asked for that makes %u: nothing is left " \
+      "to ask for; an administrator can lower another request") \
     X(variable_form, INVALID_ENVIRONMENT, \
       "%s=\"%s\" is not %s") \
     X(variable_list, INVALID_ENVIRONMENT, \
@@ -716,7 +746,10 @@
     X(variable_device_twice, INVALID_ENVIRONMENT, \
       "%s names device %d twice: name each device once") \
     X(variable_no_device, INVALID_ENVIRONMENT, \
-      "%s limits device %s, which %s: the server has %u device%s, numbered from 0") \
+      "%s limits device %s, which does not exist: this server has %u, numbered from 0") \
+    X(variable_device_unclear, INVALID_ENVIRONMENT, \
+      "%s limits device %s, which could be one of several: this server has %u, numbered " \
+      "from 0") \
     X(variable_limit_twice, INVALID_ENVIRONMENT, \
       "%s limits device %d twice: name each device once") \
     X(options_share, INVALID_VALUE, \

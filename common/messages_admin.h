@@ -23,11 +23,22 @@
       "there is no request \"%.64s\": this server knows ping, version, status, clients, get, " \
       "set, kill, reload and trace") \
     X(admin_member_unknown, INVALID_VALUE, \
-      "\"%s\"%s has no member \"%.64s\"") \
+      "\"%s\" has no member \"%.64s\"") \
+    X(admin_gpu_member_unknown, INVALID_VALUE, \
+      "\"set\" of a GPU has no member \"%.64s\"") \
+    X(admin_group_member_unknown, INVALID_VALUE, \
+      "\"set\" of a group has no member \"%.64s\"") \
     X(admin_subject, INVALID_VALUE, \
-      "\"%s\" needs \"client\", the number of a client as \"clients\" shows it%s") \
+      "\"%s\" needs \"client\", the number of a client as \"clients\" shows it, or \"user\", a " \
+      "uid, or \"group\", a gid, or \"gpu\", the index of a device, and only one of them") \
+    X(admin_kill_subject, INVALID_VALUE, \
+      "\"kill\" needs \"client\", the number of a client as \"clients\" shows it") \
     X(admin_bound, INVALID_VALUE, \
-      "\"%s.%s\": \"%.64s\" is not %s%s") \
+      "\"%s.limit\": \"%.64s\" is not %s") \
+    X(admin_bound_request, INVALID_VALUE, \
+      "\"%s.request\": \"%.64s\" is not %s, or 0 for none") \
+    X(admin_bound_text, INVALID_VALUE, \
+      "\"%s.%s\" must be a text: %s") \
     X(admin_resource, INVALID_VALUE, \
       "\"%s\" must be an object {\"request\": text, \"limit\": text} of one or both: %s") \
     X(admin_priority, INVALID_VALUE, \

@@ -18,7 +18,11 @@
     X(config_file_nul, INVALID_VALUE, \
       "the file has a NUL byte: it must be a text file") \
     X(config_not_yaml, INVALID_VALUE, \
-      "this is not YAML: %s%s%s") \
+      "this is not YAML: %s") \
+    X(config_not_yaml_near, INVALID_VALUE, \
+      "this is not YAML: %s %s") \
+    X(config_not_yaml_tab, INVALID_VALUE, \
+      "this is not YAML: %s (indent with blanks, not with tabs)") \
     X(config_values_max, INVALID_VALUE, \
       "the file has more than %d values") \
     X(config_depth_max, INVALID_VALUE, \
@@ -53,24 +57,37 @@
     X(config_text, INVALID_VALUE, \
       "%s must be a text") \
     X(config_number, INVALID_VALUE, \
-      "%s must be a number from %llu to %llu%s") \
+      "%s must be a number from %llu to %llu") \
+    X(config_number_not, INVALID_VALUE, \
+      "%s must be a number from %llu to %llu, not \"%.64s\"") \
     X(config_range, INVALID_VALUE, \
-      "%s must be a number, or a range like 1000-1999 (names are not looked up; see id(1))%s") \
+      "%s must be a number, or a range like 1000-1999 (names are not looked up; see id(1))") \
+    X(config_range_not, INVALID_VALUE, \
+      "%s must be a number, or a range like 1000-1999 (names are not looked up; see id(1)), not " \
+      "\"%.64s\"") \
     X(config_pattern_path, INVALID_VALUE, \
       "%s must be an absolute path, with '*' for any part of a name in it") \
     X(config_pattern_text, INVALID_VALUE, \
       "%s must be a text, with '*' for any part of it") \
     X(config_bound, INVALID_VALUE, \
-      "%s.%s%s%.64s%s must be %s%s") \
+      "%s.limit \"%.64s\" must be %s") \
+    X(config_bound_request, INVALID_VALUE, \
+      "%s.request \"%.64s\" must be %s, or 0 so that nothing is reserved") \
+    X(config_bound_form, INVALID_VALUE, \
+      "%s.%s must be %s") \
     X(config_total_request, INVALID_VALUE, \
       "%s.request is not allowed here: a request is of one client, and all clients together " \
       "can have a limit only") \
     X(config_resource_mapping, INVALID_VALUE, \
-      "%s must be a mapping: %s: {%slimit: ...}") \
+      "%s must be a mapping: %s: {request: ..., limit: ...}") \
+    X(config_total_mapping, INVALID_VALUE, \
+      "%s must be a mapping: %s: {limit: ...}") \
     X(config_request_over_limit, INVALID_VALUE, \
       "%s: the request %s exceeds the limit %s: lower the one or raise the other") \
     X(config_fraction, INVALID_VALUE, \
-      "fraction must be %s%s") \
+      "fraction must be %s") \
+    X(config_fraction_not, INVALID_VALUE, \
+      "fraction must be %s, not \"%.64s\"") \
     X(config_replicas_sum, INVALID_VALUE, \
       "%s: %llu replicas that request %s %% each need %s %%, and there are 100 %%: lower " \
       "replicas or the request") \
@@ -95,12 +112,10 @@
       "cgroup") \
     X(config_except_empty, INVALID_VALUE, \
       "except is empty: it must name uid, gid or cgroup") \
-    X(config_sharing_true, INVALID_VALUE, \
-      "%s: true is not supported: %s") \
     X(config_sharing_no_resource, INVALID_VALUE, \
-      "gpushared advertises no resource to Kubernetes whose name it could change") \
+      "renameByDefault: true is not supported: gpushared advertises no resource to Kubernetes whose name it could change") \
     X(config_sharing_one_share, INVALID_VALUE, \
-      "a pod's request is the kubelet's business, and each connection of a client gets one " \
+      "failRequestsGreaterThanOne: true is not supported: a pod's request is the kubelet's business, and each connection of a client gets one " \
       "share") \
     X(config_sharing_false, INVALID_VALUE, \
       "%s must be false") \
@@ -150,6 +165,8 @@
       "SIGHUP: the configuration has been read again") \
     X(log_reload_admin, SUCCESS, \
       "admin: reload asked for by %s: %s") \
+    X(log_reload_admin_done, SUCCESS, \
+      "admin: reload asked for by %s: done") \
     X(log_config, SUCCESS, \
       "configuration %s: %zu profiles, %zu rules") \
     X(log_config_time, SUCCESS, \

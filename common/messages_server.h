@@ -65,7 +65,9 @@
     X(trace_worker_stuck, DEVICE_NOT_READY, \
       "the worker takes no requests: try again when it has ended") \
     X(status_devices, SUCCESS, \
-      "%u of %u devices ready%s%s") \
+      "%u of %u devices ready") \
+    X(status_devices_trouble, SUCCESS, \
+      "%u of %u devices ready; %s") \
     X(socket_passed, SUCCESS, \
       "the clients' socket that was passed to the server can't be used: %s") \
     X(server_ended, CONNECTION_LOST, \
@@ -102,11 +104,21 @@
       "the driver reports a device without memory, or with a granularity that gpushare " \
       "can't use") \
     X(worker_ended_how, WORKER_LOST, \
-      "the worker of device %u %s%s") \
+      "the worker of device %u ended before it was ready: %s") \
     X(worker_ended_why, WORKER_LOST, \
       "the worker of device %u ended: %s") \
     X(worker_trouble, DEVICE_NOT_READY, \
-      "the worker %s%s") \
+      "the worker ended: %s") \
+    X(worker_trouble_early, DEVICE_NOT_READY, \
+      "the worker ended before it was ready: %s") \
+    X(worker_hung_up, WORKER_LOST, \
+      "it closed its connection") \
+    X(process_killed, SUCCESS, \
+      "killed by signal %d (%s)") \
+    X(process_unexecuted, SUCCESS, \
+      "its program could not be executed") \
+    X(process_exited, SUCCESS, \
+      "exit status %d") \
     X(worker_not_started, DEVICE_NOT_READY, \
       "the worker could not be started: %s") \
     X(worker_link_stuck, WORKER_LOST, \
@@ -210,7 +222,7 @@
     X(log_worker_lost, SUCCESS, \
       "device %u: the worker is lost: %s: %s") \
     X(log_worker_ended, SUCCESS, \
-      "device %u: the worker %s") \
+      "device %u: the worker ended: %s") \
     X(log_worker_unasked, SUCCESS, \
       "device %u: the worker sent %s without being asked") \
     X(log_schedule_set, SUCCESS, \
@@ -224,7 +236,10 @@
     X(log_ready, SUCCESS, \
       "ready: clients connect to %s") \
     X(log_no_device, SUCCESS, \
-      "no device can be served with the driver %s: %s; no other driver is tried%s") \
+      "no device can be served with the driver %s: %s; no other driver is tried") \
+    X(log_no_device_nvidia, SUCCESS, \
+      "no device can be served with the driver %s: %s; no other driver is tried; without a GPU, " \
+      "--driver softgpu runs kernels on the CPU") \
     X(log_stopping, SUCCESS, \
       "stopping: %s") \
     X(log_stopped, SUCCESS, \
@@ -236,10 +251,13 @@
     X(log_notify_socket, SUCCESS, \
       "NOTIFY_SOCKET=%s can't be used: %s") \
     X(log_client_attached, SUCCESS, \
-      "client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors%s, %llu bytes of device " \
+      "client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors, %llu bytes of device " \
       "memory, %llu of pinned host memory") \
+    X(log_client_attached_duty, SUCCESS, \
+      "client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors by duty cycle, %llu " \
+      "bytes of device memory, %llu of pinned host memory") \
     X(log_client_changed, SUCCESS, \
-      "client %u '%s' has by %s: %sat most %u multiprocessors, priority %llu") \
+      "client %u '%s' has by %s: %s; at most %u multiprocessors; priority %llu") \
     X(log_guarantee_lost, SUCCESS, \
       "client %u: its guarantee of before can't be restored: other clients have the memory") \
     X(log_client_over, SUCCESS, \
@@ -248,10 +266,6 @@
       "the client left before the change was made") \
     X(trace_no_descriptor, SERVER_RESOURCES, \
       "the server has no descriptor left for the trace") \
-    X(overcommit_whole, INVALID_VALUE, \
-      "nothing is left to ask for; an administrator can lower another request") \
-    X(overcommit_part, INVALID_VALUE, \
-      "ask for %s at most, or lower another request") \
     X(compiler_unopened, SERVER_RESOURCES, \
       "the compiler could not be set up: %s") \
     X(compiler_absent, SUCCESS, \
@@ -271,8 +285,12 @@
       "compiling its PTX takes more than the %s of memory that it may take: split the module, " \
       "compile it to a cubin, or give gpushared a larger --compile-memory") \
     X(compiler_crashed, SERVER_RESOURCES, \
-      "the driver's compiler crashed on its PTX (%s), perhaps for want of more than the %s of " \
+      "the driver's compiler crashed on its PTX (signal %d), perhaps for want of more than the %s of " \
       "memory that it may take: compile the module to a cubin, or give gpushared a larger " \
+      "--compile-memory") \
+    X(compiler_exited, SERVER_RESOURCES, \
+      "the driver's compiler ended on its PTX (exit status %d), perhaps for want of more than the " \
+      "%s of memory that it may take: compile the module to a cubin, or give gpushared a larger " \
       "--compile-memory") \
     X(compiler_code_max, SERVER_RESOURCES, \
       "its PTX was compiled to %llu bytes, more than one load may have: split the module, or give " \

@@ -18,7 +18,9 @@
       "the worker of device %u did not answer for %s (%s) and was replaced: what the clients " \
       "had on the device is lost") \
     X(config_kernel_time, INVALID_VALUE, \
-      "kernel_time_limit must be %s, not %s") \
+      "kernel_time_limit must be %s, not \"%.64s\"") \
+    X(config_kernel_time_form, INVALID_VALUE, \
+      "kernel_time_limit must be %s") \
     X(admin_kernel_time, INVALID_VALUE, \
       "\"kernel_time_limit\" must be %s, or 0 for none") \
     X(kernel_overran, LAUNCH_TIMEOUT, \
@@ -33,7 +35,10 @@
       "the worker of device %u was replaced, for %s: what the clients had on the device is lost") \
     X(client_leaving, NOT_READY, \
       "client %u has left, and its work on GPU %u has not ended: only another worker ends it, " \
-      "which ends %s%s: kill --force %u does that") \
+      "which ends other clients too (%u): %s: kill --force %u does that") \
+    X(client_leaving_alone, NOT_READY, \
+      "client %u has left, and its work on GPU %u has not ended: only another worker ends it, " \
+      "which ends no other client: kill --force %u does that") \
     X(client_forced, WORKER_LOST, \
       "an administrator (%s) replaced the worker of device %u, to end the work of client %u " \
       "'%s', which had left: what the clients had on the device is lost") \

@@ -514,9 +514,7 @@ uint32_t limits_visible_resolve(const struct limits_wish *wish,
         for (unsigned j = 0; j < found; j++) {
             if (indices[j] != (unsigned)index)
                 continue;
-            return error_set(why, MESSAGE(variable_device_twice),
-                             wish->visible_from ? wish->visible_from : "the list of devices",
-                             index);
+            return error_set(why, MESSAGE(variable_device_twice), wish->visible_from, index);
         }
         indices[found++] = (unsigned)index;
     }
@@ -549,7 +547,7 @@ uint32_t limits_memory_resolve(const struct limits_wish *wish,
                                const unsigned *indices, unsigned visible,
                                uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why)
 {
-    const char *from = wish->memory_from ? wish->memory_from : "the device memory limit";
+    const char *from = wish->memory_from;
     for (unsigned i = 0; i < LIMITS_DEVICES_MAX; i++)
         bytes[i] = PROTO_UNSET;
     for (unsigned i = 0; i < wish->memory.count; i++) {
@@ -560,10 +558,10 @@ uint32_t limits_memory_resolve(const struct limits_wish *wish,
             snprintf(shown, sizeof shown, "UUID %s", selector->uuid);
         else
             snprintf(shown, sizeof shown, "%u", selector->ordinal);
+        if (device == FOUND_SEVERAL)
+            return error_set(why, MESSAGE(variable_device_unclear), from, shown, count);
         if (device < 0)
-            return error_set(why, MESSAGE(variable_no_device), from, shown,
-                             device == FOUND_SEVERAL ? "could be one of several" : "does not exist",
-                             count, count == 1 ? "" : "s");
+            return error_set(why, MESSAGE(variable_no_device), from, shown, count);
         if ((unsigned)device >= visible)
             continue;
         if (bytes[device] != PROTO_UNSET)

@@ -74,6 +74,8 @@ struct limits_wish {
     char socket[LIMITS_SOCKET_MAX + 1]; /* "": not asked */
     char profile[LIMITS_NAME_MAX + 1];  /* "": none; a client's */
     enum proto_source memory_source;    /* which variable has the list */
+    /* The variables that were read, or NULL; `memory_from` and `visible_from` are set wherever
+     * `memory` has entries and `visible` is listed. */
     const char *priority_from, *kernel_time_from, *memory_from, *visible_from, *name_from,
         *socket_from, *profile_from;
 };

@@ -20,21 +20,10 @@ static const char *percent_text(char text[16], uint32_t hundredths)
     return text;
 }
 
-enum { REMEDY_BYTES = 80 };
-
-/* Adds the remedy. room: the amount that is still free, as text, or NULL. */
-static const char *remedy_text(const char *room, char text[REMEDY_BYTES])
-{
-    if (!room)
-        return MESSAGE_TEXT(overcommit_whole);
-    snprintf(text, REMEDY_BYTES, MESSAGE_TEXT(overcommit_part), room);
-    return text;
-}
-
 uint32_t overcommit_explain_time(const struct lease_group_sum *sum, uint32_t asked,
                                  struct error *why)
 {
-    char terms[96] = "", a[16], b[16], c[16], remedy[REMEDY_BYTES];
+    char terms[96] = "", a[16], b[16], c[16];
     size_t used = 0;
     for (uint32_t i = 0; i < sum->clients && i < 4; i++)
         used += (size_t)snprintf(terms + used, sizeof terms - used, "%s%s", i ? " + " : "",
@@ -43,20 +32,21 @@ uint32_t overcommit_explain_time(const struct lease_group_sum *sum, uint32_t ask
         used += (size_t)snprintf(terms + used, sizeof terms - used, " + ...");
     if (sum->clients > 1)
         snprintf(terms + used, sizeof terms - used, " = %s", percent_text(a, sum->requests));
-    const char *room =
-        sum->requests < PLAN_WHOLE ? percent_text(a, PLAN_WHOLE - sum->requests) : NULL;
-    return error_set(why, MESSAGE(time_overcommitted), sum->clients, sum->clients == 1 ? "" : "s",
-                     terms, percent_text(b, asked), percent_text(c, sum->requests + asked),
-                     remedy_text(room, remedy));
+    percent_text(b, asked);
+    percent_text(c, sum->requests + asked);
+    if (sum->requests >= PLAN_WHOLE)
+        return error_set(why, MESSAGE(time_overcommitted_whole), sum->clients, terms, b, c);
+    return error_set(why, MESSAGE(time_overcommitted), sum->clients, terms, b, c,
+                     percent_text(a, PLAN_WHOLE - sum->requests));
 }
 
 uint32_t overcommit_explain_threads(uint32_t others, uint32_t other_sm_groups, uint32_t asked,
                                     uint32_t sm_groups, uint32_t sm_group_size, struct error *why)
 {
-    char room[16], remedy[REMEDY_BYTES];
-    snprintf(room, sizeof room, "%u", sm_groups - other_sm_groups);
-    return error_set(why, MESSAGE(threads_overcommitted), others, others == 1 ? "" : "s",
-                     others == 1 ? "has" : "have", other_sm_groups, sm_groups, sm_group_size, asked,
-                     other_sm_groups + asked,
-                     remedy_text(sm_groups > other_sm_groups ? room : NULL, remedy));
+    uint32_t all = other_sm_groups + asked;
+    if (sm_groups <= other_sm_groups)
+        return error_set(why, MESSAGE(threads_overcommitted_whole), others, other_sm_groups,
+                         sm_groups, sm_group_size, asked, all);
+    return error_set(why, MESSAGE(threads_overcommitted), others, other_sm_groups, sm_groups,
+                     sm_group_size, asked, all, sm_groups - other_sm_groups);
 }

@@ -132,10 +132,10 @@ int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by)
     return 0;
 }
 
-/* Writes the clients that end with this one's worker: "2 other clients: 1 'a' (uid 0), 4 'b' (uid
- * 7)". */
-static void neighbours_format(const struct supervisor *supervisor, const struct session *of,
-                              char count[32], char names[160])
+/* Writes the clients that end with this one's worker: "1 'a' (uid 0), 4 'b' (uid 7)". Returns how
+ * many they are. */
+static unsigned neighbours_format(const struct supervisor *supervisor, const struct session *of,
+                                  char names[160])
 {
     const struct session *session;
     unsigned others = 0;
@@ -147,30 +147,28 @@ static void neighbours_format(const struct supervisor *supervisor, const struct 
             continue;
         if (used < 160)
             used += (size_t)snprintf(names + used, 160 - used, "%s%u '%.16s' (uid %u)",
-                                     others ? ", " : ": ", session->number, session->name,
+                                     others ? ", " : "", session->number, session->name,
                                      (unsigned)session->uid);
         others++;
     }
     if (used >= 160)
         strcpy(names + 160 - sizeof "...", "...");
-    snprintf(count, 32,
-             others == 1 ? "%u other client"
-             : others    ? "%u other clients"
-                         : "no other client",
-             others);
+    return others;
 }
 
 uint32_t clients_kill_leaving(struct supervisor *supervisor, uint32_t client, bool force,
                               const char *by, struct error *why)
 {
     struct session *session = clients_find(supervisor, client);
-    char count[32], names[160];
+    char names[160];
     if (!session || !session->device || !session->at_worker)
         return error_set(why, MESSAGE(client_unknown), client);
     if (!force) {
-        neighbours_format(supervisor, session, count, names);
-        return error_set(why, MESSAGE(client_leaving), client, session->device->index, count, names,
-                         client);
+        unsigned others = neighbours_format(supervisor, session, names);
+        return others ? error_set(why, MESSAGE(client_leaving), client, session->device->index,
+                                  others, names, client)
+                      : error_set(why, MESSAGE(client_leaving_alone), client,
+                                  session->device->index, client);
     }
     struct error lost;
     error_set(&lost, MESSAGE(client_forced), by, session->device->index, client, session->name);

@@ -58,18 +58,18 @@ static void server_stop(struct server *server)
 }
 
 /* A user without a GPU may not know that there is a driver that needs none. */
-static const char *another_way(const struct settings *settings)
+static void log_unserved(const struct settings *settings, const char *text)
 {
-    return strcmp(settings->driver_name, "nvidia") == 0
-               ? "; without a GPU, --driver softgpu runs kernels on the CPU"
-               : "";
+    if (strcmp(settings->driver_name, "nvidia") == 0)
+        log_error(MESSAGE_TEXT(log_no_device_nvidia), settings->driver, text);
+    else
+        log_error(MESSAGE_TEXT(log_no_device), settings->driver, text);
 }
 
 static void supervisor_unusable(void *context, const char *text)
 {
     struct server *server = context;
-    log_error(MESSAGE_TEXT(log_no_device), server->settings.driver, text,
-              another_way(&server->settings));
+    log_unserved(&server->settings, text);
     server->status = 1;
     server_stop(server);
 }
@@ -214,8 +214,7 @@ int main(int argc, char **argv)
     log_open("gpushared", server.settings.log_level, server.settings.journal);
     variables_check(environ, unknown_variable, NULL);
     if (discovery_run(&server.discovery, &server.settings, &why)) {
-        log_error(MESSAGE_TEXT(log_no_device), server.settings.driver, why.text,
-                  another_way(&server.settings));
+        log_unserved(&server.settings, why.text);
         return 1;
     }
     settings_take_arena(&server.settings, &server.discovery.arena);

@@ -158,8 +158,11 @@ static void say_status(struct supervisor *supervisor)
         else if (supervisor->server.devices[i].trouble[0])
             trouble = supervisor->server.devices[i].trouble;
     }
-    error_set(&status, MESSAGE(status_devices), ready, supervisor->server.device_count,
-              *trouble ? "; " : "", trouble);
+    if (*trouble)
+        error_set(&status, MESSAGE(status_devices_trouble), ready, supervisor->server.device_count,
+                  trouble);
+    else
+        error_set(&status, MESSAGE(status_devices), ready, supervisor->server.device_count);
     if (supervisor->events.status)
         supervisor->events.status(supervisor->events.context, status.text);
 }

@@ -4,7 +4,7 @@
 
 #include "common/messages.h"
 
-static const char *result_name(cuda_result result)
+const char *driver_error_name(cuda_result result)
 {
     const char *name = cuda_driver_error_name(result);
     return name ? name : "unnamed";
@@ -13,13 +13,13 @@ static const char *result_name(cuda_result result)
 uint32_t driver_error_set(struct error *why, const char *call, cuda_result result)
 {
     return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(driver_call), call,
-                     cuda_driver_error_sentence(result), result_name(result));
+                     cuda_driver_error_sentence(result), driver_error_name(result));
 }
 
 uint32_t driver_error_set_init(struct error *why, cuda_result result)
 {
     uint32_t number = error_from_cuda((int)result);
-    const char *name = result_name(result);
+    const char *name = driver_error_name(result);
     switch (result) {
     case CUDA_ERR_STUB_LIBRARY:
         return error_set(why, number, MESSAGE_TEXT(init_stub), name);

@@ -12,7 +12,11 @@
 #include "common/cuda/cuda_driver.h"
 #include "common/error.h"
 
-/* "the driver's CALL failed: ...". result is not CUDA_OK. Returns the error number. */
+/* The name of a result; never NULL. Static. */
+const char *driver_error_name(cuda_result result);
+
+/* "the driver's CALL failed: ...": call is the name of a function. result is not CUDA_OK. Returns
+ * the error number. */
 uint32_t driver_error_set(struct error *why, const char *call, cuda_result result);
 
 /* The same for cuInit, whose refusals are about the machine rather than the call. */

@@ -42,11 +42,11 @@ static uint32_t prove_device_arena(struct gpu *gpu, struct error *why)
     uint32_t written = 0x67707573, read = 0; /* not what untouched memory holds */
     cuda_result result = cuda->cuMemCreate(&handle, gpu->granularity, &prop, 0);
     if (result != CUDA_OK)
-        return driver_error_set(why, "cuMemCreate of the first granule", result);
+        return driver_error_set(why, "cuMemCreate", result);
     result = cuda->cuMemMap(gpu->device_base, gpu->granularity, 0, handle, 0);
     cuda->cuMemRelease(handle);
     if (result != CUDA_OK)
-        return driver_error_set(why, "cuMemMap at the device arena", result);
+        return driver_error_set(why, "cuMemMap", result);
     result = cuda->cuMemSetAccess(gpu->device_base, gpu->granularity, &access, 1);
     if (result == CUDA_OK)
         result = cuda->cuMemcpyHtoD(gpu->device_base, &written, sizeof written);
@@ -56,7 +56,8 @@ static uint32_t prove_device_arena(struct gpu *gpu, struct error *why)
     if (result == CUDA_OK)
         result = unmapped;
     if (result != CUDA_OK)
-        return driver_error_set(why, "use of the device arena", result);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_arena_use),
+                         cuda_driver_error_sentence(result), driver_error_name(result));
     if (read != written)
         return error_set(why, MESSAGE(device_arena_memory));
     return 0;
@@ -105,7 +106,8 @@ static uint32_t describe_device(struct gpu *gpu, int ordinal, struct error *why)
     if (result == CUDA_OK)
         result = cuda->cuCtxGetStreamPriorityRange(&least, &greatest);
     if (result != CUDA_OK)
-        return driver_error_set(why, "description of the device", result);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_description),
+                         cuda_driver_error_sentence(result), driver_error_name(result));
     if (cuda->cuDeviceGetPCIBusId(info->pci, sizeof info->pci, gpu->handle) != CUDA_OK)
         info->pci[0] = 0;
     info->name[sizeof info->name - 1] = 0;
@@ -125,16 +127,16 @@ static uint32_t require_features(struct gpu *gpu, struct error *why)
 {
     static const struct {
         cuda_device_attribute attribute;
-        const char *what;
+        const char *text;
     } needed[] = {
-        {CUDA_ATTR_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, "virtual memory management"},
-        {CUDA_ATTR_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, "memory as file descriptors"},
-        {CUDA_ATTR_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
-         "the same address for registered host memory on both sides"},
+        {CUDA_ATTR_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, MESSAGE_TEXT(device_no_memory_mapping)},
+        {CUDA_ATTR_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+         MESSAGE_TEXT(device_no_memory_descriptors)},
+        {CUDA_ATTR_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, MESSAGE_TEXT(device_no_same_address)},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!read_attribute(gpu, needed[i].attribute))
-            return error_set(why, MESSAGE(device_feature), needed[i].what);
+            return error_set(why, PROTO_ERROR_NOT_SUPPORTED, "%s", needed[i].text);
     return 0;
 }
 
@@ -179,7 +181,8 @@ uint32_t gpu_find_device(const struct cuda_driver *cuda, int ordinal, const uint
             return 0;
     }
     if (result != CUDA_OK)
-        return driver_error_set(why, "search for the device", result);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_search),
+                         cuda_driver_error_sentence(result), driver_error_name(result));
     return error_set(why, MESSAGE(device_gone));
 }
 

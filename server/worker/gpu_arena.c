@@ -65,7 +65,7 @@ uint32_t gpu_arena_reserve_device(const struct cuda_driver *cuda, const struct a
     if (got == arena->device_base)
         return 0;
     if (result != CUDA_OK)
-        return driver_error_set(why, "cuMemAddressReserve of the device arena", result);
+        return driver_error_set(why, "cuMemAddressReserve", result);
     return error_set(why, MESSAGE(device_arena_place), (unsigned long long)arena->device_base);
 }
 

@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/ipc/timeline.h"
+#include "server/worker/driver_error.h"
 
 void worker_reschedule(struct worker *worker)
 {
@@ -46,9 +47,8 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
         return;
     }
     struct proto_worker_fault fault = {.error = error};
-    const char *name = cuda_driver_error_name(result);
     snprintf(fault.text, sizeof fault.text, MESSAGE_TEXT(context_lost), worker->gpu.info.device,
-             cuda_driver_error_sentence(result), during, name ? name : "unnamed");
+             cuda_driver_error_sentence(result), during, driver_error_name(result));
     log_error("%s", fault.text);
     /* The clients first: the supervisor closes their sockets when it knows, and a client whose
      * socket closes finds the reason in its status. */

@@ -345,7 +345,8 @@ static void kill_of_a_client_that_left_says_what_it_costs_and_is_carried_out(voi
     waitpid(gone.pid, NULL, 0);
     close(gone.from);
     assert_int_equal(kill_client(server, "2", output), 1);
-    if (!strstr(output, "client 2 has left") || !strstr(output, "1 other client: 1 'waits'"))
+    if (!strstr(output, "client 2 has left") ||
+        !strstr(output, "ends other clients too (1): 1 'waits'"))
         fail_msg("kill: %s", output);
     assert_int_equal(kill_client(server, "--force 99", output), 1);
     assert_int_equal(kill_client(server, "--force 2", output), 0);

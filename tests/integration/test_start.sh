@@ -105,7 +105,7 @@ replaced() {
     next=$(pgrep -P "$server") && [ "$next" != "$worker" ]
 }
 wait_for replaced
-wait_for grep -q "was killed by signal 9" "$folder/log"
+wait_for grep -q "killed by signal 9" "$folder/log"
 kill -TERM "$server"
 wait "$server" || fail "a server that had lost a worker stopped with an error"
 gone "$next" || fail "the new worker outlived a stop"

@@ -39,8 +39,10 @@ static void reloading_answer(struct admin_work *work, struct admin_peer *peer, b
 
 static void reload_log(const struct reloading *reloading)
 {
-    log_notice(MESSAGE_TEXT(log_reload_admin), reloading->by,
-               reloading->why.number ? reloading->why.text : "done");
+    if (reloading->why.number)
+        log_notice(MESSAGE_TEXT(log_reload_admin), reloading->by, reloading->why.text);
+    else
+        log_notice(MESSAGE_TEXT(log_reload_admin_done), reloading->by);
 }
 
 static void reload_answered(void *context, uint32_t error, const char *text)

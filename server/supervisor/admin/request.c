@@ -96,22 +96,22 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
            strcmp(key, "kernel_time_limit") == 0;
 }
 
-/* Names the subject of a request; the members that can be set depend on it. */
-static const char *target_of(const struct admin_request *request)
+/* What can be set depends on the target. */
+static uint32_t refuse_member(const struct admin_request *request, const char *key,
+                              struct error *why)
 {
-    if (request->kind != ADMIN_SET)
-        return "";
-    return request->target == ADMIN_TARGET_GPU     ? " of a GPU"
-           : request->target == ADMIN_TARGET_GROUP ? " of a group"
-                                                   : "";
+    if (request->kind == ADMIN_SET && request->target == ADMIN_TARGET_GPU)
+        return error_set(why, MESSAGE(admin_gpu_member_unknown), key);
+    if (request->kind == ADMIN_SET && request->target == ADMIN_TARGET_GROUP)
+        return error_set(why, MESSAGE(admin_group_member_unknown), key);
+    return error_set(why, MESSAGE(admin_member_unknown), kind_names[request->kind], key);
 }
 
 static uint32_t check_members(const struct admin_request *request, json_t *root, struct error *why)
 {
     for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at))
         if (!has_member(request->kind, request->target, json_object_iter_key(at)))
-            return error_set(why, MESSAGE(admin_member_unknown), kind_names[request->kind],
-                             target_of(request), json_object_iter_key(at));
+            return refuse_member(request, json_object_iter_key(at), why);
     return 0;
 }
 
@@ -141,11 +141,9 @@ static uint32_t read_target(struct admin_request *request, json_t *root, struct 
     }
     if (named == 1)
         return 0;
-    return error_set(why, MESSAGE(admin_subject), kind_names[request->kind],
-                     request->kind == ADMIN_KILL
-                         ? ""
-                         : ", or \"user\", a uid, or \"group\", a gid, or \"gpu\", the index of a "
-                           "device, and only one of them");
+    return request->kind == ADMIN_KILL
+               ? error_set(why, MESSAGE(admin_kill_subject))
+               : error_set(why, MESSAGE(admin_subject), kind_names[request->kind]);
 }
 
 /* One member of {"request": text, "limit": text}. */
@@ -160,8 +158,11 @@ static uint32_t read_bound(struct allowance *change, enum resource resource, jso
         allowance_put(change, resource, bound, amount);
         return 0;
     }
-    return error_set(why, MESSAGE(admin_bound), row->name, request ? "request" : "limit",
-                     text ? text : "(not a text)", row->form, request ? ", or 0 for none" : "");
+    if (!text)
+        return error_set(why, MESSAGE(admin_bound_text), row->name, request ? "request" : "limit",
+                         row->form);
+    return request ? error_set(why, MESSAGE(admin_bound_request), row->name, text, row->form)
+                   : error_set(why, MESSAGE(admin_bound), row->name, text, row->form);
 }
 
 static uint32_t read_range(struct allowance *change, json_t *root, enum resource resource,

@@ -188,11 +188,11 @@ static int parse_range(const struct config_node *node, struct config_range *rang
 static uint32_t read_range(struct config_reader *reader, const struct config_node *node,
                            const char *what, struct config_range *range)
 {
-    char said[CONFIG_SAID];
     if (parse_range(node, range) == 0)
         return 0;
-    return config_refuse(reader, node->line, MESSAGE(config_range), what,
-                         config_reader_said(node, said));
+    if (node->kind == CONFIG_TEXT)
+        return config_refuse(reader, node->line, MESSAGE(config_range_not), what, node->text);
+    return config_refuse(reader, node->line, MESSAGE(config_range), what);
 }
 
 /* One item, or a list of them that is not empty: a rule without anybody is a mistake. */

@@ -59,10 +59,14 @@ static uint32_t read_bound(struct config_reader *reader, const struct config_nod
         allowance_tighten(entry->limits, &by);
         return 0;
     }
-    return config_refuse(reader, value->line, MESSAGE(config_bound), name_of(entry),
-                         request ? "request" : "limit", text ? " \"" : "", value->text,
-                         text ? "\"" : "", allowance_resource(entry->resource)->form,
-                         request ? ", or 0 so that nothing is reserved" : "");
+    const char *name = name_of(entry), *form = allowance_resource(entry->resource)->form;
+    if (!text)
+        return config_refuse(reader, value->line, MESSAGE(config_bound_form), name,
+                             request ? "request" : "limit", form);
+    if (request)
+        return config_refuse(reader, value->line, MESSAGE(config_bound_request), name, value->text,
+                             form);
+    return config_refuse(reader, value->line, MESSAGE(config_bound), name, value->text, form);
 }
 
 static uint32_t read_request(struct config_reader *reader, const struct config_node *value,
@@ -89,8 +93,10 @@ static uint32_t read_resource_limits(struct config_reader *reader, const struct 
     struct config_table table = {entry->line ? block : total, 2, to};
     const char *name = name_of(entry);
     if (value->kind != CONFIG_MAP)
-        return config_refuse(reader, value->line, MESSAGE(config_resource_mapping), name, name,
-                             entry->line ? "request: ..., " : "");
+        return entry->line
+                   ? config_refuse(reader, value->line, MESSAGE(config_resource_mapping), name,
+                                   name)
+                   : config_refuse(reader, value->line, MESSAGE(config_total_mapping), name, name);
     if (entry->line && entry->resource == RESOURCE_TIME && !reader->config->time_line)
         reader->config->time_line = value->line;
     return config_reader_read_map(reader, value, name, &table, 1);
@@ -124,13 +130,14 @@ static size_t resource_tables_fill(struct resource_tables *resources, struct con
 static uint32_t read_fraction_key(struct config_reader *reader, const struct config_node *value,
                                   void *to)
 {
-    char said[CONFIG_SAID];
     struct dialect_amount share;
     struct block *block = to;
     struct allowance by = allowance_none;
-    if (value->kind != CONFIG_TEXT || dialect_parse_share(value->text, value->length, &share) < 0)
-        return config_refuse(reader, value->line, MESSAGE(config_fraction), DIALECT_FORM_SHARE,
-                             config_reader_said(value, said));
+    if (value->kind != CONFIG_TEXT)
+        return config_refuse(reader, value->line, MESSAGE(config_fraction), DIALECT_FORM_SHARE);
+    if (dialect_parse_share(value->text, value->length, &share) < 0)
+        return config_refuse(reader, value->line, MESSAGE(config_fraction_not), DIALECT_FORM_SHARE,
+                             value->text);
     by.part[RESOURCE_MEMORY].limit = by.time.request = share.value;
     allowance_attribute(&by, by_line(value->line));
     block->line[RESOURCE_TIME] = value->line;
@@ -170,13 +177,14 @@ static uint32_t read_priority(struct config_reader *reader, const struct config_
 static uint32_t read_kernel_time(struct config_reader *reader, const struct config_node *value,
                                  void *to)
 {
-    char said[CONFIG_SAID];
     struct block *block = to;
     struct allowance by = allowance_none;
-    if (value->kind != CONFIG_TEXT ||
-        dialect_parse_kernel_time(value->text, value->length, &by.kernel_time) < 0)
+    if (value->kind != CONFIG_TEXT)
+        return config_refuse(reader, value->line, MESSAGE(config_kernel_time_form),
+                             DIALECT_FORM_KERNEL_TIME);
+    if (dialect_parse_kernel_time(value->text, value->length, &by.kernel_time) < 0)
         return config_refuse(reader, value->line, MESSAGE(config_kernel_time),
-                             DIALECT_FORM_KERNEL_TIME, config_reader_said(value, said));
+                             DIALECT_FORM_KERNEL_TIME, value->text);
     allowance_attribute(&by, by_line(value->line));
     allowance_tighten(&block->limits, &by);
     return 0;

@@ -99,23 +99,16 @@ uint32_t config_reader_need_text(struct config_reader *reader, const struct conf
     return config_refuse(reader, node->line, MESSAGE(config_form), what, form);
 }
 
-const char *config_reader_said(const struct config_node *node, char text[CONFIG_SAID])
-{
-    *text = 0;
-    if (node->kind == CONFIG_TEXT)
-        snprintf(text, CONFIG_SAID, ", not \"%.64s\"", node->text);
-    return text;
-}
-
 uint32_t config_reader_read_number(struct config_reader *reader, const struct config_node *node,
                                    const char *what, uint64_t least, uint64_t most,
                                    uint64_t *number)
 {
-    char said[CONFIG_SAID];
     if (node->kind == CONFIG_TEXT && node->plain &&
         !units_parse_number(node->text, node->length, most, number) && *number >= least)
         return 0;
+    if (node->kind == CONFIG_TEXT)
+        return config_refuse(reader, node->line, MESSAGE(config_number_not), what,
+                             (unsigned long long)least, (unsigned long long)most, node->text);
     return config_refuse(reader, node->line, MESSAGE(config_number), what,
-                         (unsigned long long)least, (unsigned long long)most,
-                         config_reader_said(node, said));
+                         (unsigned long long)least, (unsigned long long)most);
 }

@@ -68,11 +68,6 @@ uint32_t config_reader_open_list(struct config_reader *reader, const struct conf
                                  const char *what, size_t most, size_t item_bytes, void **items,
                                  size_t *count);
 
-/* For the end of a sentence that says which form a value must have: `, not "50"`; "" if the node is
- * no text. Returns text. */
-#define CONFIG_SAID 80
-const char *config_reader_said(const struct config_node *node, char text[CONFIG_SAID]);
-
 /* form: what it must be, for the sentence. */
 uint32_t config_reader_need_text(struct config_reader *reader, const struct config_node *node,
                                  const char *what, const char *form);

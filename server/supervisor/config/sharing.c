@@ -16,28 +16,34 @@ struct sharing {
     uint64_t replicas;  /* of every GPU; 0: not given yet */
 };
 
+static bool is_true(const struct config_node *value)
+{
+    return value->kind == CONFIG_TEXT && value->plain && !strcmp(value->text, "true");
+}
+
 /* Both are off where they stand not, and we have nothing that they could switch on. */
 static uint32_t need_false(struct config_reader *reader, const struct config_node *value,
-                           const char *name, const char *reason)
+                           const char *name)
 {
     if (value->kind == CONFIG_TEXT && value->plain && !strcmp(value->text, "false"))
         return 0;
-    if (value->kind == CONFIG_TEXT && value->plain && !strcmp(value->text, "true"))
-        return config_refuse(reader, value->line, MESSAGE(config_sharing_true), name, reason);
     return config_refuse(reader, value->line, MESSAGE(config_sharing_false), name);
 }
 
 static uint32_t read_rename(struct config_reader *reader, const struct config_node *value, void *to)
 {
     (void)to;
-    return need_false(reader, value, "renameByDefault", MESSAGE_TEXT(config_sharing_no_resource));
+    if (is_true(value))
+        return config_refuse(reader, value->line, MESSAGE(config_sharing_no_resource));
+    return need_false(reader, value, "renameByDefault");
 }
 
 static uint32_t read_fail(struct config_reader *reader, const struct config_node *value, void *to)
 {
     (void)to;
-    return need_false(reader, value, "failRequestsGreaterThanOne",
-                      MESSAGE_TEXT(config_sharing_one_share));
+    if (is_true(value))
+        return config_refuse(reader, value->line, MESSAGE(config_sharing_one_share));
+    return need_false(reader, value, "failRequestsGreaterThanOne");
 }
 
 static uint32_t read_name(struct config_reader *reader, const struct config_node *value, void *to)

@@ -197,10 +197,11 @@ static uint32_t mistake_explain(struct builder *builder, const yaml_parser_t *pa
     size_t line =
         parser->error == YAML_READER_ERROR ? line_of(text, offset) : parser->problem_mark.line + 1;
     const char *problem = parser->problem ? parser->problem : "unreadable";
-    const char *context = parser->context ? parser->context : "";
     if (strstr(problem, "cannot start any token"))
-        context = "(indent with blanks, not with tabs)";
-    return refuse(builder, line, MESSAGE(config_not_yaml), problem, *context ? " " : "", context);
+        return refuse(builder, line, MESSAGE(config_not_yaml_tab), problem);
+    return parser->context
+               ? refuse(builder, line, MESSAGE(config_not_yaml_near), problem, parser->context)
+               : refuse(builder, line, MESSAGE(config_not_yaml), problem);
 }
 
 static uint32_t tree_parse(struct builder *builder, yaml_parser_t *parser, const char *text,

@@ -355,12 +355,13 @@ static void link_lost(void *context, const char *why)
     struct device *device = context;
     struct error lost;
     device->silent = !why;
-    if (!why && device->how[0])
-        error_set(&lost, MESSAGE(worker_ended_how), device->index, device->how,
-                  device->served ? "" : " before it was ready");
-    else
-        error_set(&lost, MESSAGE(worker_ended_why), device->index,
-                  why ? why : "it closed its connection");
+    if (!why && device->how[0] && !device->served) {
+        error_set(&lost, MESSAGE(worker_ended_how), device->index, device->how);
+    } else {
+        if (!why)
+            why = device->how[0] ? device->how : MESSAGE_TEXT(worker_hung_up);
+        error_set(&lost, MESSAGE(worker_ended_why), device->index, why);
+    }
     device_fail(device, lost.number, lost.text);
 }
 
@@ -379,8 +380,9 @@ static void process_ended(void *context, int status)
         return;
     }
     if (device->silent)
-        snprintf(device->trouble, sizeof device->trouble, MESSAGE_TEXT(worker_trouble), device->how,
-                 device->served ? "" : " before it was ready");
+        snprintf(device->trouble, sizeof device->trouble,
+                 device->served ? MESSAGE_TEXT(worker_trouble) : MESSAGE_TEXT(worker_trouble_early),
+                 device->how);
     device_down(device);
 }
 

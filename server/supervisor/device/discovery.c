@@ -113,9 +113,7 @@ uint32_t discovery_restrict(struct discovery *discovery, const struct limits_wis
     for (unsigned i = 0; i < count; i++)
         chosen.devices[chosen.count++] = discovery->devices[indices[i]];
     if (!chosen.count) {
-        return error_set(why, MESSAGE(devices_none_visible),
-                         limits->visible_from ? limits->visible_from
-                                              : "the list of visible devices",
+        return error_set(why, MESSAGE(devices_none_visible), limits->visible_from,
                          discovery->count);
     }
     *discovery = chosen;

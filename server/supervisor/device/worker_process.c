@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/messages.h"
 #include "server/supervisor/device/discovery.h"
 #include "server/supervisor/settings.h"
 
@@ -294,11 +295,11 @@ int worker_process_start(struct worker_process **out, uv_loop_t *loop,
 const char *worker_process_describe(int status, char text[WORKER_PROCESS_END])
 {
     if (WIFSIGNALED(status))
-        snprintf(text, WORKER_PROCESS_END, "was killed by signal %d (%s)", WTERMSIG(status),
+        snprintf(text, WORKER_PROCESS_END, MESSAGE_TEXT(process_killed), WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) == 127)
-        snprintf(text, WORKER_PROCESS_END, "could not be executed");
+        snprintf(text, WORKER_PROCESS_END, MESSAGE_TEXT(process_unexecuted));
     else
-        snprintf(text, WORKER_PROCESS_END, "exited with status %d", WEXITSTATUS(status));
+        snprintf(text, WORKER_PROCESS_END, MESSAGE_TEXT(process_exited), WEXITSTATUS(status));
     return text;
 }

@@ -44,7 +44,7 @@ void worker_process_expire(struct worker_process *process, uint64_t milliseconds
 /* Frees a process that has ended; the loop does so later. NULL is allowed. */
 void worker_process_free(struct worker_process *process);
 
-/* "exited with status 1", "was killed by signal 9 (Killed)". Returns text. */
+/* How a process ended: "exit status 1", "killed by signal 9 (Killed)". Returns text. */
 enum { WORKER_PROCESS_END = 128 };
 const char *worker_process_describe(int status, char text[WORKER_PROCESS_END]);
 

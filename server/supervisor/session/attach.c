@@ -155,9 +155,10 @@ static void send_attached(struct session *session)
     int fds[3] = {session->ring.fd, status, session->doorbell};
     session_answer(session, PROTO_ATTACHED, session->attach_serial, &body, fds, 3);
     close(status);
-    log_info(MESSAGE_TEXT(log_client_attached), session->number, session->name, (int)session->pid,
-             session->uid, session->device->index, body.grant.multiprocessors,
-             body.grant.partitioned ? "" : " (by duty cycle)",
+    log_info(body.grant.partitioned ? MESSAGE_TEXT(log_client_attached)
+                                    : MESSAGE_TEXT(log_client_attached_duty),
+             session->number, session->name, (int)session->pid, session->uid,
+             session->device->index, body.grant.multiprocessors,
              (unsigned long long)body.grant.allowance.memory.limit,
              (unsigned long long)body.grant.allowance.host_memory.limit);
 }
@@ -234,9 +235,11 @@ static void no_room(struct session *session, uint64_t serial)
     if (source.origin == ALLOWANCE_BY_CLIENT && source.detail != PROTO_SOURCE_NONE)
         asked = (enum proto_source)source.detail;
     const char *variable = allowance_variable(RESOURCE_MEMORY, ALLOWANCE_LIMIT, asked);
-    session_refuse(session, serial, MESSAGE(window_none),
-                   (unsigned long long)(session->grant.window_bytes >> 20),
-                   variable ? variable : "an option of the program");
+    unsigned long long mib = session->grant.window_bytes >> 20;
+    if (variable)
+        session_refuse(session, serial, MESSAGE(window_none), mib, variable);
+    else
+        session_refuse(session, serial, MESSAGE(window_none_options), mib);
 }
 
 /* Another user's client on a device whose kernels can use what all its clients share with the

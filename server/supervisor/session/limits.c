@@ -218,7 +218,7 @@ static void log_change(const struct session *session, const char *by)
     char text[RESOURCES * 96], request[UNITS_TEXT], limit[UNITS_TEXT];
     size_t used = 0;
     for (enum resource i = 0; i < RESOURCES && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s to %s, ",
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %s to %s", i ? ", " : "",
                                  allowance_resource(i)->phrase,
                                  allowance_format(i, grant->of[i].request, request),
                                  allowance_format(i, grant->of[i].limit, limit));

@@ -242,19 +242,17 @@ static uint32_t refuse_memory(const struct run *run, struct error *why)
 /* failed: from run_read. */
 static uint32_t run_refuse(struct run *run, int failed, struct error *why)
 {
-    char memory[UNITS_TEXT], how[64];
+    char memory[UNITS_TEXT];
     uint32_t seconds = run->compiler->options.seconds;
     int status = run_end(run, failed != -EPIPE);
     if (failed == -ETIME || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
         return error_set(why, MESSAGE(compiler_time), seconds);
     if (failed == -ECANCELED)
         return error_set(why, MESSAGE(module_given_up));
-    if (WIFSIGNALED(status))
-        snprintf(how, sizeof how, "signal %d", WTERMSIG(status));
-    else
-        snprintf(how, sizeof how, "exit status %d", WEXITSTATUS(status));
-    return error_set(why, MESSAGE(compiler_crashed), how,
-                     units_format_bytes(run->compiler->options.memory, memory));
+    units_format_bytes(run->compiler->options.memory, memory);
+    return WIFSIGNALED(status)
+               ? error_set(why, MESSAGE(compiler_crashed), WTERMSIG(status), memory)
+               : error_set(why, MESSAGE(compiler_exited), WEXITSTATUS(status), memory);
 }
 
 /* Says that no process can start, once until one does. */

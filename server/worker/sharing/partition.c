@@ -10,25 +10,29 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
+#include "server/worker/driver_error.h"
 #include "server/worker/sharing/driver_queue.h"
 
 /* The device stays whole. */
-static void note_unsupported(struct partition_table *partitions, const char *reason,
-                             cuda_result result)
+static void note_unsupported(struct partition_table *partitions, const char *reason)
 {
-    const char *name = cuda_driver_error_name(result);
-    if (result == CUDA_OK)
-        snprintf(partitions->unsupported, sizeof partitions->unsupported, "%s", reason);
-    else
-        snprintf(partitions->unsupported, sizeof partitions->unsupported,
-                 MESSAGE_TEXT(partitions_refused), reason, name ? name : "an error without a name",
-                 (int)result);
+    snprintf(partitions->unsupported, sizeof partitions->unsupported, "%s", reason);
     free(partitions->sm_groups);
     partitions->sm_groups = NULL;
     partitions->supported = false;
     partitions->count = 1;
     partitions->remainder = 0;
     partitions->sm_group_size = partitions->total = partitions->gpu->info.multiprocessors;
+}
+
+/* divided: the multiprocessors were; making a green context of them was refused. */
+static void note_refused(struct partition_table *partitions, bool divided, cuda_result result)
+{
+    char reason[sizeof partitions->unsupported];
+    snprintf(reason, sizeof reason,
+             divided ? MESSAGE_TEXT(partitions_green_refused) : MESSAGE_TEXT(partitions_refused),
+             driver_error_name(result), (int)result);
+    note_unsupported(partitions, reason);
 }
 
 /* Whether the driver accepts the remainder in one description with SM groups of the split. */
@@ -293,10 +297,10 @@ uint32_t partition_table_open(struct partition_table *partitions, const struct g
     *partitions = (struct partition_table){.gpu = gpu, .kept_max = PARTITIONS_KEPT};
     pthread_mutex_init(&partitions->lock, NULL);
     if (!cuda_driver_has_green_contexts(gpu->cuda)) {
-        note_unsupported(partitions, MESSAGE_TEXT(partitions_driver), CUDA_OK);
+        note_unsupported(partitions, MESSAGE_TEXT(partitions_driver));
         return 0;
     }
-    const char *during = "dividing the multiprocessors";
+    bool divided = false;
     cuda_result result =
         gpu->cuda->cuDeviceGetDevResource(gpu->handle, &partitions->whole, CUDA_RESOURCE_SM);
     if (result == CUDA_OK) {
@@ -306,7 +310,7 @@ uint32_t partition_table_open(struct partition_table *partitions, const struct g
     if (result == CUDA_OK) {
         partitions->supported = true;
         find_balanced(partitions);
-        during = "making a green context";
+        divided = true;
         result = prove_whole(partitions);
     }
     if (result != CUDA_OK && cuda_driver_error_is_sticky(result)) {
@@ -315,9 +319,9 @@ uint32_t partition_table_open(struct partition_table *partitions, const struct g
                          cuda_driver_error_sentence(result));
     }
     if (result == CUDA_ERR_NOT_SUPPORTED)
-        note_unsupported(partitions, MESSAGE_TEXT(partitions_device), CUDA_OK);
+        note_unsupported(partitions, MESSAGE_TEXT(partitions_device));
     else if (result != CUDA_OK)
-        note_unsupported(partitions, during, result);
+        note_refused(partitions, divided, result);
     return 0;
 }
 

@@ -226,7 +226,7 @@ static void overcommitted_requests_are_refused_with_the_arithmetic(void **state)
     assert_int_equal(sm_allocation_add(&allocation, &c, 4000, 4000, &why),
                      PROTO_ERROR_INVALID_VALUE);
     assert_string_equal(why.text,
-                        "threads: 2 other clients there have 12 of the device's 16 groups of "
+                        "threads: other clients there (2) have 12 of the device's 16 groups of "
                         "8 multiprocessors of their own; with the 6 asked for that makes 18: "
                         "ask for 4 at most, or lower another request");
     assert_false(c.present);

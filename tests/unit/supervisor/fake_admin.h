@@ -145,7 +145,7 @@ uint32_t clients_kill_leaving(struct supervisor *self, uint32_t client, bool for
     if (client != 77)
         return error_set(why, MESSAGE(client_unknown), client);
     if (!force)
-        return error_set(why, MESSAGE(client_leaving), client, 0u, "no other client", "", client);
+        return error_set(why, MESSAGE(client_leaving_alone), client, 0u, client);
     self->killed = client;
     snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
     return 0;

@@ -377,9 +377,9 @@ static void impossible_changes_are_refused_in_words(void **state)
     add_client(5, true);
     add_client(6, false);
     refused_with(SET "\"memory\":{\"limit\":\"2G\"}}", "invalid_value", "too much");
-    char names[ALLOWANCE_NAMES], forms[ALLOWANCE_NAMES + 16];
+    char names[ALLOWANCE_NAMES], forms[ALLOWANCE_NAMES + 40];
     allowance_names(false, "\"", "\"", ", ", names);
-    snprintf(forms, sizeof forms, "%s or \"priority\"", names);
+    snprintf(forms, sizeof forms, "%s, \"priority\" or \"kernel_time_limit\"", names);
     refused_with("{\"request\":\"set\",\"client\":5}", "invalid_value", forms);
     refused_with(SET "\"memory\":{\"limit\":\"much\"}}", "invalid_value", "\"much\" is not a size");
     refused_with(SET "\"threads\":{\"limit\":\"101%\"}}", "invalid_value", "is not a share");

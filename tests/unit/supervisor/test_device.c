@@ -76,7 +76,7 @@ static void a_worker_that_only_exits_is_reported_with_its_status(void **state)
 {
     (void)state;
     run_with("#!/bin/sh\nexit 3\n", 1);
-    expect_reason("exited with status 3 before it was ready");
+    expect_reason("ended before it was ready: exit status 3");
 }
 
 static void a_worker_that_is_killed_is_reported_with_its_signal(void **state)

@@ -143,11 +143,11 @@ static void ends_are_told_in_words(void **state)
     (void)state;
     char text[128];
     worker_process_describe(3 << 8, text);
-    assert_string_equal(text, "exited with status 3");
+    assert_string_equal(text, "exit status 3");
     worker_process_describe(127 << 8, text);
-    assert_string_equal(text, "could not be executed");
+    assert_string_equal(text, "its program could not be executed");
     worker_process_describe(SIGKILL, text);
-    assert_string_equal(text, "was killed by signal 9 (Killed)");
+    assert_string_equal(text, "killed by signal 9 (Killed)");
 }
 
 /* ---- discovery ---- */
@@ -275,7 +275,7 @@ static void the_trouble_of_the_driver_is_passed_on(void **state)
                 0, "");
     with_worker("echo error 100 cannot open libcuda.so.1; exit 1", PROTO_ERROR_NO_DEVICE,
                 "cannot open libcuda.so.1");
-    with_worker("exit 3", PROTO_ERROR_NO_DEVICE, "exited with status 3");
+    with_worker("exit 3", PROTO_ERROR_NO_DEVICE, "exit status 3");
     with_worker("kill -SEGV $$", PROTO_ERROR_NO_DEVICE, "signal 11");
     with_worker("head -c 10000 /dev/zero | tr '\\0' x", PROTO_ERROR_SERVER_RESOURCES,
                 "did not list");

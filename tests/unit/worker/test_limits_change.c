@@ -289,7 +289,8 @@ static void over_committed(uint32_t client, uint32_t request)
     harness_ask(PROTO_WORKER_LIMITS, client, &limits, PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
     const struct proto_failed *failed = (const void *)harness.message.body;
-    assert_non_null(strstr(failed->text, "1 other client there has 9 of the device's 16 groups"));
+    assert_non_null(
+        strstr(failed->text, "other clients there (1) have 9 of the device's 16 groups"));
     assert_non_null(strstr(failed->text, "with the 8 asked for that makes 17"));
 }
 
