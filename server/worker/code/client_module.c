@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/array.h"
 #include "common/error.h"
 #include "common/ipc/timeline.h"
 #include "common/log.h"
@@ -16,6 +15,7 @@
 #include "server/worker/code/device_launch.h"
 #include "server/worker/code/code_image.h"
 #include "server/worker/code/compiler.h"
+#include "server/worker/code/kernel.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/ptx_link.h"
 #include "server/worker/code/rewrite.h"
@@ -163,46 +163,6 @@ static void make_one_line(char *log)
     log[used] = 0;
 }
 
-static uint32_t function_attribute(const struct cuda_driver *cuda, cuda_function function,
-                                   cuda_function_attribute which)
-{
-    int value = 0;
-    if (cuda->cuFuncGetAttribute(&value, which, function) != CUDA_OK || value < 0)
-        return 0;
-    return (uint32_t)value;
-}
-
-/* ---- dynamic shared memory ---- */
-
-/* Setting the attribute takes the context's lock, and may wait for copies. So each function is
- * raised to all that it can have, in the window of its load, and what a client sets is our own
- * affair from then on. */
-static uint32_t raise_dynamic(const struct client *client, cuda_function function)
-{
-    const struct cuda_driver *cuda = client->gpu->cuda;
-    uint64_t most = saturating_sub(client->gpu->info.block_shared_optin_bytes,
-                                   function_attribute(cuda, function, CUDA_FUNC_SHARED_SIZE_BYTES));
-    cuda_result result =
-        cuda->cuFuncSetAttribute(function, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)most);
-    return result == CUDA_OK ? (uint32_t)most : 0;
-}
-
-/* More functions would make the window long; those are raised when a client first asks. */
-#define RAISED_MAX 256
-
-static void raise_all(const struct client *client, const struct client_module *module)
-{
-    const struct cuda_driver *cuda = client->gpu->cuda;
-    cuda_function functions[RAISED_MAX];
-    unsigned count = 0;
-    if (!cuda->cuModuleGetFunctionCount || !cuda->cuModuleEnumerateFunctions ||
-        cuda->cuModuleGetFunctionCount(&count, module->handle) != CUDA_OK || count > RAISED_MAX ||
-        cuda->cuModuleEnumerateFunctions(functions, count, module->handle) != CUDA_OK)
-        return;
-    for (unsigned i = 0; i < count; i++)
-        raise_dynamic(client, functions[i]);
-}
-
 /* ---- loading ---- */
 
 /* A module on its way to the driver, and what the driver said. */
@@ -246,7 +206,7 @@ static void make_load(struct quiet_call *call)
     else if (load->constant)
         load->result = write_base(load);
     if (load->result == CUDA_OK)
-        raise_all(load->client, load->module);
+        kernel_raise_all(load->client->gpu, load->module->handle);
 }
 
 static void make_unload(struct quiet_call *call)
@@ -540,65 +500,20 @@ void client_module_destroy_all(struct client *client)
         client_module_destroy(client, client->control.modules);
 }
 
-/* ---- kernels ---- */
+cuda_module client_module_handle(const struct client_module *module)
+{
+    return module->handle;
+}
 
-/* Finds the layout of parameters in the code itself, for drivers that can't say it. */
-static bool layout_in_code(const struct client_module *module, const char *name, uint32_t *layout,
-                           uint32_t *count, uint64_t *end)
+bool client_module_layout(const struct client_module *module, const char *name, uint32_t *layout,
+                          uint32_t *count, uint64_t *end)
 {
     if (module->symbols)
         return symbols_kernel(module->symbols, name, layout, count, end);
     return cubin_layout(module->image.bytes, module->image.count, name, layout, count, end) == 0;
 }
 
-/* Finds offsets and sizes of a kernel's parameters: as the driver says them, or as the code
- * does. */
-static uint32_t read_layout(const struct cuda_driver *cuda, const struct client_module *module,
-                            cuda_function function, const char *name,
-                            struct proto_function_info *info, uint32_t *layout, struct error *why)
-{
-    uint64_t end = 0;
-    uint32_t count = 0;
-    if (cuda->cuFuncGetParamInfo) {
-        size_t offset = 0, size = 0;
-        while (count < PROTO_PARAMETER_COUNT_MAX &&
-               cuda->cuFuncGetParamInfo(function, count, &offset, &size) == CUDA_OK) {
-            layout[2 * count] = (uint32_t)offset;
-            layout[2 * count + 1] = (uint32_t)size;
-            count++;
-            if (offset + size > end)
-                end = offset + size;
-        }
-    } else if (!layout_in_code(module, name, layout, &count, &end)) {
-        return error_set(why, MESSAGE(kernel_layout_unknown), name);
-    }
-    if (end > PROTO_PARAMETERS_MAX)
-        return error_set(why, MESSAGE(kernel_parameters_too_large), name, (unsigned long long)end);
-    info->parameters = count;
-    info->parameter_bytes = (uint32_t)end;
-    return 0;
-}
-
-/* Enters a kernel under a number that is free, or that is this kernel's already. */
-static uint32_t enter_function(struct client *client, uint32_t number,
-                               const struct function *function, struct error *why)
-{
-    struct client_objects *objects = &client->objects;
-    struct function *known =
-        number && number <= objects->function_count ? &objects->functions[number - 1] : NULL;
-    if (known && known->module == function->module && known->handle == function->handle)
-        return 0;
-    if (!number || (known && known->module))
-        return error_set(why, MESSAGE(kernel_exists), number);
-    pthread_mutex_lock(&client->lock);
-    bool reserved = array_reserve(objects->functions, objects->function_room, number) == 0;
-    for (; reserved && objects->function_count < number; objects->function_count++)
-        objects->functions[objects->function_count] = (struct function){.module = NULL};
-    if (reserved)
-        objects->functions[number - 1] = *function;
-    pthread_mutex_unlock(&client->lock);
-    return reserved ? 0 : error_set(why, MESSAGE(kernel_no_memory));
-}
+/* ---- questions to the driver ---- */
 
 /* Finds a module that is loaded and is not being unloaded. */
 static uint32_t find_usable(struct client *client, uint32_t number, struct client_module **module,
@@ -630,100 +545,6 @@ uint32_t client_module_lookup(struct client *client, uint32_t number, const char
     lookup->module = module;
     lookup->function = (struct function){.module = module};
     return error;
-}
-
-uint32_t client_module_ask_function(const struct client *client,
-                                    struct client_module_lookup *lookup, struct error *why)
-{
-    const struct cuda_driver *cuda = client->gpu->cuda;
-    const struct client_module *module = lookup->module;
-    struct function *function = &lookup->function;
-    struct proto_function_info *info = &lookup->info;
-    cuda_result result = cuda->cuModuleGetFunction(&function->handle, module->handle, lookup->name);
-    if (result == CUDA_ERR_NOT_FOUND)
-        return error_set(why, MESSAGE(kernel_not_found), module->number, lookup->name);
-    if (result != CUDA_OK)
-        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_lookup),
-                         lookup->name, cuda_driver_error_sentence(result));
-    uint32_t error =
-        read_layout(cuda, module, function->handle, lookup->name, info, lookup->layout, why);
-    if (error)
-        return error;
-    info->block_threads =
-        function_attribute(cuda, function->handle, CUDA_FUNC_MAX_THREADS_PER_BLOCK);
-    info->shared_bytes = function_attribute(cuda, function->handle, CUDA_FUNC_SHARED_SIZE_BYTES);
-    info->local_bytes = function_attribute(cuda, function->handle, CUDA_FUNC_LOCAL_SIZE_BYTES);
-    info->constant_bytes = function_attribute(cuda, function->handle, CUDA_FUNC_CONST_SIZE_BYTES);
-    info->registers = function_attribute(cuda, function->handle, CUDA_FUNC_NUM_REGS);
-    info->ptx_version = function_attribute(cuda, function->handle, CUDA_FUNC_PTX_VERSION);
-    info->binary_version = function_attribute(cuda, function->handle, CUDA_FUNC_BINARY_VERSION);
-    function->parameter_bytes = info->parameter_bytes;
-    function->block_threads = info->block_threads;
-    function->local_bytes = info->local_bytes;
-    function->dynamic_most =
-        function_attribute(cuda, function->handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-    /* It may have been raised already; the client has not asked. */
-    function->dynamic_bytes =
-        (uint32_t)min((uint64_t)function->dynamic_most,
-                      saturating_sub(client->gpu->info.block_shared_bytes, info->shared_bytes));
-    return 0;
-}
-
-uint32_t client_module_enter_function(struct client *client, uint32_t number,
-                                      struct client_module_lookup *lookup, struct error *why)
-{
-    lookup->info.function = number;
-    return enter_function(client, number, &lookup->function, why);
-}
-
-uint32_t client_module_usable(const struct client *client, uint32_t number,
-                              struct function *function, struct error *why)
-{
-    uint32_t index = number - 1;
-    if (index >= client->objects.function_count || !client->objects.functions[index].module ||
-        client->objects.functions[index].module->dying)
-        return error_set(why, MESSAGE(kernel_unknown), number);
-    *function = client->objects.functions[index];
-    return 0;
-}
-
-uint32_t client_module_set_dynamic(const struct client *client, struct function *function,
-                                   uint32_t number, uint32_t bytes, struct error *why)
-{
-    if (bytes > INT32_MAX)
-        return error_set(why, MESSAGE(shared_memory_max), bytes);
-    if (bytes > function->dynamic_most)
-        function->dynamic_most = raise_dynamic(client, function->handle);
-    function->dynamic_bytes = bytes;
-    if (bytes <= function->dynamic_most)
-        return 0;
-    cuda_result result = client->gpu->cuda->cuFuncSetAttribute(
-        function->handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
-    function->dynamic_most = bytes;
-    return result == CUDA_OK
-               ? 0
-               : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_shared_memory),
-                           number, bytes, cuda_driver_error_sentence(result));
-}
-
-uint32_t client_module_occupancy(const struct client *client, const struct function *function,
-                                 const struct proto_occupancy_get *wanted, uint32_t *blocks,
-                                 struct error *why)
-{
-    if (wanted->block_threads > INT32_MAX)
-        return error_set(why, MESSAGE(block_threads_max), wanted->block_threads);
-    *blocks = 0;
-    /* The driver may know of more than this client has set. */
-    if (wanted->shared_bytes > function->dynamic_bytes)
-        return 0;
-    int count = 0;
-    cuda_result result = client->gpu->cuda->cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        &count, function->handle, (int)wanted->block_threads, wanted->shared_bytes);
-    if (result != CUDA_OK)
-        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_occupancy),
-                         wanted->function, cuda_driver_error_sentence(result));
-    *blocks = count < 0 ? 0 : (uint32_t)count;
-    return 0;
 }
 
 /* ---- variables ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * client_module: a client's code on the device, its kernels and its variables.
+ * client_module: a client's code on the device, and its variables. Its kernels are in
+ * client_function.h.
  *
  * The supervisor has an image inspected first, which says how much client memory its variables
  * need. Then the image is read again and loaded, with its variables in that memory. Between the two
@@ -76,6 +77,15 @@ struct client_module *client_module_find(struct client *client, uint32_t number)
 
 uint32_t client_module_number(const struct client_module *module);
 
+/* NULL: the module is not loaded. */
+cuda_module client_module_handle(const struct client_module *module);
+
+/* Finds offset and size of each parameter of a kernel in the code itself, for drivers that can't
+ * say them: *count pairs in layout, and where the last one ends. Returns false if the code has no
+ * such kernel or does not say it. Any thread, while the module stays loaded. */
+bool client_module_layout(const struct client_module *module, const char *name, uint32_t *layout,
+                          uint32_t *count, uint64_t *end);
+
 /* The request that unloads the module, or NULL. Under client->lock, or the control thread. */
 const struct retirement *client_module_dying(const struct client_module *module);
 
@@ -108,13 +118,6 @@ uint32_t client_module_lookup(struct client *client, uint32_t module, const char
                               size_t length, struct client_module_lookup *lookup,
                               struct error *why);
 
-/* Looks the kernel up, and gives it the number `function`, which must be free or this kernel's
- * already. */
-uint32_t client_module_ask_function(const struct client *client,
-                                    struct client_module_lookup *lookup, struct error *why);
-uint32_t client_module_enter_function(struct client *client, uint32_t function,
-                                      struct client_module_lookup *lookup, struct error *why);
-
 /* Returns true if the variable was moved into the client's memory, so that nothing has to be asked
  * or entered. Control thread. */
 bool client_module_knows_global(struct client_module_lookup *lookup);
@@ -124,17 +127,5 @@ uint32_t client_module_ask_global(const struct client *client, struct client_mod
                                   struct error *why);
 uint32_t client_module_enter_global(struct client *client,
                                     const struct client_module_lookup *lookup, struct error *why);
-
-/* Copies a kernel that has a number. Control thread. */
-uint32_t client_module_usable(const struct client *client, uint32_t number,
-                              struct function *function, struct error *why);
-
-/* Set the most dynamic shared memory of kernel `number` in the copy, and say how many of its blocks
- * fit on a multiprocessor. Any thread that may wait for the context. */
-uint32_t client_module_set_dynamic(const struct client *client, struct function *function,
-                                   uint32_t number, uint32_t bytes, struct error *why);
-uint32_t client_module_occupancy(const struct client *client, const struct function *function,
-                                 const struct proto_occupancy_get *wanted, uint32_t *blocks,
-                                 struct error *why);
 
 #endif

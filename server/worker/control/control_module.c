@@ -7,6 +7,7 @@
 
 #include "common/messages.h"
 #include "common/util.h"
+#include "server/worker/code/client_function.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/control/control_call.h"
 #include "server/worker/control/control_memory.h"
@@ -129,8 +130,7 @@ static struct lookup_call *begin_lookup(const struct request *request, uint32_t 
 static bool make_function_get(struct driver_call *driver_call)
 {
     struct lookup_call *call = container_of(driver_call, struct lookup_call, control.call);
-    call->error =
-        client_module_ask_function(call->control.request.client, &call->lookup, &call->why);
+    call->error = client_function_ask(call->control.request.client, &call->lookup, &call->why);
     return false;
 }
 
@@ -140,7 +140,7 @@ static int end_function_get(struct control_call *control)
     const struct request *request = &control->request;
     if (!call->error)
         call->error =
-            client_module_enter_function(request->client, call->number, &call->lookup, &call->why);
+            client_function_enter(request->client, call->number, &call->lookup, &call->why);
     if (call->error)
         return request_refuse_why(request, &call->why);
     return reply_send_with(request->worker, PROTO_FUNCTION_INFO, request->serial, request->number,
@@ -222,7 +222,7 @@ static struct function_call *begin_function(const struct request *request, uint3
         *result = request_refuse(request, MESSAGE(worker_no_memory));
         return NULL;
     }
-    if (!client_module_usable(request->client, number, &call->function, &why))
+    if (!client_function_usable(request->client, number, &call->function, &why))
         return call;
     free(call);
     *result = request_refuse_why(request, &why);
@@ -232,8 +232,8 @@ static struct function_call *begin_function(const struct request *request, uint3
 static bool make_function_set(struct driver_call *driver_call)
 {
     struct function_call *call = container_of(driver_call, struct function_call, control.call);
-    call->error = client_module_set_dynamic(call->control.request.client, &call->function,
-                                            call->set.function, call->set.value, &call->why);
+    call->error = client_function_set_dynamic(call->control.request.client, &call->function,
+                                              call->set.function, call->set.value, &call->why);
     return false;
 }
 
@@ -267,8 +267,8 @@ int control_function_set(struct request *request)
 static bool make_occupancy(struct driver_call *driver_call)
 {
     struct function_call *call = container_of(driver_call, struct function_call, control.call);
-    call->error = client_module_occupancy(call->control.request.client, &call->function,
-                                          &call->occupancy, &call->blocks, &call->why);
+    call->error = client_function_occupancy(call->control.request.client, &call->function,
+                                            &call->occupancy, &call->blocks, &call->why);
     return false;
 }
 
