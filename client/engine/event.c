@@ -71,7 +71,9 @@ void event_delete_all(gpushare_connection *connection)
     connection->events = NULL;
 }
 
-bool event_point(gpushare_event *event, uint32_t *stream, uint64_t *value)
+/* The stream and the timeline value that the event stands for now. Returns false if it was never
+ * recorded. */
+static bool find_point(gpushare_event *event, uint32_t *stream, uint64_t *value)
 {
     pthread_mutex_lock(&event->lock);
     bool recorded = event->recorded;
@@ -108,7 +110,7 @@ bool event_is_done(gpushare_event *event)
 {
     uint32_t stream;
     uint64_t value;
-    return !event_point(event, &stream, &value) ||
+    return !find_point(event, &stream, &value) ||
            stream_has_reached(event->connection, stream, value);
 }
 
@@ -116,7 +118,7 @@ gpushare_error event_wait(gpushare_event *event)
 {
     uint32_t stream;
     uint64_t value;
-    if (!event_point(event, &stream, &value))
+    if (!find_point(event, &stream, &value))
         return GPUSHARE_SUCCESS;
     gpushare_error error = stream_wait_value(event->connection, stream, value);
     return error ? error : connection_check(event->connection);
@@ -127,7 +129,7 @@ gpushare_error event_hold_stream(gpushare_event *event, struct gpushare_stream *
     gpushare_connection *connection = stream->connection;
     struct proto_dependency wait = {0};
     gpushare_error error;
-    if (!event_point(event, &wait.stream, &wait.value))
+    if (!find_point(event, &wait.stream, &wait.value))
         return GPUSHARE_SUCCESS;
     bool here = event->connection == connection;
     if (!here && (error = connection_check(event->connection)))
@@ -153,7 +155,7 @@ gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double 
     for (int i = 0; i < 2; i++) {
         uint32_t stream;
         uint64_t value;
-        if (!both[i]->handle || !event_point(both[i], &stream, &value))
+        if (!both[i]->handle || !find_point(both[i], &stream, &value))
             return both[i]->handle ? failure(MESSAGE(event_unfit), parameters[i])
                                    : failure(MESSAGE(event_untimed), parameters[i]);
         if (!stream_has_reached(both[i]->connection, stream, value))

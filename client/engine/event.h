@@ -53,10 +53,6 @@ gpushare_error event_hold_stream(gpushare_event *event, struct gpushare_stream *
  */
 gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double *milliseconds);
 
-/* Gives the stream and the timeline value that the event stands for now. Returns false if it was
- * never recorded. */
-bool event_point(gpushare_event *event, uint32_t *stream, uint64_t *value);
-
 /* At close: frees all events of the connection, without the server. */
 void event_delete_all(gpushare_connection *connection);
 

@@ -372,8 +372,8 @@ static void write_group(struct writer *writer, uint32_t index)
     for (size_t i = 0; i < count; i++) {
         const struct edge *edge = &writer->edges[i];
         if (writer->active_count && edge->at > from && edge_changes(writer, edge))
-            write_slice(writer, PROCESS_GPU, track, "atoms", name_active(writer), from, edge->at,
-                        NULL);
+            write_slice(writer, PROCESS_GPU, track, "sm_groups", name_active(writer), from,
+                        edge->at, NULL);
         if (cross_edge(writer, edge))
             from = edge->at;
     }
@@ -401,10 +401,12 @@ static void write_span(struct writer *writer, const struct proto_trace_record *r
     char sm_groups[SM_GROUPS_TEXT];
     sm_groups_text(record->sm_groups, sm_groups);
     uint32_t count = count_multiprocessors(writer->recording, record->sm_groups);
+    /* "atoms" is what SM groups were called when the first readers of traces were written. */
     write_slice(writer, process_of(owner_of(writer, record->client)), record->stream + 1, "batch",
                 json_string("batch"), record->from, record->to,
-                json_pack("{s:I, s:s, s:I}", "commands", (json_int_t)record->value, "atoms",
-                          sm_groups, "multiprocessors", (json_int_t)count));
+                json_pack("{s:I, s:s, s:s, s:I}", "commands", (json_int_t)record->value,
+                          "sm_groups", sm_groups, "atoms", sm_groups, "multiprocessors",
+                          (json_int_t)count));
 }
 
 static void write_sm_groups(struct writer *writer, const struct proto_trace_record *record)

@@ -311,16 +311,6 @@ void ptx_destroy(struct ptx_module *module)
         ptx_arena_destroy(module->arena);
 }
 
-const struct ptx_function *ptx_find_function(const struct ptx_module *module, const char *name)
-{
-    for (uint32_t i = 0; i < module->function_count; i++) {
-        const struct ptx_function *f = module->functions[i];
-        if (strcmp(f->name, name) == 0)
-            return f->definition ? f->definition : f;
-    }
-    return NULL;
-}
-
 const struct ptx_variable *ptx_find_variable(const struct ptx_module *module, const char *name)
 {
     for (uint32_t i = 0; i < module->variable_count; i++) {

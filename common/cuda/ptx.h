@@ -213,9 +213,8 @@ uint32_t ptx_read_within(const char *text, size_t length, size_t max_bytes,
                          struct ptx_module **module, struct error *why);
 void ptx_destroy(struct ptx_module *module);
 
-/* Finds a function or variable of module scope by name. Returns the definition if there is one,
- * else a declaration, else NULL. ptx_find_function is for tests. */
-const struct ptx_function *ptx_find_function(const struct ptx_module *module, const char *name);
+/* Finds a variable of module scope by name. Returns the definition if there is one, else a
+ * declaration, else NULL. */
 const struct ptx_variable *ptx_find_variable(const struct ptx_module *module, const char *name);
 
 /*

@@ -39,7 +39,7 @@ uint32_t gpu_arena_reserve_host(const struct arena *arena, struct error *why)
                      (unsigned long long)arena->bytes, strerror(-reserved));
 }
 
-void gpu_arena_release_host(const struct arena *arena)
+static void release_host(const struct arena *arena)
 {
     munmap((void *)(uintptr_t)arena->host_base, arena->bytes);
 }
@@ -69,7 +69,7 @@ uint32_t gpu_arena_reserve_device(const struct cuda_driver *cuda, const struct a
     return error_set(why, MESSAGE(device_arena_place), (unsigned long long)arena->device_base);
 }
 
-void gpu_arena_release_device(const struct cuda_driver *cuda, const struct arena *arena)
+static void release_device(const struct cuda_driver *cuda, const struct arena *arena)
 {
     cuda->cuMemAddressFree(arena->device_base, arena->bytes);
 }
@@ -82,8 +82,8 @@ static uint32_t try_arena(const struct cuda_driver *cuda, const struct arena *ar
         return error;
     error = gpu_arena_reserve_device(cuda, arena, why);
     if (!error)
-        gpu_arena_release_device(cuda, arena);
-    gpu_arena_release_host(arena);
+        release_device(cuda, arena);
+    release_host(arena);
     return error;
 }
 

@@ -21,12 +21,10 @@
 
 /* Needs no driver. Returns 0, or an error number that *why explains. */
 uint32_t gpu_arena_reserve_host(const struct arena *arena, struct error *why);
-void gpu_arena_release_host(const struct arena *arena);
 
 /* After cuInit; needs no context. Returns 0, or an error number that *why explains. */
 uint32_t gpu_arena_reserve_device(const struct cuda_driver *cuda, const struct arena *arena,
                                   struct error *why);
-void gpu_arena_release_device(const struct cuda_driver *cuda, const struct arena *arena);
 
 /*
  * Finds the first pair that can be reserved, and leaves nothing reserved. only: the one

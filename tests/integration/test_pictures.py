@@ -83,7 +83,7 @@ class Drawing(unittest.TestCase):
     @staticmethod
     def batch(process, start_ms, end_ms, sm_groups="0-3"):
         return {"ph": "X", "pid": process, "tid": 1, "name": "batch", "cat": "batch", "ts": start_ms * 1e3,
-                "dur": (end_ms - start_ms) * 1e3, "args": {"commands": 1, "atoms": sm_groups, "multiprocessors": 32}}
+                "dur": (end_ms - start_ms) * 1e3, "args": {"commands": 1, "sm_groups": sm_groups, "multiprocessors": 32}}
 
     def test_bars_stand_where_the_batches_were(self):
         svg = self.draw([self.client(2, "x < y & z"), self.client(3, "other"), self.batch(2, 10, 20), self.batch(2, 60, 110),

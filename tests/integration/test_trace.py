@@ -123,12 +123,12 @@ class Concurrent(Traces):
                 self.server.work("right", 3000, 1, "--streams", 3, threads="25") as right:
             trace, rows = self.run_traced(self.server, 3, left, right)
         self.assertEqual([len(trace.spans(row["client"])) for row in rows], [1, 3])
-        sets = [{event["args"]["atoms"] for track in trace.spans(row["client"]).values() for event in track} for row in rows]
+        sets = [{event["args"]["sm_groups"] for track in trace.spans(row["client"]).values() for event in track} for row in rows]
         self.assertEqual([len(one) for one in sets], [1, 1])
         self.assertNotEqual(sets[0], sets[1], "disjoint quarters")
         names = {trace.threads[key] for key in trace.tracks if key[0] == GPU}
-        for atoms in sets[0] | sets[1]:
-            self.assertTrue(any(name.startswith(f"SM groups {atoms} (") for name in names), names)
+        for sm_groups in sets[0] | sets[1]:
+            self.assertTrue(any(name.startswith(f"SM groups {sm_groups} (") for name in names), names)
         self.assertEqual(max(value for _, value in trace.counters(GPU, "clients in flight")), 2)
 
     def test_a_client_that_left_during_a_trace_keeps_its_name(self):

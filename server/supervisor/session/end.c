@@ -16,7 +16,8 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
 
-void session_end_handle_closed(uv_handle_t *handle)
+/* Frees the session after the last of its handles. */
+static void handle_closed(uv_handle_t *handle)
 {
     struct session *session = handle->data;
     if (--session->handles)
@@ -48,14 +49,14 @@ static void hang_up(struct session *session)
     if (session->ended.error)
         channel_send(session->fd, PROTO_ENDED, 0, 0, &session->ended, NULL, 0, NULL, 0);
     send_queue_close(&session->send_queue);
-    uv_close((uv_handle_t *)&session->poll, session_end_handle_closed);
+    uv_close((uv_handle_t *)&session->poll, handle_closed);
     close(session->fd);
     session->fd = -1;
     uv_timer_stop(&session->deadline);
     if (session->pidfd < 0)
         return;
     if (session->process_poll.data)
-        uv_close((uv_handle_t *)&session->process_poll, session_end_handle_closed);
+        uv_close((uv_handle_t *)&session->process_poll, handle_closed);
     close(session->pidfd);
     session->pidfd = -1;
 }
@@ -116,6 +117,6 @@ bool session_end(struct session *session)
     if (session->device)
         session_attach_release(session);
     log_debug(MESSAGE_TEXT(log_client_over), session->number);
-    uv_close((uv_handle_t *)&session->deadline, session_end_handle_closed);
+    uv_close((uv_handle_t *)&session->deadline, handle_closed);
     return true;
 }

@@ -22,7 +22,4 @@ struct session;
  */
 bool session_end(struct session *session);
 
-/* The close callback of a session's handles. Frees the session after the last one. */
-void session_end_handle_closed(uv_handle_t *handle);
-
 #endif

@@ -51,8 +51,8 @@ int control_client_detach(struct request *request)
     return 0;
 }
 
-void control_client_used(struct worker *worker, struct client *client,
-                         struct proto_worker_usage *used)
+/* Takes the client's lock. */
+static void sum_use(struct worker *worker, struct client *client, struct proto_worker_usage *used)
 {
     struct placement_view view;
     placement_view(&worker->places, &client->place, timeline_now(), &view);
@@ -84,7 +84,7 @@ void control_client_used(struct worker *worker, struct client *client,
 int control_client_usage(struct request *request)
 {
     struct proto_worker_usage used;
-    control_client_used(request->worker, request->client, &used);
+    sum_use(request->worker, request->client, &used);
     return request_answer(request, PROTO_WORKER_USAGE, &used);
 }
 
@@ -177,7 +177,8 @@ static void free_requests(struct retirement **first, struct retirement ***end)
     *end = first;
 }
 
-void control_client_drop(struct worker *worker, struct client *client)
+/* Frees a client that the submitter has dropped (LEFT) and that has nothing in flight. */
+static void drop_client(struct worker *worker, struct client *client)
 {
     worker_remove_client(worker, client);
     control_limits_assign_priorities(worker);
@@ -211,8 +212,8 @@ static int end_release(struct control_call *call)
     const struct request *request = &call->request;
     struct proto_worker_usage used;
     uint32_t refused = request->client->control.refused;
-    control_client_used(request->worker, request->client, &used);
-    control_client_drop(request->worker, request->client);
+    sum_use(request->worker, request->client, &used);
+    drop_client(request->worker, request->client);
     if (refused) {
         struct error why;
         error_set(&why, refused, MESSAGE_TEXT(partition_none), error_sentence(refused));
@@ -274,7 +275,7 @@ bool control_client_drop_all(struct worker *worker)
             client_state_set(client, CLIENT_LEFT);
         }
         pthread_mutex_unlock(&client->lock);
-        control_client_drop(worker, client);
+        drop_client(worker, client);
     }
     return true;
 }

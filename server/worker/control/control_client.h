@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * control_client: the messages about a client that is attached: move its window, link it with another
- * device's client, report its use, detach. Control thread. Functions that take a request return 0,
- * or -errno if no answer can be sent.
+ * control_client: the messages about a client that is attached: move its window, link it with
+ * another device's client, report its use, detach. Control thread. Functions that take a request
+ * return 0, or -errno if no answer can be sent.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_CLIENT_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_CLIENT_H
@@ -16,16 +16,9 @@ int control_client_usage(struct request *request);
 /* control_progress answers a detach when nothing of the client is left. */
 int control_client_detach(struct request *request);
 
-/* Fills *used with the client's use so far. Takes its lock. */
-void control_client_used(struct worker *worker, struct client *client,
-                         struct proto_worker_usage *used);
-
 /* The end of a client of which the driver knows no module and no host memory any more
  * (control_quiet.h): gives the rest back, frees it and answers the detach. */
 int control_client_end(struct worker *worker, struct client *client, struct retirement *request);
-
-/* Frees a client that the submitter has dropped (LEFT) and that has nothing in flight. */
-void control_client_drop(struct worker *worker, struct client *client);
 
 /*
  * Ends the loaders, the submitter and, once the device is done with all clients, the completer;

@@ -23,6 +23,14 @@
 #define TICK_NS        5000000 /* ns between questions whether a busy device lives */
 #define TICKS_MAX      4       /* ticks without work before the completer goes to sleep */
 
+/* What one look at all clients found. */
+struct completer_look {
+    bool urgent;        /* a thread, a request or a lease waits for the end of work */
+    bool in_use;        /* work is in flight */
+    bool progress;      /* the device has reached something since the last look */
+    uint64_t max_pause; /* ns; if the end of work is seen later than this the device may idle */
+};
+
 static void wake_all(struct completer *completer)
 {
     for (uint32_t i = 0; i < completer->wake_count; i++)
@@ -144,7 +152,7 @@ static void look_at_client(struct completer *completer, struct client *client,
     look->max_pause = min(look->max_pause, own.max_pause);
 }
 
-struct completer_look completer_look(struct completer *completer)
+static struct completer_look completer_look(struct completer *completer)
 {
     struct worker *worker = completer->worker;
     struct completer_look look = {.max_pause = PAUSE_MAX_NS};

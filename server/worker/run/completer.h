@@ -40,13 +40,4 @@ uint32_t completer_start(struct completer *completer, struct worker *worker, str
 /* Ends the thread and waits for it. Idempotent. Control thread. */
 void completer_stop(struct completer *completer);
 
-/* ---- what one look at all clients found; for tests ---- */
-struct completer_look {
-    bool urgent;        /* a thread, a request or a lease waits for the end of work */
-    bool in_use;        /* work is in flight */
-    bool progress;      /* the device has reached something since the last look */
-    uint64_t max_pause; /* ns; if the end of work is seen later than this the device may idle */
-};
-struct completer_look completer_look(struct completer *completer);
-
 #endif

@@ -20,7 +20,7 @@ int32_t client_partition_priority(struct worker *worker, struct client *client,
                                   const struct sm_group_set *sm_groups);
 
 /* The client's streams belong to this partition from now on, which the caller has got for the
- * client (partition_find, partition_get). Puts back the partition that the client had. */
+ * client (partition_find, partition_make). Puts back the partition that the client had. */
 void client_partition_move(struct worker *worker, struct client *client, struct partition *to);
 
 /* If a trace is on, records on which multiprocessors the client's work runs. */

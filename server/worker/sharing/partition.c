@@ -203,18 +203,6 @@ struct partition *partition_find(struct partition_table *partitions,
     return found;
 }
 
-uint32_t partition_get(struct partition_table *partitions, const struct sm_group_set *sm_groups,
-                       struct partition **partition)
-{
-    *partition = partition_find(partitions, sm_groups);
-    if (*partition)
-        return 0;
-    cuda_result result = partition_make(partitions, sm_groups, partition);
-    if (result == CUDA_OK)
-        partition_publish(partitions, *partition);
-    return error_from_cuda((int)result);
-}
-
 bool partition_put(struct partition_table *partitions, struct partition *partition)
 {
     pthread_mutex_lock(&partitions->lock);

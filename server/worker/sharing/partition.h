@@ -92,11 +92,6 @@ cuda_result partition_make(struct partition_table *partitions, const struct sm_g
                            struct partition **partition);
 void partition_publish(struct partition_table *partitions, struct partition *partition);
 
-/* Like partition_find, but makes and publishes the partition if it does not exist. Returns 0 or an
- * error number. Before other threads run. */
-uint32_t partition_get(struct partition_table *partitions, const struct sm_group_set *sm_groups,
-                       struct partition **partition);
-
 /* One client less has it. Returns whether more than kept_max are kept now. */
 bool partition_put(struct partition_table *partitions, struct partition *partition);
 bool partition_too_many(struct partition_table *partitions);

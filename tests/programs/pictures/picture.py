@@ -28,7 +28,7 @@ class Part:
     """A stretch of time of one client, in ms."""
     def __init__(self, event, client, start, end):
         self.kind, self.client, self.start, self.end = event["cat"], client, start, end
-        self.sm_groups = sm_groups_of(event.get("args", {}).get("atoms", ""))
+        self.sm_groups = sm_groups_of(event.get("args", {}).get("sm_groups", ""))
 
 
 def sm_groups_of(text):

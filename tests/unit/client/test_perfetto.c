@@ -294,6 +294,7 @@ static void spans_stand_on_their_streams_with_their_multiprocessors(void **state
     assert_int_equal(json_integer_value(json_object_get(first, "tid")), 1);
     assert_int_equal(json_integer_value(json_object_get(second, "tid")), 5);
     const json_t *arguments = json_object_get(second, "args");
+    assert_string_equal(text_of(arguments, "sm_groups"), "0, 2-3");
     assert_string_equal(text_of(arguments, "atoms"), "0, 2-3");
     assert_int_equal(json_integer_value(json_object_get(arguments, "multiprocessors")), 24);
     assert_int_equal(json_integer_value(json_object_get(arguments, "commands")), 3);

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The device's split, and partitions that are kept for the next time. */
 #include "tests/unit/worker/fake.h"
+#include "tests/unit/worker/got_partition.h"
 
 #include "common/error.h"
 #include "server/worker/sharing/partition.h"
@@ -54,7 +55,7 @@ static struct partition *get(uint32_t first, uint32_t count)
 {
     struct sm_group_set set = sm_groups(first, count);
     struct partition *partition;
-    assert_int_equal(partition_get(&partitions, &set, &partition), 0);
+    assert_int_equal(got_partition(&partitions, &set, &partition), 0);
     return partition;
 }
 
@@ -270,7 +271,7 @@ static void a_driver_without_room_is_asked_for_queues_again(void **state)
     struct sm_group_set set = sm_groups(0, 8);
     struct partition *half;
     fake.green_max = fake.live_green;
-    assert_int_not_equal(partition_get(&partitions, &set, &half), 0);
+    assert_int_not_equal(got_partition(&partitions, &set, &half), 0);
     fake.green_max = 0;
     assert_int_equal(get(0, 8)->queue_count, 7);
 }

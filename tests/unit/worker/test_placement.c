@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Who runs where while SM groups are lent and taken back. */
 #include "tests/unit/worker/fake.h"
+#include "tests/unit/worker/got_partition.h"
 
 #include "common/error.h"
 #include "server/scheduler/plan.h"
@@ -82,7 +83,7 @@ static int make_all(void)
     int made = 0;
     while ((place = placement_next_to_make(&places, &sm_groups))) {
         struct partition *partition;
-        assert_int_equal(partition_get(&partitions, &sm_groups, &partition), 0);
+        assert_int_equal(got_partition(&partitions, &sm_groups, &partition), 0);
         placement_made(&places, place, partition);
         made++;
     }
@@ -241,7 +242,7 @@ static void a_partition_that_can_not_be_made_is_asked_for_again(void **state)
     /* Made at last, but for what is not wanted any more. */
     assert_ptr_equal(placement_next_to_make(&places, &sm_groups), &a->place);
     struct partition *made;
-    assert_int_equal(partition_get(&partitions, &sm_groups, &made), 0);
+    assert_int_equal(got_partition(&partitions, &sm_groups, &made), 0);
     assert_int_equal(placement_update(&places, &a->place, 0, 2500, &why), 0);
     placement_made(&places, &a->place, made);
     assert_int_equal(made->clients, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Deficit round robin, visit by visit: no threads, the test calls each visit itself. */
+#include "tests/unit/worker/got_partition.h"
 #include "tests/unit/worker/harness.h"
 
 #include "common/error.h"
@@ -79,7 +80,7 @@ static int setup(void **state)
     struct partition *whole;
     for (uint32_t i = 0; i < worker->partitions.count; i++)
         sm_group_set_add(&all, i);
-    assert_int_equal(partition_get(&worker->partitions, &all, &whole), 0);
+    assert_int_equal(got_partition(&worker->partitions, &all, &whole), 0);
     assert_int_equal(stream_pool_prepare(&worker->pool, whole, 0, 8), CUDA_OK);
     partition_put(&worker->partitions, whole);
     return 0;
