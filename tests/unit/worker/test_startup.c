@@ -143,10 +143,18 @@ static void a_refusal_names_both_ends_of_the_ladder(void **state)
     (void)state;
     struct arena chosen;
     struct error why = {0};
+    static const uint64_t sizes[] = {16 * TIB, 4 * TIB, TIB};
+    /* AddressSanitizer's own memory lies at some of these addresses, and the driver is not asked
+     * about those. */
+    int free_at_48 = 0, free_at_96 = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        free_at_48 += host_is_free(48 * TIB, sizes[i]);
+        free_at_96 += host_is_free(96 * TIB, sizes[i]);
+    }
     given.most = 0;
     given.otherwise = CUDA_ERR_INVALID_VALUE;
     assert_int_equal(choose(NULL, &chosen, &why), PROTO_ERROR_DEVICE_NOT_READY);
-    assert_int_equal(given.calls, 9 * 16);
+    assert_int_equal(given.calls, 16 * (2 * free_at_48 + free_at_96));
     says(&why, "none of 9 pairs");
     says(&why, "from 16T each at 32T and 48T down to 1T each at 64T and 96T:");
     says(&why, "--device-base");
