@@ -259,10 +259,10 @@ static void the_owner_of_an_endless_kernel_gets_an_error_of_its_own(void **state
 static void kernels_within_the_limit_are_left_alone(void **state)
 {
     (void)state;
-    struct server *server = begin("gpus: [{gpu: 0, kernel_time_limit: 2500ms}]\n", "0");
+    struct server *server = begin("gpus: [{gpu: 0, kernel_time_limit: 1500ms}]\n", "0");
     struct client clients[CROWD];
     for (int i = 0; i < CROWD; i++)
-        clients[i] = start(server, "slow", 400 + random_below(200), 1200);
+        clients[i] = start(server, "slow", 240 + random_below(100), 480);
     for (int i = 0; i < CROWD; i++)
         await_ready(&clients[i]);
     for (int i = 0; i < CROWD; i++) {

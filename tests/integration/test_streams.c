@@ -29,7 +29,7 @@ enum { STREAMS_MAX = 100, IN_FLIGHT = 8 };
 
 #define MS       UINT64_C(1000000)
 #define STALL_NS (1000 * MS)
-#define RUN_US   1500000
+#define RUN_US   750000
 
 static const char ptx[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
                           /* Until the word is not 0. */
