@@ -94,6 +94,8 @@
       "the server got no random bytes for a group token") \
     X(attach_worker_ended, DEVICE_NOT_READY, \
       "the worker of device %u has just ended: connect again") \
+    X(attach_worker_lost, DEVICE_NOT_READY, \
+      "not attached yet: connect again, for %s") \
     X(attach_resources, SERVER_RESOURCES, \
       "the server has no memory or file descriptors for another client: %s") \
     X(window_refused, SERVER_RESOURCES, \

@@ -17,6 +17,8 @@
     X(worker_silent, WORKER_LOST, \
       "the worker of device %u did not answer for %s (%s) and was replaced: what the clients " \
       "had on the device is lost") \
+    X(worker_start_silent, WORKER_LOST, \
+      "the worker of device %u was not ready after %s (%s) and was replaced") \
     X(config_kernel_time, INVALID_VALUE, \
       "kernel_time_limit must be %s, not \"%.64s\"") \
     X(config_kernel_time_form, INVALID_VALUE, \

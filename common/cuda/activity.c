@@ -16,7 +16,8 @@ const char *activity_thread_name(enum activity_thread thread)
 
 const char *activity_call_name(uint32_t call)
 {
-    static const char *const names[ACTIVITY_CALLS] = {[ACTIVITY_BATCH] = "cuLaunchKernel or a copy",
+    static const char *const names[ACTIVITY_CALLS] = {[ACTIVITY_BATCH] =
+                                                          "a batch of launches and copies",
 #define X(name, symbol, version, need, params) [ACTIVITY_##name] = #name,
                                                       CUDA_DRIVER_ENTRIES(X)
 #undef X

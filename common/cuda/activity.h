@@ -35,7 +35,7 @@ enum activity_thread {
 /* The calls of the driver, by number. */
 enum activity_call {
     ACTIVITY_NO_CALL,
-    ACTIVITY_BATCH, /* one of the calls that hand over a batch of launches and copies */
+    ACTIVITY_BATCH, /* a batch of launches and copies, between two of its calls */
 #define X(name, symbol, version, need, params) ACTIVITY_##name,
     CUDA_DRIVER_ENTRIES(X)
 #undef X

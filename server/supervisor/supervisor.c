@@ -196,7 +196,7 @@ static void device_lost(void *context, struct device *device, uint32_t error, co
             continue;
         /* A client that was not attached yet lost nothing: it may try again. */
         if (session->state == PROTO_CONNECTION_STATE_ATTACHING && !supervisor->stopping)
-            session_fail(session, MESSAGE(attach_worker_ended), device->index);
+            session_fail(session, MESSAGE(attach_worker_lost), text);
         else
             session_fail(session, error, "%s", text);
     }

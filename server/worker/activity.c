@@ -9,7 +9,7 @@
 
 static struct activity_page own;
 static struct activity_page *page = &own;
-static _Thread_local struct activity_slot *slot;
+_Thread_local struct activity_slot *activity_own;
 static struct cuda_driver real;
 
 int activity_open(int fd)
@@ -23,49 +23,49 @@ int activity_open(int fd)
 
 void activity_begin(enum activity_thread thread)
 {
-    slot = &page->thread[thread];
+    activity_own = &page->thread[thread];
 }
 
 void activity_beat(void)
 {
-    if (!slot)
+    if (!activity_own)
         return;
     uint32_t asked = atomic_load_explicit(&page->asked, memory_order_relaxed);
-    if (atomic_load_explicit(&slot->beat, memory_order_relaxed) != asked)
-        atomic_store_explicit(&slot->beat, asked, memory_order_relaxed);
+    if (atomic_load_explicit(&activity_own->beat, memory_order_relaxed) != asked)
+        atomic_store_explicit(&activity_own->beat, asked, memory_order_relaxed);
 }
 
 void activity_rest(bool rests)
 {
-    if (slot)
-        atomic_store_explicit(&slot->rests, rests, memory_order_relaxed);
+    if (activity_own)
+        atomic_store_explicit(&activity_own->rests, rests, memory_order_relaxed);
 }
 
 /* Without the time: the submitter is silent for as long as the call lasts, and that is counted. */
 void activity_batch(bool begins)
 {
-    if (slot)
-        atomic_store_explicit(&slot->call, begins ? ACTIVITY_BATCH : ACTIVITY_NO_CALL,
+    if (activity_own)
+        atomic_store_explicit(&activity_own->call, begins ? ACTIVITY_BATCH : ACTIVITY_NO_CALL,
                               memory_order_relaxed);
 }
 
 /* Returns what the thread was in, since a batch of the submitter may make such a call. */
 static uint32_t call_begin(enum activity_call call)
 {
-    if (!slot)
+    if (!activity_own)
         return ACTIVITY_NO_CALL;
-    uint32_t before = atomic_load_explicit(&slot->call, memory_order_relaxed);
-    atomic_store_explicit(&slot->since, timeline_now(), memory_order_relaxed);
-    atomic_store_explicit(&slot->call, call, memory_order_relaxed);
+    uint32_t before = atomic_load_explicit(&activity_own->call, memory_order_relaxed);
+    atomic_store_explicit(&activity_own->since, timeline_now(), memory_order_relaxed);
+    atomic_store_explicit(&activity_own->call, call, memory_order_relaxed);
     return before;
 }
 
 static cuda_result call_end(uint32_t before, cuda_result result)
 {
-    if (!slot)
+    if (!activity_own)
         return result;
-    atomic_store_explicit(&slot->call, before, memory_order_relaxed);
-    atomic_store_explicit(&slot->since, 0, memory_order_relaxed);
+    atomic_store_explicit(&activity_own->call, before, memory_order_relaxed);
+    atomic_store_explicit(&activity_own->since, 0, memory_order_relaxed);
     return result;
 }
 

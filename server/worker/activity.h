@@ -35,4 +35,15 @@ void activity_rest(bool rests);
 /* The calling thread hands a batch to the device, or does so no longer. */
 void activity_batch(bool begins);
 
+/* The calling thread's notes; NULL: it makes none. For the function below. */
+extern _Thread_local struct activity_slot *activity_own;
+
+/* Within a batch: the calling thread makes this call now. Neither its end nor the time is noted, so
+ * that a launch pays for one store. */
+static inline void activity_in(enum activity_call call)
+{
+    if (activity_own)
+        atomic_store_explicit(&activity_own->call, call, memory_order_relaxed);
+}
+
 #endif

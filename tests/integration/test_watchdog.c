@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -209,6 +210,64 @@ static void a_silent_worker_is_shown_until_it_answers(void **state)
     assert_int_equal(server_stop(server), 0);
 }
 
+/* It was being attached, and lost nothing: it learns why, and that it may come again. */
+static void a_client_that_is_being_attached_learns_why_the_worker_was_replaced(void **state)
+{
+    (void)state;
+    const char *const args[] = {"--watchdog-warning", "0", "--watchdog-limit", "900ms", NULL};
+    struct server *server = server_start(args, NULL);
+    gpushare_connection *gpu = NULL;
+    kill(worker_of(server), SIGSTOP);
+    assert_int_equal(arrive(server, &gpu), GPUSHARE_ERROR_DEVICE_NOT_READY);
+    if (!strstr(gpushare_error_text(), "did not answer for") ||
+        !strstr(gpushare_error_text(), "connect again"))
+        fail_msg("%s", gpushare_error_text());
+    gpushare_close(&gpu);
+    assert_int_equal(server_stop(server), 0);
+}
+
+/* A program in the worker's place: the second worker that starts to serve stands still. */
+static void write_program(char path[64], char count[64])
+{
+    strcpy(path, "/tmp/gpushare-worker-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && fchmod(fd, 0700) == 0);
+    snprintf(count, 64, "%s.count", path);
+    dprintf(fd,
+            "#!/bin/sh\n"
+            "case \"$*\" in *--list*|*--compile*) ;; *)\n"
+            "echo >>%s\n"
+            "test $(wc -l <%s) = 2 && kill -STOP $$ ;;\n"
+            "esac\n"
+            "exec %s/libexec/gpushare-worker \"$@\"\n",
+            count, count, getenv("BUILD"));
+    close(fd);
+}
+
+static void a_worker_that_hangs_while_it_starts_is_replaced(void **state)
+{
+    (void)state;
+    char program[64], count[64];
+    gpushare_connection *gpu = NULL;
+    write_program(program, count);
+    const char *const args[] = {"--worker", program, "--watchdog-limit", "600ms", "--hello-timeout",
+                                "30",       NULL};
+    struct server *server = server_start(args, NULL);
+    pid_t first = worker_of(server);
+    kill(first, SIGKILL);
+    /* Until the first is seen to be gone, a client is told to come again. The third serves. */
+    gpushare_error error = arrive(server, &gpu);
+    for (int tries = 0; error == GPUSHARE_ERROR_DEVICE_NOT_READY && tries < 20; tries++)
+        error = arrive(server, &gpu);
+    if (error)
+        fail_msg("%s", gpushare_error_text());
+    assert_int_equal(work_once(gpu), 0);
+    gpushare_close(&gpu);
+    assert_int_equal(server_stop(server), 0);
+    unlink(program);
+    unlink(count);
+}
+
 /* Without a limit the worker stays; whoever waits learns for what. */
 static void arrivals_are_told_that_the_worker_does_not_answer(void **state)
 {
@@ -239,6 +298,8 @@ int main(void)
         cmocka_unit_test(a_stopped_worker_is_replaced_and_its_clients_know_why),
         cmocka_unit_test(a_worker_that_goes_on_loses_nothing),
         cmocka_unit_test(a_silent_worker_is_shown_until_it_answers),
+        cmocka_unit_test(a_client_that_is_being_attached_learns_why_the_worker_was_replaced),
+        cmocka_unit_test(a_worker_that_hangs_while_it_starts_is_replaced),
         cmocka_unit_test(arrivals_are_told_that_the_worker_does_not_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

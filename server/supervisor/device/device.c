@@ -170,6 +170,29 @@ static void beat_begin(struct device *device)
         uv_timer_start(&device->beat, beat_look, device->heartbeat.next_ns / MS_NS, 0);
 }
 
+/* The driver's own start takes seconds, many where several GPUs start at once: a worker that
+ * starts may be silent for so many times as long. */
+#define START_LIMITS 12
+
+static void start_late(uv_timer_t *timer)
+{
+    struct device *device = timer->data;
+    char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
+    struct error why;
+    error_set(&why, MESSAGE(worker_start_silent), device->index,
+              units_format_duration(START_LIMITS * device->settings->watchdog_limit_ns, time),
+              heartbeat_explain(&device->heartbeat, pid_of(device), text));
+    log_error("%s", why.text);
+    device_replace(device, &why);
+}
+
+static void start_watch(struct device *device)
+{
+    uint64_t limit = device->settings->watchdog_limit_ns;
+    if (limit)
+        uv_timer_start(&device->beat, start_late, START_LIMITS * limit / MS_NS, 0);
+}
+
 static int heartbeat_make(struct device *device)
 {
     uint64_t warning = device->settings->watchdog_warning_ns;
@@ -414,6 +437,8 @@ int device_start(struct device *device)
                                  device->heartbeat.page.fd, &channel, process_ended, device);
     if (result == 0)
         result = channel_adopt(device, channel);
+    if (result == 0)
+        start_watch(device);
     if (result < 0) {
         device->state = DEVICE_WAITING;
         snprintf(device->trouble, sizeof device->trouble, MESSAGE_TEXT(worker_not_started),

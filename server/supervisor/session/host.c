@@ -441,8 +441,13 @@ void session_host_import(struct session *session, struct channel_message *messag
         return;
     struct host_import *import = calloc(1, sizeof *import);
     const struct quota *culprit = NULL;
-    if (!import || quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &import->charge,
-                                block->bytes, &culprit)) {
+    if (!import) {
+        session_refuse(session, serial, MESSAGE(request_no_memory));
+        session_request_end(request);
+        return;
+    }
+    if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &import->charge, block->bytes,
+                     &culprit)) {
         free(import);
         refuse_limit(request, culprit, block->bytes);
         return;

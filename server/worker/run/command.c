@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/util.h"
+#include "server/worker/activity.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/sharing/stream_pool.h"
@@ -139,6 +140,7 @@ static int run_launch(struct command *command, struct client_stream *stream,
     void *extra[] = {CUDA_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)parameters,
                      CUDA_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CUDA_LAUNCH_PARAM_END};
     begin_work(command, stream);
+    activity_in(ACTIVITY_cuLaunchKernel);
     cuda_result result = command->cuda->cuLaunchKernel(
         function->handle, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
         launch->block[1], launch->block[2], launch->shared_bytes, stream->bound->handle, NULL,
@@ -212,6 +214,7 @@ static int run_copy(struct command *command, struct client_stream *stream,
     stream->client->usage.copies++;
     stream->client->usage.copied_bytes += copy->count;
     add_weight(command, copy->count);
+    activity_in(ACTIVITY_cuMemcpyAsync);
     cuda_result result = command->cuda->cuMemcpyAsync(copy->destination, copy->source, copy->count,
                                                       stream->bound->handle);
     return settle_result(command, stream, result, "a copy");
@@ -244,14 +247,18 @@ static int run_fill(struct command *command, struct client_stream *stream,
     add_weight(command, bytes);
     cuda_stream on = stream->bound->handle;
     cuda_result result;
-    if (fill->width == 1)
+    if (fill->width == 1) {
+        activity_in(ACTIVITY_cuMemsetD8Async);
         result =
             cuda->cuMemsetD8Async(fill->destination, (unsigned char)fill->value, fill->count, on);
-    else if (fill->width == 2)
+    } else if (fill->width == 2) {
+        activity_in(ACTIVITY_cuMemsetD16Async);
         result =
             cuda->cuMemsetD16Async(fill->destination, (unsigned short)fill->value, fill->count, on);
-    else
+    } else {
+        activity_in(ACTIVITY_cuMemsetD32Async);
         result = cuda->cuMemsetD32Async(fill->destination, fill->value, fill->count, on);
+    }
     return settle_result(command, stream, result, "a fill");
 }
 
@@ -328,10 +335,12 @@ static cuda_result order_after(struct command *command, struct client_stream *st
                                const struct client_stream *source)
 {
     cuda_event event = command_event(command);
+    activity_in(ACTIVITY_cuEventRecord);
     cuda_result result = command->cuda->cuEventRecord(event, source->bound->handle);
-    if (result == CUDA_OK)
-        result = command->cuda->cuStreamWaitEvent(stream->bound->handle, event, 0);
-    return result;
+    if (result != CUDA_OK)
+        return result;
+    activity_in(ACTIVITY_cuStreamWaitEvent);
+    return command->cuda->cuStreamWaitEvent(stream->bound->handle, event, 0);
 }
 
 static int run_wait(struct command *command, struct client_stream *stream,
@@ -382,6 +391,7 @@ static int run_event_record(struct command *command, struct client_stream *strea
         return note_violation(stream, MESSAGE(command_event_record), record->event);
     client->objects.events[index].recorded = true;
     command->entries++;
+    activity_in(ACTIVITY_cuEventRecord);
     cuda_result result =
         command->cuda->cuEventRecord(client->objects.events[index].handle, stream->bound->handle);
     return settle_result(command, stream, result, "recording an event");
@@ -442,6 +452,7 @@ int command_complete(struct command *command, struct client_stream *stream)
                          .address = client_stream_shadow_address(stream),
                          .value64 = value}},
     };
+    activity_in(ACTIVITY_cuStreamBatchMemOp);
     return settle_completion(
         command, command->cuda->cuStreamBatchMemOp(stream->bound->handle, 2, writes, 0));
 }
