@@ -236,6 +236,30 @@ static void show_silence(FILE *out, const json_t *device)
     }
 }
 
+/* Nothing while no text has come to the compiler. */
+static void show_compilations(FILE *out, const json_t *device)
+{
+    static const struct {
+        const char *member, *words;
+    } shown[] = {{"running", "running"},
+                 {"finished", "finished"},
+                 {"known", "known already"},
+                 {"over_time", "ended for their time"},
+                 {"over_memory", "ended for their memory"}};
+    const json_t *counts = json_object_get(device, "compilations");
+    char cell[CELL];
+    json_int_t all = 0;
+    for (size_t i = 0; i < COUNT(shown); i++)
+        all += json_integer_value(json_object_get(counts, shown[i].member));
+    if (!all)
+        return;
+    fprintf(out, "device %s: compilations:", integer_of(device, "device", cell));
+    for (size_t i = 0; i < COUNT(shown); i++)
+        fprintf(out, "%s %s %s", i ? "," : "", integer_of(counts, shown[i].member, cell),
+                shown[i].words);
+    fputc('\n', out);
+}
+
 static void show_warnings(FILE *out, const json_t *device)
 {
     const json_t *warnings = json_object_get(device, "warnings"), *warning;
@@ -268,6 +292,7 @@ void show_status(FILE *out, const json_t *answer, struct table_look look)
     for (i = 0; (device = json_array_get(devices, i)); i++) {
         show_trouble(out, device);
         show_silence(out, device);
+        show_compilations(out, device);
         show_warnings(out, device);
     }
 }

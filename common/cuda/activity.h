@@ -6,7 +6,8 @@
  *
  * The supervisor raises `asked` from time to time. Each thread that serves all clients copies the
  * word to its own `beat` in every round of its loop, or says that it rests. A thread that does
- * neither hangs. Each thread also notes the call of the driver that it is in.
+ * neither hangs. Each thread also notes the call of the driver that it is in. Threads that compile
+ * count that here.
  *
  * All accesses are relaxed: nothing is concluded from the order of two words. The supervisor makes
  * the page, and trusts no number in it.
@@ -42,6 +43,16 @@ enum activity_call {
         ACTIVITY_CALLS
 };
 
+/* Compilations of clients' code, since the worker started. */
+enum activity_count {
+    ACTIVITY_COMPILING,           /* now */
+    ACTIVITY_COMPILED,            /* came to their end */
+    ACTIVITY_COMPILE_KNOWN,       /* texts that another compilation had served */
+    ACTIVITY_COMPILE_OVER_TIME,   /* ended by the limit of time */
+    ACTIVITY_COMPILE_OVER_MEMORY, /* by that of memory */
+    ACTIVITY_COUNTS
+};
+
 struct activity_slot {
     _Alignas(64) _Atomic uint32_t beat; /* `asked`, as the thread saw it last */
     _Atomic uint32_t rests;             /* 1: it sleeps until it is woken */
@@ -52,6 +63,7 @@ struct activity_slot {
 struct activity_page {
     _Alignas(64) _Atomic uint32_t asked;
     struct activity_slot thread[ACTIVITY_THREADS];
+    _Atomic uint32_t count[ACTIVITY_COUNTS];
 };
 
 /* The thread's name, as the worker's process shows it. Static. thread < ACTIVITY_THREADS. */

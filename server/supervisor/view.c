@@ -61,6 +61,8 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
     if (device->process)
         view->call_count =
             heartbeat_calls(&device->heartbeat, timeline_now(), CALL_SHOWN_NS, view->calls);
+    for (enum activity_count i = 0; device->process && i < ACTIVITY_COUNTS; i++)
+        view->compilations[i] = heartbeat_count(&device->heartbeat, i);
     for (unsigned i = 0; i < view->call_count; i++)
         view->calls[i].ns -= view->calls[i].ns % TENTH_NS;
     const struct session *session;

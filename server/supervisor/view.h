@@ -35,6 +35,7 @@ struct device_view {
     char silence[HEARTBEAT_TEXT];  /* which thread does not, and where; empty if it answers */
     struct heartbeat_call calls[ACTIVITY_THREADS]; /* of the driver that last */
     unsigned call_count;
+    uint32_t compilations[ACTIVITY_COUNTS];              /* of the present worker */
     struct device_warning warnings[DEVICE_WARNINGS_MAX]; /* of the latest worker's start */
     uint32_t warning_count;
 };

@@ -49,6 +49,16 @@ void activity_batch(bool begins)
                               memory_order_relaxed);
 }
 
+void activity_add(enum activity_count what)
+{
+    atomic_fetch_add_explicit(&page->count[what], 1, memory_order_relaxed);
+}
+
+void activity_subtract(enum activity_count what)
+{
+    atomic_fetch_sub_explicit(&page->count[what], 1, memory_order_relaxed);
+}
+
 /* Returns what the thread was in, since a batch of the submitter may make such a call. */
 static uint32_t call_begin(enum activity_call call)
 {

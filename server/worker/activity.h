@@ -35,6 +35,10 @@ void activity_rest(bool rests);
 /* The calling thread hands a batch to the device, or does so no longer. */
 void activity_batch(bool begins);
 
+/* Counts one more, or one less. Any thread. */
+void activity_add(enum activity_count what);
+void activity_subtract(enum activity_count what);
+
 /* The calling thread's notes; NULL: it makes none. For the function below. */
 extern _Thread_local struct activity_slot *activity_own;
 

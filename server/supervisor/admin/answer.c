@@ -178,6 +178,19 @@ static json_t *warnings_json(const struct device_view *view)
     return warnings;
 }
 
+static json_t *compilations_json(const struct device_view *view)
+{
+    static const char *const names[] = {[ACTIVITY_COMPILING] = "running",
+                                        [ACTIVITY_COMPILED] = "finished",
+                                        [ACTIVITY_COMPILE_KNOWN] = "known",
+                                        [ACTIVITY_COMPILE_OVER_TIME] = "over_time",
+                                        [ACTIVITY_COMPILE_OVER_MEMORY] = "over_memory"};
+    struct admin_json json = admin_json_new();
+    for (enum activity_count i = 0; i < ACTIVITY_COUNTS; i++)
+        admin_json_put(&json, names[i], json_integer(view->compilations[i]));
+    return admin_json_finish(&json);
+}
+
 static json_t *calls_json(const struct device_view *view)
 {
     json_t *calls = json_array();
@@ -223,6 +236,7 @@ static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
                    view.silent_ns ? admin_json_seconds(view.silent_ns) : json_null());
     admin_json_put(&device, "worker_silence", text_or_null(view.silence));
     admin_json_put(&device, "worker_calls", calls_json(&view));
+    admin_json_put(&device, "compilations", compilations_json(&view));
     admin_json_put(&device, "trouble", text_or_null(view.trouble));
     admin_json_put(&device, "warnings", warnings_json(&view));
     return admin_json_finish(&device);

@@ -138,3 +138,9 @@ unsigned heartbeat_calls(const struct heartbeat *heartbeat, uint64_t now, uint64
     }
     return count;
 }
+
+uint32_t heartbeat_count(const struct heartbeat *heartbeat, enum activity_count what)
+{
+    const struct activity_page *page = heartbeat->page.base;
+    return page ? atomic_load_explicit(&page->count[what], memory_order_relaxed) : 0;
+}

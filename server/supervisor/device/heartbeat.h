@@ -60,4 +60,7 @@ const char *heartbeat_explain(const struct heartbeat *heartbeat, pid_t pid,
 unsigned heartbeat_calls(const struct heartbeat *heartbeat, uint64_t now, uint64_t least_ns,
                          struct heartbeat_call calls[ACTIVITY_THREADS]);
 
+/* What the worker has counted; 0 without a page. */
+uint32_t heartbeat_count(const struct heartbeat *heartbeat, enum activity_count what);
+
 #endif

@@ -246,15 +246,18 @@ static uint32_t compile_apart(const struct code_seat *seat, const char *text,
     struct code_memory *code_memory = load->module->code_memory;
     struct compiler_result result;
     uint64_t begun = timeline_now();
-    uint32_t error = compiler_make(seat->compiler, seat->caller->owner, text, code_memory->load,
-                                   code_memory_room(code_memory), &result, why);
+    uint32_t error = compiler_make(
+        seat->compiler, (struct compiler_caller){seat->caller->owner, seat->caller->client}, text,
+        code_memory->load, code_memory_room(code_memory), &result, why);
     if (error) {
         error_prefix(why, "module %u: ", load->module->number);
         log_notice(MESSAGE_TEXT(compiler_refused), load->client->number, why->text);
         return error;
     }
-    if (result.busy)
+    if (result.busy) {
+        *seat->awaited = result.text;
         return CLIENT_MODULE_LATER;
+    }
     *absent = result.absent;
     load->result = result.result;
     memcpy(load->log, result.log, sizeof load->log);

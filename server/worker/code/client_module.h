@@ -45,10 +45,11 @@ struct code_seat {
     struct compiler *compiler;
     struct quiet_calls *calls;
     const struct quiet_caller *caller;
+    struct code_name *awaited; /* CLIENT_MODULE_LATER: the text; the caller's */
 };
 
 /* From client_module_load, without a sentence: nothing was loaded, since the caller's owner has
- * another text at the compiler. */
+ * another text at the compiler, or another owner has the same one there. */
 #define CLIENT_MODULE_LATER UINT32_MAX
 
 /* Loads an inspected module, with its variables at global_base in the client's memory. *functions

@@ -52,7 +52,7 @@ struct code_name code_cache_name(const struct code_cache *cache, const char *tex
     return name;
 }
 
-static bool same_name(const struct code_name *one, const struct code_name *other)
+bool code_name_equal(const struct code_name *one, const struct code_name *other)
 {
     return one->length == other->length && one->hashes[0] == other->hashes[0] &&
            one->hashes[1] == other->hashes[1];
@@ -73,7 +73,7 @@ static struct code_cache_entry *find_entry(struct code_cache *cache, const struc
 {
     for (struct code_cache_entry **at = &cache->oldest; *at; at = &(*at)->next) {
         struct code_cache_entry *entry = *at;
-        if (!same_name(&entry->name, name))
+        if (!code_name_equal(&entry->name, name))
             continue;
         *at = entry->next;
         append_entry(cache, entry);

@@ -11,6 +11,7 @@
 #define GPUSHARE_SERVER_WORKER_CODE_CODE_CACHE_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,8 @@ int code_cache_open(struct code_cache *cache);
 void code_cache_close(struct code_cache *cache);
 
 struct code_name code_cache_name(const struct code_cache *cache, const char *text, size_t length);
+
+bool code_name_equal(const struct code_name *one, const struct code_name *other);
 
 /* With a hold for the caller; NULL: not known. */
 struct compiled *code_cache_find(struct code_cache *cache, const struct code_name *name);

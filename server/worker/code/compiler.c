@@ -20,6 +20,7 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "server/worker/activity.h"
 
 /* Two processes may work at a time, so a quarter of the machine together. */
 enum { MACHINE_PART = 8 };
@@ -30,6 +31,7 @@ enum { MACHINE_PART = 8 };
 /* A process at work, as the thread sees it that waits for it. */
 struct run {
     struct compiler *compiler;
+    struct compiler_seat *seat;
     pid_t pid;
     int answers;       /* the end of the pipe that is read */
     uint64_t deadline; /* ns of timeline_now */
@@ -183,6 +185,11 @@ static int run_begin(struct run *run, const char *text)
     int write_end = move_up(pipe[1]);
     int error = write_end < 0 ? write_end
                               : spawn_words(&run->compiler->options, file, write_end, &run->pid);
+    pthread_mutex_lock(&run->compiler->lock);
+    run->seat->pid = error < 0 ? 0 : run->pid;
+    if (run->seat->gone && run->seat->pid)
+        kill(run->pid, SIGKILL);
+    pthread_mutex_unlock(&run->compiler->lock);
     if (write_end >= 0)
         close(write_end);
     close(file);
@@ -193,6 +200,15 @@ static int run_begin(struct run *run, const char *text)
 }
 
 /* ---- and answers ---- */
+
+/* Whether the process was ended since nobody waits for it. */
+static bool run_is_gone(const struct run *run)
+{
+    pthread_mutex_lock(&run->compiler->lock);
+    bool gone = run->seat->gone;
+    pthread_mutex_unlock(&run->compiler->lock);
+    return gone;
+}
 
 /* Returns 0; -ETIME, -ECANCELED; -EPIPE: the process ended; or -errno. */
 static int run_read(const struct run *run, void *to, size_t bytes)
@@ -212,7 +228,7 @@ static int run_read(const struct run *run, void *to, size_t bytes)
             return -ECANCELED;
         ssize_t got = read(run->answers, (char *)to + done, bytes - done);
         if (got == 0)
-            return -EPIPE;
+            return run_is_gone(run) ? -ECANCELED : -EPIPE;
         if (got < 0 && errno != EINTR)
             return -errno;
         done += got > 0 ? (size_t)got : 0;
@@ -224,6 +240,10 @@ static int run_read(const struct run *run, void *to, size_t bytes)
 static int run_end(struct run *run, bool by_force)
 {
     int status = 0;
+    /* Its number may be another process's as soon as it was waited for. */
+    pthread_mutex_lock(&run->compiler->lock);
+    run->seat->pid = 0;
+    pthread_mutex_unlock(&run->compiler->lock);
     if (by_force)
         kill(run->pid, SIGKILL);
     while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
@@ -235,6 +255,7 @@ static int run_end(struct run *run, bool by_force)
 static uint32_t refuse_memory(const struct run *run, struct error *why)
 {
     char memory[UNITS_TEXT];
+    activity_add(ACTIVITY_COMPILE_OVER_MEMORY);
     return error_set(why, MESSAGE(compiler_memory),
                      units_format_bytes(run->compiler->options.memory, memory));
 }
@@ -245,8 +266,10 @@ static uint32_t run_refuse(struct run *run, int failed, struct error *why)
     char memory[UNITS_TEXT];
     uint32_t seconds = run->compiler->options.seconds;
     int status = run_end(run, failed != -EPIPE);
-    if (failed == -ETIME || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
+    if (failed == -ETIME || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
+        activity_add(ACTIVITY_COMPILE_OVER_TIME);
         return error_set(why, MESSAGE(compiler_time), seconds);
+    }
     if (failed == -ECANCELED)
         return error_set(why, MESSAGE(module_given_up));
     units_format_bytes(run->compiler->options.memory, memory);
@@ -281,6 +304,7 @@ static uint32_t read_code(struct run *run, uint64_t bytes, uint64_t code_max,
         return run_refuse(run, failed, why);
     }
     run_end(run, true);
+    activity_add(ACTIVITY_COMPILED);
     result->compiled = compiled_new(code, bytes);
     return result->compiled ? 0 : error_set(why, MESSAGE(module_no_memory));
 }
@@ -312,85 +336,141 @@ static uint32_t read_answers(struct run *run, uint64_t code_max, struct compiler
     run_end(run, true);
     if (result->result == CUDA_ERR_OUT_OF_MEMORY)
         return refuse_memory(run, why);
+    activity_add(ACTIVITY_COMPILED);
     memcpy(result->log, answer.log, sizeof result->log);
     result->log[sizeof result->log - 1] = 0;
     return 0;
 }
 
-/* ---- one at a time for each owner ---- */
+/* ---- one at a time for each owner, and for each text ---- */
 
-/* COMPILER_OWNERS: it has none. Under the lock. */
-static unsigned find_owner(const struct compiler *compiler, uint32_t owner)
+/* The text at work that this owner or this text has to wait for; NULL: there is none. Under the
+ * lock. */
+static struct compiler_seat *find_seat(struct compiler *compiler, uint32_t owner,
+                                       const struct code_name *text)
 {
-    unsigned i = 0;
-    while (i < COMPILER_OWNERS && !(compiler->works[i] && compiler->working[i] == owner))
-        i++;
-    return i;
+    for (unsigned i = 0; i < COMPILER_SEATS; i++) {
+        struct compiler_seat *seat = &compiler->seats[i];
+        if (seat->taken &&
+            (seat->caller.owner == owner || (text && code_name_equal(&seat->text, text))))
+            return seat;
+    }
+    return NULL;
 }
 
-bool compiler_works(struct compiler *compiler, uint32_t owner)
+bool compiler_works(struct compiler *compiler, uint32_t owner, const struct code_name *text)
 {
     if (!compiler_is_open(compiler))
         return false;
     pthread_mutex_lock(&compiler->lock);
-    bool works = find_owner(compiler, owner) < COMPILER_OWNERS;
+    bool works = find_seat(compiler, owner, text) != NULL;
     pthread_mutex_unlock(&compiler->lock);
     return works;
 }
 
-static bool enter_owner(struct compiler *compiler, uint32_t owner)
+/* Under the lock. */
+static struct compiler_seat *find_client(struct compiler *compiler, uint32_t client)
 {
-    unsigned free = 0;
-    pthread_mutex_lock(&compiler->lock);
-    while (free < COMPILER_OWNERS && compiler->works[free])
-        free++;
-    bool may = free < COMPILER_OWNERS && find_owner(compiler, owner) == COMPILER_OWNERS;
-    if (may) {
-        compiler->works[free] = true;
-        compiler->working[free] = owner;
-    }
-    pthread_mutex_unlock(&compiler->lock);
-    return may;
+    for (unsigned i = 0; i < COMPILER_SEATS; i++)
+        if (compiler->seats[i].taken && compiler->seats[i].caller.client == client)
+            return &compiler->seats[i];
+    return NULL;
 }
 
-static void leave_owner(struct compiler *compiler, uint32_t owner)
+bool compiler_text_of(struct compiler *compiler, uint32_t client, struct code_name *text)
+{
+    if (!compiler_is_open(compiler))
+        return false;
+    pthread_mutex_lock(&compiler->lock);
+    const struct compiler_seat *seat = find_client(compiler, client);
+    if (seat)
+        *text = seat->text;
+    pthread_mutex_unlock(&compiler->lock);
+    return seat != NULL;
+}
+
+void compiler_abandon(struct compiler *compiler, uint32_t client)
+{
+    if (!compiler_is_open(compiler))
+        return;
+    pthread_mutex_lock(&compiler->lock);
+    struct compiler_seat *seat = find_client(compiler, client);
+    if (seat)
+        seat->gone = true;
+    if (seat && seat->pid)
+        kill(seat->pid, SIGKILL);
+    pthread_mutex_unlock(&compiler->lock);
+}
+
+/* NULL: it has to wait. */
+static struct compiler_seat *seat_take(struct compiler *compiler, struct compiler_caller caller,
+                                       const struct code_name *text)
+{
+    struct compiler_seat *seat = compiler->seats;
+    pthread_mutex_lock(&compiler->lock);
+    while (seat < compiler->seats + COMPILER_SEATS && seat->taken)
+        seat++;
+    if (seat == compiler->seats + COMPILER_SEATS || find_seat(compiler, caller.owner, text))
+        seat = NULL;
+    else
+        *seat = (struct compiler_seat){.caller = caller, .text = *text, .taken = true};
+    pthread_mutex_unlock(&compiler->lock);
+    return seat;
+}
+
+static void seat_leave(struct compiler *compiler, struct compiler_seat *seat)
 {
     pthread_mutex_lock(&compiler->lock);
-    compiler->works[find_owner(compiler, owner)] = false;
+    seat->taken = false;
     pthread_mutex_unlock(&compiler->lock);
     if (compiler->ended)
         compiler->ended(compiler->context);
 }
 
-static uint32_t run_text(struct compiler *compiler, const char *text, uint64_t code_max,
-                         struct compiler_result *result, struct error *why)
+static bool find_known(struct compiler *compiler, struct compiler_result *result)
 {
-    struct run run = {.compiler = compiler};
+    result->compiled = code_cache_find(&compiler->cache, &result->text);
+    result->found = result->compiled != NULL;
+    if (result->found) {
+        atomic_fetch_add(&compiler->found, 1);
+        activity_add(ACTIVITY_COMPILE_KNOWN);
+    }
+    return result->found;
+}
+
+static uint32_t run_text(struct compiler *compiler, struct compiler_seat *seat, const char *text,
+                         uint64_t code_max, struct compiler_result *result, struct error *why)
+{
+    struct run run = {.compiler = compiler, .seat = seat};
     atomic_fetch_add(&compiler->made, 1);
     int begun = run_begin(&run, text);
     if (begun < 0)
         return say_absent(compiler, result, strerror(-begun));
-    return read_answers(&run, code_max, result, why);
+    activity_add(ACTIVITY_COMPILING);
+    uint32_t error = read_answers(&run, code_max, result, why);
+    activity_subtract(ACTIVITY_COMPILING);
+    return error;
 }
 
-uint32_t compiler_make(struct compiler *compiler, uint32_t owner, const char *text,
+uint32_t compiler_make(struct compiler *compiler, struct compiler_caller caller, const char *text,
                        uint64_t code_max, uint64_t room, struct compiler_result *result,
                        struct error *why)
 {
-    const struct code_name name = code_cache_name(&compiler->cache, text, strlen(text));
-    *result = (struct compiler_result){.result = CUDA_OK};
-    result->compiled = code_cache_find(&compiler->cache, &name);
-    result->found = result->compiled != NULL;
-    if (result->found) {
-        atomic_fetch_add(&compiler->found, 1);
+    *result = (struct compiler_result){
+        .result = CUDA_OK, .text = code_cache_name(&compiler->cache, text, strlen(text))};
+    if (find_known(compiler, result))
         return 0;
+    struct compiler_seat *seat = seat_take(compiler, caller, &result->text);
+    result->busy = !seat;
+    if (!seat)
+        return 0;
+    uint32_t error = 0;
+    /* Its code may have come since it was looked for. */
+    if (!find_known(compiler, result)) {
+        error = run_text(compiler, seat, text, code_max, result, why);
+        if (result->compiled)
+            code_cache_put(&compiler->cache, &result->text, result->compiled, room);
     }
-    result->busy = !enter_owner(compiler, owner);
-    if (result->busy)
-        return 0;
-    uint32_t error = run_text(compiler, text, code_max, result, why);
-    if (result->compiled)
-        code_cache_put(&compiler->cache, &name, result->compiled, room);
-    leave_owner(compiler, owner);
+    seat_leave(compiler, seat);
     return error;
 }

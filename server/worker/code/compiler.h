@@ -7,7 +7,8 @@
  *
  * Each compilation has a process of its own (compiler_process.h), a child of the calling thread:
  * a text that was made to harm a compiler harms that one, and the process dies with the thread. An
- * owner, which is a user, has one at a time.
+ * owner, which is a user, has one at a time, and so has a text: whoever comes second finds its
+ * code.
  *
  * Any number of threads may call compiler_make; the rest is for the thread that owns the compiler,
  * while no other uses it, except compiler_stop.
@@ -20,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/cuda/cuda_driver.h"
 #include "common/error.h"
@@ -38,14 +40,27 @@ struct compiler_options {
     uint64_t memory;  /* bytes that one compilation may take; 0: the default of compiler_open */
 };
 
-/* Owners that have a process at work; no more threads than these compile at a time. */
-enum { COMPILER_OWNERS = 2 };
+/* Whose text it is: an owner, which is a user, and the client that loads it. */
+struct compiler_caller {
+    uint32_t owner, client;
+};
+
+/* A text at work. */
+struct compiler_seat {
+    struct compiler_caller caller;
+    struct code_name text;
+    pid_t pid;  /* 0: it has not begun, or has ended */
+    bool taken; /* by a thread */
+    bool gone;  /* nobody waits for it any more */
+};
+
+/* No more threads than these compile at a time. */
+enum { COMPILER_SEATS = 2 };
 
 struct compiler {
     struct compiler_options options;
-    pthread_mutex_t lock; /* of working */
-    bool works[COMPILER_OWNERS];
-    uint32_t working[COMPILER_OWNERS];
+    pthread_mutex_t lock; /* of the seats */
+    struct compiler_seat seats[COMPILER_SEATS];
     void (*ended)(void *context); /* a process has; any thread; NULL: nobody asks */
     void *context;
     struct code_cache cache;
@@ -57,7 +72,8 @@ struct compiler {
 /* Of one text: compiled is the code, which the caller releases; or NULL, and result is the driver's
  * refusal, with what its compiler wrote in log. */
 struct compiler_result {
-    bool busy; /* the owner has a process at work already: nothing was compiled */
+    bool busy; /* the owner, or this text, has a process at work already: nothing was compiled */
+    struct code_name text;
     cuda_result result;
     struct compiled *compiled;
     bool found;  /* it was known */
@@ -78,16 +94,23 @@ bool compiler_is_open(const struct compiler *compiler);
 /* Ends all compilations, and those that begin later. Any thread; idempotent. */
 void compiler_stop(struct compiler *compiler);
 
-/* Whether the owner has a process at work. Any thread. */
-bool compiler_works(struct compiler *compiler, uint32_t owner);
+/* Whether this owner has a process at work, or this text has: a text that another owner has there
+ * is known soon. text NULL: none. Any thread. */
+bool compiler_works(struct compiler *compiler, uint32_t owner, const struct code_name *text);
+
+/* The client leaves. Finds the text that it has at work: false if there is none. Any thread. */
+bool compiler_text_of(struct compiler *compiler, uint32_t client, struct code_name *text);
+
+/* Ends the process that is at work for the client: nobody waits for it. Any thread; idempotent. */
+void compiler_abandon(struct compiler *compiler, uint32_t client);
 
 /*
- * Compiles a text of this owner, which ends with NUL. code_max: bytes that the code may have; room:
- * bytes that code which nobody loads now may take. Returns 0 with *result filled, or an error
+ * Compiles a text of this caller, which ends with NUL. code_max: bytes that the code may have;
+ * room: bytes that code which nobody loads now may take. Returns 0 with *result filled, or an error
  * number with a sentence in why: the process was ended for its time or its memory, or it crashed.
  * Blocks until then.
  */
-uint32_t compiler_make(struct compiler *compiler, uint32_t owner, const char *text,
+uint32_t compiler_make(struct compiler *compiler, struct compiler_caller caller, const char *text,
                        uint64_t code_max, uint64_t room, struct compiler_result *result,
                        struct error *why);
 

@@ -56,7 +56,8 @@ static struct loader_job *take_next(struct loader *loader)
     for (struct loader_job **at = &loader->queued; *at; at = &(*at)->next) {
         const struct loader_job *job = *at;
         if (is_working(loader, job->client) ||
-            (job->compiles && compiler_works(&loader->worker->compiler, job->caller.owner)))
+            (job->compiles &&
+             compiler_works(&loader->worker->compiler, job->caller.owner, &job->text)))
             continue;
         if (!best || is_earlier(loader, job, *best))
             best = at;
@@ -73,7 +74,7 @@ static struct loader_job *take_next(struct loader *loader)
 static void run_job(struct worker *worker, struct loader_job *job)
 {
     struct quiet_calls *calls = &worker->quiet_calls;
-    const struct code_seat seat = {&worker->compiler, calls, &job->caller};
+    const struct code_seat seat = {&worker->compiler, calls, &job->caller, &job->text};
     if (job->kind == LOADER_CLEAR)
         job->error = client_memory_clear(job->client, calls, job->address, job->count, &job->why);
     else if (job->kind == LOADER_INSPECT)
@@ -225,8 +226,19 @@ struct loader_job *loader_collect(struct loader *loader)
     return job;
 }
 
+/* Whether a job of another client waits for this text. Under the lock. */
+static bool is_awaited(const struct loader *loader, const struct code_name *text)
+{
+    for (const struct loader_job *job = loader->queued; job; job = job->next)
+        if (job->compiles && code_name_equal(&job->text, text))
+            return true;
+    return false;
+}
+
 void loader_forget(struct loader *loader, struct client *client)
 {
+    struct code_name text;
+    struct compiler *compiler = &loader->worker->compiler;
     pthread_mutex_lock(&loader->lock);
     for (struct loader_job **at = &loader->queued; *at;) {
         struct loader_job *job = *at;
@@ -237,5 +249,8 @@ void loader_forget(struct loader *loader, struct client *client)
         *at = job->next;
         drop_job(job);
     }
+    if (loader->which == LOADER_MODULES && compiler_text_of(compiler, client->number, &text) &&
+        !is_awaited(loader, &text))
+        compiler_abandon(compiler, client->number);
     pthread_mutex_unlock(&loader->lock);
 }

@@ -22,6 +22,7 @@
 
 #include "common/error.h"
 #include "server/worker/code/client_module.h"
+#include "server/worker/code/code_cache.h"
 #include "server/worker/quiet_calls.h"
 
 enum loader_kind { LOADER_INSPECT, LOADER_LOAD, LOADER_CLEAR };
@@ -36,8 +37,9 @@ struct loader_job {
     int fd; /* the job's own: the image of LOADER_INSPECT, the memory of LOADER_CLEAR; or -1 */
     uint64_t address; /* LOADER_CLEAR */
     uint64_t count;
-    uint64_t global_base; /* LOADER_LOAD */
-    bool compiles;        /* it waits until its owner has no other text at the compiler */
+    uint64_t global_base;  /* LOADER_LOAD */
+    bool compiles;         /* it waits until neither its owner nor its text has a process at work */
+    struct code_name text; /* then: which */
     /* The result: */
     uint32_t error; /* 0, or an error number that why explains */
     struct proto_worker_module_needs needs;
@@ -80,8 +82,9 @@ void loader_submit(struct loader *loader, struct loader_job *job);
  * the job's descriptor and frees the job. */
 struct loader_job *loader_collect(struct loader *loader);
 
-/* Drops the queued jobs of a client that leaves. Jobs that a thread works on go on;
- * client->control.loading counts them, and jobs that are done and not collected. */
+/* Drops the queued jobs of a client that leaves, and ends its compilation if no other job waits for
+ * that text. Jobs that a thread works on go on; client->control.loading counts them, and jobs that
+ * are done and not collected. */
 void loader_forget(struct loader *loader, struct client *client);
 
 #endif

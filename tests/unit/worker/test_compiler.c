@@ -14,8 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/ipc/shm.h"
 #include "common/ipc/timeline.h"
 #include "protocol.h"
+#include "server/worker/activity.h"
 #include "server/worker/code/compiler.h"
 
 #define TEXT(comment, name)                                                                        \
@@ -28,8 +30,10 @@
 static char program[512], driver[512];
 
 static struct compiler compiler;
+static struct shm shm;
 static struct compiler_result result;
 static struct error why;
+static const struct compiler_caller one = {1, 1};
 
 static void start(uint32_t seconds, uint64_t memory)
 {
@@ -42,7 +46,8 @@ static void start(uint32_t seconds, uint64_t memory)
 static uint32_t make(uint32_t owner, const char *text)
 {
     why = (struct error){0};
-    return compiler_make(&compiler, owner, text, CODE_MAX, ROOM, &result, &why);
+    return compiler_make(&compiler, (struct compiler_caller){owner, owner}, text, CODE_MAX, ROOM,
+                         &result, &why);
 }
 
 static void made(uint32_t owner, const char *text, bool found)
@@ -88,7 +93,8 @@ static void code_that_nobody_loads_has_the_room_that_is_left(void **state)
     made(1, TEXT("one", "k"), false);
     compiler_trim(&compiler, 0);
     made(1, TEXT("one", "k"), false);
-    assert_int_equal(compiler_make(&compiler, 1, TEXT("two", "k"), CODE_MAX, 10, &result, &why), 0);
+    assert_int_equal(compiler_make(&compiler, one, TEXT("two", "k"), CODE_MAX, 10, &result, &why),
+                     0);
     compiled_release(result.compiled);
     made(1, TEXT("two", "k"), false);
     /* Used code stays longest. */
@@ -103,7 +109,7 @@ static void code_has_a_limit(void **state)
 {
     (void)state;
     start(0, 0);
-    assert_int_equal(compiler_make(&compiler, 1, TEXT("one", "k"), 10, ROOM, &result, &why),
+    assert_int_equal(compiler_make(&compiler, one, TEXT("one", "k"), 10, ROOM, &result, &why),
                      PROTO_ERROR_SERVER_RESOURCES);
     assert_non_null(strstr(why.text, "--image-memory"));
     assert_null(result.compiled);
@@ -123,14 +129,14 @@ static void *hang(void *error)
 {
     struct compiler_result its;
     struct error *its_why = error;
-    compiler_make(&compiler, 1, TEXT("softgpu: hang", "k"), CODE_MAX, ROOM, &its, its_why);
+    compiler_make(&compiler, one, TEXT("softgpu: hang", "k"), CODE_MAX, ROOM, &its, its_why);
     assert_null(its.compiled);
     return NULL;
 }
 
 static void wait_until_it_works(void)
 {
-    while (!compiler_works(&compiler, 1))
+    while (!compiler_works(&compiler, 1, NULL))
         usleep(1000);
 }
 
@@ -149,14 +155,72 @@ static void a_compiler_that_hangs_costs_its_owner_its_time(void **state)
     assert_null(result.compiled);
     made(1, TEXT("known", "k"), true);
     made(2, TEXT("of another owner", "k"), false);
-    assert_true(compiler_works(&compiler, 1));
+    assert_true(compiler_works(&compiler, 1, NULL));
     pthread_join(thread, NULL);
     assert_true(timeline_now() - begun < 10 * SECONDS);
     assert_int_equal(its.number, PROTO_ERROR_SERVER_RESOURCES);
     assert_non_null(strstr(its.text, "within 1 s"));
     assert_non_null(strstr(its.text, "--compile-time"));
-    assert_false(compiler_works(&compiler, 1));
+    assert_false(compiler_works(&compiler, 1, NULL));
     made(1, TEXT("another", "k"), false);
+}
+
+static void a_text_at_work_is_waited_for(void **state)
+{
+    (void)state;
+    struct error its = {0};
+    pthread_t thread;
+    start(1, 0);
+    assert_int_equal(pthread_create(&thread, NULL, hang, &its), 0);
+    wait_until_it_works();
+    assert_int_equal(make(2, TEXT("softgpu: hang", "k")), 0);
+    assert_true(result.busy);
+    assert_true(compiler_works(&compiler, 2, &result.text));
+    assert_false(compiler_works(&compiler, 2, NULL));
+    pthread_join(thread, NULL);
+    assert_false(compiler_works(&compiler, 2, &result.text));
+}
+
+static void a_compilation_ends_when_nobody_waits_for_it(void **state)
+{
+    (void)state;
+    struct error its = {0};
+    struct code_name text;
+    pthread_t thread;
+    start(1000, 0);
+    assert_int_equal(pthread_create(&thread, NULL, hang, &its), 0);
+    wait_until_it_works();
+    assert_true(compiler_text_of(&compiler, 1, &text));
+    assert_false(compiler_text_of(&compiler, 2, &text));
+    compiler_abandon(&compiler, 2);
+    assert_true(compiler_works(&compiler, 1, &text));
+    compiler_abandon(&compiler, 1);
+    pthread_join(thread, NULL);
+    assert_int_equal(its.number, PROTO_ERROR_CONNECTION_LOST);
+    made(1, TEXT("another", "k"), false);
+}
+
+static uint32_t counted(enum activity_count what)
+{
+    const struct activity_page *page = shm.base;
+    return atomic_load(&page->count[what]);
+}
+
+static void compilations_are_counted(void **state)
+{
+    (void)state;
+    assert_true(shm_create(&shm, "activity", sizeof(struct activity_page)) >= 0);
+    assert_true(activity_open(shm.fd) >= 0);
+    start(1, UINT64_C(64) << 20);
+    made(1, TEXT("one", "k"), false);
+    made(2, TEXT("one", "k"), true);
+    make(1, TEXT("softgpu: hang", "k"));
+    make(1, TEXT("softgpu: grow", "k"));
+    assert_int_equal(counted(ACTIVITY_COMPILING), 0);
+    assert_int_equal(counted(ACTIVITY_COMPILED), 1);
+    assert_int_equal(counted(ACTIVITY_COMPILE_KNOWN), 1);
+    assert_int_equal(counted(ACTIVITY_COMPILE_OVER_TIME), 1);
+    assert_int_equal(counted(ACTIVITY_COMPILE_OVER_MEMORY), 1);
 }
 
 static void whoever_stops_waits_for_no_compiler(void **state)
@@ -229,6 +293,9 @@ int main(void)
         T(code_has_a_limit),
         T(a_refusal_comes_with_the_compilers_words),
         T(a_compiler_that_hangs_costs_its_owner_its_time),
+        T(a_text_at_work_is_waited_for),
+        T(a_compilation_ends_when_nobody_waits_for_it),
+        T(compilations_are_counted),
         T(whoever_stops_waits_for_no_compiler),
         T(a_compiler_that_takes_much_memory_is_refused_it),
         T(a_compiler_that_crashes_refuses_its_text_alone),
