@@ -329,7 +329,8 @@ struct gpushare_load_wait {
     size_t size;     /* set by the caller */
     uint32_t client; /* the number of the client whose kernels are in the way; 0: nobody's */
     uint32_t own;    /* 1: it is this connection */
-    char text[384];  /* one sentence with the remedy; "" if nobody's */
+    char text[384];  /* one sentence with the remedy; "" if nobody's. Of a connection whose work is
+                      * held, since the driver makes no multiprocessors for it: why */
 };
 
 /* Fills *wait; its size must be set. Asks the server. While another thread loads a module on this

@@ -196,6 +196,9 @@
       "client %u '%s' (pid %d, uid %u) is gone: %s") \
     X(log_client_ended, SUCCESS, \
       "client %u '%s' (pid %d, uid %u) is disconnected: %s: %s") \
+    X(partition_awaited, SUCCESS, \
+      "the client's work is held, for the driver makes no set of multiprocessors for it: %s; that " \
+      "is tried again every second") \
     X(load_waits_own, SUCCESS, \
       "a module load waits until kernels of its own client (%u) have ended: load modules before " \
       "launching, or wait for the kernels first") \

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/error.h"
 #include "common/messages.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
@@ -21,15 +22,20 @@ static const struct session *find_client(const struct session *session, uint32_t
     return NULL;
 }
 
-/* Describes a wait for the work of this client; 0: for nobody's. */
-static struct proto_load_wait describe_wait(const struct session *session, uint32_t number)
+/* Describes a wait for the work of this client; 0: for nobody's. A client that the driver makes no
+ * partition for, for this reason, waits for itself. */
+static struct proto_load_wait describe_wait(const struct session *session, uint32_t number,
+                                            uint32_t partition_error)
 {
+    number = partition_error ? session->number : number;
     struct proto_load_wait wait = {.client = number, .own = number == session->number};
     const struct session *other = find_client(session, number);
     struct error why = {0};
     if (!number)
         return wait;
-    if (wait.own)
+    if (partition_error)
+        error_set(&why, MESSAGE(partition_awaited), error_sentence(partition_error));
+    else if (wait.own)
         error_set(&why, MESSAGE(load_waits_own), number);
     else if (other && other->uid == session->uid)
         error_set(&why, MESSAGE(load_waits_same_user), number, other->name, (int)other->pid,
@@ -47,7 +53,8 @@ static void query_answered(void *context, const struct worker_answer *answer)
     if (answer->outcome == WORKER_ANSWERED) {
         struct proto_worker_usage usage;
         memcpy(&usage, answer->message->body, sizeof usage);
-        struct proto_load_wait wait = describe_wait(session, usage.loads_wait_for);
+        struct proto_load_wait wait =
+            describe_wait(session, usage.loads_wait_for, usage.partition_error);
         session_answer(session, PROTO_LOAD_WAIT, request->serial, &wait, NULL, 0);
     } else {
         session_pass(session, request->serial, answer);
@@ -79,7 +86,7 @@ static void usage_came(void *context, const struct worker_answer *answer)
     if (!usage.waits_for || usage.waits_for == session->load_wait.told)
         return;
     session->load_wait.told = usage.waits_for;
-    struct proto_load_wait wait = describe_wait(session, usage.waits_for);
+    struct proto_load_wait wait = describe_wait(session, usage.waits_for, 0);
     session_answer(session, PROTO_LOAD_WAIT, 0, &wait, NULL, 0);
 }
 

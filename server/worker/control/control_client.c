@@ -72,6 +72,8 @@ static void sum_use(struct worker *worker, struct client *client, struct proto_w
     used->in_flight = client_in_flight(client);
     for (uint32_t i = 0; i < client->stream_count; i++)
         used->streams += client->streams[i].state != STREAM_FREE;
+    if (!client->shared.partition)
+        used->partition_error = client->control.making_error;
     pthread_mutex_unlock(&client->lock);
     used->shared_queues = stream_pool_shared(&worker->pool, client);
     used->waits_for = quiet_calls_waits(&worker->quiet_calls, client->number)

@@ -97,6 +97,17 @@ static void a_client_can_ask(void **state)
     assert_non_null(strstr(wait->text, "client 1"));
 }
 
+static void a_client_that_is_held_learns_why(void **state)
+{
+    (void)state;
+    fake.worker[0].usage.partition_error = PROTO_ERROR_OUT_OF_MEMORY;
+    fake_send(&fake, other, PROTO_LOAD_WAIT_QUERY, NULL);
+    const struct proto_load_wait *wait = fake_expect(&fake, other, PROTO_LOAD_WAIT);
+    assert_int_equal(wait->client, second.client);
+    assert_int_equal(wait->own, 1);
+    assert_non_null(strstr(wait->text, "makes no set of multiprocessors"));
+}
+
 static void a_client_leaves_while_its_load_waits(void **state)
 {
     (void)state;
@@ -114,6 +125,7 @@ int main(void)
         T(a_load_that_waits_tells_for_whom_once_each),
         T(another_users_client_is_told_by_its_number_alone),
         T(a_client_can_ask),
+        T(a_client_that_is_held_learns_why),
         T(a_client_leaves_while_its_load_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

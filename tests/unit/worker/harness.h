@@ -206,7 +206,8 @@ static inline void harness_make_partition(uint32_t first, uint32_t count)
     partition_put(&worker->partitions, made);
 }
 
-static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage, uint32_t priority)
+/* Asks for a client with this limit of the multiprocessors; the answer is not awaited. */
+static inline struct peer *peer_offer(uint32_t number, uint32_t percentage, uint32_t priority)
 {
     struct peer *peer = calloc(1, sizeof *peer);
     peer->number = number;
@@ -226,6 +227,12 @@ static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage
     int fds[4] = {peer->rings.fd, peer->status.fd, peer->shadows.fd, peer->doorbell};
     memset(harness.taken[number % HARNESS_CLIENTS], 0, sizeof harness.taken[0]);
     harness_send(PROTO_WORKER_ATTACH, number, &attach, NULL, 0, fds, 4);
+    return peer;
+}
+
+static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage, uint32_t priority)
+{
+    struct peer *peer = peer_offer(number, percentage, priority);
     if (harness_receive() == PROTO_FAILED)
         print_message("%s\n", ((const struct proto_failed *)harness.message.body)->text);
     assert_int_equal(harness.message.header.opcode, PROTO_WORKER_ATTACHED);

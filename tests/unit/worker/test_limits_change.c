@@ -282,6 +282,62 @@ static void a_refused_set_takes_priority_and_kernel_time_back_too(void **state)
     assert_int_equal(priority_of_next_kernel(3), harness.worker.gpu.info.priority_least);
 }
 
+static void make_no_green(int max)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.green_max = max;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static const struct proto_worker_usage *usage_of(uint32_t client)
+{
+    return harness_ask(PROTO_WORKER_USAGE_QUERY, client, NULL, PROTO_WORKER_USAGE);
+}
+
+/* The device is idle, so the driver's refusal comes before the answer. */
+static void a_client_for_whom_no_set_can_be_made_is_refused(void **state)
+{
+    (void)state;
+    fake_release();
+    make_no_green(-1);
+    struct peer *refused = peer_offer(2, 3700, 0);
+    assert_int_equal(harness_receive(), PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(((const struct proto_failed *)harness.message.body)->text,
+                           "no partition of the multiprocessors"));
+    peer_free(refused);
+    /* Nothing of it is left, not even its number. */
+    make_no_green(0);
+    struct peer *other = peer_attach_with(2, 3700, 0);
+    assert_int_equal(usage_of(2)->partition_error, 0);
+    peer_detach(other);
+}
+
+/* Beside work that goes on the answer comes first. The client is held then, and its use says why.
+ */
+static void a_client_that_is_held_for_want_of_a_set_can_learn_it(void **state)
+{
+    (void)state;
+    launch(0, (struct carried){.number = 1});
+    peer_wait_head(peer, 0, 1);
+    make_no_green(-1);
+    struct peer *held = peer_attach_with(2, 3700, 0);
+    assert_int_equal(usage_of(2)->partition_error, 0);
+    fake_release();
+    uint64_t end = timeline_now() + 10000000000u;
+    while (usage_of(2)->partition_error != PROTO_ERROR_OUT_OF_MEMORY) {
+        assert_true(timeline_now() < end);
+        usleep(1000);
+    }
+    assert_int_equal(usage_of(1)->partition_error, 0);
+    make_no_green(0);
+    while (usage_of(2)->partition_error) {
+        assert_true(timeline_now() < end);
+        usleep(1000);
+    }
+    peer_detach(held);
+}
+
 static void over_committed(uint32_t client, uint32_t request)
 {
     struct proto_worker_limits limits = {.allowance = granted_whole()};
@@ -474,6 +530,8 @@ int main(void)
         T(sets_are_kept_for_the_next_time),
         T(kept_sets_make_way_when_the_device_has_no_room_for_another),
         T(a_set_that_cannot_be_made_is_refused),
+        T(a_client_for_whom_no_set_can_be_made_is_refused),
+        T(a_client_that_is_held_for_want_of_a_set_can_learn_it),
         T(a_refused_set_takes_priority_and_kernel_time_back_too),
         T(over_committed_requests_are_refused_and_change_nothing),
         T(priority_changes_with_work_in_flight),
