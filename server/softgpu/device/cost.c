@@ -36,7 +36,8 @@ uint64_t cost_arrival_ns(void)
     if (settings->arrival_ns > 0) {
         uint32_t random = device_random();
 
-        late = random % 8 == 0 ? (random >> 8) % settings->arrival_ns : 0;
+        /* The 28 bits that are left spread over all of the time, however long it is. */
+        late = random % 8 == 0 ? (random >> 3) * settings->arrival_ns >> 28 : 0;
     }
     return settings->launch_ns + late;
 }
