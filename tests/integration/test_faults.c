@@ -151,6 +151,25 @@ static void a_misaligned_address_is_told_to_all(void **state)
     all_are_told("crooked", GPUSHARE_ERROR_MISALIGNED_ADDRESS);
 }
 
+/* It waits for work whose error nobody asked for yet. */
+static void a_synchronous_copy_tells_the_error_of_the_work_before_it(void **state)
+{
+    (void)state;
+    struct client reader = open_client(), writer = open_client();
+    uint32_t value = 7;
+    OK(launch(&reader, "slow"));
+    OK(launch(&reader, "stray"));
+    assert_int_equal(gpushare_copy_from_device(reader.gpu, &value, reader.memory, sizeof value),
+                     GPUSHARE_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(value, 7);
+    assert_non_null(strstr(gpushare_error_text(), "device 0"));
+    assert_int_equal(gpushare_copy_to_device(writer.gpu, writer.memory, &value, sizeof value),
+                     GPUSHARE_ERROR_ILLEGAL_ADDRESS);
+    gpushare_close(&reader.gpu);
+    gpushare_close(&writer.gpu);
+    works();
+}
+
 static void a_trap_is_told_to_all(void **state)
 {
     (void)state;
@@ -197,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_illegal_address_is_told_to_all_and_a_new_worker_serves),
         cmocka_unit_test(a_misaligned_address_is_told_to_all),
+        cmocka_unit_test(a_synchronous_copy_tells_the_error_of_the_work_before_it),
         cmocka_unit_test(a_trap_is_told_to_all),
         cmocka_unit_test(a_killed_worker_is_told_to_all_and_replaced),
         cmocka_unit_test(a_killed_server_ends_every_call_of_its_clients),

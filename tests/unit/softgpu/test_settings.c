@@ -281,6 +281,87 @@ static void kernels_can_be_made_to_take_turns(void **state)
     in_child(body_serial);
 }
 
+/* Grids of one block that follow each other: on how many multiprocessors they were. */
+static unsigned scattered(void)
+{
+    enum { GRIDS = 24, SMS = 8 };
+    uint32_t histogram[SMS];
+    cuda_device_ptr counts;
+    unsigned used = 0;
+
+    setenv("SOFTGPU_SMS", "8", 1);
+    CHECK(kernels_open() == 0);
+    CHECK(cuMemAlloc_v2(&counts, sizeof histogram) == CUDA_OK);
+    CHECK(cuMemsetD32_v2(counts, 0, SMS) == CUDA_OK);
+    for (int i = 0; i < GRIDS; i++) {
+        CHECK(launch_smid(counts, 1, 32, 1000, NULL) == CUDA_OK);
+        CHECK(cuCtxSynchronize() == CUDA_OK);
+    }
+    CHECK(cuMemcpyDtoH_v2(histogram, counts, sizeof histogram) == CUDA_OK);
+    for (int i = 0; i < SMS; i++)
+        used += histogram[i] > 0;
+    return used;
+}
+
+static void body_scattered(void)
+{
+    CHECK(scattered() > 1);
+}
+
+static void body_not_scattered(void)
+{
+    setenv("SOFTGPU_SCATTER", "0", 1);
+    CHECK(scattered() == 1);
+}
+
+static void grids_begin_on_any_multiprocessor_unless_switched_off(void **state)
+{
+    (void)state;
+    in_child(body_scattered);
+    in_child(body_not_scattered);
+}
+
+/* Kernels of 0.1 ms that were submitted while one of 100 ms ran before them: milliseconds from the
+ * first's start to the last's end. */
+static float late_kernels(void)
+{
+    enum { KERNELS = 48 };
+    cuda_event start, end;
+    float milliseconds;
+
+    CHECK(kernels_open() == 0);
+    CHECK(cuEventCreate(&start, 0) == CUDA_OK);
+    CHECK(cuEventCreate(&end, 0) == CUDA_OK);
+    CHECK(launch_sleep(1, 32, 1000000, 100, NULL) == CUDA_OK);
+    CHECK(cuEventRecord(start, NULL) == CUDA_OK);
+    for (int i = 0; i < KERNELS; i++)
+        CHECK(launch_sleep(1, 32, 100000, 1, NULL) == CUDA_OK);
+    CHECK(cuEventRecord(end, NULL) == CUDA_OK);
+    CHECK(cuEventSynchronize(end) == CUDA_OK);
+    CHECK(cuEventElapsedTime(&milliseconds, start, end) == CUDA_OK);
+    return milliseconds;
+}
+
+static void body_in_time(void)
+{
+    setenv("SOFTGPU_ARRIVAL_NS", "0", 1);
+    CHECK(late_kernels() < 10.0f);
+}
+
+/* Late by up to half a second: some arrive after the first kernel has ended. */
+static void body_late(void)
+{
+    setenv("SOFTGPU_ARRIVAL_NS", "500000000", 1);
+    CHECK(late_kernels() > 20.0f);
+}
+
+static void submissions_can_arrive_late(void **state)
+{
+    (void)state;
+    in_child(body_in_time);
+    in_child(body_late);
+}
+
 static void body_hints(void)
 {
     const cuda_device_ptr hint = free_address(45, 2 << 20);
@@ -657,6 +738,8 @@ int main(void)
         cmocka_unit_test(devices_have_the_shape_asked_for),
         cmocka_unit_test(a_driver_without_green_contexts_can_be_had),
         cmocka_unit_test(kernels_can_be_made_to_take_turns),
+        cmocka_unit_test(grids_begin_on_any_multiprocessor_unless_switched_off),
+        cmocka_unit_test(submissions_can_arrive_late),
         cmocka_unit_test(hints_can_be_refused),
         cmocka_unit_test(a_copy_stays_within_one_registration),
         cmocka_unit_test(green_contexts_run_out),

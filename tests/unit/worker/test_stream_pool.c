@@ -316,6 +316,61 @@ static void a_ring_that_must_share_stays_until_something_changes(void **state)
         peer_detach(peers[p]);
 }
 
+static uint32_t count_homeless(uint32_t clients)
+{
+    uint32_t homeless = 0;
+    for (uint32_t i = 0; i < clients; i++)
+        homeless += harness.worker.clients[i]->queues.home == NULL;
+    return homeless;
+}
+
+/* Everybody has work often enough to find what there is. */
+static void work_in_turn(struct peer **peers, uint32_t count)
+{
+    for (int round = 0; round < 3; round++)
+        for (uint32_t p = 0; p < count; p++)
+            assert_int_equal(peer_wait(peers[p], 0, peer_push_nop(peers[p], 0)), 0);
+}
+
+static void a_home_that_is_given_back_is_for_one_of_those_who_share(void **state)
+{
+    (void)state;
+    enum { CLIENTS = DRIVER_QUEUES + 4 };
+    static struct peer *peers[CLIENTS];
+    for (uint32_t p = 0; p < CLIENTS; p++)
+        peers[p] = p ? peer_attach(p + 1) : peer;
+    work_in_turn(peers, CLIENTS);
+    uint32_t homeless = count_homeless(CLIENTS);
+    assert_true(homeless > 1);
+    peer_detach(peers[1]);
+    work_in_turn(peers + 2, CLIENTS - 2);
+    assert_int_equal(count_homeless(CLIENTS - 1), homeless - 1);
+    for (uint32_t p = 2; p < CLIENTS; p++)
+        peer_detach(peers[p]);
+}
+
+static void a_pool_without_streams_binds_no_ring(void **state)
+{
+    (void)state;
+    struct stream_pool pool;
+    struct partition *whole = harness.worker.clients[0]->shared.partition;
+    struct client client = {.shared.partition = whole};
+    struct client_stream ring = {.client = &client};
+    struct stream_wish wish;
+    stream_pool_open(&pool, &harness.worker.gpu);
+    stream_pool_join(&pool, &client);
+    assert_int_equal(stream_pool_bind(&pool, &ring), CUDA_ERR_NOT_READY);
+    assert_null(ring.bound);
+    assert_false(stream_pool_has(&pool, whole, 0));
+    assert_false(stream_pool_take_wish(&pool, &wish));
+    assert_int_equal(stream_pool_prepare(&pool, whole, 0, 1), CUDA_OK);
+    assert_int_equal(stream_pool_bind(&pool, &ring), CUDA_OK);
+    assert_non_null(ring.bound);
+    stream_pool_unbind(&pool, &ring);
+    stream_pool_forget(&pool, &client);
+    stream_pool_close(&pool);
+}
+
 static void partitions_have_streams_of_their_own(void **state)
 {
     (void)state;
@@ -345,6 +400,8 @@ int main(void)
         T(a_queue_is_never_filled),
         T(a_queue_that_is_shared_is_never_filled),
         T(a_ring_that_must_share_stays_until_something_changes),
+        T(a_home_that_is_given_back_is_for_one_of_those_who_share),
+        T(a_pool_without_streams_binds_no_ring),
         T(partitions_have_streams_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
