@@ -88,7 +88,7 @@ static int64_t likely_cost(const struct quiet_scene *scene)
 
 /* What one window may lose while the device drains: at first a tenth of what windows may still
  * take, and more the longer the call has waited, since a better moment may come. */
-static int64_t affordable(const struct quiet *quiet, uint64_t waited)
+static int64_t loss_allowed(const struct quiet *quiet, uint64_t waited)
 {
     uint64_t patience = quiet->settings.patience_ns;
     uint64_t percent = waited < patience ? 10 + 90 * waited / patience : 100;
@@ -120,7 +120,7 @@ static void look_at_waiting(struct quiet *quiet, const struct quiet_scene *scene
     uint64_t bound = patient ? quiet->settings.limit_ns : max(quiet->settings.limit_ns, waited);
     const struct quiet_work *last = find_last(scene);
     const struct quiet_work *urgent = patient ? find_more_urgent(scene) : NULL;
-    bool spent = affordable(quiet, waited) < (patient ? likely_cost(scene) : 0);
+    bool spent = loss_allowed(quiet, waited) < (patient ? likely_cost(scene) : 0);
     quiet->width = !last ? QUIET_WIDE : patient ? QUIET_SHORT : QUIET_SINGLE;
     if (!last && spent && (scene->between || now - quiet->busy < QUIET_IDLE_NS))
         wait_for(quiet, NULL, now);

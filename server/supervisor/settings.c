@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -350,11 +351,72 @@ static enum settings_page page_of(int option)
                                             : SETTINGS_PAGE_HELP;
 }
 
+/* Options that set one member and nothing else. */
+static const struct plain_option {
+    int option;
+    const char *name;
+    enum { PLAIN_NUMBER, PLAIN_SIZE, PLAIN_TIME, PLAIN_PATH } kind;
+    size_t at;
+    uint32_t least, most; /* of a number */
+} plain_options[] = {
+    {OPTION_SOCKET, "--socket", PLAIN_PATH, offsetof(struct settings, socket), 0, 0},
+    {OPTION_ADMIN_SOCKET, "--admin-socket", PLAIN_PATH, offsetof(struct settings, admin_socket), 0,
+     0},
+    {OPTION_WORKER, "--worker", PLAIN_PATH, offsetof(struct settings, worker), 0, 0},
+    {OPTION_MAX_CLIENTS, "--max-clients", PLAIN_NUMBER, offsetof(struct settings, max_clients), 1,
+     CLIENTS_MAX},
+    {OPTION_MAX_USER_CLIENTS, "--max-clients-per-user", PLAIN_NUMBER,
+     offsetof(struct settings, max_user_clients), 1, CLIENTS_MAX},
+    {OPTION_STREAMS, "--streams", PLAIN_NUMBER, offsetof(struct settings, streams), 1,
+     PROTO_STREAMS_MAX},
+    {OPTION_COMPILE_TIME, "--compile-time", PLAIN_NUMBER,
+     offsetof(struct settings, compile_seconds), 1, 604800},
+    {OPTION_MAX_WINDOW, "--max-window", PLAIN_SIZE, offsetof(struct settings, max_window), 0, 0},
+    {OPTION_IMAGE_MEMORY, "--image-memory", PLAIN_SIZE, offsetof(struct settings, image_memory), 0,
+     0},
+    {OPTION_COMPILE_MEMORY, "--compile-memory", PLAIN_SIZE,
+     offsetof(struct settings, compile_memory), 0, 0},
+    {OPTION_WATCHDOG_WARNING, "--watchdog-warning", PLAIN_TIME,
+     offsetof(struct settings, watchdog_warning_ns), 0, 0},
+    {OPTION_WATCHDOG_LIMIT, "--watchdog-limit", PLAIN_TIME,
+     offsetof(struct settings, watchdog_limit_ns), 0, 0},
+    {OPTION_DEPARTED_TIME_LIMIT, "--departed-time-limit", PLAIN_TIME,
+     offsetof(struct settings, departed_limit_ns), 0, 0},
+};
+
+static const struct plain_option *find_plain(int option)
+{
+    for (size_t i = 0; i < sizeof plain_options / sizeof *plain_options; i++)
+        if (plain_options[i].option == option)
+            return &plain_options[i];
+    return NULL;
+}
+
+static uint32_t set_plain(struct settings *settings, const struct plain_option *row,
+                          const char *value, struct error *why)
+{
+    void *to = (char *)settings + row->at;
+    switch (row->kind) {
+    case PLAIN_NUMBER:
+        return set_number(to, row->least, row->most, row->name, value, why);
+    case PLAIN_SIZE:
+        return set_size(to, row->name, value, why);
+    case PLAIN_TIME:
+        return set_time(to, row->name, value, why);
+    case PLAIN_PATH:
+        break;
+    }
+    return set_path(to, row->name, value, why);
+}
+
 static uint32_t set_option(struct settings *s, int option, const char *value,
                            char softgpu[PATH_MAX], struct error *why)
 {
     uint32_t seconds = 0;
     uint32_t error = 0;
+    const struct plain_option *plain = find_plain(option);
+    if (plain)
+        return set_plain(s, plain, value, why);
     switch (option) {
     case OPTION_DRIVER:
         return set_driver(s, value, why);
@@ -364,42 +426,17 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
     case OPTION_CHECK_CONFIG:
         s->check_config = true;
         return 0;
-    case OPTION_SOCKET:
-        return set_path(s->socket, "--socket", value, why);
-    case OPTION_ADMIN_SOCKET:
-        return set_path(s->admin_socket, "--admin-socket", value, why);
     case OPTION_ADMIN_UID:
         return add_admin(s, value, why);
-    case OPTION_MAX_CLIENTS:
-        return set_number(&s->max_clients, 1, CLIENTS_MAX, "--max-clients", value, why);
-    case OPTION_MAX_USER_CLIENTS:
-        return set_number(&s->max_user_clients, 1, CLIENTS_MAX, "--max-clients-per-user", value,
-                          why);
-    case OPTION_STREAMS:
-        return set_number(&s->streams, 1, PROTO_STREAMS_MAX, "--streams", value, why);
-    case OPTION_MAX_WINDOW:
-        return set_size(&s->max_window, "--max-window", value, why);
     case OPTION_HOST_MEMORY_TOTAL:
         error = set_size(&s->host_total, "--host-memory-total", value, why);
         s->host_client = s->host_total / 4;
         return error;
-    case OPTION_IMAGE_MEMORY:
-        return set_size(&s->image_memory, "--image-memory", value, why);
-    case OPTION_COMPILE_TIME:
-        return set_number(&s->compile_seconds, 1, 604800, "--compile-time", value, why);
-    case OPTION_COMPILE_MEMORY:
-        return set_size(&s->compile_memory, "--compile-memory", value, why);
     case OPTION_HELLO_TIMEOUT:
         error = set_number(&seconds, 1, 3600, "--hello-timeout", value, why);
         if (!error)
             s->hello_timeout_ms = seconds * 1000;
         return error;
-    case OPTION_WATCHDOG_WARNING:
-        return set_time(&s->watchdog_warning_ns, "--watchdog-warning", value, why);
-    case OPTION_WATCHDOG_LIMIT:
-        return set_time(&s->watchdog_limit_ns, "--watchdog-limit", value, why);
-    case OPTION_DEPARTED_TIME_LIMIT:
-        return set_time(&s->departed_limit_ns, "--departed-time-limit", value, why);
     case OPTION_ALLOW_HOST_ACCESS:
         s->allow_host_access = true;
         return 0;
@@ -407,8 +444,6 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
     case OPTION_HOST_BASE:
     case OPTION_ARENA:
         return set_arena(s, option, value, why);
-    case OPTION_WORKER:
-        return set_path(s->worker, "--worker", value, why);
     case OPTION_SOFTGPU:
         return set_path(softgpu, "--softgpu", value, why);
     case OPTION_LOG_LEVEL:

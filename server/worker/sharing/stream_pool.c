@@ -262,7 +262,7 @@ static bool is_of_right_kind(const struct client_stream *stream)
 
 /* The ring was just bound to what was chosen, if anything. A leaver may end at any time, and then
  * another choice would be better. */
-static void settle(const struct stream_pool *pool, struct client_stream *stream, bool best)
+static void note_choice(const struct stream_pool *pool, struct client_stream *stream, bool best)
 {
     bool settled = best && pool->leavers == 0 && is_of_right_kind(stream);
     stream->settled = settled ? pool->changes : 0;
@@ -278,7 +278,8 @@ static bool is_settled(const struct stream_pool *pool, const struct client_strea
 /* ---- rings that have left a CUstream ---- */
 
 /* Returns whether no ring has work left on the CUstream. */
-static bool prune(struct stream_pool *pool, struct pool_stream *stream, const struct client *client)
+static bool prune_leavers(struct stream_pool *pool, struct pool_stream *stream,
+                          const struct client *client)
 {
     pool->leavers -= pool_stream_prune(stream, client);
     return stream->leavers == NULL;
@@ -287,7 +288,7 @@ static bool prune(struct stream_pool *pool, struct pool_stream *stream, const st
 /* Whether no ring is bound to it, and none has work left on it. */
 static bool is_free(struct stream_pool *pool, struct pool_stream *stream)
 {
-    return stream->user_count == 0 && prune(pool, stream, NULL);
+    return stream->user_count == 0 && prune_leavers(pool, stream, NULL);
 }
 
 static void count_held(struct stream_pool *pool, struct client *client)
@@ -443,7 +444,7 @@ void stream_pool_forget(struct stream_pool *pool, struct client *client)
 {
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = 0; i < pool->count; i++)
-        prune(pool, pool->streams[i], client);
+        prune_leavers(pool, pool->streams[i], client);
     leave_home(pool, client);
     pool->clients -= client->queues.joined;
     client->queues.joined = false;
@@ -508,7 +509,7 @@ cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *str
             count_held(pool, stream->client);
         }
         pool->changes += chosen != from;
-        settle(pool, stream, best);
+        note_choice(pool, stream, best);
     }
     bool bound = stream->bound != NULL;
     pthread_mutex_unlock(&pool->lock);
@@ -585,7 +586,7 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
     if (to)
         to->user_count--;
     if (result == CUDA_OK && to != from) {
-        prune(pool, from, NULL);
+        prune_leavers(pool, from, NULL);
         *leaver = (struct pool_leaver){
             from->leavers, stream, client_stream_written(stream),
             stream_entries_left(&stream->entries, client_stream_reached(stream))};
@@ -599,7 +600,7 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
     if (!stream->bound)
         bind_to(pool, stream, result == CUDA_OK ? to : from);
     count_held(pool, stream->client);
-    settle(pool, stream, best && result == CUDA_OK);
+    note_choice(pool, stream, best && result == CUDA_OK);
     pthread_mutex_unlock(&pool->lock);
     free(leaver);
     return result;
@@ -644,7 +645,7 @@ static struct pool_stream *pin_busy(struct stream_pool *pool)
         for (const struct client_stream *user = candidate->users; user && !busy;
              user = user->next_user)
             busy = client_stream_in_flight(user);
-        busy |= !prune(pool, candidate, NULL);
+        busy |= !prune_leavers(pool, candidate, NULL);
         if (busy)
             found = candidate;
     }
