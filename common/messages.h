@@ -9,7 +9,7 @@
  * them, the nouns of another table (a resource, an account, the form of a value), or a cause behind
  * a colon, which is a sentence itself. Words that depend on the case are a row for each case.
  *
- * Two kinds of sentences are not in the table: those of the software GPU, which stands for a driver,
+ * Two kinds of sentences are not in the table: those of the software GPU, a stand-in for a driver,
  * and those of the checks of a message's fields, which schemas/generate.py writes.
  *
  * A function that takes an error number and a format is given both by MESSAGE(name):
