@@ -22,6 +22,8 @@ $(BUILD)/tests/unit/bench/%: $(BUILD)/obj/tests/unit/bench/%.o $(call obj,tests/
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka -lm
 
+$(BUILD)/tests/unit/bench/test_cpu_use: $(call obj,tests/programs/bench/cpu_use.c)
+
 # tests/integration/test_bench.sh runs some rows.
 CHECK_DEPS += $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench
 
