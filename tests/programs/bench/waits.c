@@ -3,7 +3,9 @@
 /*
  * load_waits_ms_p99: four clients have two kernels of 100 ms in each of their streams at all times;
  * how many streams, one to eight, is drawn for each. A fifth client loads modules of 1 MB that
- * nobody has loaded before. The row is the 99th percentile of the time that such a call takes.
+ * nobody has loaded before: 200 of them, or fewer, at least 40, if they take longer than three
+ * minutes. The row is the 99th percentile of the time that such a call takes. Of fewer than 100
+ * that is the longest, and the note says so.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +15,13 @@
 #include "tests/programs/bench/image.h"
 #include "tests/programs/bench/load.h"
 
-enum { CLIENTS = 4, KERNEL_NS = 100000000, LOADS = 40 };
+enum { CLIENTS = 4, KERNEL_NS = 100000000, LOADS = 200, LOADS_MIN = 40, BUDGET_SECONDS = 180 };
 
 void bench_load_waits(struct bench_result *result)
 {
     double took[LOADS];
-    const unsigned count = bench_short ? 2 : LOADS;
+    const unsigned most = bench_short ? 2 : LOADS;
+    unsigned count = 0;
     uint64_t scene = bench_seed;
     struct load *loads[CLIENTS];
     unsigned streams[CLIENTS];
@@ -36,12 +39,13 @@ void bench_load_waits(struct bench_result *result)
     for (unsigned i = 0; i < CLIENTS; i++)
         load_go(loads[i]);
     usleep(500000);
-    for (unsigned i = 0; i < count; i++) {
+    const double budget = bench_now() + BUDGET_SECONDS;
+    while (count < most && (count < LOADS_MIN || bench_now() < budget)) {
         gpushare_module *module;
-        char *text = image_text(bench_seed + i);
+        char *text = image_text(bench_seed + count);
         double start = bench_now();
         BENCH_CHECK(gpushare_module_load(gpu, text, 0, &module));
-        took[i] = (bench_now() - start) * 1e3;
+        took[count++] = (bench_now() - start) * 1e3;
         free(text);
         usleep((useconds_t)bench_draw(&scene, 1000, 200000));
     }
@@ -54,9 +58,9 @@ void bench_load_waits(struct bench_result *result)
     }
     result->value = span_percentile(took, count, 99);
     snprintf(result->note, sizeof result->note,
-             "p99 of %u, median %.0f; %u, %u, %u and %u streams, %u kernels", count,
-             span_percentile(took, count, 50), streams[0], streams[1], streams[2], streams[3],
-             kernels);
+             "%s %u, median %.0f; %u, %u, %u and %u streams, %u kernels",
+             count < 100 ? "the longest of" : "p99 of", count, span_percentile(took, count, 50),
+             streams[0], streams[1], streams[2], streams[3], kernels);
     if (server_stop(server))
         bench_die("the server did not end well");
 }
