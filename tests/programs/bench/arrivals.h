@@ -34,6 +34,9 @@ unsigned arrivals_count(const struct arrivals *arrivals);
 struct arrival arrivals_one(const struct arrivals *arrivals, unsigned number);
 unsigned arrivals_killed(const struct arrivals *arrivals);
 unsigned arrivals_failed(const struct arrivals *arrivals);
+/* Ends the program if a call of an arrival failed, or if fewer than four fifths of ten a second
+ * arrived between these times (CLOCK_MONOTONIC seconds). A short run needs only one. */
+void arrivals_judge(const struct arrivals *arrivals, double from, double to);
 void arrivals_free(struct arrivals *arrivals);
 
 #endif

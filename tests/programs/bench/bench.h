@@ -23,7 +23,8 @@ struct bench_result {
     double yardstick; /* in the same unit; 0: the row has none */
     double ratio;     /* value / yardstick, by the medians of pairs taken in turn */
     double spread;  /* of the ratio (or value) over the rounds: (third quartile - first) / median */
-    char note[300]; /* other observations; may be empty */
+    bool doubtful;  /* two ways to measure it disagree: the row is not met, whatever its value */
+    char note[400]; /* other observations; may be empty */
 };
 
 /* ---- rows, one function each ---- */

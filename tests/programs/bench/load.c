@@ -348,22 +348,43 @@ uint64_t load_ns(const struct load *load, uint64_t from, uint64_t to)
     return span_sum(load->spans, load_spans(load), from, to);
 }
 
-double load_single(struct load *const *loads, int count, uint64_t from, uint64_t to)
+/* All clients' spans, for the caller to free. */
+static struct span *join_spans(struct load *const *loads, int count, size_t *all)
 {
-    size_t all = 0;
+    size_t used = 0;
+    *all = 0;
     for (int i = 0; i < count; i++)
-        all += load_spans(loads[i]);
-    struct span *spans = calloc(all + 1, sizeof *spans);
+        *all += load_spans(loads[i]);
+    struct span *spans = calloc(*all + 1, sizeof *spans);
     if (!spans)
         bench_die("out of memory");
-    all = 0;
     for (int i = 0; i < count; i++) {
-        memcpy(spans + all, loads[i]->spans, load_spans(loads[i]) * sizeof *spans);
-        all += load_spans(loads[i]);
+        memcpy(spans + used, loads[i]->spans, load_spans(loads[i]) * sizeof *spans);
+        used += load_spans(loads[i]);
     }
-    int64_t single = span_single(spans, all, from, to);
+    return spans;
+}
+
+typedef int64_t sum_function(const struct span *spans, size_t count, uint64_t from, uint64_t to);
+
+static double part_of_time(struct load *const *loads, int count, uint64_t from, uint64_t to,
+                           sum_function *sum)
+{
+    size_t all;
+    struct span *spans = join_spans(loads, count, &all);
+    int64_t ns = sum(spans, all, from, to);
     free(spans);
-    if (single < 0)
+    if (ns < 0)
         bench_die("out of memory");
-    return (double)single / (double)(to - from);
+    return (double)ns / (double)(to - from);
+}
+
+double load_single(struct load *const *loads, int count, uint64_t from, uint64_t to)
+{
+    return part_of_time(loads, count, from, to, span_single);
+}
+
+double load_any(struct load *const *loads, int count, uint64_t from, uint64_t to)
+{
+    return part_of_time(loads, count, from, to, span_any);
 }

@@ -97,6 +97,8 @@ uint64_t load_device_time(const struct load *load, double seconds);
 uint64_t load_ns(const struct load *load, uint64_t from, uint64_t to);
 /* The part of the time between from and to in which exactly one block ran, of all these clients. */
 double load_single(struct load *const *loads, int count, uint64_t from, uint64_t to);
+/* The part of the time between from and to in which at least one block of these clients ran. */
+double load_any(struct load *const *loads, int count, uint64_t from, uint64_t to);
 
 /* ---- child ---- */
 

@@ -68,6 +68,8 @@ static const struct row {
 
 static bool met(const struct row *row, const struct bench_result *result)
 {
+    if (result->doubtful)
+        return false;
     switch (row->judged) {
     case RATIO_MAX:
         return result->ratio <= row->high;
@@ -216,6 +218,7 @@ int main(int argc, char **argv)
                row->unit, yardstick, ratio, reach, result.spread * 100,
                row->judged == STATED ? "stated"
                : good                ? "met"
+               : result.doubtful     ? "DOUBTFUL"
                                      : "NOT MET",
                result.note[0] ? "; " : "", result.note);
         if (bench_switches()[0])

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "tests/programs/bench/span.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -40,11 +41,13 @@ static int by_time(const void *a, const void *b)
     return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : x->change - y->change;
 }
 
-int64_t span_single(const struct span *spans, size_t count, uint64_t from, uint64_t to)
+/* The nanoseconds in which at least `least` and at most `most` of the spans were under way. */
+static int64_t sum_of(const struct span *spans, size_t count, uint64_t from, uint64_t to, int least,
+                      int most)
 {
     struct edge *edges = calloc(2 * count + 1, sizeof *edges);
     size_t used = 0;
-    uint64_t single = 0;
+    uint64_t sum = 0;
     int running = 0;
     if (!edges)
         return -1;
@@ -57,12 +60,22 @@ int64_t span_single(const struct span *spans, size_t count, uint64_t from, uint6
     }
     qsort(edges, used, sizeof *edges, by_time);
     for (size_t i = 0; i < used; i++) {
-        if (running == 1)
-            single += edges[i].at - edges[i - 1].at;
+        if (running >= least && running <= most)
+            sum += edges[i].at - edges[i - 1].at;
         running += edges[i].change;
     }
     free(edges);
-    return (int64_t)single;
+    return (int64_t)sum;
+}
+
+int64_t span_single(const struct span *spans, size_t count, uint64_t from, uint64_t to)
+{
+    return sum_of(spans, count, from, to, 1, 1);
+}
+
+int64_t span_any(const struct span *spans, size_t count, uint64_t from, uint64_t to)
+{
+    return sum_of(spans, count, from, to, 1, INT_MAX);
 }
 
 static int by_value(const void *a, const void *b)

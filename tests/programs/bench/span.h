@@ -24,6 +24,10 @@ uint64_t span_sum(const struct span *spans, size_t count, uint64_t from, uint64_
  * is short. */
 int64_t span_single(const struct span *spans, size_t count, uint64_t from, uint64_t to);
 
+/* The nanoseconds between from and to in which at least one of the spans was under way; -1 if
+ * memory is short. */
+int64_t span_any(const struct span *spans, size_t count, uint64_t from, uint64_t to);
+
 /* The values' percentile (0 to 100) by nearest rank: of 1,000 values the 99th is the 990th
  * smallest. Sorts the values. count is not 0. */
 double span_percentile(double *values, size_t count, double percentile);

@@ -24,16 +24,18 @@ static void sums_are_those_of_a_count(void **state)
             spans[i].begin = (uint64_t)(rand_r(&seed) % END);
             spans[i].end = spans[i].begin + (uint64_t)(rand_r(&seed) % 20);
         }
-        uint64_t sum = 0, single = 0;
+        uint64_t sum = 0, single = 0, any = 0;
         for (uint64_t at = from; at < to; at++) {
             uint64_t here = 0;
             for (size_t i = 0; i < count; i++)
                 here += spans[i].begin <= at && at < spans[i].end;
             sum += here;
             single += here == 1;
+            any += here > 0;
         }
         assert_int_equal(span_sum(spans, count, from, to), sum);
         assert_int_equal(span_single(spans, count, from, to), single);
+        assert_int_equal(span_any(spans, count, from, to), any);
     }
 }
 
