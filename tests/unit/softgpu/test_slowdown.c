@@ -4,7 +4,12 @@
  * Kernels that last longer beside neighbours, and lengths that vary. Everything is
  * measured in modelled time. Every case is a process, for settings are read once.
  */
+#include "tests/programs/bench/span.h"
 #include "tests/unit/softgpu/kernels.h"
+
+__asm__(".section .rodata\n.balign 16\n.globl bench_ptx\nbench_ptx:\n.incbin "
+        "\"tests/programs/bench/kernels/bench.ptx\"\n.byte 0\n.previous\n");
+extern const char bench_ptx[];
 
 enum { SMS = 16 };
 
@@ -94,11 +99,71 @@ static void lengths_vary(void **state)
     in_child(body_variation);
 }
 
+/* Milliseconds that one block of the bench's kernel of 20 ms ran, as it wrote them, beside this
+ * many blocks of 80 ms. */
+static double span_ms(cuda_function span, struct span *words, unsigned neighbours)
+{
+    cuda_device_ptr at = (cuda_device_ptr)(uintptr_t)words;
+    cuda_device_ptr counted = (cuda_device_ptr)(uintptr_t)&words[1];
+    uint64_t ns = 20000000;
+    void *params[] = {&at, &counted, &ns};
+    *words = (struct span){0};
+    if (neighbours > 0)
+        CHECK(launch_sleep(neighbours, 32, 1000000, 80, streams[1]) == CUDA_OK);
+    CHECK(launch(span, 1, 1, streams[0], params) == CUDA_OK);
+    CHECK(cuCtxSynchronize() == CUDA_OK);
+    CHECK(words->done == 1);
+    return (double)(words->end - words->begin) / 1e6;
+}
+
+static cuda_function open_span(const char *variable, const char *value, struct span **words)
+{
+    cuda_module module;
+    cuda_function span;
+    open_device(variable, value);
+    CHECK(cuModuleLoadData(&module, bench_ptx) == CUDA_OK);
+    CHECK(cuModuleGetFunction(&span, module, "span") == CUDA_OK);
+    CHECK(cuMemHostAlloc((void **)words, 2 * sizeof **words, 0) == CUDA_OK);
+    return span;
+}
+
+static void body_span_variation(void)
+{
+    struct span *words;
+    double shortest = 1000, longest = 0;
+    cuda_function span = open_span("SOFTGPU_VARIATION_PERCENT", "33", &words);
+    for (int i = 0; i < 20; i++) {
+        double one = span_ms(span, words, 0);
+        shortest = one < shortest ? one : shortest;
+        longest = one > longest ? one : longest;
+    }
+    CHECK(shortest >= 13.3 && shortest < 17);
+    CHECK(longest > 23 && longest < 28);
+}
+
+static void body_span_contention(void)
+{
+    struct span *words;
+    cuda_function span = open_span("SOFTGPU_CONTENTION_PERCENT", "100", &words);
+    double alone = span_ms(span, words, 0), full = span_ms(span, words, SMS - 1);
+    CHECK(alone >= 19.9 && alone < 21);
+    CHECK(full > 35 && full < 42);
+}
+
+/* Rows of shares are measured with this kernel. */
+static void long_kernels_of_the_bench_change_too(void **state)
+{
+    (void)state;
+    in_child(body_span_variation);
+    in_child(body_span_contention);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_make_kernels_last_longer),
         cmocka_unit_test(lengths_vary),
+        cmocka_unit_test(long_kernels_of_the_bench_change_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
