@@ -5,7 +5,7 @@
 # make bench's program writes the file that README describes, and each row of shares, modes and limits runs to its end in
 # a short form. Only make bench judges numbers, on a quiet machine. This test judges three things: two clients overlap more
 # than in the control, where nothing may overlap; a launch row, which checks the driver's count of launches, passes; and the
-# rows of shares, leases, accounts and memory are not as far off as they would be without the feature that they measure.
+# rows of shares, leases, accounts, memory and stalls are not as far off as they would be without the feature that they measure.
 set -eu
 if ldd "$BUILD/bin/gpushared" | grep -qE 'lib(a|t|ub)san'; then
     echo "sanitizers' times mean nothing"
@@ -42,6 +42,11 @@ assert results["overlap_two_clients"]["ratio"] < results["overlap_two_clients_se
 for name, most in {"strict_share_error_points": 60, "fair_idle_split_error_points": 60, "lease_5ms_loss": 0.9,
                    "threads_30_70_error": 0.7, "accounting_error": 0.9}.items():
     assert results[name]["value"] < most, results[name]
+# A neighbour that had the same queues would leave a client a hundredth; a stall of a second is that of an endless kernel. The
+# rows fail themselves where a call of an arrival failed, nobody waited for the endless kernel, or no window was counted.
+for name, least, most in [("neighbour_streams", 0.3, 2), ("stall_by_arrivals_ms_p99", 0, 900), ("stall_by_endless_ms", 0, 900),
+                          ("load_waits_ms_p99", 0, 30000), ("windows_share", 0, 0.9), ("fair_busy_on_busy_cpu", 0.3, 1)]:
+    assert least < results[name]["value"] < most, results[name]
 assert results["memory_exact_bytes"]["met"], results["memory_exact_bytes"]
 END
 if "$BUILD/tests/programs/bench/bench" "$TMPDIR/none.json" no_such_row 2>"$TMPDIR/words"; then

@@ -62,7 +62,7 @@ static void beside(const struct server *server, int admin, struct load *load, ui
                    uint64_t kernel_ns, struct bench_result *pairs)
 {
     double values[ROUNDS], yardsticks[ROUNDS];
-    const unsigned rounds = bench_short ? 1 : ROUNDS;
+    const unsigned rounds = bench_short ? 3 : ROUNDS;
     struct load *neighbour = client(server, "neighbour", streams, kernel_ns);
     for (unsigned i = 0; i < rounds; i++) {
         yardsticks[i] = kernels_per_second(load);
