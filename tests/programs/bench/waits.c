@@ -3,9 +3,10 @@
 /*
  * load_waits_ms_p99: four clients have two kernels of 100 ms in each of their streams at all times;
  * how many streams, one to eight, is drawn for each. A fifth client loads modules of 1 MB that
- * nobody has loaded before: 200 of them, or fewer, at least 40, if they take longer than three
- * minutes. The row is the 99th percentile of the time that such a call takes. Of fewer than 100
- * that is the longest, and the note says so.
+ * nobody has loaded before. The row is the 99th percentile of the time that such a call takes.
+ *
+ * There are 200 loads, or fewer, at least 40, if they take longer than three minutes. The 99th
+ * percentile of fewer than 100 is the longest, and the note says so.
  */
 #include <stdio.h>
 #include <stdlib.h>
