@@ -8,6 +8,8 @@
 /* Time that windows did not take is saved up for so long: then several calls that come at once need
  * not wait for one another's share. */
 #define SAVED_NS (2000 * MS)
+/* The share holds over any time of this length, whatever was saved up before it. */
+#define SPAN_NS (20000 * MS)
 /* How often a scene is looked at that changes without anybody saying so: often enough that waiting
  * is not seen in what a load takes; a thread that looks once a millisecond costs nothing. */
 #define LOOK_NS MS
@@ -46,7 +48,8 @@ static void settle_credit(struct quiet *quiet, uint32_t working, uint64_t now)
 {
     uint64_t span = now - quiet->looked;
     quiet->looked = now;
-    quiet->credit = min(quiet->credit + earned_in(quiet, span), earned_in(quiet, SAVED_NS));
+    int64_t earned = earned_in(quiet, span) / 100 * (int64_t)(100 - 100 * SAVED_NS / SPAN_NS);
+    quiet->credit = min(quiet->credit + earned, earned_in(quiet, SAVED_NS));
     if (quiet->state < QUIET_DRAINING || quiet->worked == 0)
         return;
     uint64_t lost = span / quiet->worked * (quiet->worked - min(working, quiet->worked));
