@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/ipc/timeline.h"
 #include "common/messages.h"
 #include "common/util.h"
 #include "server/worker/client/client_memory.h"
@@ -132,26 +133,52 @@ struct host_map_call {
 /* Between steps, so that threads which wait for the driver's lock get it: a lock that is taken
  * again at once is never seen free. A step of 4 MiB takes ten times as long. */
 #define STEP_PAUSE_US 100
-/* How often a step is tried that a window keeps back; other calls go on meanwhile. */
-#define WINDOW_PAUSE_US 500
+/* While the device works, others have the driver for a quarter of the time: otherwise the submitter
+ * would hand over one or two commands between steps, and the device would run dry. More would make
+ * registering slow for those who do that one after the other. */
+#define STEP_REST_PART   3
+#define STEP_REST_MAX_NS UINT64_C(10000000)
+/* How often a step is tried that has to wait; other calls go on meanwhile. */
+#define WAIT_PAUSE_US 500
+
+static bool any_client_works(struct worker *worker)
+{
+    bool any = false;
+    pthread_mutex_lock(&worker->clients_lock);
+    for (uint32_t i = 0; i < worker->client_count && !any; i++)
+        any = atomic_load(&worker->clients[i]->signals.completer) != 0;
+    pthread_mutex_unlock(&worker->clients_lock);
+    return any;
+}
+
+/* After a step that was begun then. */
+static void rest_from_step(struct worker *worker, uint64_t begun)
+{
+    uint64_t now = timeline_now();
+    if (any_client_works(worker))
+        worker->driver_caller.register_at =
+            now + min((now - begun) / STEP_REST_PART, STEP_REST_MAX_NS);
+    usleep(STEP_PAUSE_US);
+}
 
 static bool make_host_map(struct driver_call *driver_call)
 {
     struct host_map_call *call = container_of(driver_call, struct host_map_call, control.call);
     const struct client *client = call->control.request.client;
-    struct quiet_calls *calls = &call->control.request.worker->quiet_calls;
+    struct worker *worker = call->control.request.worker;
+    struct quiet_calls *calls = &worker->quiet_calls;
+    uint64_t begun = timeline_now();
     /* Everybody waits for the end of a window. */
-    if (!quiet_calls_work_try(calls)) {
-        usleep(WINDOW_PAUSE_US);
+    if (begun < worker->driver_caller.register_at || !quiet_calls_work_try(calls)) {
+        usleep(WAIT_PAUSE_US);
         return true;
     }
     call->error = client_memory_host_register(client->gpu, call->address, call->count, &call->done,
                                               &call->why);
     quiet_calls_work_end(calls);
-    if (call->error || call->done == call->count || client_state_is_leaving(client_state(client)))
-        return false;
-    usleep(STEP_PAUSE_US);
-    return true;
+    rest_from_step(worker, begun);
+    return !call->error && call->done < call->count &&
+           !client_state_is_leaving(client_state(client));
 }
 
 /* Steps that were registered are given back in a quiet window, as those of any buffer are, and the

@@ -19,6 +19,7 @@ struct driver_caller {
     struct worker *worker;
     pthread_t thread;
     bool running;
+    uint64_t register_at; /* ns: no step of a registration before; its own thread */
 };
 
 /* 0 or an error number with a sentence. */

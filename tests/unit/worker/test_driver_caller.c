@@ -14,6 +14,7 @@ static struct {
     bool closed;
     uint32_t waiting;
     uint32_t fails_after; /* registrations that go well; 0: all */
+    useconds_t takes;     /* each registration */
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static void pass(void)
@@ -54,6 +55,10 @@ static cuda_result slow_register(void *ptr, size_t size, unsigned flags)
 {
     pass();
     pthread_mutex_lock(&gate.lock);
+    useconds_t takes = gate.takes;
+    pthread_mutex_unlock(&gate.lock);
+    usleep(takes);
+    pthread_mutex_lock(&gate.lock);
     bool fails = gate.fails_after && --gate.fails_after == 0;
     pthread_mutex_unlock(&gate.lock);
     return fails ? CUDA_ERR_OUT_OF_MEMORY : fake_cuMemHostRegister(ptr, size, flags);
@@ -70,6 +75,7 @@ static int setup(void **state)
     fake_reset();
     gate.closed = false;
     gate.waiting = gate.fails_after = 0;
+    gate.takes = 0;
     driver = fake_driver();
     driver.cuMemMap = slow_map;
     driver.cuMemHostRegister = slow_register;
@@ -192,6 +198,29 @@ static void a_long_registration_lets_others_go_first(void **state)
     peer_detach(second);
 }
 
+/* Five steps of 12 ms have four rests between them, each of 4 ms at least. */
+static void while_a_kernel_runs_others_have_the_driver_between_steps(void **state)
+{
+    (void)state;
+    struct peer *busy = peer_attach(1), *peer = peer_attach(2);
+    peer_load_text(busy, 1, harness_ptx, 0);
+    struct proto_command_launch launch = peer_launch(peer_function(busy, 1, "kernel"));
+    fake_hold();
+    uint64_t value = peer_push(busy, 0, &launch);
+    peer_wait_head(busy, 0, value);
+    pthread_mutex_lock(&gate.lock);
+    gate.takes = 12000;
+    pthread_mutex_unlock(&gate.lock);
+    uint64_t begun = timeline_now();
+    send_host_map(peer, 5 * PROTO_REGISTRATION_BYTES);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_true(timeline_now() - begun >= UINT64_C(76000000));
+    fake_release();
+    assert_int_equal(peer_wait(busy, 0, value), 0);
+    peer_detach(busy);
+    peer_detach(peer);
+}
+
 static void a_buffer_that_is_registered_in_part_is_given_back(void **state)
 {
     (void)state;
@@ -258,6 +287,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_client_leaves_before_it_is_attached, setup, harness_stop),
         cmocka_unit_test_setup_teardown(a_long_registration_lets_others_go_first, setup,
                                         harness_stop),
+        cmocka_unit_test_setup_teardown(while_a_kernel_runs_others_have_the_driver_between_steps,
+                                        setup, harness_stop),
         cmocka_unit_test_setup_teardown(a_buffer_that_is_registered_in_part_is_given_back, setup,
                                         harness_stop),
         cmocka_unit_test_setup_teardown(an_unload_waits_for_a_call_about_its_kernel, setup,
