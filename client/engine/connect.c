@@ -295,10 +295,8 @@ free_both:
 void connect_close(gpushare_connection *connection)
 {
     if (connection->generation == connection_generation) {
-        connection_registry_lock();
         connection_unregister(connection);
         peer_forget(connection);
-        connection_registry_unlock();
     }
     delete_connection(connection);
 }

@@ -11,12 +11,9 @@
 
 uint32_t connection_generation;
 
-/*
- * The list changes under both locks, so either one is enough to read it. registry_lock is
- * held while the server is asked; list_lock never is, so that copies don't wait for the server.
- */
+/* Never held while the server is asked: every connecting and closing of the process needs it. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER; /* a connection is held by fewer */
 static gpushare_connection *registry;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -25,12 +22,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void fork_prepare(void)
 {
     pthread_mutex_lock(&registry_lock);
-    pthread_mutex_lock(&list_lock);
 }
 
 static void fork_parent(void)
 {
-    pthread_mutex_unlock(&list_lock);
     pthread_mutex_unlock(&registry_lock);
 }
 
@@ -47,6 +42,8 @@ static void fork_child(void)
         close(c->eventfd);
     }
     registry = NULL;
+    /* Threads that waited for it do not exist here. */
+    released = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     fork_parent();
 }
 
@@ -80,13 +77,44 @@ gpushare_connection *connection_first(void)
     return registry;
 }
 
+gpushare_connection *connection_hold(uint64_t id)
+{
+    connection_registry_lock();
+    gpushare_connection *connection = connection_find(id);
+    if (connection)
+        connection->holders++;
+    connection_registry_unlock();
+    return connection;
+}
+
+gpushare_connection *connection_hold_next(uint64_t id)
+{
+    gpushare_connection *next = NULL;
+    connection_registry_lock();
+    for (gpushare_connection *c = registry; c; c = c->next)
+        if (c->id > id && (!next || c->id < next->id))
+            next = c;
+    if (next)
+        next->holders++;
+    connection_registry_unlock();
+    return next;
+}
+
+void connection_release(gpushare_connection *connection)
+{
+    connection_registry_lock();
+    connection->holders--;
+    pthread_cond_broadcast(&released);
+    connection_registry_unlock();
+}
+
 bool connection_any_window(uint64_t address)
 {
     bool found = false;
-    pthread_mutex_lock(&list_lock);
+    connection_registry_lock();
     for (gpushare_connection *c = registry; c && !found; c = c->next)
         found = address - c->device_base < c->window_bytes;
-    pthread_mutex_unlock(&list_lock);
+    connection_registry_unlock();
     return found;
 }
 
@@ -97,22 +125,22 @@ void connection_register(gpushare_connection *connection)
     connection_registry_lock();
     connection->generation = connection_generation;
     connection->id = ++ids;
-    pthread_mutex_lock(&list_lock);
     connection->next = registry;
     registry = connection;
-    pthread_mutex_unlock(&list_lock);
     connection_registry_unlock();
 }
 
 void connection_unregister(gpushare_connection *connection)
 {
-    pthread_mutex_lock(&list_lock);
+    connection_registry_lock();
     for (gpushare_connection **link = &registry; *link; link = &(*link)->next)
         if (*link == connection) {
             *link = connection->next;
             break;
         }
-    pthread_mutex_unlock(&list_lock);
+    while (connection->holders)
+        pthread_cond_wait(&released, &registry_lock);
+    connection_registry_unlock();
 }
 
 /* ---- use ---- */

@@ -6,7 +6,9 @@
  *
  * Every call of an API begins with connection_check(). A thread takes locks in this order:
  * registry, peer, stream (the default stream's before another's), lists, session. The locks of
- * staging and allocations are taken last, with no lock after them.
+ * staging and allocations are taken last, with no lock after them. The registry's lock is held for
+ * no longer than it takes to look: a thread that has more to do with a connection that is not its
+ * caller's holds the connection instead.
  *
  * No thread waits for the device while it holds `lists`. One thread may wait for room in a ring
  * while it holds `lists`: the default stream, while it joins the blocking streams.
@@ -58,6 +60,7 @@ struct gpushare_connection {
     _Atomic uint32_t multiprocessors; /* the most that it may have, as the server said last */
     struct proto_allowance asked;
     struct gpushare_connection *next; /* in the registry */
+    uint32_t holders; /* threads that keep it from closing; under the registry's lock */
 };
 
 /* Counts forks: greater by one in every forked child. */
@@ -110,10 +113,19 @@ gpushare_error connection_call(gpushare_connection *connection, const struct ses
  * handlers that make forks known. */
 void connection_register(gpushare_connection *connection);
 
-/* Takes a connection out of the registry. The caller holds the registry's lock. */
+/* Takes a connection out of the registry, and waits until no thread holds it. The caller holds no
+ * connection. */
 void connection_unregister(gpushare_connection *connection);
 
-/* Take and release the registry's lock. No connection closes while it is held. */
+/* Keep an open connection of this process from closing, until connection_release: the one with
+ * this id; the one with the smallest id above this. They return NULL if there is none. Any thread,
+ * without locks. */
+gpushare_connection *connection_hold(uint64_t id);
+gpushare_connection *connection_hold_next(uint64_t id);
+void connection_release(gpushare_connection *connection);
+
+/* Take and release the registry's lock. No connection closes while it is held, and the server is
+ * not asked meanwhile. */
 void connection_registry_lock(void);
 void connection_registry_unlock(void);
 

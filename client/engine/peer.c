@@ -145,13 +145,19 @@ void peer_forget(gpushare_connection *connection)
 {
     /* Each road from here uses a stream of the connection at its far end. */
     for (struct peer *p = connection->peers.first; p; p = p->next) {
-        if (p->road.destination_side && connection_find(p->id))
+        gpushare_connection *other = p->road.destination_side ? connection_hold(p->id) : NULL;
+        if (other) {
             (void)stream_retire(p->road.destination_side);
+            connection_release(other);
+        }
         p->road.destination_side = NULL;
     }
-    for (gpushare_connection *c = connection_first(); c; c = c->next)
-        if (c != connection)
-            forget_peer(c, connection->id);
+    gpushare_connection *other;
+    for (uint64_t id = 0; (other = connection_hold_next(id));) {
+        id = other->id;
+        forget_peer(other, connection->id);
+        connection_release(other);
+    }
 }
 
 /* ---- copies ---- */

@@ -40,8 +40,8 @@ gpushare_error peer_link(gpushare_connection *from, gpushare_connection *to, uin
 gpushare_error peer_copy(gpushare_connection *destination, uint64_t to, gpushare_connection *source,
                          uint64_t from, uint64_t count, struct gpushare_stream *stream);
 
-/* Ends the links and buffers between this connection and the other open ones, when it closes.
- * The caller holds the registry's lock. */
+/* Ends the links and buffers between this connection and the other open ones, when it closes and
+ * is in the registry no more. */
 void peer_forget(gpushare_connection *connection);
 
 #endif

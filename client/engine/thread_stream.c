@@ -29,11 +29,11 @@ static void thread_ends(void *first)
 {
     for (struct entry *e = first, *next; e; e = next) {
         next = e->next;
-        /* Under this lock the connection can't be closed while its stream is retired. */
-        connection_registry_lock();
-        if (connection_find(e->connection))
+        gpushare_connection *connection = connection_hold(e->connection);
+        if (connection) {
             (void)stream_retire(e->stream);
-        connection_registry_unlock();
+            connection_release(connection);
+        }
         free(e);
     }
 }

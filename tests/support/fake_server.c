@@ -379,6 +379,8 @@ static bool play(struct fake_server *server, struct fake_client *client, uint16_
     case FAKE_GARBAGE:
         (void)!write(client->fd, "garbage", 7);
         return true;
+    case FAKE_SILENCE:
+        return true;
     }
     return false;
 }

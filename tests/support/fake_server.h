@@ -53,7 +53,8 @@ enum fake_trick {
     FAKE_HANG_UP,       /* the connection is closed, without a message */
     FAKE_END,           /* fault word, "ended" (killed, "by the test"), then closed */
     FAKE_WRONG_MESSAGE, /* "done" instead of the reply that is due, or the reverse */
-    FAKE_GARBAGE        /* a packet that is no message */
+    FAKE_GARBAGE,       /* a packet that is no message */
+    FAKE_SILENCE        /* nothing comes */
 };
 void fake_trick(struct fake_server *server, uint16_t opcode, enum fake_trick trick);
 
