@@ -14,9 +14,10 @@
 #include "server/worker/code/client_module.h"
 #include "server/worker/sharing/stream_pool.h"
 
-cuda_result command_open(struct command *command, const struct gpu *gpu, struct account *account)
+cuda_result command_open(struct command *command, const struct gpu *gpu, struct account *account,
+                         struct stream_pool *pool)
 {
-    *command = (struct command){.cuda = gpu->cuda, .account = account};
+    *command = (struct command){.cuda = gpu->cuda, .account = account, .pool = pool};
     for (size_t i = 0; i < sizeof command->order / sizeof *command->order; i++) {
         cuda_result result =
             gpu->cuda->cuEventCreate(&command->order[i], CUDA_EVENT_DISABLE_TIMING);
@@ -330,15 +331,42 @@ static int check_circle(struct client_stream *stream)
     return 0;
 }
 
+/* The stream whose end the dependency asks for on the device; NULL: its value is reached, or order
+ * is kept without a wait. */
+static struct client_stream *find_source(const struct client_stream *stream,
+                                         const struct proto_dependency *on)
+{
+    if (on->link)
+        return NULL;
+    struct client_stream *source = &stream->client->streams[on->stream];
+    /* One CUstream keeps the order of both by itself. */
+    bool ordered = source == stream || !source->bound || source->bound == stream->bound;
+    return ordered || client_stream_reached(source) >= on->value ? NULL : source;
+}
+
+/* Whether each stream that is waited for has room on its queue for the events of all of them. */
+static bool check_sources_room(const struct command *command, const struct client_stream *stream)
+{
+    const struct stream_dependencies *dependencies = &stream->blocked_on;
+    for (uint32_t i = 0; i < dependencies->count; i++) {
+        const struct client_stream *source = find_source(stream, &dependencies->on[i]);
+        if (source && stream_pool_entries_free(command->pool, source) < COMMAND_EVENTS_MAX)
+            return false;
+    }
+    return true;
+}
+
 /* Makes the stream wait, on the device, for the work handed to the source's CUstream so far. */
 static cuda_result order_after(struct command *command, struct client_stream *stream,
-                               const struct client_stream *source)
+                               struct client_stream *source)
 {
     cuda_event event = command_event(command);
     activity_in(ACTIVITY_cuEventRecord);
     cuda_result result = command->cuda->cuEventRecord(event, source->bound->handle);
     if (result != CUDA_OK)
         return result;
+    stream_pool_note_entries(source, 1);
+    command->entries++;
     activity_in(ACTIVITY_cuStreamWaitEvent);
     return command->cuda->cuStreamWaitEvent(stream->bound->handle, event, 0);
 }
@@ -346,7 +374,6 @@ static cuda_result order_after(struct command *command, struct client_stream *st
 static int run_wait(struct command *command, struct client_stream *stream,
                     const struct proto_command_wait *wait)
 {
-    struct client *client = stream->client;
     _Static_assert(sizeof wait->on == sizeof stream->blocked_on.on, "copied whole");
     stream->blocked_on.local_bytes = 0;
     stream->blocked_on.count = wait->count;
@@ -360,15 +387,11 @@ static int run_wait(struct command *command, struct client_stream *stream,
         int circle = check_circle(stream);
         return circle ? circle : COMMAND_BLOCKED;
     }
+    if (!check_sources_room(command, stream))
+        return COMMAND_FULL;
     for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
-        const struct proto_dependency *on = &stream->blocked_on.on[i];
-        const struct client_stream *source = &client->streams[on->link ? 0 : on->stream];
-        if (on->link || source == stream || client_stream_reached(source) >= on->value)
-            continue;
-        if (!source->bound || source->bound == stream->bound)
-            continue; /* both are on one CUstream, which keeps the order by itself */
-        cuda_result result = order_after(command, stream, source);
-        command->entries += 2;
+        struct client_stream *source = find_source(stream, &stream->blocked_on.on[i]);
+        cuda_result result = source ? order_after(command, stream, source) : CUDA_OK;
         if (result != CUDA_OK) {
             /* Without the order results would be wrong, so the context is given up. */
             command->fatal = result;

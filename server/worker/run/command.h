@@ -23,16 +23,17 @@ enum {
     COMMAND_FULL = 4,      /* the hardware queue has no room: submitting would block */
 };
 
-/* Entries that a command uses at most (a wait for three streams), and what stands around a batch:
- * two timing events, the timeline's two writes, and a move to another CUstream. */
-enum { COMMAND_ENTRIES_MAX = 6, COMMAND_BATCH_ENTRIES = 6 };
+/* Entries that a command uses at most (a wait for three streams, whose events may stand in the same
+ * queue), and what stands around a batch: two timing events and the timeline's two writes. */
+enum { COMMAND_EVENTS_MAX = 3, COMMAND_ENTRIES_MAX = 6, COMMAND_BATCH_ENTRIES = 4 };
 
 /* Memory and events that commands need to be carried out; the submitter has one. */
 struct command {
     const struct cuda_driver *cuda;
     struct account *account;
     struct batch_ends *ends; /* NULL: the device writes timelines */
-    cuda_event order[16];    /* for waits between CUstreams, used one after the other */
+    struct stream_pool *pool;
+    cuda_event order[16]; /* for waits between CUstreams, used one after the other */
     uint32_t order_next;
     uint32_t weight;  /* of large copies within a visit, in commands; the caller resets it */
     uint32_t entries; /* of hardware queues that were used; the caller resets */
@@ -43,7 +44,8 @@ struct command {
 
 /* Makes the events; the calling thread has the context. Returns the driver's result; after a
  * failure nothing is left open. */
-cuda_result command_open(struct command *command, const struct gpu *gpu, struct account *account);
+cuda_result command_open(struct command *command, const struct gpu *gpu, struct account *account,
+                         struct stream_pool *pool);
 void command_close(struct command *command);
 
 /* One of the events for an order that the caller sets up at once: the one whose last use lies

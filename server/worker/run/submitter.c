@@ -304,7 +304,8 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, str
         epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, worker->wake.submitter_event, &own) < 0) {
         return error_set(why, MESSAGE(submitter_doorbell), strerror(errno));
     }
-    cuda_result result = command_open(&submitter->command, &worker->gpu, &worker->account);
+    cuda_result result =
+        command_open(&submitter->command, &worker->gpu, &worker->account, &worker->pool);
     if (result != CUDA_OK) {
         return error_set(why, MESSAGE(submitter_events), cuda_driver_error_sentence(result));
     }

@@ -143,9 +143,11 @@ static int bind_stream(struct submitter *submitter, struct client_stream *stream
     cuda_result bound = in_flight
                             ? stream_pool_move(pool, stream, command_event(&submitter->command))
                             : stream_pool_bind(pool, stream);
-    /* A ring that can't be moved yet goes on where it is, and tries again with its next batch. */
     if (stream_pool_wished(pool))
         wake_control(&submitter->worker->wake);
+    if (in_flight && bound == CUDA_ERR_NOT_READY)
+        return COMMAND_FULL;
+    /* A ring that can't be moved yet goes on where it is, and tries again with its next batch. */
     if (bound == CUDA_OK || (in_flight && !cuda_driver_error_is_sticky(bound)))
         return 0;
     submitter->command.fatal = bound;
@@ -338,19 +340,30 @@ static uint32_t next_with_room(struct submitter *submitter, const struct client 
     return index;
 }
 
-/* The part of the client's room that one ring gets, so that all ready rings get some. */
-static uint32_t part_of(const struct client *client, uint32_t room)
+static uint32_t count_ready(const struct client *client)
 {
     uint32_t rings = 0;
     for (uint32_t i = 0; i < (client->stream_count + 63) / 64; i++)
         rings += (uint32_t)__builtin_popcountll(client->shared.ready[i]);
+    return rings;
+}
+
+/* The part of the client's room that one ring gets, so that all ready rings get some. */
+static uint32_t part_of(const struct client *client, uint32_t room)
+{
+    uint32_t rings = count_ready(client);
     return rings && rings < room ? room / rings : 1;
 }
 
-/* The entries may be other clients', so the completer's next look lets this one try again. */
-static void await_entries(struct submitter *submitter, struct client *client)
+/* If the ring has work in flight, and no other ring waits with it, the end of some work will do.
+ * Otherwise the completer's next look lets the client try again: the entries may be other
+ * clients'. */
+static void await_entries(struct submitter *submitter, const struct client_stream *stream)
 {
-    client->gate.go_on_at = client->shared.in_flight;
+    struct client *client = stream->client;
+    uint32_t in_flight = client_in_flight(client);
+    bool waits = client_stream_in_flight(stream) && in_flight && count_ready(client) == 1;
+    client->gate.go_on_at = in_flight - waits;
     client_signal_completer(client);
     wake_completer(&submitter->worker->wake, true);
 }
@@ -428,7 +441,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
             break;
         }
         if (result == COMMAND_FULL) {
-            await_entries(submitter, client);
+            await_entries(submitter, stream);
             *end = CLIENT_FULL;
             break;
         }

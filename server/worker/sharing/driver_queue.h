@@ -27,8 +27,8 @@ struct pool_stream;
 
 enum {
     DRIVER_QUEUES = 32,
-    /* Of a queue; then submitting blocks the caller. Reports say about 1024; what is submitted to
-     * other rings' CUstreams, to be waited for, is not counted. */
+    /* Of a queue; then submitting blocks the caller. Reports say about 1024; the worker's own work,
+     * such as clearing memory, is not counted. */
     DRIVER_QUEUE_ENTRIES = 960,
 };
 

@@ -138,6 +138,7 @@ static uint32_t queues_left(const struct stream_pool *pool, const struct driver_
 struct choice {
     const struct client_stream *stream;
     uint32_t left; /* queues that the client may take */
+    bool best;     /* no other CUstream could serve the ring better than the chosen one */
 };
 
 enum { SHARED = 1, REFUSED, OWN_USED, ANOTHER, OWN_IDLE }; /* the greater the better */
@@ -234,24 +235,20 @@ static struct pool_stream *look_for(struct stream_pool *pool, struct choice *cho
     return find_best(pool, choice);
 }
 
-/* NULL: the partition has no CUstream, which those who give it to a client don't let happen. *best
- * becomes whether no other CUstream could serve the ring better. */
-static struct pool_stream *choose_stream(struct stream_pool *pool, struct client_stream *stream,
-                                         bool *best)
+/* NULL: the partition has no CUstream, which those who give it to a client don't let happen. */
+static struct pool_stream *choose_stream(struct stream_pool *pool, struct choice *choice)
 {
-    struct choice choice = {.stream = stream};
-    struct pool_stream *found = look_for(pool, &choice);
+    struct pool_stream *found = look_for(pool, choice);
     pool->choices++;
-    *best = false;
     if (!found)
         return NULL;
-    if (could_be_better(pool, &choice, found)) {
+    if (could_be_better(pool, choice, found)) {
         reap_idle(pool);
-        found = look_for(pool, &choice);
+        found = look_for(pool, choice);
     }
-    *best = !could_be_better(pool, &choice, found);
-    if (!*best)
-        note_wish(pool, &choice);
+    choice->best = !could_be_better(pool, choice, found);
+    if (!choice->best)
+        note_wish(pool, choice);
     return found;
 }
 
@@ -502,14 +499,14 @@ cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *str
     if (from && !may_stay(pool, stream))
         unbind_ring(pool, stream);
     if (!stream->bound) {
-        bool best;
-        struct pool_stream *chosen = choose_stream(pool, stream, &best);
+        struct choice choice = {.stream = stream};
+        struct pool_stream *chosen = choose_stream(pool, &choice);
         if (chosen) {
             bind_to(pool, stream, chosen);
             count_held(pool, stream->client);
         }
         pool->changes += chosen != from;
-        note_choice(pool, stream, best);
+        note_choice(pool, stream, choice.best);
     }
     bool bound = stream->bound != NULL;
     pthread_mutex_unlock(&pool->lock);
@@ -544,10 +541,15 @@ uint32_t stream_pool_entries_free(struct stream_pool *pool, const struct client_
     return left_of(pool->entries_max, used);
 }
 
-void stream_pool_note_entries(struct client_stream *stream, uint32_t count)
+static void count_entries(struct client_stream *stream, struct driver_queue *queue, uint32_t count)
 {
     stream_entries_add(&stream->entries, count, client_stream_written(stream));
-    stream->bound->queue->entries += count;
+    queue->entries += count;
+}
+
+void stream_pool_note_entries(struct client_stream *stream, uint32_t count)
+{
+    count_entries(stream, stream->bound->queue, count);
 }
 
 /* Has `to` wait for what is in `from`. */
@@ -556,6 +558,28 @@ static cuda_result order_streams(const struct stream_pool *pool, const struct po
 {
     cuda_result result = pool->gpu->cuda->cuEventRecord(event, from->handle);
     return result == CUDA_OK ? pool->gpu->cuda->cuStreamWaitEvent(to->handle, event, 0) : result;
+}
+
+/* Where a ring with work in flight may go. What it leaves stands before what it brings, so a wait
+ * for it would hold up all others on the new queue, and they would carry that on when they move. So
+ * only queues that no other client uses will do. NULL: it can't go anywhere before its work is
+ * done. */
+static struct pool_stream *choose_target(struct stream_pool *pool, struct choice *choice)
+{
+    const struct client_stream *stream = choice->stream;
+    struct pool_stream *from = stream->bound, *to = choose_stream(pool, choice);
+    if (to && kind_of(choice, to) > SHARED)
+        return to;
+    return from->partition == stream->client->shared.partition ? from : NULL;
+}
+
+/* Whether both queues have room for the order that stream_pool_move submits. */
+static bool has_room_to_move(const struct stream_pool *pool, const struct pool_stream *from,
+                             const struct pool_stream *to)
+{
+    uint32_t needed = from->queue == to->queue ? 2 : 1;
+    return driver_queue_count_entries(from->queue) + needed <= pool->entries_max &&
+           driver_queue_count_entries(to->queue) + needed <= pool->entries_max;
 }
 
 cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *stream,
@@ -570,11 +594,13 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
         free(leaver);
         return CUDA_OK;
     }
-    bool best;
+    struct choice choice = {.stream = stream};
     struct pool_stream *from = stream->bound;
     /* Its work may end just now: then choosing lets it go, and must not destroy where it was. */
     from->user_count++;
-    struct pool_stream *to = choose_stream(pool, stream, &best);
+    struct pool_stream *to = choose_target(pool, &choice);
+    if (to && to != from && !has_room_to_move(pool, from, to))
+        to = NULL;
     if (to)
         to->user_count++;
     pthread_mutex_unlock(&pool->lock);
@@ -587,10 +613,12 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
         to->user_count--;
     if (result == CUDA_OK && to != from) {
         prune_leavers(pool, from, NULL);
+        count_entries(stream, from->queue, 1); /* what is waited for */
         *leaver = (struct pool_leaver){
             from->leavers, stream, client_stream_written(stream),
             stream_entries_left(&stream->entries, client_stream_reached(stream))};
         from->leavers = leaver;
+        count_entries(stream, to->queue, 1); /* the wait */
         pool->leavers++;
         pool->changes++;
         leaver = NULL;
@@ -600,7 +628,7 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
     if (!stream->bound)
         bind_to(pool, stream, result == CUDA_OK ? to : from);
     count_held(pool, stream->client);
-    note_choice(pool, stream, best && result == CUDA_OK);
+    note_choice(pool, stream, choice.best && result == CUDA_OK);
     pthread_mutex_unlock(&pool->lock);
     free(leaver);
     return result;

@@ -140,9 +140,13 @@ uint32_t stream_pool_entries_free(struct stream_pool *pool, const struct client_
 void stream_pool_note_entries(struct client_stream *stream, uint32_t count);
 
 /*
- * Binds a ring with work in flight to another CUstream that fits better, if there is one. Later
- * work waits on the device, by this event, until the work in flight is done. Returns the driver's
- * result; on failure the ring stays where it was. Submitter.
+ * Binds a ring with work in flight to another CUstream that fits better, if there is one on a queue
+ * that no other client uses: others would wait behind what the ring waits for. Its later work waits
+ * on the device, by this event, until the work in flight is done.
+ *
+ * Returns the driver's result; on failure the ring stays where it was. NOT_READY: it may submit
+ * nothing before work in flight is done, since it is not on its partition or a queue has no room.
+ * Submitter.
  */
 cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *stream,
                              cuda_event event);

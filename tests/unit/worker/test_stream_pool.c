@@ -371,6 +371,87 @@ static void a_pool_without_streams_binds_no_ring(void **state)
     stream_pool_close(&pool);
 }
 
+/* The most that was submitted to the CUstreams of one queue since the log had `from` calls, of all
+ * kinds. */
+static uint32_t most_submitted(uint32_t from)
+{
+    struct stream_pool *pool = &harness.worker.pool;
+    uint32_t submitted[DRIVER_QUEUES] = {0}, most = 0;
+    pthread_mutex_lock(&fake.lock);
+    assert_true(fake.calls < FAKE_LOG);
+    for (uint32_t n = from; n < fake.calls; n++)
+        for (uint32_t i = 0; i < pool->count; i++)
+            if (fake.log[n].stream == pool->streams[i]->handle)
+                submitted[pool->streams[i]->queue - pool->queues.queues] +=
+                    fake.log[n].kind == FAKE_WRITE ? 2 : 1;
+    pthread_mutex_unlock(&fake.lock);
+    for (uint32_t i = 0; i < DRIVER_QUEUES; i++)
+        most = submitted[i] > most ? submitted[i] : most;
+    return most;
+}
+
+/* With each batch, rings on other clients' homes look for a better place. */
+static void looking_for_a_better_place_fills_no_queue(uint32_t entries_max)
+{
+    enum { CLIENTS = 70, LAUNCHES = 40 };
+    static struct peer *peers[CLIENTS];
+    static uint64_t last[CLIENTS];
+    harness.worker.pool.entries_max = entries_max;
+    for (uint32_t p = 0; p < CLIENTS; p++)
+        peers[p] = p ? peer_attach(p + 1) : peer;
+    uint32_t from = fake.calls;
+    fake_hold();
+    for (int n = 0; n < LAUNCHES; n++) {
+        for (uint32_t p = 0; p < CLIENTS; p++)
+            last[p] = peer_push_nop(peers[p], 0);
+        usleep(2000); /* batches of one */
+    }
+    usleep(50000);
+    uint32_t most = most_submitted(from);
+    fake_release();
+    for (uint32_t p = 0; p < CLIENTS; p++)
+        assert_int_equal(peer_wait(peers[p], 0, last[p]), 0);
+    for (uint32_t p = 1; p < CLIENTS; p++)
+        peer_detach(peers[p]);
+    if (most > entries_max)
+        fail_msg("%u entries in a queue for %u", most, entries_max);
+}
+
+static void a_queue_of_any_size_is_never_filled(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {12, 40, 100};
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        looking_for_a_better_place_fills_no_queue(sizes[i]);
+}
+
+/* An event for another ring stands in the queue of the ring that is waited for. */
+static void waits_fill_no_queue(void **state)
+{
+    (void)state;
+    enum { ENTRIES_MAX = 20, WAITERS = STREAMS - 1 };
+    uint64_t last[STREAMS];
+    harness.worker.pool.entries_max = ENTRIES_MAX;
+    for (uint32_t s = 1; s <= WAITERS; s++)
+        peer_stream(peer, 0);
+    uint32_t from = fake.calls;
+    fake_hold();
+    uint64_t first = peer_push_nop(peer, 0);
+    peer_wait_head(peer, 0, 1);
+    for (int n = 0; n < 6; n++) {
+        for (uint32_t s = 1; s <= WAITERS; s++)
+            last[s] = peer_push_wait(peer, s, 0, first);
+        usleep(2000);
+    }
+    usleep(50000);
+    uint32_t most = most_submitted(from);
+    fake_release();
+    for (uint32_t s = 1; s <= WAITERS; s++)
+        assert_int_equal(peer_wait(peer, s, last[s]), 0);
+    if (most > ENTRIES_MAX)
+        fail_msg("%u entries in a queue for %u", most, ENTRIES_MAX);
+}
+
 static void partitions_have_streams_of_their_own(void **state)
 {
     (void)state;
@@ -399,6 +480,8 @@ int main(void)
         T(a_partition_keeps_a_queue_beside_many_streams),
         T(a_queue_is_never_filled),
         T(a_queue_that_is_shared_is_never_filled),
+        T(a_queue_of_any_size_is_never_filled),
+        T(waits_fill_no_queue),
         T(a_ring_that_must_share_stays_until_something_changes),
         T(a_home_that_is_given_back_is_for_one_of_those_who_share),
         T(a_pool_without_streams_binds_no_ring),

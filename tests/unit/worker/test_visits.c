@@ -69,8 +69,9 @@ static int setup(void **state)
     stream_pool_open(&worker->pool, &worker->gpu);
     gate_open(&worker->gate);
     assert_int_equal(account_open(&worker->account, &harness.driver, &worker->partitions), CUDA_OK);
-    assert_int_equal(command_open(&worker->submitter.command, &worker->gpu, &worker->account),
-                     CUDA_OK);
+    assert_int_equal(
+        command_open(&worker->submitter.command, &worker->gpu, &worker->account, &worker->pool),
+        CUDA_OK);
     worker->submitter.worker = worker;
     for (uint32_t i = 0; i < 2; i++) {
         peers[i] = calloc(1, sizeof *peers[i]);
