@@ -12,13 +12,18 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/admin_answer.h"
 #include "tests/support/server.h"
 
 #define MS     UINT64_C(1000000)
@@ -164,6 +169,51 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
 }
 
+static json_int_t counted(const struct server *on, const char *what)
+{
+    json_t *device = admin_answer_device(on);
+    json_t *count = json_object_get(json_object_get(device, "compilations"), what);
+    assert_true(json_is_integer(count));
+    json_int_t value = json_integer_value(count);
+    json_decref(device);
+    return value;
+}
+
+static void await_running(const struct server *on, json_int_t count)
+{
+    uint64_t end = now_ns() + 20000 * MS;
+    while (counted(on, "running") != count) {
+        assert_true(now_ns() < end);
+        nanosleep(&(struct timespec){.tv_nsec = 20 * (long)MS}, NULL);
+    }
+}
+
+/* On a server of its own, where the text could be at work for much longer than is waited. */
+static void a_client_that_leaves_takes_its_compilation_with_it(void **state)
+{
+    static const char *const env[] = {"SOFTGPU_LINK_OBEYS=1", NULL};
+    static const char *const args[] = {"--compile-time", "600", NULL};
+    (void)state;
+    struct server *own = server_start(args, env);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct gpushare_options options = {.size = sizeof options, .socket = server_socket(own)};
+        gpushare_connection *gpu;
+        gpushare_module *module;
+        if (!gpushare_connect(&options, &gpu))
+            gpushare_module_load(gpu, TEXT("softgpu: hang"), 0, &module);
+        _exit(1);
+    }
+    await_running(own, 1);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    await_running(own, 0);
+    assert_int_equal(counted(own, "finished"), 0);
+    assert_int_equal(counted(own, "over_time"), 0);
+    assert_int_equal(server_stop(own), 0);
+}
+
 static atomic_bool loaded;
 
 static void *load_what_is_slow(void *context)
@@ -211,6 +261,7 @@ int main(void)
         T(a_text_that_takes_memory_or_crashes_is_refused),
         T(a_text_that_hangs_delays_no_text_that_is_known),
         T(a_slow_compiler_is_in_no_quiet_window),
+        cmocka_unit_test(a_client_that_leaves_takes_its_compilation_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
