@@ -17,10 +17,13 @@ struct hardware_queue *hardware_queue_assign(struct hardware_queues *queues,
     return &queues->queue[queues->next++ % queues->count];
 }
 
-void hardware_queue_await_room(struct hardware_queue *queue)
+bool hardware_queue_await_room(struct hardware_queue *queue)
 {
+    bool was_full = is_full(queue);
+
     while (is_full(queue) && !engine_stopped())
         engine_await();
+    return was_full;
 }
 
 void hardware_queue_append(struct hardware_queue *queue, struct queue_link *link)

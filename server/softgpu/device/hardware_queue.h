@@ -23,8 +23,9 @@
 struct hardware_queue *hardware_queue_assign(struct hardware_queues *queues,
                                              struct hardware_queue *own);
 
-/* Returns when an entry is free, or when a fault ended the device. Gives the lock up meanwhile. */
-void hardware_queue_await_room(struct hardware_queue *queue);
+/* Returns when an entry is free, or when a fault ended the device. Gives the lock up meanwhile.
+ * Returns whether it had to wait. */
+bool hardware_queue_await_room(struct hardware_queue *queue);
 
 void hardware_queue_append(struct hardware_queue *queue, struct queue_link *link);
 /* Takes the first away, which must be there. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * stats: busy counters of every multiprocessor and copy engine, in a file that another process may
- * map and read at any time (SOFTGPU_STATS).
+ * stats: busy counters of every multiprocessor and copy engine, and calls that had to wait for a
+ * hardware queue, in a file that another process may map and read at any time (SOFTGPU_STATS).
  *
  * Only the engine writes them, in modelled time. They know nothing of streams, clients or limits,
  * so tests of those have an independent witness. Every field is one aligned 64-bit word, which is
@@ -39,8 +39,8 @@ struct stats_engine {
 
 struct stats_device {
     struct stats_engine copy[STATS_COPY_ENGINES];
-    uint64_t kernels; /* grids that have ended */
-    uint64_t reserved;
+    uint64_t kernels;     /* grids that have ended */
+    uint64_t full_queues; /* calls that found their hardware queue full, and had to wait */
     struct stats_sm sm[SETTINGS_MAX_SMS];
 };
 

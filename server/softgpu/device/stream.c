@@ -450,7 +450,8 @@ int stream_submit(struct stream *stream, struct operation *op)
 {
     uint64_t now;
 
-    hardware_queue_await_room(stream->queue);
+    if (hardware_queue_await_room(stream->queue))
+        stats_add(&stream->device->stats->full_queues, 1);
     now = engine_now() + cost_arrival_ns();
     if ((op->kind == OPERATION_HOST && host_start() < 0) || stream_order(stream, op) < 0) {
         operation_abandon(op);

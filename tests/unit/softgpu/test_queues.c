@@ -7,7 +7,14 @@
  */
 #include "tests/unit/softgpu/kernels.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "server/softgpu/device/stats.h"
 
 static uint32_t *flag;
 static cuda_device_ptr words;
@@ -181,13 +188,29 @@ static void await_count(unsigned count)
         usleep(1000);
 }
 
+/* Has the device count in a file that is gone when the process is. Before the device is opened. */
+static const struct stats_file *count_in_file(void)
+{
+    char path[] = "/tmp/softgpu-queues-XXXXXX";
+    int fd = mkstemp(path);
+
+    CHECK(fd >= 0 && ftruncate(fd, sizeof(struct stats_file)) == 0);
+    setenv("SOFTGPU_STATS", path, 1);
+    const struct stats_file *stats = mmap(NULL, sizeof(*stats), PROT_READ, MAP_SHARED, fd, 0);
+    CHECK(stats != MAP_FAILED);
+    close(fd);
+    return stats;
+}
+
 /* Two queues; the second stream has the one that the endless kernel's stream has not. */
 static void fill_queue(unsigned wanted)
 {
+    const struct stats_file *stats = count_in_file();
     cuda_stream endless, free_one;
     pthread_t thread;
 
     open_device("2");
+    unlink(getenv("SOFTGPU_STATS"));
     endless = new_stream();
     free_one = new_stream();
     *flag = 0;
@@ -203,6 +226,7 @@ static void fill_queue(unsigned wanted)
     release_queue(endless);
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(atomic_load(&submitted) == 3 * ENTRIES);
+    CHECK((stats->device[0].full_queues > 0) == (wanted < 3 * ENTRIES));
     CHECK(cuStreamSynchronize(endless) == CUDA_OK);
 }
 
