@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -183,6 +184,20 @@ int channel_send(int fd, uint16_t opcode, uint64_t serial, uint32_t client, cons
         sent = sendmsg(fd, &message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     return sent < 0 ? -errno : 0;
+}
+
+int channel_send_waiting(int fd, uint16_t opcode, uint64_t serial, uint32_t client,
+                         const void *body, const void *tail, size_t tail_bytes, const int *fds,
+                         unsigned fd_count)
+{
+    for (;;) {
+        int error = channel_send(fd, opcode, serial, client, body, tail, tail_bytes, fds, fd_count);
+        if (error != -EAGAIN)
+            return error;
+        struct pollfd room = {.fd = fd, .events = POLLOUT};
+        if (poll(&room, 1, -1) < 0 && errno != EINTR)
+            return -errno;
+    }
 }
 
 uint32_t channel_old_hello(const struct channel_message *message)

@@ -58,6 +58,11 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
 int channel_send(int fd, uint16_t opcode, uint64_t serial, uint32_t client, const void *body,
                  const void *tail, size_t tail_bytes, const int *fds, unsigned fd_count);
 
+/* As channel_send, but waits for room where the socket is full. */
+int channel_send_waiting(int fd, uint16_t opcode, uint64_t serial, uint32_t client,
+                         const void *body, const void *tail, size_t tail_bytes, const int *fds,
+                         unsigned fd_count);
+
 /*
  * Peers of major version 1 have another header, so channel_receive refuses their messages with
  * -EPROTO. Pass such a message here. Returns its serial if it is the hello of a client of version

@@ -86,9 +86,9 @@ struct worker {
 
 /*
  * Divides the device and starts the other threads. The worker takes over *gpu and closes it in
- * worker_stop. channel stays the caller's. image_memory is the number of bytes for clients' code
- * (code_memory_open). Returns 0, or an error number with a sentence in why; after a failure
- * everything is stopped and freed, and the device is closed.
+ * worker_stop. channel stays the caller's, and becomes non-blocking. image_memory is the number of
+ * bytes for clients' code (code_memory_open). Returns 0, or an error number with a sentence in why;
+ * after a failure everything is stopped and freed, and the device is closed.
  */
 uint32_t worker_start(struct worker *worker, const struct gpu *gpu, int channel,
                       uint64_t image_memory, struct error *why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The worker's beginning and end: worker_start and worker_stop. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,9 @@ static void open_parts(struct worker *worker, const struct gpu *gpu, int channel
                        uint64_t image_memory)
 {
     worker->gpu = *gpu;
+    /* The completer sends between its looks, and must not wait for a supervisor that doesn't read.
+     */
+    fcntl(channel, F_SETFL, O_NONBLOCK);
     worker->channel = channel;
     local_memory_open(&worker->gpu.local, worker->gpu.cuda);
     worker->clients = NULL;

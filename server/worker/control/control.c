@@ -160,9 +160,10 @@ static int serve_channel(struct worker *worker, struct channel_message *message)
     if (error == CHANNEL_CLOSED)
         return CONTROL_SUPERVISOR_GONE;
     if (error == -EPROTO) {
+        struct error why;
         log_error(MESSAGE_TEXT(supervisor_message), message->why);
-        return channel_send_failed(worker->channel, message->header.serial, message->header.client,
-                                   MESSAGE(protocol_broken), message->why);
+        error_set(&why, MESSAGE(protocol_broken), message->why);
+        return reply_refuse(worker, message->header.serial, message->header.client, &why);
     }
     if (error < 0)
         return error;

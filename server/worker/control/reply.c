@@ -2,8 +2,6 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/control/reply.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,15 +12,8 @@ int reply_send_with(struct worker *worker, uint16_t opcode, uint64_t serial, uin
                     const void *body, const void *tail, size_t tail_bytes, const int *fds,
                     unsigned fd_count)
 {
-    for (;;) {
-        int error = channel_send(worker->channel, opcode, serial, client, body, tail, tail_bytes,
-                                 fds, fd_count);
-        if (error != -EAGAIN)
-            return error;
-        struct pollfd room = {.fd = worker->channel, .events = POLLOUT};
-        if (poll(&room, 1, -1) < 0 && errno != EINTR)
-            return -errno;
-    }
+    return channel_send_waiting(worker->channel, opcode, serial, client, body, tail, tail_bytes,
+                                fds, fd_count);
 }
 
 int reply_send(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,

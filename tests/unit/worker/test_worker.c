@@ -325,6 +325,52 @@ static void an_idle_client_lets_the_submitter_sleep(void **state)
     peer_detach(peers[1]);
 }
 
+/* A supervisor that reads nothing keeps the control thread, which answers it, and nobody else. */
+static void a_full_channel_keeps_no_lock(void **state)
+{
+    (void)state;
+    enum { QUERIES = 200 };
+    const int small = 1;
+    struct peer *peer = peer_attach(1);
+    struct proto_worker_limits limits = {.allowance = granted_whole()};
+    limits.allowance.kernel_time = 50000000;
+    harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
+    peer_load_text(peer, 1, harness_ptx, 0);
+    struct proto_command_launch launch = peer_launch(peer_function(peer, 1, "kernel"));
+    assert_int_equal(
+        setsockopt(harness.worker.channel, SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
+    for (int i = 0; i < QUERIES; i++)
+        harness_send(PROTO_WORKER_USAGE_QUERY, 1, NULL, NULL, 0, NULL, 0);
+    struct pollfd room = {.fd = harness.worker.channel, .events = POLLOUT};
+    while (poll(&room, 1, 0) != 0)
+        usleep(1000);
+    fake_hold();
+    uint64_t value = peer_push(peer, 0, &launch);
+    /* The worker has told of the kernel, or tries to. */
+    uint64_t looks = timeline_now() + 300000000;
+    bool had = true;
+    while (had && timeline_now() < looks) {
+        struct timespec end;
+        clock_gettime(CLOCK_REALTIME, &end);
+        end.tv_sec += 5;
+        had = pthread_mutex_timedlock(&harness.worker.clients_lock, &end) == 0;
+        if (had)
+            pthread_mutex_unlock(&harness.worker.clients_lock);
+        usleep(1000);
+    }
+    uint32_t usages = 0, overran = 0;
+    while (usages < QUERIES || !overran) {
+        uint16_t opcode = harness_receive();
+        usages += opcode == PROTO_WORKER_USAGE;
+        overran += opcode == PROTO_WORKER_OVERRAN;
+    }
+    assert_int_equal(overran, 1);
+    fake_release();
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+    peer_detach(peer);
+    assert_true(had);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, harness_setup, harness_stop)
@@ -342,6 +388,7 @@ int main(void)
         T(host_buffers_are_registered_in_steps),
         T(impossible_requests_of_a_supervisor_are_refused),
         T(an_idle_client_lets_the_submitter_sleep),
+        T(a_full_channel_keeps_no_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
