@@ -28,11 +28,13 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "common/ipc/timeline.h"
+#include "tests/support/arrival.h"
+#include "tests/support/endless.h"
+#include "tests/support/kernels.h"
+#include "tests/support/launcher.h"
+#include "tests/support/ok.h"
 #include "tests/support/server.h"
-
-__asm__(".section .rodata\n.balign 16\ncalls_ptx:\n.incbin "
-        "\"tests/integration/kernels/calls.ptx\"\n.byte 0\n.previous\n");
-extern const char calls_ptx[];
 
 #define MS UINT64_C(1000000)
 enum { STEP_MS = 2000, LOAD_MS = 300, GAP_MS = 1000, END_MS = 10000 };
@@ -46,106 +48,18 @@ enum { STEP_MS = 2000, LOAD_MS = 300, GAP_MS = 1000, END_MS = 10000 };
             _exit(1);                                                                              \
         }                                                                                          \
     } while (0)
-#define OK(call) CHECK((call) == GPUSHARE_SUCCESS)
 
 static const struct gpushare_dim one = {1, 1, 1};
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
-}
-
 static bool reaches(atomic_uint *count, unsigned wanted, unsigned milliseconds)
 {
-    uint64_t end = now_ns() + milliseconds * MS;
-    while (atomic_load(count) < wanted && now_ns() < end)
+    uint64_t end = timeline_now() + milliseconds * MS;
+    while (atomic_load(count) < wanted && timeline_now() < end)
         usleep(1000);
     return atomic_load(count) >= wanted;
 }
 
 static struct server *server;
-
-static gpushare_connection *arrive(double percentage)
-{
-    struct gpushare_options options = {
-        .size = sizeof options, .socket = server_socket(server), .thread_percentage = percentage};
-    gpushare_connection *gpu;
-    OK(gpushare_connect(&options, &gpu));
-    return gpu;
-}
-
-static gpushare_function *load(gpushare_connection *gpu, const char *name)
-{
-    gpushare_module *module;
-    gpushare_function *function;
-    OK(gpushare_module_load(gpu, calls_ptx, 0, &module));
-    OK(gpushare_module_function(module, name, &function));
-    return function;
-}
-
-/* ---- the kernel that does not end until it is told ---- */
-
-struct endless {
-    gpushare_connection *gpu;
-    gpushare_function *function;
-    _Atomic uint32_t *word;
-};
-
-static void endless_arrive(struct endless *endless)
-{
-    void *word;
-    endless->gpu = arrive(25);
-    OK(gpushare_host_alloc(endless->gpu, 4096, &word));
-    endless->word = word;
-    atomic_store(endless->word, 0);
-    endless->function = load(endless->gpu, "until");
-}
-
-static void endless_start(struct endless *endless)
-{
-    uint64_t address = (uint64_t)(uintptr_t)endless->word;
-    void *parameters[] = {&address};
-    OK(gpushare_launch(endless->function, one, one, 0, NULL, parameters));
-    usleep(20000);
-}
-
-static void endless_end(struct endless *endless)
-{
-    atomic_store(endless->word, 1);
-    OK(gpushare_synchronize(endless->gpu));
-    gpushare_close(&endless->gpu);
-}
-
-/* ---- a client that launches on and on ---- */
-
-struct other {
-    pthread_t thread;
-    gpushare_connection *gpu;
-    gpushare_function *function;
-    atomic_bool stop;
-    atomic_uint rounds;
-    uint64_t longest; /* ns between two ends; of the thread */
-};
-
-static void *other_main(void *argument)
-{
-    struct other *other = argument;
-    uint64_t last = now_ns();
-    while (!atomic_load(&other->stop)) {
-        uint32_t count = 1;
-        void *parameters[] = {&count};
-        OK(gpushare_launch(other->function, one, one, 0, NULL, parameters));
-        OK(gpushare_synchronize(other->gpu));
-        uint64_t now = now_ns();
-        if (now - last > other->longest)
-            other->longest = now - last;
-        last = now;
-        atomic_fetch_add(&other->rounds, 1);
-    }
-    return NULL;
-}
 
 /* ---- a client that grows the device's local memory ---- */
 
@@ -159,8 +73,8 @@ struct deep {
 
 static void deep_arrive(struct deep *deep)
 {
-    deep->gpu = arrive(25);
-    deep->function = load(deep->gpu, "deep");
+    deep->gpu = arrival_connect(server, 25);
+    deep->function = arrival_load(deep->gpu, kernels_ptx, "deep");
     OK(gpushare_memory_alloc(deep->gpu, 4096, &deep->word));
 }
 
@@ -219,7 +133,7 @@ static void ask_stream(struct newcomer *newcomer)
 /* Shares that nobody had need a partition of their own. */
 static void ask_share(struct newcomer *newcomer)
 {
-    gpushare_connection *second = arrive(30 + 10 * (rand_r(&newcomer->seed) % 7));
+    gpushare_connection *second = arrival_connect(server, 30 + 10 * (rand_r(&newcomer->seed) % 7));
     OK(gpushare_synchronize(second));
     gpushare_close(&second);
 }
@@ -239,13 +153,13 @@ static void *newcomer_main(void *argument)
     /* The number of steps is a prime, so this takes each of them once. */
     unsigned first = (unsigned)rand_r(&newcomer->seed);
     unsigned by = 1 + (unsigned)rand_r(&newcomer->seed) % (STEPS - 1);
-    newcomer->gpu = arrive(0);
+    newcomer->gpu = arrival_connect(server, 0);
     atomic_fetch_add(&newcomer->steps, 1);
     for (unsigned i = 0; i < STEPS; i++) {
         steps[(first + i * by) % STEPS](newcomer);
         atomic_fetch_add(&newcomer->steps, 1);
     }
-    load(newcomer->gpu, "milliseconds");
+    arrival_load(newcomer->gpu, kernels_ptx, "milliseconds");
     atomic_fetch_add(&newcomer->steps, 1);
     gpushare_close(&newcomer->gpu);
     return NULL;
@@ -268,32 +182,32 @@ static void thread_start(pthread_t *thread, void *(*main)(void *), void *argumen
 static void play(struct outcome *outcome, unsigned seed)
 {
     struct endless endless;
-    struct other other = {.gpu = arrive(25)};
+    struct launcher other;
     struct deep deep = {0};
     struct newcomer newcomer = {.seed = seed};
-    other.function = load(other.gpu, "milliseconds");
+    launcher_prepare(&other, arrival_connect(server, 25), 0, 1, 1);
     deep_arrive(&deep);
     newcomer.loaded = deep.function;
-    endless_arrive(&endless);
-    endless_start(&endless);
-    thread_start(&other.thread, other_main, &other);
+    endless_prepare(&endless, arrival_connect(server, 25));
+    endless_start(&endless, 1, 1);
+    usleep(20000);
+    launcher_start(&other);
     thread_start(&newcomer.thread, newcomer_main, &newcomer);
     bool asked = reaches(&newcomer.steps, STEPS_DONE, STEP_MS);
     if (asked)
         reaches(&newcomer.steps, LOADED, LOAD_MS);
     thread_start(&deep.thread, deep_main, &deep);
     outcome->grew = reaches(&deep.done, 1, LOAD_MS);
-    unsigned rounds = atomic_load(&other.rounds);
-    outcome->went_on = reaches(&other.rounds, rounds + 2, GAP_MS);
+    unsigned rounds = atomic_load(&other.done);
+    outcome->went_on = reaches(&other.done, rounds + 2, GAP_MS);
     outcome->steps = atomic_load(&newcomer.steps);
     endless_end(&endless);
     outcome->ended = reaches(&newcomer.steps, LOADED, END_MS) && reaches(&deep.done, 1, END_MS);
-    atomic_store(&other.stop, true);
     CHECK(outcome->ended);
-    pthread_join(other.thread, NULL);
+    launcher_stop(&other);
     pthread_join(newcomer.thread, NULL);
     pthread_join(deep.thread, NULL);
-    gpushare_close(&other.gpu);
+    launcher_close(&other);
     gpushare_close(&deep.gpu);
     outcome->went_on &= other.longest < GAP_MS * MS;
 }

@@ -16,6 +16,7 @@
 
 #include "client/gpushare.h"
 #include "common/util.h"
+#include "tests/support/ok.h"
 #include "tests/support/server.h"
 
 enum { MIB = 1 << 20 };
@@ -23,14 +24,6 @@ enum { MIB = 1 << 20 };
 __asm__(".section .rodata\n.balign 16\nclient_ptx:\n.incbin "
         "\"tests/integration/kernels/client.ptx\"\n.byte 0\n.previous\n");
 extern const char client_ptx[];
-
-#define OK(call) assert_ok((call), #call)
-
-static void assert_ok(gpushare_error error, const char *call)
-{
-    if (error != GPUSHARE_SUCCESS)
-        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
-}
 
 static const struct gpushare_dim one = {1, 1, 1};
 

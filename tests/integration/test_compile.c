@@ -23,7 +23,10 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "common/ipc/timeline.h"
 #include "tests/support/admin_answer.h"
+#include "tests/support/arrival.h"
+#include "tests/support/ok.h"
 #include "tests/support/server.h"
 
 #define MS     UINT64_C(1000000)
@@ -35,14 +38,6 @@
     ".visible .entry bump()\n{\n.reg .u32 %v;\n"                                                   \
     "ld.global.u32 %v, [counter];\nadd.u32 %v, %v, 1;\nst.global.u32 [counter], %v;\nret;\n}\n"    \
     ".visible .entry sleeps()\n{\nnanosleep.u32 1000000;\nret;\n}\n"
-
-#define OK(call) assert_ok((call), #call)
-
-static void assert_ok(gpushare_error error, const char *call)
-{
-    if (error != GPUSHARE_SUCCESS)
-        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
-}
 
 static const struct gpushare_dim one = {1, 1, 1};
 static struct server *server;
@@ -61,14 +56,6 @@ static int teardown(void **state)
 {
     (void)state;
     return server_stop(server);
-}
-
-static gpushare_connection *arrive(void)
-{
-    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
-    gpushare_connection *gpu;
-    OK(gpushare_connect(&options, &gpu));
-    return gpu;
 }
 
 static uint32_t bumped(gpushare_connection *gpu, const char *text)
@@ -100,7 +87,7 @@ static void one_compilation_serves_all_clients(void **state)
     (void)state;
     gpushare_connection *clients[3];
     for (int i = 0; i < 3; i++) {
-        clients[i] = arrive();
+        clients[i] = arrival_connect(server, 0);
         /* With variables of its own. */
         assert_int_equal(bumped(clients[i], TEXT("the same")), 8);
         assert_int_equal(bumped(clients[i], TEXT("the same")), 8);
@@ -115,7 +102,7 @@ static void one_compilation_serves_all_clients(void **state)
 static void refused(const char *text, const char *option)
 {
     gpushare_module *module;
-    gpushare_connection *gpu = arrive();
+    gpushare_connection *gpu = arrival_connect(server, 0);
     assert_int_equal(gpushare_module_load(gpu, text, 0, &module), GPUSHARE_ERROR_SERVER_RESOURCES);
     if (!strstr(gpushare_error_text(), "module 1: ") || !strstr(gpushare_error_text(), option))
         fail_msg("%s", gpushare_error_text());
@@ -147,11 +134,11 @@ static void a_text_that_hangs_delays_no_text_that_is_known(void **state)
 {
     (void)state;
     pthread_t thread;
-    gpushare_connection *gpu = arrive();
+    gpushare_connection *gpu = arrival_connect(server, 0);
     assert_int_equal(bumped(gpu, TEXT("known")), 8);
     assert_int_equal(pthread_create(&thread, NULL, load_what_hangs, NULL), 0);
     nanosleep(&(struct timespec){.tv_nsec = 300 * (long)MS}, NULL);
-    gpushare_connection *other = arrive();
+    gpushare_connection *other = arrival_connect(server, 0);
     for (int i = 0; i < 5; i++)
         assert_int_equal(bumped(other, TEXT("known")), 8);
     assert_false(atomic_load(&hung));
@@ -160,13 +147,6 @@ static void a_text_that_hangs_delays_no_text_that_is_known(void **state)
     assert_true(atomic_load(&hung));
     gpushare_close(&other);
     gpushare_close(&gpu);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
 }
 
 static json_int_t counted(const struct server *on, const char *what)
@@ -181,9 +161,9 @@ static json_int_t counted(const struct server *on, const char *what)
 
 static void await_running(const struct server *on, json_int_t count)
 {
-    uint64_t end = now_ns() + 20000 * MS;
+    uint64_t end = timeline_now() + 20000 * MS;
     while (counted(on, "running") != count) {
-        assert_true(now_ns() < end);
+        assert_true(timeline_now() < end);
         nanosleep(&(struct timespec){.tv_nsec = 20 * (long)MS}, NULL);
     }
 }
@@ -229,17 +209,17 @@ static void a_slow_compiler_is_in_no_quiet_window(void **state)
 {
     (void)state;
     pthread_t thread;
-    gpushare_connection *gpu = arrive(), *slow = arrive();
+    gpushare_connection *gpu = arrival_connect(server, 0), *slow = arrival_connect(server, 0);
     gpushare_module *module;
     gpushare_function *sleeps;
     OK(gpushare_module_load(gpu, TEXT("quick"), 0, &module));
     OK(gpushare_module_function(module, "sleeps", &sleeps));
     assert_int_equal(pthread_create(&thread, NULL, load_what_is_slow, slow), 0);
-    uint64_t longest = 0, begun = now_ns(), last = begun;
+    uint64_t longest = 0, begun = timeline_now(), last = begun;
     while (!atomic_load(&loaded)) {
         OK(gpushare_launch(sleeps, one, one, 0, NULL, NULL));
         OK(gpushare_synchronize(gpu));
-        uint64_t now = now_ns();
+        uint64_t now = timeline_now();
         longest = now - last > longest ? now - last : longest;
         last = now;
     }

@@ -21,18 +21,10 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/kernels.h"
 #include "tests/support/server.h"
 
 enum { OTHERS = 3, CROWD = 8 };
-
-static const char ptx[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
-                          ".visible .entry endless()\n"
-                          "{\nagain:\nnanosleep.u32 1000000;\nbra again;\n}\n"
-                          ".visible .entry milliseconds(.param .u32 count)\n"
-                          "{\n.reg .u32 %n;\n.reg .pred %q;\n"
-                          "ld.param.u32 %n, [count];\n"
-                          "again:\nnanosleep.u32 1000000;\nsub.u32 %n, %n, 1;\n"
-                          "setp.ne.u32 %q, %n, 0;\n@%q bra again;\nret;\n}\n";
 
 static unsigned random_state;
 static char config[64];
@@ -87,7 +79,7 @@ static gpushare_error connect_to(const struct server *server, const char *name,
     gpushare_module *module;
     gpushare_error error = gpushare_connect(&options, gpu);
     if (!error)
-        error = gpushare_module_load(*gpu, ptx, 0, &module);
+        error = gpushare_module_load(*gpu, kernels_ptx, 0, &module);
     return error ? error : gpushare_module_function(module, kernel, function);
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/ok.h"
 #include "tests/support/server.h"
 
 #define HEAD ".version 6.3\n.target sm_75\n.address_size 64\n"
@@ -37,14 +38,6 @@ static const char faults_ptx[] =
          ".visible .entry fine(.param .u64 p)\n{\n.reg .b64 %a;\n.reg .b32 %v;\nld.param.u64 %a, "
          "[p];\nmov.u32 %v, 42;\n"
          "st.global.u32 [%a], %v;\nret;\n}\n";
-
-#define OK(call) assert_ok((call), #call)
-
-static void assert_ok(gpushare_error error, const char *call)
-{
-    if (error != GPUSHARE_SUCCESS)
-        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
-}
 
 struct client {
     gpushare_connection *gpu;
@@ -66,7 +59,7 @@ static struct client open_client(void)
         if (error == GPUSHARE_ERROR_DEVICE_NOT_READY)
             usleep(10000);
     }
-    assert_ok(error, "gpushare_connect");
+    ok_check(error, "gpushare_connect", __FILE__, __LINE__);
     OK(gpushare_module_load(client.gpu, faults_ptx, 0, &client.module));
     OK(gpushare_memory_alloc(client.gpu, 4096, &client.memory));
     return client;

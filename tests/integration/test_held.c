@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/ok.h"
 #include "tests/support/server.h"
 
 enum { CLIENTS = 4, ROUNDS = 6, STEPS = 30, HELD_AT_ONCE = 8 };
@@ -32,14 +33,6 @@ static const char ptx[] =
     ".visible .global .align 4 .u32 counter = 7;\n"
     ".visible .entry short(.param .u32 count)\n"
     "{\n.reg .u32 %n;\nld.param.u32 %n, [count];\nnanosleep.u32 100000;\nret;\n}\n";
-
-#define OK(call) assert_ok((call), #call)
-
-static void assert_ok(gpushare_error error, const char *call)
-{
-    if (error != GPUSHARE_SUCCESS)
-        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
-}
 
 static struct server *server;
 static char folder[] = "/tmp/gpushare-held-XXXXXX";

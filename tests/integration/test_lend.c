@@ -21,6 +21,7 @@
 
 #include "client/gpushare.h"
 #include "tests/programs/bench/span.h"
+#include "tests/support/ok.h"
 #include "tests/support/server.h"
 
 enum { SMS_MAX = 512, LAUNCHES_MAX = 6000, ROUNDS = 25, BURST = 25, QUEUED = 16 };
@@ -29,14 +30,6 @@ enum { MS = 1000000, RECLAIM_NS = 10 * MS };
 __asm__(".section .rodata\n.balign 16\nlend_ptx:\n.incbin "
         "\"tests/programs/bench/kernels/bench.ptx\"\n.byte 0\n.previous\n");
 extern const char lend_ptx[];
-
-#define OK(call) assert_ok((call), #call)
-
-static void assert_ok(gpushare_error error, const char *call)
-{
-    if (error != GPUSHARE_SUCCESS)
-        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
-}
 
 /* A client whose blocks take a multiprocessor each, one millisecond long. */
 struct actor {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/ok.h"
 #include "tests/support/server.h"
 
 enum { MIB = 1 << 20, SMS_MAX = 512 };
@@ -23,14 +24,6 @@ enum { MIB = 1 << 20, SMS_MAX = 512 };
 __asm__(".section .rodata\n.balign 16\nlimits_ptx:\n.incbin "
         "\"tests/programs/gpu/kernels/probe.ptx\"\n.byte 0\n.previous\n");
 extern const char limits_ptx[];
-
-#define OK(call) assert_ok((call), #call)
-
-static void assert_ok(gpushare_error error, const char *call)
-{
-    if (error != GPUSHARE_SUCCESS)
-        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
-}
 
 static void clear_environment(void)
 {

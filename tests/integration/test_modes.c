@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/ok.h"
 #include "tests/support/server.h"
 
 enum { CLIENTS = 3, KERNEL_US = 1000 };
@@ -34,14 +35,6 @@ static const char sleeper[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                               "\tnanosleep.u32 1000000;\n"
                               "\tred.global.add.u32 [%rd1], 1;\n"
                               "\tret;\n}\n";
-
-#define OK(call) assert_ok((call), #call)
-
-static void assert_ok(gpushare_error error, const char *call)
-{
-    if (error != GPUSHARE_SUCCESS)
-        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
-}
 
 static struct server *server;
 

@@ -26,11 +26,8 @@
 
 #include "common/cuda/cuda_driver.h"
 #include "server/softgpu/context_call.h"
+#include "tests/support/kernels.h"
 #include "tests/support/server.h"
-
-__asm__(".section .rodata\n.balign 16\ncalls_ptx:\n.incbin "
-        "\"tests/integration/kernels/calls.ptx\"\n.byte 0\n.previous\n");
-extern const char calls_ptx[];
 
 enum { PAGE = 4096, STEP = 2 << 20, SOON_MS = 30, EVER_MS = 10000 };
 
@@ -142,7 +139,7 @@ static void unmap(void)
 static void load(void)
 {
     cuda_module made;
-    OK(cuda.cuModuleLoadDataEx(&made, calls_ptx, 0, NULL, NULL));
+    OK(cuda.cuModuleLoadDataEx(&made, kernels_ptx, 0, NULL, NULL));
 }
 
 static void unload(void)
@@ -229,8 +226,8 @@ static void prepare(void)
     OK(cuda.cuDevicePrimaryCtxRetain(&context, 0));
     OK(cuda.cuCtxSetCurrent(context));
     prepare_memory();
-    OK(cuda.cuModuleLoadDataEx(&module, calls_ptx, 0, NULL, NULL));
-    OK(cuda.cuModuleLoadDataEx(&spare, calls_ptx, 0, NULL, NULL));
+    OK(cuda.cuModuleLoadDataEx(&module, kernels_ptx, 0, NULL, NULL));
+    OK(cuda.cuModuleLoadDataEx(&spare, kernels_ptx, 0, NULL, NULL));
     OK(cuda.cuModuleGetFunction(&until, module, "until"));
     OK(cuda.cuModuleGetFunction(&deep, module, "deep"));
     OK(cuda.cuStreamCreateWithPriority(&busy, CUDA_STREAM_NON_BLOCKING, 0));

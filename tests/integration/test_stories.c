@@ -24,7 +24,7 @@
 #include "tests/support/server.h"
 
 __asm__(".section .rodata\n.balign 16\ncalls_ptx:\n.incbin "
-        "\"tests/integration/kernels/calls.ptx\"\n.byte 0\n.previous\n");
+        "\"tests/support/kernels.ptx\"\n.byte 0\n.previous\n");
 extern const char calls_ptx[];
 
 enum { MIB = 1 << 20 };

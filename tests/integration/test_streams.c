@@ -22,45 +22,21 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "common/ipc/timeline.h"
 #include "tests/support/admin_answer.h"
+#include "tests/support/arrival.h"
+#include "tests/support/endless.h"
+#include "tests/support/launcher.h"
+#include "tests/support/ok.h"
 #include "tests/support/server.h"
 
-enum { STREAMS_MAX = 100, IN_FLIGHT = 8 };
+enum { IN_FLIGHT = 8 };
 
 #define MS       UINT64_C(1000000)
 #define STALL_NS (1000 * MS)
 #define RUN_US   750000
 
-static const char ptx[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
-                          /* Until the word is not 0. */
-                          ".visible .entry until(.param .u64 word)\n"
-                          "{\n.reg .u64 %a;\n.reg .u32 %v;\n.reg .pred %q;\n"
-                          "ld.param.u64 %a, [word];\n"
-                          "again:\nnanosleep.u32 100000;\nld.volatile.global.u32 %v, [%a];\n"
-                          "setp.eq.u32 %q, %v, 0;\n@%q bra again;\nret;\n}\n"
-                          ".visible .entry milliseconds(.param .u32 count)\n"
-                          "{\n.reg .u32 %n;\n.reg .pred %q;\n"
-                          "ld.param.u32 %n, [count];\n"
-                          "again:\nnanosleep.u32 1000000;\nsub.u32 %n, %n, 1;\n"
-                          "setp.ne.u32 %q, %n, 0;\n@%q bra again;\nret;\n}\n";
-
-#define OK(call) assert_ok((call), #call)
-
-static void assert_ok(gpushare_error error, const char *call)
-{
-    if (error != GPUSHARE_SUCCESS)
-        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
-}
-
 static struct server *server;
-static struct gpushare_dim one = {1, 1, 1};
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
-}
 
 static int setup_with(const char *more)
 {
@@ -90,21 +66,8 @@ static int teardown(void **state)
 /* request: of multiprocessors, which is the limit too; 0: none. */
 static gpushare_connection *arrive(double request)
 {
-    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
-    gpushare_connection *gpu;
-    options.thread_request = request;
-    options.thread_percentage = request;
-    OK(gpushare_connect(&options, &gpu));
-    return gpu;
-}
-
-static gpushare_function *load(gpushare_connection *gpu, const char *name)
-{
-    gpushare_module *module;
-    gpushare_function *function;
-    OK(gpushare_module_load(gpu, ptx, 0, &module));
-    OK(gpushare_module_function(module, name, &function));
-    return function;
+    return arrival_connect_with(
+        server, (struct gpushare_options){.thread_request = request, .thread_percentage = request});
 }
 
 /* What gpusharectl tells of the client, in the order of coming. The caller releases it. */
@@ -127,69 +90,13 @@ static long tell_number(size_t place, const char *what)
     return told;
 }
 
-/* ---- a client that launches on and on in some streams ---- */
-
-struct worker {
-    pthread_t thread;
-    gpushare_connection *gpu;
-    gpushare_function *function;
-    gpushare_stream *streams[STREAMS_MAX];
-    unsigned count;
-    uint32_t milliseconds;
-    atomic_int stop;
-    atomic_uint done;     /* launches that ended */
-    atomic_ulong longest; /* ns between two ends */
-};
-
-static void *work(void *context)
-{
-    struct worker *worker = context;
-    uint64_t last = now_ns();
-    while (!worker->stop) {
-        void *parameters[] = {&worker->milliseconds};
-        for (unsigned n = 0; n < IN_FLIGHT; n++)
-            for (unsigned i = 0; i < worker->count; i++)
-                OK(gpushare_launch(worker->function, one, one, 0, worker->streams[i], parameters));
-        OK(gpushare_synchronize(worker->gpu));
-        uint64_t now = now_ns();
-        if (now - last > worker->longest)
-            worker->longest = now - last;
-        last = now;
-        worker->done += IN_FLIGHT * worker->count;
-    }
-    return NULL;
-}
-
-static void worker_arrive(struct worker *worker, double request, unsigned streams,
-                          uint32_t milliseconds)
-{
-    *worker =
-        (struct worker){.gpu = arrive(request), .count = streams, .milliseconds = milliseconds};
-    worker->function = load(worker->gpu, "milliseconds");
-    for (unsigned i = 0; i < streams; i++)
-        OK(gpushare_stream_create(worker->gpu, GPUSHARE_STREAM_NON_BLOCKING, 0,
-                                  &worker->streams[i]));
-}
-
-static void worker_start(struct worker *worker)
-{
-    worker->stop = 0;
-    assert_int_equal(pthread_create(&worker->thread, NULL, work, worker), 0);
-}
-
-static void worker_stop(struct worker *worker)
-{
-    worker->stop = 1;
-    pthread_join(worker->thread, NULL);
-}
-
 /* Launches that end in the time of a run. */
-static unsigned throughput(struct worker *worker)
+static unsigned throughput(struct launcher *launcher)
 {
-    worker->done = 0;
-    worker->longest = 0;
+    launcher->done = 0;
+    launcher->longest = 0;
     usleep(RUN_US);
-    return worker->done;
+    return launcher->done;
 }
 
 /* ---- queues ---- */
@@ -197,13 +104,13 @@ static unsigned throughput(struct worker *worker)
 /* Beside a neighbour on the other half, whose kernels last so long that waiting for one shows. */
 static void keeps_its_pace(unsigned streams)
 {
-    struct worker client, neighbour;
-    worker_arrive(&client, 50, 1, 1);
-    worker_arrive(&neighbour, 50, streams, 20);
-    worker_start(&client);
+    struct launcher client, neighbour;
+    launcher_prepare(&client, arrive(50), 1, IN_FLIGHT, 1);
+    launcher_prepare(&neighbour, arrive(50), streams, IN_FLIGHT, 20);
+    launcher_start(&client);
     usleep(200000);
     unsigned alone = throughput(&client);
-    worker_start(&neighbour);
+    launcher_start(&neighbour);
     /* Beyond the time in which what could not be had at first is made. */
     usleep(1500000);
     unsigned beside = throughput(&client);
@@ -211,10 +118,10 @@ static void keeps_its_pace(unsigned streams)
                   (double)client.longest / 1e6);
     assert_int_equal(tell_number(0, "shared_queues"), 0);
     assert_int_equal(tell_number(1, "shared_queues"), 0);
-    worker_stop(&neighbour);
-    worker_stop(&client);
-    gpushare_close(&neighbour.gpu);
-    gpushare_close(&client.gpu);
+    launcher_stop(&neighbour);
+    launcher_stop(&client);
+    launcher_close(&neighbour);
+    launcher_close(&client);
     /* The CPUs of a machine under test are others' too; without queues of its own it is a
      * hundredth. */
     assert_true(beside * 2 >= alone);
@@ -234,38 +141,15 @@ static void a_neighbour_with_100_streams_takes_nothing(void **state)
 
 /* ---- an endless kernel ---- */
 
-struct endless {
-    gpushare_connection *gpu;
-    _Atomic uint32_t *word;
-};
-
-static void endless_start(struct endless *endless, double request)
-{
-    void *word;
-    endless->gpu = arrive(request);
-    OK(gpushare_host_alloc(endless->gpu, 4096, &word));
-    endless->word = word;
-    *endless->word = 0;
-    uint64_t address = (uint64_t)(uintptr_t)word;
-    void *parameters[] = {&address};
-    OK(gpushare_launch(load(endless->gpu, "until"), one, one, 0, NULL, parameters));
-}
-
-static void endless_stop(struct endless *endless)
-{
-    *endless->word = 1;
-    OK(gpushare_synchronize(endless->gpu));
-    gpushare_close(&endless->gpu);
-}
-
 /* A stream of the usual kind needs no call of the driver; its work is a fill. */
 static void newcomers_have_streams_beside_an_endless_kernel(void **state)
 {
     (void)state;
     struct endless endless;
-    endless_start(&endless, 0);
+    endless_prepare(&endless, arrive(0));
+    endless_start(&endless, 1, 1);
     for (int n = 0; n < 20; n++) {
-        uint64_t start = now_ns();
+        uint64_t start = timeline_now();
         gpushare_connection *gpu = arrive(0);
         gpushare_stream *streams[4];
         gpushare_address memory;
@@ -275,10 +159,10 @@ static void newcomers_have_streams_beside_an_endless_kernel(void **state)
             OK(gpushare_fill_async(gpu, memory, 7, 1, 4096, streams[i]));
         }
         OK(gpushare_synchronize(gpu));
-        assert_true(now_ns() - start < STALL_NS);
+        assert_true(timeline_now() - start < STALL_NS);
         gpushare_close(&gpu);
     }
-    endless_stop(&endless);
+    endless_end(&endless);
 }
 
 static int set_threads(long client, unsigned percent)
@@ -295,23 +179,24 @@ static void a_new_partition_waits_and_disturbs_nobody(void **state)
 {
     (void)state;
     struct endless endless;
-    struct worker other, changed;
-    worker_arrive(&other, 0, 1, 1);
-    worker_arrive(&changed, 0, 1, 1);
-    endless_start(&endless, 0);
-    worker_start(&other);
-    worker_start(&changed);
+    struct launcher other, changed;
+    launcher_prepare(&other, arrive(0), 1, IN_FLIGHT, 1);
+    launcher_prepare(&changed, arrive(0), 1, IN_FLIGHT, 1);
+    endless_prepare(&endless, arrive(0));
+    endless_start(&endless, 1, 1);
+    launcher_start(&other);
+    launcher_start(&changed);
     throughput(&other);
     long number = tell_number(1, "client");
-    uint64_t start = now_ns();
+    uint64_t start = timeline_now();
     int set = set_threads(number, 37);
-    uint64_t took = now_ns() - start;
+    uint64_t took = timeline_now() - start;
     /* It goes on where it is, and so does the other. */
     unsigned done = throughput(&other);
     uint64_t others = other.longest, own = changed.longest;
-    endless_stop(&endless);
-    worker_stop(&changed);
-    worker_stop(&other);
+    endless_end(&endless);
+    launcher_stop(&changed);
+    launcher_stop(&other);
     print_message("set in %.1f ms; %u done; longest %.1f ms of others, %.1f ms of its own\n",
                   (double)took / 1e6, done, (double)others / 1e6, (double)own / 1e6);
     assert_int_equal(set, 0);
@@ -319,8 +204,8 @@ static void a_new_partition_waits_and_disturbs_nobody(void **state)
     assert_true(done > 100);
     assert_true(others < STALL_NS);
     assert_true(own < STALL_NS);
-    gpushare_close(&changed.gpu);
-    gpushare_close(&other.gpu);
+    launcher_close(&changed);
+    launcher_close(&other);
 }
 
 int main(void)
