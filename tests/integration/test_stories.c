@@ -21,21 +21,12 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/arrival.h"
+#include "tests/support/kernels.h"
+#include "tests/support/ok.h"
 #include "tests/support/server.h"
 
-__asm__(".section .rodata\n.balign 16\ncalls_ptx:\n.incbin "
-        "\"tests/support/kernels.ptx\"\n.byte 0\n.previous\n");
-extern const char calls_ptx[];
-
 enum { MIB = 1 << 20 };
-
-#define OK(call) assert_ok((call), #call)
-
-static void assert_ok(gpushare_error error, const char *call)
-{
-    if (error != GPUSHARE_SUCCESS)
-        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
-}
 
 static unsigned random_state;
 
@@ -53,24 +44,6 @@ static void start(const char *first, const char *second)
     server = server_start(NULL, env);
 }
 
-static gpushare_connection *arrive(double percentage)
-{
-    struct gpushare_options options = {
-        .size = sizeof options, .socket = server_socket(server), .thread_percentage = percentage};
-    gpushare_connection *gpu;
-    OK(gpushare_connect(&options, &gpu));
-    return gpu;
-}
-
-static gpushare_function *load(gpushare_connection *gpu, const char *name)
-{
-    gpushare_module *module;
-    gpushare_function *function;
-    OK(gpushare_module_load(gpu, calls_ptx, 0, &module));
-    OK(gpushare_module_function(module, name, &function));
-    return function;
-}
-
 static void sleep_on_device(gpushare_function *milliseconds, uint32_t count)
 {
     void *parameters[] = {&count};
@@ -86,7 +59,7 @@ static void copies_and_fills_over_registrations_arrive_whole(void **state)
     void *from, *to;
     gpushare_address device;
     start("SOFTGPU_WHOLE_REGISTRATIONS=1", NULL);
-    gpushare_connection *gpu = arrive(0);
+    gpushare_connection *gpu = arrival_connect(server, 0);
     OK(gpushare_host_alloc(gpu, bytes, &from));
     OK(gpushare_host_alloc(gpu, bytes, &to));
     OK(gpushare_memory_alloc(gpu, bytes, &device));
@@ -114,10 +87,10 @@ static void kept_partitions_go_when_no_more_can_be_made(void **state)
     start("SOFTGPU_SUBCONTEXTS=8", NULL);
     for (int groups = 1; groups <= 16; groups++) {
         struct gpushare_limits limits = {.size = sizeof limits};
-        gpushare_connection *gpu = arrive(groups * 6.1);
+        gpushare_connection *gpu = arrival_connect(server, groups * 6.1);
         OK(gpushare_limits(gpu, &limits));
         assert_int_equal(limits.partitioned, 1);
-        sleep_on_device(load(gpu, "milliseconds"), 1);
+        sleep_on_device(arrival_load(gpu, kernels_ptx, "milliseconds"), 1);
         OK(gpushare_synchronize(gpu));
         gpushare_close(&gpu);
     }
@@ -129,7 +102,7 @@ static void kept_partitions_go_when_no_more_can_be_made(void **state)
 static void refused(const char *text, gpushare_error error, const char *words)
 {
     gpushare_module *module;
-    gpushare_connection *gpu = arrive(0);
+    gpushare_connection *gpu = arrival_connect(server, 0);
     assert_int_equal(gpushare_module_load(gpu, text, 0, &module), error);
     if (!strstr(gpushare_error_text(), words))
         fail_msg("%s", gpushare_error_text());
@@ -152,7 +125,7 @@ static void a_missing_compiler_is_named(void **state)
     (void)state;
     start("SOFTGPU_NO_JIT=1", NULL);
     assert_true(server_log_wait(server, "libnvidia-ptxjitcompiler.so.1"));
-    refused(calls_ptx, GPUSHARE_ERROR_UNKNOWN, "the PTX compiler library was not found");
+    refused(kernels_ptx, GPUSHARE_ERROR_UNKNOWN, "the PTX compiler library was not found");
     assert_int_equal(server_stop(server), 0);
 }
 
@@ -188,7 +161,7 @@ static void rounds_begin(struct rounds *rounds, double request)
                                        .thread_request = request,
                                        .thread_percentage = request};
     OK(gpushare_connect(&options, &rounds->gpu));
-    rounds->function = load(rounds->gpu, "milliseconds");
+    rounds->function = arrival_load(rounds->gpu, kernels_ptx, "milliseconds");
     assert_int_equal(pthread_create(&rounds->thread, NULL, work_rounds, rounds), 0);
 }
 
@@ -208,7 +181,7 @@ static _Atomic uint32_t *launch_endless(gpushare_connection *gpu)
     *word = 0;
     uint64_t address = (uint64_t)(uintptr_t)page;
     void *parameters[] = {&address};
-    OK(gpushare_launch(load(gpu, "until"), one, one, 0, NULL, parameters));
+    OK(gpushare_launch(arrival_load(gpu, kernels_ptx, "until"), one, one, 0, NULL, parameters));
     return word;
 }
 
