@@ -372,6 +372,7 @@ static inline cuda_result fake_cuGreenCtxStreamCreate(cuda_stream *out, cuda_gre
     made->green = green;
     made->priority = priority;
     made->alive = true;
+    fake.drained_busy += fake_anything_held();
     fake_note(FAKE_STREAM_CREATE)->stream = made;
     fake.live_streams++;
     pthread_mutex_unlock(&fake.lock);
@@ -419,6 +420,7 @@ static inline cuda_result fake_cuStreamDestroy(cuda_stream stream)
         ;
     fake.destroyed_busy += fake_has_work(stream);
     stream->alive = false;
+    fake.drained_busy += fake_anything_held();
     pthread_mutex_unlock(&fake.lock);
     return CUDA_OK;
 }

@@ -280,7 +280,10 @@ static inline cuda_result fake_cuGreenCtxCreate(cuda_green_ctx *green, cuda_reso
     for (unsigned i = 0; i < desc->count; i++)
         if (desc->resources[i].type == CUDA_RESOURCE_SM)
             (*green)->multiprocessors += desc->resources[i].sm.sm_count;
+    pthread_mutex_lock(&fake.lock);
     fake.live_green++;
+    fake.drained_busy += fake_anything_held();
+    pthread_mutex_unlock(&fake.lock);
     return CUDA_OK;
 }
 
@@ -288,6 +291,7 @@ static inline cuda_result fake_cuGreenCtxDestroy(cuda_green_ctx green)
 {
     pthread_mutex_lock(&fake.lock);
     fake.live_green--;
+    fake.drained_busy += fake_anything_held();
     for (int i = 0; i < fake.stream_count; i++)
         fake.destroyed_busy += fake.streams[i]->alive && fake.streams[i]->green == green;
     pthread_mutex_unlock(&fake.lock);
