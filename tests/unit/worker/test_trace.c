@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: between a question for what a client used and the end of a trace a hold may last 5 ms more
+ */
 /* What is written down of what ran when, read back from the memory as any reader would. */
 #include "tests/unit/worker/harness.h"
 
