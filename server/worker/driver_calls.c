@@ -2,13 +2,23 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/driver_calls.h"
 
+#include <time.h>
+
+#include "common/ipc/timeline.h"
+#include "common/util.h"
 #include "server/worker/wake.h"
+
+#define NEVER UINT64_MAX
 
 void driver_calls_open(struct driver_calls *calls, struct wake *wake)
 {
     *calls = (struct driver_calls){.wake = wake};
     pthread_mutex_init(&calls->lock, NULL);
-    pthread_cond_init(&calls->more, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&calls->more, &monotonic);
+    pthread_condattr_destroy(&monotonic);
 }
 
 void driver_calls_close(struct driver_calls *calls)
@@ -78,11 +88,29 @@ static uint64_t *turn_of(struct driver_calls *calls, const struct driver_call *c
     return &calls->turns[call->caller.owner % DRIVER_CALLS_OWNERS];
 }
 
-/* Of the owner that was served longest ago, the call whose step was queued first. */
+static bool is_due(const struct driver_calls *calls, const struct driver_call *call, uint64_t now)
+{
+    return calls->stopped || call->not_before <= now;
+}
+
+/* When the first step is due that is held back now. */
+static uint64_t next_due(const struct driver_calls *calls)
+{
+    uint64_t next = NEVER;
+    for (const struct driver_call *call = calls->first; call; call = call->next)
+        next = min(next, call->not_before);
+    return next;
+}
+
+/* Of the owner that was served longest ago, the call whose step was queued first; NULL: none is
+ * due. */
 static struct driver_call *choose_call(struct driver_calls *calls)
 {
     struct driver_call *best = NULL;
+    uint64_t now = timeline_now();
     for (struct driver_call *call = calls->first; call; call = call->next) {
+        if (!is_due(calls, call, now))
+            continue;
         uint64_t owner = *turn_of(calls, call);
         uint64_t best_owner = best ? *turn_of(calls, best) : 0;
         if (!best || owner < best_owner || (owner == best_owner && call->turn < best->turn))
@@ -98,6 +126,7 @@ static struct driver_call *choose_call(struct driver_calls *calls)
 void driver_calls_leave(struct driver_calls *calls, struct driver_call *call)
 {
     call->behind = call->last_behind = NULL;
+    call->not_before = 0;
     pthread_mutex_lock(&calls->lock);
     struct driver_call *first = first_of(calls, call->caller.client);
     if (first)
@@ -145,8 +174,15 @@ bool driver_calls_make_next(struct driver_calls *calls)
 bool driver_calls_wait(struct driver_calls *calls)
 {
     pthread_mutex_lock(&calls->lock);
-    while (!calls->stopped && !calls->first)
-        pthread_cond_wait(&calls->more, &calls->lock);
+    uint64_t due;
+    while (!calls->stopped && (due = next_due(calls)) > timeline_now()) {
+        struct timespec until = {.tv_sec = (time_t)(due / 1000000000),
+                                 .tv_nsec = (long)(due % 1000000000)};
+        if (due == NEVER)
+            pthread_cond_wait(&calls->more, &calls->lock);
+        else
+            pthread_cond_timedwait(&calls->more, &calls->lock, &until);
+    }
     bool stopped = calls->stopped;
     pthread_mutex_unlock(&calls->lock);
     return !stopped;

@@ -35,6 +35,8 @@ struct driver_call {
      * there are more. */
     bool (*make)(struct driver_call *call);
     struct quiet_caller caller;
+    /* make may set it: its next step is made no earlier, ns of timeline_now. Others go on. */
+    uint64_t not_before;
     /* Private: */
     struct driver_call *next;
     struct driver_call *behind, *last_behind; /* the client's later calls, of its first one */
@@ -65,10 +67,11 @@ struct driver_call *driver_calls_collect(struct driver_calls *calls);
 
 /* ---- the caller thread; the control thread once that has ended ---- */
 
-/* Makes the next step of a call; false: none is queued. */
+/* Makes the next step of a call; false: none is queued, or none may be made yet. Once the queue was
+ * stopped, none is held back. */
 bool driver_calls_make_next(struct driver_calls *calls);
 
-/* Sleeps until a call is queued. Returns false when the queue was stopped. */
+/* Sleeps until there is a step that may be made. Returns false when the queue was stopped. */
 bool driver_calls_wait(struct driver_calls *calls);
 
 /* ---- whoever ends the caller thread ---- */

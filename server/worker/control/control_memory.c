@@ -139,7 +139,7 @@ struct host_map_call {
 #define STEP_REST_PART   3
 #define STEP_REST_MAX_NS UINT64_C(10000000)
 /* How often a step is tried that has to wait; other calls go on meanwhile. */
-#define WAIT_PAUSE_US 500
+#define WAIT_PAUSE_NS 500000
 
 static bool any_client_works(struct worker *worker)
 {
@@ -170,7 +170,7 @@ static bool make_host_map(struct driver_call *driver_call)
     uint64_t begun = timeline_now();
     /* Everybody waits for the end of a window. */
     if (begun < worker->driver_caller.register_at || !quiet_calls_work_try(calls)) {
-        usleep(WAIT_PAUSE_US);
+        driver_call->not_before = max(worker->driver_caller.register_at, begun + WAIT_PAUSE_NS);
         return true;
     }
     call->error = client_memory_host_register(client->gpu, call->address, call->count, &call->done,

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "common/ipc/timeline.h"
 #include "common/util.h"
 #include "server/worker/driver_calls.h"
 #include "server/worker/wake.h"
@@ -20,7 +21,8 @@ static struct driver_calls calls;
 struct step {
     struct driver_call call;
     char name;
-    int left; /* further steps */
+    int left;       /* further steps */
+    uint64_t pause; /* ns between two of them */
 };
 
 static char made[64];
@@ -30,6 +32,7 @@ static bool make(struct driver_call *call)
 {
     struct step *step = container_of(call, struct step, call);
     made[count++] = step->name;
+    call->not_before = timeline_now() + step->pause;
     return step->left-- > 0;
 }
 
@@ -112,6 +115,34 @@ static void a_call_that_comes_meanwhile_is_not_kept_behind_a_long_one(void **sta
     expect("aaabaaa");
 }
 
+static void a_step_that_is_put_off_keeps_no_other(void **state)
+{
+    (void)state;
+    struct step late, other;
+    leave(&late, 'a', 1, 1, 1);
+    leave(&other, 'b', 2, 2, 1);
+    late.pause = 500000000;
+    uint64_t begun = timeline_now();
+    while (driver_calls_collect(&calls) != &other.call)
+        assert_true(driver_calls_make_next(&calls));
+    assert_true(driver_calls_wait(&calls));
+    assert_true(timeline_now() - begun >= late.pause);
+    expect("abba");
+}
+
+/* Nothing keeps the worker's end waiting. */
+static void a_stopped_queue_puts_nothing_off(void **state)
+{
+    (void)state;
+    struct step late;
+    leave(&late, 'a', 1, 1, 1);
+    late.pause = UINT64_C(3600000000000);
+    assert_true(driver_calls_make_next(&calls));
+    assert_false(driver_calls_make_next(&calls));
+    driver_calls_stop(&calls);
+    expect("aa");
+}
+
 static void a_stopped_queue_is_made_by_hand(void **state)
 {
     (void)state;
@@ -131,6 +162,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(clients_of_one_owner_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_that_comes_meanwhile_is_not_kept_behind_a_long_one,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(a_step_that_is_put_off_keeps_no_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stopped_queue_puts_nothing_off, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stopped_queue_is_made_by_hand, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
