@@ -66,19 +66,8 @@ static void release_memories(struct client *client)
     shm_release(&client->rings);
     if (client->doorbell >= 0)
         close(client->doorbell);
-    free(client->streams);
+    client_stream_free_table(client->streams, client->stream_count);
     free(client);
-}
-
-static void prepare_streams(struct client *client)
-{
-    for (uint32_t i = 0; i < client->stream_count; i++) {
-        struct client_stream *stream = &client->streams[i];
-        stream->client = client;
-        stream->index = i;
-        stream->shadow = (uint64_t *)client->shadows.base + i;
-        stream->ring.ring = ring_at(client->rings.base, client->status.base, i);
-    }
 }
 
 uint32_t client_create(struct client **out, struct gpu *gpu, uint32_t number,
@@ -86,9 +75,9 @@ uint32_t client_create(struct client **out, struct gpu *gpu, uint32_t number,
                        struct error *why)
 {
     struct client *client = calloc(1, sizeof *client);
-    struct client_stream *streams = calloc(attach->streams, sizeof *streams);
+    struct client_stream *streams = client_stream_make_table(attach->streams);
     if (!client || !streams) {
-        free(streams);
+        client_stream_free_table(streams, attach->streams);
         free(client);
         for (int i = 0; i < 4; i++)
             close(fds[i]);
@@ -121,7 +110,6 @@ uint32_t client_create(struct client **out, struct gpu *gpu, uint32_t number,
                                strerror(-adopted));
     }
     pthread_mutex_init(&client->lock, NULL);
-    prepare_streams(client);
     client_stream_open(client, 0, 0);
     *out = client;
     return 0;

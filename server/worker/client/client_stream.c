@@ -3,6 +3,7 @@
 #include "server/worker/client/client_stream.h"
 
 #include <stddef.h>
+#include <sys/mman.h>
 
 #include "common/ipc/shared_word.h"
 #include "common/util.h"
@@ -12,7 +13,7 @@ uint64_t client_stream_reached(const struct client_stream *stream)
 {
     /* In memory that the device writes, so no _Atomic. What the work wrote into host memory is
      * seen with it. */
-    return shared_word_read(stream->shadow);
+    return stream->shadow ? shared_word_read(stream->shadow) : 0;
 }
 
 void client_stream_set_reached(struct client_stream *stream, uint64_t value)
@@ -111,7 +112,9 @@ void client_stream_find_priorities(struct client *client)
     /* Relaxed: what changes it has the streams looked at again. */
     bool at_home = atomic_load_explicit(&client->place.at_home, memory_order_relaxed);
     for (uint32_t i = 0; i < client->stream_count; i++)
-        client->streams[i].priority = client_stream_priority(client, &client->streams[i], at_home);
+        if (client->streams[i].state != STREAM_FREE)
+            client->streams[i].priority =
+                client_stream_priority(client, &client->streams[i], at_home);
 }
 
 void client_stream_set_range(struct client *client, int32_t first, int32_t last)
@@ -121,10 +124,45 @@ void client_stream_set_range(struct client *client, int32_t first, int32_t last)
     client_stream_find_priorities(client);
 }
 
+/* Not from the heap: calloc would fill with zeroes, and so touch, what it had from the system
+ * before. */
+struct client_stream *client_stream_make_table(uint32_t count)
+{
+    void *table = mmap(NULL, count * sizeof(struct client_stream), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return table == MAP_FAILED ? NULL : table;
+}
+
+void client_stream_free_table(struct client_stream *table, uint32_t count)
+{
+    if (table)
+        munmap(table, count * sizeof *table);
+}
+
+void client_stream_end_timelines(struct client *client)
+{
+    uint64_t *shadows = client->shadows.base;
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        shared_word_publish(&shadows[i], UINT64_MAX);
+}
+
+/* Before its first stream opens, an entry is zeroes. */
+static void prepare_entry(struct client *client, uint32_t index)
+{
+    struct client_stream *stream = &client->streams[index];
+    if (stream->client)
+        return;
+    stream->client = client;
+    stream->index = index;
+    stream->shadow = (uint64_t *)client->shadows.base + index;
+    stream->ring.ring = ring_at(client->rings.base, client->status.base, index);
+}
+
 struct client_stream *client_stream_open(struct client *client, uint32_t index, int32_t priority)
 {
     if (index >= client->stream_count || client->streams[index].state != STREAM_FREE)
         return NULL;
+    prepare_entry(client, index);
     struct client_stream *stream = &client->streams[index];
     uint64_t value = stream->ring.value;
     ring_consumer_open(&stream->ring, stream->ring.ring, value);

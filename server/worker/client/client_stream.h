@@ -44,8 +44,9 @@ struct client_stream {
     int32_t wish;     /* the priority that its client asked for, as the driver numbers them */
     int32_t priority; /* the priority that it has */
     struct ring_consumer ring;
-    uint64_t *shadow;         /* value that the device has reached; clients can't see this word */
-    _Atomic uint64_t written; /* value that the device was last told to write */
+    uint64_t *shadow; /* value that the device has reached; clients can't see this word; NULL: the
+                       * entry's first stream was not opened yet, and all of the entry is zeroes */
+    _Atomic uint64_t written;               /* value that the device was last told to write */
     struct batch_end *first_end, *last_end; /* batches in flight whose ends are polled */
     uint64_t limit;                         /* last value of a closing stream */
     uint64_t woken;        /* completer: the shadow when it last woke the sleepers */
@@ -64,11 +65,11 @@ struct client_stream {
     uint64_t traced;               /* account's lock: end of the latest span in a trace, ns */
 };
 
-/* Timeline value that the device has reached. Any thread. */
+/* Timeline value that the device has reached; 0 if the stream was never open. Any thread. */
 uint64_t client_stream_reached(const struct client_stream *stream);
 
-/* Sets the reached value in the device's place: where the timeline of a stream's next user begins,
- * or, for a stream that ends early, that no further value will come. */
+/* Sets the reached value in the device's place: where the timeline of a stream's next user
+ * begins. The stream is or was open. */
 void client_stream_set_reached(struct client_stream *stream, uint64_t value);
 
 /* Timeline value that the device was last told to write. Any thread. */
@@ -100,6 +101,17 @@ void client_stream_report(struct client_stream *stream, uint32_t error);
 bool client_stream_may_go_on(const struct client_stream *stream);
 
 /* ---- the client's table of streams ---- */
+
+/* Makes a table for so many streams, of which none is open, or returns NULL without memory. Only
+ * entries of streams that were opened use memory: no function here writes to another one. */
+struct client_stream *client_stream_make_table(uint32_t count);
+
+/* Frees a table of so many streams. NULL is allowed. */
+void client_stream_free_table(struct client_stream *table, uint32_t count);
+
+/* Sets every stream's reached value, in the device's place, so high that no value is waited for any
+ * more: also a ring of a client on another device goes on, whatever stream it waits for. */
+void client_stream_end_timelines(struct client *client);
 
 /* Limits the client's streams to the priorities between first and last, as the driver numbers them
  * (greater priorities are smaller numbers), and gives each stream its wish within that range. */

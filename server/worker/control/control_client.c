@@ -184,12 +184,10 @@ static void drop_client(struct worker *worker, struct client *client)
 {
     worker_remove_client(worker, client);
     control_limits_assign_priorities(worker);
-    for (uint32_t i = 0; i < client->stream_count; i++) {
-        stream_pool_unbind(&worker->pool, &client->streams[i]);
-        /* No value will be reached any more: a ring of a client on another device that waits for
-         * this stream must not hang. */
-        client_stream_set_reached(&client->streams[i], UINT64_MAX);
-    }
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        if (client->streams[i].state != STREAM_FREE)
+            stream_pool_unbind(&worker->pool, &client->streams[i]);
+    client_stream_end_timelines(client);
     account_forget(&worker->account, client);
     stream_pool_forget(&worker->pool, client);
     free_requests(&client->shared.frees, &client->shared.frees_end);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Deficit round robin, visit by visit: no threads, the test calls each visit itself. */
+/* Deficit round robin, visit by visit, and the table of streams: no threads, the test calls each
+ * visit itself. */
 #include "tests/unit/worker/got_partition.h"
 #include "tests/unit/worker/harness.h"
 
@@ -254,6 +255,35 @@ static void a_batch_ends_with_a_completion(void **state)
     assert_int_equal(on->queue[7].op.write_value.value64, 200);
 }
 
+/* Bytes that are not zero among the client's entries from this one on. */
+static size_t entry_bytes_written(const struct client *client, uint32_t from)
+{
+    const uint8_t *byte = (const uint8_t *)&client->streams[from];
+    const uint8_t *end = (const uint8_t *)&client->streams[STREAMS];
+    size_t written = 0;
+    for (; byte < end; byte++)
+        written += *byte != 0;
+    return written;
+}
+
+static void entries_are_written_when_their_streams_open(void **state)
+{
+    (void)state;
+    client_stream_set_range(clients[0], -5, -1);
+    assert_true(client_is_quiet(clients[0]));
+    assert_int_equal(client_stream_reached(&clients[0]->streams[STREAMS - 1]), 0);
+    assert_int_equal(entry_bytes_written(clients[0], 1), 0);
+    assert_non_null(client_stream_open(clients[0], 1, -3));
+    assert_ptr_equal(clients[0]->streams[1].client, clients[0]);
+    assert_int_equal(entry_bytes_written(clients[0], 2), 0);
+    /* A ring that waits for a stream which was never open is let go too. */
+    client_stream_end_timelines(clients[0]);
+    const uint64_t *shadows = clients[0]->shadows.base;
+    for (uint32_t i = 0; i < STREAMS; i++)
+        assert_true(shadows[i] == UINT64_MAX);
+    assert_int_equal(entry_bytes_written(clients[0], 2), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -263,6 +293,7 @@ int main(void)
         T(in_flight_work_stays_within_the_in_flight_limit),
         T(a_client_that_shuts_the_gate_by_coming_is_not_named),
         T(a_batch_ends_with_a_completion),
+        T(entries_are_written_when_their_streams_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
