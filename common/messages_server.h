@@ -215,6 +215,9 @@
       "client %u: the worker sent %s of %u, which was not destroyed") \
     X(log_unmap_refused, SUCCESS, \
       "client %u: %s of %s can't be unmapped: %.300s") \
+    X(log_quiesce_refused, SUCCESS, \
+      "client %u: memory that it freed is given to nobody until its session ends, since its worker " \
+      "can't say when its work has ended: %.300s") \
     X(log_descriptors, SUCCESS, \
       "%u clients may connect, %u of one user; of %u file descriptors %u are for memory " \
       "handles and host buffers, %u of these for one client") \

@@ -335,6 +335,12 @@ static void quiesce_answered(void *context, const struct worker_answer *answer)
         return; /* session_memory_release takes the blocks */
     struct heap_block *block = session->retired_now;
     session->retired_now = NULL;
+    /* Work that uses these blocks may still run: they are given to nobody until the session's end.
+     */
+    if (answer->outcome == WORKER_REFUSED) {
+        log_error(MESSAGE_TEXT(log_quiesce_refused), session->number, answer->text);
+        block = NULL;
+    }
     for (struct heap_block *next; block; block = next) {
         next = block->next;
         block->next = NULL;

@@ -77,6 +77,7 @@ int control_progress(struct worker *worker)
         return -ENOMEM;
     /* Backwards: a client that is gone gives its place to the last one, which was looked at. */
     for (uint32_t i = worker->client_count; i-- > 0;) {
+        activity_beat();
         int error = progress_client(worker, worker->clients[i]);
         if (error < 0)
             return error;
@@ -125,10 +126,8 @@ int control_handle(struct worker *worker, struct channel_message *message)
     };
     if (message->header.opcode == PROTO_WORKER_ATTACH)
         return control_attach(&request);
-    if (message->header.opcode == PROTO_WORKER_BEAT) {
-        activity_beat();
+    if (message->header.opcode == PROTO_WORKER_BEAT)
         return request_done(&request);
-    }
     if (message->header.opcode == PROTO_WORKER_SCHEDULE)
         return control_limits_schedule(&request);
     if (message->header.opcode == PROTO_WORKER_TRACE_START)
@@ -182,6 +181,7 @@ static int serve_messages(struct worker *worker, struct channel_message *message
                                {.fd = worker->wake.control_event, .events = POLLIN}};
     for (;;) {
         int error;
+        activity_beat();
         bool again = control_limits_finish(worker, &error);
         if (error >= 0 && poll(polled, 2, again ? PLACES_MS : -1) < 0 && errno != EINTR)
             return -errno;

@@ -55,7 +55,7 @@ struct fake_worker {
     uint32_t refuse_map;   /* this many maps are answered out_of_memory */
     uint64_t refuse_above; /* maps larger than this are, if not 0 */
     bool refuse_load;
-    bool refuse_unmap;           /* unmap and host_unmap are answered unknown */
+    bool refuse_unmap;           /* unmap, host_unmap and quiesce are answered unknown */
     const char *refuse_schedule; /* in these words */
     struct proto_worker_schedule schedule;
     uint32_t schedules;
@@ -235,8 +235,7 @@ static inline void fake_answer_free(struct fake_worker *worker,
                                     const struct channel_message *message)
 {
     struct proto_worker_unmap body = {0};
-    if (worker->refuse_unmap && (message->header.opcode == PROTO_WORKER_UNMAP ||
-                                 message->header.opcode == PROTO_WORKER_HOST_UNMAP)) {
+    if (worker->refuse_unmap && message->header.opcode != PROTO_WORKER_DETACH) {
         channel_send_failed(worker->fd, message->header.serial, message->header.client,
                             PROTO_ERROR_UNKNOWN, "the driver keeps it");
         return;

@@ -35,6 +35,29 @@ static void device_memory_that_stays_mapped_stays_charged(void **state)
     fake_close(&fake);
 }
 
+/* Nobody knows when the work that uses it ends, so nobody gets it. */
+static void memory_in_use_is_given_to_nobody(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 16 * MIB, NULL, NULL);
+    uint64_t freed[8], address;
+    for (int i = 0; i < 8; i++)
+        freed[i] = fake_alloc(&fake, fd, 4096);
+    fake.worker[0].refuse_unmap = true;
+    for (int i = 0; i < 8; i++)
+        fake_free(&fake, fd, freed[i]);
+    fake_settle(&fake);
+    for (int n = 0; n < 16; n++) {
+        address = fake_alloc(&fake, fd, 4096);
+        for (int i = 0; i < 8; i++)
+            assert_int_not_equal(address, freed[i]);
+    }
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 static void a_buffer_that_stays_pinned_stays_charged(void **state)
 {
     (void)state;
@@ -130,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_memory_that_stays_mapped_stays_charged),
+        cmocka_unit_test(memory_in_use_is_given_to_nobody),
         cmocka_unit_test(a_buffer_that_stays_pinned_stays_charged),
         cmocka_unit_test(a_share_that_stays_pinned_stays_charged),
         cmocka_unit_test(a_worker_that_cannot_be_asked_is_given_up),

@@ -102,20 +102,40 @@ static void a_thread_that_hangs_is_named_with_its_call(void **state)
     assert_int_equal(heartbeat_silent_ns(&heartbeat), 0);
 }
 
+/* It is asked behind thousands of other requests, and works them off. */
+static void a_control_thread_with_a_long_queue_of_requests_is_not_silent(void **state)
+{
+    (void)state;
+    page->thread[ACTIVITY_SUBMITTER].rests = page->thread[ACTIVITY_COMPLETER].rests = 1;
+    assert_true(heartbeat_look(&heartbeat, now));
+    for (int i = 0; i < 30; i++) {
+        now += SECOND;
+        beat(ACTIVITY_CONTROL);
+        assert_false(heartbeat_look(&heartbeat, now));
+        assert_int_equal(heartbeat_silent_ns(&heartbeat), 0);
+    }
+    /* Now it hangs. */
+    now += SECOND;
+    heartbeat_look(&heartbeat, now);
+    assert_int_equal(heartbeat_silent_ns(&heartbeat), SECOND);
+}
+
 static void a_control_thread_that_does_not_answer_is_silent_and_asked_once(void **state)
 {
     (void)state;
     char text[HEARTBEAT_TEXT];
     assert_true(heartbeat_look(&heartbeat, now));
-    beat(ACTIVITY_SUBMITTER);
-    beat(ACTIVITY_COMPLETER);
     for (int i = 1; i <= 5; i++) {
+        beat(ACTIVITY_SUBMITTER);
+        beat(ACTIVITY_COMPLETER);
         assert_false(heartbeat_look(&heartbeat, now += SECOND));
         assert_int_equal(heartbeat_silent_ns(&heartbeat), i * SECOND);
     }
     assert_string_equal(heartbeat_explain(&heartbeat, 0, text),
                         "thread control, in no call of the driver");
     heartbeat_answered(&heartbeat);
+    beat(ACTIVITY_SUBMITTER);
+    beat(ACTIVITY_COMPLETER);
     assert_true(heartbeat_look(&heartbeat, now += SECOND));
     assert_int_equal(heartbeat_silent_ns(&heartbeat), 0);
 }
@@ -175,6 +195,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_thread_that_hangs_is_named_with_its_call, begin, end),
         cmocka_unit_test_setup_teardown(
             a_control_thread_that_does_not_answer_is_silent_and_asked_once, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_control_thread_with_a_long_queue_of_requests_is_not_silent, begin, end),
         cmocka_unit_test_setup_teardown(time_in_which_nobody_looked_is_not_counted, begin, end),
         cmocka_unit_test_setup_teardown(
             other_threads_may_take_their_time_and_their_calls_are_listed, begin, end),

@@ -66,15 +66,6 @@ static cuda_result free_address(cuda_device_ptr ptr, size_t size)
     return CUDA_OK;
 }
 
-/* AddressSanitizer has memory of its own in some of the ranges. */
-static bool host_is_free(uint64_t base, uint64_t bytes)
-{
-    if (shm_reserve(base, bytes) < 0)
-        return false;
-    munmap((void *)(uintptr_t)base, bytes);
-    return true;
-}
-
 static uint32_t choose(const struct arena *only, struct arena *chosen, struct error *why)
 {
     driver.cuMemAddressReserve = reserve;
@@ -84,6 +75,15 @@ static uint32_t choose(const struct arena *only, struct arena *chosen, struct er
 }
 
 #ifndef ARENA_THREAD_SANITIZER
+/* AddressSanitizer has memory of its own in some of the ranges. */
+static bool host_is_free(uint64_t base, uint64_t bytes)
+{
+    if (shm_reserve(base, bytes) < 0)
+        return false;
+    munmap((void *)(uintptr_t)base, bytes);
+    return true;
+}
+
 static void the_first_range_that_is_given_is_taken(void **state)
 {
     (void)state;
