@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/admin_answer.h"
 #include "tests/support/ok.h"
+#include "tests/support/scene.h"
 #include "tests/support/server.h"
 
 enum { MIB = 1 << 20, SMS_MAX = 512 };
@@ -347,6 +349,60 @@ static void kernels_stay_on_the_multiprocessors_granted(void **state)
         gpushare_close(&clients[i]);
 }
 
+static void quotas_hold_beside_unkind_neighbours(void **state)
+{
+    struct server *server = server_start(scene_server_args, NULL), *was = plain;
+    struct scene *scene = scene_begin(server, SCENE_LOOPS | SCENE_PAUSES | SCENE_VISITS |
+                                                  SCENE_STREAMS | SCENE_GREEDY);
+    plain = server;
+    device_memory_is_refused_beyond_the_limit_and_returned_by_free(state);
+    pinned_host_memory_is_refused_beyond_the_limit(state);
+    plain = was;
+    assert_int_equal(scene_end(scene), 0);
+    assert_int_equal(server_stop(server), 0);
+}
+
+/* What the device's clients have, as gpusharectl says it; and the server's descriptors. */
+struct holdings {
+    long clients, bytes, worker_starts;
+    size_t descriptors;
+};
+
+static struct holdings read_holdings(const struct server *server)
+{
+    json_t *device = admin_answer_device(server);
+    struct holdings holdings = {
+        .clients = (long)json_integer_value(json_object_get(device, "clients")),
+        .bytes = (long)json_integer_value(json_object_get(device, "memory_used_bytes")),
+        .worker_starts = (long)json_integer_value(json_object_get(device, "worker_starts")),
+        .descriptors = server_fd_count(server_pid(server))};
+    json_decref(device);
+    return holdings;
+}
+
+static void charges_come_back_when_neighbours_fault(void **state)
+{
+    struct server *server = server_start(NULL, NULL), *was = plain;
+    struct holdings before = read_holdings(server), after = {.clients = 1};
+    struct scene *scene =
+        scene_begin(server, SCENE_FAULTS | SCENE_PAUSES | SCENE_VISITS | SCENE_GREEDY);
+    assert_int_equal(scene_end(scene), 0);
+    for (int i = 0; i < 100; i++) {
+        after = read_holdings(server);
+        if (!after.clients && !after.bytes && after.descriptors <= before.descriptors)
+            break;
+        usleep(100000);
+    }
+    assert_true(after.worker_starts >= before.worker_starts + 2);
+    assert_int_equal(after.clients, 0);
+    assert_int_equal(after.bytes, 0);
+    assert_true(after.descriptors <= before.descriptors);
+    plain = server;
+    device_memory_is_refused_beyond_the_limit_and_returned_by_free(state);
+    plain = was;
+    assert_int_equal(server_stop(server), 0);
+}
+
 /* On compute capability 9.x such a module widens everybody's partition. */
 static void a_module_that_launches_kernels_is_refused_by_name(void **state)
 {
@@ -406,6 +462,8 @@ int main(void)
         cmocka_unit_test(module_variables_are_charged_wherever_they_lie),
         cmocka_unit_test(pinned_host_memory_is_refused_beyond_the_limit),
         cmocka_unit_test(kernels_stay_on_the_multiprocessors_granted),
+        cmocka_unit_test(quotas_hold_beside_unkind_neighbours),
+        cmocka_unit_test(charges_come_back_when_neighbours_fault),
         cmocka_unit_test(a_module_that_launches_kernels_is_refused_by_name),
         cmocka_unit_test(a_device_that_is_not_visible_is_refused),
         cmocka_unit_test(a_server_without_a_gpu_refuses_and_says_why),

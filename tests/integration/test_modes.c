@@ -21,6 +21,7 @@
 
 #include "client/gpushare.h"
 #include "tests/support/ok.h"
+#include "tests/support/scene.h"
 #include "tests/support/server.h"
 
 enum { CLIENTS = 3, KERNEL_US = 1000 };
@@ -49,12 +50,23 @@ static struct program {
     gpushare_error error;
 } programs[CLIENTS];
 
+static int start_with(const char *const args[])
+{
+    memset(programs, 0, sizeof programs);
+    server = server_start(args, NULL);
+    return 0;
+}
+
 static int start(void **state)
 {
     (void)state;
-    memset(programs, 0, sizeof programs);
-    server = server_start(NULL, NULL);
-    return 0;
+    return start_with(NULL);
+}
+
+static int start_for_scene(void **state)
+{
+    (void)state;
+    return start_with(scene_server_args);
 }
 
 static int stop(void **state)
@@ -132,9 +144,8 @@ static void wait_ms(long ms)
     nanosleep(&pause, NULL);
 }
 
-static void strict_shares_hold_among_programs(void **state)
+static void strict_shares_hold(void)
 {
-    (void)state;
     struct timespec from, to;
     OK(arrive(&programs[0], "60%"));
     OK(arrive(&programs[1], "30%"));
@@ -163,6 +174,22 @@ static void strict_shares_hold_among_programs(void **state)
         assert_int_equal(count(&programs[i]), programs[i].launched);
         gpushare_close(&programs[i].gpu);
     }
+}
+
+static void strict_shares_hold_among_programs(void **state)
+{
+    (void)state;
+    strict_shares_hold();
+}
+
+/* None of these neighbours requests time: they have what the two programs leave. */
+static void strict_shares_hold_beside_unkind_neighbours(void **state)
+{
+    (void)state;
+    struct scene *scene =
+        scene_begin(server, SCENE_PAUSES | SCENE_VISITS | SCENE_STREAMS | SCENE_GREEDY);
+    strict_shares_hold();
+    assert_int_equal(scene_end(scene), 0);
 }
 
 static void modes_change_under_programs_and_lose_nothing(void **state)
@@ -243,6 +270,8 @@ int main(void)
     server_needs_softgpu();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(strict_shares_hold_among_programs, start, stop),
+        cmocka_unit_test_setup_teardown(strict_shares_hold_beside_unkind_neighbours,
+                                        start_for_scene, stop),
         cmocka_unit_test_setup_teardown(modes_change_under_programs_and_lose_nothing, start, stop),
         cmocka_unit_test_setup_teardown(leaving_and_coming_back_gains_no_time, start, stop),
         cmocka_unit_test_setup_teardown(requests_that_do_not_fit_are_refused_with_the_sum, start,

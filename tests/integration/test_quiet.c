@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* timed: launches beside an endless kernel must go on within half a second */
+/* timed: launches go on within 0.5 s beside an endless kernel, loads within 5 s beside others */
 /*
  * Calls that wait for the device, on a driver that keeps the context's lock meanwhile: one
  * client's kernel that does not end costs the others none of their launches.
@@ -28,20 +28,35 @@
 #include "tests/support/kernels.h"
 #include "tests/support/launcher.h"
 #include "tests/support/ok.h"
+#include "tests/support/scene.h"
 #include "tests/support/server.h"
 
-#define MS       UINT64_C(1000000)
-#define STALL_NS (500 * MS)
-#define LOAD_NS  (3000 * MS)
+#define MS        UINT64_C(1000000)
+#define STALL_NS  (500 * MS)
+#define LOAD_NS   (3000 * MS)
+#define UNKIND_NS (5000 * MS)
+
+enum { UNKIND_LOADS = 3 };
 
 static struct server *server;
 
-static int setup(void **state)
+static int setup_with(const char *const args[])
 {
     static const char *const env[] = {"SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100", NULL};
-    (void)state;
-    server = server_start(NULL, env);
+    server = server_start(args, env);
     return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return setup_with(NULL);
+}
+
+static int setup_for_scene(void **state)
+{
+    (void)state;
+    return setup_with(scene_server_args);
 }
 
 static int setup_with_draining_locks(void **state)
@@ -243,6 +258,23 @@ static void a_load_is_served_beside_kernels_that_end(void **state)
         launcher_close(&launchers[i]);
 }
 
+/* Neighbours whose kernels all end, some at a time that nobody can foresee. */
+static void loads_are_served_beside_unkind_neighbours(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_begin(server, SCENE_LOOPS | SCENE_PAUSES | SCENE_VISITS |
+                                                  SCENE_STREAMS | SCENE_GREEDY);
+    for (int i = 0; i < UNKIND_LOADS; i++) {
+        uint64_t begun = timeline_now();
+        gpushare_connection *gpu = arrival_connect(server, 0);
+        arrival_load(gpu, kernels_ptx, "milliseconds");
+        gpushare_close(&gpu);
+        print_message("served after %.1f ms\n", (double)(timeline_now() - begun) / 1e6);
+        assert_true(timeline_now() - begun < UNKIND_NS);
+    }
+    assert_int_equal(scene_end(scene), 0);
+}
+
 /* New memory is cleared, and that needs no room on multiprocessors that nobody will leave. */
 static void memory_comes_beside_kernels_that_fill_the_device(void **state)
 {
@@ -272,6 +304,8 @@ int main(void)
         T(an_endless_kernel_stops_nobodys_launches),
         T(growing_local_memory_stops_nobody_else),
         T(a_load_is_served_beside_kernels_that_end),
+        cmocka_unit_test_setup_teardown(loads_are_served_beside_unkind_neighbours, setup_for_scene,
+                                        teardown),
         T(memory_comes_beside_kernels_that_fill_the_device),
         cmocka_unit_test_setup_teardown(allowing_more_shared_memory_waits_for_nobody,
                                         setup_with_draining_locks, teardown),

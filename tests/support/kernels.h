@@ -6,6 +6,7 @@
  * until(uint64_t word)           sleeps until the uint32_t at this address is not 0
  * endless()                      sleeps, and never ends
  * milliseconds(uint32_t count)   sleeps so long; a count of 0 is not allowed
+ * trapped()                      traps: its worker is lost
  * deep(uint64_t word)            takes 16 KiB of local memory a thread, and writes 7 to this
  * address
  */
