@@ -44,11 +44,13 @@ static void memory_in_use_is_given_to_nobody(void **state)
     uint64_t freed[8], address;
     for (int i = 0; i < 8; i++)
         freed[i] = fake_alloc(&fake, fd, 4096);
+    /* One block of the slab stays in use, so the slab itself stays. */
+    fake_alloc(&fake, fd, 4096);
     fake.worker[0].refuse_unmap = true;
     for (int i = 0; i < 8; i++)
         fake_free(&fake, fd, freed[i]);
     fake_settle(&fake);
-    for (int n = 0; n < 16; n++) {
+    for (int n = 0; n < 600; n++) {
         address = fake_alloc(&fake, fd, 4096);
         for (int i = 0; i < 8; i++)
             assert_int_not_equal(address, freed[i]);
