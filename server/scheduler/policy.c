@@ -117,8 +117,9 @@ uint32_t policy_in_flight_limit(const struct scheduler_schedule *schedule,
     else if (alone)
         time *= ALONE_DEEPER;
     uint64_t by_time = client->mean_ns ? time / client->mean_ns : 0;
-    /* While it borrows, not for each ring: the owner would wait for all of them. */
+    /* While it borrows, one, and not for each ring: the owner waits for all that is in flight, and
+     * a second grid of many blocks would go on in the gaps between the owner's kernels. */
     uint64_t least =
-        SCHEDULER_IN_FLIGHT_MIN * (uint64_t)(client->borrows ? 1 : max(client->rings, 1u));
+        client->borrows ? 1 : SCHEDULER_IN_FLIGHT_MIN * (uint64_t)max(client->rings, 1u);
     return (uint32_t)min(max(by_time, least), (uint64_t)schedule->in_flight_limit);
 }

@@ -82,7 +82,8 @@
  *
  * Two commands are always allowed for each of its queues that has work, and no more than that while
  * the pace is unknown. While the client is on multiprocessors that another client may want back at
- * any moment, the limit in time is halved, and it is two commands for all of its queues.
+ * any moment, the limit in time is halved, and one command is always allowed for all of its queues
+ * together.
  *
  * Near the end of a lease a client may have only as many commands in flight as will have begun by
  * then, judged by the longest of its recent commands. So an overrun is seldom more than one kernel.
@@ -120,7 +121,7 @@
 
 enum {
     SCHEDULER_LEVELS = 1024,
-    /* commands in flight for each queue with work; see IN-FLIGHT LIMITS */
+    /* commands in flight for each queue with work, unless it borrows; see IN-FLIGHT LIMITS */
     SCHEDULER_IN_FLIGHT_MIN = 2,
     SCHEDULER_LEASE_GROUPS = SM_GROUPS_MAX
 };

@@ -371,7 +371,8 @@ static void modes_that_enforce_time_need_requests_that_fit(void **state)
     }
 }
 
-/* What may be in flight is bounded in number, in time, and by two for each ring with work. */
+/* What may be in flight is bounded in number, in time, and by two for each ring with work, or one
+ * of a borrower. */
 static void in_flight_limits_are_bounded_in_time(void **state)
 {
     (void)state;
@@ -393,14 +394,15 @@ static void in_flight_limits_are_bounded_in_time(void **state)
     client = (struct scheduler_client){.mean_ns = MS, .borrows = true};
     assert_int_equal(policy_in_flight_limit(&settings, &client, false), 4);
     client.mean_ns = 4 * MS;
-    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 2);
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 1);
     client.mean_ns = 0;
-    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 2);
-    /* An owner that comes back does not wait for two commands of each of a borrower's queues. */
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 1);
+    /* An owner that comes back waits for one long command of a borrower, not for one of each queue.
+     */
     client.rings = 32;
-    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 2);
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 1);
     client.mean_ns = 10 * MS;
-    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 2);
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 1);
     /* Nobody else waits for the lease: four times as long. */
     client = (struct scheduler_client){.mean_ns = MS};
     assert_int_equal(policy_in_flight_limit(&settings, &client, true), 32);
