@@ -204,10 +204,20 @@
       "launching, or wait for the kernels first") \
     X(load_waits_same_user, SUCCESS, \
       "module loads wait until kernels of client %u ('%s', process %d) have ended: end that " \
-      "program, or ask an administrator to (gpusharectl kill %u)") \
+      "program, or ask an administrator (gpusharectl kill %u, and if the kernel still does not " \
+      "end, kill --force %u)") \
     X(load_waits_other, SUCCESS, \
-      "module loads wait until kernels of client %u, which is another user's, have ended: an " \
-      "administrator can see whose (gpusharectl get %u) and end it (gpusharectl kill %u)") \
+      "module loads wait until kernels of client %u, which is another user's, have ended: ask an " \
+      "administrator, who can see whose (gpusharectl clients) and end it (gpusharectl kill %u, " \
+      "and if the kernel still does not end, kill --force %u)") \
+    X(load_waits_left_same_user, SUCCESS, \
+      "module loads wait until kernels of client %u ('%s'), which has left, have ended: if they " \
+      "never end, only a new worker ends them, which ends all clients of the GPU: ask an " \
+      "administrator (gpusharectl kill %u says whom, kill --force %u does it)") \
+    X(load_waits_left_other, SUCCESS, \
+      "module loads wait until kernels of client %u, which is another user's and has left, have " \
+      "ended: if they never end, only a new worker ends them, which ends all clients of the GPU: " \
+      "ask an administrator (gpusharectl kill %u says whom, kill --force %u does it)") \
     X(log_client_used, SUCCESS, \
       "client %u '%s' (pid %d, uid %u) used %.6f GPU seconds, %llu launches, %llu copies of " \
       "%llu bytes") \

@@ -22,6 +22,24 @@ static const struct session *find_client(const struct session *session, uint32_t
     return NULL;
 }
 
+/* A client that has left can't be ended any more, only its worker; so the remedies differ. A client
+ * that is not in the list is described as another user's: without a name. */
+static void explain_other(const struct session *session, uint32_t number, struct error *why)
+{
+    const struct session *other = find_client(session, number);
+    bool same_user = other && other->uid == session->uid;
+    bool left = other && other->state == PROTO_CONNECTION_STATE_LEAVING;
+    if (same_user && left)
+        error_set(why, MESSAGE(load_waits_left_same_user), number, other->name, number, number);
+    else if (same_user)
+        error_set(why, MESSAGE(load_waits_same_user), number, other->name, (int)other->pid, number,
+                  number);
+    else if (left)
+        error_set(why, MESSAGE(load_waits_left_other), number, number, number);
+    else
+        error_set(why, MESSAGE(load_waits_other), number, number, number);
+}
+
 /* Describes a wait for the work of this client; 0: for nobody's. A client that the driver makes no
  * partition for, for this reason, waits for itself. */
 static struct proto_load_wait describe_wait(const struct session *session, uint32_t number,
@@ -29,7 +47,6 @@ static struct proto_load_wait describe_wait(const struct session *session, uint3
 {
     number = partition_error ? session->number : number;
     struct proto_load_wait wait = {.client = number, .own = number == session->number};
-    const struct session *other = find_client(session, number);
     struct error why = {0};
     if (!number)
         return wait;
@@ -37,11 +54,8 @@ static struct proto_load_wait describe_wait(const struct session *session, uint3
         error_set(&why, MESSAGE(partition_awaited), error_sentence(partition_error));
     else if (wait.own)
         error_set(&why, MESSAGE(load_waits_own), number);
-    else if (other && other->uid == session->uid)
-        error_set(&why, MESSAGE(load_waits_same_user), number, other->name, (int)other->pid,
-                  number);
     else
-        error_set(&why, MESSAGE(load_waits_other), number, number, number);
+        explain_other(session, number, &why);
     snprintf(wait.text, sizeof wait.text, "%.*s", (int)sizeof wait.text - 1, why.text);
     return wait;
 }

@@ -57,7 +57,8 @@ static void a_load_that_waits_tells_for_whom_once_each(void **state)
     assert_int_equal(told.client, second.client);
     assert_int_equal(told.own, 0);
     assert_non_null(strstr(told.text, process));
-    assert_non_null(strstr(told.text, "gpusharectl kill 2"));
+    assert_non_null(strstr(told.text, "gpusharectl kill 2, and"));
+    assert_non_null(strstr(told.text, "kill --force 2)"));
     fake.worker[0].usage.waits_for = first.client;
     told = notice();
     assert_int_equal(told.client, first.client);
@@ -80,6 +81,32 @@ static void another_users_client_is_told_by_its_number_alone(void **state)
     fake_session(&fake, 1)->uid--;
     fake_release(&fake.worker[0]);
     fake_expect(&fake, loader, PROTO_MODULE_LOADED);
+}
+
+/* A client that has left can't be ended: the remedy is another worker. The clients' own sentence
+ * must not name another user's client. */
+static void a_client_that_has_left_is_told_with_what_ends_its_work(void **state)
+{
+    (void)state;
+    struct session *gone = fake_session(&fake, 1);
+    enum proto_connection_state attached = gone->state;
+    strcpy(gone->name, "vanished");
+    gone->state = PROTO_CONNECTION_STATE_LEAVING;
+    fake.worker[0].usage.loads_wait_for = second.client;
+    fake_send(&fake, loader, PROTO_LOAD_WAIT_QUERY, NULL);
+    const struct proto_load_wait *wait = fake_expect(&fake, loader, PROTO_LOAD_WAIT);
+    assert_non_null(strstr(wait->text, "client 2 ('vanished'), which has left,"));
+    assert_non_null(strstr(wait->text, "ends all clients of the GPU"));
+    assert_non_null(strstr(wait->text, "kill --force 2 does it)"));
+    assert_null(strstr(wait->text, "end that program"));
+    gone->uid++;
+    fake_send(&fake, loader, PROTO_LOAD_WAIT_QUERY, NULL);
+    wait = fake_expect(&fake, loader, PROTO_LOAD_WAIT);
+    assert_null(strstr(wait->text, "vanished"));
+    assert_non_null(strstr(wait->text, "another user's and has left"));
+    assert_non_null(strstr(wait->text, "kill --force 2 does it)"));
+    gone->uid--;
+    gone->state = attached;
 }
 
 static void a_client_can_ask(void **state)
@@ -124,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_load_that_waits_tells_for_whom_once_each),
         T(another_users_client_is_told_by_its_number_alone),
+        T(a_client_that_has_left_is_told_with_what_ends_its_work),
         T(a_client_can_ask),
         T(a_client_that_is_held_learns_why),
         T(a_client_leaves_while_its_load_waits),
