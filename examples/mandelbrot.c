@@ -24,10 +24,10 @@ static void parse(int argc, char **argv)
             width = 0;
         else if (option == 'i')
             most = (unsigned)strtoul(optarg, NULL, 10);
-        else if (option == 'r')
-            rounds = (unsigned)strtoul(optarg, NULL, 10);
         else if (option == 'o')
             output = optarg;
+        else
+            rounds = option == 'r' ? (unsigned)strtoul(optarg, NULL, 10) : 0;
     }
     if (optind != argc || !output || !width || !height || width > 16384 || height > 16384 ||
         !most || !rounds) {

@@ -25,8 +25,8 @@ static void parse(int argc, char **argv)
     while ((option = getopt(argc, argv, "n:r:")) != -1) {
         if (option == 'n')
             size = (unsigned)strtoul(optarg, NULL, 10);
-        else if (option == 'r')
-            rounds = (unsigned)strtoul(optarg, NULL, 10);
+        else
+            rounds = option == 'r' ? (unsigned)strtoul(optarg, NULL, 10) : 0;
     }
     if (optind != argc || !size || size > 16384 || !rounds) {
         fprintf(stderr, "usage: sgemm [-n SIZE] [-r ROUNDS]\n");

@@ -26,8 +26,8 @@ static void parse(int argc, char **argv)
     while ((option = getopt(argc, argv, "n:r:")) != -1) {
         if (option == 'n')
             count = (unsigned)strtoul(optarg, NULL, 10);
-        else if (option == 'r')
-            rounds = (unsigned)strtoul(optarg, NULL, 10);
+        else
+            rounds = option == 'r' ? (unsigned)strtoul(optarg, NULL, 10) : 0;
     }
     if (optind != argc || !count || !rounds) {
         fprintf(stderr, "usage: vector-add [-n ELEMENTS] [-r ROUNDS]\n");

@@ -152,8 +152,8 @@ static const char usage_end[] =
     "                 which GPUs are served, by index or UUID (default: all)\n"
     "The log warns of every other variable whose name begins with GPUSHARE_.\n"
     "\n"
-    "exit status: 0 stopped by a signal, or done; 1 failed; 2 wrong usage or "
-    "configuration\n";
+    "exit status: 0 stopped by a signal, or done; 1 failed, or the configuration\n"
+    "file has a mistake; 2 wrong usage, or a variable's value\n";
 
 void settings_default(struct settings *settings)
 {
