@@ -227,12 +227,12 @@ static void a_client_that_is_being_attached_learns_why_the_worker_was_replaced(v
 }
 
 /* A program in the worker's place: the second worker that starts to serve stands still. */
-static void write_program(char path[64], char count[64])
+static void write_program(char path[64], char count[80])
 {
     strcpy(path, "/tmp/gpushare-worker-XXXXXX");
     int fd = mkstemp(path);
     assert_true(fd >= 0 && fchmod(fd, 0700) == 0);
-    snprintf(count, 64, "%s.count", path);
+    snprintf(count, 80, "%.64s.count", path);
     dprintf(fd,
             "#!/bin/sh\n"
             "case \"$*\" in *--list*) ;; *)\n"
@@ -247,7 +247,7 @@ static void write_program(char path[64], char count[64])
 static void a_worker_that_hangs_while_it_starts_is_replaced(void **state)
 {
     (void)state;
-    char program[64], count[64];
+    char program[64], count[80];
     gpushare_connection *gpu = NULL;
     write_program(program, count);
     const char *const args[] = {"--worker", program, "--watchdog-limit", "600ms", "--hello-timeout",
