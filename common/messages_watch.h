@@ -41,6 +41,12 @@
     X(client_leaving_alone, NOT_READY, \
       "client %u has left, and its work on GPU %u has not ended: only another worker ends it, " \
       "which ends no other client: kill --force %u does that") \
+    X(client_leaving_waits, NOT_READY, \
+      "client %u has left and has no work: it waits for a quiet window to give its host memory " \
+      "back, which client %u '%s' prevents: end that one") \
+    X(client_leaving_idle, NOT_READY, \
+      "client %u has left and has no work: what it had is being given back, and there is nothing " \
+      "to end") \
     X(client_forced, WORKER_LOST, \
       "an administrator (%s) replaced the worker of device %u, to end the work of client %u " \
       "'%s', which had left: what the clients had on the device is lost") \

@@ -156,13 +156,25 @@ static unsigned neighbours_format(const struct supervisor *supervisor, const str
     return others;
 }
 
-uint32_t clients_kill_leaving(struct supervisor *supervisor, uint32_t client, bool force,
-                              const char *by, struct error *why)
+/* A new worker would end others for nothing. */
+static uint32_t refuse_idle(const struct supervisor *supervisor, uint32_t client,
+                            uint32_t waits_for, struct error *why)
+{
+    const struct session *other = waits_for != client ? clients_find(supervisor, waits_for) : NULL;
+    return other ? error_set(why, MESSAGE(client_leaving_waits), client, waits_for, other->name)
+                 : error_set(why, MESSAGE(client_leaving_idle), client);
+}
+
+uint32_t clients_kill_leaving(struct supervisor *supervisor, uint32_t client,
+                              const struct proto_worker_usage *usage, bool force, const char *by,
+                              struct error *why)
 {
     struct session *session = clients_find(supervisor, client);
     char names[160];
     if (!session || !session->device || !session->at_worker)
         return error_set(why, MESSAGE(client_unknown), client);
+    if (usage && !usage->in_flight)
+        return refuse_idle(supervisor, client, usage->waits_for, why);
     if (!force) {
         unsigned others = neighbours_format(supervisor, session, names);
         return others ? error_set(why, MESSAGE(client_leaving), client, session->device->index,

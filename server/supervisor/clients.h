@@ -9,6 +9,7 @@
 
 #include "common/error.h"
 
+struct proto_worker_usage;
 struct session;
 struct supervisor;
 
@@ -33,9 +34,12 @@ int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by)
 
 /*
  * Ends a client that leaves and whose work has not ended, by replacing its device's worker. Without
- * force it is refused, and *why names the clients that would end too. Returns 0 or an error number.
+ * force it is refused, and *why names the clients that would end too. usage: what the worker says
+ * of the client now, NULL if it does not answer. A client without work in flight is refused even
+ * with force, and *why names the client that it waits for. Returns 0 or an error number.
  */
-uint32_t clients_kill_leaving(struct supervisor *supervisor, uint32_t client, bool force,
-                              const char *by, struct error *why);
+uint32_t clients_kill_leaving(struct supervisor *supervisor, uint32_t client,
+                              const struct proto_worker_usage *usage, bool force, const char *by,
+                              struct error *why);
 
 #endif

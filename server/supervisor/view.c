@@ -153,13 +153,16 @@ int view_usage(struct supervisor *supervisor, uint32_t client,
                void *context)
 {
     struct session *session = clients_find(supervisor, client);
-    if (!session || session->state != PROTO_CONNECTION_STATE_ATTACHED)
+    if (!session || !(session->state == PROTO_CONNECTION_STATE_ATTACHED ||
+                      (session->state == PROTO_CONNECTION_STATE_LEAVING && session->at_worker)))
         return -ENOENT;
     struct usage_question *question = malloc(sizeof *question);
     if (!question)
         return -ENOMEM;
     *question = (struct usage_question){.done = done, .context = context, .client = client};
-    int result = session_ask(session, PROTO_WORKER_USAGE_QUERY, NULL, usage_answered, question);
+    /* Not through the session, which asks nothing after its end: the answer does not need it. */
+    struct worker_request request = {.opcode = PROTO_WORKER_USAGE_QUERY, .client = client};
+    int result = device_request(session->device, &request, usage_answered, question);
     if (result < 0)
         free(question);
     return result;

@@ -92,8 +92,8 @@ void view_config(const struct supervisor *supervisor, struct config_view *view);
 /*
  * Asks the worker what a client has used. Returns 0: done is then called exactly once, from the
  * loop and never before this function returns; its usage is NULL if the client or the worker went
- * away meanwhile. Returns -ENOENT (no such client, or it is not attached) or another -errno: done
- * is not called then.
+ * away meanwhile. Returns -ENOENT (no such client, or the worker does not know it: it is neither
+ * attached nor leaves) or another -errno: done is not called then.
  */
 int view_usage(struct supervisor *supervisor, uint32_t client,
                void (*done)(void *context, uint32_t client, const struct proto_worker_usage *usage),

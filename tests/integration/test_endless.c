@@ -310,22 +310,54 @@ static void work_of_a_client_that_left_ends_when_others_wait(void **state)
     end(server);
 }
 
-/* Runs gpusharectl kill. Returns its exit status; output: of both kinds. */
-static int kill_client(const struct server *server, const char *words, char output[1024])
+enum { OUTPUT = 16384 };
+
+/* Runs gpusharectl. Returns its exit status; output: of both kinds. */
+static int control(const struct server *server, const char *words, char output[OUTPUT])
 {
     char command[512];
-    snprintf(command, sizeof command, "%s/bin/gpusharectl --socket %s kill %s 2>&1",
-             getenv("BUILD"), server_admin_socket(server), words);
+    snprintf(command, sizeof command, "%s/bin/gpusharectl --socket %s %s 2>&1", getenv("BUILD"),
+             server_admin_socket(server), words);
     FILE *pipe = popen(command, "re");
     assert_non_null(pipe);
-    output[fread(output, 1, 1023, pipe)] = 0;
+    output[fread(output, 1, OUTPUT - 1, pipe)] = 0;
     return WEXITSTATUS(pclose(pipe));
+}
+
+/* A client that never works leaves; its host memory waits for client 2's work. No kill replaces the
+ * worker for it. */
+static void idle_client_leaves(const struct server *server)
+{
+    static char output[OUTPUT];
+    struct gpushare_options options = {
+        .size = sizeof options, .socket = server_socket(server), .name = "idle"};
+    gpushare_connection *idle;
+    pid_t before, after;
+    assert_int_equal(server_workers(server, &before, 1), 1);
+    assert_int_equal(gpushare_connect(&options, &idle), 0);
+    gpushare_close(&idle);
+    double end = seconds_now() + 20;
+    do {
+        assert_int_equal(control(server, "kill 3", output), 1);
+        if (seconds_now() > end)
+            fail_msg("kill: %s", output);
+    } while (!strstr(output, "client 3 has left and has no work: it waits for a quiet window") ||
+             !strstr(output, "which client 2 'gone' prevents"));
+    assert_int_equal(control(server, "--json clients", output), 0);
+    const char *own = strstr(output, "\"waits_for\": 2");
+    if (!own || !strstr(own + 1, "\"waits_for\": 2"))
+        fail_msg("clients: %s", output);
+    assert_int_equal(control(server, "kill --force 3", output), 1);
+    if (!strstr(output, "client 3 has left and has no work"))
+        fail_msg("kill --force: %s", output);
+    assert_int_equal(server_workers(server, &after, 1), 1);
+    assert_int_equal(before, after);
 }
 
 static void kill_of_a_client_that_left_says_what_it_costs_and_is_carried_out(void **state)
 {
     (void)state;
-    char output[1024];
+    static char output[OUTPUT];
     struct server *server = begin("clients: {}\n", "0");
     /* First: a load would wait for the endless kernel. */
     struct client waits = start(server, "waits", 5, 600000);
@@ -336,12 +368,13 @@ static void kill_of_a_client_that_left_says_what_it_costs_and_is_carried_out(voi
     kill(gone.pid, SIGKILL);
     waitpid(gone.pid, NULL, 0);
     close(gone.from);
-    assert_int_equal(kill_client(server, "2", output), 1);
+    assert_int_equal(control(server, "kill 2", output), 1);
     if (!strstr(output, "client 2 has left") ||
         !strstr(output, "ends other clients too (1): 1 'waits'"))
         fail_msg("kill: %s", output);
-    assert_int_equal(kill_client(server, "--force 99", output), 1);
-    assert_int_equal(kill_client(server, "--force 2", output), 0);
+    idle_client_leaves(server);
+    assert_int_equal(control(server, "kill --force 99", output), 1);
+    assert_int_equal(control(server, "kill --force 2", output), 0);
     struct said said = finish(&waits);
     assert_int_equal(said.error, GPUSHARE_ERROR_WORKER_LOST);
     expect_word(&said, "an administrator");

@@ -14,12 +14,12 @@
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/admin/change.h"
 #include "server/supervisor/admin/gather.h"
+#include "server/supervisor/admin/kill.h"
 #include "server/supervisor/admin/peer.h"
 #include "server/supervisor/admin/reload.h"
 #include "server/supervisor/admin/trace.h"
 #include "server/supervisor/loop/peer_uid.h"
 #include "server/supervisor/settings.h"
-#include "server/supervisor/clients.h"
 #include "server/supervisor/supervisor.h"
 
 #define BACKLOG 64
@@ -48,19 +48,6 @@ static void refuse_change(struct admin_peer *peer)
                           (unsigned)peer->uid);
 }
 
-static void kill_client(struct admin_peer *peer, uint32_t client, bool force)
-{
-    struct error why;
-    char by[ADMIN_NAME];
-    struct supervisor *supervisor = peer->admin->supervisor;
-    admin_peer_name(peer, by);
-    if (clients_kill(supervisor, client, by) == 0 ||
-        clients_kill_leaving(supervisor, client, force, by, &why) == 0)
-        admin_peer_answer(peer, admin_answer_kill(client));
-    else
-        admin_peer_refuse(peer, why.number, "%s", why.text);
-}
-
 static void serve_request(struct admin_peer *peer, const struct admin_request *request)
 {
     if (admin_request_kind_changes(request->kind) && !may_change(peer)) {
@@ -85,7 +72,7 @@ static void serve_request(struct admin_peer *peer, const struct admin_request *r
         admin_change(peer, request);
         break;
     case ADMIN_KILL:
-        kill_client(peer, request->number, request->force);
+        admin_kill(peer, request);
         break;
     case ADMIN_RELOAD:
         admin_reload(peer);

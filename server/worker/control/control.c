@@ -138,8 +138,10 @@ int control_handle(struct worker *worker, struct channel_message *message)
     if (!request.client && message->header.opcode == PROTO_WORKER_DETACH &&
         control_attach_detach(&request))
         return 0;
-    if (!request.client || (client_state_is_leaving(client_state(request.client)) &&
-                            message->header.opcode != PROTO_WORKER_DETACH))
+    /* Of a client that leaves no more is asked than what keeps it. */
+    bool for_leaving = message->header.opcode == PROTO_WORKER_DETACH ||
+                       message->header.opcode == PROTO_WORKER_USAGE_QUERY;
+    if (!request.client || (client_state_is_leaving(client_state(request.client)) && !for_leaving))
         return request_refuse(&request, MESSAGE(worker_client_unknown), request.number);
     for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
         if (handlers[i].opcode == message->header.opcode)

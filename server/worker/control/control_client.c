@@ -79,6 +79,9 @@ static void sum_use(struct worker *worker, struct client *client, struct proto_w
     used->waits_for = quiet_calls_waits(&worker->quiet_calls, client->number)
                           ? quiet_window_waits_for(&worker->quiet_window)
                           : 0;
+    /* A client that leaves waits for its own work before it asks for a window. */
+    if (used->in_flight && client_state_is_leaving(client_state(client)))
+        used->waits_for = client->number;
     used->loads_wait_for = quiet_window_waits_for(&worker->quiet_window);
     quiet_window_counts(&worker->quiet_window, &used->quiet_windows, &used->quiet_nanoseconds);
 }

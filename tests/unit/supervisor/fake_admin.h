@@ -53,6 +53,7 @@ struct supervisor {
     reload_done *reload_done;
     void *reload_context;
     char killed_by[128];
+    bool kill_knew_usage; /* the latest kill of a client that has left came with its usage */
     bool workers_answer;
     struct {
         uint32_t client;
@@ -139,9 +140,11 @@ void view_server(const struct supervisor *self, struct server_view *totals)
 }
 
 /* Client 77 has left and still works. */
-uint32_t clients_kill_leaving(struct supervisor *self, uint32_t client, bool force, const char *by,
+uint32_t clients_kill_leaving(struct supervisor *self, uint32_t client,
+                              const struct proto_worker_usage *usage, bool force, const char *by,
                               struct error *why)
 {
+    self->kill_knew_usage = usage != NULL;
     if (client != 77)
         return error_set(why, MESSAGE(client_unknown), client);
     if (!force)

@@ -287,6 +287,7 @@ static void kill_is_for_root_and_those_named(void **state)
     assert_int_equal(supervisor.killed, 7);
     assert_non_null(strstr(supervisor.killed_by, "uid "));
     refused_with("{\"request\":\"kill\",\"client\":77}", "not_ready", "kill --force 77");
+    assert_true(supervisor.kill_knew_usage);
     refused_with("{\"request\":\"kill\",\"client\":77,\"force\":false}", "not_ready", "has left");
     refused_with("{\"request\":\"kill\",\"client\":77,\"force\":1}", "invalid_value",
                  "true or false");

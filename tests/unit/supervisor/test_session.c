@@ -482,6 +482,57 @@ static void a_marked_session_stands_until_the_loops_turn(void **state)
     fake_close(&fake);
 }
 
+static void keep_usage(void *context, uint32_t client, const struct proto_worker_usage *usage)
+{
+    (void)client;
+    *(struct proto_worker_usage *)context = *usage;
+}
+
+/* Another worker would end its neighbours for nothing. */
+static void a_client_that_left_without_work_costs_no_worker(void **state)
+{
+    (void)state;
+    struct proto_attached idle, other;
+    struct proto_worker_usage usage = {0};
+    struct error why;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, &idle);
+    int kept = fake_attach(&fake, 0, 0, NULL, &other);
+    strcpy(fake_session(&fake, 1)->name, "busy");
+    fake.worker[0].automatic = false;
+    close(fd);
+    struct channel_message detach = *fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
+    assert_int_equal(view_usage(fake.supervisor, idle.client, keep_usage, &usage), 0);
+    const struct channel_message *query = fake_worker_expect(&fake, 0, PROTO_WORKER_USAGE_QUERY);
+    assert_int_equal(query->header.client, idle.client);
+    struct proto_worker_usage answer = {.waits_for = other.client};
+    fake_reply(&fake.worker[0], query, PROTO_WORKER_USAGE, &answer, NULL, 0);
+    FAKE_WAIT(&fake, usage.waits_for);
+    for (int force = 0; force < 2; force++) {
+        assert_int_equal(
+            clients_kill_leaving(fake.supervisor, idle.client, &usage, force, "uid 0", &why),
+            PROTO_ERROR_NOT_READY);
+        assert_non_null(strstr(why.text, "client 1 has left and has no work"));
+        assert_non_null(strstr(why.text, "which client 2 'busy' prevents"));
+    }
+    usage.waits_for = 0;
+    assert_int_equal(
+        clients_kill_leaving(fake.supervisor, idle.client, &usage, true, "uid 0", &why),
+        PROTO_ERROR_NOT_READY);
+    assert_non_null(strstr(why.text, "nothing to end"));
+    usage.in_flight = 1;
+    assert_int_equal(
+        clients_kill_leaving(fake.supervisor, idle.client, &usage, false, "uid 0", &why),
+        PROTO_ERROR_NOT_READY);
+    assert_non_null(strstr(why.text, "ends other clients too (1): 2 'busy'"));
+    fake_reply(&fake.worker[0], &detach, PROTO_DONE, NULL, NULL, 0);
+    FAKE_WAIT(&fake, fake_first(&fake)->number == other.client);
+    fake.worker[0].automatic = true;
+    close(kept);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 static void requests_under_way_end_with_their_client(void **state)
 {
     (void)state;
@@ -703,6 +754,8 @@ static void views_show_the_charges(void **state)
     fake_worker_expect(&fake, 1, PROTO_WORKER_DETACH);
     fake_reply(&fake.worker[1], &fake.worker[1].message, PROTO_DONE, NULL, NULL, 0);
     FAKE_WAIT(&fake, launches == -1);
+    /* The worker is asked of a client that leaves, for as long as it has something of it. */
+    FAKE_WAIT(&fake, !clients_find(fake.supervisor, attached.client));
     assert_int_equal(view_usage(fake.supervisor, attached.client, take_usage, &launches), -ENOENT);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
@@ -731,6 +784,7 @@ int main(void)
         cmocka_unit_test(killed_clients_are_told),
         cmocka_unit_test(the_workers_complaint_ends_its_client_alone),
         cmocka_unit_test(a_marked_session_stands_until_the_loops_turn),
+        cmocka_unit_test(a_client_that_left_without_work_costs_no_worker),
         cmocka_unit_test(requests_under_way_end_with_their_client),
         cmocka_unit_test(an_answer_of_another_kind_is_a_refusal),
         cmocka_unit_test(numbers_are_the_servers_to_choose),

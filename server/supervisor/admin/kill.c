@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/admin/kill.h"
+
+#include <stdlib.h>
+
+#include "common/admin_times.h"
+#include "common/error.h"
+#include "common/messages.h"
+#include "server/supervisor/admin/answer.h"
+#include "server/supervisor/clients.h"
+#include "server/supervisor/view.h"
+
+/* The end of a client that has left. */
+struct killing {
+    struct admin_work work; /* must stay first */
+    struct proto_worker_usage usage;
+    bool known; /* usage is set */
+    uint32_t client;
+    bool force;
+    char by[ADMIN_NAME];
+};
+
+static void killing_free(struct admin_work *work)
+{
+    free(work);
+}
+
+/* A worker that does not answer in time may be the very one that has to be replaced. */
+static void killing_answer(struct admin_work *work, struct admin_peer *peer, bool late)
+{
+    struct killing *killing = (struct killing *)work;
+    struct error why;
+    (void)late;
+    if (clients_kill_leaving(work->admin->supervisor, killing->client,
+                             killing->known ? &killing->usage : NULL, killing->force, killing->by,
+                             &why))
+        admin_peer_refuse(peer, why.number, "%s", why.text);
+    else
+        admin_peer_answer(peer, admin_answer_kill(killing->client));
+}
+
+static void on_usage(void *context, uint32_t client, const struct proto_worker_usage *usage)
+{
+    struct killing *killing = context;
+    (void)client;
+    if (usage) {
+        killing->usage = *usage;
+        killing->known = true;
+    }
+    admin_peer_work_came(&killing->work);
+}
+
+static void kill_leaving(struct admin_peer *peer, const struct admin_request *request)
+{
+    struct killing *killing = calloc(1, sizeof *killing);
+    if (!killing) {
+        admin_peer_refuse(peer, MESSAGE(server_no_memory));
+        return;
+    }
+    *killing = (struct killing){.work = {.answer = killing_answer, .free = killing_free},
+                                .client = request->number,
+                                .force = request->force};
+    admin_peer_name(peer, killing->by);
+    admin_peer_work_begin(&killing->work, peer);
+    killing->work.outstanding =
+        view_usage(peer->admin->supervisor, killing->client, on_usage, killing) == 0;
+    admin_peer_work_wait(&killing->work, ADMIN_USAGE_MS);
+}
+
+void admin_kill(struct admin_peer *peer, const struct admin_request *request)
+{
+    char by[ADMIN_NAME];
+    admin_peer_name(peer, by);
+    if (clients_kill(peer->admin->supervisor, request->number, by) == 0)
+        admin_peer_answer(peer, admin_answer_kill(request->number));
+    else
+        kill_leaving(peer, request);
+}
