@@ -302,6 +302,8 @@
       ".address_size %llu is not supported, only 64") \
     X(ptx_length_max, INVALID_PTX, \
       "PTX of %zu bytes is longer than 1 GiB: split the module") \
+    X(ptx_name_max, INVALID_PTX, \
+      "the name '%.*s...' has %u bytes, and a name may have %u") \
     X(ptx_no_random_numbers, SERVER_RESOURCES, \
       "the PTX can't be read: the system gives no random numbers") \
     X(ptx_no_memory, SERVER_RESOURCES, \

@@ -322,13 +322,5 @@ const struct ptx_variable *ptx_find_variable(const struct ptx_module *module, co
 
 uint64_t ptx_param_offset(const struct ptx_function *function, uint32_t index)
 {
-    uint64_t at = 0;
-    for (uint32_t i = 0; i < function->param_count; i++) {
-        const struct ptx_variable *v = function->params[i];
-        at = (at + v->align - 1) & ~(uint64_t)(v->align - 1);
-        if (i == index)
-            return at;
-        at += v->bytes;
-    }
-    return at;
+    return index < function->param_count ? function->params[index]->offset : function->param_end;
 }

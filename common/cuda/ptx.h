@@ -98,7 +98,8 @@ struct ptx_variable {
     bool redeclared;  /* stands in an extern declaration as well */
     bool in_function; /* declared in a body or a parameter list */
     bool return_value;
-    uint32_t index; /* position in the parameter list */
+    uint32_t index;  /* position in the parameter list */
+    uint64_t offset; /* bytes before it there, for a parameter */
     uint32_t line;
     uint32_t start, end; /* from linkage to semicolon; a parameter's without the semicolon */
     uint32_t name_start, name_end;
@@ -171,6 +172,7 @@ struct ptx_function {
     enum ptx_linkage linkage;
     const struct ptx_variable **params, **returns;
     uint32_t param_count, return_count;
+    uint64_t param_end;                    /* bytes of all parameters as they are laid out */
     const struct ptx_variable **variables; /* .local, .shared, .param, .global of the body */
     uint32_t variable_count;
     struct ptx_instruction *instructions;
@@ -199,6 +201,10 @@ struct ptx_module {
     struct ptx_arena *arena;
     size_t memory; /* bytes of memory that the tree takes */
 };
+
+/* Bytes that a name may have; more make the text one that is not understood. PTX sets no bound, and
+ * asks compilers for 1024; the longest names of nvcc, of templates, have some ten thousand. */
+#define PTX_NAME_BYTES 65536u
 
 /*
  * text: at most 1 GiB, copied where kept. 0, or the number that *why has then (common/error.h):

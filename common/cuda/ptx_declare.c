@@ -396,6 +396,7 @@ void ptx_read_variables(struct ptx_reader *r, enum ptx_linkage linkage, uint32_t
 void ptx_read_params(struct ptx_reader *r, struct ptx_function *function, bool returns)
 {
     struct ptx_list params = {0};
+    uint64_t end = 0;
     ptx_expect(r, '(');
     while (!r->failed && !ptx_at(r, ')')) {
         struct ptx_variable shape = {.space = ptx_space_at(r),
@@ -415,6 +416,8 @@ void ptx_read_params(struct ptx_reader *r, struct ptx_function *function, bool r
         v->end = r->last_end;
         v->in_function = true;
         v->owner = function;
+        v->offset = (end + v->align - 1) & ~(uint64_t)(v->align - 1);
+        end = v->offset + v->bytes;
         if (strcmp(v->name, "_") != 0)
             ptx_declare(r, v->name, PTX_NAME_VARIABLE, v, false);
         const struct ptx_variable **slot = ptx_list_add(r, &params, sizeof(*slot));
@@ -432,5 +435,6 @@ void ptx_read_params(struct ptx_reader *r, struct ptx_function *function, bool r
     } else {
         function->params = kept;
         function->param_count = count;
+        function->param_end = end;
     }
 }

@@ -183,12 +183,16 @@ void ptx_scope_pop(struct ptx_reader *r)
 }
 
 /* The hash has a key, because the author of a text chooses its names. Thousands of names that
- * collide would keep the reader busy for hours. */
-static uint32_t hash_name(const struct hash_key *key, const char *name, size_t length,
-                          uint32_t scope)
+ * collide would keep the reader busy for hours. The scope comes last: a lookup in nested scopes
+ * goes through the bytes of the name once. */
+static uint64_t hash_name(const struct hash_key *key, const char *name, size_t length)
 {
-    uint64_t hash = hash_add(key, hash_add(key, HASH_BEGIN, scope), length);
-    return (uint32_t)hash_end(key, hash_add_bytes(key, hash, name, length));
+    return hash_add_bytes(key, hash_add(key, HASH_BEGIN, length), name, length);
+}
+
+static uint32_t hash_in_scope(const struct hash_key *key, uint64_t name, uint32_t scope)
+{
+    return (uint32_t)hash_end(key, hash_add(key, name, scope));
 }
 
 static struct ptx_name *find_slot(struct ptx_name *names, uint32_t capacity, const char *name,
@@ -229,7 +233,7 @@ struct ptx_name *ptx_declare(struct ptx_reader *r, const char *name, enum ptx_na
     if (!name || (r->name_count * 2 >= r->name_capacity && !grow_names(r)))
         return NULL;
     size_t length = strlen(name);
-    uint32_t hash = hash_name(&r->key, name, length, r->scope);
+    uint32_t hash = hash_in_scope(&r->key, hash_name(&r->key, name, length), r->scope);
     struct ptx_name *n = find_slot(r->names, r->name_capacity, name, length, r->scope, hash);
     if (n->name) {
         if (!may_exist || n->kind != kind)
@@ -246,8 +250,9 @@ struct ptx_name *ptx_lookup(struct ptx_reader *r, uint32_t scope, const char *na
 {
     if (!r->name_capacity)
         return NULL;
+    uint64_t hashed = hash_name(&r->key, name, length);
     for (;; scope = ((uint32_t *)r->scopes.items)[scope]) {
-        uint32_t hash = hash_name(&r->key, name, length, scope);
+        uint32_t hash = hash_in_scope(&r->key, hashed, scope);
         struct ptx_name *n = find_slot(r->names, r->name_capacity, name, length, scope, hash);
         if (n->name && (kinds & 1u << n->kind))
             return n;
@@ -266,6 +271,9 @@ void ptx_advance(struct ptx_reader *r)
         uint32_t n = r->token.end - r->token.start;
         ptx_fail(r, r->token.line, MESSAGE(ptx_token_unknown), (int)min(n, 40u),
                  r->lexer.text + r->token.start);
+    } else if (r->token.kind == PTX_TOKEN_WORD && r->token.end - r->token.start > PTX_NAME_BYTES) {
+        ptx_fail(r, r->token.line, MESSAGE(ptx_name_max), 40, r->lexer.text + r->token.start,
+                 r->token.end - r->token.start, PTX_NAME_BYTES);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/cuda/ptx.h"
 #include "common/cuda/ptx_token.h"
@@ -260,6 +261,66 @@ static void memory_that_is_not_allowed_is_an_error_of_its_own(void **state)
     assert_int_equal(ptx_read_within("hello", 5, 1 << 20, &m, &why), PROTO_ERROR_INVALID_PTX);
 }
 
+static double thread_seconds(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
+/* A kernel with 250 nested blocks. In the innermost one a name of `length` bytes, which ends with
+ * digits, stands in `uses` instructions. */
+static char *make_nested_text(size_t length, unsigned uses, size_t *bytes)
+{
+    char *text = malloc(1024 + uses * (length + 16)), *at = text;
+    assert_non_null(text);
+    at += sprintf(at, HEAD ".visible .entry k()\n");
+    at = (char *)memset(at, '{', 250) + 250;
+    at += sprintf(at, ".reg .u32 %%x;\n");
+    for (unsigned i = 0; i < uses; i++) {
+        at += sprintf(at, "mov.u32 %%x, %%");
+        at = (char *)memset(at, 'b', length - 9) + length - 9;
+        at += sprintf(at, "11111111;\n");
+    }
+    at = (char *)memset(at, '}', 250) + 250;
+    *bytes = (size_t)(at - text);
+    return text;
+}
+
+static void a_name_may_have_64_kib(void **state)
+{
+    (void)state;
+    struct ptx_module *m = NULL;
+    struct error why = {0};
+    size_t bytes;
+    char *text = make_nested_text(65536, 1, &bytes);
+    assert_int_equal(ptx_read(text, bytes, &m, &why), 0);
+    ptx_destroy(m);
+    free(text);
+    text = make_nested_text(65537, 1, &bytes);
+    assert_int_equal(ptx_read(text, bytes, &m, &why), PROTO_ERROR_INVALID_PTX);
+    assert_non_null(strstr(why.text, "has 65537 bytes, and a name may have 65536"));
+    free(text);
+}
+
+/* Each scope around a use is searched, eight times for a name that ends with eight digits. With the
+ * whole name hashed each time this takes many seconds. */
+static void a_long_name_in_nested_blocks_is_read_once_for_all_blocks(void **state)
+{
+    (void)state;
+    struct ptx_module *m = NULL;
+    struct error why = {0};
+    size_t bytes;
+    char *text = make_nested_text(65536, 64, &bytes);
+    double began = thread_seconds();
+    assert_int_equal(ptx_read(text, bytes, &m, &why), 0);
+    double took = thread_seconds() - began;
+    ptx_destroy(m);
+    free(text);
+    if (took > 1.0)
+        fail_msg("%zu bytes of text took %.1f s", bytes, took);
+}
+
 /* Exact-size heap copies, so that ASan sees a read past either end. */
 static void try_copy(const char *text, size_t length)
 {
@@ -305,6 +366,8 @@ int main(void)
         cmocka_unit_test(operands_are_resolved_with_their_place),
         cmocka_unit_test(errors_name_line_and_culprit),
         cmocka_unit_test(deep_nesting_is_refused),
+        cmocka_unit_test(a_name_may_have_64_kib),
+        cmocka_unit_test(a_long_name_in_nested_blocks_is_read_once_for_all_blocks),
         cmocka_unit_test(memory_that_is_not_allowed_is_an_error_of_its_own),
         cmocka_unit_test(truncated_and_mutated_text_never_crashes),
     };
