@@ -536,14 +536,52 @@ static void remove_declaration(struct text_edit *edit, const struct rewrite *rew
     free(blank);
 }
 
-/* Of registers it begins with %, of the constant not. */
-static void choose_prefix(const struct rewrite *rewrite, char *prefix, size_t size)
+/* What our names begin with, and the number and the underscore behind it. */
+static const char our_word[] = "gpushare";
+enum { OUR_LETTERS = sizeof our_word - 1 };
+
+/* The place behind the next word of ours, or NULL. */
+static const char *next_ours(const char *at, const char *end)
 {
-    for (unsigned n = 0;; n++) {
-        int length = snprintf(prefix, size, "%%gpushare%u_", n);
-        if (!memmem(rewrite->text, rewrite->length, prefix + 1, (size_t)length - 1))
-            return;
-    }
+    const char *word = memmem(at, (size_t)(end - at), our_word, OUR_LETTERS);
+    return word ? word + OUR_LETTERS : NULL;
+}
+
+/* The number between our word and an underscore, as we write it; `bound` for another text and for
+ * numbers from there on. */
+static size_t number_of_ours(const char *at, const char *end, size_t bound)
+{
+    const char *first = at;
+    size_t number = 0;
+    while (at < end && *at >= '0' && *at <= '9' && number < bound)
+        number = number * 10 + (size_t)(*at++ - '0');
+    bool is_ours = at > first && at < end && *at == '_' && (*first != '0' || at == first + 1);
+    return is_ours ? min(number, bound) : bound;
+}
+
+/*
+ * Of registers it begins with %, of the constant not. The number is the first one that the text
+ * does not use, so the same text gets the same one, and its code is found again. A text with n
+ * words like ours leaves one of n + 1 numbers free; a search of the text for each number would take
+ * quadratic time. Returns false without memory.
+ */
+static bool choose_prefix(struct rewrite *rewrite, char *prefix, size_t size)
+{
+    const char *end = rewrite->text + rewrite->length;
+    size_t words = 0, number = 0, used = rewrite->used;
+    for (const char *at = next_ours(rewrite->text, end); at; at = next_ours(at, end))
+        words++;
+    bool *taken = allocate_counted(rewrite, words + 2, sizeof *taken);
+    rewrite->used = used;
+    if (!taken)
+        return false;
+    for (const char *at = next_ours(rewrite->text, end); at; at = next_ours(at, end))
+        taken[number_of_ours(at, end, words + 1)] = true;
+    while (taken[number])
+        number++;
+    free(taken);
+    snprintf(prefix, size, "%%%s%zu_", our_word, number);
+    return true;
 }
 
 static uint64_t constant_bytes(const struct ptx_variable *const *variables, uint32_t count)
@@ -597,9 +635,10 @@ uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, stru
     struct text_edit edit;
     char prefix[32];
     struct uses uses = {.rewrite = rewrite, .edit = &edit, .prefix = prefix, .first = UINT32_MAX};
+    if (!choose_prefix(rewrite, prefix, sizeof prefix))
+        return refuse_text(rewrite, rewrite->exceeded, why);
     text_edit_open(&edit, rewrite->text, rewrite->length, rewrite->max - rewrite->used);
     rewrite->base = base;
-    choose_prefix(rewrite, prefix, sizeof prefix);
     for (uint32_t i = 0; i < rewrite->count; i++) {
         const struct ptx_variable *variable = rewrite->placed[i].variable;
         bool first = i == 0 || rewrite->placed[i - 1].variable->start != variable->start;

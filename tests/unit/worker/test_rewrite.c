@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "protocol.h"
@@ -333,6 +334,58 @@ static void layout_of_parameters(void **state)
     rewrite_close(rewrite);
 }
 
+/* A text may hold words like ours, and the first number that none of them has is taken. */
+static void our_names_take_the_first_free_number(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *comment;
+        const char *name;
+    } cases[] = {
+        {"gpushare1_", "gpushare0_base"},
+        {"gpushare0_", "gpushare1_base"},
+        {"gpushare1_ xgpushare0_y gpushare3_", "gpushare2_base"},
+        {"gpusharegpushare0_ gpushare00_ gpushare01_ gpushare1 gpushare", "gpushare1_base"},
+        {"gpushare99999999999999999999999_ gpushare0_", "gpushare1_base"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[512], *out = NULL;
+        struct error why = {0};
+        snprintf(text, sizeof text,
+                 HEAD ".global .u64 a;\n.entry k()\n{\nst.global.u64 [a], 1;\nret;\n}\n//%s",
+                 cases[i].comment);
+        struct rewrite *rewrite = open_text(text);
+        assert_int_equal(rewrite_place(rewrite, BASE, &out, &why), 0);
+        assert_string_equal(rewrite_constant(rewrite), cases[i].name);
+        free(out);
+        rewrite_close(rewrite);
+    }
+}
+
+/* Each number in a search of its own takes minutes. */
+static void words_like_ours_take_linear_time(void **state)
+{
+    (void)state;
+    enum { WORDS = 200000 };
+    char *text = malloc(256 + WORDS * 16), *out = NULL;
+    struct error why = {0};
+    struct timespec began, ended;
+    assert_non_null(text);
+    size_t at = (size_t)sprintf(text, HEAD ".global .u64 a;\n.entry k()\n{\nst.global.u64 [a], 1;\n"
+                                           "ret;\n}\n/*");
+    for (int i = WORDS; i-- > 0;)
+        at += (size_t)sprintf(text + at, "gpushare%d_\n", i);
+    sprintf(text + at, "*/");
+    struct rewrite *rewrite = open_text(text);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
+    assert_int_equal(rewrite_place(rewrite, BASE, &out, &why), 0);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+    assert_string_equal(rewrite_constant(rewrite), "gpushare200000_base");
+    assert_true(ended.tv_sec - began.tv_sec <= 1);
+    free(out);
+    rewrite_close(rewrite);
+    free(text);
+}
+
 /* Neither reading nor rewriting may take more than was said, and a text that needs more names the
  * remedy. Found by trying every size below what is enough. */
 static void memory_is_bounded(void **state)
@@ -423,6 +476,8 @@ int main(void)
         cmocka_unit_test(text_that_is_not_understood_is_left_to_the_driver),
         cmocka_unit_test(text_that_is_not_understood_may_declare_no_variables),
         cmocka_unit_test(layout_of_parameters),
+        cmocka_unit_test(our_names_take_the_first_free_number),
+        cmocka_unit_test(words_like_ours_take_linear_time),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(ptxas_takes_the_new_text),
     };
