@@ -230,7 +230,7 @@
       "can't say when its work has ended: %.300s") \
     X(log_descriptors, SUCCESS, \
       "%u clients may connect, %u of one user; of %u file descriptors %u are for memory " \
-      "handles and host buffers, %u of these for one client") \
+      "handles and host buffers, %u of these for one user and %u for one client") \
     X(log_device_trouble, SUCCESS, \
       "device %u: %s") \
     X(log_device_ready, SUCCESS, \

@@ -293,7 +293,9 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
             : supervisor->server.budget.clients - supervisor->server.budget.clients / 4;
     log_notice(MESSAGE_TEXT(log_descriptors), supervisor->server.budget.clients,
                supervisor->server.user_clients_max, supervisor->server.budget.descriptors,
-               supervisor->server.budget.shared, supervisor->server.budget.client_max);
+               supervisor->server.budget.shared,
+               (unsigned)user_share_part(supervisor->server.budget.shared),
+               supervisor->server.budget.client_max);
     quota_open(&supervisor->server.fds, "file descriptors of the server",
                supervisor->server.budget.shared, NULL);
     for (uint32_t i = 0; i < discovery->count; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * One user who wants every connection there is: the rest stays for the others, and
- * the refusal names who has too many and what helps.
+ * One user who wants every connection or every file descriptor there is: the rest
+ * stays for the others, and the refusal names who has too many and what helps.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,6 +87,55 @@ static void one_user_cannot_take_every_connection(void **state)
     assert_int_equal(server_stop(server), 0);
 }
 
+/* Allocates small buffers until that is refused, and returns how many there are. */
+static unsigned take_descriptors(struct raw *raw, uint32_t *error)
+{
+    struct proto_host_alloc ask = {.count = 1};
+    unsigned taken = 0;
+    while (!(*error = raw_ask(raw, PROTO_HOST_ALLOC, &ask, NULL, 0, -1))) {
+        channel_close_fds(&raw->reply);
+        taken++;
+    }
+    return taken;
+}
+
+/* One client may have a quarter, so five that keep what they can would have all. */
+static void one_user_cannot_take_every_descriptor(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can connect as another user\n");
+        skip();
+    }
+    enum { GREEDY = 5 };
+    static const char *const args[] = {"--max-clients", "16", NULL};
+    server_limit_descriptors(400);
+    struct server *server = server_start(args, NULL);
+    server_limit_descriptors(0);
+    struct neighbour *neighbour = neighbour_start(server);
+    struct raw culprits[GREEDY], honest;
+    unsigned taken = 0;
+    uint32_t error = 0;
+    for (int i = 0; i < GREEDY; i++) {
+        assert_int_equal(seteuid(CULPRIT), 0);
+        raw_attach(&culprits[i], server, PROTO_UNSET);
+        assert_int_equal(seteuid(0), 0);
+        taken += take_descriptors(&culprits[i], &error);
+        assert_int_equal(error, PROTO_ERROR_SERVER_RESOURCES);
+    }
+    const struct proto_failed *failed = culprits[GREEDY - 1].reply.body;
+    print_message("%u descriptors: %s\n", taken, failed->text);
+    assert_non_null(strstr(failed->text, "all clients of user 65534"));
+    assert_true(taken > 100);
+    raw_attach(&honest, server, PROTO_UNSET);
+    assert_true(take_descriptors(&honest, &error) >= taken / 4);
+    raw_close(&honest);
+    for (int i = 0; i < GREEDY; i++)
+        raw_close(&culprits[i]);
+    assert_int_equal(neighbour_stop(neighbour), 0);
+    assert_int_equal(server_stop(server), 0);
+}
+
 static void limits_of_the_administrator_bind_every_user(void **state)
 {
     (void)state;
@@ -106,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_user_cannot_take_every_connection),
+        cmocka_unit_test(one_user_cannot_take_every_descriptor),
         cmocka_unit_test(limits_of_the_administrator_bind_every_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

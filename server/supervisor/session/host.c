@@ -189,7 +189,7 @@ static void refuse_limit(struct request *request, const struct quota *culprit, u
 {
     char asked[UNITS_TEXT];
     struct session *session = request->session;
-    if (culprit == &session->fds || culprit == &session->server->fds) {
+    if (culprit && session_quota_counts_fds(session, culprit)) {
         session_refuse(session, request->serial, MESSAGE(host_descriptors), culprit->name,
                        (unsigned long long)culprit->used, (unsigned long long)culprit->limit);
     } else if (culprit) {

@@ -232,7 +232,7 @@ static void want_refuse_room(struct want *want, uint64_t bytes, const struct quo
         want_refuse(want, MESSAGE(window_fragmented));
         return;
     }
-    if (culprit != &session->fds && culprit != &session->server->fds) {
+    if (!session_quota_counts_fds(session, culprit)) {
         want_refuse_limit(want, bytes, culprit);
         return;
     }

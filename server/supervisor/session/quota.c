@@ -228,9 +228,14 @@ uint32_t session_quota_open(struct session *session, struct error *why)
     ACCOUNT_FOR_EACH (i)
         quota_open(&session->accounts[i], allowance_resource(i)->account, grant->of[i].limit,
                    whole_of(session, i));
+    session->user_share =
+        user_share_join(&server->user_shares, session->uid, &server->fds, &server->images);
+    if (!session->user_share)
+        return error_set(why, MESSAGE(client_record_no_memory));
     quota_open(&session->fds, "share of file descriptors of this client", server->budget.client_max,
-               &server->fds);
-    quota_open(&session->images, "module image memory of this client", images, &server->images);
+               &session->user_share->fds);
+    quota_open(&session->images, "module image memory of this client", images,
+               &session->user_share->images);
     if (session_quota_find_totals(session, server->config, &totals) < 0) {
         return error_set(why, MESSAGE(client_record_no_memory));
     }
@@ -248,9 +253,19 @@ void session_quota_close(struct session *session)
         quota_close(&session->accounts[i]);
     quota_close(&session->fds);
     quota_close(&session->images);
+    user_share_leave(&session->server->user_shares, session->user_share);
+    session->user_share = NULL;
 }
 
 /* ---- refusals ---- */
+
+bool session_quota_counts_fds(const struct session *session, const struct quota *culprit)
+{
+    const struct quota *fds = &session->fds;
+    while (fds && fds != culprit)
+        fds = fds->parent;
+    return fds != NULL;
+}
 
 static uint32_t refuse_own(const struct session *session, enum resource resource, uint64_t asked,
                            struct error *why)

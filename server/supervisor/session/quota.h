@@ -53,6 +53,10 @@ uint64_t session_quota_total_limit(const struct allowance *limits, enum resource
 /* Sets the limits of all totals, as the configuration and administrators say. */
 void session_quota_limit_totals(struct server *server, const struct config *config);
 
+/* Whether an account that lacks room, which is not NULL, counts file descriptors: the client's, its
+ * user's or the server's. */
+bool session_quota_counts_fds(const struct session *session, const struct quota *culprit);
+
 /* Explains in *why that no more memory can be charged: the account *culprit lacks `asked` bytes.
  * Returns the number of out_of_memory. */
 uint32_t session_quota_refuse(const struct session *session, const struct quota *culprit,

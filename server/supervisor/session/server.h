@@ -22,6 +22,7 @@
 #include "server/supervisor/settings.h"
 #include "server/supervisor/account/total.h"
 #include "server/supervisor/account/total_override.h"
+#include "server/supervisor/account/user_share.h"
 
 struct config;
 struct session;
@@ -43,6 +44,7 @@ struct server {
     struct quota accounts[RESOURCES]; /* of all clients: resources that no device has its own of */
     struct quota fds;                 /* descriptors for handles and buffers of all clients */
     struct quota images;              /* module images of all clients, bytes */
+    struct user_shares user_shares;   /* parts of these two that one user may have */
     struct totals totals;             /* of users and groups */
     struct total_overrides total_overrides;
     struct image_cache cache;

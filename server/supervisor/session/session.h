@@ -45,6 +45,7 @@ struct module;
 struct request;
 struct session;
 struct server;
+struct user_share;
 struct want;
 
 /* The totals of its user and its groups that it counts in. */
@@ -104,7 +105,8 @@ struct session {
 
     struct address_window window;
     struct quota accounts[RESOURCES]; /* those of ACCOUNT_FOR_EACH are open from attaching on */
-    struct quota fds, images;
+    struct quota fds, images;         /* under those of its user */
+    struct user_share *user_share;    /* NULL: its accounts are not open */
     struct session_totals totals;
     struct shm ring, status, shadow;
     int doorbell; /* -1: none */

@@ -591,10 +591,9 @@ static inline int fake_greet(struct fake *fake)
 }
 
 /* Attaches with a memory limit (0: none asked) and a group (NULL: none). */
-static inline int fake_attach(struct fake *fake, uint32_t device, uint64_t limit,
-                              const uint8_t *group, struct proto_attached *attached)
+static inline void fake_attach_greeted(struct fake *fake, int fd, uint32_t device, uint64_t limit,
+                                       const uint8_t *group, struct proto_attached *attached)
 {
-    int fd = fake_greet(fake);
     struct proto_attach body = {
         .device = device, .allowance = PROTO_ALLOWANCE_UNSET, .name = "test"};
     if (limit)
@@ -606,6 +605,13 @@ static inline int fake_attach(struct fake *fake, uint32_t device, uint64_t limit
     if (attached)
         *attached = *got;
     channel_close_fds(&fake->message);
+}
+
+static inline int fake_attach(struct fake *fake, uint32_t device, uint64_t limit,
+                              const uint8_t *group, struct proto_attached *attached)
+{
+    int fd = fake_greet(fake);
+    fake_attach_greeted(fake, fd, device, limit, group, attached);
     return fd;
 }
 
