@@ -225,6 +225,8 @@
       "client %u: the worker sent %s of %u, which was not destroyed") \
     X(log_unmap_refused, SUCCESS, \
       "client %u: %s of %s can't be unmapped: %.300s") \
+    X(log_host_not_emptied, SUCCESS, \
+      "client %u: %s of %s stay in use as long as the client keeps the descriptor: %s") \
     X(log_quiesce_refused, SUCCESS, \
       "client %u: memory that it freed is given to nobody until its session ends, since its worker " \
       "can't say when its work has ended: %.300s") \

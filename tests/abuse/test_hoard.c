@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Clients that pile things up: frees that can never be carried out, links, handles.
+ * Clients that pile things up: frees that can never be carried out, links, handles, freed buffers.
  * Others' requests go on being answered, and all of it comes back.
  */
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/ipc/timeline.h"
@@ -158,11 +159,57 @@ static void links_are_bounded_and_take_no_descriptors(void **state)
     raw_close(&first);
 }
 
+/* Bytes of memory behind descriptors. */
+static uint64_t memory_behind(const int *fds, unsigned count)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct stat status;
+        assert_int_equal(fstat(fds[i], &status), 0);
+        sum += (uint64_t)status.st_blocks * 512;
+    }
+    return sum;
+}
+
+static bool memory_goes(const int *fds, unsigned count)
+{
+    for (int i = 0; i < 1000 && memory_behind(fds, count); i++)
+        usleep(10000);
+    return memory_behind(fds, count) == 0;
+}
+
+static void buffers_that_are_freed_and_kept_are_no_memory(void **state)
+{
+    (void)state;
+    enum { BUFFERS = 8, BYTES = 16 << 20 };
+    struct raw culprit;
+    int kept[BUFFERS];
+    struct proto_host_alloc ask = {.count = BYTES};
+    raw_attach(&culprit, server, 64 << 20);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        assert_int_equal(raw_ask(&culprit, PROTO_HOST_ALLOC, &ask, NULL, 0, -1), 0);
+        struct proto_host_free gone = {
+            .address = ((const struct proto_host_allocated *)culprit.reply.body)->address};
+        kept[i] = channel_take_fd(&culprit.reply, 0);
+        assert_int_equal(memory_behind(&kept[i], 1), BYTES);
+        /* The last one is left to the end of the connection. */
+        if (i + 1 < BUFFERS)
+            assert_int_equal(raw_ask(&culprit, PROTO_HOST_FREE, &gone, NULL, 0, -1), 0);
+    }
+    assert_true(memory_goes(kept, BUFFERS - 1));
+    assert_int_equal(memory_behind(kept, BUFFERS), BYTES);
+    raw_close(&culprit);
+    assert_true(memory_goes(kept, BUFFERS));
+    for (unsigned i = 0; i < BUFFERS; i++)
+        close(kept[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frees_that_are_never_done_cost_others_no_time),
         cmocka_unit_test(links_are_bounded_and_take_no_descriptors),
+        cmocka_unit_test(buffers_that_are_freed_and_kept_are_no_memory),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

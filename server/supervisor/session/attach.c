@@ -17,7 +17,6 @@
 #include "common/ipc/ring.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
-#include "server/supervisor/session/host.h"
 #include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
@@ -115,7 +114,6 @@ static int open_heaps(struct session *session)
 void session_attach_release(struct session *session)
 {
     session_memory_release(session);
-    session_host_release(session);
     session_module_release(session);
     objects_close(&session->objects);
     heap_close(&session->heap);

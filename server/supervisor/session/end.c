@@ -114,8 +114,11 @@ bool session_end(struct session *session)
         take_down(session);
     if (session->at_worker || session->requests || session->lent)
         return false;
-    if (session->device)
+    if (session->device) {
+        if (!session_host_release(session))
+            return false;
         session_attach_release(session);
+    }
     log_debug(MESSAGE_TEXT(log_client_over), session->number);
     uv_close((uv_handle_t *)&session->deadline, handle_closed);
     return true;

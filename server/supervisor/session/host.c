@@ -5,8 +5,12 @@
  *
  * A buffer is a region of the client's host heap. Another connection of the same group may use the
  * buffer on its own device. That use is a share, for which the other connection is charged as well:
- * the memory is pinned once more there. A buffer's addresses and charge are given back when its own
- * worker and every share have let go of it.
+ * the memory is pinned once more there.
+ *
+ * When its own worker and every share have let go of a buffer, its memory is emptied: the client
+ * may keep the descriptor for ever, and with it all the memory that nobody is charged for any more.
+ * Then the buffer's addresses and charge are given back. What the client writes through its
+ * descriptor afterwards is memory of the client's own.
  */
 #include "server/supervisor/session/host.h"
 
@@ -22,6 +26,7 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "server/supervisor/loop/job.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
@@ -47,8 +52,19 @@ static void wants_retry(struct session *session);
 
 /* ---- buffers ---- */
 
+/* The emptying of a buffer. It is made together with the buffer, so that giving memory back never
+ * takes any. */
+struct emptying {
+    struct job job;
+    struct heap_region *region;
+    bool begun;
+    int fd; /* the region's */
+    uint64_t bytes;
+};
+
 static void buffer_forget(struct heap_region *region)
 {
+    free(region->user);
     fd_budget_release(&region->charged_fd);
     quota_return(&region->charge);
     heap_region_remove(region);
@@ -65,15 +81,62 @@ static void log_refused_unmap(const struct session *user, const struct heap_regi
               allowance_resource(RESOURCE_HOST_MEMORY)->phrase, answer->text);
 }
 
-/* Frees a buffer if neither its own worker nor any share has it. */
+/* Runs on another thread, since the kernel frees every page here. */
+static int memory_empty(struct job *job)
+{
+    const struct emptying *emptying = container_of(job, struct emptying, job);
+    /* The seals keep the client from forbidding it. */
+    while (fallocate(emptying->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                     (off_t)emptying->bytes) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return 0;
+}
+
+static void memory_emptied(struct job *job, int result)
+{
+    struct heap_region *region = container_of(job, struct emptying, job)->region;
+    struct session *session = session_of(region);
+    char size[UNITS_TEXT];
+    if (result < 0)
+        log_error(MESSAGE_TEXT(log_host_not_emptied), session->number,
+                  units_format_bytes(region->bytes, size),
+                  allowance_resource(RESOURCE_HOST_MEMORY)->phrase, strerror(-result));
+    session->host_emptying--;
+    buffer_forget(region);
+    wants_retry(session);
+    session_schedule(session);
+}
+
+/* Begins to empty a buffer that no worker has any more. The buffer is forgotten afterwards, which
+ * for one without memory is at once. */
+static void buffer_empty(struct heap_region *region)
+{
+    struct session *session = session_of(region);
+    struct emptying *emptying = region->user;
+    if (emptying->begun)
+        return;
+    emptying->begun = true;
+    emptying->region = region;
+    emptying->fd = region->charged_fd.fd;
+    emptying->bytes = region->bytes;
+    if (emptying->fd >= 0 &&
+        job_start(&emptying->job, session->server->loop, memory_empty, memory_emptied) == 0) {
+        session->host_emptying++;
+        return;
+    }
+    buffer_forget(region);
+    wants_retry(session);
+}
+
+/* Empties a buffer if neither its own worker nor any share has it. */
 static void buffer_settle(struct heap_region *region)
 {
     struct session *session = session_of(region);
     if (!region->gone || region->imports)
         return;
     session->host_unmapping--;
-    buffer_forget(region);
-    wants_retry(session);
+    buffer_empty(region);
 }
 
 static void buffer_unmap_answered(void *context, const struct worker_answer *answer)
@@ -214,15 +277,20 @@ static int alloc_reserve(struct request *request, uint64_t bytes, const struct q
     if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &charge, bytes, culprit))
         return HEAP_FULL;
     int result = fd_budget_charge(&charged, &session->fds, culprit) ? HEAP_FULL : 0;
+    struct emptying *emptying = result ? NULL : calloc(1, sizeof *emptying);
+    if (result == 0 && !emptying)
+        result = -ENOMEM;
     if (result == 0)
         result = heap_region_add(&session->buffers, bytes, false, &request->region);
     if (result) {
+        free(emptying);
         fd_budget_release(&charged);
         quota_return(&charge);
         return result;
     }
     request->region->charge = charge;
     request->region->charged_fd = charged;
+    request->region->user = emptying;
     return 0;
 }
 
@@ -235,7 +303,7 @@ static void alloc_try(struct request *request)
                      ? alloc_reserve(request, bytes, &culprit)
                      : HEAP_FULL;
     if (result == HEAP_FULL && bytes && bytes <= session->accounts[RESOURCE_HOST_MEMORY].limit &&
-        session->host_unmapping) {
+        (session->host_unmapping || session->host_emptying)) {
         request->next = NULL;
         if (session->host_wants)
             session->host_wants_last->next = request;
@@ -379,7 +447,7 @@ void session_host_return_imports(struct session *session)
         import_free(session->imports);
 }
 
-void session_host_release(struct session *session)
+bool session_host_release(struct session *session)
 {
     struct heap *heap = &session->buffers;
     for (struct heap_region *region = heap->first, *next; region; region = next) {
@@ -388,9 +456,10 @@ void session_host_release(struct session *session)
             heap_region_clear(region);
             heap_region_withdraw(region);
         }
-        buffer_forget(region);
+        buffer_empty(region);
     }
     session->host_unmapping = 0;
+    return session->host_emptying == 0;
 }
 
 /* Finds another attached connection of the same process and group; else refuses the request. */

@@ -7,6 +7,8 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_HOST_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_HOST_H
 
+#include <stdbool.h>
+
 #include "server/supervisor/session/session.h"
 
 session_handler session_host_alloc, session_host_free, session_host_import, session_host_link;
@@ -20,7 +22,9 @@ void session_host_recall_exports(struct session *session);
  * to them. */
 void session_host_return_imports(struct session *session);
 
-/* No session and no worker uses the session's buffers any more: frees them. */
-void session_host_release(struct session *session);
+/* No session and no worker uses the session's buffers any more: empties their memory, which takes
+ * other threads a while, and frees them. False: some are not emptied yet; session_schedule will be
+ * called, and then this must be called again. */
+bool session_host_release(struct session *session);
 
 #endif

@@ -120,7 +120,8 @@ struct session {
 
     struct heap buffers; /* host memory; one region for each buffer */
     struct request *host_wants, *host_wants_last;
-    uint32_t host_unmapping;
+    uint32_t host_unmapping;     /* number of buffers that are being unmapped */
+    uint32_t host_emptying;      /* number of those whose memory is being given back after that */
     struct host_import *imports; /* of other sessions' buffers, used by this one */
     uint32_t lent;               /* number of shares of its own buffers */
 

@@ -3,6 +3,8 @@
 /* Device memory, host buffers, modules: limits to the byte, and nothing left behind. */
 #include "tests/unit/supervisor/fake.h"
 
+#include <sys/stat.h>
+
 static struct fake fake;
 
 /* ---- device memory ---- */
@@ -215,7 +217,7 @@ static void pinned_memory_has_two_limits(void **state)
     fake_expect_failed(&fake, fds[1], PROTO_ERROR_INVALID_HANDLE, "of this client");
     fake_send(&fake, fds[0], PROTO_HOST_FREE, &body);
     fake_expect(&fake, fds[0], PROTO_DONE);
-    FAKE_WAIT(&fake, fake.worker[0].host_mapped == 48 * MIB);
+    FAKE_WAIT(&fake, fake.supervisor->server.accounts[RESOURCE_HOST_MEMORY].used == 48 * MIB);
     uint64_t last = fake_host_alloc(&fake, fds[4], 16 * MIB, NULL);
     assert_true(last >= attached.host_base &&
                 last + 16 * MIB <= attached.host_base + attached.window_bytes);
@@ -250,6 +252,37 @@ static void a_buffer_waits_for_one_that_is_being_freed(void **state)
     fake_send(&fake, fd, PROTO_HOST_ALLOC, &more);
     fake_settle(&fake);
     close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static uint64_t memory_of(int fd)
+{
+    struct stat status;
+    assert_int_equal(fstat(fd, &status), 0);
+    return (uint64_t)status.st_blocks * 512;
+}
+
+/* The client still has the descriptor when nobody is charged for the memory any more. */
+static void a_buffer_is_empty_when_it_is_paid_back(void **state)
+{
+    (void)state;
+    int kept;
+    fake_open(&fake, 1, 256 * MIB);
+    const struct quota *all = &fake.supervisor->server.accounts[RESOURCE_HOST_MEMORY];
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    uint64_t address = fake_host_alloc(&fake, fd, 8 * MIB, &kept);
+    assert_int_equal(memory_of(kept), 8 * MIB);
+    fake_host_free(&fake, fd, address);
+    FAKE_WAIT(&fake, all->used == 0);
+    assert_int_equal(memory_of(kept), 0);
+    close(kept);
+    fake_host_alloc(&fake, fd, 8 * MIB, &kept);
+    assert_int_equal(memory_of(kept), 8 * MIB);
+    close(fd);
+    FAKE_WAIT(&fake, all->used == 0);
+    assert_int_equal(memory_of(kept), 0);
+    close(kept);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
 }
@@ -771,6 +804,7 @@ int main(void)
         cmocka_unit_test(file_descriptors_are_a_limit_of_their_own),
         cmocka_unit_test(pinned_memory_has_two_limits),
         cmocka_unit_test(a_buffer_waits_for_one_that_is_being_freed),
+        cmocka_unit_test(a_buffer_is_empty_when_it_is_paid_back),
         cmocka_unit_test(buffers_are_shared_within_a_process_only),
         cmocka_unit_test(a_shared_buffer_counts_for_both),
         cmocka_unit_test(a_link_shows_a_timeline_and_its_end),
