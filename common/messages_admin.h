@@ -63,7 +63,8 @@
       "\"%s\" of a GPU must be a text, like \"fair\" or \"50ms\" or \"5%%\"") \
     X(admin_schedule_nothing, INVALID_VALUE, \
       "\"set\" of a GPU needs something to set: \"mode\", \"lease\", \"precision\", " \
-      "\"quantum\", \"window_limit\" or \"local_memory\"") \
+      "\"quantum\", \"window_limit\", \"local_memory\", \"departed_time_limit\", " \
+      "\"watchdog_warning\" or \"watchdog_limit\"") \
     X(admin_trace_gpu, INVALID_VALUE, \
       "\"trace\" needs \"gpu\", the number of a device as \"status\" shows it") \
     X(admin_trace_seconds, INVALID_VALUE, \

@@ -52,8 +52,8 @@
     X(ctl_value_name_group, INVALID_VALUE, \
       "\"%s\" is none of %s with a value") \
     X(ctl_value_name_gpu, INVALID_VALUE, \
-      "\"%s\" is none of mode=, lease=, precision=, quantum=, window_limit= or local_memory= " \
-      "with a value") \
+      "\"%s\" is none of mode=, lease=, precision=, quantum=, window_limit=, local_memory=, " \
+      "departed_time_limit=, watchdog_warning= or watchdog_limit= with a value") \
     X(ctl_value_twice, INVALID_VALUE, \
       "\"%s\" sets a value twice: another argument sets it too") \
     X(ctl_value_utf8, INVALID_VALUE, \

@@ -32,7 +32,7 @@
       "the first") \
     X(departed_overran, SUCCESS, \
       "the work of client %u '%s', which has left, did not end while others waited for %s, the " \
-      "--departed-time-limit") \
+      "departed_time_limit") \
     X(worker_overran, WORKER_LOST, \
       "the worker of device %u was replaced, for %s: what the clients had on the device is lost") \
     X(client_leaving, NOT_READY, \

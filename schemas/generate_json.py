@@ -192,6 +192,7 @@ def parts(root):
     found["quantum_seconds"] = scaled(fields["quantum"], 10**9, fields["quantum"].text)
     found["window_limit_seconds"] = scaled(fields["window_limit"], 10**9, fields["window_limit"].text)
     found["local_memory_bytes"] = scaled(fields["local_memory"], 1, fields["local_memory"].text)
+    found["departed_time_limit_seconds"] = scaled(fields["departed_limit"], 10**9, fields["departed_limit"].text)
     holds = [value["name"] for value in enums["hold"]]
     found["throttled_seconds"] = {
         "type": ["object", "null"],

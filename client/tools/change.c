@@ -110,6 +110,9 @@ static const struct place of_gpus[] = {
     {"quantum", "quantum"},
     {"window_limit", "window_limit"},
     {"local_memory", "local_memory"},
+    {"departed_time_limit", "departed_time_limit"},
+    {"watchdog_warning", "watchdog_warning"},
+    {"watchdog_limit", "watchdog_limit"},
 };
 
 /* Puts value into the request. value: taken over. */

@@ -48,6 +48,7 @@ static const char help[] =
     "               %s.\n"
     "               Names of a GPU: lease=50ms precision=5%%\n"
     "               quantum=30s window_limit=500ms local_memory=1K\n"
+    "               departed_time_limit=5s watchdog_warning=2s watchdog_limit=10s\n"
     "               mode=concurrent|strict|fair|turns\n"
     "  kill [--force] CLIENT\n"
     "               end a client's connection; CLIENT is its number in `clients` (for the same\n"

@@ -299,15 +299,20 @@ void show_status(FILE *out, const json_t *answer, struct table_look look)
 
 void show_gpus(FILE *out, const json_t *answer, struct table_look look)
 {
-    static const char *const headings[] = {">GPU", SHARING_HEADINGS};
+    static const char *const headings[] = {">GPU", SHARING_HEADINGS, ">DEPARTED", ">WARNING",
+                                           ">WATCHDOG"};
     const json_t *gpus = json_object_get(answer, "gpus"), *gpu;
     char cell[CELL];
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
     if (!table)
         return;
     for (size_t i = 0; (gpu = json_array_get(gpus, i)); i++) {
+        const json_t *schedule = json_object_get(gpu, "schedule");
         table_add(table, "%s", integer_of(gpu, "gpu", cell));
         add_sharing(table, gpu);
+        table_add(table, "%s", time_of(schedule, "departed_time_limit_seconds", cell));
+        table_add(table, "%s", time_of(schedule, "watchdog_warning_seconds", cell));
+        table_add(table, "%s", time_of(schedule, "watchdog_limit_seconds", cell));
     }
     table_print(table, out, look);
     table_free(table);

@@ -54,6 +54,9 @@ int change_put_back(struct supervisor *supervisor, uint32_t client, const struct
  * never before this function returns; after a refusal everything is as it was. Returns -ENOENT (no
  * such device), -EBUSY (a reload is under way) or another -errno: done is not called, and nothing
  * has changed.
+ *
+ * The watchdog's parts are an exception: on a device that exists they are in force at once, and
+ * stay whatever becomes of the other parts. -EBUSY leaves them alone too.
  */
 int change_schedule(struct supervisor *supervisor, uint32_t device, const struct schedule *to,
                     unsigned parts, const char *by, change_done *done, void *context);

@@ -19,14 +19,9 @@
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/loop/notify.h"
 
-#define STREAMS_DEFAULT     128
-#define HELLO_TIMEOUT_MS    5000
-#define CLIENTS_MAX         100000
-#define WATCHDOG_WARNING_NS UINT64_C(2000000000)
-#define WATCHDOG_LIMIT_NS   UINT64_C(10000000000)
-/* Shorter times would be over before a busy machine has run a healthy worker. */
-#define WATCHDOG_MIN_NS UINT64_C(100000000)
-#define WATCHDOG_MAX_NS UINT64_C(86400000000000)
+#define STREAMS_DEFAULT  128
+#define HELLO_TIMEOUT_MS 5000
+#define CLIENTS_MAX      100000
 
 /* The places where distributions put NVIDIA's library; the first one that exists is taken. */
 static const char *const nvidia_paths[] = {
@@ -95,15 +90,19 @@ static const char usage[] =
                          "  --watchdog-warning TIME\n"
                          "                 a GPU's worker that does not answer for so long is "
                          "shown as silent,\n"
-                         "                 like 500ms or 5s; 0 is never (default: 2s)\n"
+                         "                 like 500ms or 5s; 0 is never; for GPUs without a "
+                         "watchdog_warning in\n"
+                         "                 the configuration (default: 2s)\n"
                          "  --watchdog-limit TIME\n"
-                         "                 and is replaced after so long, which ends its clients "
-                         "(default: 10s)\n"
+                         "                 and is replaced after so long, which ends its clients; "
+                         "for GPUs\n"
+                         "                 without a watchdog_limit (default: 10s)\n"
                          "  --departed-time-limit TIME\n"
                          "                 the time for work whose client is gone, counted while "
                          "other clients\n"
                          "                 wait; then the worker is replaced, which ends them; "
-                         "0 is any (default: 0)\n"
+                         "0 is any; for\n"
+                         "                 GPUs without a departed_time_limit (default: 0)\n"
                          "  --device-base ADDRESS, --host-base ADDRESS\n"
                          "                 where the ranges of addresses for clients' device "
                          "memory and host memory\n"
@@ -168,8 +167,6 @@ void settings_default(struct settings *settings)
                                   .host_total = memory / 4,
                                   .host_client = memory / 16,
                                   .hello_timeout_ms = HELLO_TIMEOUT_MS,
-                                  .watchdog_warning_ns = WATCHDOG_WARNING_NS,
-                                  .watchdog_limit_ns = WATCHDOG_LIMIT_NS,
                                   .log_level = LOG_LEVEL_INFO,
                                   .schedule = schedule_default()};
     settings->limits.allowance = allowance_none;
@@ -209,14 +206,10 @@ static uint32_t set_number(uint32_t *to, uint64_t least, uint64_t most, const ch
     return 0;
 }
 
-/* 0 is no limit. */
-static uint32_t set_time(uint64_t *to, const char *name, const char *value, struct error *why)
+static uint32_t set_limit(uint64_t *to, const char *name, const char *value, struct error *why)
 {
-    uint64_t ns = 0;
-    if (strcmp(value, "0") && (units_parse_duration(value, strlen(value), &ns) < 0 ||
-                               ns < WATCHDOG_MIN_NS || ns > WATCHDOG_MAX_NS))
-        return option_refuse(why, name, value, "0, or a time from 100ms to 24h, like 500ms or 5s");
-    *to = ns;
+    if (schedule_read_limit(value, strlen(value), to) < 0)
+        return option_refuse(why, name, value, SCHEDULE_FORM_LIMIT);
     return 0;
 }
 
@@ -355,7 +348,7 @@ static enum settings_page page_of(int option)
 static const struct plain_option {
     int option;
     const char *name;
-    enum { PLAIN_NUMBER, PLAIN_SIZE, PLAIN_TIME, PLAIN_PATH } kind;
+    enum { PLAIN_NUMBER, PLAIN_SIZE, PLAIN_LIMIT, PLAIN_PATH } kind;
     size_t at;
     uint32_t least, most; /* of a number */
 } plain_options[] = {
@@ -376,12 +369,12 @@ static const struct plain_option {
      0},
     {OPTION_COMPILE_MEMORY, "--compile-memory", PLAIN_SIZE,
      offsetof(struct settings, compile_memory), 0, 0},
-    {OPTION_WATCHDOG_WARNING, "--watchdog-warning", PLAIN_TIME,
-     offsetof(struct settings, watchdog_warning_ns), 0, 0},
-    {OPTION_WATCHDOG_LIMIT, "--watchdog-limit", PLAIN_TIME,
-     offsetof(struct settings, watchdog_limit_ns), 0, 0},
-    {OPTION_DEPARTED_TIME_LIMIT, "--departed-time-limit", PLAIN_TIME,
-     offsetof(struct settings, departed_limit_ns), 0, 0},
+    {OPTION_WATCHDOG_WARNING, "--watchdog-warning", PLAIN_LIMIT,
+     offsetof(struct settings, schedule.watchdog_warning_ns), 0, 0},
+    {OPTION_WATCHDOG_LIMIT, "--watchdog-limit", PLAIN_LIMIT,
+     offsetof(struct settings, schedule.watchdog_limit_ns), 0, 0},
+    {OPTION_DEPARTED_TIME_LIMIT, "--departed-time-limit", PLAIN_LIMIT,
+     offsetof(struct settings, schedule.departed_limit_ns), 0, 0},
 };
 
 static const struct plain_option *find_plain(int option)
@@ -401,8 +394,8 @@ static uint32_t set_plain(struct settings *settings, const struct plain_option *
         return set_number(to, row->least, row->most, row->name, value, why);
     case PLAIN_SIZE:
         return set_size(to, row->name, value, why);
-    case PLAIN_TIME:
-        return set_time(to, row->name, value, why);
+    case PLAIN_LIMIT:
+        return set_limit(to, row->name, value, why);
     case PLAIN_PATH:
         break;
     }

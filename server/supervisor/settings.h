@@ -55,16 +55,13 @@ struct settings {
     bool arena_named;        /* an option named a base or the size: no other is tried */
     uint64_t image_memory;   /* bytes that a worker may use for clients' code; 0: its default */
     uint64_t compile_memory; /* bytes that compiling one module may take; 0: the worker's default */
-    uint32_t compile_seconds;     /* time that it may take; 0: the worker's default */
-    uint64_t host_total;          /* pinned host memory of all clients, bytes */
-    struct limits_wish limits;    /* defaults and ceilings of every client */
-    struct schedule schedule;     /* parts that the configuration does not set */
-    uint64_t host_client;         /* pinned host memory of one client, bytes */
-    uint32_t hello_timeout_ms;    /* time in which a new connection must say hello */
-    uint64_t watchdog_warning_ns; /* a worker that is silent for so long is shown; 0: never */
-    uint64_t watchdog_limit_ns;   /* and is replaced after so long; 0: never */
-    uint64_t departed_limit_ns; /* time for work whose client is gone, while others wait; 0: any */
-    const char *notify_socket;  /* NOTIFY_SOCKET's value, or NULL; the environment's memory */
+    uint32_t compile_seconds;  /* time that it may take; 0: the worker's default */
+    uint64_t host_total;       /* pinned host memory of all clients, bytes */
+    struct limits_wish limits; /* defaults and ceilings of every client */
+    struct schedule schedule;  /* parts that the configuration does not set */
+    uint64_t host_client;      /* pinned host memory of one client, bytes */
+    uint32_t hello_timeout_ms; /* time in which a new connection must say hello */
+    const char *notify_socket; /* NOTIFY_SOCKET's value, or NULL; the environment's memory */
     bool
         allow_host_access; /* several users share a GPU whose kernels can use the worker's memory */
     enum log_level log_level;

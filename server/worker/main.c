@@ -30,7 +30,6 @@ struct options {
     uint64_t device_base, host_base, arena_bytes;
     uint64_t image_memory;                    /* bytes; 0: the default of code_memory_open */
     uint64_t compile_seconds, compile_memory; /* 0: the defaults of compiler_open */
-    uint64_t departed_limit;                  /* ns; 0: none */
     int channel;
     int compile;  /* the process that wants a text compiled; 0: none */
     int activity; /* -1: none */
@@ -42,7 +41,6 @@ static const char usage[] =
     "                       --arena-bytes BYTES --channel-fd FD [--uuid UUID] [--image-memory "
     "BYTES]\n"
     "                       [--compile-time SECONDS] [--compile-memory BYTES] [--activity-fd FD]\n"
-    "                       [--departed-limit NANOSECONDS]\n"
     "       gpushare-worker --compile PID --driver PATH --device N --compile-time SECONDS\n"
     "                       --compile-memory BYTES [--uuid UUID]\n"
     "       gpushare-worker --driver PATH --list [--device-base ADDRESS] [--host-base ADDRESS]\n"
@@ -70,9 +68,6 @@ static const char help[] =
     "                 the file descriptor of the socket to gpushared\n"
     "  --activity-fd FD\n"
     "                 the file descriptor of memory in which the worker notes what its threads do\n"
-    "  --departed-limit NANOSECONDS\n"
-    "                 how long work whose client is gone may keep other clients waiting; 0 is any\n"
-    "                 time (default: 0)\n"
     "  --image-memory BYTES\n"
     "                 the most memory for reading and keeping clients' modules; 0 is a quarter\n"
     "                 of the machine's memory (default: 0)\n"
@@ -149,8 +144,6 @@ static bool parse_option(struct options *options, int option, const char *value)
             return false;
         options->compile = (int)number;
         return true;
-    case 'g':
-        return parse_number(value, INT64_MAX, &options->departed_limit);
     case 'c':
         if (!parse_number(value, 1 << 20, &number))
             return false;
@@ -185,7 +178,6 @@ static bool parse_options(int argc, char *argv[], struct options *options)
         {"compile-time", required_argument, NULL, 't'},
         {"compile-memory", required_argument, NULL, 'M'},
         {"compile", required_argument, NULL, 'C'},
-        {"departed-limit", required_argument, NULL, 'g'},
         {"channel-fd", required_argument, NULL, 'c'},
         {"activity-fd", required_argument, NULL, 'A'},
         {"list", no_argument, NULL, 'l'},
@@ -246,7 +238,6 @@ static int serve_supervisor(const struct options *options, const struct gpu *gpu
     }
     if (!ptx_link_offered(gpu->cuda))
         log_warning(MESSAGE_TEXT(compiler_lacking), (unsigned)options->device);
-    overrun_set_departed(&worker.overrun, options->departed_limit);
     start_check_run(gpu, worker.ends.refused, send_warning, (void *)(uintptr_t)options);
     int result = control_serve(&worker);
     /* After a fault every call of the driver fails and the driver's threads may hang, so the

@@ -220,7 +220,8 @@ class Commands(WithServer):
             return row["schedule"]
 
         self.assertEqual(schedule(), {"mode": "concurrent", "lease_seconds": 0.25, "precision_percent": 5, "quantum_seconds": 30,
-                                      "window_limit_seconds": 0.5, "local_memory_bytes": 1024,
+                                      "window_limit_seconds": 0.5, "local_memory_bytes": 1024, "departed_time_limit_seconds": 0,
+                                      "watchdog_warning_seconds": 2, "watchdog_limit_seconds": 10,
                                       "plan_seconds": 5, "time_enforced": False})
         try:
             with self.attached(name="greedy", time_request=6000, time_limit=10000) as (client, told), \
@@ -233,9 +234,11 @@ class Commands(WithServer):
                 self.assertEqual(schedule()["mode"], "concurrent")
                 self.json("set", str(other["client"]), "time.request=40%")
                 row = self.json("set", "gpu", "0", "mode=fair", "lease=50ms", "precision=10%", "quantum=1s", "window_limit=100ms",
-                                "local_memory=2K")["gpus"][0]
+                                "local_memory=2K", "departed_time_limit=5s", "watchdog_warning=0", "watchdog_limit=20s")["gpus"][0]
                 self.assertEqual(row["schedule"], {"mode": "fair", "lease_seconds": 0.05, "precision_percent": 10,
                                                    "quantum_seconds": 1, "window_limit_seconds": 0.1, "local_memory_bytes": 2048,
+                                                   "departed_time_limit_seconds": 5, "watchdog_warning_seconds": 0,
+                                                   "watchdog_limit_seconds": 20,
                                                    "plan_seconds": 0.5, "time_enforced": True})
                 self.assertEqual(schedule(), row["schedule"])
                 self.assertEqual(client.ask("limits_query")["mode"], 2)
@@ -253,10 +256,13 @@ class Commands(WithServer):
                 self.json("set", "gpu", "0", "lease=short")
                 self.assertEqual((schedule()["mode"], schedule()["lease_seconds"]), ("fair", 0.01))
         finally:
-            self.ctl("set", "gpu", "0", "mode=concurrent", "lease=default", "precision=5%", "quantum=30s", "window_limit=500ms", "local_memory=1K")
+            self.ctl("set", "gpu", "0", "mode=concurrent", "lease=default", "precision=5%", "quantum=30s", "window_limit=500ms", "local_memory=1K",
+                     "departed_time_limit=0", "watchdog_warning=2s", "watchdog_limit=10s")
         for words, part in ((("mode=fare",), "concurrent, strict, fair and turns"), (("lease=1ms",), "5ms to 10s"),
                             (("precision=60%",), "1% to 50%"), (("quantum=2h",), "5ms to 1h"),
-                            (("window_limit=11s",), "1ms to 10s"), (("local_memory=1M",), "1K to 512K")):
+                            (("window_limit=11s",), "1ms to 10s"), (("local_memory=1M",), "1K to 512K"),
+                            (("departed_time_limit=1ms",), "100ms to 24h"), (("watchdog_warning=x",), "100ms to 24h"),
+                            (("watchdog_limit=25h",), "100ms to 24h")):
             self.assertIn(part, self.json("set", "gpu", "0", *words, schema="admin-error", status=1)["text"])
         self.assertEqual(self.json("get", "gpu", "99", schema="admin-error", status=1)["error"], "not_found")
         for words in (("set", "gpu", "0"), ("set", "gpu", "0", "priority=1"), ("get", "gpu"), ("get", "gpu", "x"),

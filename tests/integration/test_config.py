@@ -582,6 +582,7 @@ FITS = [{}, {"clients": None}, {"clients": {"memory": {"limit": "1.5G"}}}, {"cli
         {"clients": {"memory": {"request": "10%"}, "threads": {"request": 0, "limit": "50%"}, "time": {"request": "0%"}}},
         {"clients": {"time": {"request": "25%", "limit": 0.5}, "host_memory": {"request": "1M"}}},
         {"gpus": [{"gpu": 0, "mode": "strict", "lease": "short", "precision": "2.5%", "quantum": "1.5s", "window_limit": "0.5s", "local_memory": "4K"}]},
+        {"gpus": [{"gpu": 0, "departed_time_limit": "5s", "watchdog_warning": "0", "watchdog_limit": 0}]},
         {"gpus": [{"gpu": 0, "mode": "turns", "lease": 3}]}, {"gpus": [{"gpu": 0, "mode": "fair", "lease": "50ms"}]},
         {"users": [{"uid": "1000-1999", "memory": {"limit": "50%"}}, {"host_memory": {"limit": "1G"}}]},
         {"groups": [{"gid": [1, 2], "memory": {"limit": "8G"}}]}, {"users": None, "groups": None, "sharing": None},
@@ -592,7 +593,8 @@ FITS = [{}, {"clients": None}, {"clients": {"memory": {"limit": "1.5G"}}}, {"cli
         {"clients": {"memory": {"limit": "101"}, "host_memory": {"request": "0%", "limit": "1b"}, "threads": {"limit": "1.0"}}},
         {"gpus": [{"gpu": "0", "priority": 1}]}, {"users": [{"uid": ["5"], "memory": {"limit": "1G"}}]},
         {"rules": [{}]}, {"rules": [{"match": {"uid": [1, "2-3"], "cgroup": "/a", "name": ["x*"]}, "except": {"gid": 5}}]}]
-FITS_NOT = [[], {"client": {}}, *({"clients": {"memory": {"limit": text}}} for text in ("25", "100b", "0M", "0%", "101%", "1.5", "0.0")),
+FITS_NOT = [[], {"client": {}}, {"gpus": [{"gpu": 0, "watchdog_limit": 5}]}, {"gpus": [{"gpu": 0, "departed_time_limit": "5"}]},
+            *({"clients": {"memory": {"limit": text}}} for text in ("25", "100b", "0M", "0%", "101%", "1.5", "0.0")),
             *({"clients": {"threads": {"limit": text}}} for text in ("0%", "0.00%", "100.01%", "101%", "0.0000", "1.5", "1")),
             {"clients": {"host_memory": {"limit": "1.5"}}}, {"clients": {"time": {"request": "0.0"}}}, {"clients": {"memory": "1G"}}, {"clients": {"memory": {"limit": "1Q"}}},
             {"clients": {"memory": {"limit": 0}}}, {"clients": {"threads": {"limit": 25}}},

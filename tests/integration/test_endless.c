@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: short kernels must end within 2 s beside others, else they exceed their own limit */
 /*
- * Kernels that don't end: kernel_time_limit, --departed-time-limit and kill --force replace the
+ * Kernels that don't end: kernel_time_limit, departed_time_limit and kill --force replace the
  * worker, and each client is told what concerns it. Clients are processes, started at random times.
  */
 #include <setjmp.h>
@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/admin_answer.h"
 #include "tests/support/kernels.h"
 #include "tests/support/server.h"
 
@@ -285,28 +286,58 @@ static void a_queue_of_kernels_is_not_one_kernel(void **state)
     end(server);
 }
 
-static void work_of_a_client_that_left_ends_when_others_wait(void **state)
+/* A client begins a kernel without an end, and dies. */
+static void leave_endless_work(const struct server *server)
 {
-    (void)state;
-    struct server *server = begin("clients: {}\n", "1s");
     struct client gone = start(server, "gone", 0, 1);
     await_ready(&gone);
     sleep_ms(300 + random_below(300));
     kill(gone.pid, SIGKILL);
     waitpid(gone.pid, NULL, 0);
     close(gone.from);
+}
+
+static void expect_worker_stays(const struct server *server, unsigned ms)
+{
     pid_t before, after;
     assert_int_equal(server_workers(server, &before, 1), 1);
-    sleep_ms(2500);
-    /* Nobody waits, so nobody is in its way. */
+    sleep_ms(ms);
     assert_int_equal(server_workers(server, &after, 1), 1);
     assert_int_equal(before, after);
-    struct client waits = start(server, "waits", 5, 10000);
-    await_ready(&waits);
-    struct said said = finish(&waits);
+}
+
+/* The worker is replaced, and this client learns for whose work. */
+static void expect_end_by_departed(const struct server *server, struct client *waits)
+{
+    await_ready(waits);
+    struct said said = finish(waits);
     assert_int_equal(said.error, GPUSHARE_ERROR_WORKER_LOST);
     expect_word(&said, "'gone', which has left");
     expect_service(server);
+}
+
+static void work_of_a_client_that_left_ends_when_others_wait(void **state)
+{
+    (void)state;
+    struct server *server = begin("clients: {}\n", "1s");
+    leave_endless_work(server);
+    /* Nobody waits, so nobody is in its way. */
+    expect_worker_stays(server, 2500);
+    struct client waits = start(server, "waits", 5, 10000);
+    expect_end_by_departed(server, &waits);
+    end(server);
+}
+
+static void a_limit_set_while_others_wait_ends_work_of_a_client_that_left(void **state)
+{
+    (void)state;
+    struct server *server = begin("gpus: [{gpu: 0, departed_time_limit: 0}]\n", "1h");
+    leave_endless_work(server);
+    /* Its load waits for the endless kernel. */
+    struct client waits = start(server, "waits", 5, 10000);
+    expect_worker_stays(server, 1500);
+    json_decref(admin_answer(server, "set gpu 0 departed_time_limit=700ms"));
+    expect_end_by_departed(server, &waits);
     end(server);
 }
 
@@ -362,12 +393,7 @@ static void kill_of_a_client_that_left_says_what_it_costs_and_is_carried_out(voi
     /* First: a load would wait for the endless kernel. */
     struct client waits = start(server, "waits", 5, 600000);
     await_ready(&waits);
-    struct client gone = start(server, "gone", 0, 1);
-    await_ready(&gone);
-    sleep_ms(300 + random_below(300));
-    kill(gone.pid, SIGKILL);
-    waitpid(gone.pid, NULL, 0);
-    close(gone.from);
+    leave_endless_work(server);
     assert_int_equal(control(server, "kill 2", output), 1);
     if (!strstr(output, "client 2 has left") ||
         !strstr(output, "ends other clients too (1): 1 'waits'"))
@@ -396,6 +422,7 @@ int main(void)
         cmocka_unit_test(kernels_within_the_limit_are_left_alone),
         cmocka_unit_test(a_queue_of_kernels_is_not_one_kernel),
         cmocka_unit_test(work_of_a_client_that_left_ends_when_others_wait),
+        cmocka_unit_test(a_limit_set_while_others_wait_ends_work_of_a_client_that_left),
         cmocka_unit_test(kill_of_a_client_that_left_says_what_it_costs_and_is_carried_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

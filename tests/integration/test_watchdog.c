@@ -268,6 +268,41 @@ static void a_worker_that_hangs_while_it_starts_is_replaced(void **state)
     unlink(count);
 }
 
+/* A worker that is stopped can't be asked about anything. */
+static void a_limit_set_while_the_worker_is_stopped_is_in_force_at_once(void **state)
+{
+    (void)state;
+    struct server *server = begin("0", "0");
+    gpushare_connection *gpu = NULL;
+    assert_int_equal(arrive(server, &gpu), 0);
+    pid_t worker = worker_of(server);
+    kill(worker, SIGSTOP);
+    sleep_ms(500 + (unsigned)rand_r(&random_state) % 500);
+    json_decref(admin_answer(server, "set gpu 0 watchdog_warning=200ms"));
+    assert_true(server_log_wait(server, "the worker has not answered for"));
+    assert_int_equal(worker_of(server), worker);
+    double set = seconds_now();
+    json_decref(admin_answer(server, "set gpu 0 watchdog_limit=900ms"));
+    assert_int_equal(work_once(gpu), GPUSHARE_ERROR_WORKER_LOST);
+    if (seconds_now() - set > 0.9 + 3)
+        fail_msg("the worker was replaced after %.2f s", seconds_now() - set);
+    assert_non_null(strstr(gpushare_error_text(), "the process is stopped"));
+    gpushare_close(&gpu);
+    gpu = NULL;
+
+    /* Taken back, it replaces nothing any more. */
+    json_decref(admin_answer(server, "set gpu 0 watchdog_warning=0 watchdog_limit=0"));
+    assert_int_equal(arrive(server, &gpu), 0);
+    worker = worker_of(server);
+    kill(worker, SIGSTOP);
+    sleep_ms(2000);
+    kill(worker, SIGCONT);
+    assert_int_equal(work_once(gpu), 0);
+    assert_int_equal(worker_of(server), worker);
+    gpushare_close(&gpu);
+    assert_int_equal(server_stop(server), 0);
+}
+
 /* Without a limit the worker stays; whoever waits learns for what. */
 static void arrivals_are_told_that_the_worker_does_not_answer(void **state)
 {
@@ -300,6 +335,7 @@ int main(void)
         cmocka_unit_test(a_silent_worker_is_shown_until_it_answers),
         cmocka_unit_test(a_client_that_is_being_attached_learns_why_the_worker_was_replaced),
         cmocka_unit_test(a_worker_that_hangs_while_it_starts_is_replaced),
+        cmocka_unit_test(a_limit_set_while_the_worker_is_stopped_is_in_force_at_once),
         cmocka_unit_test(arrivals_are_told_that_the_worker_does_not_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

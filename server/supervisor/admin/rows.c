@@ -158,6 +158,12 @@ static json_t *schedule_json(const struct schedule *schedule)
     admin_json_put(&json, "quantum_seconds", admin_json_seconds(schedule->quantum_ns));
     admin_json_put(&json, "window_limit_seconds", admin_json_seconds(schedule->window_limit_ns));
     admin_json_put(&json, "local_memory_bytes", json_integer((json_int_t)schedule->local_memory));
+    admin_json_put(&json, "departed_time_limit_seconds",
+                   admin_json_seconds(schedule->departed_limit_ns));
+    admin_json_put(&json, "watchdog_warning_seconds",
+                   admin_json_seconds(schedule->watchdog_warning_ns));
+    admin_json_put(&json, "watchdog_limit_seconds",
+                   admin_json_seconds(schedule->watchdog_limit_ns));
     admin_json_put(
         &json, "plan_seconds",
         admin_json_seconds(schedule->lease_ns * PROTO_PERCENT_WHOLE / schedule->precision));

@@ -93,6 +93,24 @@ static uint32_t read_local_memory(struct config_reader *reader, const struct con
     return read_gpu_schedule(reader, value, SCHEDULE_LOCAL_MEMORY, "local_memory", to);
 }
 
+static uint32_t read_departed_time_limit(struct config_reader *reader,
+                                         const struct config_node *value, void *to)
+{
+    return read_gpu_schedule(reader, value, SCHEDULE_DEPARTED_LIMIT, "departed_time_limit", to);
+}
+
+static uint32_t read_watchdog_warning(struct config_reader *reader, const struct config_node *value,
+                                      void *to)
+{
+    return read_gpu_schedule(reader, value, SCHEDULE_WATCHDOG_WARNING, "watchdog_warning", to);
+}
+
+static uint32_t read_watchdog_limit(struct config_reader *reader, const struct config_node *value,
+                                    void *to)
+{
+    return read_gpu_schedule(reader, value, SCHEDULE_WATCHDOG_LIMIT, "watchdog_limit", to);
+}
+
 static uint32_t read_gpu(struct config_reader *reader, const struct config_node *node,
                          struct config_gpu *gpu)
 {
@@ -102,7 +120,10 @@ static uint32_t read_gpu(struct config_reader *reader, const struct config_node 
                                                  {"precision", read_precision},
                                                  {"quantum", read_quantum},
                                                  {"window_limit", read_window_limit},
-                                                 {"local_memory", read_local_memory}};
+                                                 {"local_memory", read_local_memory},
+                                                 {"departed_time_limit", read_departed_time_limit},
+                                                 {"watchdog_warning", read_watchdog_warning},
+                                                 {"watchdog_limit", read_watchdog_limit}};
     struct config_table own = CONFIG_TABLE(fields, gpu);
     gpu->schedule = schedule_default();
     uint32_t error = config_limits_read(reader, node, "an entry of gpus", &own, &gpu->limits);

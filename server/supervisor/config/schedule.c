@@ -13,6 +13,11 @@
 
 #define MS UINT64_C(1000000)
 
+/* Shorter times would be over before a busy machine has run a healthy worker. */
+#define LIMIT_LEAST_NS      (100 * MS)
+#define WATCHDOG_WARNING_NS (2000 * MS)
+#define WATCHDOG_LIMIT_NS   (10000 * MS)
+
 /* NVIDIA's classes of time slices, by their numbers. */
 static const struct {
     const char *name;
@@ -33,6 +38,9 @@ static const struct {
     {"quantum", SCHEDULE_QUANTUM, SCHEDULE_FORM_QUANTUM},
     {"window_limit", SCHEDULE_WINDOW_LIMIT, SCHEDULE_FORM_WINDOW_LIMIT},
     {"local_memory", SCHEDULE_LOCAL_MEMORY, SCHEDULE_FORM_LOCAL_MEMORY},
+    {"departed_time_limit", SCHEDULE_DEPARTED_LIMIT, SCHEDULE_FORM_LIMIT},
+    {"watchdog_warning", SCHEDULE_WATCHDOG_WARNING, SCHEDULE_FORM_LIMIT},
+    {"watchdog_limit", SCHEDULE_WATCHDOG_LIMIT, SCHEDULE_FORM_LIMIT},
 };
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -43,7 +51,9 @@ struct schedule schedule_default(void)
                              .lease_ns = PROTO_LEASE_DEFAULT,
                              .quantum_ns = PROTO_QUANTUM_DEFAULT,
                              .window_limit_ns = PROTO_WINDOW_LIMIT_DEFAULT,
-                             .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
+                             .local_memory = PROTO_LOCAL_MEMORY_DEFAULT,
+                             .watchdog_warning_ns = WATCHDOG_WARNING_NS,
+                             .watchdog_limit_ns = WATCHDOG_LIMIT_NS};
 }
 
 bool schedule_time_enforced(enum proto_mode mode)
@@ -84,6 +94,15 @@ static int read_time(const char *text, size_t length, uint64_t least, uint64_t m
     if (result == 0)
         *ns = read;
     return result;
+}
+
+int schedule_read_limit(const char *text, size_t length, uint64_t *ns)
+{
+    if (word_equals("0", text, length)) {
+        *ns = 0;
+        return 0;
+    }
+    return read_time(text, length, LIMIT_LEAST_NS, PROTO_WORKER_SCHEDULE_DEPARTED_LIMIT_MAX, ns);
 }
 
 static int read_lease(const char *text, size_t length, uint64_t *ns)
@@ -141,6 +160,12 @@ uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const 
                            PROTO_WORKER_SCHEDULE_WINDOW_LIMIT_MAX, &schedule->window_limit_ns);
     else if (part == SCHEDULE_LOCAL_MEMORY)
         result = read_local_memory(value, length, &schedule->local_memory);
+    else if (part == SCHEDULE_DEPARTED_LIMIT)
+        result = schedule_read_limit(value, length, &schedule->departed_limit_ns);
+    else if (part == SCHEDULE_WATCHDOG_WARNING)
+        result = schedule_read_limit(value, length, &schedule->watchdog_warning_ns);
+    else if (part == SCHEDULE_WATCHDOG_LIMIT)
+        result = schedule_read_limit(value, length, &schedule->watchdog_limit_ns);
     for (size_t i = 0; result < 0 && i < COUNT(parts); i++)
         if (parts[i].part == part)
             return error_set(why, MESSAGE(schedule_value), parts[i].name,
@@ -162,6 +187,12 @@ void schedule_merge(struct schedule *schedule, const struct schedule *from, unsi
         schedule->window_limit_ns = from->window_limit_ns;
     if (which & SCHEDULE_LOCAL_MEMORY)
         schedule->local_memory = from->local_memory;
+    if (which & SCHEDULE_DEPARTED_LIMIT)
+        schedule->departed_limit_ns = from->departed_limit_ns;
+    if (which & SCHEDULE_WATCHDOG_WARNING)
+        schedule->watchdog_warning_ns = from->watchdog_warning_ns;
+    if (which & SCHEDULE_WATCHDOG_LIMIT)
+        schedule->watchdog_limit_ns = from->watchdog_limit_ns;
 }
 
 unsigned schedule_differs(const struct schedule *a, const struct schedule *b)
@@ -171,7 +202,10 @@ unsigned schedule_differs(const struct schedule *a, const struct schedule *b)
            (a->precision != b->precision ? SCHEDULE_PRECISION : 0) |
            (a->quantum_ns != b->quantum_ns ? SCHEDULE_QUANTUM : 0) |
            (a->window_limit_ns != b->window_limit_ns ? SCHEDULE_WINDOW_LIMIT : 0) |
-           (a->local_memory != b->local_memory ? SCHEDULE_LOCAL_MEMORY : 0);
+           (a->local_memory != b->local_memory ? SCHEDULE_LOCAL_MEMORY : 0) |
+           (a->departed_limit_ns != b->departed_limit_ns ? SCHEDULE_DEPARTED_LIMIT : 0) |
+           (a->watchdog_warning_ns != b->watchdog_warning_ns ? SCHEDULE_WATCHDOG_WARNING : 0) |
+           (a->watchdog_limit_ns != b->watchdog_limit_ns ? SCHEDULE_WATCHDOG_LIMIT : 0);
 }
 
 bool schedule_equal(const struct schedule *a, const struct schedule *b)
@@ -179,17 +213,26 @@ bool schedule_equal(const struct schedule *a, const struct schedule *b)
     return schedule_differs(a, b) == 0;
 }
 
+static const char *format_limit(uint64_t ns, char text[UNITS_TEXT])
+{
+    return ns ? units_format_duration(ns, text) : "0";
+}
+
 const char *schedule_format(const struct schedule *schedule, char *text, size_t size)
 {
     char lease[UNITS_TEXT], precision[UNITS_TEXT], quantum[UNITS_TEXT], window[UNITS_TEXT],
-        local[UNITS_TEXT];
+        local[UNITS_TEXT], departed[UNITS_TEXT], warning[UNITS_TEXT], limit[UNITS_TEXT];
     snprintf(text, size,
-             "mode %s, lease %s, precision %s%%, quantum %s, window_limit %s, local_memory %s",
+             "mode %s, lease %s, precision %s%%, quantum %s, window_limit %s, local_memory %s, "
+             "departed_time_limit %s, watchdog_warning %s, watchdog_limit %s",
              proto_mode_name(schedule->mode), units_format_duration(schedule->lease_ns, lease),
              units_format_percentage(schedule->precision, precision),
              units_format_duration(schedule->quantum_ns, quantum),
              units_format_duration(schedule->window_limit_ns, window),
-             units_format_size(schedule->local_memory, local));
+             units_format_size(schedule->local_memory, local),
+             format_limit(schedule->departed_limit_ns, departed),
+             format_limit(schedule->watchdog_warning_ns, warning),
+             format_limit(schedule->watchdog_limit_ns, limit));
     return text;
 }
 
@@ -200,5 +243,6 @@ struct proto_worker_schedule schedule_message(const struct schedule *schedule)
                                           .lease = schedule->lease_ns,
                                           .quantum = schedule->quantum_ns,
                                           .window_limit = schedule->window_limit_ns,
-                                          .local_memory = schedule->local_memory};
+                                          .local_memory = schedule->local_memory,
+                                          .departed_limit = schedule->departed_limit_ns};
 }

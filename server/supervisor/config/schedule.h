@@ -3,9 +3,10 @@
 /*
  * schedule: how the clients of one device share it, as administrators write it.
  *
- * The parts of a schedule are mode, lease, precision, quantum, window_limit and local_memory. They
- * have these names in the configuration, on command lines and in JSON. Their ranges are those of
- * the message worker_schedule, which tells a worker of them. Pure; any thread.
+ * The parts of a schedule are mode, lease, precision, quantum, window_limit, local_memory,
+ * departed_time_limit, watchdog_warning and watchdog_limit. They have these names in the
+ * configuration, on command lines and in JSON. The message worker_schedule tells a worker of them
+ * and has their ranges. The two of the watchdog are the supervisor's alone. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
@@ -25,16 +26,23 @@ enum schedule_part {
     SCHEDULE_QUANTUM = 8,
     SCHEDULE_WINDOW_LIMIT = 16,
     SCHEDULE_LOCAL_MEMORY = 32,
-    SCHEDULE_WHOLE = 63
+    SCHEDULE_DEPARTED_LIMIT = 64,
+    SCHEDULE_WATCHDOG_WARNING = 128,
+    SCHEDULE_WATCHDOG_LIMIT = 256,
+    SCHEDULE_WATCHDOG = SCHEDULE_WATCHDOG_WARNING | SCHEDULE_WATCHDOG_LIMIT,
+    SCHEDULE_WHOLE = 511
 };
 
 struct schedule {
     enum proto_mode mode;
-    uint32_t precision;       /* hundredths of a per cent; a plan is lease / precision */
-    uint64_t lease_ns;        /* in modes strict and fair */
-    uint64_t quantum_ns;      /* in mode turns */
-    uint64_t window_limit_ns; /* the longest work beside which a quiet window begins */
-    uint64_t local_memory;    /* bytes a thread that the device has room for beforehand */
+    uint32_t precision;         /* hundredths of a per cent; a plan is lease / precision */
+    uint64_t lease_ns;          /* in modes strict and fair */
+    uint64_t quantum_ns;        /* in mode turns */
+    uint64_t window_limit_ns;   /* the longest work beside which a quiet window begins */
+    uint64_t local_memory;      /* bytes a thread that the device has room for beforehand */
+    uint64_t departed_limit_ns; /* time for work whose client is gone, while others wait; 0: any */
+    uint64_t watchdog_warning_ns; /* a worker that is silent for so long is shown; 0: never */
+    uint64_t watchdog_limit_ns;   /* and is replaced after so long; 0: never */
 };
 
 /* The form of each part, for messages. A test compares the numbers with the ranges. */
@@ -46,8 +54,10 @@ struct schedule {
 #define SCHEDULE_FORM_QUANTUM      "a time from 5ms to 1h, like 30s"
 #define SCHEDULE_FORM_WINDOW_LIMIT "a time from 1ms to 10s, like 500ms"
 #define SCHEDULE_FORM_LOCAL_MEMORY "a size from 1K to 512K, like 4K"
+#define SCHEDULE_FORM_LIMIT        "0, or a time from 100ms to 24h, like 500ms or 5s"
 
-/* concurrent, lease 250ms, precision 5%, quantum 30s, window_limit 500ms, local_memory 1K. */
+/* concurrent, lease 250ms, precision 5%, quantum 30s, window_limit 500ms, local_memory 1K,
+ * departed_time_limit 0, watchdog_warning 2s, watchdog_limit 10s. */
 struct schedule schedule_default(void);
 
 /* Whether clients' shares of time have an effect in this mode: in strict and fair. */
@@ -59,11 +69,16 @@ unsigned schedule_part_of(const char *name, size_t length);
 /*
  * Sets one part of a schedule from what people write: a mode's name; a lease like "50ms"
  * or one of NVIDIA's classes, by name or number (default|short|medium|long, 0 to 3); a
- * precision like "5%" or "0.05"; a quantum or window_limit like "30s"; local_memory like "4K". An
- * error names value and form; nothing has changed then.
+ * precision like "5%" or "0.05"; a quantum or window_limit like "30s"; local_memory like "4K"; a
+ * limit of departed clients or of the watchdog as for schedule_read_limit. An error names value and
+ * form; nothing has changed then.
  */
 uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
                       size_t length, struct error *why);
+
+/* Reads a time that has a limit or none: SCHEDULE_FORM_LIMIT, where "0" is none. Returns 0, or
+ * -errno: *ns has not changed then. */
+int schedule_read_limit(const char *text, size_t length, uint64_t *ns);
 
 /* Copies the parts (bits) of `from` to *schedule. */
 void schedule_merge(struct schedule *schedule, const struct schedule *from, unsigned parts);
@@ -72,8 +87,8 @@ void schedule_merge(struct schedule *schedule, const struct schedule *from, unsi
 unsigned schedule_differs(const struct schedule *a, const struct schedule *b);
 bool schedule_equal(const struct schedule *a, const struct schedule *b);
 
-/* "mode fair, lease 50ms, precision 5%, quantum 30s, window_limit 500ms, local_memory 1K". Returns
- * text. */
+/* "mode fair, lease 50ms, precision 5%, ...": each part with its value. Returns text. */
+enum { SCHEDULE_TEXT = 320 };
 const char *schedule_format(const struct schedule *schedule, char *text, size_t size);
 
 /* The message that tells a worker this schedule. */

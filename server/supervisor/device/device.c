@@ -107,13 +107,20 @@ static pid_t pid_of(const struct device *device)
 
 static void beat_look(uv_timer_t *timer);
 
+static bool is_watched(const struct device *device)
+{
+    return device->heartbeat.page.base &&
+           (device->schedule.watchdog_warning_ns || device->schedule.watchdog_limit_ns);
+}
+
 static void beat_answered(void *context, const struct worker_answer *answer)
 {
     struct device *device = context;
     if (answer->outcome != WORKER_ANSWERED)
         return;
     heartbeat_answered(&device->heartbeat);
-    uv_timer_start(&device->beat, beat_look, device->heartbeat.next_ns / MS_NS, 0);
+    if (is_watched(device))
+        uv_timer_start(&device->beat, beat_look, device->heartbeat.next_ns / MS_NS, 0);
 }
 
 /* Writes for how long the worker has been silent, in whole tenths of a second. */
@@ -123,7 +130,8 @@ static const char *silence_format(const struct device *device, char text[UNITS_T
     return units_format_duration(ns - ns % (100 * MS_NS), text);
 }
 
-/* The worker has fallen silent, or speaks again. */
+/* The worker has fallen silent, or is not called silent any more: it speaks again, or an
+ * administrator allows it a longer silence. */
 static void silence_note(struct device *device, bool silent)
 {
     char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
@@ -135,7 +143,8 @@ static void silence_note(struct device *device, bool silent)
                     heartbeat_explain(&device->heartbeat, pid_of(device), text));
         return;
     }
-    log_notice(MESSAGE_TEXT(log_worker_answers), device->index);
+    if (!heartbeat_silent_ns(&device->heartbeat))
+        log_notice(MESSAGE_TEXT(log_worker_answers), device->index);
     device->events.ready(device->events.context, device);
 }
 
@@ -143,19 +152,19 @@ static void beat_look(uv_timer_t *timer)
 {
     struct device *device = timer->data;
     struct heartbeat *heartbeat = &device->heartbeat;
-    const struct settings *settings = device->settings;
+    const struct schedule *schedule = &device->schedule;
     struct worker_request request = {.opcode = PROTO_WORKER_BEAT};
     char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
     struct error why;
     bool ask = heartbeat_look(heartbeat, timeline_now());
     uint64_t silent = heartbeat_silent_ns(heartbeat);
-    if (settings->watchdog_limit_ns && silent >= settings->watchdog_limit_ns) {
+    if (schedule->watchdog_limit_ns && silent >= schedule->watchdog_limit_ns) {
         error_set(&why, MESSAGE(worker_silent), device->index, silence_format(device, time),
                   heartbeat_explain(heartbeat, pid_of(device), text));
         device_replace(device, &why);
         return;
     }
-    silence_note(device, settings->watchdog_warning_ns && silent >= settings->watchdog_warning_ns);
+    silence_note(device, schedule->watchdog_warning_ns && silent >= schedule->watchdog_warning_ns);
     uv_timer_start(&device->beat, beat_look, heartbeat->next_ns / MS_NS, 0);
     /* The link's end tells of a worker that can't be asked. */
     if (ask)
@@ -164,9 +173,7 @@ static void beat_look(uv_timer_t *timer)
 
 static void beat_begin(struct device *device)
 {
-    const struct settings *settings = device->settings;
-    if (device->heartbeat.page.base &&
-        (settings->watchdog_warning_ns || settings->watchdog_limit_ns))
+    if (is_watched(device))
         uv_timer_start(&device->beat, beat_look, device->heartbeat.next_ns / MS_NS, 0);
 }
 
@@ -180,7 +187,7 @@ static void start_late(uv_timer_t *timer)
     char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
     struct error why;
     error_set(&why, MESSAGE(worker_start_silent), device->index,
-              units_format_duration(START_LIMITS * device->settings->watchdog_limit_ns, time),
+              units_format_duration(START_LIMITS * device->schedule.watchdog_limit_ns, time),
               heartbeat_explain(&device->heartbeat, pid_of(device), text));
     log_error("%s", why.text);
     device_replace(device, &why);
@@ -188,17 +195,33 @@ static void start_late(uv_timer_t *timer)
 
 static void start_watch(struct device *device)
 {
-    uint64_t limit = device->settings->watchdog_limit_ns;
-    if (limit)
-        uv_timer_start(&device->beat, start_late, START_LIMITS * limit / MS_NS, 0);
+    uint64_t limit = START_LIMITS * device->schedule.watchdog_limit_ns;
+    uint64_t passed = timeline_now() - device->start_at;
+    if (limit && device->heartbeat.page.base)
+        uv_timer_start(&device->beat, start_late, saturating_sub(limit, passed) / MS_NS, 0);
+    else
+        uv_timer_stop(&device->beat);
 }
 
-static int heartbeat_make(struct device *device)
+static uint64_t shortest_silence(const struct schedule *schedule)
 {
-    uint64_t warning = device->settings->watchdog_warning_ns;
-    uint64_t limit = device->settings->watchdog_limit_ns;
-    return heartbeat_open(&device->heartbeat,
-                          warning && limit ? min(warning, limit) : max(warning, limit));
+    uint64_t warning = schedule->watchdog_warning_ns, limit = schedule->watchdog_limit_ns;
+    return warning && limit ? min(warning, limit) : max(warning, limit);
+}
+
+/* The watchdog's times have changed. A look at once finds what the new times say about a worker
+ * that is silent already. */
+static void watch_follow(struct device *device)
+{
+    heartbeat_retime(&device->heartbeat, shortest_silence(&device->schedule));
+    if (device->state == DEVICE_STARTING) {
+        start_watch(device);
+    } else if (device->state == DEVICE_READY && is_watched(device)) {
+        uv_timer_start(&device->beat, beat_look, 0, 0);
+    } else if (device->state == DEVICE_READY) {
+        uv_timer_stop(&device->beat);
+        silence_note(device, false);
+    }
 }
 
 /* ---- the schedule: telling the worker, and its answer ---- */
@@ -213,20 +236,23 @@ struct scheduling {
 
 static void schedule_take(struct device *device, const struct schedule *schedule, const char *by)
 {
-    char text[192];
-    bool same = schedule_equal(&device->schedule, schedule);
+    char text[SCHEDULE_TEXT];
+    unsigned parts = schedule_differs(&device->schedule, schedule);
+    if (!parts)
+        return;
     device->schedule = *schedule;
-    if (!same)
-        log_notice(MESSAGE_TEXT(log_schedule_set), device->index, by,
-                   schedule_format(schedule, text, sizeof text));
+    log_notice(MESSAGE_TEXT(log_schedule_set), device->index, by,
+               schedule_format(schedule, text, sizeof text));
+    if (parts & SCHEDULE_WATCHDOG)
+        watch_follow(device);
 }
 
 /* The worker shares the device by the defaults that it was built with. */
 static void schedule_first_refused(struct device *device, const char *text)
 {
-    char kept[160];
-    struct schedule asked = device->schedule;
-    device->schedule = schedule_default();
+    char kept[SCHEDULE_TEXT];
+    struct schedule asked = device->schedule, built = schedule_default();
+    schedule_merge(&device->schedule, &built, SCHEDULE_WHOLE & ~SCHEDULE_WATCHDOG);
     log_error(MESSAGE_TEXT(log_schedule_refused), device->index,
               schedule_format(&asked, kept, sizeof kept), text);
 }
@@ -237,6 +263,8 @@ static void schedule_answered(void *context, const struct worker_answer *answer)
     struct device *device = scheduling->device;
     bool first = !scheduling->done;
     device->scheduling--;
+    /* The watchdog's times may have changed since. */
+    schedule_merge(&scheduling->schedule, &device->schedule, SCHEDULE_WATCHDOG);
     if (answer->outcome == WORKER_ANSWERED && !first)
         schedule_take(device, &scheduling->schedule, scheduling->by);
     else if (answer->outcome == WORKER_REFUSED && first)
@@ -430,7 +458,8 @@ int device_start(struct device *device)
 {
     int channel;
     device->starts++;
-    int result = heartbeat_make(device);
+    device->start_at = timeline_now();
+    int result = heartbeat_open(&device->heartbeat, shortest_silence(&device->schedule));
     if (result == 0)
         result =
             worker_process_start(&device->process, device->loop, device->settings, &device->found,
@@ -543,10 +572,18 @@ int device_schedule_set(struct device *device, const struct schedule *to, unsign
 {
     /* The worker may not have answered the change before this one. The parts that this change
      * leaves alone are as that change leaves them. */
-    struct schedule schedule = device->scheduling ? device->scheduled : device->schedule;
-    schedule_merge(&schedule, to, parts);
-    if (device->state == DEVICE_READY)
-        return schedule_ask(device, &schedule, by, done, context);
-    schedule_take(device, &schedule, by);
-    return 1;
+    struct schedule wanted = device->scheduling ? device->scheduled : device->schedule;
+    struct schedule watched = device->schedule;
+    schedule_merge(&watched, to, parts & SCHEDULE_WATCHDOG);
+    schedule_merge(&wanted, &watched, SCHEDULE_WATCHDOG);
+    schedule_merge(&wanted, to, parts);
+    if (device->state != DEVICE_READY) {
+        schedule_take(device, &wanted, by);
+        return 1;
+    }
+    /* A worker that does not answer can't be asked about its watchdog. */
+    schedule_take(device, &watched, by);
+    if (!(parts & ~(unsigned)SCHEDULE_WATCHDOG))
+        return 1;
+    return schedule_ask(device, &wanted, by, done, context);
 }

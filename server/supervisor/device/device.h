@@ -104,6 +104,7 @@ struct device {
     bool stopping;
     uint32_t starts;
     uint32_t failures;            /* in a row, without having been ready */
+    uint64_t start_at;            /* CLOCK_MONOTONIC: when the latest worker was started */
     uint64_t ready_at;            /* CLOCK_MONOTONIC */
     char how[WORKER_PROCESS_END]; /* the latest worker's process ended; empty while it lives */
     char trouble[DEVICE_TROUBLE]; /* why there is no worker, or was none */
@@ -149,7 +150,8 @@ bool device_serves(const struct device *device);
 /* Gives the worker up: events.lost follows from the loop. Does nothing without a worker. */
 void device_abandon(struct device *device);
 
-/* Changes parts of the schedule; results and done as for change_schedule. */
+/* Changes parts of the schedule; results and done as for change_schedule. The watchdog's parts are
+ * in force at once, whatever the worker answers about the others. */
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
                         const char *by, change_done *done, void *context);
 

@@ -16,10 +16,15 @@
 int heartbeat_open(struct heartbeat *heartbeat, uint64_t shortest_ns)
 {
     heartbeat_close(heartbeat);
+    heartbeat_retime(heartbeat, shortest_ns);
+    return shm_create(&heartbeat->page, "gpushare-activity", sizeof(struct activity_page));
+}
+
+void heartbeat_retime(struct heartbeat *heartbeat, uint64_t shortest_ns)
+{
     heartbeat->interval_ns =
         min(max(shortest_ns / 2, (uint64_t)INTERVAL_MIN_NS), (uint64_t)INTERVAL_MAX_NS);
     heartbeat->next_ns = heartbeat->interval_ns;
-    return shm_create(&heartbeat->page, "gpushare-activity", sizeof(struct activity_page));
 }
 
 void heartbeat_close(struct heartbeat *heartbeat)

@@ -40,6 +40,9 @@ struct heartbeat_call {
 /* Makes the page for a new worker, whose descriptor is page.fd, in place of the last worker's.
  * shortest_ns: the shortest silence that matters. Returns 0 or -errno. */
 int heartbeat_open(struct heartbeat *heartbeat, uint64_t shortest_ns);
+/* The shortest silence that matters, ns, has changed: sets next_ns, and how often looks are due
+ * from now on. What the looks so far have found stays. */
+void heartbeat_retime(struct heartbeat *heartbeat, uint64_t shortest_ns);
 /* Idempotent; a zeroed heartbeat is closed. */
 void heartbeat_close(struct heartbeat *heartbeat);
 

@@ -219,14 +219,13 @@ static pid_t child_start(const struct settings *settings, const struct discovery
              name + strlen("GPU-"));
     for (size_t i = 0; i < LIMITS_UUID_BYTES; i++)
         snprintf(uuid + 2 * i, 3, "%02x", found->uuid[i]);
-    char device[16], images[32], seconds[16], compile[32], departed[32];
+    char device[16], images[32], seconds[16], compile[32];
     struct worker_process_arena arena;
     worker_process_name_arena(&arena, settings);
     snprintf(device, sizeof device, "%" PRIu32, found->ordinal);
     snprintf(images, sizeof images, "%" PRIu64, settings->image_memory);
     snprintf(seconds, sizeof seconds, "%" PRIu32, settings->compile_seconds);
     snprintf(compile, sizeof compile, "%" PRIu64, settings->compile_memory);
-    snprintf(departed, sizeof departed, "%" PRIu64, settings->departed_limit_ns);
     const char *words[] = {settings->worker,
                            "--driver",
                            settings->driver,
@@ -243,8 +242,6 @@ static pid_t child_start(const struct settings *settings, const struct discovery
                            seconds,
                            "--compile-memory",
                            compile,
-                           "--departed-limit",
-                           departed,
                            "--channel-fd",
                            "3",
                            "--activity-fd",

@@ -212,6 +212,7 @@ int control_limits_schedule(struct request *request)
         quiet_window_set_limit(&worker->quiet_window, wanted->window_limit);
         if (!control_quiet_grow_to(worker, wanted->local_memory))
             return -ENOMEM;
+        overrun_set_departed(&worker->overrun, worker, wanted->departed_limit);
         control_trace_mode(worker, wanted->mode);
     }
     return refused ? request_refuse_why(request, &why) : request_done(request);

@@ -45,9 +45,11 @@ void overrun_close(struct overrun *overrun)
     *overrun = (struct overrun){.departed_limit = 0};
 }
 
-void overrun_set_departed(struct overrun *overrun, uint64_t limit)
+void overrun_set_departed(struct overrun *overrun, struct worker *worker, uint64_t limit)
 {
+    pthread_mutex_lock(&worker->clients_lock);
     overrun->departed_limit = limit;
+    pthread_mutex_unlock(&worker->clients_lock);
 }
 
 uint32_t overrun_batch(const struct client *client)

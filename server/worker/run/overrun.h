@@ -26,7 +26,7 @@ struct worker;
 
 /* Belongs to the completer from its start on. */
 struct overrun {
-    uint64_t departed_limit; /* ns; 0: none */
+    uint64_t departed_limit; /* ns; 0: none; under clients_lock */
     uint64_t looked;
     bool told;
     struct overrun_head *heads; /* what is at the head of each stream; of one look */
@@ -37,9 +37,9 @@ void overrun_open(struct overrun *overrun);
 /* The completer has ended. */
 void overrun_close(struct overrun *overrun);
 
-/* How long work of clients that left may run while others wait, ns; 0: any time. Before the first
- * client. */
-void overrun_set_departed(struct overrun *overrun, uint64_t limit);
+/* How long work of clients that left may run while others wait, ns; 0: any time. Time in which a
+ * client's work ran under a limit counts for a later limit too. Takes clients_lock. */
+void overrun_set_departed(struct overrun *overrun, struct worker *worker, uint64_t limit);
 
 /* The completer, every few milliseconds while the device has work. Takes clients_lock. */
 void overrun_look(struct overrun *overrun, struct worker *worker, uint64_t now);

@@ -217,11 +217,13 @@ static void a_schedule_is_shown_as_it_is_written(void **state)
     (void)state;
     show(show_gpus, "{\"gpus\":[{\"gpu\":0,\"schedule\":{\"mode\":\"fair\",\"lease_seconds\":0.05,"
                     "\"precision_percent\":2.5,\"quantum_seconds\":90,\"window_limit_seconds\":0.5,"
-                    "\"local_memory_bytes\":2048},"
+                    "\"local_memory_bytes\":2048,\"departed_time_limit_seconds\":0,"
+                    "\"watchdog_warning_seconds\":0.5,\"watchdog_limit_seconds\":10},"
                     "\"threads_enforced_by\":\"duty_cycle\"}]}");
-    assert_string_equal(text(),
-                        "GPU  MODE  LEASE  PRECISION  QUANTUM  WINDOW  LOCAL  THREADS BY\n"
-                        "  0  fair   50ms      2.5 %      90s   500ms  2 KiB  duty cycle\n");
+    assert_string_equal(text(), "GPU  MODE  LEASE  PRECISION  QUANTUM  WINDOW  LOCAL  THREADS BY  "
+                                "DEPARTED  WARNING  WATCHDOG\n"
+                                "  0  fair   50ms      2.5 %      90s   500ms  2 KiB  duty cycle   "
+                                "      -    500ms       10s\n");
     show(show_gpus,
          "{\"gpus\":[{\"schedule\":{\"lease_seconds\":-1,\"quantum_seconds\":1e300}},7]}");
     show(show_gpus, "{}");

@@ -21,7 +21,8 @@ static void take(void *context, uint32_t device, uint32_t error, const char *tex
 }
 
 static const struct schedule fair = {PROTO_MODE_FAIR,      1000,      50000000,
-                                     UINT64_C(2000000000), 250000000, 2048};
+                                     UINT64_C(2000000000), 250000000, 2048,
+                                     3000000000,           700000000, 1400000000};
 
 static int set(uint32_t device, unsigned parts)
 {
@@ -87,7 +88,11 @@ static void a_change_is_told_the_worker_and_its_clients(void **state)
     assert_int_equal(attached.grant.mode, PROTO_MODE_CONCURRENT);
     assert_int_equal(set(1, SCHEDULE_WHOLE), 0);
     assert_int_equal(told.calls, 0);
-    expect_in_force(1, schedule_default());
+    /* The watchdog is the supervisor's: the worker is not waited for. */
+    struct schedule before = schedule_default();
+    before.watchdog_warning_ns = 700000000;
+    before.watchdog_limit_ns = 1400000000;
+    expect_in_force(1, before);
     FAKE_WAIT(&fake, told.calls == 1);
     assert_int_equal(told.error, 0);
     assert_int_equal(told.device, 1);
@@ -100,6 +105,7 @@ static void a_change_is_told_the_worker_and_its_clients(void **state)
     assert_int_equal(fake.worker[1].schedule.quantum, 2000000000);
     assert_int_equal(fake.worker[1].schedule.window_limit, 250000000);
     assert_int_equal(fake.worker[1].schedule.local_memory, 2048);
+    assert_int_equal(fake.worker[1].schedule.departed_limit, 3000000000);
     fake_send(&fake, fd, PROTO_LIMITS_QUERY, NULL);
     const struct proto_limits *limits = fake_expect(&fake, fd, PROTO_LIMITS);
     assert_int_equal(limits->grant.mode, PROTO_MODE_FAIR);
@@ -128,6 +134,27 @@ static void a_schedule_refused_by_the_worker_changes_nothing(void **state)
     assert_int_equal(told.error, PROTO_ERROR_INVALID_VALUE);
     assert_string_equal(told.text, words);
     expect_in_force(0, before);
+    fake_close(&fake);
+}
+
+static void the_watchdog_is_set_without_the_worker(void **state)
+{
+    (void)state;
+    begin(1);
+    fake.worker[0].automatic = false;
+    /* A change on its way to a worker that does not answer, and the watchdog's after it. */
+    assert_int_equal(set(0, SCHEDULE_LEASE), 0);
+    assert_int_equal(set(0, SCHEDULE_WATCHDOG_LIMIT), 1);
+    struct schedule want = schedule_default();
+    want.watchdog_limit_ns = 1400000000;
+    expect_in_force(0, want);
+    /* The late answer changes what it is about, and nothing else. */
+    fake_worker_expect(&fake, 0, PROTO_WORKER_SCHEDULE);
+    fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
+    FAKE_WAIT(&fake, told.calls == 1);
+    want.lease_ns = 50000000;
+    expect_in_force(0, want);
+    fake.worker[0].automatic = true;
     fake_close(&fake);
 }
 
@@ -182,7 +209,11 @@ static void a_new_worker_that_refuses_is_shown_as_it_works(void **state)
     fake.worker[0].refuse_schedule = "it knows no modes";
     FAKE_WAIT(&fake, fake.worker[0].schedules == 1);
     fake_settle(&fake);
-    expect_in_force(0, schedule_default());
+    /* No worker knows of the watchdog. */
+    struct schedule want = schedule_default();
+    want.watchdog_warning_ns = fair.watchdog_warning_ns;
+    want.watchdog_limit_ns = fair.watchdog_limit_ns;
+    expect_in_force(0, want);
     fake_close(&fake);
 }
 
@@ -192,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_worker_is_told_before_any_client),
         cmocka_unit_test(a_change_is_told_the_worker_and_its_clients),
         cmocka_unit_test(a_schedule_refused_by_the_worker_changes_nothing),
+        cmocka_unit_test(the_watchdog_is_set_without_the_worker),
         cmocka_unit_test(changes_on_their_way_leave_each_other_alone),
         cmocka_unit_test(without_a_worker_the_next_one_is_told),
         cmocka_unit_test(a_new_worker_that_refuses_is_shown_as_it_works),

@@ -168,6 +168,23 @@ static void other_threads_may_take_their_time_and_their_calls_are_listed(void **
     assert_int_equal(heartbeat_calls(&heartbeat, now, 100 * SECOND, calls), 0);
 }
 
+static void a_new_interval_keeps_the_silence_so_far(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        look();
+    beat(ACTIVITY_COMPLETER);
+    uint64_t silent = heartbeat_silent_ns(&heartbeat);
+    assert_true(silent > 0);
+    heartbeat_retime(&heartbeat, SECOND / 5);
+    assert_int_equal(heartbeat.next_ns, SECOND / 10);
+    assert_int_equal(heartbeat_silent_ns(&heartbeat), silent);
+    now += SECOND / 10;
+    heartbeat_look(&heartbeat, now);
+    assert_int_equal(heartbeat.next_ns, SECOND / 10);
+    assert_int_equal(heartbeat_silent_ns(&heartbeat), silent + SECOND / 10);
+}
+
 static void a_process_that_is_stopped_is_called_so(void **state)
 {
     (void)state;
@@ -200,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(time_in_which_nobody_looked_is_not_counted, begin, end),
         cmocka_unit_test_setup_teardown(
             other_threads_may_take_their_time_and_their_calls_are_listed, begin, end),
+        cmocka_unit_test_setup_teardown(a_new_interval_keeps_the_silence_so_far, begin, end),
         cmocka_unit_test_setup_teardown(a_process_that_is_stopped_is_called_so, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

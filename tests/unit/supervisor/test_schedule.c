@@ -116,6 +116,9 @@ static void edges_are_the_schedulers(void **state)
         {"quantum", "5ms", "1h", "4999999ns", "3600000000001ns", "5ms to 1h"},
         {"window_limit", "1ms", "10s", "999999ns", "10000000001ns", "1ms to 10s"},
         {"local_memory", "1K", "512K", "1023", "524289", "1K to 512K"},
+        {"departed_time_limit", "100ms", "24h", "99999999ns", "86400000000001ns", "100ms to 24h"},
+        {"watchdog_warning", "100ms", "24h", "99999999ns", "86400000000001ns", "100ms to 24h"},
+        {"watchdog_limit", "100ms", "24h", "99999999ns", "86400000000001ns", "100ms to 24h"},
     };
     for (unsigned i = 0; i < sizeof edges / sizeof edges[0]; i++) {
         struct schedule schedule = schedule_default();
@@ -155,6 +158,8 @@ static void malformed_times_and_shares_are_refused(void **state)
             refuses("lease", times[i], "50ms");
         refuses("quantum", times[i], "30s");
         refuses("window_limit", times[i], "500ms");
+        if (strcmp(times[i], "0") != 0) /* none */
+            refuses("watchdog_limit", times[i], "500ms or 5s");
     }
     refuses("local_memory", "4 K", "4K");
     refuses("local_memory", "-4K", "4K");
@@ -164,10 +169,29 @@ static void malformed_times_and_shares_are_refused(void **state)
     refuses("precision", "5.001%", "5%");
 }
 
+static void zero_is_no_limit(void **state)
+{
+    (void)state;
+    struct schedule schedule = schedule_default();
+    assert_int_equal(schedule.departed_limit_ns, 0);
+    assert_int_equal(schedule.watchdog_warning_ns, 2000000000);
+    assert_int_equal(schedule.watchdog_limit_ns, UINT64_C(10000000000));
+    accepts(&schedule, "departed_time_limit", "1.5s");
+    accepts(&schedule, "watchdog_warning", "0");
+    accepts(&schedule, "watchdog_limit", "0");
+    assert_int_equal(schedule.departed_limit_ns, 1500000000);
+    assert_int_equal(schedule.watchdog_warning_ns, 0);
+    assert_int_equal(schedule.watchdog_limit_ns, 0);
+    accepts(&schedule, "departed_time_limit", "0");
+    assert_int_equal(schedule.departed_limit_ns, 0);
+    refuses("watchdog_limit", "00", "0, or a time");
+}
+
 static void only_the_parts_named_are_merged(void **state)
 {
     (void)state;
-    struct schedule from = {PROTO_MODE_TURNS, 1000, 7000000, 9000000, 11000000, 8192};
+    struct schedule from = {PROTO_MODE_TURNS, 1000,     7000000, 9000000, 11000000, 8192,
+                            13000000,         15000000, 17000000};
     for (unsigned parts = 0; parts <= SCHEDULE_WHOLE; parts++) {
         struct schedule into = schedule_default(), was = into;
         schedule_merge(&into, &from, parts);
@@ -181,6 +205,15 @@ static void only_the_parts_named_are_merged(void **state)
                                                                              : was.window_limit_ns);
         assert_int_equal(into.local_memory,
                          parts & SCHEDULE_LOCAL_MEMORY ? from.local_memory : was.local_memory);
+        assert_int_equal(into.departed_limit_ns, parts & SCHEDULE_DEPARTED_LIMIT
+                                                     ? from.departed_limit_ns
+                                                     : was.departed_limit_ns);
+        assert_int_equal(into.watchdog_warning_ns, parts & SCHEDULE_WATCHDOG_WARNING
+                                                       ? from.watchdog_warning_ns
+                                                       : was.watchdog_warning_ns);
+        assert_int_equal(into.watchdog_limit_ns, parts & SCHEDULE_WATCHDOG_LIMIT
+                                                     ? from.watchdog_limit_ns
+                                                     : was.watchdog_limit_ns);
         assert_int_equal(schedule_differs(&into, &was), parts);
         assert_int_equal(schedule_equal(&into, &was), parts == 0);
         assert_int_equal(schedule_equal(&into, &from), parts == SCHEDULE_WHOLE);
@@ -192,12 +225,14 @@ static void only_the_parts_named_are_merged(void **state)
 static void a_schedule_is_told_in_words_and_to_the_worker(void **state)
 {
     (void)state;
-    struct schedule schedule = {PROTO_MODE_FAIR,       250,       50000000,
-                                UINT64_C(90000000000), 750000000, 6144};
-    char text[192];
+    struct schedule schedule = {PROTO_MODE_FAIR, 250,  50000000,   UINT64_C(90000000000),
+                                750000000,       6144, 1500000000, 0,
+                                5000000000};
+    char text[SCHEDULE_TEXT];
     assert_string_equal(
         schedule_format(&schedule, text, sizeof text),
-        "mode fair, lease 50ms, precision 2.5%, quantum 90s, window_limit 750ms, local_memory 6K");
+        "mode fair, lease 50ms, precision 2.5%, quantum 90s, window_limit 750ms, local_memory 6K, "
+        "departed_time_limit 1500ms, watchdog_warning 0, watchdog_limit 5s");
     struct proto_worker_schedule message = schedule_message(&schedule);
     assert_int_equal(message.mode, 2);
     assert_int_equal(message.precision, 250);
@@ -205,6 +240,7 @@ static void a_schedule_is_told_in_words_and_to_the_worker(void **state)
     assert_int_equal(message.quantum, UINT64_C(90000000000));
     assert_int_equal(message.window_limit, 750000000);
     assert_int_equal(message.local_memory, 6144);
+    assert_int_equal(message.departed_limit, 1500000000);
 }
 
 static void names_both_ends(const char *form, const char *from, const char *to, const char *mark)
@@ -245,6 +281,7 @@ int main(void)
         cmocka_unit_test(nvidia_classes_are_leases),
         cmocka_unit_test(edges_are_the_schedulers),
         cmocka_unit_test(malformed_times_and_shares_are_refused),
+        cmocka_unit_test(zero_is_no_limit),
         cmocka_unit_test(only_the_parts_named_are_merged),
         cmocka_unit_test(a_schedule_is_told_in_words_and_to_the_worker),
         cmocka_unit_test(the_forms_name_the_ends_of_the_ranges),

@@ -184,7 +184,14 @@ static void the_environment_says_how_gpus_are_shared(void **state)
     setenv("GPUSHARE_QUANTUM", "2s", 1);
     setenv("GPUSHARE_WINDOW_LIMIT", "100ms", 1);
     setenv("GPUSHARE_LOCAL_MEMORY", "4K", 1);
-    schedule = (struct schedule){PROTO_MODE_FAIR, 250, 10000000, 2000000000, 100000000, 4096};
+    schedule = (struct schedule){.mode = PROTO_MODE_FAIR,
+                                 .precision = 250,
+                                 .lease_ns = 10000000,
+                                 .quantum_ns = 2000000000,
+                                 .window_limit_ns = 100000000,
+                                 .local_memory = 4096,
+                                 .watchdog_warning_ns = 2000000000,
+                                 .watchdog_limit_ns = UINT64_C(10000000000)};
     assert_int_equal(READ(NULL), 0);
     assert_true(schedule_equal(&settings.schedule, &schedule));
     setenv("GPUSHARE_LEASE", "1ms", 1);
