@@ -166,6 +166,8 @@
       "another change of client %u is under way: try again") \
     X(answers_unread, PROTOCOL_VIOLATION, \
       "the client asks and does not read the answers") \
+    X(closes_wait, PROTOCOL_VIOLATION, \
+      "too many descriptors that clients have sent wait to be closed: send memfds only") \
     X(client_hung_up, SUCCESS, \
       "hung up") \
     X(answer_unsent, SERVER_RESOURCES, \

@@ -190,6 +190,14 @@
     X(log_connections_shed, SUCCESS, \
       "the server closes new connections: %s; raise the limit of file descriptors " \
       "(LimitNOFILE)") \
+    X(log_close_slow, SUCCESS, \
+      "closing a descriptor that client %u had sent took %.1f s; the server did not wait for it") \
+    X(log_close_hangs, SUCCESS, \
+      "closing a descriptor that client %u had sent has taken %.0f s so far; it keeps a thread of " \
+      "the server") \
+    X(log_closes_wait, SUCCESS, \
+      "%u descriptors that clients had sent wait to be closed; client %u, which sent the last " \
+      "one, is ended") \
     X(log_connection_gone, SUCCESS, \
       "connection %u (pid %d, uid %u) is gone before it became a client: %s") \
     X(log_client_gone, SUCCESS, \

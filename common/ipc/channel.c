@@ -14,7 +14,7 @@
 
 void channel_close_fds(struct channel_message *message)
 {
-    for (unsigned i = 0; i < PROTO_FDS_MAX; i++) {
+    for (unsigned i = 0; i < message->fd_count; i++) {
         if (message->fds[i] >= 0)
             close(message->fds[i]);
         message->fds[i] = -1;
@@ -44,22 +44,16 @@ int channel_above_standard(int fd)
 
 /* Every descriptor is collected before the message is checked, so that no way out of the check
  * can leak one. */
-static void collect_fds(struct msghdr *header, struct channel_message *message, int *surplus)
+static void collect_fds(struct msghdr *header, struct channel_message *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
         size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count && message->fd_count < CHANNEL_FDS_MAX; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            fd = channel_above_standard(fd);
-            if (message->fd_count < PROTO_FDS_MAX) {
-                message->fds[message->fd_count++] = fd;
-            } else {
-                close(fd);
-                *surplus = 1;
-            }
+            message->fds[message->fd_count++] = channel_above_standard(fd);
         }
     }
 }
@@ -92,15 +86,17 @@ static const char *check_message(struct channel_message *message, size_t length,
     return type->check(message->body);
 }
 
-int channel_receive(int fd, int self, int sender, struct channel_message *message)
+/* As recvmsg(), with its flags in and out. *controlled: whether anything came beside the bytes.
+ * Returns the length of the packet, or -errno. */
+static ssize_t packet_receive(int fd, struct channel_message *message, int *flags, bool *controlled)
 {
     _Static_assert(offsetof(struct channel_message, data) % 8 == 0 &&
                        sizeof(struct proto_message_header) % 8 == 0,
                    "bodies are aligned");
     union {
-        /* More descriptors than any message may have, so that a few too many are received and
-         * closed here. The kernel drops those beyond these, and sets MSG_CTRUNC. */
-        char bytes[CMSG_SPACE(sizeof(int) * 32)];
+        /* As many descriptors as a packet can have: the kernel would close those that do not fit,
+         * on this thread. And the sender's credentials, which channel_discard asks for. */
+        char bytes[CMSG_SPACE(sizeof(int) * CHANNEL_FDS_MAX) + CMSG_SPACE(sizeof(struct ucred))];
         struct cmsghdr align;
     } control;
     struct iovec part = {message->data, sizeof message->data};
@@ -118,33 +114,62 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
 
     ssize_t length;
     do
-        length = recvmsg(fd, &header, MSG_CMSG_CLOEXEC);
+        length = recvmsg(fd, &header, MSG_CMSG_CLOEXEC | *flags);
     while (length < 0 && errno == EINTR);
-    if (length < 0) {
-        if (errno == EAGAIN || errno == EWOULDBLOCK)
-            return CHANNEL_EMPTY;
-        /* A peer that closes its end with messages unread resets the connection: that is an end
-         * like any other. */
-        return errno == ECONNRESET ? CHANNEL_CLOSED : -errno;
-    }
-    int surplus = 0;
-    collect_fds(&header, message, &surplus);
-    if (length == 0) {
-        channel_close_fds(message);
-        return CHANNEL_CLOSED;
-    }
+    if (length < 0)
+        return -errno;
+    collect_fds(&header, message);
     message->length = (size_t)length;
-    if (header.msg_flags & MSG_TRUNC)
+    *flags = header.msg_flags;
+    *controlled = header.msg_controllen > 0;
+    return length;
+}
+
+int channel_receive_all(int fd, int self, int sender, struct channel_message *message)
+{
+    int flags = 0;
+    bool controlled;
+    ssize_t length = packet_receive(fd, message, &flags, &controlled);
+    if (length == -EAGAIN || length == -EWOULDBLOCK)
+        return CHANNEL_EMPTY;
+    /* A peer that closes its end with messages unread resets the connection: that is an end like
+     * any other. */
+    if (length == 0 || length == -ECONNRESET)
+        return CHANNEL_CLOSED;
+    if (length < 0)
+        return (int)length;
+    if (flags & MSG_TRUNC)
         message->why = MESSAGE_TEXT(protocol_long);
-    else if ((header.msg_flags & MSG_CTRUNC) || surplus)
+    else if ((flags & MSG_CTRUNC) || message->fd_count > PROTO_FDS_MAX)
         message->why = MESSAGE_TEXT(protocol_descriptors_max);
     else
         message->why = check_message(message, (size_t)length, self, sender);
-    if (message->why) {
+    return message->why ? -EPROTO : 0;
+}
+
+int channel_receive(int fd, int self, int sender, struct channel_message *message)
+{
+    int result = channel_receive_all(fd, self, sender, message);
+    if (result != 0)
         channel_close_fds(message);
-        return -EPROTO;
-    }
-    return 0;
+    return result;
+}
+
+int channel_discard(int fd, struct channel_message *message)
+{
+    /* An empty packet and the end look the same but for the credentials, which come with every
+     * packet. */
+    int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+    ssize_t length;
+    bool controlled = false;
+    do {
+        int flags = MSG_DONTWAIT;
+        length = packet_receive(fd, message, &flags, &controlled);
+    } while (length == -ECONNRESET); /* reported once, before what the peer left */
+    if (length < 0)
+        return CHANNEL_EMPTY;
+    return length > 0 || controlled ? 0 : CHANNEL_CLOSED;
 }
 
 int channel_send(int fd, uint16_t opcode, uint64_t serial, uint32_t client, const void *body,

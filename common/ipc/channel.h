@@ -19,6 +19,9 @@
 
 #include "protocol.h"
 
+/* Number of descriptors that the kernel lets one packet carry (SCM_MAX_FD). */
+enum { CHANNEL_FDS_MAX = 253 };
+
 struct channel_message {
     struct proto_message_header header;
     const struct proto_message *type;
@@ -26,7 +29,7 @@ struct channel_message {
     const void *body;    /* the fixed part, type->bytes long, aligned to 8; points into data */
     const uint8_t *tail; /* the rest, tail_bytes long; points into data */
     size_t tail_bytes;
-    int fds[PROTO_FDS_MAX]; /* -1: no descriptor; the caller closes or takes the others */
+    int fds[CHANNEL_FDS_MAX]; /* -1: no descriptor; the caller closes or takes the others */
     unsigned fd_count;
     /* after -EPROTO: the fault of the message, as a static sentence; else NULL */
     const char *why;
@@ -45,6 +48,19 @@ enum { CHANNEL_EMPTY = 1, CHANNEL_CLOSED = 2 };
  * a refusal can repeat the serial.
  */
 int channel_receive(int fd, int self, int sender, struct channel_message *message);
+
+/*
+ * As channel_receive, but a message that broke the protocol keeps its descriptors, all that came
+ * with it, and so does an empty packet, which is reported as CHANNEL_CLOSED. The caller closes or
+ * takes them after every result. For a receiver that must not close what a peer has sent, since
+ * that may sleep.
+ */
+int channel_receive_all(int fd, int self, int sender, struct channel_message *message);
+
+/* Receives one packet and checks nothing: the message is good for its descriptors alone, which are
+ * the caller's. Does not block. Returns 0; CHANNEL_CLOSED if the peer has closed the socket, or the
+ * receiving side is shut and empty; or CHANNEL_EMPTY. */
+int channel_discard(int fd, struct channel_message *message);
 
 /*
  * Sends one message of this opcode. body: as long as the schema says for the opcode. tail:

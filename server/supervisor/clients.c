@@ -39,8 +39,8 @@ static uint32_t number_take(struct supervisor *supervisor)
 }
 
 /* A connection that is not even kept until its hello. MESSAGE(name) and its arguments. */
-__attribute__((format(printf, 3, 4))) static void connection_refuse(int fd, uint32_t error,
-                                                                    const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void
+connection_refuse(struct supervisor *supervisor, int fd, uint32_t error, const char *format, ...)
 {
     struct proto_ended ended = {.error = error};
     va_list arguments;
@@ -48,7 +48,7 @@ __attribute__((format(printf, 3, 4))) static void connection_refuse(int fd, uint
     vsnprintf(ended.text, sizeof ended.text, format, arguments);
     va_end(arguments);
     channel_send(fd, PROTO_ENDED, 0, 0, &ended, NULL, 0, NULL, 0);
-    close(fd);
+    closer_hang_up(supervisor->server.closer, fd, 0);
 }
 
 /* Sessions of every peer, and how many of them only wait to be refused. */
@@ -89,11 +89,11 @@ void clients_accept(struct supervisor *supervisor, int fd)
     uid_t uid = 0;
     int result = peer_count(supervisor, fd, &uid, &served, &waiting);
     if (result < 0) {
-        connection_refuse(fd, MESSAGE(peer_unknown), strerror(-result));
+        connection_refuse(supervisor, fd, MESSAGE(peer_unknown), strerror(-result));
         return;
     }
     if (supervisor->stopping) {
-        connection_refuse(fd, MESSAGE(server_ended));
+        connection_refuse(supervisor, fd, MESSAGE(server_ended));
         return;
     }
     if (supervisor->server.sessions - supervisor->over_limit >= supervisor->server.budget.clients)
@@ -104,9 +104,9 @@ void clients_accept(struct supervisor *supervisor, int fd)
     if (!over_limit || (supervisor->over_limit < OVER_LIMIT_MAX && waiting < OVER_LIMIT_USER_MAX))
         client_admit(supervisor, fd, over_limit);
     else if (over_limit == OVER_LIMIT_SERVER)
-        connection_refuse(fd, MESSAGE(clients_max), supervisor->server.budget.clients);
+        connection_refuse(supervisor, fd, MESSAGE(clients_max), supervisor->server.budget.clients);
     else
-        connection_refuse(fd, MESSAGE(user_clients_max), (unsigned)uid,
+        connection_refuse(supervisor, fd, MESSAGE(user_clients_max), (unsigned)uid,
                           supervisor->server.user_clients_max);
 }
 

@@ -110,6 +110,8 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
                                    settings->host_base, settings->arena_bytes);
     if (result == 0)
         result = image_cache_open(&supervisor->server.cache);
+    if (result == 0)
+        result = closer_open(&supervisor->server.closer);
     if (result < 0) {
         free(supervisor);
         return result;
@@ -131,6 +133,7 @@ void supervisor_free(struct supervisor *supervisor)
     if (!supervisor)
         return;
     assert(supervisor->server.sessions == 0);
+    closer_close(&supervisor->server.closer);
     config_free(supervisor->server.config);
     total_override_free(&supervisor->server.total_overrides);
     image_cache_close(&supervisor->server.cache);

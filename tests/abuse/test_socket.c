@@ -10,12 +10,18 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/support/neighbour.h"
@@ -372,6 +378,108 @@ static void a_client_that_never_reads_its_answers_loses_its_connection_alone(voi
     raw_close(&raw);
 }
 
+/* A socket with unsent data, whose last close sleeps for so many seconds in the kernel, or until
+ * its peer is closed. */
+static int lingering_socket(int seconds, int *peer)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct linger linger = {.l_onoff = 1, .l_linger = seconds};
+    static const char bytes[65536];
+    socklen_t length = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    *peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(*peer >= 0);
+    close(listener);
+    while (send(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+        ;
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger), 0);
+    return fd;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* How long another client's hello takes. */
+static double hello_seconds(void)
+{
+    struct raw other;
+    struct proto_hello hello = {PROTO_MAJOR, PROTO_MINOR, 0};
+    double begin = seconds_now();
+    raw_connect(&other, server);
+    assert_int_equal(raw_ask(&other, PROTO_HELLO, &hello, NULL, 0, -1), 0);
+    double took = seconds_now() - begin;
+    raw_close(&other);
+    return took;
+}
+
+/* Other clients are served while the kernel sleeps in the close of a descriptor that one sent. */
+static void a_descriptor_that_closes_slowly_delays_nobody(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        bool attached;
+        unsigned junk, empty; /* packets before the one with the descriptors */
+        unsigned count;       /* copies of the descriptor */
+    } cases[] = {
+        {"in a message that its state forbids", false, 0, 0, 1},
+        {"more than any message has", false, 0, 0, 40},
+        {"more than any message has, after attaching", true, 0, 0, 250},
+        {"unread when the connection ends", false, 1, 0, 1},
+        {"unread behind an empty packet", false, 1, 1, 1},
+        {"as a module's image", true, 0, 0, 1},
+    };
+    enum { LINGER_SECONDS = 5 };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct raw raw;
+        struct {
+            struct proto_message_header header;
+            struct proto_module_load load;
+        } packet = {{.bytes = sizeof packet, .opcode = PROTO_MODULE_LOAD, .serial = 1000},
+                    {.count = 4096}};
+        int fds[250], peer;
+        fds[0] = lingering_socket(LINGER_SECONDS, &peer);
+        for (unsigned n = 1; n < cases[i].count; n++)
+            fds[n] = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+        if (cases[i].attached)
+            raw_attach(&raw, server, PROTO_UNSET);
+        else
+            raw_connect(&raw, server);
+        /* The server stands still meanwhile, so that it finds all packets at once. */
+        kill(server_pid(server), SIGSTOP);
+        for (unsigned n = 0; n < cases[i].junk; n++)
+            raw_send(&raw, "junk", 4, NULL, 0);
+        for (unsigned n = 0; n < cases[i].empty; n++)
+            raw_send(&raw, "", 0, NULL, 0);
+        raw_send(&raw, &packet, sizeof packet, fds, cases[i].count);
+        for (unsigned n = 0; n < cases[i].count; n++)
+            close(fds[n]);
+        kill(server_pid(server), SIGCONT);
+        struct pollfd answered = {.fd = raw.fd, .events = POLLIN};
+        double slowest = 0;
+        bool over = false;
+        for (double end = seconds_now() + LINGER_SECONDS; !over && seconds_now() < end;) {
+            over = poll(&answered, 1, 10) > 0;
+            double took = hello_seconds();
+            slowest = took > slowest ? took : slowest;
+        }
+        if (!over || slowest >= 1)
+            fail_msg("descriptor %s: answered: %d; another client's hello took %.2f s",
+                     cases[i].what, over, slowest);
+        close(peer);
+        raw_close(&raw);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +489,7 @@ int main(void)
         cmocka_unit_test(unknown_and_misdirected_messages_end_their_sender),
         cmocka_unit_test(requests_before_attach_are_refused),
         cmocka_unit_test(descriptors_where_none_belong_are_closed),
+        cmocka_unit_test(a_descriptor_that_closes_slowly_delays_nobody),
         cmocka_unit_test(an_image_that_is_no_file_is_refused),
         cmocka_unit_test(sizes_that_overflow_are_refused_by_name),
         cmocka_unit_test(the_limit_holds_to_the_granule),

@@ -85,7 +85,7 @@ void raw_attach(struct raw *raw, const struct server *server, uint64_t memory_li
 void raw_send(struct raw *raw, const void *bytes, size_t count, const int *fds, unsigned fd_count)
 {
     union {
-        char bytes[CMSG_SPACE(sizeof(int) * 64)];
+        char bytes[CMSG_SPACE(sizeof(int) * CHANNEL_FDS_MAX)];
         struct cmsghdr align;
     } control;
     struct iovec part = {(void *)(uintptr_t)bytes, count};

@@ -41,16 +41,12 @@ static void fail_timelines(struct session *session)
  * next receive would report the reset instead of the last message. So they are read first. */
 static void hang_up(struct session *session)
 {
-    uint8_t rest[64];
-    shutdown(session->fd, SHUT_RD);
-    /* Bounded, whatever the socket holds: the loop has other clients. */
-    for (unsigned i = 0; i < 4096 && recv(session->fd, rest, sizeof rest, MSG_DONTWAIT) > 0; i++)
-        ;
+    closer_drain(session->server->closer, session->fd, session->number);
     if (session->ended.error)
         channel_send(session->fd, PROTO_ENDED, 0, 0, &session->ended, NULL, 0, NULL, 0);
     send_queue_close(&session->send_queue);
     uv_close((uv_handle_t *)&session->poll, handle_closed);
-    close(session->fd);
+    closer_hang_up(session->server->closer, session->fd, session->number);
     session->fd = -1;
     uv_timer_stop(&session->deadline);
     if (session->pidfd < 0)

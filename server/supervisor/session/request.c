@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/error.h"
 #include "common/log.h"
@@ -172,8 +171,7 @@ struct request *session_request(struct session *session, uint64_t serial, uint16
 void session_request_end(struct request *request)
 {
     struct session *session = request->session;
-    if (request->fd >= 0)
-        close(request->fd);
+    closer_take(session->server->closer, request->fd, session->number);
     quota_return(&request->charge);
     image_release(request->image);
     free(request);

@@ -17,6 +17,7 @@
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/client/image.h"
+#include "server/supervisor/loop/closer.h"
 #include "server/supervisor/account/fd_budget.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/settings.h"
@@ -48,6 +49,7 @@ struct server {
     struct totals totals;             /* of users and groups */
     struct total_overrides total_overrides;
     struct image_cache cache;
+    struct closer *closer; /* of descriptors that clients have sent */
     /* Every client's message arrives here, one at a time, and stays until it is handled. */
     struct channel_message message;
 };

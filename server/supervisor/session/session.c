@@ -285,7 +285,7 @@ static void receive_some(struct session *session)
     struct channel_message *message = &session->server->message;
     for (unsigned i = 0; i < BATCH && session_reads(session); i++) {
         int result =
-            channel_receive(session->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT, message);
+            channel_receive_all(session->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT, message);
         if (result == CHANNEL_EMPTY)
             return;
         if (result == CHANNEL_CLOSED)
@@ -296,7 +296,8 @@ static void receive_some(struct session *session)
             session_fail(session, MESSAGE(receive_failed), strerror(-result));
         else
             message_dispatch(session, message);
-        channel_close_fds(message);
+        if (!closer_take_message(session->server->closer, message, session->number))
+            session_fail(session, MESSAGE(closes_wait));
     }
 }
 
@@ -393,6 +394,6 @@ free_session:
         close(session->pidfd);
     free(session);
 close_fd:
-    close(fd);
+    closer_hang_up(server->closer, fd, number);
     return result;
 }
