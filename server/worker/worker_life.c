@@ -211,6 +211,7 @@ void worker_stop(struct worker *worker)
     pthread_mutex_destroy(&worker->fault_lock);
     compiler_close(&worker->compiler);
     code_memory_close(&worker->code_memory);
+    quiet_window_close(&worker->quiet_window);
     quiet_calls_close(&worker->quiet_calls);
     driver_calls_close(&worker->driver_calls);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/activity.h"
 #include "server/worker/control/control_call.h"
 
 #include <stdlib.h>
@@ -34,6 +35,7 @@ int control_call_finish(struct worker *worker)
     int error = 0;
     while (error >= 0 && (made = driver_calls_collect(&worker->driver_calls))) {
         struct control_call *call = container_of(made, struct control_call, call);
+        activity_beat();
         call->request.client->control.calling--;
         error = call->end(call);
         free(call);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/activity.h"
 #include "server/worker/control/control_limits.h"
 
 #include <errno.h>
@@ -243,6 +244,7 @@ bool control_limits_finish(struct worker *worker, int *error)
     /* Backwards: a client that is gone gives its place to the last one, which was looked at. */
     for (uint32_t i = worker->client_count; i-- > 0 && *error >= 0;) {
         struct client *client = worker->clients[i];
+        activity_beat();
         bool due = !client->control.making || timeline_now() >= client->control.answer.until;
         if (client->control.answer.serial && due)
             *error = end_request(worker, client);

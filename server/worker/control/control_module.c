@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/activity.h"
 #include "server/worker/control/control_module.h"
 
 #include <stdlib.h>
@@ -76,8 +77,10 @@ int control_module_finish(struct worker *worker)
     struct loader_job *job;
     int error = 0;
     for (size_t i = 0; i < sizeof loaders / sizeof *loaders; i++)
-        while (error >= 0 && (job = loader_collect(loaders[i])))
+        while (error >= 0 && (job = loader_collect(loaders[i]))) {
+            activity_beat();
             error = finish_load(worker, job);
+        }
     return error;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/activity.h"
 #include "server/worker/control/control_quiet.h"
 
 #include <stdlib.h>
@@ -190,8 +191,10 @@ int control_quiet_finish(struct worker *worker)
 {
     struct quiet_call *call;
     int error = 0;
-    while (error >= 0 && (call = quiet_calls_collect(&worker->quiet_calls)))
+    while (error >= 0 && (call = quiet_calls_collect(&worker->quiet_calls))) {
+        activity_beat();
         error = call->end(worker, call);
+    }
     return error;
 }
 

@@ -228,6 +228,10 @@ void quiet_window_stop(struct quiet_window *window)
     quiet_calls_stop(&window->worker->quiet_calls);
     pthread_join(window->thread, NULL);
     window->running = false;
+}
+
+void quiet_window_close(struct quiet_window *window)
+{
     pthread_mutex_destroy(&window->lock);
     free(window->works);
     window->works = NULL;

@@ -35,8 +35,11 @@ struct quiet_window {
 /* 0 or an error number with a sentence. */
 uint32_t quiet_window_start(struct quiet_window *window, struct worker *worker, struct error *why);
 
-/* Ends the thread, after the call that it is at. Idempotent. */
+/* Ends the thread, after the call that it is at. The counts below can be read on. Idempotent. */
 void quiet_window_stop(struct quiet_window *window);
+
+/* After quiet_window_stop, when no thread asks for a count any more. */
+void quiet_window_close(struct quiet_window *window);
 
 /* The control thread: the longest work beside which a window begins; in force from the next look.
  */

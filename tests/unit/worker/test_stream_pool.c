@@ -95,7 +95,10 @@ static void streams_of_partitions_make_way(void **state)
             assert_int_equal(peer_wait(peers[p], s, 3), 0);
     for (uint32_t p = 0; p < 12; p++)
         peer_detach(peers[p]);
-    assert_int_equal(fake.destroyed_busy, 0);
+    pthread_mutex_lock(&fake.lock);
+    unsigned busy = (unsigned)fake.destroyed_busy;
+    pthread_mutex_unlock(&fake.lock);
+    assert_int_equal(busy, 0);
     expect_streams_of_the_driver_thread();
 }
 
@@ -229,13 +232,32 @@ static uint32_t most_entries(void)
     return most;
 }
 
+static const void *home_of(const struct client *client)
+{
+    pthread_mutex_lock(&harness.worker.pool.lock);
+    const void *home = client->queues.home;
+    pthread_mutex_unlock(&harness.worker.pool.lock);
+    return home;
+}
+
+/* The submitter reads it under the lock of the client that it serves. */
+static void set_entries_max(uint32_t entries_max)
+{
+    struct worker *worker = &harness.worker;
+    for (uint32_t i = 0; i < worker->client_count; i++)
+        pthread_mutex_lock(&worker->clients[i]->lock);
+    worker->pool.entries_max = entries_max;
+    for (uint32_t i = 0; i < worker->client_count; i++)
+        pthread_mutex_unlock(&worker->clients[i]->lock);
+}
+
 /* The driver would block the submitter with it. */
 static void a_queue_is_never_filled(void **state)
 {
     (void)state;
     enum { LAUNCHES = 20, ENTRIES_MAX = 14 };
     struct proto_command_launch launch = peer_launch(peer_kernel(peer, "kernel"));
-    harness.worker.pool.entries_max = ENTRIES_MAX;
+    set_entries_max(ENTRIES_MAX);
     fake_hold();
     for (int n = 0; n < LAUNCHES; n++)
         peer_push(peer, 0, &launch);
@@ -256,7 +278,7 @@ static void a_queue_that_is_shared_is_never_filled(void **state)
     enum { CLIENTS = 40, ENTRIES_MAX = 14 };
     static struct peer *peers[CLIENTS];
     static uint64_t last[CLIENTS];
-    harness.worker.pool.entries_max = ENTRIES_MAX;
+    set_entries_max(ENTRIES_MAX);
     for (uint32_t p = 0; p < CLIENTS; p++)
         peers[p] = p ? peer_attach(p + 1) : peer;
     fake_hold();
@@ -307,11 +329,11 @@ static void a_ring_that_must_share_stays_until_something_changes(void **state)
     }
     assert_int_equal(choices_made(), before);
     const struct client *client = harness.worker.clients[CLIENTS - 1];
-    assert_null(client->queues.home);
+    assert_null(home_of(client));
     /* A client that leaves gives its home back, and the ring need not share any more. */
     peer_detach(peers[1]);
     assert_int_equal(peer_wait(last, 0, peer_push(last, 0, &launch)), 0);
-    assert_non_null(client->queues.home);
+    assert_non_null(home_of(client));
     for (uint32_t p = 2; p < CLIENTS; p++)
         peer_detach(peers[p]);
 }
@@ -320,7 +342,7 @@ static uint32_t count_homeless(uint32_t clients)
 {
     uint32_t homeless = 0;
     for (uint32_t i = 0; i < clients; i++)
-        homeless += harness.worker.clients[i]->queues.home == NULL;
+        homeless += home_of(harness.worker.clients[i]) == NULL;
     return homeless;
 }
 
@@ -409,7 +431,7 @@ static void looking_for_a_better_place_fills_no_queue(uint32_t entries_max)
     enum { CLIENTS = 70, LAUNCHES = 40 };
     static struct peer *peers[CLIENTS];
     static uint64_t last[CLIENTS];
-    harness.worker.pool.entries_max = entries_max;
+    set_entries_max(entries_max);
     for (uint32_t p = 0; p < CLIENTS; p++)
         peers[p] = p ? peer_attach(p + 1) : peer;
     uint32_t from = fake.calls;
@@ -444,7 +466,7 @@ static void waits_fill_no_queue(void **state)
     (void)state;
     enum { ENTRIES_MAX = 12, WAITERS = STREAMS - 1 };
     uint64_t last[STREAMS];
-    harness.worker.pool.entries_max = ENTRIES_MAX;
+    set_entries_max(ENTRIES_MAX);
     for (uint32_t s = 1; s <= WAITERS; s++)
         peer_stream(peer, 0);
     uint32_t from = fake.calls;
