@@ -91,6 +91,9 @@
       "there is no client %u: \"clients\" shows the clients there are") \
     X(client_not_attached, NOT_FOUND, \
       "there is no attached client %u: \"clients\" shows the clients there are") \
+    X(client_has_left, NOT_FOUND, \
+      "client %u has left, and its limits can't be shown or changed any more: gpusharectl kill %u " \
+      "says what keeps it") \
     X(user_not_attached, NOT_FOUND, \
       "no client of uid %u is attached: \"clients\" shows the clients there are") \
     X(gpu_unknown, NOT_FOUND, \

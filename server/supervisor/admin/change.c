@@ -30,6 +30,7 @@ struct change_work {
     struct target *targets;
     size_t count, changing; /* how many have not answered */
     bool gone;              /* one left meanwhile */
+    bool leaving;           /* the client that the request names had left before */
     struct error why;       /* of the first that could not be changed; number 0: none */
 };
 
@@ -128,6 +129,8 @@ static bool target_collect(void *context, const struct client_view *view)
 {
     struct change_work *pending = context;
     const struct allowance *change = &pending->request.change;
+    if (pending->request.target == ADMIN_TARGET_CLIENT && view->number == pending->request.number)
+        pending->leaving = strcmp(view->state, "leaving") == 0;
     if (admin_request_concerns(&pending->request, view))
         pending->targets[pending->count++] = (struct target){
             .client = view->number,
@@ -238,6 +241,9 @@ static void check_all(struct change_work *pending)
         return;
     if (pending->request.target == ADMIN_TARGET_USER)
         error_set(&pending->why, MESSAGE(user_not_attached), pending->request.number);
+    else if (pending->leaving)
+        error_set(&pending->why, MESSAGE(client_has_left), pending->request.number,
+                  pending->request.number);
     else
         error_set(&pending->why, MESSAGE(client_not_attached), pending->request.number);
 }

@@ -406,6 +406,11 @@ static void impossible_changes_are_refused_in_words(void **state)
     refused_with("{\"request\":\"get\",\"client\":5,\"priority\":1}", "invalid_value",
                  "no member \"priority\"");
     refused_with("{\"request\":\"get\",\"client\":6}", "not_found", "no attached client 6");
+    supervisor.clients[0].state = "leaving";
+    refused_with("{\"request\":\"get\",\"client\":5}", "not_found",
+                 "client 5 has left, and its limits");
+    refused_with(SET "\"priority\":1}", "not_found", "gpusharectl kill 5 says what keeps it");
+    supervisor.clients[0].state = "attached";
     refused_with("{\"request\":\"get\",\"user\":77}", "not_found", "uid 77");
     refused_with("{\"request\":\"kill\",\"user\":1000}", "invalid_value", "no member \"user\"");
     assert_int_equal(supervisor.setting_count, 0);
