@@ -76,6 +76,9 @@
       "uid %u may not change anything: ask root, or start gpushared with --admin-uid %u") \
     X(admin_connections_max, SERVER_RESOURCES, \
       "the admin socket has %d connections, as many as it may have: try again later") \
+    X(admin_user_connections_max, SERVER_RESOURCES, \
+      "uid %u has %d connections to the admin socket, as many as a user may have who is no " \
+      "administrator: close one") \
     X(admin_listen, SUCCESS, \
       "the server can't listen for administrators: %s") \
     X(admin_socket_taken, SUCCESS, \

@@ -217,8 +217,11 @@ static json_t *exchange_lines(int fd, const char *path, json_t *request,
     if (result == 0)
         result = send_all(fd, "\n", 1);
     free(asked);
-    if (result == 0)
-        result = read_line(fd, wait, &line, &length);
+    /* A server that refuses a connection says why and closes it, maybe before it was asked. */
+    if (result == 0 || result == -EPIPE) {
+        int read = read_line(fd, wait, &line, &length);
+        result = read < 0 && result < 0 ? result : read;
+    }
     json_t *answer = result == 0 ? json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
     free(line);
     if (answer && json_is_boolean(json_object_get(answer, "ok")))

@@ -110,6 +110,28 @@ static void on_turned_away(uv_handle_t *handle)
     admin_peer_release(admin);
 }
 
+/* Whether the peer, which is in the list already, is one too many. If so it is told. */
+static bool refuse_crowd(struct admin_peer *peer)
+{
+    bool changes = may_change(peer);
+    unsigned all = 0, own = 0;
+    struct admin_peer *other;
+    LIST_FOR_EACH (other, &peer->admin->peer_list, link) {
+        all += may_change(other) == changes;
+        own += other->uid == peer->uid;
+    }
+    bool user = !changes && own > ADMIN_USER_CONNECTIONS_MAX;
+    if (!user && all <= ADMIN_CONNECTIONS_MAX)
+        return false;
+    peer->last = true;
+    if (user)
+        admin_peer_refuse(peer, MESSAGE(admin_user_connections_max), (unsigned)peer->uid,
+                          ADMIN_USER_CONNECTIONS_MAX);
+    else
+        admin_peer_refuse(peer, MESSAGE(admin_connections_max), ADMIN_CONNECTIONS_MAX);
+    return true;
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct admin *admin = listener->data;
@@ -124,12 +146,8 @@ static void on_connection(uv_stream_t *listener, int status)
         admin_peer_close(peer);
         return;
     }
-    if (admin->peers > ADMIN_CONNECTIONS_MAX) {
-        peer->last = true;
-        admin_peer_refuse(peer, MESSAGE(admin_connections_max), ADMIN_CONNECTIONS_MAX);
-        return;
-    }
-    admin_peer_serve(peer);
+    if (!refuse_crowd(peer))
+        admin_peer_serve(peer);
 }
 
 /* ---- life ---- */

@@ -21,7 +21,12 @@
 struct admin;
 struct supervisor;
 
-#define ADMIN_CONNECTIONS_MAX 32
+/*
+ * Number of connections of those who may change something, and again of all others together. So
+ * users who may only look can't take the places of root. One such user has a quarter of theirs.
+ */
+#define ADMIN_CONNECTIONS_MAX      32
+#define ADMIN_USER_CONNECTIONS_MAX 8
 
 /*
  * Listens where the supervisor's settings say: on the descriptor that systemd passed (taken over),

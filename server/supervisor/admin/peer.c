@@ -104,14 +104,12 @@ static void on_handle_closed(uv_handle_t *handle)
 
 void admin_peer_close(struct admin_peer *peer)
 {
-    struct admin *admin = peer->admin;
     if (peer->closing)
         return;
     peer->closing = true;
     if (peer->work)
         work_leave(peer->work);
     list_remove(&peer->link);
-    admin->peers--;
     uv_close((uv_handle_t *)&peer->pipe, on_handle_closed);
     uv_close((uv_handle_t *)&peer->timer, on_handle_closed);
 }
@@ -306,7 +304,6 @@ struct admin_peer *admin_peer_new(struct admin *admin)
     peer->pipe.data = peer->timer.data = peer;
     peer->handles = 2;
     list_prepend(&admin->peer_list, &peer->link);
-    admin->peers++;
     admin->alive++;
     return peer;
 }

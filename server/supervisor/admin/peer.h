@@ -37,7 +37,6 @@ struct admin {
     const struct settings *settings;
     struct admin_socket socket;
     struct list peer_list;
-    unsigned peers;
     unsigned alive;        /* number of: the listener, peers and work that have not ended */
     uv_pipe_t turned_away; /* takes a connection for which there is no memory */
     bool turning_away;     /* turned_away is open */

@@ -399,8 +399,10 @@ static void others_may_look_but_not_kill(void **state)
 static void connections_are_limited(void **state)
 {
     (void)state;
+    enum { USER = ADMIN_USER_CONNECTIONS_MAX };
+    const int most = getuid() == 0 ? ADMIN_CONNECTIONS_MAX : USER;
     int fds[ADMIN_CONNECTIONS_MAX];
-    for (int i = 0; i < ADMIN_CONNECTIONS_MAX; i++) {
+    for (int i = 0; i < most; i++) {
         fds[i] = connect_to();
         json_decref(ask_on(fds[i], "{\"request\":\"ping\"}"));
     }
@@ -416,7 +418,45 @@ static void connections_are_limited(void **state)
     answer = ask("{\"request\":\"ping\"}");
     assert_true(json_is_true(json_object_get(answer, "ok")));
     json_decref(answer);
-    for (int i = 1; i < ADMIN_CONNECTIONS_MAX; i++)
+    for (int i = 1; i < most; i++)
+        close(fds[i]);
+}
+
+static void assert_refused(int fd, const char *words)
+{
+    json_t *answer = read_answer(fd);
+    const char *text = json_string_value(json_object_get(answer, "text"));
+    if (!text || !strstr(text, words))
+        fail_msg("\"%s\" lacks \"%s\"", text ? text : "", words);
+    json_decref(answer);
+    close(fd);
+}
+
+/* Silent connections of users who may only look. */
+static void users_leave_places_for_root(void **state)
+{
+    (void)state;
+    enum { USER = ADMIN_USER_CONNECTIONS_MAX };
+    if (getuid() != 0)
+        skip();
+    int fds[ADMIN_CONNECTIONS_MAX];
+    for (int i = 0; i < ADMIN_CONNECTIONS_MAX; i++) {
+        if (i == USER)
+            assert_refused(connect_as(4712), "uid 4712 has 8 connections");
+        fds[i] = connect_as(4712 + (unsigned)i / USER);
+        turn();
+    }
+    assert_refused(connect_as(4799), "as many as it may have");
+    json_t *answer = ask("{\"request\":\"ping\"}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    supervisor.settings.admins[supervisor.settings.admin_count++] = 4711;
+    int named = connect_as(4711);
+    answer = ask_on(named, "{\"request\":\"ping\"}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    close(named);
+    for (int i = 0; i < ADMIN_CONNECTIONS_MAX; i++)
         close(fds[i]);
 }
 
@@ -549,6 +589,7 @@ int main(void)
         CASE(a_reload_under_way_is_answered_when_it_is_over),
         CASE(others_may_look_but_not_kill),
         CASE(connections_are_limited),
+        CASE(users_leave_places_for_root),
         CASE(a_peer_that_never_reads_is_not_read_from),
         CASE(a_peer_that_is_silent_for_a_minute_is_closed),
         CASE(a_living_servers_socket_is_not_taken),
