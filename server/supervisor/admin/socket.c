@@ -17,6 +17,19 @@
 
 #define GROUP "gpushare"
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* Linux 6.16 */
+#endif
+
+/* No request has a descriptor. The kernel closes one that comes on the thread that reads, and such
+ * a close may sleep, so the kernel is to refuse it to the sender. An older kernel does not know the
+ * option; there the file's mode is the only guard. Connections inherit the option. */
+static void refuse_descriptors(int fd)
+{
+    int off = 0;
+    setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
+}
+
 static void give_to_group(const char *path)
 {
     struct group entry, *found = NULL;
@@ -44,6 +57,7 @@ static uint32_t socket_make(struct admin_socket *admin_socket, const char *path,
                          strerror(saved));
     }
     admin_socket->fd = fd;
+    refuse_descriptors(fd);
     return 0;
 }
 
@@ -58,6 +72,7 @@ uint32_t admin_socket_open(struct admin_socket *admin_socket, const char *path, 
         return error_set(why, error_from_errno(errno), MESSAGE_TEXT(admin_socket_passed),
                          strerror(errno));
     admin_socket->fd = fd;
+    refuse_descriptors(fd);
     return 0;
 }
 

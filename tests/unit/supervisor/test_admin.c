@@ -4,6 +4,7 @@
 #include "tests/unit/supervisor/fake_admin.h"
 
 #include "common/error.h"
+#include "server/supervisor/admin/socket.h"
 
 static void the_socket_file_is_for_owner_and_group(void **state)
 {
@@ -432,6 +433,24 @@ static void assert_refused(int fd, const char *words)
     close(fd);
 }
 
+/* A descriptor on the admin socket, where the kernel can refuse one. */
+static void descriptors_are_refused_to_the_sender(void **state)
+{
+    (void)state;
+    int pair[2], passes = 0;
+    socklen_t bytes = sizeof passes;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    int known = getsockopt(pair[0], SOL_SOCKET, 83 /* SO_PASSRIGHTS */, &passes, &bytes);
+    int fd = connect_to();
+    ssize_t sent = admin_socket_pass(fd, "x", 1, pair[1]);
+    close(fd);
+    close(pair[0]);
+    close(pair[1]);
+    if (known < 0)
+        skip();
+    assert_int_equal(sent, -EPERM);
+}
+
 /* Silent connections of users who may only look. */
 static void users_leave_places_for_root(void **state)
 {
@@ -590,6 +609,7 @@ int main(void)
         CASE(others_may_look_but_not_kill),
         CASE(connections_are_limited),
         CASE(users_leave_places_for_root),
+        CASE(descriptors_are_refused_to_the_sender),
         CASE(a_peer_that_never_reads_is_not_read_from),
         CASE(a_peer_that_is_silent_for_a_minute_is_closed),
         CASE(a_living_servers_socket_is_not_taken),
