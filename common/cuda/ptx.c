@@ -257,20 +257,21 @@ static void check_header(struct ptx_reader *r)
 
 uint32_t ptx_read(const char *text, size_t length, struct ptx_module **module, struct error *why)
 {
-    return ptx_read_within(text, length, SIZE_MAX, module, why);
+    const struct ptx_limits limits = {.bytes = SIZE_MAX};
+    return ptx_read_within(text, length, &limits, module, why);
 }
 
-uint32_t ptx_read_within(const char *text, size_t length, size_t max_bytes,
+uint32_t ptx_read_within(const char *text, size_t length, const struct ptx_limits *limits,
                          struct ptx_module **module, struct error *why)
 {
-    struct ptx_reader r = {.why = why};
+    struct ptx_reader r = {.why = why, .limits = limits};
     *module = NULL;
-    struct ptx_arena *arena = ptx_arena_create(max_bytes);
+    struct ptx_arena *arena = ptx_arena_create(limits->bytes);
     r.module = arena ? ptx_arena_alloc(arena, sizeof(*r.module)) : NULL;
     if (!r.module) {
         bool exceeded = arena && ptx_arena_exceeded(arena);
         ptx_arena_destroy(arena);
-        return exceeded ? error_set(why, MESSAGE(ptx_memory_max), max_bytes)
+        return exceeded ? error_set(why, MESSAGE(ptx_memory_max), limits->bytes)
                         : error_set(why, MESSAGE(ptx_no_memory));
     }
     r.module->arena = arena;

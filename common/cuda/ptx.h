@@ -213,9 +213,20 @@ struct ptx_module {
  */
 uint32_t ptx_read(const char *text, size_t length, struct ptx_module **module, struct error *why);
 
-/* The same, with at most max_bytes of memory at any time; returns OUT_OF_MEMORY if that is not
- * enough. A hostile text can need more than a hundred bytes of tree for each of its own bytes. */
-uint32_t ptx_read_within(const char *text, size_t length, size_t max_bytes,
+/* What one reading may take. */
+struct ptx_limits {
+    /* Of memory at any time. A hostile text can need more than a hundred bytes of tree for each of
+     * its own bytes. */
+    size_t bytes;
+    /* Asked again and again while a text is read, after some 0.1 s of work at most: 0, or an error
+     * number with a sentence in why, which then ends the reading. NULL: nothing ends it. */
+    uint32_t (*ask)(void *context, struct error *why);
+    void *context;
+};
+
+/* The same within limits. Returns OUT_OF_MEMORY if their bytes are not enough, or what ask returned
+ * if that was not 0. */
+uint32_t ptx_read_within(const char *text, size_t length, const struct ptx_limits *limits,
                          struct ptx_module **module, struct error *why);
 void ptx_destroy(struct ptx_module *module);
 

@@ -414,6 +414,7 @@ static void resolve_labels(struct ptx_reader *r)
 {
     const struct label_use *uses = r->label_uses.items;
     for (uint32_t i = 0; !r->failed && i < r->label_uses.count; i++) {
+        ptx_step(r);
         struct ptx_name *n =
             ptx_lookup(r, uses[i].scope, uses[i].name, strlen(uses[i].name), 1u << PTX_NAME_LABEL);
         if (!n)

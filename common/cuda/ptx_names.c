@@ -261,9 +261,22 @@ struct ptx_name *ptx_lookup(struct ptx_reader *r, uint32_t scope, const char *na
     }
 }
 
+void ptx_step(struct ptx_reader *r)
+{
+    /* A step takes a few microseconds at most, and 200 with the longest names in nested blocks. */
+    enum { STEPS = 256 };
+    struct error why;
+    if (r->failed || ++r->steps % STEPS || !r->limits->ask)
+        return;
+    uint32_t ended = r->limits->ask(r->limits->context, &why);
+    if (ended)
+        ptx_fail(r, 0, ended, "%s", why.text);
+}
+
 void ptx_advance(struct ptx_reader *r)
 {
     r->last_end = r->token.end;
+    ptx_step(r);
     if (r->failed)
         return;
     r->token = ptx_lexer_next(&r->lexer);

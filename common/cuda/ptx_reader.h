@@ -53,6 +53,8 @@ struct ptx_reader {
     struct ptx_module *module;
     struct error *why;
     bool failed;
+    const struct ptx_limits *limits;
+    uint32_t steps; /* ptx_step */
 
     struct hash_key key;    /* the key of the names' hashes */
     struct ptx_name *names; /* open addressing; a power of two */
@@ -91,6 +93,9 @@ struct ptx_name *ptx_declare(struct ptx_reader *r, const char *name, enum ptx_na
 /* Looks a name up in a scope and its parents; NULL if there is none. kinds: a set of 1 << kind. */
 struct ptx_name *ptx_lookup(struct ptx_reader *r, uint32_t scope, const char *name, size_t length,
                             unsigned kinds);
+
+/* A step of reading: one token, or one use of a label. The reader fails if the limits end it. */
+void ptx_step(struct ptx_reader *r);
 
 /* ---- tokens ---- */
 void ptx_advance(struct ptx_reader *r);

@@ -270,6 +270,67 @@ static void a_text_that_compiles_for_long_does_not_hold_up_others(void **state)
     check_wait(&text, "length");
 }
 
+/* Two clients have a text each at the two threads that read, and a third one loads its own. */
+static void check_load_beside(struct text *text, const char *what)
+{
+    static const char small[] = HEADER ".visible .entry k()\n{\nret;\n}\n";
+    struct raw culprits[2], other;
+    raw_attach(&other, server, 64 << 20);
+    for (int i = 0; i < 2; i++) {
+        struct proto_module_load ask = {.count = text->count};
+        raw_attach(&culprits[i], server, 64 << 20);
+        int fd = raw_memfd(text->bytes, text->count);
+        assert_int_equal(
+            channel_send(culprits[i].fd, PROTO_MODULE_LOAD, 99, 0, &ask, NULL, 0, &fd, 1), 0);
+        close(fd);
+    }
+    double began = server_worked();
+    assert_int_equal(load(&other, small, sizeof small - 1), 0);
+    double took = server_worked() - began;
+    print_message("%s: %zu KiB twice, the other's load waited for %.3f s of work\n", what,
+                  text->count >> 10, took);
+    for (int i = 0; i < 2; i++)
+        raw_close(&culprits[i]);
+    raw_close(&other);
+    free(text->bytes);
+    if (took > 2.0)
+        fail_msg("another client's load waited while the server worked for %.1f s", took);
+}
+
+/* A reader that looks for a free name of its own in a search for each number needs minutes. */
+static void words_like_the_servers_own_cost_others_no_time(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    say(&text, HEADER "/*");
+    for (int i = MANY; i-- > 0;)
+        say(&text, "gpushare%d_\n", i);
+    say(&text, "*/\n.visible .entry k()\n{\nret;\n}\n");
+    check_load_beside(&text, "words");
+}
+
+/* A reader that goes through a name anew for each block around it needs minutes. */
+static void long_names_in_nested_blocks_cost_others_no_time(void **state)
+{
+    (void)state;
+    static char name[65536];
+    struct text text = {0};
+    memset(name, 'b', sizeof name - 16);
+    say(&text, HEADER ".visible .entry k()\n");
+    for (int i = 0; i < 250; i++)
+        say(&text, "{");
+    say(&text, ".reg .u32 %%x;\n");
+    for (int use = 0; use < 64; use++) {
+        say(&text, "mov.u32 %%x, %%");
+        for (size_t at = 0; at < sizeof name - 16; at += 2048)
+            say(&text, "%.2048s", name + at);
+        say(&text, "11111111;\n");
+    }
+    for (int i = 0; i < 250; i++)
+        say(&text, "}");
+    check_load_beside(&text, "names");
+}
+
 /* Each is small enough; together they would be gigabytes that no limit counts. */
 static void constants_beyond_what_a_module_may_have_are_refused(void **state)
 {
@@ -295,6 +356,8 @@ int main(void)
         cmocka_unit_test(one_statement_with_very_many_variables_costs_others_no_time),
         cmocka_unit_test(debugging_sections_that_name_nothing_cost_others_no_time),
         cmocka_unit_test(constants_beyond_what_a_module_may_have_are_refused),
+        cmocka_unit_test(words_like_the_servers_own_cost_others_no_time),
+        cmocka_unit_test(long_names_in_nested_blocks_cost_others_no_time),
         cmocka_unit_test(a_text_that_compiles_for_long_does_not_hold_up_others),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
+#include "common/cuda/ptx.h"
 #include "server/worker/code/cubin.h"
 #include "server/worker/code/device_launch.h"
 #include "server/worker/code/code_image.h"
@@ -107,20 +108,52 @@ uint32_t client_module_new(struct client *client, uint32_t number, struct code_m
     return 0;
 }
 
-/* Unpacks the image and, if it is PTX, reads its text, within the memory that one load may have.
- * The caller ends with end_reading. */
-static uint32_t begin_reading(const struct client *client, struct client_module *module,
-                              struct rewrite **rewrite, struct error *why)
+/* The reading of an image, and when it has to end. */
+struct reading {
+    const struct client *client;
+    struct client_module *module;
+    const struct code_seat *seat;
+    uint64_t deadline; /* ns of timeline_now */
+};
+
+/* Refuses a text that is not compiled, or not even read to its end. */
+static uint32_t refuse_text(const struct client *client, const struct client_module *module,
+                            struct error *why)
 {
-    const struct proto_device_info *info = &client->gpu->info;
+    error_prefix(why, "module %u: ", module->number);
+    log_notice(MESSAGE_TEXT(compiler_refused), client->number, why->text);
+    return why->number;
+}
+
+static uint32_t ask_reading(void *context, struct error *why)
+{
+    const struct reading *reading = context;
+    if (atomic_load_explicit(reading->seat->gone, memory_order_relaxed))
+        error_set(why, MESSAGE(module_given_up));
+    else if (timeline_now() >= reading->deadline)
+        compiler_refuse_time(reading->seat->compiler, why);
+    else
+        return 0;
+    return refuse_text(reading->client, reading->module, why);
+}
+
+/* Unpacks the image and, if it is PTX, reads its text, within the memory and the time that one load
+ * may have. *reading must live as long as *rewrite. The caller ends with end_reading. */
+static uint32_t begin_reading(struct reading *reading, struct rewrite **rewrite, struct error *why)
+{
+    struct client_module *module = reading->module;
+    const struct proto_device_info *info = &reading->client->gpu->info;
     size_t max = module->code_memory->load;
     *rewrite = NULL;
+    reading->deadline = compiler_deadline(reading->seat->compiler);
     uint32_t error =
         code_image_unpack(&module->image, info->compute_major * 10 + info->compute_minor, max, why);
     if (error || module->image.kind != CODE_IMAGE_PTX)
         return error;
-    return rewrite_open(rewrite, (const char *)module->image.bytes, module->image.count,
-                        max - code_image_memory(&module->image), why);
+    const struct ptx_limits limits = {
+        .bytes = max - code_image_memory(&module->image), .ask = ask_reading, .context = reading};
+    return rewrite_open(rewrite, (const char *)module->image.bytes, module->image.count, &limits,
+                        why);
 }
 
 static void end_reading(struct client_module *module, struct rewrite *rewrite)
@@ -129,16 +162,17 @@ static void end_reading(struct client_module *module, struct rewrite *rewrite)
     code_image_pack(&module->image);
 }
 
-uint32_t client_module_inspect(const struct client *client, struct client_module *module, int fd,
-                               uint64_t count, struct proto_worker_module_needs *needs,
-                               struct error *why)
+uint32_t client_module_inspect(const struct client *client, struct client_module *module,
+                               const struct code_seat *seat, int fd, uint64_t count,
+                               struct proto_worker_module_needs *needs, struct error *why)
 {
+    struct reading reading = {.client = client, .module = module, .seat = seat};
     struct rewrite *rewrite;
     *needs = (struct proto_worker_module_needs){0};
     uint32_t error = code_image_open(&module->image, fd, count, why);
     if (error)
         return error;
-    error = begin_reading(client, module, &rewrite, why);
+    error = begin_reading(&reading, &rewrite, why);
     if (!error)
         error = device_launch_check(&module->image, client->gpu, why);
     if (!error && rewrite) {
@@ -249,11 +283,8 @@ static uint32_t compile_apart(const struct code_seat *seat, const char *text,
     uint32_t error = compiler_make(
         seat->compiler, (struct compiler_caller){seat->caller->owner, seat->caller->client}, text,
         code_memory->load, code_memory_room(code_memory), &result, why);
-    if (error) {
-        error_prefix(why, "module %u: ", load->module->number);
-        log_notice(MESSAGE_TEXT(compiler_refused), load->client->number, why->text);
-        return error;
-    }
+    if (error)
+        return refuse_text(load->client, load->module, why);
     if (result.busy) {
         *seat->awaited = result.text;
         return CLIENT_MODULE_LATER;
@@ -451,8 +482,9 @@ uint32_t client_module_load(struct client *client, struct client_module *module,
                             struct error *why)
 {
     const struct cuda_driver *cuda = client->gpu->cuda;
+    struct reading reading = {.client = client, .module = module, .seat = seat};
     struct rewrite *rewrite;
-    uint32_t error = begin_reading(client, module, &rewrite, why);
+    uint32_t error = begin_reading(&reading, &rewrite, why);
     if (!error)
         error = load_read(client, module, rewrite, seat, global_base, why);
     /* If the driver can't say the layout of parameters, the cubin has to: its bytes are kept. */

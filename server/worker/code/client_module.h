@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "server/worker/code/code_memory.h"
@@ -32,17 +33,10 @@ struct compiler;
 uint32_t client_module_new(struct client *client, uint32_t number, struct code_memory *code_memory,
                            struct client_module **module, struct error *why);
 
-/*
- * Reads an image of `count` bytes from fd, which stays the caller's, and says what memory its
- * variables need. Any one thread with the context, while the module is busy.
- */
-uint32_t client_module_inspect(const struct client *client, struct client_module *module, int fd,
-                               uint64_t count, struct proto_worker_module_needs *needs,
-                               struct error *why);
-
 /* Where and for whom a load asks for a quiet window, and where PTX is compiled before. */
 struct code_seat {
-    struct compiler *compiler;
+    struct compiler *compiler; /* its time holds for reading a text, too */
+    const atomic_bool *gone;   /* nobody waits any more, so the reading of a text ends */
     struct quiet_calls *calls;
     const struct quiet_caller *caller;
     struct code_name *awaited; /* CLIENT_MODULE_LATER: the text; the caller's */
@@ -51,6 +45,14 @@ struct code_seat {
 /* From client_module_load, without a sentence: nothing was loaded, since the caller's owner has
  * another text at the compiler, or another owner has the same one there. */
 #define CLIENT_MODULE_LATER UINT32_MAX
+
+/*
+ * Reads an image of `count` bytes from fd, which stays the caller's, and says what memory its
+ * variables need. Any one thread with the context, while the module is busy.
+ */
+uint32_t client_module_inspect(const struct client *client, struct client_module *module,
+                               const struct code_seat *seat, int fd, uint64_t count,
+                               struct proto_worker_module_needs *needs, struct error *why);
 
 /* Loads an inspected module, with its variables at global_base in the client's memory. *functions
  * becomes the number of kernels, or 0 if the driver can't say. PTX is compiled by compiler, or in

@@ -195,7 +195,7 @@ static int run_begin(struct run *run, const char *text)
     close(file);
     if (error < 0)
         close(run->answers);
-    run->deadline = timeline_now() + run->compiler->options.seconds * SECOND;
+    run->deadline = compiler_deadline(run->compiler);
     return error;
 }
 
@@ -260,16 +260,30 @@ static uint32_t refuse_memory(const struct run *run, struct error *why)
                      units_format_bytes(run->compiler->options.memory, memory));
 }
 
+static uint32_t seconds_of(const struct compiler *compiler)
+{
+    /* A compiler that was never opened has no options. */
+    return compiler->options.seconds ? compiler->options.seconds : COMPILER_SECONDS;
+}
+
+uint64_t compiler_deadline(const struct compiler *compiler)
+{
+    return timeline_now() + seconds_of(compiler) * SECOND;
+}
+
+uint32_t compiler_refuse_time(const struct compiler *compiler, struct error *why)
+{
+    activity_add(ACTIVITY_COMPILE_OVER_TIME);
+    return error_set(why, MESSAGE(compiler_time), seconds_of(compiler));
+}
+
 /* failed: from run_read. */
 static uint32_t run_refuse(struct run *run, int failed, struct error *why)
 {
     char memory[UNITS_TEXT];
-    uint32_t seconds = run->compiler->options.seconds;
     int status = run_end(run, failed != -EPIPE);
-    if (failed == -ETIME || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
-        activity_add(ACTIVITY_COMPILE_OVER_TIME);
-        return error_set(why, MESSAGE(compiler_time), seconds);
-    }
+    if (failed == -ETIME || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
+        return compiler_refuse_time(run->compiler, why);
     if (failed == -ECANCELED)
         return error_set(why, MESSAGE(module_given_up));
     units_format_bytes(run->compiler->options.memory, memory);
@@ -326,7 +340,7 @@ static uint32_t read_answers(struct run *run, uint64_t code_max, struct compiler
                                            : answer.log);
     }
     atomic_store(&run->compiler->absent, false);
-    run->deadline = timeline_now() + run->compiler->options.seconds * SECOND;
+    run->deadline = compiler_deadline(run->compiler);
     failed = run_read(run, &answer, sizeof answer);
     if (failed)
         return run_refuse(run, failed, why);

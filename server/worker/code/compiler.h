@@ -114,6 +114,13 @@ uint32_t compiler_make(struct compiler *compiler, struct compiler_caller caller,
                        uint64_t code_max, uint64_t room, struct compiler_result *result,
                        struct error *why);
 
+/* A text is read by the worker before it is compiled, and that may take as long. compiler_deadline:
+ * when a reading that begins now has to end, in ns of timeline_now. compiler_refuse_time: counts
+ * and refuses a text that took too long; returns an error number with a sentence in why. Any
+ * thread. */
+uint64_t compiler_deadline(const struct compiler *compiler);
+uint32_t compiler_refuse_time(const struct compiler *compiler, struct error *why);
+
 /* Gives memory back until what is kept takes at most room bytes. Any thread. */
 void compiler_trim(struct compiler *compiler, uint64_t room);
 

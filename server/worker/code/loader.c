@@ -71,14 +71,18 @@ static struct loader_job *take_next(struct loader *loader)
     return job;
 }
 
-static void run_job(struct worker *worker, struct loader_job *job)
+static void run_job(struct worker *worker, struct loader_job *job, const atomic_bool *gone)
 {
     struct quiet_calls *calls = &worker->quiet_calls;
-    const struct code_seat seat = {&worker->compiler, calls, &job->caller, &job->text};
+    const struct code_seat seat = {.compiler = &worker->compiler,
+                                   .gone = gone,
+                                   .calls = calls,
+                                   .caller = &job->caller,
+                                   .awaited = &job->text};
     if (job->kind == LOADER_CLEAR)
         job->error = client_memory_clear(job->client, calls, job->address, job->count, &job->why);
     else if (job->kind == LOADER_INSPECT)
-        job->error = client_module_inspect(job->client, job->module, job->fd, job->count,
+        job->error = client_module_inspect(job->client, job->module, &seat, job->fd, job->count,
                                            &job->needs, &job->why);
     else
         job->error = client_module_load(job->client, job->module, &seat, job->global_base,
@@ -123,8 +127,9 @@ static void *loader_main(void *argument)
             continue;
         }
         loader->working[self] = job->client;
+        atomic_store(&loader->gone[self], false);
         pthread_mutex_unlock(&loader->lock);
-        run_job(loader->worker, job);
+        run_job(loader->worker, job, &loader->gone[self]);
         pthread_mutex_lock(&loader->lock);
         loader->working[self] = NULL;
         if (loader->queued) /* perhaps by this client, which no thread could serve until now */
@@ -188,6 +193,8 @@ void loader_stop(struct loader *loader)
         compiler_stop(&loader->worker->compiler);
     pthread_mutex_lock(&loader->lock);
     loader->stop = true;
+    for (unsigned i = 0; i < CODE_MEMORY_LOADS; i++)
+        atomic_store(&loader->gone[i], true);
     pthread_cond_broadcast(&loader->more);
     pthread_mutex_unlock(&loader->lock);
     for (unsigned i = 0; i < loader->thread_count; i++)
@@ -240,6 +247,9 @@ void loader_forget(struct loader *loader, struct client *client)
     struct code_name text;
     struct compiler *compiler = &loader->worker->compiler;
     pthread_mutex_lock(&loader->lock);
+    for (unsigned i = 0; i < CODE_MEMORY_LOADS; i++)
+        if (loader->working[i] == client)
+            atomic_store(&loader->gone[i], true);
     for (struct loader_job **at = &loader->queued; *at;) {
         struct loader_job *job = *at;
         if (job->client != client) {

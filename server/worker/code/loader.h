@@ -17,6 +17,7 @@
 #define GPUSHARE_SERVER_WORKER_CODE_LOADER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -56,6 +57,7 @@ struct loader {
     enum loader_which which;
     pthread_t threads[CODE_MEMORY_LOADS];
     struct client *working[CODE_MEMORY_LOADS]; /* client whose job each thread works on, or NULL */
+    atomic_bool gone[CODE_MEMORY_LOADS];       /* nobody waits for that job any more */
     unsigned thread_count, started;
     pthread_mutex_t lock;
     pthread_cond_t more;
@@ -69,8 +71,8 @@ struct loader {
 uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_which which,
                       struct error *why);
 
-/* Waits until the threads have ended the jobs they work on, then drops all other jobs, done ones
- * included. Idempotent. Control thread. */
+/* Ends the reading of texts, waits until the threads have ended the jobs they work on, then drops
+ * all other jobs, done ones included. Idempotent. Control thread. */
 void loader_stop(struct loader *loader);
 
 /* The functions below are for the control thread. */
@@ -83,8 +85,8 @@ void loader_submit(struct loader *loader, struct loader_job *job);
 struct loader_job *loader_collect(struct loader *loader);
 
 /* Drops the queued jobs of a client that leaves, and ends its compilation if no other job waits for
- * that text. Jobs that a thread works on go on; client->control.loading counts them, and jobs that
- * are done and not collected. */
+ * that text. A job at work ends early if it reads a text; client->control.loading counts jobs at
+ * work, and those that are done and not collected. */
 void loader_forget(struct loader *loader, struct client *client);
 
 #endif

@@ -33,15 +33,17 @@ struct rewrite {
     struct placed **by_id; /* variable->id -> its entry, or NULL */
     uint64_t bytes, base;
     char constant[32]; /* the name of ours that holds the base; "": the text does not need it */
-    size_t used, max;  /* bytes of memory: taken, the tree's included; and allowed */
-    bool exceeded;     /* max was not enough */
+    size_t used;       /* bytes of memory that are taken, the tree's included */
+    struct ptx_limits limits;
+    bool exceeded; /* limits.bytes was not enough */
 };
 
 /* Allocates zeroed memory and counts it. The caller that frees it lowers the count. */
 static void *allocate_counted(struct rewrite *rewrite, size_t count, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > rewrite->max - rewrite->used) {
+    if (__builtin_mul_overflow(count, size, &bytes) ||
+        bytes > rewrite->limits.bytes - rewrite->used) {
         rewrite->exceeded = true;
         return NULL;
     }
@@ -354,13 +356,13 @@ static uint32_t refuse_text(const struct rewrite *rewrite, bool exceeded, struct
     if (!exceeded)
         return no_memory(why);
     return error_set(why, MESSAGE(ptx_too_large), rewrite->length,
-                     units_format_bytes(rewrite->max, max));
+                     units_format_bytes(rewrite->limits.bytes, max));
 }
 
 /* Succeeds without a tree for a text that the reader does not understand. */
 static bool read_text(struct rewrite *rewrite, struct error *why)
 {
-    uint32_t error = ptx_read_within(rewrite->text, rewrite->length, rewrite->max - rewrite->used,
+    uint32_t error = ptx_read_within(rewrite->text, rewrite->length, &rewrite->limits,
                                      &rewrite->tree, &rewrite->unread);
     if (error == PROTO_ERROR_INVALID_PTX)
         return true;
@@ -401,8 +403,8 @@ static bool accept_variables(struct rewrite *rewrite, struct error *why)
     return true;
 }
 
-uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, size_t max,
-                      struct error *why)
+uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length,
+                      const struct ptx_limits *limits, struct error *why)
 {
     struct rewrite *rewrite = calloc(1, sizeof *rewrite);
     *out = NULL;
@@ -410,7 +412,7 @@ uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, siz
         return no_memory(why);
     rewrite->text = text;
     rewrite->length = length;
-    rewrite->max = max;
+    rewrite->limits = *limits;
     if (!read_text(rewrite, why) || !accept_variables(rewrite, why)) {
         rewrite_close(rewrite);
         return why->number;
@@ -615,19 +617,29 @@ static void choose_base(struct rewrite *rewrite, struct uses *uses)
     snprintf(uses->base, sizeof uses->base, "[%s]", rewrite->constant);
 }
 
-static void replace_uses(struct rewrite *rewrite, struct uses *uses)
+static uint32_t ask_limits(const struct rewrite *rewrite, struct error *why)
+{
+    return rewrite->limits.ask ? rewrite->limits.ask(rewrite->limits.context, why) : 0;
+}
+
+static uint32_t replace_uses(struct rewrite *rewrite, struct uses *uses, struct error *why)
 {
     char code[96];
     choose_base(rewrite, uses);
-    for (uint32_t f = 0; f < rewrite->tree->function_count; f++)
+    for (uint32_t f = 0; f < rewrite->tree->function_count; f++) {
+        uint32_t ended = ask_limits(rewrite, why);
+        if (ended)
+            return ended;
         if (rewrite->tree->functions[f]->defined)
             use_in_function(uses, rewrite->tree->functions[f]);
+    }
     if (uses->first == UINT32_MAX)
         rewrite->constant[0] = 0;
     if (!rewrite->constant[0])
-        return;
+        return 0;
     snprintf(code, sizeof code, ".visible .const .align 8 .u64 %s; ", rewrite->constant);
     text_edit_replace(uses->edit, uses->first, uses->first, code);
+    return 0;
 }
 
 uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, struct error *why)
@@ -637,7 +649,7 @@ uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, stru
     struct uses uses = {.rewrite = rewrite, .edit = &edit, .prefix = prefix, .first = UINT32_MAX};
     if (!choose_prefix(rewrite, prefix, sizeof prefix))
         return refuse_text(rewrite, rewrite->exceeded, why);
-    text_edit_open(&edit, rewrite->text, rewrite->length, rewrite->max - rewrite->used);
+    text_edit_open(&edit, rewrite->text, rewrite->length, rewrite->limits.bytes - rewrite->used);
     rewrite->base = base;
     for (uint32_t i = 0; i < rewrite->count; i++) {
         const struct ptx_variable *variable = rewrite->placed[i].variable;
@@ -645,12 +657,12 @@ uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, stru
         if (!rewrite->placed[i].stays && first)
             remove_declaration(&edit, rewrite, variable);
     }
-    if (rewrite->bytes)
-        replace_uses(rewrite, &uses);
+    uint32_t ended = rewrite->bytes ? replace_uses(rewrite, &uses, why) : 0;
+    edit.failed |= ended != 0;
     *text = text_edit_finish(&edit);
     rewrite->text = NULL;
-    if (*text)
-        return 0;
+    if (*text || ended)
+        return ended;
     return refuse_text(rewrite, edit.exceeded, why);
 }
 

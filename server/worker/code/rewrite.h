@@ -23,20 +23,24 @@
 
 #include "common/error.h"
 
+struct ptx_limits;
 struct rewrite;
 struct symbols;
 
 enum { REWRITE_ALIGN = 512 }; /* alignment of the memory that the variables move to, in bytes */
 
 /*
- * Reads PTX text, which must live until rewrite_place. max is the number of bytes of memory that
- * reading and rewrite_place may take. Returns 0, or an error number with a sentence in why and
- * *rewrite NULL. Text that the reader does not understand is refused if it may declare variables,
- * since no client could be charged for them. Otherwise it is no error: nothing moves
- * (rewrite_unread says why), and the driver's compiler judges the text.
+ * Reads PTX text, which must live until rewrite_place. The limits (common/cuda/ptx.h) hold for
+ * reading and rewrite_place together; their context must live until then. limits->ask must not
+ * return INVALID_PTX or OUT_OF_MEMORY.
+ *
+ * Returns 0, or an error number, perhaps of limits->ask, with a sentence in why and *rewrite NULL.
+ * Text that the reader does not understand is refused if it may declare variables, since no client
+ * could be charged for them. Otherwise it is no error: nothing moves (rewrite_unread says why), and
+ * the driver's compiler judges the text.
  */
-uint32_t rewrite_open(struct rewrite **rewrite, const char *text, size_t length, size_t max,
-                      struct error *why);
+uint32_t rewrite_open(struct rewrite **rewrite, const char *text, size_t length,
+                      const struct ptx_limits *limits, struct error *why);
 void rewrite_close(struct rewrite *rewrite); /* NULL allowed */
 
 /* The reader's words for the part that it did not understand; NULL if it understood the text. */

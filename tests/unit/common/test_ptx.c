@@ -247,7 +247,8 @@ static void memory_that_is_not_allowed_is_an_error_of_its_own(void **state)
     size_t needed = m->memory;
     ptx_destroy(m);
     assert_int_equal(why.number, 0);
-    assert_int_equal(ptx_read_within(sample, strlen(sample), needed / 2, &m, &why),
+    struct ptx_limits limits = {.bytes = needed / 2};
+    assert_int_equal(ptx_read_within(sample, strlen(sample), &limits, &m, &why),
                      PROTO_ERROR_OUT_OF_MEMORY);
     assert_null(m);
     assert_int_equal(why.number, PROTO_ERROR_OUT_OF_MEMORY);
@@ -255,10 +256,12 @@ static void memory_that_is_not_allowed_is_an_error_of_its_own(void **state)
     snprintf(room, sizeof room, "%zu bytes", needed / 2);
     assert_non_null(strstr(why.text, room));
     /* Not even the root of the tree. */
-    assert_int_equal(ptx_read_within(sample, strlen(sample), 1, &m, &why),
+    limits.bytes = 1;
+    assert_int_equal(ptx_read_within(sample, strlen(sample), &limits, &m, &why),
                      PROTO_ERROR_OUT_OF_MEMORY);
     /* What fails first is told. */
-    assert_int_equal(ptx_read_within("hello", 5, 1 << 20, &m, &why), PROTO_ERROR_INVALID_PTX);
+    limits.bytes = 1 << 20;
+    assert_int_equal(ptx_read_within("hello", 5, &limits, &m, &why), PROTO_ERROR_INVALID_PTX);
 }
 
 static double thread_seconds(void)
@@ -321,6 +324,30 @@ static void a_long_name_in_nested_blocks_is_read_once_for_all_blocks(void **stat
         fail_msg("%zu bytes of text took %.1f s", bytes, took);
 }
 
+static uint32_t refuse_third(void *context, struct error *why)
+{
+    return ++*(int *)context == 3 ? error_set(why, PROTO_ERROR_SERVER_RESOURCES, "late") : 0;
+}
+
+/* It asks while it reads, and asks no more once it was told to end. */
+static void the_caller_can_end_a_reading(void **state)
+{
+    (void)state;
+    struct ptx_module *m = NULL;
+    struct error why = {0};
+    size_t bytes;
+    int asked = 0;
+    const struct ptx_limits limits = {.bytes = SIZE_MAX, .ask = refuse_third, .context = &asked};
+    char *text = make_nested_text(16, 2000, &bytes);
+    assert_int_equal(ptx_read(text, bytes, &m, &why), 0);
+    ptx_destroy(m);
+    assert_int_equal(ptx_read_within(text, bytes, &limits, &m, &why), PROTO_ERROR_SERVER_RESOURCES);
+    assert_null(m);
+    assert_string_equal(why.text, "late");
+    assert_int_equal(asked, 3);
+    free(text);
+}
+
 /* Exact-size heap copies, so that ASan sees a read past either end. */
 static void try_copy(const char *text, size_t length)
 {
@@ -366,6 +393,7 @@ int main(void)
         cmocka_unit_test(operands_are_resolved_with_their_place),
         cmocka_unit_test(errors_name_line_and_culprit),
         cmocka_unit_test(deep_nesting_is_refused),
+        cmocka_unit_test(the_caller_can_end_a_reading),
         cmocka_unit_test(a_name_may_have_64_kib),
         cmocka_unit_test(a_long_name_in_nested_blocks_is_read_once_for_all_blocks),
         cmocka_unit_test(memory_that_is_not_allowed_is_an_error_of_its_own),

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "protocol.h"
+#include "common/cuda/ptx.h"
 #include "common/error.h"
 #include "server/worker/code/rewrite.h"
 #include "server/worker/code/symbols.h"
@@ -21,13 +23,13 @@
 #define BASE UINT64_C(0x200000000000) /* 35184372088832 */
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 
-#define BYTES_MAX ((size_t)1 << 24)
+static const struct ptx_limits wide = {.bytes = (size_t)1 << 24};
 
 static struct rewrite *open_text(const char *text)
 {
     struct rewrite *rewrite;
     struct error why = {0};
-    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), BYTES_MAX, &why), 0);
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), &wide, &why), 0);
     if (rewrite_unread(rewrite))
         print_message("%s\n", rewrite_unread(rewrite));
     assert_null(rewrite_unread(rewrite));
@@ -288,7 +290,7 @@ static void text_that_is_not_understood_is_left_to_the_driver(void **state)
     const char *text = HEAD ".visible .entry k(\n{ nonsense";
     struct rewrite *rewrite;
     struct error why = {0};
-    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), BYTES_MAX, &why), 0);
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), &wide, &why), 0);
     assert_non_null(rewrite_unread(rewrite));
     assert_int_equal(rewrite_global_bytes(rewrite), 0);
     char *out;
@@ -304,7 +306,7 @@ static void text_that_is_not_understood_may_declare_no_variables(void **state)
     const char *text = HEAD ".explicitcluster;\n.global .b8 a[1000000000];\n";
     struct rewrite *rewrite;
     struct error why = {0};
-    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), BYTES_MAX, &why),
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), &wide, &why),
                      PROTO_ERROR_INVALID_PTX);
     assert_null(rewrite);
     assert_non_null(strstr(why.text, ".explicitcluster"));
@@ -386,6 +388,29 @@ static void words_like_ours_take_linear_time(void **state)
     free(text);
 }
 
+static uint32_t refuse_when_set(void *context, struct error *why)
+{
+    return *(const bool *)context ? error_set(why, PROTO_ERROR_CONNECTION_LOST, "left") : 0;
+}
+
+static void the_caller_can_end_rewriting(void **state)
+{
+    (void)state;
+    bool left = false;
+    struct rewrite *rewrite;
+    struct error why = {0};
+    char *out = NULL;
+    const struct ptx_limits limits = {
+        .bytes = wide.bytes, .ask = refuse_when_set, .context = &left};
+    const char *text = HEAD ".global .u64 a;\n.entry k()\n{\nst.global.u64 [a], 1;\nret;\n}\n";
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), &limits, &why), 0);
+    left = true;
+    assert_int_equal(rewrite_place(rewrite, BASE, &out, &why), PROTO_ERROR_CONNECTION_LOST);
+    assert_null(out);
+    assert_string_equal(why.text, "left");
+    rewrite_close(rewrite);
+}
+
 /* Neither reading nor rewriting may take more than was said, and a text that needs more names the
  * remedy. Found by trying every size below what is enough. */
 static void memory_is_bounded(void **state)
@@ -403,7 +428,8 @@ static void memory_is_bounded(void **state)
     for (most = 1000;; most += 4000) {
         struct rewrite *rewrite;
         why = (struct error){0};
-        uint32_t error = rewrite_open(&rewrite, text, at, most, &why);
+        const struct ptx_limits limits = {.bytes = most};
+        uint32_t error = rewrite_open(&rewrite, text, at, &limits, &why);
         unread += error != 0;
         if (!error) {
             assert_true(rewrite_tree_bytes(rewrite) <= most);
@@ -478,6 +504,7 @@ int main(void)
         cmocka_unit_test(layout_of_parameters),
         cmocka_unit_test(our_names_take_the_first_free_number),
         cmocka_unit_test(words_like_ours_take_linear_time),
+        cmocka_unit_test(the_caller_can_end_rewriting),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(ptxas_takes_the_new_text),
     };
