@@ -25,7 +25,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/server.h"
 
-enum { OTHERS = 3, CROWD = 8 };
+enum { OTHERS = 3, CROWD = 8, QUEUE = 14 };
 
 static unsigned random_state;
 static char config[64];
@@ -286,6 +286,106 @@ static void a_queue_of_kernels_is_not_one_kernel(void **state)
     end(server);
 }
 
+/* Two streams, each of which waits for the other behind a kernel that does not end. */
+static void a_wait_behind_an_endless_kernel_does_not_excuse_it(void **state)
+{
+    (void)state;
+    struct server *server = begin("clients: {kernel_time_limit: 500ms}\n", "0");
+    struct gpushare_dim one = {1, 1, 1};
+    gpushare_connection *gpu;
+    gpushare_function *function;
+    gpushare_stream *streams[2];
+    gpushare_event *events[2];
+    assert_int_equal(connect_to(server, "crosswise", &gpu, &function, "endless"), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gpushare_stream_create(gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &streams[i]),
+                         0);
+        assert_int_equal(gpushare_event_create(gpu, 0, &events[i]), 0);
+    }
+    double since = seconds_now();
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gpushare_launch(function, one, one, 0, streams[i], NULL), 0);
+        assert_int_equal(gpushare_event_record(events[i], streams[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(gpushare_stream_wait_event(gpu, streams[i], events[!i]), 0);
+    assert_int_equal(gpushare_synchronize(gpu), GPUSHARE_ERROR_LAUNCH_TIMEOUT);
+    expect_end_in_time(since, 0.5);
+    gpushare_close(&gpu);
+    expect_service(server);
+    end(server);
+}
+
+/* The stream that waits has two waits in flight. Between them is one kernel, which would have to
+ * answer for the time of the second wait if they ended together. */
+static void a_stream_that_waits_for_a_queue_is_left_alone(void **state)
+{
+    (void)state;
+    struct server *server = begin("clients: {kernel_time_limit: 500ms}\n", "0");
+    struct gpushare_dim one = {1, 1, 1};
+    gpushare_connection *gpu;
+    gpushare_function *function;
+    gpushare_stream *queue, *waits;
+    gpushare_event *event;
+    unsigned ms = 200 + random_below(100);
+    void *parameters[] = {&ms};
+    assert_int_equal(connect_to(server, "waits", &gpu, &function, "milliseconds"), 0);
+    assert_int_equal(gpushare_stream_create(gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &queue), 0);
+    assert_int_equal(gpushare_stream_create(gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &waits), 0);
+    assert_int_equal(gpushare_event_create(gpu, 0, &event), 0);
+    for (int i = 0; i < QUEUE; i++) {
+        assert_int_equal(gpushare_launch(function, one, one, 0, queue, parameters), 0);
+        if (i > 0 && i < QUEUE - 1)
+            continue;
+        assert_int_equal(gpushare_event_record(event, queue), 0);
+        assert_int_equal(gpushare_stream_wait_event(gpu, waits, event), 0);
+        assert_int_equal(gpushare_launch(function, one, one, 0, waits, parameters), 0);
+    }
+    gpushare_error error = gpushare_synchronize(gpu);
+    if (error)
+        fail_msg("%s", gpushare_error_text());
+    gpushare_close(&gpu);
+    end(server);
+}
+
+/* The first client has no limit; the second one's kernel stands behind its kernels. */
+static void a_kernel_behind_work_that_a_wait_follows_is_not_blamed(void **state)
+{
+    (void)state;
+    struct server *server = begin("clients: {}\n", "0");
+    struct gpushare_dim grid = {4 * 132, 1, 1}, block = {32, 1, 1};
+    gpushare_connection *gpu;
+    gpushare_function *function;
+    gpushare_stream *streams[2];
+    gpushare_event *events[2];
+    unsigned ms = 2500;
+    void *parameters[] = {&ms};
+    assert_int_equal(connect_to(server, "long", &gpu, &function, "milliseconds"), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gpushare_stream_create(gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &streams[i]),
+                         0);
+        assert_int_equal(gpushare_event_create(gpu, 0, &events[i]), 0);
+    }
+    setenv("GPUSHARE_KERNEL_TIME_LIMIT", "500ms", 1);
+    struct client behind = start(server, "behind", 1, 400);
+    unsetenv("GPUSHARE_KERNEL_TIME_LIMIT");
+    await_ready(&behind);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gpushare_launch(function, grid, block, 48 << 10, streams[i], parameters),
+                         0);
+        assert_int_equal(gpushare_event_record(events[i], streams[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(gpushare_stream_wait_event(gpu, streams[i], events[!i]), 0);
+    if (gpushare_synchronize(gpu))
+        fail_msg("%s", gpushare_error_text());
+    struct said said = finish(&behind);
+    if (said.error)
+        fail_msg("behind: %s", said.text);
+    gpushare_close(&gpu);
+    end(server);
+}
+
 /* A client begins a kernel without an end, and dies. */
 static void leave_endless_work(const struct server *server)
 {
@@ -421,6 +521,9 @@ int main(void)
         cmocka_unit_test(the_owner_of_an_endless_kernel_gets_an_error_of_its_own),
         cmocka_unit_test(kernels_within_the_limit_are_left_alone),
         cmocka_unit_test(a_queue_of_kernels_is_not_one_kernel),
+        cmocka_unit_test(a_wait_behind_an_endless_kernel_does_not_excuse_it),
+        cmocka_unit_test(a_stream_that_waits_for_a_queue_is_left_alone),
+        cmocka_unit_test(a_kernel_behind_work_that_a_wait_follows_is_not_blamed),
         cmocka_unit_test(work_of_a_client_that_left_ends_when_others_wait),
         cmocka_unit_test(a_limit_set_while_others_wait_ends_work_of_a_client_that_left),
         cmocka_unit_test(kill_of_a_client_that_left_says_what_it_costs_and_is_carried_out),

@@ -17,6 +17,7 @@
 #include "common/ipc/ring.h"
 #include "server/worker/client/queue_latency.h"
 #include "server/worker/client/stream_entries.h"
+#include "server/worker/client/stream_waits.h"
 #include "server/worker/client/work_length.h"
 
 struct account_span;
@@ -51,10 +52,10 @@ struct client_stream {
     uint64_t limit;                         /* last value of a closing stream */
     uint64_t woken;        /* completer: the shadow when it last woke the sleepers */
     struct work_span work; /* what runs of it now */
-    uint64_t waits;        /* timeline value of its last command that waits for a stream */
-    uint64_t excused;      /* completer: until then it may have waited for older work, ns */
+    uint64_t excused;      /* completer: until then it may have waited for other work, ns */
     bool watched;          /* a thread sleeps on the timeline, so the completer looks often */
     struct stream_dependencies blocked_on;
+    struct stream_waits waits; /* its commands in flight that wait for other streams */
     struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */
     struct client_stream *next_user; /* of the same pool_stream; under the pool's lock */
     uint64_t settled; /* the pool's changes at which it was bound as well as can be, or 0 */

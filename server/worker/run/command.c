@@ -344,10 +344,15 @@ static struct client_stream *find_source(const struct client_stream *stream,
     return ordered || client_stream_reached(source) >= on->value ? NULL : source;
 }
 
-/* Whether each stream that is waited for has room on its queue for the events of all of them. */
-static bool check_sources_room(const struct command *command, const struct client_stream *stream)
+/* Whether each stream that is waited for has room on its queue for the events of all of them, and
+ * the stream for a note of its wait. Only a client with a limit of its kernels' time has to be able
+ * to show that it waits. */
+static bool check_sources_room(const struct command *command, struct client_stream *stream)
 {
     const struct stream_dependencies *dependencies = &stream->blocked_on;
+    if (!stream_waits_reach(&stream->waits, client_stream_reached(stream)) &&
+        stream->client->shared.kernel_time)
+        return false;
     for (uint32_t i = 0; i < dependencies->count; i++) {
         const struct client_stream *source = find_source(stream, &dependencies->on[i]);
         if (source && stream_pool_entries_free(command->pool, source) < COMMAND_EVENTS_MAX)
@@ -389,6 +394,7 @@ static int run_wait(struct command *command, struct client_stream *stream,
     }
     if (!check_sources_room(command, stream))
         return COMMAND_FULL;
+    struct stream_wait noted = {.value = stream->ring.value + 1};
     for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
         struct client_stream *source = find_source(stream, &stream->blocked_on.on[i]);
         cuda_result result = source ? order_after(command, stream, source) : CUDA_OK;
@@ -398,7 +404,13 @@ static int run_wait(struct command *command, struct client_stream *stream,
             command->during = "ordering two streams";
             return COMMAND_FATAL;
         }
+        if (source) {
+            noted.sources[noted.count].stream = source->index;
+            noted.sources[noted.count++].value = source->ring.value;
+        }
     }
+    if (noted.count)
+        stream_waits_add(&stream->waits, &noted);
     return 0;
 }
 
@@ -420,6 +432,11 @@ static int run_event_record(struct command *command, struct client_stream *strea
     return settle_result(command, stream, result, "recording an event");
 }
 
+bool command_is_wait(const struct ring_descriptor *descriptor)
+{
+    return *(const uint16_t *)descriptor->bytes == PROTO_COMMAND_WAIT;
+}
+
 int command_run(struct command *command, struct client_stream *stream,
                 const struct ring_descriptor *descriptor)
 {
@@ -434,7 +451,6 @@ int command_run(struct command *command, struct client_stream *stream,
     case PROTO_COMMAND_FILL:
         return run_fill(command, stream, (const void *)descriptor->bytes);
     case PROTO_COMMAND_WAIT:
-        stream->waits = stream->ring.value + 1;
         return run_wait(command, stream, (const void *)descriptor->bytes);
     case PROTO_COMMAND_EVENT_RECORD:
         return run_event_record(command, stream, (const void *)descriptor->bytes);

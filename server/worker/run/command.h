@@ -52,6 +52,9 @@ void command_close(struct command *command);
  * longest back. */
 cuda_event command_event(struct command *command);
 
+/* Whether a descriptor, well formed or not, asks to wait for other streams. */
+bool command_is_wait(const struct ring_descriptor *descriptor);
+
 /*
  * Carries out a descriptor of a stream that is bound to a CUstream. Returns 0 if the command takes
  * its place on the timeline; a failure of the driver that is not fatal is then reported in the

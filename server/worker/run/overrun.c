@@ -29,9 +29,8 @@ struct overrun_head {
     uint64_t since, order, kernel_time;
     uint64_t commands; /* of its batch, at most */
     bool leaving;
-    bool waits;     /* it may wait for another stream of its client, and occupy nothing */
-    bool behind;    /* older work is in flight on its multiprocessors */
-    bool has_other; /* another stream of its client is at work */
+    bool waits;  /* it waits for other streams of its client, and occupies nothing */
+    bool behind; /* it waits, or older work is in flight on its multiprocessors */
 };
 
 void overrun_open(struct overrun *overrun)
@@ -67,6 +66,19 @@ static uint64_t commands_of(const struct client_stream *stream, uint64_t reached
     return min(written - reached, (uint64_t)BATCH_MAX);
 }
 
+/* Whether the command at the head waits for a stream that is still at work. A wait further behind
+ * says nothing about the command that runs. */
+static bool waits_for_stream(const struct client_stream *stream, uint64_t reached)
+{
+    const struct stream_wait *wait = stream_waits_find(&stream->waits, reached + 1);
+    for (uint32_t i = 0; wait && i < wait->count; i++) {
+        const struct client_stream *source = &stream->client->streams[wait->sources[i].stream];
+        if (client_stream_reached(source) < wait->sources[i].value)
+            return true;
+    }
+    return false;
+}
+
 /* Returns false if there is no memory for the row: this look is left out then. */
 static bool add_head(struct overrun *overrun, struct client_stream *stream)
 {
@@ -85,7 +97,7 @@ static bool add_head(struct overrun *overrun, struct client_stream *stream)
                                   .kernel_time = client->shared.kernel_time,
                                   .commands = commands_of(stream, reached, written),
                                   .leaving = client_state_is_leaving(client_state(client)),
-                                  .waits = stream->waits > reached};
+                                  .waits = waits_for_stream(stream, reached)};
     if (client->shared.partition)
         head->sm_groups = client->shared.partition->sm_groups;
     else
@@ -96,15 +108,12 @@ static bool add_head(struct overrun *overrun, struct client_stream *stream)
 static bool add_client(struct overrun *overrun, struct client *client)
 {
     bool added = true;
-    size_t first = overrun->count;
     pthread_mutex_lock(&client->lock);
     for (uint32_t i = bits_next(client->shared.busy, 0, client->stream_count);
          added && i < client->stream_count;
          i = bits_next(client->shared.busy, i + 1, client->stream_count))
         added = add_head(overrun, &client->streams[i]);
     pthread_mutex_unlock(&client->lock);
-    for (size_t i = first; i < overrun->count; i++)
-        overrun->heads[i].has_other = overrun->count - first > 1;
     return added;
 }
 
@@ -114,14 +123,14 @@ static int by_order(const void *a, const void *b)
     return one->order < other->order ? -1 : one->order > other->order;
 }
 
-/* Finds the heads that may wait for older ones. Their time begins anew. */
+/* Finds the heads that wait, and those that may wait for older ones. Their time begins anew. */
 static void excuse_heads(struct overrun *overrun, uint64_t now)
 {
     struct sm_group_set older = {{0}};
     qsort(overrun->heads, overrun->count, sizeof *overrun->heads, by_order);
     for (size_t i = 0; i < overrun->count; i++) {
         struct overrun_head *head = &overrun->heads[i];
-        head->behind = sm_group_set_overlaps(&head->sm_groups, &older);
+        head->behind = head->waits || sm_group_set_overlaps(&head->sm_groups, &older);
         if (head->behind)
             head->stream->excused = now;
         if (!head->waits)
@@ -174,7 +183,7 @@ static void look_at_kernels(struct overrun *overrun, struct worker *worker, uint
 {
     for (size_t i = 0; i < overrun->count && !overrun->told; i++) {
         const struct overrun_head *head = &overrun->heads[i];
-        if (head->kernel_time && !head->behind && !(head->waits && head->has_other) &&
+        if (head->kernel_time && !head->behind &&
             saturating_sub(now, head->since) / head->commands > head->kernel_time)
             tell_kernel(overrun, worker, head);
     }

@@ -7,9 +7,11 @@
  *
  * A driver does not say when a kernel begins. A command's time counts from when it is seen at the
  * head of its stream, and begins anew for as long as older work is in flight on the same
- * multiprocessors, since the command may wait for that. Commands of one batch end together: a batch
- * of n commands may take n times the limit, so no kernel is ended before its limit. Batches of
- * clients with a limit are short.
+ * multiprocessors, since the command may wait for that. It also begins anew while the command
+ * itself is a wait for a stream of its client that is at work.
+ *
+ * Commands of one batch end together: a batch of n commands may take n times the limit, so no
+ * kernel is ended before its limit. Batches of clients with a limit are short.
  *
  * If work of two clients began at the same time, neither is called the culprit.
  */

@@ -103,6 +103,14 @@ static void mark_watched(struct submitter *submitter, struct client_stream *stre
     wake_completer(&submitter->worker->wake, true);
 }
 
+/* The time of what waits is neither the time of what stands before nor of what follows. So a wait
+ * of a client with a limit of its kernels' time is a batch by itself. */
+static bool stands_alone(const struct client_stream *stream,
+                         const struct ring_descriptor *descriptor)
+{
+    return stream->client->shared.kernel_time && command_is_wait(descriptor);
+}
+
 /* Runs descriptors that count as up to max commands. *done becomes their number. Returns 0 or what
  * command_run returned. */
 static int run_some(struct submitter *submitter, struct client_stream *stream, uint32_t max,
@@ -111,17 +119,18 @@ static int run_some(struct submitter *submitter, struct client_stream *stream, u
     struct ring_descriptor descriptor;
     uint32_t before = submitter->command.weight;
     int result = 0;
+    bool alone = false;
     *done = 0;
-    while (*done + submitter->command.weight - before < max && !result) {
+    while (*done + submitter->command.weight - before < max && !alone) {
         ring_peek(&stream->ring, &descriptor);
+        alone = stands_alone(stream, &descriptor);
+        if (alone && *done)
+            break;
         result = command_run(&submitter->command, stream, &descriptor);
         if (result)
             break;
         ring_advance(&stream->ring);
         ++*done;
-        /* The time of what waits is not the time of what follows. */
-        if (stream->client->shared.kernel_time && stream->waits == stream->ring.value)
-            break;
     }
     return result;
 }
