@@ -211,6 +211,8 @@ void worker_stop(struct worker *worker)
     pthread_mutex_destroy(&worker->fault_lock);
     compiler_close(&worker->compiler);
     code_memory_close(&worker->code_memory);
+    loader_close(&worker->loader);
+    loader_close(&worker->clearer);
     quiet_window_close(&worker->quiet_window);
     quiet_calls_close(&worker->quiet_calls);
     driver_calls_close(&worker->driver_calls);

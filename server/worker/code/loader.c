@@ -203,6 +203,10 @@ void loader_stop(struct loader *loader)
     drop_jobs(loader->queued);
     drop_jobs(loader->done);
     loader->queued = loader->done = NULL;
+}
+
+void loader_close(struct loader *loader)
+{
     pthread_cond_destroy(&loader->more);
     pthread_mutex_destroy(&loader->lock);
 }
@@ -213,9 +217,13 @@ void loader_submit(struct loader *loader, struct loader_job *job)
     if (job->module)
         client_module_set_busy(job->module, true);
     pthread_mutex_lock(&loader->lock);
-    append_job(&loader->queued, job);
+    bool stopped = loader->stop;
+    if (!stopped)
+        append_job(&loader->queued, job);
     pthread_cond_signal(&loader->more);
     pthread_mutex_unlock(&loader->lock);
+    if (stopped)
+        drop_job(job);
 }
 
 struct loader_job *loader_collect(struct loader *loader)

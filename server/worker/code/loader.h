@@ -75,6 +75,9 @@ uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_
  * all other jobs, done ones included. Idempotent. Control thread. */
 void loader_stop(struct loader *loader);
 
+/* After loader_stop, which drops what is submitted later, or of a zeroed loader. Control thread. */
+void loader_close(struct loader *loader);
+
 /* The functions below are for the control thread. */
 
 /* Takes over the job (malloc'ed), and marks its module busy. */
