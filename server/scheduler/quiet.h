@@ -22,9 +22,9 @@
  *   - if no client runs that is more urgent than the one that waits;
  *   - at a moment at which the clients' work is likely to end so close together that windows have
  *     time left for what is lost in between;
- *   - if windows have had less than share_percent of the device's time in the last 20 s. Device time
- *     that is idle only because clients are held back counts; the time in which everybody's last work
- *     still runs doesn't.
+ *   - if windows have had less than share_percent of the device's time in the last 20 s. Device
+ * time that is idle only because clients are held back counts; the time in which everybody's last
+ * work still runs doesn't.
  *
  * A device on which nothing runs is quiet at once. That costs what clients that come meanwhile have
  * to wait. Windows that had their share wait until nothing has run for QUIET_IDLE_NS.

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* messages_code: clients' code, from its image to its compilation. Part of the table in
+ * common/messages.h. */
+#ifndef GPUSHARE_COMMON_MESSAGES_CODE_H
+#define GPUSHARE_COMMON_MESSAGES_CODE_H
+
+/* clang-format off */
+#define MESSAGES_CODE(X) \
+    X(image_not_memfd, INVALID_IMAGE, \
+      "the image must come in a memory file (memfd_create)") \
+    X(image_file_short, INVALID_IMAGE, \
+      "the image's file is shorter than the message says") \
+    X(image_copy, SERVER_RESOURCES, \
+      "the server could not copy the image") \
+    X(image_memory_over_limit, OUT_OF_MEMORY, \
+      "%s: %s of %s are in use: unload modules") \
+    X(image_no_thread, SERVER_RESOURCES, \
+      "the server has no thread to copy it") \
+    X(fatbin_no_memory, SERVER_RESOURCES, \
+      "no memory for the fatbin's contents") \
+    X(fatbin_too_large, SERVER_RESOURCES, \
+      "the fatbin's contents unpack to %s, and one load may have %s of the server's " \
+      "memory: split the module, or give gpushared a larger --image-memory") \
+    X(fatbin_damaged, INVALID_IMAGE, \
+      "the fatbin is damaged") \
+    X(fatbin_no_binary, NO_BINARY_FOR_GPU, \
+      "the fatbin has neither PTX nor a cubin for compute capability %u.%u: " \
+      "compile it for that one, or as PTX for an older one") \
+    X(ptx_zero_byte, INVALID_PTX, \
+      "the PTX text contains a zero byte") \
+    X(ptx_token_unknown, INVALID_PTX, \
+      "not a PTX token: '%.*s'") \
+    X(ptx_text_ends, INVALID_PTX, \
+      "the text ends where %s should stand") \
+    X(ptx_unexpected, INVALID_PTX, \
+      "'%.*s' where %s should stand") \
+    X(ptx_directive_unknown, INVALID_PTX, \
+      "unknown directive '%.*s'") \
+    X(ptx_declared_twice, INVALID_PTX, \
+      "'%.100s' is declared twice") \
+    X(ptx_defined_twice, INVALID_PTX, \
+      "'%.100s' is defined twice") \
+    X(ptx_undeclared, INVALID_PTX, \
+      "'%.*s' is not declared") \
+    X(ptx_not_a_label, INVALID_PTX, \
+      "'%.100s' is not a label") \
+    X(ptx_operand_nesting, INVALID_PTX, \
+      "operands nested deeper than %d") \
+    X(ptx_operands_max, INVALID_PTX, \
+      "more than %d operands") \
+    X(ptx_block_nesting, INVALID_PTX, \
+      "blocks nested deeper than %d") \
+    X(ptx_initialiser_nesting, INVALID_PTX, \
+      "initialiser nested deeper than %d") \
+    X(ptx_initial_values, INVALID_PTX, \
+      "'%.100s' has more initial values than elements") \
+    X(ptx_variable_too_large, INVALID_PTX, \
+      "'%.100s' is too large") \
+    X(ptx_number_max, INVALID_PTX, \
+      "%llu is more than %llu") \
+    X(ptx_alignment, INVALID_PTX, \
+      "alignment %llu is not a power of two") \
+    X(ptx_predicate_space, INVALID_PTX, \
+      ".pred is a type of registers alone") \
+    X(ptx_version_missing, INVALID_PTX, \
+      "no .version: this is not PTX") \
+    X(ptx_target_missing, INVALID_PTX, \
+      "no .target such as sm_90") \
+    X(ptx_address_size, INVALID_PTX, \
+      ".address_size %llu is not supported, only 64") \
+    X(ptx_length_max, INVALID_PTX, \
+      "PTX of %zu bytes is longer than 1 GiB: split the module") \
+    X(ptx_name_max, INVALID_PTX, \
+      "the name '%.*s...' has %u bytes, and a name may have %u") \
+    X(ptx_no_random_numbers, SERVER_RESOURCES, \
+      "the PTX can't be read: the system gives no random numbers") \
+    X(ptx_no_memory, SERVER_RESOURCES, \
+      "no memory to read the PTX") \
+    X(ptx_memory_max, OUT_OF_MEMORY, \
+      "reading the PTX takes more than the %zu bytes of memory that it may take: split " \
+      "the module") \
+    X(image_kind, INVALID_IMAGE, \
+      "the image is neither PTX text, a cubin nor a fatbin") \
+    X(image_size, INVALID_VALUE, \
+      "an image must have 1 to %d bytes") \
+    X(image_short, INVALID_IMAGE, \
+      "the image can't be read: its file is shorter than its size says") \
+    X(image_unreadable, SUCCESS, \
+      "the image can't be read: %s") \
+    X(image_memory_used_up, SERVER_RESOURCES, \
+      "the modules of one client may take %s of the server's memory, %s of it are in use, " \
+      "and this one needs %s: unload modules, or give gpushared a larger --image-memory") \
+    X(image_memory_used_up_by_all, SERVER_RESOURCES, \
+      "the modules of all clients may take %s of the server's memory, %s of it are in use, " \
+      "and this one needs %s: wait until others unload theirs, or give gpushared a larger " \
+      "--image-memory") \
+    X(ptx_too_large, SERVER_RESOURCES, \
+      "the module's PTX (%zu bytes) takes more than %s of the server's memory to read, " \
+      "and one load may have no more: split it, compile it to a cubin, or give " \
+      "gpushared a larger --image-memory") \
+    X(ptx_unread_variables, INVALID_PTX, \
+      "%s: the server can't read this PTX, and line %u may declare variables, whose memory it " \
+      "could not charge: correct it, or compile it to a cubin") \
+    X(fatbin_payload_max, INVALID_IMAGE, \
+      "the fatbin claims to hold more than an image may have: split the module") \
+    X(fatbin_compression, INVALID_IMAGE, \
+      "the fatbin is compressed in a way that this server does not know: compile it with " \
+      "-no-compress") \
+    X(image_not_text, INVALID_IMAGE, \
+      "the image is not PTX text; for a cubin or a fatbin give its size in bytes") \
+    X(image_uncopied, OUT_OF_MEMORY, \
+      "an image of %zu bytes can't be copied: %s") \
+    X(image_too_large, INVALID_IMAGE, \
+      "the image has %zu bytes; at most %d are allowed") \
+    X(image_not_a_file, NOT_FOUND, \
+      "%s is not a regular file") \
+    X(image_file_size, INVALID_IMAGE, \
+      "%s has %lld bytes; an image has 1 to %d") \
+    X(image_file_unreadable, NOT_FOUND, \
+      "%s can't be read: %s")
+/* clang-format on */
+
+#endif
