@@ -392,7 +392,7 @@ static int lingering_socket(int seconds, int *peer)
     assert_int_equal(listen(listener, 1), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    *peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    *peer = accept4(listener, (struct sockaddr *)&address, &length, SOCK_CLOEXEC);
     assert_true(*peer >= 0);
     close(listener);
     while (send(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
