@@ -210,7 +210,9 @@ static void fill_queue(unsigned wanted)
     pthread_t thread;
 
     open_device("2");
-    unlink(getenv("SOFTGPU_STATS"));
+    const char *file = getenv("SOFTGPU_STATS");
+    CHECK(file != NULL);
+    unlink(file);
     endless = new_stream();
     free_one = new_stream();
     *flag = 0;

@@ -498,7 +498,8 @@ static void a_client_that_left_without_work_costs_no_worker(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_attach(&fake, 0, 0, NULL, &idle);
     int kept = fake_attach(&fake, 0, 0, NULL, &other);
-    strcpy(fake_session(&fake, 1)->name, "busy");
+    struct session *busy = fake_session(&fake, 1);
+    snprintf(busy->name, sizeof busy->name, "busy");
     fake.worker[0].automatic = false;
     close(fd);
     struct channel_message detach = *fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
