@@ -213,7 +213,7 @@ struct ptx_module {
  */
 uint32_t ptx_read(const char *text, size_t length, struct ptx_module **module, struct error *why);
 
-/* What one reading may take. */
+/* The bounds of one reading. */
 struct ptx_limits {
     /* Of memory at any time. A hostile text can need more than a hundred bytes of tree for each of
      * its own bytes. */

@@ -77,7 +77,7 @@ static const struct quiet_work *find_more_urgent(const struct quiet_scene *scene
     return NULL;
 }
 
-/* What is likely to be lost while the device drains: clients whose work ends early have to wait for
+/* The likely loss while the device drains: clients whose work ends early have to wait for
  * the last one. */
 static int64_t likely_cost(const struct quiet_scene *scene)
 {
@@ -89,8 +89,8 @@ static int64_t likely_cost(const struct quiet_scene *scene)
     return (int64_t)lost;
 }
 
-/* What one window may lose while the device drains: at first a tenth of what windows may still
- * take, and more the longer the call has waited, since a better moment may come. */
+/* The most that one window may lose while the device drains: at first a tenth of what windows may
+ * still take, and more the longer the call has waited, since a better moment may come. */
 static int64_t loss_allowed(const struct quiet *quiet, uint64_t waited)
 {
     uint64_t patience = quiet->settings.patience_ns;

@@ -49,8 +49,8 @@
 
 enum quiet_state { QUIET_RESTING, QUIET_WAITING, QUIET_DRAINING, QUIET_OPEN };
 
-/* What a stream may have in flight: as much as ever; what lasts QUIET_SHORT_NS, or one command; one
- * command. */
+/* The most that a stream may have in flight: as much as ever; what lasts QUIET_SHORT_NS, or one
+ * command; one command. */
 enum quiet_width { QUIET_WIDE, QUIET_SHORT, QUIET_SINGLE };
 
 #define QUIET_SHORT_NS UINT64_C(4000000) /* half of the usual, and long beside a look of 0.5 ms */

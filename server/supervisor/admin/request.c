@@ -96,7 +96,7 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
            strcmp(key, "kernel_time_limit") == 0;
 }
 
-/* What can be set depends on the target. */
+/* Each target has settings of its own. */
 static uint32_t refuse_member(const struct admin_request *request, const char *key,
                               struct error *why)
 {

@@ -41,7 +41,7 @@ struct heartbeat_call {
  * shortest_ns: the shortest silence that matters. Returns 0 or -errno. */
 int heartbeat_open(struct heartbeat *heartbeat, uint64_t shortest_ns);
 /* The shortest silence that matters, ns, has changed: sets next_ns, and how often looks are due
- * from now on. What the looks so far have found stays. */
+ * from now on. The findings of earlier looks stay. */
 void heartbeat_retime(struct heartbeat *heartbeat, uint64_t shortest_ns);
 /* Idempotent; a zeroed heartbeat is closed. */
 void heartbeat_close(struct heartbeat *heartbeat);
@@ -63,7 +63,7 @@ const char *heartbeat_explain(const struct heartbeat *heartbeat, pid_t pid,
 unsigned heartbeat_calls(const struct heartbeat *heartbeat, uint64_t now, uint64_t least_ns,
                          struct heartbeat_call calls[ACTIVITY_THREADS]);
 
-/* What the worker has counted; 0 without a page. */
+/* The worker's count; 0 without a page. */
 uint32_t heartbeat_count(const struct heartbeat *heartbeat, enum activity_count what);
 
 #endif
