@@ -362,7 +362,7 @@ static void quotas_hold_beside_unkind_neighbours(void **state)
     assert_int_equal(server_stop(server), 0);
 }
 
-/* What the device's clients have, as gpusharectl says it; and the server's descriptors. */
+/* The use of the device's clients, as gpusharectl says it; and the server's descriptors. */
 struct holdings {
     long clients, bytes, worker_starts;
     size_t descriptors;

@@ -70,7 +70,7 @@ static gpushare_connection *arrive(double request)
         server, (struct gpushare_options){.thread_request = request, .thread_percentage = request});
 }
 
-/* What gpusharectl tells of the client, in the order of coming. The caller releases it. */
+/* A client as gpusharectl tells it, in the order of coming. The caller releases it. */
 static json_t *tell(size_t place)
 {
     json_t *answer = admin_answer(server, "clients");

@@ -9,7 +9,7 @@
  *
  * When its own worker and every share have let go of a buffer, its memory is emptied: the client
  * may keep the descriptor for ever, and with it all the memory that nobody is charged for any more.
- * Then the buffer's addresses and charge are given back. What the client writes through its
+ * Then the buffer's addresses and charge are given back. Whatever the client writes through its
  * descriptor afterwards is memory of the client's own.
  */
 #include "server/supervisor/session/host.h"

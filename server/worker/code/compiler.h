@@ -40,7 +40,7 @@ struct compiler_options {
     uint64_t memory;  /* bytes that one compilation may take; 0: the default of compiler_open */
 };
 
-/* Whose text it is: an owner, which is a user, and the client that loads it. */
+/* A text's owner, which is a user, and the client that loads it. */
 struct compiler_caller {
     uint32_t owner, client;
 };

@@ -538,7 +538,7 @@ static void remove_declaration(struct text_edit *edit, const struct rewrite *rew
     free(blank);
 }
 
-/* What our names begin with, and the number and the underscore behind it. */
+/* The beginning of our names, and the number and the underscore behind it. */
 static const char our_word[] = "gpushare";
 enum { OUR_LETTERS = sizeof our_word - 1 };
 

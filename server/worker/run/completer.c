@@ -23,7 +23,7 @@
 #define TICK_NS        5000000 /* ns between questions whether a busy device lives */
 #define TICKS_MAX      4       /* ticks without work before the completer goes to sleep */
 
-/* What one look at all clients found. */
+/* The findings of one look at all clients. */
 struct completer_look {
     bool urgent;        /* a thread, a request or a lease waits for the end of work */
     bool in_use;        /* work is in flight */

@@ -560,7 +560,7 @@ static cuda_result order_streams(const struct stream_pool *pool, const struct po
     return result == CUDA_OK ? pool->gpu->cuda->cuStreamWaitEvent(to->handle, event, 0) : result;
 }
 
-/* Where a ring with work in flight may go. What it leaves stands before what it brings, so a wait
+/* Where a ring with work in flight may go. Its old work stands before its new work, so a wait
  * for it would hold up all others on the new queue, and they would carry that on when they move. So
  * only queues that no other client uses will do. NULL: it can't go anywhere before its work is
  * done. */

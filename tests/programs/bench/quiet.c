@@ -13,7 +13,7 @@
 
 enum { MOMENTS = 1 << 16, SECONDS = 1 << 12, SLEEP_NS = 1000000 };
 
-/* What each process used is known in ticks of 10 ms, so less in a second may be an error. */
+/* The use of each process is known in ticks of 10 ms, so less in a second may be an error. */
 #define OTHERS_SEEN 0.05
 /* Beside more a row is measured in vain. */
 #define OTHERS_MAX 0.1
