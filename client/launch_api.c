@@ -21,11 +21,6 @@ gpushare_error gpushare_launch(gpushare_function *function, struct gpushare_dim 
     gpushare_error error = connection_check(function->connection);
     if (error)
         return error;
-    if (!parameters && function->parameters)
-        return failure(MESSAGE(parameters_null), function->name, function->parameters);
-    for (uint32_t i = 0; i < function->parameters; i++)
-        if (!parameters[i])
-            return failure(MESSAGE(parameter_null), function->name, function->parameters, i);
     return launch_kernel(function, grid, block, shared, stream, parameters);
 }
 

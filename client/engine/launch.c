@@ -66,18 +66,31 @@ struct source {
     const void *packed;
 };
 
-static inline void pack_parameters(const struct gpushare_function *function, struct source source,
-                                   void *to)
+static gpushare_error refuse_parameter(const struct gpushare_function *function,
+                                       struct source source, uint32_t number)
+    __attribute__((cold, noinline));
+static gpushare_error refuse_parameter(const struct gpushare_function *function,
+                                       struct source source, uint32_t number)
+{
+    if (!source.each)
+        return failure(MESSAGE(parameters_null), function->name, function->parameters);
+    return failure(MESSAGE(parameter_null), function->name, function->parameters, number);
+}
+
+static inline gpushare_error pack_parameters(const struct gpushare_function *function,
+                                             struct source source, void *to)
 {
     if (source.packed) {
         memcpy(to, source.packed, function->parameter_bytes);
-        return;
+        return GPUSHARE_SUCCESS;
     }
     for (uint32_t i = 0; i < function->parameters; i++) {
         struct module_parameter parameter = function->table[i];
         uint8_t *at = (uint8_t *)to + parameter.offset;
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): callers refuse NULL */
-        const void *from = source.each[i];
+        /* Here and not in a loop of its own: a second one cost the caller 2 ns of 60. */
+        const void *from = source.each ? source.each[i] : NULL;
+        if (__builtin_expect(!from, 0))
+            return refuse_parameter(function, source, i);
         /* Almost every parameter has 8 or 4 bytes. memcpy of a constant size is one move; with a
          * size that the compiler does not know it is a call, which costs more than the copy. */
         if (parameter.bytes == 8)
@@ -87,6 +100,7 @@ static inline void pack_parameters(const struct gpushare_function *function, str
         else
             memcpy(at, from, parameter.bytes);
     }
+    return GPUSHARE_SUCCESS;
 }
 
 static inline void fill_command(union command *command, const struct gpushare_function *function,
@@ -113,10 +127,10 @@ static gpushare_error submit_long(struct gpushare_stream *stream, union command 
     if (error)
         return error;
     error = stream_arena(stream, function->parameter_bytes, &at, &command->launch.parameter_offset);
-    if (!error) {
-        pack_parameters(function, source, at);
+    if (!error)
+        error = pack_parameters(function, source, at);
+    if (!error)
         error = stream_push(stream, &command->descriptor);
-    }
     stream_end(stream);
     return error;
 }
@@ -133,8 +147,9 @@ static inline gpushare_error queue_launch(gpushare_function *function, struct gp
     fill_command(&command, function, grid, block, shared);
     if (function->parameter_bytes > PROTO_PARAMETERS_INLINE)
         return submit_long(stream, &command, function, source);
-    if (function->parameter_bytes)
-        pack_parameters(function, source, command.launch.inline_parameters);
+    if (function->parameter_bytes &&
+        (error = pack_parameters(function, source, command.launch.inline_parameters)))
+        return error;
     return stream_push_alone(stream, &command.descriptor);
 }
 

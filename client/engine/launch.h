@@ -16,8 +16,9 @@
 /*
  * Queues a launch; blocks only while the ring is full. function: its connection has been checked.
  * stream: a handle, NULL for the default stream. parameters: one pointer for each parameter of the
- * kernel, none of them NULL; the values are read before the call returns. Returns the errors of
- * gpushare_launch that concern the geometry, the stream and earlier work of the stream. Any thread.
+ * kernel; the values are read before the call returns. Returns the errors of gpushare_launch that
+ * concern the geometry, the parameters (one that is NULL too), the stream and earlier work of the
+ * stream. Any thread.
  */
 gpushare_error launch_kernel(gpushare_function *function, struct gpushare_dim grid,
                              struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
