@@ -87,7 +87,7 @@ static inline gpushare_error pack_parameters(const struct gpushare_function *fun
     for (uint32_t i = 0; i < function->parameters; i++) {
         struct module_parameter parameter = function->table[i];
         uint8_t *at = (uint8_t *)to + parameter.offset;
-        /* Here and not in a loop of its own: a second one cost the caller 2 ns of 60. */
+        /* Here and not in a loop of its own, which took 17 of 542 instructions of a launch. */
         const void *from = source.each ? source.each[i] : NULL;
         if (__builtin_expect(!from, 0))
             return refuse_parameter(function, source, i);
