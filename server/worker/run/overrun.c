@@ -19,7 +19,8 @@
 #define SEEN_LATE_NS UINT64_C(20000000)
 /* Nobody waits who waits for less. */
 #define WAITS_NS UINT64_C(100000000)
-/* Time in which the completer did not run is not counted beyond this. */
+/* Time in which the completer did not run is not counted beyond this: on a machine that kept it
+ * from running, nobody knows when older work ended. */
 #define LOOK_NS_MAX UINT64_C(50000000)
 
 struct overrun_head {
@@ -90,6 +91,8 @@ static bool add_head(struct overrun *overrun, struct client_stream *stream)
         return false;
     struct overrun_head *head = &overrun->heads[overrun->count++];
     uint64_t since = max(stream->work.since, stream->excused);
+    if (overrun->unseen)
+        since = stream->excused = min(since + overrun->unseen, overrun->looked);
     *head = (struct overrun_head){.client = client,
                                   .stream = stream,
                                   .since = since,
@@ -256,7 +259,8 @@ static bool is_needed(const struct overrun *overrun, struct worker *worker)
 
 void overrun_look(struct overrun *overrun, struct worker *worker, uint64_t now)
 {
-    uint64_t passed = min(saturating_sub(now, overrun->looked), LOOK_NS_MAX);
+    uint64_t since = saturating_sub(now, overrun->looked), passed = min(since, LOOK_NS_MAX);
+    overrun->unseen = since - passed;
     overrun->looked = now;
     if (overrun->told)
         return;

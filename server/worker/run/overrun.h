@@ -8,7 +8,8 @@
  * A driver does not say when a kernel begins. A command's time counts from when it is seen at the
  * head of its stream, and begins anew for as long as older work is in flight on the same
  * multiprocessors, since the command may wait for that. It also begins anew while the command
- * itself is a wait for a stream of its client that is at work.
+ * itself is a wait for a stream of its client that is at work. Time in which the completer was kept
+ * from looking does not count.
  *
  * Commands of one batch end together: a batch of n commands may take n times the limit, so no
  * kernel is ended before its limit. Batches of clients with a limit are short.
@@ -29,7 +30,8 @@ struct worker;
 /* Belongs to the completer from its start on. */
 struct overrun {
     uint64_t departed_limit; /* ns; 0: none; under clients_lock */
-    uint64_t looked;
+    uint64_t looked;         /* the time of the latest look */
+    uint64_t unseen;         /* ns before it in which nobody looked, and which count for nothing */
     bool told;
     struct overrun_head *heads; /* what is at the head of each stream; of one look */
     size_t count, room;

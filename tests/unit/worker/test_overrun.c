@@ -70,12 +70,29 @@ static void who_stands_behind_work_that_a_wait_follows_is_not_blamed(void **stat
     peer_detach(behind);
 }
 
+/* The completer needs this lock for a look. */
+static void time_in_which_nobody_looked_is_not_the_kernels(void **state)
+{
+    (void)state;
+    limit_kernels(1);
+    uint64_t value = peer_push_nop(peer, 0);
+    peer_wait_head(peer, 0, value);
+    pthread_mutex_lock(&harness.worker.clients_lock);
+    usleep(3 * LIMIT_NS / 1000);
+    pthread_mutex_unlock(&harness.worker.clients_lock);
+    usleep(20000);
+    fake_release();
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+    assert_false(harness_has_message(100));
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(a_wait_behind_work_does_not_excuse_it),
         T(who_stands_behind_work_that_a_wait_follows_is_not_blamed),
+        T(time_in_which_nobody_looked_is_not_the_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
