@@ -83,8 +83,6 @@
       "a trace of GPU %u for %s is just ending: try again") \
     X(trace_no_memory, SERVER_RESOURCES, \
       "the server has no %d MiB of memory for a trace: %s") \
-    X(trace_begin, SERVER_RESOURCES, \
-      "the server can't begin: %s") \
     X(status_memory, SERVER_RESOURCES, \
       "the server could not share the status memory: %s") \
     X(attach_refused, SUCCESS, \

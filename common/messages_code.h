@@ -15,8 +15,6 @@
       "the server could not copy the image") \
     X(image_memory_over_limit, OUT_OF_MEMORY, \
       "%s: %s of %s are in use: unload modules") \
-    X(image_no_thread, SERVER_RESOURCES, \
-      "the server has no thread to copy it") \
     X(fatbin_no_memory, SERVER_RESOURCES, \
       "no memory for the fatbin's contents") \
     X(fatbin_too_large, SERVER_RESOURCES, \

@@ -103,6 +103,7 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
         return -ENOMEM;
     list_init(&supervisor->server.session_list);
     supervisor->server.loop = loop;
+    job_pool_open(&supervisor->server.jobs, loop);
     supervisor->server.settings = settings;
     supervisor->events = *events;
     supervisor->started_at = timeline_now();
@@ -302,8 +303,8 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
     quota_open(&supervisor->server.fds, "file descriptors of the server",
                supervisor->server.budget.shared, NULL);
     for (uint32_t i = 0; i < discovery->count; i++)
-        device_open(&supervisor->server.devices[i], supervisor->server.loop, settings, i,
-                    &discovery->devices[i], &events);
+        device_open(&supervisor->server.devices[i], supervisor->server.loop,
+                    &supervisor->server.jobs, settings, i, &discovery->devices[i], &events);
     supervisor->server.device_count = discovery->count;
     uint32_t error = set_limits(supervisor, discovery, why);
     if (error)

@@ -12,7 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STEP (UINT64_C(1) << 20)
+#include "common/util.h"
+#include "server/supervisor/loop/job.h"
+
+#define BUFFER_BYTES (UINT64_C(1) << 20)
 
 int image_cache_open(struct image_cache *cache)
 {
@@ -25,44 +28,47 @@ void image_cache_close(struct image_cache *cache)
     assert(!cache->first && cache->images == 0 && cache->bytes == 0);
 }
 
-static int copy_bytes(int from, int to, uint64_t bytes, const struct hash_key *key, uint64_t *hash)
+/* Writes all of a buffer. */
+static int write_bytes(int to, const uint8_t *buffer, uint64_t bytes, uint64_t at)
 {
-    uint8_t *buffer = malloc(STEP);
-    if (!buffer)
-        return -ENOMEM;
-    int result = 0;
-    *hash = HASH_BEGIN;
-    for (uint64_t at = 0; at < bytes && result == 0;) {
-        uint64_t want = bytes - at < STEP ? bytes - at : STEP;
-        ssize_t got = pread(from, buffer, want, (off_t)at);
+    for (uint64_t done = 0; done < bytes;) {
+        ssize_t put = pwrite(to, buffer + done, bytes - done, (off_t)(at + done));
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return put < 0 ? -errno : -EIO;
+        done += (uint64_t)put;
+    }
+    return 0;
+}
+
+static int copy_step(struct image *image, const struct hash_key *key, int from)
+{
+    uint64_t end = image->copied + min(image->bytes - image->copied, JOB_STEP_BYTES);
+    uint8_t *buffer = malloc(BUFFER_BYTES);
+    int result = buffer ? 0 : -ENOMEM;
+    while (image->copied < end && result == 0) {
+        uint64_t want = min(end - image->copied, BUFFER_BYTES);
+        ssize_t got = pread(from, buffer, want, (off_t)image->copied);
         if (got < 0 && errno == EINTR)
             continue;
-        if (got <= 0 || (uint64_t)got < want) {
-            /* The file was large enough a moment ago; a file that shrinks meanwhile is refused. */
+        /* The file was large enough a moment ago; a file that shrinks meanwhile is refused. */
+        if (got < 0 || (uint64_t)got < want)
             result = got < 0 ? -errno : -ENODATA;
+        if (result < 0)
             break;
-        }
-        *hash = hash_add_bytes(key, *hash, buffer, want);
-        for (uint64_t done = 0; done < want;) {
-            ssize_t put = pwrite(to, buffer + done, want - done, (off_t)(at + done));
-            if (put < 0 && errno == EINTR)
-                continue;
-            if (put <= 0) {
-                result = put < 0 ? -errno : -EIO;
-                break;
-            }
-            done += (uint64_t)put;
-        }
-        at += want;
+        image->hash = hash_add_bytes(key, image->hash, buffer, want);
+        result = write_bytes(image->fd, buffer, want, image->copied);
+        image->copied += want;
     }
     free(buffer);
     return result;
 }
 
-int image_copy(struct image **out, const struct hash_key *key, int fd, uint64_t bytes)
+/* Makes an image without content, if a client's file can have that. */
+static int image_make(struct image **out, int fd, uint64_t bytes)
 {
     struct stat status;
-    *out = NULL;
     if (!bytes)
         return -EINVAL;
     if (fcntl(fd, F_GET_SEALS) < 0)
@@ -73,60 +79,88 @@ int image_copy(struct image **out, const struct hash_key *key, int fd, uint64_t 
         return -EBADF;
     if (status.st_size < 0 || (uint64_t)status.st_size < bytes)
         return -ENODATA;
-    struct image *image = calloc(1, sizeof *image);
+    struct image *image = *out = calloc(1, sizeof *image);
     if (!image)
         return -ENOMEM;
     image->bytes = bytes;
+    image->hash = HASH_BEGIN;
     image->fd = memfd_create("gpushare-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    int result = image->fd < 0 ? -errno : 0;
-    if (result == 0 && ftruncate(image->fd, (off_t)bytes) < 0)
-        result = -errno;
-    if (result == 0)
-        result = copy_bytes(fd, image->fd, bytes, key, &image->hash);
-    if (result == 0 &&
-        fcntl(image->fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        result = -errno;
-    if (result < 0) {
-        image_release(image);
-        return result;
-    }
-    *out = image;
+    if (image->fd < 0 || ftruncate(image->fd, (off_t)bytes) < 0)
+        return -errno;
     return 0;
 }
 
-static bool image_equals(const struct image *a, const struct image *b)
+int image_copy(struct image **image, const struct hash_key *key, int fd, uint64_t bytes)
 {
-    if (a->bytes != b->bytes || a->hash != b->hash)
-        return false;
-    void *left = mmap(NULL, a->bytes, PROT_READ, MAP_PRIVATE, a->fd, 0);
-    void *right = mmap(NULL, b->bytes, PROT_READ, MAP_PRIVATE, b->fd, 0);
-    bool equal = left != MAP_FAILED && right != MAP_FAILED && memcmp(left, right, a->bytes) == 0;
+    int result = *image ? 0 : image_make(image, fd, bytes);
+    if (result == 0)
+        result = copy_step(*image, key, fd);
+    if (result == 0 && (*image)->copied < bytes)
+        return JOB_AGAIN;
+    if (result == 0 && fcntl((*image)->fd, F_ADD_SEALS,
+                             F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        result = -errno;
+    if (result < 0) {
+        image_release(*image, NULL);
+        *image = NULL;
+    }
+    return result;
+}
+
+struct image *image_find(struct image_cache *cache, struct image *copy)
+{
+    struct image *found = NULL;
+    for (struct image *each = cache->first; each; each = each->next)
+        if (each->number > copy->number && each->bytes == copy->bytes && each->hash == copy->hash &&
+            (!found || each->number < found->number))
+            found = each;
+    if (!found)
+        return NULL;
+    copy->number = found->number;
+    copy->compared = 0;
+    found->references++;
+    return found;
+}
+
+static bool parts_equal(const struct image *a, const struct image *b, uint64_t at, uint64_t bytes)
+{
+    int flags = MAP_PRIVATE | MAP_POPULATE;
+    void *left = mmap(NULL, bytes, PROT_READ, flags, a->fd, (off_t)at);
+    void *right = mmap(NULL, bytes, PROT_READ, flags, b->fd, (off_t)at);
+    bool equal = left != MAP_FAILED && right != MAP_FAILED && memcmp(left, right, bytes) == 0;
     if (left != MAP_FAILED)
-        munmap(left, a->bytes);
+        munmap(left, bytes);
     if (right != MAP_FAILED)
-        munmap(right, b->bytes);
+        munmap(right, bytes);
     return equal;
 }
 
-struct image *image_admit(struct image_cache *cache, struct image *image)
+int image_compare(struct image *copy, const struct image *known, bool *equal)
 {
-    for (struct image *known = cache->first; known; known = known->next) {
-        if (image_equals(known, image)) {
-            image_release(image);
-            known->references++;
-            return known;
-        }
+    uint64_t bytes = min(copy->bytes - copy->compared, JOB_STEP_BYTES);
+    *equal = parts_equal(copy, known, copy->compared, bytes);
+    copy->compared += bytes;
+    if (*equal && copy->compared < copy->bytes)
+        return JOB_AGAIN;
+    if (*equal) {
+        close(copy->fd);
+        copy->fd = -1;
     }
-    image->cache = cache;
-    image->references = 1;
-    image->next = cache->first;
-    cache->first = image;
-    cache->images++;
-    cache->bytes += image->bytes;
-    return image;
+    return 0;
 }
 
-void image_release(struct image *image)
+void image_admit(struct image_cache *cache, struct image *copy)
+{
+    copy->cache = cache;
+    copy->number = ++cache->admitted;
+    copy->references = 1;
+    copy->next = cache->first;
+    cache->first = copy;
+    cache->images++;
+    cache->bytes += copy->bytes;
+}
+
+void image_release(struct image *image, struct closer *closer)
 {
     if (!image || (image->cache && --image->references))
         return;
@@ -138,7 +172,9 @@ void image_release(struct image *image)
         image->cache->images--;
         image->cache->bytes -= image->bytes;
     }
-    if (image->fd >= 0)
+    if (closer)
+        closer_take(closer, image->fd, 0);
+    else if (image->fd >= 0)
         close(image->fd);
     free(image);
 }

@@ -35,11 +35,12 @@ const char *device_state_name(enum device_state state)
     return names[state];
 }
 
-void device_open(struct device *device, uv_loop_t *loop, const struct settings *settings,
-                 uint32_t index, const struct discovery_device *found,
-                 const struct device_events *events)
+void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
+                 const struct settings *settings, uint32_t index,
+                 const struct discovery_device *found, const struct device_events *events)
 {
     *device = (struct device){.loop = loop,
+                              .jobs = jobs,
                               .settings = settings,
                               .events = *events,
                               .index = index,

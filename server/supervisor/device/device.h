@@ -50,6 +50,7 @@ enum { DEVICE_WARNINGS_MAX = 8 };
 
 struct device;
 struct settings;
+struct job_pool;
 struct tracing;
 
 /*
@@ -77,6 +78,7 @@ struct device_events {
 
 struct device {
     uv_loop_t *loop;
+    struct job_pool *jobs;
     const struct settings *settings;
     struct device_events events;
     uint32_t index;
@@ -112,11 +114,11 @@ struct device {
     uint32_t warning_count;
 };
 
-/* Prepares a device and starts nothing. settings are borrowed and must outlive the device; *events
- * is copied. */
-void device_open(struct device *device, uv_loop_t *loop, const struct settings *settings,
-                 uint32_t index, const struct discovery_device *found,
-                 const struct device_events *events);
+/* Prepares a device and starts nothing. loop, jobs and settings are borrowed and must outlive the
+ * device; *events is copied. */
+void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
+                 const struct settings *settings, uint32_t index,
+                 const struct discovery_device *found, const struct device_events *events);
 
 /* Starts a worker. Returns 0, or -errno and device->trouble says why. */
 int device_start(struct device *device);

@@ -25,7 +25,8 @@ enum tracing_state { TRACING_STARTING, TRACING_RUNNING, TRACING_STOPPING, TRACIN
 
 struct tracing {
     struct job job; /* must stay first */
-    bool filling;   /* the job is under way and uses the memory */
+    struct job_client jobs;
+    bool filling; /* the job is under way and uses the memory */
     struct device *device;
     enum tracing_state state;
     uv_timer_t timer;
@@ -46,6 +47,7 @@ static void tracing_free_if_over(struct tracing *tracing)
 {
     if (!tracing->closed || tracing->outstanding)
         return;
+    job_client_close(&tracing->jobs);
     free(tracing->clients);
     free(tracing);
 }
@@ -237,9 +239,12 @@ uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char 
                        trace_done *done, void *context, struct error *why)
 {
     struct tracing *tracing = calloc(1, sizeof *tracing);
-    int result =
-        tracing ? shm_create(&tracing->memory, "gpushare-trace", PROTO_TRACE_BYTES) : -ENOMEM;
+    int result = tracing ? job_client_open(&tracing->jobs, device->jobs, getuid()) : -ENOMEM;
+    if (result == 0)
+        result = shm_create(&tracing->memory, "gpushare-trace", PROTO_TRACE_BYTES);
     if (result < 0) {
+        if (tracing)
+            job_client_close(&tracing->jobs);
         free(tracing);
         return error_set(why, MESSAGE(trace_no_memory), PROTO_TRACE_BYTES >> 20, strerror(-result));
     }
@@ -252,13 +257,7 @@ uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char 
     tracing->timer.data = tracing;
     device->tracing = tracing;
     tracing->outstanding = 1;
-    result = job_start(&tracing->job, device->loop, memory_fill, memory_filled);
-    if (result < 0) {
-        tracing->filling = false;
-        tracing->outstanding = 0;
-        tracing_finish(tracing, 0, NULL); /* calls nothing: done is not set yet */
-        return error_set(why, MESSAGE(trace_begin), strerror(-result));
-    }
+    job_start(&tracing->job, &tracing->jobs, memory_fill, memory_filled);
     tracing->done = done;
     tracing->context = context;
     uv_timer_start(&tracing->timer, on_time, ANSWER_TIMEOUT_MS, 0);

@@ -85,12 +85,14 @@ static void log_refused_unmap(const struct session *user, const struct heap_regi
 static int memory_empty(struct job *job)
 {
     const struct emptying *emptying = container_of(job, struct emptying, job);
+    uint64_t bytes = min(emptying->bytes - job->at, JOB_STEP_BYTES);
     /* The seals keep the client from forbidding it. */
-    while (fallocate(emptying->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                     (off_t)emptying->bytes) < 0)
+    while (fallocate(emptying->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)job->at,
+                     (off_t)bytes) < 0)
         if (errno != EINTR)
             return -errno;
-    return 0;
+    job->at += bytes;
+    return job->at < emptying->bytes ? JOB_AGAIN : 0;
 }
 
 static void memory_emptied(struct job *job, int result)
@@ -120,9 +122,9 @@ static void buffer_empty(struct heap_region *region)
     emptying->region = region;
     emptying->fd = region->charged_fd.fd;
     emptying->bytes = region->bytes;
-    if (emptying->fd >= 0 &&
-        job_start(&emptying->job, session->server->loop, memory_empty, memory_emptied) == 0) {
+    if (emptying->fd >= 0) {
         session->host_emptying++;
+        job_start(&emptying->job, &session->jobs, memory_empty, memory_emptied);
         return;
     }
     buffer_forget(region);
@@ -200,26 +202,28 @@ static void buffer_map_answered(void *context, const struct worker_answer *answe
     }
 }
 
+static int memory_create(struct request *request)
+{
+    request->fd = memfd_create("gpushare-host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return request->fd < 0 || ftruncate(request->fd, (off_t)request->count) < 0 ? -errno : 0;
+}
+
 /* Runs on another thread, since the kernel clears every page here. */
 static int memory_make(struct request *request)
 {
-    int fd = memfd_create("gpushare-host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return -errno;
-    int result = 0;
-    if (ftruncate(fd, (off_t)request->count) < 0)
-        result = -errno;
-    while (result == 0 && fallocate(fd, 0, 0, (off_t)request->count) < 0)
+    uint64_t at = request->job.at;
+    uint64_t bytes = min(request->count - at, JOB_STEP_BYTES);
+    int result = at ? 0 : memory_create(request);
+    while (result == 0 && fallocate(request->fd, 0, (off_t)at, (off_t)bytes) < 0)
         if (errno != EINTR)
             result = -errno;
-    if (result == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        result = -errno;
-    if (result < 0) {
-        close(fd);
+    if (result < 0)
         return result;
-    }
-    request->fd = fd;
-    return 0;
+    request->job.at += bytes;
+    if (request->job.at < request->count)
+        return JOB_AGAIN;
+    return fcntl(request->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ? -errno
+                                                                                          : 0;
 }
 
 static void memory_made(struct request *request, int result)
@@ -317,8 +321,10 @@ static void alloc_try(struct request *request)
         return;
     }
     request->count = bytes;
-    if (result < 0 || session_request_work(request, memory_make, memory_made) < 0)
+    if (result < 0)
         alloc_failed(request, MESSAGE(host_request_no_memory));
+    else
+        session_request_work(request, memory_make, memory_made);
 }
 
 /* Tries again for requests that waited for a buffer to be freed. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Loading a module takes four steps: the image is copied off the loop's thread, the worker inspects
- * the copy, memory for the module's variables is allocated, and the worker loads it. Each step ends
- * in load_failed, in load_ended or in the next step.
+ * Loading a module takes four steps: the image is copied and looked up off the loop's thread, the
+ * worker inspects it, memory for the module's variables is allocated, and the worker loads it. Each
+ * step ends in load_failed, in load_ended or in the next step.
  */
 #include "server/supervisor/session/module.h"
 
@@ -80,7 +80,7 @@ static void module_free(struct session *session, struct module *module)
         link = &(*link)->next;
     *link = module->next;
     session->module_count--;
-    image_release(module->image);
+    image_release(module->image, session->server->closer);
     quota_return(&module->charge);
     quota_return(&module->fd_charge);
     quota_return(&module->resident);
@@ -212,27 +212,65 @@ static void copy_refused(struct request *request, int result)
         load_failed(request, MESSAGE(image_copy));
 }
 
-static void copy_done(struct request *request, int result)
+static void inspect(struct request *request)
 {
-    struct session *session = request->session;
     struct module *module = request->module;
-    if (result == -ECANCELED) {
-        load_ended(request);
-        return;
-    }
-    if (result < 0) {
-        copy_refused(request, result);
-        return;
-    }
-    module->image = image_admit(&session->server->cache, request->image);
-    request->image = NULL;
     struct proto_worker_module_inspect body = {.module = module->number, .count = request->count};
     struct worker_request message = {.opcode = PROTO_WORKER_MODULE_INSPECT,
                                      .body = &body,
                                      .fds = &module->image->fd,
                                      .fd_count = 1};
-    if (session_send(session, &message, inspect_answered, request) < 0)
+    if (session_send(request->session, &message, inspect_answered, request) < 0)
         load_failed(request, MESSAGE(module_not_passed_on));
+}
+
+static int compare_run(struct request *request)
+{
+    return image_compare(request->image, request->known, &request->equal);
+}
+
+static void compare_done(struct request *request, int result);
+
+/* Uses an image that the server has already if there is one of the same content. */
+static void image_settle(struct request *request)
+{
+    struct server *server = request->session->server;
+    request->known = image_find(&server->cache, request->image);
+    if (request->known) {
+        session_request_work(request, compare_run, compare_done);
+        return;
+    }
+    image_admit(&server->cache, request->image);
+    request->module->image = request->image;
+    request->image = NULL;
+    inspect(request);
+}
+
+static void compare_done(struct request *request, int result)
+{
+    if (result == -ECANCELED) {
+        load_ended(request);
+        return;
+    }
+    struct image *known = request->known;
+    request->known = NULL;
+    if (request->equal) {
+        request->module->image = known;
+        inspect(request);
+    } else {
+        image_release(known, request->session->server->closer);
+        image_settle(request);
+    }
+}
+
+static void copy_done(struct request *request, int result)
+{
+    if (result == -ECANCELED)
+        load_ended(request);
+    else if (result < 0)
+        copy_refused(request, result);
+    else
+        image_settle(request);
 }
 
 static int copy_run(struct request *request)
@@ -287,8 +325,7 @@ void session_module_load(struct session *session, struct channel_message *messag
         return;
     }
     request->fd = channel_take_fd(message, 0);
-    if (session_request_work(request, copy_run, copy_done) < 0)
-        load_failed(request, MESSAGE(image_no_thread));
+    session_request_work(request, copy_run, copy_done);
 }
 
 /* ---- unloading ---- */

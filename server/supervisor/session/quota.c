@@ -230,7 +230,7 @@ uint32_t session_quota_open(struct session *session, struct error *why)
                    whole_of(session, i));
     session->user_share =
         user_share_join(&server->user_shares, session->uid, &server->fds, &server->images);
-    if (!session->user_share)
+    if (!session->user_share || job_client_open(&session->jobs, &server->jobs, session->uid) < 0)
         return error_set(why, MESSAGE(client_record_no_memory));
     quota_open(&session->fds, "share of file descriptors of this client", server->budget.client_max,
                &session->user_share->fds);
@@ -253,6 +253,7 @@ void session_quota_close(struct session *session)
         quota_close(&session->accounts[i]);
     quota_close(&session->fds);
     quota_close(&session->images);
+    job_client_close(&session->jobs);
     user_share_leave(&session->server->user_shares, session->user_share);
     session->user_share = NULL;
 }

@@ -173,7 +173,8 @@ void session_request_end(struct request *request)
     struct session *session = request->session;
     closer_take(session->server->closer, request->fd, session->number);
     quota_return(&request->charge);
-    image_release(request->image);
+    image_release(request->image, session->server->closer);
+    image_release(request->known, session->server->closer);
     free(request);
     session->requests--;
     session_schedule(session);
@@ -201,12 +202,12 @@ static void job_done(struct job *job, int result)
     request->worked(request, ended ? -ECANCELED : result);
 }
 
-int session_request_work(struct request *request, int (*work)(struct request *request),
-                         void (*worked)(struct request *request, int result))
+void session_request_work(struct request *request, int (*work)(struct request *request),
+                          void (*worked)(struct request *request, int result))
 {
     request->work = work;
     request->worked = worked;
-    return job_start(&request->job, request->session->server->loop, job_run, job_done);
+    job_start(&request->job, &request->session->jobs, job_run, job_done);
 }
 
 /* ---- the worker ---- */

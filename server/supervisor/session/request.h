@@ -48,6 +48,8 @@ struct request {
     struct heap_region *region;
     struct host_import *import;
     struct image *image; /* made by the job; NULL: none */
+    struct image *known; /* that the image is compared with, with a reference; NULL: none */
+    bool equal;          /* the result of that */
     uint32_t object;     /* number of the stream, event, kernel or link */
     uint64_t count;
     int fd;               /* a descriptor that the request owns, or -1 */
@@ -104,12 +106,12 @@ struct request *session_request_own(struct session *session);
 void session_request_end(struct request *request);
 
 /*
- * Runs `work` on another thread, where it may touch the request alone. Then calls `worked` from the
- * loop with the result of work, or with -ECANCELED if the session has ended; in that case only
- * session_request_end is left to do. Returns 0, or -errno and neither is called.
+ * Runs `work` on another thread, where it may touch the request alone, and again as long as it
+ * returns JOB_AGAIN. Then calls `worked` from the loop with the result of work, or with -ECANCELED
+ * if the session has ended; in that case only session_request_end is left to do.
  */
-int session_request_work(struct request *request, int (*work)(struct request *request),
-                         void (*worked)(struct request *request, int result));
+void session_request_work(struct request *request, int (*work)(struct request *request),
+                          void (*worked)(struct request *request, int result));
 
 /* ---- the worker ---- */
 

@@ -18,6 +18,7 @@
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/client/image.h"
 #include "server/supervisor/loop/closer.h"
+#include "server/supervisor/loop/job.h"
 #include "server/supervisor/account/fd_budget.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/settings.h"
@@ -50,6 +51,7 @@ struct server {
     struct total_overrides total_overrides;
     struct image_cache cache;
     struct closer *closer; /* of descriptors that clients have sent */
+    struct job_pool jobs;
     /* Every client's message arrives here, one at a time, and stays until it is handled. */
     struct channel_message message;
 };

@@ -35,6 +35,7 @@
 #include "server/supervisor/account/heap.h"
 #include "server/supervisor/client/identity.h"
 #include "server/supervisor/client/objects.h"
+#include "server/supervisor/loop/job.h"
 #include "server/supervisor/loop/send_queue.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/account/total.h"
@@ -107,6 +108,7 @@ struct session {
     struct quota accounts[RESOURCES]; /* those of ACCOUNT_FOR_EACH are open from attaching on */
     struct quota fds, images;         /* under those of its user */
     struct user_share *user_share;    /* NULL: its accounts are not open */
+    struct job_client jobs;           /* open with them */
     struct session_totals totals;
     struct shm ring, status, shadow;
     int doorbell; /* -1: none */

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "server/supervisor/client/image.h"
+#include "server/supervisor/loop/job.h"
 
 static const struct hash_key key = {.point = 12345, .factor = 67890};
 
@@ -24,6 +25,24 @@ static struct image *image_of(const char *text)
     return image;
 }
 
+/* What a session does with a copy, on one thread. */
+static struct image *admit(struct image_cache *cache, struct image *copy)
+{
+    struct image *known;
+    while ((known = image_find(cache, copy))) {
+        bool equal;
+        while (image_compare(copy, known, &equal) == JOB_AGAIN)
+            ;
+        if (equal) {
+            image_release(copy, NULL);
+            return known;
+        }
+        image_release(known, NULL);
+    }
+    image_admit(cache, copy);
+    return copy;
+}
+
 static void equal_hashes_of_different_images_do_not_mix_them_up(void **state)
 {
     (void)state;
@@ -31,17 +50,42 @@ static void equal_hashes_of_different_images_do_not_mix_them_up(void **state)
     assert_int_equal(image_cache_open(&cache), 0);
     struct image *one = image_of("first"), *two = image_of("other"), *three = image_of("first");
     two->hash = one->hash; /* as somebody malicious could arrange */
-    one = image_admit(&cache, one);
-    two = image_admit(&cache, two);
+    one = admit(&cache, one);
+    two = admit(&cache, two);
     assert_ptr_not_equal(one, two);
-    assert_ptr_equal(image_admit(&cache, three), one);
+    assert_ptr_equal(admit(&cache, three), one);
     assert_int_equal(cache.images, 2);
     assert_int_equal(cache.bytes, 10);
-    image_release(one);
+    image_release(one, NULL);
     assert_int_equal(cache.images, 2);
-    image_release(one);
-    image_release(two);
+    image_release(one, NULL);
+    image_release(two, NULL);
     assert_int_equal(cache.images, 0);
+    image_cache_close(&cache);
+}
+
+static void an_image_that_was_admitted_meanwhile_is_found_too(void **state)
+{
+    (void)state;
+    struct image_cache cache;
+    bool equal;
+    assert_int_equal(image_cache_open(&cache), 0);
+    struct image *one = image_of("first"), *two = image_of("other"), *three = image_of("other");
+    two->hash = three->hash = one->hash;
+    image_admit(&cache, one);
+    assert_ptr_equal(image_find(&cache, three), one);
+    image_admit(&cache, two);
+    assert_int_equal(image_compare(three, one, &equal), 0);
+    assert_false(equal);
+    image_release(one, NULL);
+    assert_ptr_equal(image_find(&cache, three), two);
+    assert_int_equal(image_compare(three, two, &equal), 0);
+    assert_true(equal);
+    assert_int_equal(three->fd, -1);
+    image_release(three, NULL);
+    image_release(two, NULL);
+    image_release(two, NULL);
+    image_release(one, NULL);
     image_cache_close(&cache);
 }
 
@@ -55,13 +99,13 @@ static void a_copy_is_sealed_against_changes(void **state)
     assert_int_equal(ftruncate(image->fd, 2), -1);
     assert_int_equal(pread(image->fd, text, 4, 0), 4);
     assert_memory_equal(text, "text", 4);
-    image_release(image);
+    image_release(image, NULL);
 }
 
 static void a_large_image_is_copied_whole(void **state)
 {
     (void)state;
-    const uint64_t bytes = (3 << 20) + 12345;
+    const uint64_t bytes = JOB_STEP_BYTES + (3 << 20) + 12345;
     struct image *image = NULL;
     int fd = memfd_create("large", MFD_CLOEXEC);
     assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
@@ -71,6 +115,7 @@ static void a_large_image_is_copied_whole(void **state)
         source[i] = (uint8_t)(i * 7 >> 3);
     assert_int_equal(image_copy(&image, &key, fd, bytes + 1), -ENODATA);
     assert_int_equal(image_copy(&image, &key, fd, 0), -EINVAL);
+    assert_int_equal(image_copy(&image, &key, fd, bytes), JOB_AGAIN);
     assert_int_equal(image_copy(&image, &key, fd, bytes), 0);
     uint8_t *copy = mmap(NULL, bytes, PROT_READ, MAP_SHARED, image->fd, 0);
     assert_ptr_not_equal(copy, MAP_FAILED);
@@ -78,13 +123,14 @@ static void a_large_image_is_copied_whole(void **state)
     munmap(copy, bytes);
     munmap(source, bytes);
     close(fd);
-    image_release(image);
+    image_release(image, NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_hashes_of_different_images_do_not_mix_them_up),
+        cmocka_unit_test(an_image_that_was_admitted_meanwhile_is_found_too),
         cmocka_unit_test(a_copy_is_sealed_against_changes),
         cmocka_unit_test(a_large_image_is_copied_whole),
     };
