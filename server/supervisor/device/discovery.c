@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/cuda/driver_environment.h"
 #include "common/messages.h"
 #include "common/ipc/timeline.h"
 #include "server/supervisor/device/worker_process.h"
@@ -175,7 +176,7 @@ static pid_t lister_start(const struct settings *settings, int output)
                            NULL};
     char instance[80];
     char **environment =
-        worker_process_environment(environ, name_instance(settings, instance, sizeof instance));
+        driver_environment_copy(environ, name_instance(settings, instance, sizeof instance));
     if (!environment)
         return -ENOMEM;
     pid_t pid = worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment,

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/cuda/driver_environment.h"
 #include "common/messages.h"
 #include "server/supervisor/device/discovery.h"
 #include "server/supervisor/settings.h"
@@ -32,54 +33,6 @@ struct worker_process {
     worker_process_ended *ended;
     void *context;
 };
-
-static const char *const given[] = {
-    "CUDA_MPS_PIPE_DIRECTORY=/nonexistent",
-    "CUDA_MPS_LOG_DIRECTORY=/nonexistent",
-    "CUDA_DEVICE_MAX_CONNECTIONS=32",
-    "CUDA_MODULE_LOADING=EAGER",
-};
-
-/*
- * Not for a worker. CUDA's variables would change the driver below every client:
- * CUDA_LAUNCH_BLOCKING makes the submitter wait for each kernel, CUDA_DISABLE_PTX_JIT refuses every
- * module, CUDA_INJECTION64_PATH loads a library of the caller's. GPUSHARE_'s and systemd's are the
- * supervisor's own.
- */
-static const char *const dropped[] = {
-    "CUDA_", "GPUSHARE_", "NOTIFY_SOCKET=", "LISTEN_", "LD_PRELOAD=", "LD_AUDIT=",
-};
-
-/* Where compiled PTX is kept: what is compiled does not change by it. */
-#define CACHE_VARIABLES "CUDA_CACHE_"
-
-static bool environment_keep(const char *variable)
-{
-    if (!strncmp(variable, CACHE_VARIABLES, strlen(CACHE_VARIABLES)))
-        return true;
-    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
-        if (!strncmp(variable, dropped[i], strlen(dropped[i])))
-            return false;
-    return true;
-}
-
-char **worker_process_environment(char *const environment[], const char *visible)
-{
-    size_t count = 0, used = 0;
-    while (environment[count])
-        count++;
-    char **copy = calloc(count + sizeof given / sizeof *given + 2, sizeof *copy);
-    if (!copy)
-        return NULL;
-    for (size_t i = 0; i < count; i++)
-        if (environment_keep(environment[i]))
-            copy[used++] = environment[i];
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        copy[used++] = (char *)(uintptr_t)given[i];
-    if (visible)
-        copy[used++] = (char *)(uintptr_t)visible;
-    return copy;
-}
 
 /* Gives the descriptor this number in the program, unless it is -1. */
 static void descriptor_place(int from, int to)
@@ -247,7 +200,7 @@ static pid_t child_start(const struct settings *settings, const struct discovery
                            "--activity-fd",
                            "4",
                            NULL};
-    char **environment = worker_process_environment(environ, visible);
+    char **environment = driver_environment_copy(environ, visible);
     if (!environment)
         return -ENOMEM;
     pid_t pid = worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment,

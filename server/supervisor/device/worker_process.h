@@ -3,11 +3,10 @@
 /*
  * worker_process: starts gpushare-worker, and tells when it has ended.
  *
- * The worker's environment is scrubbed: no CUDA_MPS_* of the administrator's reaches the driver,
- * CUDA_MPS_PIPE_DIRECTORY points nowhere, modules load eagerly, there are 32 queues, and
- * CUDA_VISIBLE_DEVICES names the one device that the worker is for. The worker dies with the
- * supervisor (PR_SET_PDEATHSIG), so none outlives a stop. It keeps standard input, output and
- * error, and no other descriptor of the supervisor's. Loop thread.
+ * The worker's environment is scrubbed (common/cuda/driver_environment.h), and CUDA_VISIBLE_DEVICES
+ * names the one device that the worker is for. The worker dies with the supervisor
+ * (PR_SET_PDEATHSIG), so none outlives a stop. It keeps standard input, output and error, and no
+ * other descriptor of the supervisor's. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_WORKER_PROCESS_H
 #define GPUSHARE_SERVER_SUPERVISOR_WORKER_PROCESS_H
@@ -63,9 +62,5 @@ void worker_process_name_arena(struct worker_process_arena *options,
  */
 pid_t worker_process_spawn(const char *program, char *const words[], char *const environment[],
                            int channel, int activity, int output);
-
-/* A scrubbed copy of an environment, which the caller frees with one free(). Its strings are the
- * original's. visible: one more variable, which must outlive the copy, or NULL. NULL: no memory. */
-char **worker_process_environment(char *const environment[], const char *visible);
 
 #endif

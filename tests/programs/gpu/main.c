@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/cuda/driver_environment.h"
 #include "tests/programs/gpu/probe.h"
 #include "tests/programs/gpu/report.h"
 #include "tests/programs/gpu/runner.h"
@@ -46,36 +47,18 @@ static double now_s(void)
 
 /* ---- what steps find around them --------------------------------------------------------- */
 
-/* As the supervisor does for its workers (worker_process.c), so that steps see the same driver. */
-static void set_environment(const struct options *options)
+/* Scrubs the environment as the supervisor does for its workers, so that steps see the same driver.
+ * What is gpushare's own or systemd's goes too: a step starts its own servers. */
+static bool set_environment(const struct options *options)
 {
-    static const char *const dropped[] = {"CUDA_MPS_",
-                                          "CUDA_VISIBLE_DEVICES=",
-                                          "CUDA_DEVICE_MAX_CONNECTIONS=",
-                                          "CUDA_MODULE_",
-                                          "GPUSHARE_",
-                                          "NOTIFY_SOCKET=",
-                                          "LISTEN_",
-                                          "LD_PRELOAD="};
-    for (char **variable = environ; *variable;) {
-        bool drop = false;
-        for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
-            drop = drop || !strncmp(*variable, dropped[i], strlen(dropped[i]));
-        if (!drop) {
-            variable++;
-            continue;
-        }
-        char name[200];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(*variable, "="), *variable);
-        unsetenv(name);
-    }
-    setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
-    setenv("CUDA_MPS_LOG_DIRECTORY", "/nonexistent", 1);
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
-    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    char **scrubbed = driver_environment_copy(environ, NULL);
+    if (!scrubbed)
+        return false;
+    environ = scrubbed;
     setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 0);
     setenv("BUILD", probe_folder, 1);
     setenv("TEST_DRIVER", options->driver ? options->driver : options->library, 1);
+    return true;
 }
 
 static const char *find_folder(void)
@@ -242,7 +225,10 @@ static void remove_temporary(const char *folder)
 static int run(const struct options *options)
 {
     struct report report;
-    set_environment(options);
+    if (!set_environment(options)) {
+        fprintf(stderr, "checks: out of memory\n");
+        return STATUS_NO_FOLDER;
+    }
     bool resume = options->rest || options->only_count;
     int status = STATUS_NO_FOLDER;
     const char *temporary = NULL;

@@ -22,61 +22,6 @@
 #include "server/supervisor/settings.h"
 #include "server/supervisor/device/worker_process.h"
 
-static bool holds(char **environment, const char *variable)
-{
-    for (; *environment; environment++)
-        if (!strncmp(*environment, variable, strlen(variable)))
-            return true;
-    return false;
-}
-
-static void the_environment_is_scrubbed(void **state)
-{
-    (void)state;
-    static char *const given[] = {"PATH=/bin",
-                                  "CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps",
-                                  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50",
-                                  "CUDA_VISIBLE_DEVICES=3",
-                                  "CUDA_DEVICE_MAX_CONNECTIONS=1",
-                                  "CUDA_MODULE_LOADING=LAZY",
-                                  "CUDA_CACHE_PATH=/var/cache/gpushare",
-                                  "CUDA_LAUNCH_BLOCKING=1",
-                                  "CUDA_DISABLE_PTX_JIT=1",
-                                  "CUDA_INJECTION64_PATH=/lib/y.so",
-                                  "CUDA_DEVICE_ORDER=PCI_BUS_ID",
-                                  "LD_AUDIT=/lib/z.so",
-                                  "GPUSHARE_SOCKET=/x",
-                                  "NOTIFY_SOCKET=/y",
-                                  "LISTEN_FDS=2",
-                                  "LD_PRELOAD=/lib/x.so",
-                                  "SOFTGPU_STATS=/tmp/stats",
-                                  NULL};
-    char **kept = worker_process_environment(given, "CUDA_VISIBLE_DEVICES=GPU-7");
-    assert_non_null(kept);
-    assert_true(holds(kept, "PATH=/bin"));
-    assert_true(holds(kept, "SOFTGPU_STATS=/tmp/stats"));
-    assert_true(holds(kept, "CUDA_CACHE_PATH=/var/cache/gpushare"));
-    assert_true(holds(kept, "CUDA_MPS_PIPE_DIRECTORY=/nonexistent"));
-    assert_true(holds(kept, "CUDA_DEVICE_MAX_CONNECTIONS=32"));
-    assert_true(holds(kept, "CUDA_MODULE_LOADING=EAGER"));
-    assert_false(holds(kept, "CUDA_MPS_PIPE_DIRECTORY=/tmp"));
-    assert_false(holds(kept, "CUDA_MPS_ACTIVE"));
-    assert_true(holds(kept, "CUDA_VISIBLE_DEVICES=GPU-7"));
-    assert_false(holds(kept, "CUDA_VISIBLE_DEVICES=3"));
-    assert_false(holds(kept, "CUDA_DEVICE_MAX_CONNECTIONS=1"));
-    assert_false(holds(kept, "CUDA_MODULE_LOADING=LAZY"));
-    assert_false(holds(kept, "GPUSHARE_"));
-    assert_false(holds(kept, "NOTIFY_SOCKET"));
-    assert_false(holds(kept, "LISTEN_"));
-    assert_false(holds(kept, "LD_PRELOAD"));
-    assert_false(holds(kept, "LD_AUDIT"));
-    assert_false(holds(kept, "CUDA_LAUNCH_BLOCKING"));
-    assert_false(holds(kept, "CUDA_DISABLE_PTX_JIT"));
-    assert_false(holds(kept, "CUDA_INJECTION64_PATH"));
-    assert_false(holds(kept, "CUDA_DEVICE_ORDER"));
-    free(kept);
-}
-
 /* The parent is killed in a way that it cannot answer; its worker must not stay. */
 static void a_worker_dies_with_its_supervisor(void **state)
 {
@@ -291,7 +236,6 @@ static void the_trouble_of_the_driver_is_passed_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_environment_is_scrubbed),
         cmocka_unit_test(a_worker_dies_with_its_supervisor),
         cmocka_unit_test(nothing_but_the_channel_is_inherited),
         cmocka_unit_test(ends_are_told_in_words),
