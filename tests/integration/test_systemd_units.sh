@@ -90,12 +90,14 @@ has gpushared.socket Backlog=1024
 # The server gives up its privileges; the unit that makes the device nodes has them.
 grep -q "^User=\|^NoNewPrivileges=\|^CapabilityBoundingSet=" "$units/gpushare-devices.service" &&
     fail "gpushare-devices.service gives up what it needs"
-# after UNIT: the service is ordered after it.
+# after UNIT OTHER: UNIT is ordered after OTHER.
 after() {
-    grep '^After=' "$units/gpushared.service" | tr '= ' '\n\n' | grep -qxF "$1" || fail "the service is not ordered after $1"
+    grep '^After=' "$units/$1" | tr '= ' '\n\n' | grep -qxF "$2" || fail "$1 is not ordered after $2"
 }
-for unit in gpushare-devices.service nvidia-persistenced.service nvidia-fabricmanager.service; do
-    after "$unit"
+after gpushared.service gpushare-devices.service
+for unit in nvidia-persistenced.service nvidia-fabricmanager.service; do
+    after gpushared.service "$unit"
+    after gpushare-devices.service "$unit"
 done
 # What the environment file says reaches the command line, as words and not as one.
 grep -qx 'ExecStart=/bin/true $GPUSHARED_OPTIONS' "$units/gpushared.service" || fail "no options from the environment file"
