@@ -659,10 +659,9 @@
     X(options_thread_percentage, INVALID_VALUE, \
       "options: thread_percentage is %g; it must be from 1 to 100, or 0 for no wish") \
     X(options_priority, INVALID_VALUE, \
-      "options: priority is %u; it must be from 0 to %d") \
+      "options: %s is %llu; it must be from %llu to %llu") \
     X(options_kernel_time, INVALID_VALUE, \
-      "options: kernel_time_limit is %llu ns; it must be from 100 ms to 24 hours, or 0 for no " \
-      "wish") \
+      "options: %s is %llu ns; it must be %s, or 0 for no wish") \
     X(options_name, INVALID_VALUE, \
       "options: name must be at most %d bytes of UTF-8 without control characters") \
     X(options_profile, INVALID_VALUE, \

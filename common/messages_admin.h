@@ -42,9 +42,9 @@
     X(admin_resource, INVALID_VALUE, \
       "\"%s\" must be an object {\"request\": text, \"limit\": text} of one or both: %s") \
     X(admin_priority, INVALID_VALUE, \
-      "\"priority\" must be a number from 0 (normal) to %d (lowest)") \
+      "\"%s\" must be %s") \
     X(admin_set_nothing, INVALID_VALUE, \
-      "\"set\" needs something to set: %s, \"priority\" or \"kernel_time_limit\"") \
+      "\"set\" needs something to set: %s, %s") \
     X(admin_total_request, INVALID_VALUE, \
       "\"total.%s.request\" is not allowed: a request is of one client, and all clients " \
       "together can have a limit only") \

@@ -283,7 +283,7 @@
       "client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors by duty cycle, %llu " \
       "bytes of device memory, %llu of pinned host memory") \
     X(log_client_changed, SUCCESS, \
-      "client %u '%s' has by %s: %s; at most %u multiprocessors; priority %llu") \
+      "client %u '%s' has by %s: %s; at most %u multiprocessors; %s") \
     X(log_guarantee_lost, SUCCESS, \
       "client %u: its guarantee of before can't be restored: other clients have the memory") \
     X(log_client_over, SUCCESS, \

@@ -45,10 +45,10 @@
       "\"%s\": %s") \
     X(ctl_value_name, INVALID_VALUE, \
       "\"%s\" is none of %s (each with .request or .limit, or without), fraction=, " \
-      "priority= or kernel_time_limit= with a value") \
+      "%s with a value") \
     X(ctl_value_name_user, INVALID_VALUE, \
       "\"%s\" is none of %s (each with .request or .limit, or without), fraction=, " \
-      "priority= or kernel_time_limit=, of each client, or %s with a value") \
+      "%s, of each client, or %s with a value") \
     X(ctl_value_name_group, INVALID_VALUE, \
       "\"%s\" is none of %s with a value") \
     X(ctl_value_name_gpu, INVALID_VALUE, \
@@ -59,7 +59,7 @@
     X(ctl_value_utf8, INVALID_VALUE, \
       "\"%s\" is not UTF-8") \
     X(ctl_value_priority, INVALID_VALUE, \
-      "a priority is a number from 0 (normal) to 1000") \
+      "\"%s\": the value must be %s") \
     X(ctl_value_text, INVALID_VALUE, \
       "the value is not UTF-8") \
     X(ctl_set_nothing, INVALID_VALUE, \

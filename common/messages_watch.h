@@ -20,11 +20,11 @@
     X(worker_start_silent, WORKER_LOST, \
       "the worker of device %u was not ready after %s (%s) and was replaced") \
     X(config_kernel_time, INVALID_VALUE, \
-      "kernel_time_limit must be %s, not \"%.64s\"") \
+      "%s must be %s, not \"%.64s\"") \
     X(config_kernel_time_form, INVALID_VALUE, \
-      "kernel_time_limit must be %s") \
+      "%s must be %s") \
     X(admin_kernel_time, INVALID_VALUE, \
-      "\"kernel_time_limit\" must be %s, or 0 for none") \
+      "\"%s\" must be %s, or 0 for none") \
     X(kernel_overran, LAUNCH_TIMEOUT, \
       "client %u '%s' ran a kernel for more than %s, its kernel_time_limit") \
     X(kernel_overran_one_of, SUCCESS, \

@@ -22,9 +22,43 @@ static const struct limit_members rows[RESOURCES][2] = {
                               [ALLOWANCE_LIMIT] = ROW(host_memory_limit)},
 };
 
+#define SCALAR_ROW(member)                                                                         \
+    {                                                                                              \
+        .of = ROW(member), .bytes = sizeof(((struct gpushare_options *)NULL)->member)              \
+    }
+
+/* The members of a scalar, each a uint32_t or a uint64_t. */
+static const struct {
+    struct limit_members of;
+    size_t bytes;
+} scalars[SCALARS] = {
+    [SCALAR_PRIORITY] = SCALAR_ROW(priority),
+    [SCALAR_KERNEL_TIME] = SCALAR_ROW(kernel_time_limit),
+};
+
 const struct limit_members *limit_members(enum resource resource, enum allowance_bound bound)
 {
     return &rows[resource][bound];
+}
+
+static void write_scalar(char *member, enum scalar scalar, uint64_t value)
+{
+    uint64_t said = value == ALLOWANCE_UNSET ? 0 : value;
+    if (scalars[scalar].bytes == sizeof(uint32_t))
+        *(uint32_t *)(void *)member = (uint32_t)said;
+    else
+        *(uint64_t *)(void *)member = said;
+}
+
+static uint64_t read_scalar(const char *member, enum scalar scalar)
+{
+    return scalars[scalar].bytes == sizeof(uint32_t) ? *(const uint32_t *)(const void *)member
+                                                     : *(const uint64_t *)(const void *)member;
+}
+
+uint64_t limit_members_option(const struct gpushare_options *options, enum scalar scalar)
+{
+    return read_scalar((const char *)options + scalars[scalar].of.option, scalar);
 }
 
 static void write_value(char *member, enum dialect_unit unit, uint64_t value)
@@ -59,10 +93,10 @@ void limit_members_write(struct gpushare_limits *limits, const struct proto_allo
         write_value(base + limit->asked, unit, from.of[i].limit);
         write_value(base + limit->granted, unit, to.of[i].limit);
     }
-    limits->priority_asked = asked->priority;
-    limits->priority = granted->priority;
-    limits->kernel_time_limit_asked = asked->kernel_time;
-    limits->kernel_time_limit = granted->kernel_time;
+    for (enum scalar i = 0; i < SCALARS; i++) {
+        write_scalar(base + scalars[i].of.asked, i, from.scalar[i]);
+        write_scalar(base + scalars[i].of.granted, i, to.scalar[i]);
+    }
 }
 
 static uint64_t unset_if_zero(uint64_t asked)
@@ -84,8 +118,8 @@ void limit_members_read(const struct gpushare_limits *limits, struct allowance *
         granted->of[i].request = read_value(base + request->granted, unit);
         granted->of[i].limit = read_value(base + limit->granted, unit);
     }
-    asked->priority = limits->priority_asked;
-    granted->priority = limits->priority;
-    asked->kernel_time = unset_if_zero(limits->kernel_time_limit_asked);
-    granted->kernel_time = limits->kernel_time_limit;
+    for (enum scalar i = 0; i < SCALARS; i++) {
+        asked->scalar[i] = allowance_scalar_said(i, read_scalar(base + scalars[i].of.asked, i));
+        granted->scalar[i] = read_scalar(base + scalars[i].of.granted, i);
+    }
 }

@@ -49,6 +49,21 @@ static gpushare_error read_row(const struct gpushare_options *options, enum reso
     return error;
 }
 
+static gpushare_error read_scalar(const struct gpushare_options *options, enum scalar scalar,
+                                  struct allowance *allowance)
+{
+    const struct allowance_scalar *row = allowance_scalar(scalar);
+    uint64_t value = limit_members_option(options, scalar);
+    if ((value || !row->least) && (value < row->least || value > row->most))
+        return row->unit == ALLOWANCE_TIME
+                   ? failure(MESSAGE(options_kernel_time), row->name, (unsigned long long)value,
+                             row->form)
+                   : failure(MESSAGE(options_priority), row->name, (unsigned long long)value,
+                             (unsigned long long)row->least, (unsigned long long)row->most);
+    allowance->scalar[scalar] = allowance_scalar_said(scalar, value);
+    return GPUSHARE_SUCCESS;
+}
+
 static gpushare_error read_option_fraction(double fraction, struct allowance *allowance)
 {
     struct allowance by = allowance_none;
@@ -86,15 +101,9 @@ gpushare_error options_read(const struct gpushare_options *options, struct allow
                 return error;
     if ((error = read_option_fraction(options->fraction, allowance)))
         return error;
-    if (options->priority > LIMITS_PRIORITY_MAX)
-        return failure(MESSAGE(options_priority), options->priority, LIMITS_PRIORITY_MAX);
-    allowance->priority = options->priority;
-    if (options->kernel_time_limit && (options->kernel_time_limit < DIALECT_KERNEL_TIME_MIN ||
-                                       options->kernel_time_limit > DIALECT_KERNEL_TIME_MAX))
-        return failure(MESSAGE(options_kernel_time),
-                       (unsigned long long)options->kernel_time_limit);
-    if (options->kernel_time_limit)
-        allowance->kernel_time = options->kernel_time_limit;
+    for (enum scalar i = 0; i < SCALARS; i++)
+        if ((error = read_scalar(options, i, allowance)))
+            return error;
     if (allowance_exceeds(allowance, &excess))
         return refuse_above_limit(&excess);
     allowance_attribute(allowance, source);

@@ -93,26 +93,26 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
  * member "limit" of the object "threads". */
 struct place {
     const char *name, *path;
+    bool number; /* the request has a number of this scalar there, which is checked here */
+    enum scalar scalar;
 };
 
-/* Beside the resources, whose names come from their table. */
+/* Beside the resources and the scalars, whose names come from their tables. A fraction sets
+ * both. */
 static const struct place of_clients[] = {
-    {"priority", "priority"},
-    {"kernel_time_limit", "kernel_time_limit"},
-    /* A fraction sets both. */
-    {"fraction", "memory.limit"},
-    {"fraction", "time.request"},
+    {.name = "fraction", .path = "memory.limit"},
+    {.name = "fraction", .path = "time.request"},
 };
 static const struct place of_gpus[] = {
-    {"mode", "mode"},
-    {"lease", "lease"},
-    {"precision", "precision"},
-    {"quantum", "quantum"},
-    {"window_limit", "window_limit"},
-    {"local_memory", "local_memory"},
-    {"departed_time_limit", "departed_time_limit"},
-    {"watchdog_warning", "watchdog_warning"},
-    {"watchdog_limit", "watchdog_limit"},
+    {.name = "mode", .path = "mode"},
+    {.name = "lease", .path = "lease"},
+    {.name = "precision", .path = "precision"},
+    {.name = "quantum", .path = "quantum"},
+    {.name = "window_limit", .path = "window_limit"},
+    {.name = "local_memory", .path = "local_memory"},
+    {.name = "departed_time_limit", .path = "departed_time_limit"},
+    {.name = "watchdog_warning", .path = "watchdog_warning"},
+    {.name = "watchdog_limit", .path = "watchdog_limit"},
 };
 
 /* Puts value into the request. value: taken over. */
@@ -142,9 +142,9 @@ static uint32_t put_value(json_t *request, const struct place *place, json_t *va
 static json_t *value_of(const struct place *place, const char *text)
 {
     uint64_t number;
-    if (strcmp(place->path, "priority") != 0)
+    if (!place->number)
         return json_string(text);
-    return units_parse_number(text, strlen(text), LIMITS_PRIORITY_MAX, &number) == 0
+    return allowance_parse_scalar(place->scalar, text, strlen(text), &number) == 0
                ? json_integer((json_int_t)number)
                : NULL;
 }
@@ -155,8 +155,6 @@ static json_t *value_of(const struct place *place, const char *text)
 static const char *why_not_value(const struct place *place, const char *text, json_t *value)
 {
     struct dialect_amount share;
-    if (!value && strcmp(place->path, "priority") == 0)
-        return MESSAGE_TEXT(ctl_value_priority);
     if (!value)
         return MESSAGE_TEXT(ctl_value_text);
     if (strcmp(place->name, "fraction") == 0 &&
@@ -169,16 +167,16 @@ static const char *why_not_value(const struct place *place, const char *text, js
 static const struct {
     const struct place *places; /* NULL for none */
     size_t count;
-    bool resources, totals;
+    bool limits, totals; /* the resources and scalars of each client; its owner's totals */
     const char *example;
 } settable[KINDS] = {
     [CLIENT] = {.places = of_clients,
                 .count = COUNT(of_clients),
-                .resources = true,
+                .limits = true,
                 .example = "threads=25%"},
     [USER] = {.places = of_clients,
               .count = COUNT(of_clients),
-              .resources = true,
+              .limits = true,
               .totals = true,
               .example = "threads=25% or total.memory=40%"},
     [GROUP] = {.totals = true, .example = "total.memory=40%"},
@@ -195,12 +193,27 @@ static uint32_t read_place(json_t *request, const char *word, const struct place
     *known = true;
     const char *text = word + length + 1;
     json_t *value = value_of(place, text);
+    if (!value && place->number)
+        return error_set(why, MESSAGE(ctl_value_priority), word,
+                         allowance_scalar(place->scalar)->form);
     const char *wrong = why_not_value(place, text, value);
     if (wrong) {
         json_decref(value);
         return error_set(why, MESSAGE(ctl_value), word, wrong);
     }
     return put_value(request, place, value, word, why);
+}
+
+/* The same of the scalars of a client. */
+static uint32_t read_scalars(json_t *request, const char *word, bool *known, struct error *why)
+{
+    for (enum scalar i = 0; i < SCALARS; i++) {
+        const struct allowance_scalar *row = allowance_scalar(i);
+        const struct place place = {row->name, row->name, row->unit == ALLOWANCE_NUMBER, i};
+        if (read_place(request, word, &place, known, why))
+            return why->number;
+    }
+    return 0;
 }
 
 /* The same at the places of the resources of a client. total: of the totals, which are limits. */
@@ -218,7 +231,7 @@ static uint32_t read_resources(json_t *request, const char *word, bool total, bo
             char name[64], path[64];
             snprintf(name, sizeof name, "%s%s%s", prefix, row->name, bounds[k].suffix);
             snprintf(path, sizeof path, "%s%s%s", prefix, row->name, bounds[k].member);
-            struct place place = {name, path};
+            struct place place = {.name = name, .path = path};
             if (read_place(request, word, &place, known, why))
                 return why->number;
         }
@@ -228,12 +241,13 @@ static uint32_t read_resources(json_t *request, const char *word, bool total, bo
 
 static uint32_t refuse_name(const char *word, enum kind kind, struct error *why)
 {
-    char clients[ALLOWANCE_NAMES], totals[ALLOWANCE_NAMES];
+    char clients[ALLOWANCE_NAMES], scalars[ALLOWANCE_NAMES], totals[ALLOWANCE_NAMES];
     allowance_names(false, "", "=", " or ", clients);
+    allowance_scalar_names("", "=", " or ", scalars);
     allowance_names(true, "total.", "=", " or ", totals);
     switch (kind) {
     case USER:
-        return error_set(why, MESSAGE(ctl_value_name_user), word, clients, totals);
+        return error_set(why, MESSAGE(ctl_value_name_user), word, clients, scalars, totals);
     case GROUP:
         return error_set(why, MESSAGE(ctl_value_name_group), word, totals);
     case GPU:
@@ -242,7 +256,7 @@ static uint32_t refuse_name(const char *word, enum kind kind, struct error *why)
     case KINDS:
         break;
     }
-    return error_set(why, MESSAGE(ctl_value_name), word, clients);
+    return error_set(why, MESSAGE(ctl_value_name), word, clients, scalars);
 }
 
 static uint32_t read_word(json_t *request, const char *word, enum kind kind, struct error *why)
@@ -251,7 +265,8 @@ static uint32_t read_word(json_t *request, const char *word, enum kind kind, str
     for (size_t i = 0; i < settable[kind].count; i++)
         if (read_place(request, word, &settable[kind].places[i], &known, why))
             return why->number;
-    if (settable[kind].resources && read_resources(request, word, false, &known, why))
+    if (settable[kind].limits && (read_resources(request, word, false, &known, why) ||
+                                  read_scalars(request, word, &known, why)))
         return why->number;
     if (settable[kind].totals && read_resources(request, word, true, &known, why))
         return why->number;

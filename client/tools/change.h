@@ -27,10 +27,10 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
 /*
  * Adds words of the form name=value to a request that has its target. Names for clients: those of
  * the resources in common/limits/allowance.h, each with .request or .limit (without either, the
- * limit is meant), fraction and priority. For a user: the same for each client, or the resources
- * that have totals, with "total." before the name. For a group: these totals. For a GPU: mode,
- * lease, precision, quantum, window_limit, local_memory, departed_time_limit, watchdog_warning and
- * watchdog_limit.
+ * limit is meant), those of the scalars there, and fraction. For a user: the same for each client,
+ * or the resources that have totals, with "total." before the name. For a group: these totals. For
+ * a GPU: mode, lease, precision, quantum, window_limit, local_memory, departed_time_limit,
+ * watchdog_warning and watchdog_limit.
  *
  * Returns 0, or an error number that *why explains.
  */

@@ -91,6 +91,22 @@ static void add_value(struct table *table, const struct outcome *outcome, enum r
     table_add(table, "%s", granted);
 }
 
+static void add_scalar(struct table *table, const struct outcome *outcome, enum scalar scalar)
+{
+    const struct allowance_scalar *row = allowance_scalar(scalar);
+    const char *from = allowance_scalar_variable(&outcome->wish, scalar);
+    uint64_t granted = outcome->granted.scalar[scalar];
+    char text[UNITS_TEXT];
+    table_add(table, "%s", row->name);
+    add_asked(table, from != NULL,
+              allowance_format_scalar(scalar, outcome->asked.scalar[scalar], text), from);
+    allowance_format_scalar(scalar, granted, text);
+    if (row->unit == ALLOWANCE_NUMBER)
+        table_add(table, "%s (%s)", text, granted ? row->above_zero : row->at_zero);
+    else
+        table_add(table, "%s", granted ? text : row->at_zero);
+}
+
 static void show_device(const struct info *info, FILE *out)
 {
     const struct gpushare_device *device = &info->device;
@@ -113,26 +129,17 @@ static void show_device(const struct info *info, FILE *out)
 
 static void add_limits(struct table *table, const struct info *info)
 {
-    const struct limits_wish *wish = &info->wish;
     const struct gpushare_limits *limits = &info->limits;
     const struct outcome outcome = outcome_of(info);
-    char granted[64], priority[16];
+    char granted[64];
     snprintf(granted, sizeof granted, "%u of %u SMs%s", limits->multiprocessors,
              info->device.multiprocessors, limits->partitioned ? "" : ", duty cycle");
     for (enum resource i = 0; i < RESOURCES; i++) {
         add_value(table, &outcome, i, ALLOWANCE_REQUEST, NULL);
         add_value(table, &outcome, i, ALLOWANCE_LIMIT, i == RESOURCE_THREADS ? granted : NULL);
     }
-    snprintf(priority, sizeof priority, "%u", limits->priority_asked);
-    table_add(table, "priority");
-    add_asked(table, wish->priority_from != NULL, priority, wish->priority_from);
-    table_add(table, "%u%s", limits->priority, limits->priority ? " (behind 0)" : " (normal)");
-    units_format_duration(limits->kernel_time_limit_asked, granted);
-    table_add(table, "kernel_time_limit");
-    add_asked(table, limits->kernel_time_limit_asked != 0, granted, wish->kernel_time_from);
-    table_add(table, "%s",
-              limits->kernel_time_limit ? units_format_duration(limits->kernel_time_limit, granted)
-                                        : "any");
+    for (enum scalar i = 0; i < SCALARS; i++)
+        add_scalar(table, &outcome, i);
     table_add(table, "streams");
     add_asked(table, false, "", NULL);
     table_add(table, "%u", limits->streams);
@@ -189,12 +196,23 @@ static json_t *seconds_or_null(uint64_t ns)
     return ns ? json_real((double)ns / 1e9) : json_null();
 }
 
+static json_t *scalar_json(const struct outcome *outcome, enum scalar scalar)
+{
+    bool time = allowance_scalar(scalar)->unit == ALLOWANCE_TIME;
+    const char *from = allowance_scalar_variable(&outcome->wish, scalar);
+    uint64_t asked = outcome->asked.scalar[scalar], granted = outcome->granted.scalar[scalar];
+    return json_pack("{s:o, s:o, s:o}", time ? "asked_seconds" : "asked",
+                     !from  ? json_null()
+                     : time ? seconds_or_null(asked)
+                            : json_integer((json_int_t)asked),
+                     "asked_by", text_or_null(true, from), time ? "granted_seconds" : "granted",
+                     time ? seconds_or_null(granted) : json_integer((json_int_t)granted));
+}
+
 static json_t *limits_json(const struct info *info)
 {
-    const struct limits_wish *wish = &info->wish;
     const struct gpushare_limits *limits = &info->limits;
     const struct outcome outcome = outcome_of(info);
-    bool priority = wish->priority_from != NULL;
     json_t *json = json_object();
     for (enum resource i = 0; i < RESOURCES; i++)
         json_object_set_new(json, allowance_resource(i)->name,
@@ -208,17 +226,8 @@ static json_t *limits_json(const struct info *info)
     json_object_set_new(threads, "partitioned", json_boolean(limits->partitioned));
     json_object_set_new(time, "mode", json_string(mode_name(limits->mode)));
     json_object_set_new(time, "enforced", json_boolean(limits->time_enforced));
-    json_object_set_new(json, "priority",
-                        json_pack("{s:o, s:o, s:I}", "asked",
-                                  priority ? json_integer(limits->priority_asked) : json_null(),
-                                  "asked_by", text_or_null(priority, wish->priority_from),
-                                  "granted", (json_int_t)limits->priority));
-    json_object_set_new(
-        json, "kernel_time_limit",
-        json_pack("{s:o, s:o, s:o}", "asked_seconds",
-                  seconds_or_null(limits->kernel_time_limit_asked), "asked_by",
-                  text_or_null(limits->kernel_time_limit_asked != 0, wish->kernel_time_from),
-                  "granted_seconds", seconds_or_null(limits->kernel_time_limit)));
+    for (enum scalar i = 0; i < SCALARS; i++)
+        json_object_set_new(json, allowance_scalar(i)->name, scalar_json(&outcome, i));
     json_object_set_new(json, "streams", json_integer((json_int_t)limits->streams));
     return json;
 }

@@ -16,8 +16,8 @@
 #define CELL         96
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* Of a resource what was asked, what is granted, and what it uses; the last column is priority. */
-#define LIMITS_COLUMNS_MAX (RESOURCES * 3 + 3)
+/* Of a resource what was asked, what is granted, and what it uses; a scalar, and what said so. */
+#define LIMITS_COLUMNS_MAX (RESOURCES * 3 + SCALARS * 2)
 
 /* ---- members as text; each returns its buffer ---- */
 
@@ -324,7 +324,7 @@ void show_gpus(FILE *out, const json_t *answer, struct table_look look)
 struct headings {
     const char *text[TABLE_COLUMNS_MAX];
     unsigned count;
-    char asked[RESOURCES][32];
+    char asked[RESOURCES][32], scalars[SCALARS][32];
 };
 
 static void headings_add(struct headings *headings, const char *text)
@@ -346,9 +346,13 @@ static void headings_add_limits(struct headings *headings)
         if (resource->unit == DIALECT_BYTES)
             headings_add(headings, "+>USED");
     }
-    headings_add(headings, ">PRIORITY");
-    headings_add(headings, ">KERNEL TIME");
-    headings_add(headings, "BY");
+    for (enum scalar i = 0; i < SCALARS; i++) {
+        snprintf(headings->scalars[i], sizeof headings->scalars[i], ">%s",
+                 allowance_scalar(i)->heading);
+        headings_add(headings, headings->scalars[i]);
+        if (allowance_scalar(i)->source_key)
+            headings_add(headings, "BY");
+    }
 }
 
 static void add_limits(struct table *table, const json_t *client)
@@ -369,9 +373,14 @@ static void add_limits(struct table *table, const json_t *client)
             table_add(table, "%s%s", integer_of(limits, "multiprocessors", cell),
                       json_is_false(json_object_get(limits, "partitioned")) ? ", duty cycle" : "");
     }
-    table_add(table, "%s", integer_of(client, "priority", cell));
-    table_add(table, "%s", time_of(client, "kernel_time_limit_seconds", cell));
-    table_add(table, "%s", text_of(client, "kernel_time_limited_by", cell));
+    for (enum scalar i = 0; i < SCALARS; i++) {
+        const struct allowance_scalar *scalar = allowance_scalar(i);
+        table_add(table, "%s",
+                  scalar->unit == ALLOWANCE_TIME ? time_of(client, scalar->key, cell)
+                                                 : integer_of(client, scalar->key, cell));
+        if (scalar->source_key)
+            table_add(table, "%s", text_of(client, scalar->source_key, cell));
+    }
 }
 
 /* The seconds of all reasons together, and the reason with the most of them: "1.250 s, lease". */

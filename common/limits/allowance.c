@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/limits/allowance.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,6 +65,38 @@ static const struct allowance_resource resources[RESOURCES] = {
                               .parse = dialect_parse_size},
 };
 
+/* The place of a scalar in the message. */
+#define WIRE(member)                                                                               \
+    .wire = offsetof(struct proto_allowance, member),                                              \
+    .wire_bytes = sizeof(((struct proto_allowance *)NULL)->member)
+
+static const struct allowance_scalar scalars[SCALARS] = {
+    [SCALAR_PRIORITY] = {.name = "priority",
+                         .variable = "GPUSHARE_CLIENT_PRIORITY",
+                         .namesake = "CUDA_MPS_CLIENT_PRIORITY",
+                         .form = "a whole number from 0 (normal) to 1000 (lowest)",
+                         .heading = "PRIORITY",
+                         .key = "priority",
+                         .at_zero = "normal",
+                         .above_zero = "behind 0",
+                         .unit = ALLOWANCE_NUMBER,
+                         .greatest_holds = true,
+                         .most = 1000,
+                         WIRE(priority)},
+    /* The worker looks at what runs every few milliseconds, so it can't enforce less. */
+    [SCALAR_KERNEL_TIME] = {.name = "kernel_time_limit",
+                            .variable = "GPUSHARE_KERNEL_TIME_LIMIT",
+                            .form = "a time from 100ms to 24h, like 30s",
+                            .heading = "KERNEL TIME",
+                            .key = "kernel_time_limit_seconds",
+                            .source_key = "kernel_time_limited_by",
+                            .at_zero = "any",
+                            .unit = ALLOWANCE_TIME,
+                            .least = UINT64_C(100000000),
+                            .most = UINT64_C(86400000000000),
+                            WIRE(kernel_time)},
+};
+
 #define RANGE_NONE                                                                                 \
     {                                                                                              \
         ALLOWANCE_UNSET, ALLOWANCE_UNSET                                                           \
@@ -72,8 +105,7 @@ static const struct allowance_resource resources[RESOURCES] = {
 const struct allowance allowance_none = {
     .of = {[0 ... RESOURCES - 1] = RANGE_NONE},
     .part = {[0 ... RESOURCES - 1] = RANGE_NONE},
-    .priority = ALLOWANCE_UNSET,
-    .kernel_time = ALLOWANCE_UNSET,
+    .scalar = {[0 ... SCALARS - 1] = ALLOWANCE_UNSET},
 };
 
 /* Code reads a resource by name or by number: both have to be the same place. */
@@ -91,31 +123,44 @@ _Static_assert(offsetof(struct allowance, host_memory) ==
 _Static_assert(offsetof(struct allowance, part) == RESOURCES * sizeof(struct allowance_range),
                "a resource has a number and no member, or a member and no number");
 
+_Static_assert(offsetof(struct allowance, priority) ==
+                   offsetof(struct allowance, scalar[SCALAR_PRIORITY]),
+               "priority");
+_Static_assert(offsetof(struct allowance, kernel_time) ==
+                   offsetof(struct allowance, scalar[SCALAR_KERNEL_TIME]),
+               "kernel_time");
+_Static_assert(offsetof(struct allowance, of_from) ==
+                   offsetof(struct allowance, scalar) + SCALARS * sizeof(uint64_t),
+               "a scalar has a number and no member, or a member and no number");
+
 const struct allowance_resource *allowance_resource(enum resource resource)
 {
     return &resources[resource];
 }
 
+static const char *join_names(const char *const *names, unsigned count, const char *before,
+                              const char *after, const char *last, char text[ALLOWANCE_NAMES])
+{
+    size_t used = 0;
+    *text = '\0';
+    for (unsigned i = 0; i < count && used < ALLOWANCE_NAMES; i++)
+        used += (size_t)snprintf(text + used, ALLOWANCE_NAMES - used, "%s%s%s%s",
+                                 !i               ? ""
+                                 : i == count - 1 ? last
+                                                  : ", ",
+                                 before, names[i], after);
+    return text;
+}
+
 const char *allowance_names(bool totals, const char *before, const char *after, const char *last,
                             char text[ALLOWANCE_NAMES])
 {
-    unsigned left = 0, all;
-    size_t used = 0;
+    const char *names[RESOURCES];
+    unsigned count = 0;
     for (enum resource i = 0; i < RESOURCES; i++)
-        left += !totals || resources[i].has_total;
-    all = left;
-    *text = '\0';
-    for (enum resource i = 0; i < RESOURCES && used < ALLOWANCE_NAMES; i++) {
-        if (totals && !resources[i].has_total)
-            continue;
-        used += (size_t)snprintf(text + used, ALLOWANCE_NAMES - used, "%s%s%s%s",
-                                 left == all ? ""
-                                 : left == 1 ? last
-                                             : ", ",
-                                 before, resources[i].name, after);
-        left--;
-    }
-    return text;
+        if (!totals || resources[i].has_total)
+            names[count++] = resources[i].name;
+    return join_names(names, count, before, after, last, text);
 }
 
 enum resource allowance_account_from(enum resource resource)
@@ -192,6 +237,77 @@ const char *allowance_format(enum resource resource, uint64_t value, char *text)
     return dialect_format((struct dialect_amount){resources[resource].unit, value}, text);
 }
 
+/* ---- scalars ---- */
+
+const struct allowance_scalar *allowance_scalar(enum scalar scalar)
+{
+    return &scalars[scalar];
+}
+
+enum scalar allowance_find_scalar(const char *name)
+{
+    enum scalar i = 0;
+    while (i < SCALARS && strcmp(scalars[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+const char *allowance_scalar_names(const char *before, const char *after, const char *last,
+                                   char text[ALLOWANCE_NAMES])
+{
+    const char *names[SCALARS];
+    for (enum scalar i = 0; i < SCALARS; i++)
+        names[i] = scalars[i].name;
+    return join_names(names, SCALARS, before, after, last, text);
+}
+
+int allowance_parse_scalar(enum scalar scalar, const char *text, size_t length, uint64_t *value)
+{
+    const struct allowance_scalar *row = &scalars[scalar];
+    uint64_t read;
+    int result = row->unit == ALLOWANCE_TIME ? units_parse_duration(text, length, &read)
+                                             : units_parse_number(text, length, row->most, &read);
+    if (result == 0 && (read < row->least || read > row->most))
+        result = -ERANGE;
+    if (result == 0)
+        *value = read;
+    return result;
+}
+
+const char *allowance_format_scalar(enum scalar scalar, uint64_t value, char *text)
+{
+    if (scalars[scalar].unit == ALLOWANCE_TIME)
+        return units_format_duration(value, text);
+    snprintf(text, UNITS_TEXT, "%llu", (unsigned long long)value);
+    return text;
+}
+
+uint64_t allowance_scalar_said(enum scalar scalar, uint64_t number)
+{
+    uint64_t least = scalars[scalar].least;
+    return !number && least ? ALLOWANCE_UNSET : max(number, least);
+}
+
+const char *allowance_scalar_variable(const struct allowance *allowance, enum scalar scalar)
+{
+    struct allowance_source source = allowance->scalar_from[scalar];
+    if (source.origin != ALLOWANCE_BY_SELF)
+        return NULL;
+    return source.detail == PROTO_SOURCE_VARIABLE   ? scalars[scalar].variable
+           : source.detail == PROTO_SOURCE_NAMESAKE ? scalars[scalar].namesake
+                                                    : NULL;
+}
+
+static bool scalar_is_tighter(enum scalar scalar, uint64_t value, uint64_t than)
+{
+    if (value == ALLOWANCE_UNSET || than == ALLOWANCE_UNSET)
+        return value != ALLOWANCE_UNSET;
+    if (scalars[scalar].greatest_holds)
+        return value > than;
+    /* 0 is no limit. */
+    return value && (!than || value < than);
+}
+
 /* ---- sources ---- */
 
 static void range_attribute(const struct allowance_range *range,
@@ -208,8 +324,9 @@ void allowance_attribute(struct allowance *allowance, struct allowance_source so
         range_attribute(&allowance->of[i], &allowance->of_from[i], source);
         range_attribute(&allowance->part[i], &allowance->part_from[i], source);
     }
-    if (allowance->kernel_time != ALLOWANCE_UNSET)
-        allowance->kernel_time_from = source;
+    for (enum scalar i = 0; i < SCALARS; i++)
+        if (allowance->scalar[i] != ALLOWANCE_UNSET)
+            allowance->scalar_from[i] = source;
 }
 
 void allowance_explain(struct allowance *to, const struct allowance *by)
@@ -220,8 +337,9 @@ void allowance_explain(struct allowance *to, const struct allowance *by)
             if (alike)
                 *source_in(&to->of_from[i], bound) = source_of(&by->of_from[i], bound);
         }
-    if (to->kernel_time == by->kernel_time)
-        to->kernel_time_from = by->kernel_time_from;
+    for (enum scalar i = 0; i < SCALARS; i++)
+        if (to->scalar[i] == by->scalar[i])
+            to->scalar_from[i] = by->scalar_from[i];
 }
 
 struct allowance_source allowance_source(const struct allowance *allowance, enum resource resource,
@@ -281,16 +399,11 @@ void allowance_tighten(struct allowance *to, const struct allowance *by)
         range_tighten(&to->of[i], &to->of_from[i], &by->of[i], &by->of_from[i]);
         range_tighten(&to->part[i], &to->part_from[i], &by->part[i], &by->part_from[i]);
     }
-    if (to->priority == ALLOWANCE_UNSET)
-        to->priority = by->priority;
-    else if (by->priority != ALLOWANCE_UNSET)
-        to->priority = max(to->priority, by->priority);
-    /* Neither unset nor 0 is a limit. */
-    if (by->kernel_time && by->kernel_time != ALLOWANCE_UNSET &&
-        (by->kernel_time < to->kernel_time || !to->kernel_time)) {
-        to->kernel_time = by->kernel_time;
-        to->kernel_time_from = by->kernel_time_from;
-    }
+    for (enum scalar i = 0; i < SCALARS; i++)
+        if (scalar_is_tighter(i, by->scalar[i], to->scalar[i])) {
+            to->scalar[i] = by->scalar[i];
+            to->scalar_from[i] = by->scalar_from[i];
+        }
 }
 
 void allowance_change(struct allowance *to, const struct allowance *by)
@@ -304,12 +417,11 @@ void allowance_change(struct allowance *to, const struct allowance *by)
             *source_in(&to->of_from[i], bound) = source_of(&by->of_from[i], bound);
             *source_in(&to->part_from[i], bound) = source_of(&by->part_from[i], bound);
         }
-    if (by->priority != ALLOWANCE_UNSET)
-        to->priority = by->priority;
-    if (by->kernel_time != ALLOWANCE_UNSET) {
-        to->kernel_time = by->kernel_time;
-        to->kernel_time_from = by->kernel_time_from;
-    }
+    for (enum scalar i = 0; i < SCALARS; i++)
+        if (by->scalar[i] != ALLOWANCE_UNSET) {
+            to->scalar[i] = by->scalar[i];
+            to->scalar_from[i] = by->scalar_from[i];
+        }
 }
 
 /* ---- compare ---- */
@@ -379,12 +491,37 @@ _Static_assert(offsetof(struct proto_allowance, threads) == offsetof(struct allo
                "the resources of the message");
 _Static_assert(ALLOWANCE_UNSET == PROTO_UNSET && ALLOWANCE_WHOLE == PROTO_PERCENT_WHOLE, "units");
 
+/* A scalar is a u32 or a u64 there. */
+static void scalar_to_wire(struct proto_allowance *wire, enum scalar scalar, uint64_t value)
+{
+    char *to = (char *)wire + scalars[scalar].wire;
+    const uint32_t narrow = (uint32_t)value;
+    if (scalars[scalar].wire_bytes == sizeof narrow)
+        memcpy(to, &narrow, sizeof narrow);
+    else
+        memcpy(to, &value, sizeof value);
+}
+
+static uint64_t scalar_from_wire(const struct proto_allowance *wire, enum scalar scalar)
+{
+    const char *from = (const char *)wire + scalars[scalar].wire;
+    uint32_t narrow;
+    uint64_t value;
+    if (scalars[scalar].wire_bytes == sizeof narrow) {
+        memcpy(&narrow, from, sizeof narrow);
+        return narrow;
+    }
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
 struct proto_allowance allowance_to_wire(const struct allowance *allowance)
 {
     struct proto_allowance wire = {0};
     memcpy(&wire, allowance->of, ALLOWANCE_WIRE_BYTES);
-    wire.priority = allowance->priority == ALLOWANCE_UNSET ? 0 : (uint32_t)allowance->priority;
-    wire.kernel_time = allowance->kernel_time == ALLOWANCE_UNSET ? 0 : allowance->kernel_time;
+    for (enum scalar i = 0; i < SCALARS; i++)
+        if (allowance->scalar[i] != ALLOWANCE_UNSET)
+            scalar_to_wire(&wire, i, allowance->scalar[i]);
     return wire;
 }
 
@@ -417,10 +554,10 @@ struct allowance allowance_from_wire(const struct proto_allowance *wire,
     struct proto_range_source rows[RESOURCES];
     struct allowance allowance = allowance_none;
     memcpy(allowance.of, wire, ALLOWANCE_WIRE_BYTES);
-    allowance.priority = wire->priority;
-    if (wire->kernel_time) {
-        allowance.kernel_time = max(wire->kernel_time, DIALECT_KERNEL_TIME_MIN);
-        allowance.kernel_time_from = (struct allowance_source){.origin = ALLOWANCE_BY_CLIENT};
+    for (enum scalar i = 0; i < SCALARS; i++) {
+        allowance.scalar[i] = allowance_scalar_said(i, scalar_from_wire(wire, i));
+        if (allowance.scalar[i] != ALLOWANCE_UNSET)
+            allowance.scalar_from[i] = (struct allowance_source){.origin = ALLOWANCE_BY_CLIENT};
     }
     memcpy(rows, sources, sizeof rows);
     for (enum resource i = 0; i < RESOURCES; i++) {

@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * allowance: for each resource, the amount that a client is guaranteed (its request) and the amount
- * that it never exceeds (its limit), with the client's priority.
+ * that it never exceeds (its limit); and the scalars, which are single numbers: the client's
+ * priority, and the time that a kernel of it may run.
  *
  * The same type holds what is configured, asked for, granted and changed. A value that was not
  * given is ALLOWANCE_UNSET everywhere; 0 is a value. A resource is a row of the table behind
- * allowance_resource() and a member of struct allowance.
+ * allowance_resource() and a member of struct allowance; a scalar is a row of the table behind
+ * allowance_scalar() and a member beside them.
  *
  * `of` is in the resource's own unit: hundredths of a per cent for threads and time,
  * bytes for memory. `part` is the same amount as hundredths of a per cent of what there
@@ -35,6 +37,12 @@ enum resource {
     RESOURCE_MEMORY,
     RESOURCE_HOST_MEMORY,
     RESOURCES /* the number of resources */
+};
+
+enum scalar {
+    SCALAR_PRIORITY,
+    SCALAR_KERNEL_TIME,
+    SCALARS /* the number of scalars */
 };
 
 /* A set of resources is a word with one bit for each. */
@@ -73,10 +81,15 @@ struct allowance {
         };
     };
     struct allowance_range part[RESOURCES];
-    uint64_t priority;    /* 0 normal, 1 and above lower */
-    uint64_t kernel_time; /* ns that a kernel may run; 0: any time */
+    union {
+        uint64_t scalar[SCALARS]; /* indexed by enum scalar; likewise */
+        struct {
+            uint64_t priority;    /* 0 normal, 1 and above lower */
+            uint64_t kernel_time; /* ns that a kernel may run; 0: any time */
+        };
+    };
     struct allowance_range_source of_from[RESOURCES], part_from[RESOURCES];
-    struct allowance_source kernel_time_from;
+    struct allowance_source scalar_from[SCALARS];
 };
 
 struct allowance_resource {
@@ -102,6 +115,48 @@ struct allowance_resource {
 /* The row of a resource, which is below RESOURCES. Static. */
 const struct allowance_resource *allowance_resource(enum resource resource);
 
+enum allowance_scalar_unit {
+    ALLOWANCE_NUMBER, /* a whole number, in JSON too */
+    ALLOWANCE_TIME,   /* ns; a text with its unit, but a number of seconds where JSON shows it */
+};
+
+/* 0 is the loosest value of each scalar, and is in force where nobody said one. */
+struct allowance_scalar {
+    const char *name;       /* the key in YAML, in requests and of gpusharectl set */
+    const char *variable;   /* the environment variable */
+    const char *namesake;   /* CUDA's own; NULL: there is none */
+    const char *form;       /* describes a value that can be asked for, in a sentence */
+    const char *heading;    /* the name above a column */
+    const char *key;        /* of the value where answers show it beside others */
+    const char *source_key; /* of what said so; NULL: answers don't show that */
+    const char *at_zero;    /* describes what 0 means, for people */
+    const char *above_zero; /* of a number: what another value means */
+    enum allowance_scalar_unit unit;
+    bool greatest_holds;     /* of two values the greater is the tighter; else the lower */
+    uint64_t least, most;    /* of what can be asked for; 0 is then no wish, if below */
+    size_t wire, wire_bytes; /* its place in struct proto_allowance */
+};
+
+/* The row of a scalar, which is below SCALARS. Static. */
+const struct allowance_scalar *allowance_scalar(enum scalar scalar);
+
+/* The scalar of this name, or SCALARS if there is none. */
+enum scalar allowance_find_scalar(const char *name);
+
+/* Reads a value as people write it: "3", "30s". Returns 0; -EINVAL if the text is no such value;
+ * -ERANGE if it is not from least to most. *value is written on success only. */
+int allowance_parse_scalar(enum scalar scalar, const char *text, size_t length, uint64_t *value);
+
+/* Writes a value as allowance_parse_scalar reads it. text: UNITS_TEXT bytes. Returns text. */
+const char *allowance_format_scalar(enum scalar scalar, uint64_t value, char *text);
+
+/* The wish that a sent number means: 0 is none, where 0 can't be asked for, and a number below the
+ * least is taken as that one. */
+uint64_t allowance_scalar_said(enum scalar scalar, uint64_t number);
+
+/* The variable of this process's environment that said a scalar; NULL: none did. Static. */
+const char *allowance_scalar_variable(const struct allowance *allowance, enum scalar scalar);
+
 /*
  * Writes the names of all resources, or of those with totals, as a list within a sentence:
  * "memory= or host_memory=". before, after: stand around each name. last: stands before the last
@@ -110,6 +165,10 @@ const struct allowance_resource *allowance_resource(enum resource resource);
 enum { ALLOWANCE_NAMES = 160 };
 const char *allowance_names(bool totals, const char *before, const char *after, const char *last,
                             char text[ALLOWANCE_NAMES]);
+
+/* The same of the scalars: "priority= or kernel_time_limit=". */
+const char *allowance_scalar_names(const char *before, const char *after, const char *last,
+                                   char text[ALLOWANCE_NAMES]);
 
 /* The next resource, from this one on, of which the supervisor keeps account; RESOURCES: none. All
  * of them are memory within clients' windows of addresses. */
@@ -165,8 +224,8 @@ bool allowance_has(const struct allowance *allowance, enum resource resource,
  * UNITS_TEXT bytes. Returns text. */
 const char *allowance_format(enum resource resource, uint64_t value, char *text);
 
-/* Tightens *to by *by: of each request, each limit, the priority and the time of a kernel it keeps
- * the lower one. The lower priority is the greater number. */
+/* Tightens *to by *by: of each request and each limit it keeps the lower one, of each scalar the
+ * tighter one. The lower priority is the greater number. */
 void allowance_tighten(struct allowance *to, const struct allowance *by);
 
 /* Changes *to to the values that are set in *by; the other values stay. A value in either form
@@ -175,15 +234,15 @@ void allowance_change(struct allowance *to, const struct allowance *by);
 
 bool allowance_equal(const struct allowance *a, const struct allowance *b);
 
-/* Returns the allowance as messages carry it. Every `part` has to be resolved before. An unset
- * priority or time of a kernel becomes 0. */
+/* Returns the allowance as messages carry it. Every `part` has to be resolved before. A scalar that
+ * is unset becomes 0. */
 struct proto_allowance allowance_to_wire(const struct allowance *allowance);
 
 /* Returns the sources of its values, as a client's message carries them. */
 struct proto_allowance_sources allowance_sources_to_wire(const struct allowance *allowance);
 
-/* Both back, as a client's wish. wire and sources: checked. A time of a kernel below
- * DIALECT_KERNEL_TIME_MIN becomes that. */
+/* Both back, as a client's wish; scalars as allowance_scalar_said has them. wire and sources:
+ * checked. */
 struct allowance allowance_from_wire(const struct proto_allowance *wire,
                                      const struct proto_allowance_sources *sources);
 
@@ -194,9 +253,6 @@ uint64_t allowance_part(uint64_t bytes, uint64_t part);
 /* Turns `part` of one resource into bytes, given that the whole is `whole` bytes. If bytes were
  * set too, the lower amount remains. `part` is unset afterwards. */
 void allowance_resolve(struct allowance *allowance, enum resource resource, uint64_t whole);
-
-/* The variable that limits the time of a kernel. */
-#define ALLOWANCE_KERNEL_TIME_VARIABLE "GPUSHARE_KERNEL_TIME_LIMIT"
 
 /* The variable that limits memory and gives time: a part of the device. */
 #define ALLOWANCE_FRACTION_VARIABLE "GPUSHARE_FRACTION"

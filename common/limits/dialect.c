@@ -84,17 +84,6 @@ int dialect_parse_amount(const char *text, size_t length, struct dialect_amount 
     return result;
 }
 
-int dialect_parse_kernel_time(const char *text, size_t length, uint64_t *ns)
-{
-    uint64_t read;
-    int result = units_parse_duration(text, length, &read);
-    if (result == 0 && (read < DIALECT_KERNEL_TIME_MIN || read > DIALECT_KERNEL_TIME_MAX))
-        result = -ERANGE;
-    if (result == 0)
-        *ns = read;
-    return result;
-}
-
 const char *dialect_format(struct dialect_amount amount, char *text)
 {
     char number[UNITS_TEXT];

@@ -28,13 +28,6 @@
 #define DIALECT_FORM_SIZE   "a size, like 512M or 4G"
 #define DIALECT_FORM_AMOUNT "a size above 100 bytes, like 512M or 4G, or a share, like 25% or 0.25"
 
-#define DIALECT_FORM_KERNEL_TIME "a time from 100ms to 24h, like 30s"
-
-/* The shortest and the longest limit of a kernel's time, in ns. The worker looks at what runs every
- * few milliseconds. */
-#define DIALECT_KERNEL_TIME_MIN UINT64_C(100000000)
-#define DIALECT_KERNEL_TIME_MAX UINT64_C(86400000000000)
-
 enum dialect_unit { DIALECT_UNSET, DIALECT_BYTES, DIALECT_SHARE };
 
 struct dialect_amount {
@@ -55,10 +48,6 @@ int dialect_parse_size(const char *text, size_t length, struct dialect_amount *a
 /* Reads a size of at least DIALECT_BYTES_MIN, or a share. Returns 0; -EINVAL if the text is
  * neither; -ERANGE if it is out of range. */
 int dialect_parse_amount(const char *text, size_t length, struct dialect_amount *amount);
-
-/* Reads the limit of a kernel's time. Returns 0; -EINVAL if the text is no time; -ERANGE if it is
- * too short or too long. *ns is written on success only. */
-int dialect_parse_kernel_time(const char *text, size_t length, uint64_t *ns);
 
 /* Writes an amount as people write it: "25%", "4G". text: UNITS_TEXT bytes. Returns text. */
 const char *dialect_format(struct dialect_amount amount, char *text);

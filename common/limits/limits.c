@@ -19,10 +19,9 @@
     "a comma-separated list of device indices from 0 and GPU- or MIG- UUIDs, each device once, "   \
     "or "                                                                                          \
     "nothing for no device"
-#define FORM_PRIORITY "a whole number from 0 (normal) to 1000 (lowest)"
-#define FORM_PROFILE  "the name of a profile, 1 to 63 bytes of UTF-8 without control characters"
-#define FORM_NAME     "at most 63 bytes of UTF-8 without control characters"
-#define FORM_SOCKET   "an absolute path of at most 107 bytes"
+#define FORM_PROFILE "the name of a profile, 1 to 63 bytes of UTF-8 without control characters"
+#define FORM_NAME    "at most 63 bytes of UTF-8 without control characters"
+#define FORM_SOCKET  "an absolute path of at most 107 bytes"
 
 _Static_assert(LIMITS_NAME_MAX + 1 == sizeof(((struct proto_attach *)0)->name), "attach.name");
 
@@ -331,29 +330,17 @@ static uint32_t read_fraction(struct limits_wish *wish, struct reader *reader)
     return 0;
 }
 
-static uint32_t read_priority(struct limits_wish *wish, struct reader *reader)
+static uint32_t read_scalar(struct limits_wish *wish, struct reader *reader, enum scalar scalar)
 {
-    uint64_t number;
-    const char *value = look_up(reader, "GPUSHARE_CLIENT_PRIORITY", "CUDA_MPS_CLIENT_PRIORITY");
-    wish->priority_from = reader->from;
-    if (!value)
-        return 0;
-    if (units_parse_number(value, strlen(value), LIMITS_PRIORITY_MAX, &number) != 0)
-        return refuse_read(reader, value, FORM_PRIORITY);
-    wish->allowance.priority = number;
-    return 0;
-}
-
-static uint32_t read_kernel_time(struct limits_wish *wish, struct reader *reader)
-{
+    const struct allowance_scalar *row = allowance_scalar(scalar);
     struct allowance by = allowance_none;
-    const char *value = look_up(reader, ALLOWANCE_KERNEL_TIME_VARIABLE, NULL);
-    wish->kernel_time_from = reader->from;
+    const char *value = look_up(reader, row->variable, row->namesake);
     if (!value)
         return 0;
-    if (dialect_parse_kernel_time(value, strlen(value), &by.kernel_time) != 0)
-        return refuse_read(reader, value, DIALECT_FORM_KERNEL_TIME);
-    wish_tighten(wish, &by, PROTO_SOURCE_VARIABLE);
+    if (allowance_parse_scalar(scalar, value, strlen(value), &by.scalar[scalar]) != 0)
+        return refuse_read(reader, value, row->form);
+    wish_tighten(wish, &by,
+                 reader->from == row->variable ? PROTO_SOURCE_VARIABLE : PROTO_SOURCE_NAMESAKE);
     return 0;
 }
 
@@ -387,10 +374,8 @@ static uint32_t read_allowance(struct limits_wish *wish, struct reader *reader)
     }
     if (!error)
         error = read_fraction(wish, reader);
-    if (!error)
-        error = read_priority(wish, reader);
-    if (!error)
-        error = read_kernel_time(wish, reader);
+    for (enum scalar i = 0; !error && i < SCALARS; i++)
+        error = read_scalar(wish, reader, i);
     return error ? error : check_requests(wish, reader->why);
 }
 

@@ -8,9 +8,9 @@
  * default and ceiling.
  *
  * The names of a resource's variables stand in its row (common/limits/allowance.h): for a limit
- * gpushare's own, an alias that is named as MPS names its own, and CUDA's namesake. Further
- * variables belong to no resource; GPUSHARE_CLIENT_PRIORITY and GPUSHARE_VISIBLE_DEVICES have a
- * namesake too (CUDA_MPS_CLIENT_PRIORITY, CUDA_VISIBLE_DEVICES).
+ * gpushare's own, an alias that is named as MPS names its own, and CUDA's namesake. A scalar's row
+ * has its variable, and CUDA's namesake where there is one. Further variables belong to neither;
+ * GPUSHARE_VISIBLE_DEVICES has a namesake too (CUDA_VISIBLE_DEVICES).
  *
  * Of gpushare's two names of one limit the tighter value holds; CUDA's namesake is read where
  * neither is set.
@@ -34,11 +34,10 @@
 #include "common/limits/dialect.h"
 #include "protocol.h"
 
-#define LIMITS_DEVICES_MAX  64   /* entries of a list, and devices of a table */
-#define LIMITS_NAME_MAX     63   /* bytes of a client's name, without the NUL */
-#define LIMITS_SOCKET_MAX   107  /* bytes of a socket's path, without the NUL: sun_path's room */
-#define LIMITS_PRIORITY_MAX 1000 /* the protocol's range */
-#define LIMITS_UUID_BYTES   16
+#define LIMITS_DEVICES_MAX 64  /* entries of a list, and devices of a table */
+#define LIMITS_NAME_MAX    63  /* bytes of a client's name, without the NUL */
+#define LIMITS_SOCKET_MAX  107 /* bytes of a socket's path, without the NUL: sun_path's room */
+#define LIMITS_UUID_BYTES  16
 
 /* One entry of a list, which names a device. */
 struct limits_selector {
@@ -76,8 +75,7 @@ struct limits_wish {
     enum proto_source memory_source;    /* which variable has the list */
     /* The variables that were read, or NULL; `memory_from` and `visible_from` are set wherever
      * `memory` has entries and `visible` is listed. */
-    const char *priority_from, *kernel_time_from, *memory_from, *visible_from, *name_from,
-        *socket_from, *profile_from;
+    const char *memory_from, *visible_from, *name_from, *socket_from, *profile_from;
 };
 
 /* As getenv, with a context: returns the value, or NULL if the variable is unset. */

@@ -28,40 +28,38 @@ enum {
 /* The client's and the server's names are one list, because one shell may have the variables of
  * both. */
 static const char *const others[] = {
-    "GPUSHARE_CLIENT_NAME",
-    "GPUSHARE_CLIENT_PRIORITY",
-    ALLOWANCE_FRACTION_VARIABLE,
-    ALLOWANCE_KERNEL_TIME_VARIABLE,
-    "GPUSHARE_LEASE",
-    "GPUSHARE_LOCAL_MEMORY",
-    "GPUSHARE_MODE",
-    "GPUSHARE_PRECISION",
-    "GPUSHARE_PROFILE",
-    "GPUSHARE_QUANTUM",
-    "GPUSHARE_SOCKET",
-    "GPUSHARE_VISIBLE_DEVICES",
-    "GPUSHARE_WARNINGS",
-    "GPUSHARE_WINDOW_LIMIT",
+    "GPUSHARE_CLIENT_NAME", ALLOWANCE_FRACTION_VARIABLE,
+    "GPUSHARE_LEASE",       "GPUSHARE_LOCAL_MEMORY",
+    "GPUSHARE_MODE",        "GPUSHARE_PRECISION",
+    "GPUSHARE_PROFILE",     "GPUSHARE_QUANTUM",
+    "GPUSHARE_SOCKET",      "GPUSHARE_VISIBLE_DEVICES",
+    "GPUSHARE_WARNINGS",    "GPUSHARE_WINDOW_LIMIT",
 };
 enum { OTHERS = sizeof others / sizeof others[0], NAMES_OF_ROW = 3 };
+
+enum { NAMES = OTHERS + SCALARS + RESOURCES * NAMES_OF_ROW };
 
 /* NULL where a resource lacks a name. */
 static const char *name_at(size_t index)
 {
     if (index < OTHERS)
         return others[index];
+    index -= OTHERS;
+    if (index < SCALARS)
+        return allowance_scalar((enum scalar)index)->variable;
+    index -= SCALARS;
     const struct allowance_resource *row =
-        allowance_resource((enum resource)((index - OTHERS) / NAMES_OF_ROW));
+        allowance_resource((enum resource)(index / NAMES_OF_ROW));
     const char *names[NAMES_OF_ROW] = {row->request_variable, row->limit_variable,
                                        row->limit_alias};
-    return names[(index - OTHERS) % NAMES_OF_ROW];
+    return names[index % NAMES_OF_ROW];
 }
 
 /* The next one in the order of the alphabet; NULL at the end. after: "" for the first. */
 static const char *known_after(const char *after)
 {
     const char *next = NULL;
-    for (size_t i = 0; i < OTHERS + RESOURCES * NAMES_OF_ROW; i++) {
+    for (size_t i = 0; i < NAMES; i++) {
         const char *name = name_at(i);
         if (name && strcmp(name, after) > 0 && (!next || strcmp(name, next) < 0))
             next = name;

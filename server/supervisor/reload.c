@@ -130,10 +130,11 @@ static struct allowance wanted_limits(const struct reload *reload, const struct 
         range->request = value_if_changed(old->of[i].request, new->of[i].request, range->request);
         range->request = min(range->request, range->limit);
     }
-    to.priority = value_if_changed(old->priority, new->priority, to.priority);
-    to.kernel_time = value_if_changed(old->kernel_time, new->kernel_time, to.kernel_time);
-    if (new->kernel_time != old->kernel_time)
-        to.kernel_time_from = new->kernel_time_from;
+    for (enum scalar i = 0; i < SCALARS; i++)
+        if (new->scalar[i] != old->scalar[i]) {
+            to.scalar[i] = new->scalar[i];
+            to.scalar_from[i] = new->scalar_from[i];
+        }
     return to;
 }
 
@@ -164,12 +165,11 @@ static void shares_change(struct reload *reload, const struct change *change,
         if (to.of[i].request != now->of[i].request)
             wanted.of[i].request = to.of[i].request;
     }
-    if (to.priority != now->priority)
-        wanted.priority = to.priority;
-    if (to.kernel_time != now->kernel_time) {
-        wanted.kernel_time = to.kernel_time;
-        wanted.kernel_time_from = to.kernel_time_from;
-    }
+    for (enum scalar i = 0; i < SCALARS; i++)
+        if (to.scalar[i] != now->scalar[i]) {
+            wanted.scalar[i] = to.scalar[i];
+            wanted.scalar_from[i] = to.scalar_from[i];
+        }
     ask_client(reload, session, &wanted);
 }
 

@@ -80,8 +80,8 @@ void settings_variables_explain(FILE *to)
     for (enum resource i = 0; i < RESOURCES; i++)
         names_add(&limits, allowance_resource(i)->limit_alias);
     names_add(&limits, ALLOWANCE_FRACTION_VARIABLE);
-    names_add(&limits, "GPUSHARE_CLIENT_PRIORITY");
-    names_add(&limits, ALLOWANCE_KERNEL_TIME_VARIABLE);
+    for (enum scalar i = 0; i < SCALARS; i++)
+        names_add(&limits, allowance_scalar(i)->variable);
     fputs("\n                 the default and the ceiling of every client (default: no limit)\n",
           to);
     for (enum resource i = 0; i < RESOURCES; i++)

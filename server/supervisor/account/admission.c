@@ -45,10 +45,9 @@ struct grant admission_grant(const struct admission *admission,
         limit_to(&to, i, most_of(i, window));
         to.of[i].request = min(request, to.of[i].limit);
     }
-    if (to.priority == ALLOWANCE_UNSET)
-        to.priority = 0;
-    if (to.kernel_time == ALLOWANCE_UNSET)
-        to.kernel_time = 0;
+    for (enum scalar i = 0; i < SCALARS; i++)
+        if (to.scalar[i] == ALLOWANCE_UNSET)
+            to.scalar[i] = 0;
     return (struct grant){.allowance = to, .window_bytes = window};
 }
 

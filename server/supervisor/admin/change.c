@@ -107,11 +107,11 @@ static struct allowance back_from(const struct allowance *change, const struct c
         if (allowance_has(change, i, ALLOWANCE_LIMIT))
             back.of[i].limit = now->of[i].limit;
     }
-    if (change->priority != ALLOWANCE_UNSET)
-        back.priority = now->priority;
-    if (change->kernel_time != ALLOWANCE_UNSET)
-        back.kernel_time = now->kernel_time;
-    back.kernel_time_from = now->kernel_time_from;
+    for (enum scalar i = 0; i < SCALARS; i++) {
+        back.scalar_from[i] = now->scalar_from[i];
+        if (change->scalar[i] != ALLOWANCE_UNSET)
+            back.scalar[i] = now->scalar[i];
+    }
     return back;
 }
 

@@ -92,8 +92,7 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
         return true;
     if (target == ADMIN_TARGET_GROUP)
         return false;
-    return allowance_find(key) != RESOURCES || strcmp(key, "priority") == 0 ||
-           strcmp(key, "kernel_time_limit") == 0;
+    return allowance_find(key) != RESOURCES || allowance_find_scalar(key) != SCALARS;
 }
 
 /* Each target has settings of its own. */
@@ -184,41 +183,46 @@ static uint32_t read_range(struct allowance *change, json_t *root, enum resource
     return error;
 }
 
-/* "0" lifts the limit. */
-static uint32_t read_kernel_time(struct allowance *change, json_t *root, struct error *why)
+/* A time is a text, of which "0" lifts the limit. */
+static uint32_t read_scalar(struct allowance *change, json_t *root, enum scalar scalar,
+                            struct error *why)
 {
-    json_t *limit = json_object_get(root, "kernel_time_limit");
-    const char *text = json_string_value(limit);
-    if (!limit)
+    const struct allowance_scalar *row = allowance_scalar(scalar);
+    json_t *json = json_object_get(root, row->name);
+    const char *text = json_string_value(json);
+    uint32_t number;
+    if (!json)
         return 0;
+    if (row->unit == ALLOWANCE_NUMBER) {
+        if (!read_number(json, (uint32_t)row->most, &number) || number < row->least)
+            return error_set(why, MESSAGE(admin_priority), row->name, row->form);
+        change->scalar[scalar] = number;
+        return 0;
+    }
     if (text && strcmp(text, "0") == 0)
-        change->kernel_time = 0;
-    else if (!text || dialect_parse_kernel_time(text, strlen(text), &change->kernel_time) != 0)
-        return error_set(why, MESSAGE(admin_kernel_time), DIALECT_FORM_KERNEL_TIME);
+        change->scalar[scalar] = 0;
+    else if (!text ||
+             allowance_parse_scalar(scalar, text, strlen(text), &change->scalar[scalar]) != 0)
+        return error_set(why, MESSAGE(admin_kernel_time), row->name, row->form);
     return 0;
 }
 
 static uint32_t read_change(struct allowance *change, json_t *root, struct error *why)
 {
-    uint32_t number;
-    char names[ALLOWANCE_NAMES];
+    char names[ALLOWANCE_NAMES], scalars[ALLOWANCE_NAMES];
+    uint32_t error = 0;
     *change = allowance_none;
-    for (enum resource i = 0; i < RESOURCES; i++) {
-        uint32_t error = read_range(change, root, i, why);
-        if (error)
-            return error;
-    }
-    if (read_kernel_time(change, root, why))
-        return why->number;
+    for (enum resource i = 0; !error && i < RESOURCES; i++)
+        error = read_range(change, root, i, why);
+    for (enum scalar i = 0; !error && i < SCALARS; i++)
+        error = read_scalar(change, root, i, why);
+    if (error)
+        return error;
     allowance_attribute(change, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
-    json_t *priority = json_object_get(root, "priority");
-    if (priority && !read_number(priority, LIMITS_PRIORITY_MAX, &number))
-        return error_set(why, MESSAGE(admin_priority), LIMITS_PRIORITY_MAX);
-    if (priority)
-        change->priority = number;
     if (json_object_size(root) == 2)
         return error_set(why, MESSAGE(admin_set_nothing),
-                         allowance_names(false, "\"", "\"", ", ", names));
+                         allowance_names(false, "\"", "\"", ", ", names),
+                         allowance_scalar_names("\"", "\"", " or ", scalars));
     return 0;
 }
 

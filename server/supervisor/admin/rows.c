@@ -41,7 +41,7 @@ static json_t *resource_json(const struct client_view *view, enum resource resou
     return admin_json_finish(&json);
 }
 
-/* Says who set the limit of a kernel's time. */
+/* Says who set a limit. */
 static json_t *limiter_json(struct allowance_source source)
 {
     static const char *const names[] = {[ALLOWANCE_BY_SELF] = "server",
@@ -52,6 +52,26 @@ static json_t *limiter_json(struct allowance_source source)
     return name ? json_string(name) : json_null();
 }
 
+/* A time of 0 is no limit. */
+static json_t *scalar_json(enum scalar scalar, uint64_t value)
+{
+    if (allowance_scalar(scalar)->unit == ALLOWANCE_NUMBER)
+        return json_integer((json_int_t)value);
+    return value ? admin_json_seconds(value) : json_null();
+}
+
+static void put_scalar(struct admin_json *client, const struct client_view *view,
+                       enum scalar scalar)
+{
+    const struct allowance_scalar *row = allowance_scalar(scalar);
+    uint64_t value = view->granted.scalar[scalar];
+    admin_json_put(client, row->key, view->attached ? scalar_json(scalar, value) : json_null());
+    if (row->source_key)
+        admin_json_put(client, row->source_key,
+                       view->attached && value ? limiter_json(view->granted.scalar_from[scalar])
+                                               : json_null());
+}
+
 static void put_limits(struct admin_json *client, const struct client_view *view)
 {
     bool on = view->attached;
@@ -59,14 +79,8 @@ static void put_limits(struct admin_json *client, const struct client_view *view
     for (enum resource i = 0; i < RESOURCES; i++)
         admin_json_put(client, allowance_resource(i)->name,
                        on ? resource_json(view, i) : json_null());
-    admin_json_put(client, "priority",
-                   on ? json_integer((json_int_t)view->granted.priority) : json_null());
-    admin_json_put(client, "kernel_time_limit_seconds",
-                   on && view->granted.kernel_time ? admin_json_seconds(view->granted.kernel_time)
-                                                   : json_null());
-    admin_json_put(client, "kernel_time_limited_by",
-                   on && view->granted.kernel_time ? limiter_json(view->granted.kernel_time_from)
-                                                   : json_null());
+    for (enum scalar i = 0; i < SCALARS; i++)
+        put_scalar(client, view, i);
 }
 
 static json_t *throttled_json(const struct proto_worker_usage *usage)

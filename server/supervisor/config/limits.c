@@ -159,35 +159,63 @@ static uint32_t read_replicas(struct config_reader *reader, const struct config_
     return error;
 }
 
-static uint32_t read_priority(struct config_reader *reader, const struct config_node *value,
-                              void *to)
+/* ---- scalars ---- */
+
+/* One scalar of a block that is being read. */
+struct single {
+    enum scalar scalar;
+    struct allowance *limits;
+};
+
+static uint32_t read_number(struct config_reader *reader, const struct config_node *value,
+                            const struct allowance_scalar *row, uint64_t *number)
 {
-    uint64_t priority;
-    struct block *block = to;
-    struct allowance by = allowance_none;
-    uint32_t error =
-        config_reader_read_number(reader, value, "priority", 0, LIMITS_PRIORITY_MAX, &priority);
-    if (error)
-        return error;
-    by.priority = priority;
-    allowance_tighten(&block->limits, &by);
+    return config_reader_read_number(reader, value, row->name, row->least, row->most, number);
+}
+
+static uint32_t read_time(struct config_reader *reader, const struct config_node *value,
+                          enum scalar scalar, uint64_t *ns)
+{
+    const struct allowance_scalar *row = allowance_scalar(scalar);
+    if (value->kind != CONFIG_TEXT)
+        return config_refuse(reader, value->line, MESSAGE(config_kernel_time_form), row->name,
+                             row->form);
+    if (allowance_parse_scalar(scalar, value->text, value->length, ns) < 0)
+        return config_refuse(reader, value->line, MESSAGE(config_kernel_time), row->name, row->form,
+                             value->text);
     return 0;
 }
 
-static uint32_t read_kernel_time(struct config_reader *reader, const struct config_node *value,
-                                 void *to)
+static uint32_t read_scalar(struct config_reader *reader, const struct config_node *value, void *to)
 {
-    struct block *block = to;
+    const struct single *single = to;
+    const struct allowance_scalar *row = allowance_scalar(single->scalar);
     struct allowance by = allowance_none;
-    if (value->kind != CONFIG_TEXT)
-        return config_refuse(reader, value->line, MESSAGE(config_kernel_time_form),
-                             DIALECT_FORM_KERNEL_TIME);
-    if (dialect_parse_kernel_time(value->text, value->length, &by.kernel_time) < 0)
-        return config_refuse(reader, value->line, MESSAGE(config_kernel_time),
-                             DIALECT_FORM_KERNEL_TIME, value->text);
+    uint64_t *read = &by.scalar[single->scalar];
+    uint32_t error = row->unit == ALLOWANCE_TIME ? read_time(reader, value, single->scalar, read)
+                                                 : read_number(reader, value, row, read);
+    if (error)
+        return error;
     allowance_attribute(&by, by_line(value->line));
-    allowance_tighten(&block->limits, &by);
+    allowance_tighten(single->limits, &by);
     return 0;
+}
+
+/* The tables of a mapping with a key for each scalar. */
+struct scalar_tables {
+    struct config_field fields[SCALARS];
+    struct single singles[SCALARS];
+};
+
+static size_t scalar_tables_fill(struct scalar_tables *scalars, struct config_table *tables,
+                                 struct allowance *limits)
+{
+    for (enum scalar i = 0; i < SCALARS; i++) {
+        scalars->singles[i] = (struct single){i, limits};
+        scalars->fields[i] = (struct config_field){allowance_scalar(i)->name, read_scalar};
+        tables[i] = (struct config_table){&scalars->fields[i], 1, &scalars->singles[i]};
+    }
+    return SCALARS;
 }
 
 /* ---- the block ---- */
@@ -249,17 +277,17 @@ uint32_t config_limits_read(struct config_reader *reader, const struct config_no
     static const struct config_field fields[] = {
         {"fraction", read_fraction_key},
         {"replicas", read_replicas},
-        {"priority", read_priority},
-        {"kernel_time_limit", read_kernel_time},
     };
     struct block block = {.limits = allowance_none};
     struct resource_tables resources;
-    struct config_table tables[RESOURCES + 2];
+    struct scalar_tables scalars;
+    struct config_table tables[RESOURCES + SCALARS + 2];
     size_t count = 0;
     if (other)
         tables[count++] = *other;
     count += resource_tables_fill(&resources, tables + count, &block.limits, block.line);
     tables[count++] = (struct config_table)CONFIG_TABLE(fields, &block);
+    count += scalar_tables_fill(&scalars, tables + count, &block.limits);
     uint32_t error = config_reader_read_map(reader, map, what, tables, count);
     if (!error)
         error = block_check(reader, &block);

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * config_limits: the limits in one block of a configuration: the resources, each with request and
- * limit, priority, and the time of a kernel. fraction and replicas are other spellings of these.
+ * limit, and the scalars. fraction and replicas are other spellings of these.
  *
  * A limit is never exceeded; a request is guaranteed. Blocks can only tighten each other: the
  * smallest limit applies, and the smallest request too, so that an administrator's request lowers a

@@ -68,9 +68,8 @@ static struct allowance allowance_part_by(const struct allowance *allowance, boo
         to.of_from[i] = allowance->of_from[i];
     }
     if (worker) {
-        to.priority = allowance->priority;
-        to.kernel_time = allowance->kernel_time;
-        to.kernel_time_from = allowance->kernel_time_from;
+        memcpy(to.scalar, allowance->scalar, sizeof to.scalar);
+        memcpy(to.scalar_from, allowance->scalar_from, sizeof to.scalar_from);
     }
     return to;
 }
@@ -216,14 +215,20 @@ static void log_change(const struct session *session, const char *by)
 {
     const struct allowance *grant = &session->grant.allowance;
     char text[RESOURCES * 96], request[UNITS_TEXT], limit[UNITS_TEXT];
+    char scalars[SCALARS * 64], value[UNITS_TEXT];
     size_t used = 0;
     for (enum resource i = 0; i < RESOURCES && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %s to %s", i ? ", " : "",
                                  allowance_resource(i)->phrase,
                                  allowance_format(i, grant->of[i].request, request),
                                  allowance_format(i, grant->of[i].limit, limit));
+    used = 0;
+    for (enum scalar i = 0; i < SCALARS && used < sizeof scalars; i++)
+        used += (size_t)snprintf(scalars + used, sizeof scalars - used, "%s%s %s", i ? ", " : "",
+                                 allowance_scalar(i)->name,
+                                 allowance_format_scalar(i, grant->scalar[i], value));
     log_info(MESSAGE_TEXT(log_client_changed), session->number, session->name, by, text,
-             session->worker.multiprocessors, (unsigned long long)grant->priority);
+             session->worker.multiprocessors, scalars);
 }
 
 static void worker_answered(void *context, const struct worker_answer *answer)

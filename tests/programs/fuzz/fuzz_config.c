@@ -18,7 +18,8 @@ static void expect(int holds)
 static void check_limits(const struct allowance *limits)
 {
     expect(limits->memory.limit > 0);
-    expect(limits->priority == ALLOWANCE_UNSET || limits->priority <= LIMITS_PRIORITY_MAX);
+    expect(limits->priority == ALLOWANCE_UNSET ||
+           limits->priority <= allowance_scalar(SCALAR_PRIORITY)->most);
     for (enum resource i = 0; i < RESOURCES; i++) {
         const struct allowance_range *shares =
             allowance_resource(i)->unit == DIALECT_SHARE ? &limits->of[i] : &limits->part[i];

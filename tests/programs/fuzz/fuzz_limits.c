@@ -64,7 +64,8 @@ static void check_wish(const struct limits_wish *wish)
     must(!allowance_exceeds(&known, &excess), "a request above its limit");
     if (memory->limit != ALLOWANCE_UNSET)
         must(memory->limit >= 1 && memory->limit <= ALLOWANCE_WHOLE, "a part above the whole");
-    must(asked->priority == ALLOWANCE_UNSET || asked->priority <= LIMITS_PRIORITY_MAX,
+    must(asked->priority == ALLOWANCE_UNSET ||
+             asked->priority <= allowance_scalar(SCALAR_PRIORITY)->most,
          "priority above its most");
     must(limits_name_is_valid(wish->name), "a name that is not clean");
 }

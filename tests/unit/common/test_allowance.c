@@ -51,6 +51,65 @@ static void the_resources_are_listed_within_a_sentence(void **state)
     assert_string_equal(allowance_names(true, "<", ">", " or ", text), "<memory> or <host_memory>");
 }
 
+static void scalars_are_read_and_written_within_their_bounds(void **state)
+{
+    (void)state;
+    static const struct {
+        enum scalar scalar;
+        const char *text;
+        int result;
+        uint64_t value;
+    } rows[] = {
+        {SCALAR_PRIORITY, "0", 0, 0},
+        {SCALAR_PRIORITY, "1000", 0, 1000},
+        {SCALAR_PRIORITY, "1001", -ERANGE, 7},
+        {SCALAR_PRIORITY, "high", -EINVAL, 7},
+        {SCALAR_PRIORITY, "3s", -EINVAL, 7},
+        {SCALAR_KERNEL_TIME, "100ms", 0, 100000000},
+        {SCALAR_KERNEL_TIME, "24h", 0, UINT64_C(86400000000000)},
+        {SCALAR_KERNEL_TIME, "99ms", -ERANGE, 7},
+        {SCALAR_KERNEL_TIME, "25h", -ERANGE, 7},
+        {SCALAR_KERNEL_TIME, "3", -EINVAL, 7},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[UNITS_TEXT];
+        uint64_t value = 7;
+        assert_int_equal(
+            allowance_parse_scalar(rows[i].scalar, rows[i].text, strlen(rows[i].text), &value),
+            rows[i].result);
+        assert_true(value == rows[i].value);
+        if (!rows[i].result && strcmp(rows[i].text, "24h") != 0)
+            assert_string_equal(allowance_format_scalar(rows[i].scalar, value, text), rows[i].text);
+    }
+    /* A priority of 0 is a wish, a time of 0 is none; a shorter time than the least becomes it. */
+    assert_true(allowance_scalar_said(SCALAR_PRIORITY, 0) == 0);
+    assert_true(allowance_scalar_said(SCALAR_KERNEL_TIME, 0) == ALLOWANCE_UNSET);
+    assert_true(allowance_scalar_said(SCALAR_KERNEL_TIME, 1) == 100000000);
+    assert_true(allowance_scalar_said(SCALAR_KERNEL_TIME, 100000001) == 100000001);
+}
+
+static void a_scalars_source_is_the_variable_that_said_it(void **state)
+{
+    (void)state;
+    char text[ALLOWANCE_NAMES];
+    struct allowance allowance = allowance_none;
+    assert_string_equal(allowance_scalar_names("<", ">", " or ", text),
+                        "<priority> or <kernel_time_limit>");
+    assert_int_equal(allowance_find_scalar("kernel_time_limit"), SCALAR_KERNEL_TIME);
+    assert_int_equal(allowance_find_scalar("memory"), SCALARS);
+    allowance_attribute(&allowance,
+                        (struct allowance_source){ALLOWANCE_BY_SELF, PROTO_SOURCE_VARIABLE});
+    assert_null(allowance_scalar_variable(&allowance, SCALAR_PRIORITY));
+    allowance.priority = 0;
+    allowance_attribute(&allowance,
+                        (struct allowance_source){ALLOWANCE_BY_SELF, PROTO_SOURCE_NAMESAKE});
+    assert_string_equal(allowance_scalar_variable(&allowance, SCALAR_PRIORITY),
+                        "CUDA_MPS_CLIENT_PRIORITY");
+    assert_null(allowance_scalar_variable(&allowance, SCALAR_KERNEL_TIME));
+    allowance_attribute(&allowance, (struct allowance_source){ALLOWANCE_BY_FILE, 3});
+    assert_null(allowance_scalar_variable(&allowance, SCALAR_PRIORITY));
+}
+
 static void sources_reach_the_wire_and_come_back(void **state)
 {
     (void)state;
@@ -148,11 +207,11 @@ static void the_stricter_holds_in_each_respect(void **state)
     loose.priority = 4;
     strict.kernel_time = 6;
     loose.kernel_time = 7;
-    strict.kernel_time_from = (struct allowance_source){ALLOWANCE_BY_FILE, 12};
+    strict.scalar_from[SCALAR_KERNEL_TIME] = (struct allowance_source){ALLOWANCE_BY_FILE, 12};
     strictest = loose;
     allowance_tighten(&strictest, &strict);
     assert_true(allowance_equal(&strictest, &strict));
-    assert_int_equal(strictest.kernel_time_from.detail, 12);
+    assert_int_equal(strictest.scalar_from[SCALAR_KERNEL_TIME].detail, 12);
     allowance_tighten(&strictest, &loose);
     assert_true(allowance_equal(&strictest, &strict));
     strictest = allowance_none;
@@ -254,6 +313,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_resource_has_a_whole_row),
         cmocka_unit_test(the_resources_are_listed_within_a_sentence),
+        cmocka_unit_test(scalars_are_read_and_written_within_their_bounds),
+        cmocka_unit_test(a_scalars_source_is_the_variable_that_said_it),
         cmocka_unit_test(sources_reach_the_wire_and_come_back),
         cmocka_unit_test(an_empty_allowance_limits_nothing),
         cmocka_unit_test(a_value_is_put_where_its_unit_belongs),

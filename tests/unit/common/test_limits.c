@@ -75,8 +75,9 @@ static void every_variable_is_read(void **state)
                           "GPUSHARE_KERNEL_TIME_LIMIT", "1500ms"),
                      0);
     assert_int_equal(wish.allowance.kernel_time, 1500000000);
-    assert_int_equal(wish.allowance.kernel_time_from.origin, ALLOWANCE_BY_SELF);
-    assert_string_equal(wish.kernel_time_from, "GPUSHARE_KERNEL_TIME_LIMIT");
+    assert_int_equal(wish.allowance.scalar_from[SCALAR_KERNEL_TIME].origin, ALLOWANCE_BY_SELF);
+    assert_string_equal(allowance_scalar_variable(&wish.allowance, SCALAR_KERNEL_TIME),
+                        "GPUSHARE_KERNEL_TIME_LIMIT");
     assert_int_equal(wish.allowance.threads.limit, 1250);
     assert_int_equal(wish.memory.count, 2);
     assert_int_equal(wish.memory.entries[0].device.ordinal, 0);
