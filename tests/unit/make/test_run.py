@@ -4,6 +4,7 @@
 """The runner of the tests: what it counts, repeats, says, and clears away."""
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,8 @@ import tempfile
 import time
 import unittest
 
-RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../run")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..")
+RUN = os.path.join(ROOT, "tests/run")
 TIMED = "# timed: a second of its own\n"
 
 
@@ -81,6 +83,11 @@ class Runner(unittest.TestCase):
             status, text = self.run_all(self.script("test_timed.sh", TIMED + body))
         self.assertEqual((status, self.runs()), (0, 2), text)
         self.assertRegex(text, r"ok +test_timed.sh .*\n +run again, for it needs time \(a second of its own\): in ")
+        last = text.splitlines()[-1]
+        self.assertEqual(last, "1 passed, 0 failed, 0 skipped; 1 repeated because the machine was busy: test_timed.sh")
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            page = re.search(r"It ends with `(N passed.*?)`.*?`(; N repeated.*?)` and the names", file.read(), re.S)
+        self.assertRegex(last, "^" + "".join(page.groups()).replace("N ", r"\d+ ") + " test_timed.sh$")
 
     def test_another_test_is_never_run_again(self):
         with busy_machine():
