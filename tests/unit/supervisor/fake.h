@@ -671,6 +671,23 @@ static inline void fake_host_free(struct fake *fake, int fd, uint64_t address)
     fake_expect(fake, fd, PROTO_DONE);
 }
 
+/* Asks for a module of this text, which is said to be `count` bytes long. */
+static inline void fake_send_image(struct fake *fake, int fd, const char *text, uint64_t count)
+{
+    struct proto_module_load body = {.count = count};
+    int image = memfd_create("test-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(write(image, text, strlen(text)), (ssize_t)strlen(text));
+    fake_send_fd(fake, fd, PROTO_MODULE_LOAD, &body, &image, 1);
+    close(image);
+}
+
+/* Returns the module's number. */
+static inline uint32_t fake_load(struct fake *fake, int fd, const char *text)
+{
+    fake_send_image(fake, fd, text, strlen(text));
+    return ((const struct proto_module_loaded *)fake_expect(fake, fd, PROTO_MODULE_LOADED))->module;
+}
+
 static inline struct proto_memory_info fake_usage(struct fake *fake, int fd)
 {
     fake_send(fake, fd, PROTO_MEMORY_QUERY, NULL);

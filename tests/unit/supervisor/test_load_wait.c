@@ -29,12 +29,8 @@ static int teardown(void **state)
 
 static void begin_load(void)
 {
-    int image = memfd_create("image", MFD_CLOEXEC);
-    struct proto_module_load body = {.count = 4};
-    assert_int_equal(write(image, "text", 4), 4);
     fake.worker[0].hold_loads = true;
-    fake_send_fd(&fake, loader, PROTO_MODULE_LOAD, &body, &image, 1);
-    close(image);
+    fake_send_image(&fake, loader, "text", 4);
     FAKE_WAIT(&fake, fake.worker[0].held_count == 1);
 }
 
