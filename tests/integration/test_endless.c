@@ -391,7 +391,7 @@ static void a_kernel_behind_work_that_a_wait_follows_is_not_blamed(void **state)
     gpushare_function *function;
     gpushare_stream *streams[2];
     gpushare_event *events[2];
-    unsigned ms = 2500;
+    unsigned ms = 1500;
     void *parameters[] = {&ms};
     assert_int_equal(connect_to(server, "long", &gpu, &function, "milliseconds"), 0);
     for (int i = 0; i < 2; i++) {
@@ -400,7 +400,7 @@ static void a_kernel_behind_work_that_a_wait_follows_is_not_blamed(void **state)
         assert_int_equal(gpushare_event_create(gpu, 0, &events[i]), 0);
     }
     setenv("GPUSHARE_KERNEL_TIME_LIMIT", "500ms", 1);
-    struct client behind = start(server, "behind", 1, 400);
+    struct client behind = start(server, "behind", 1, 60);
     unsetenv("GPUSHARE_KERNEL_TIME_LIMIT");
     await_ready(&behind);
     for (int i = 0; i < 2; i++) {

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/support/arrival.h"
+#include "tests/support/kernels.h"
 #include "tests/support/ok.h"
 #include "tests/support/server.h"
 
@@ -149,8 +151,11 @@ static void a_synchronous_copy_tells_the_error_of_the_work_before_it(void **stat
 {
     (void)state;
     struct client reader = open_client(), writer = open_client();
-    uint32_t value = 7;
-    OK(launch(&reader, "slow"));
+    struct gpushare_dim one = {1, 1, 1};
+    uint32_t value = 7, milliseconds = 300;
+    void *parameters[] = {&milliseconds};
+    OK(gpushare_launch(arrival_load(reader.gpu, kernels_ptx, "milliseconds"), one, one, 0, NULL,
+                       parameters));
     OK(launch(&reader, "stray"));
     assert_int_equal(gpushare_copy_from_device(reader.gpu, &value, reader.memory, sizeof value),
                      GPUSHARE_ERROR_ILLEGAL_ADDRESS);

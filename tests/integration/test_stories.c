@@ -11,7 +11,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,7 +21,9 @@
 
 #include "client/gpushare.h"
 #include "tests/support/arrival.h"
+#include "tests/support/endless.h"
 #include "tests/support/kernels.h"
+#include "tests/support/launcher.h"
 #include "tests/support/ok.h"
 #include "tests/support/server.h"
 
@@ -133,56 +134,12 @@ static void a_missing_compiler_is_named(void **state)
 
 enum { DEPTH = 4, CROWD = 100 };
 
-/* A client that launches kernels of 5 ms, waits for them and counts such rounds. */
-struct rounds {
-    pthread_t thread;
-    gpushare_connection *gpu;
-    gpushare_function *function;
-    atomic_uint done;
-    atomic_bool stop;
-};
-
-static void *work_rounds(void *context)
+/* A client that waits for its round of kernels of 5 ms. request: of multiprocessors, which is the
+ * limit too; 0: none. */
+static void crowd_prepare(struct launcher *launcher, double request)
 {
-    struct rounds *rounds = context;
-    while (!rounds->stop) {
-        for (unsigned i = 0; i < DEPTH; i++)
-            sleep_on_device(rounds->function, 5);
-        OK(gpushare_synchronize(rounds->gpu));
-        rounds->done++;
-    }
-    return NULL;
-}
-
-static void rounds_begin(struct rounds *rounds, double request)
-{
-    struct gpushare_options options = {.size = sizeof options,
-                                       .socket = server_socket(server),
-                                       .thread_request = request,
-                                       .thread_percentage = request};
-    OK(gpushare_connect(&options, &rounds->gpu));
-    rounds->function = arrival_load(rounds->gpu, kernels_ptx, "milliseconds");
-    assert_int_equal(pthread_create(&rounds->thread, NULL, work_rounds, rounds), 0);
-}
-
-static void rounds_end(struct rounds *rounds)
-{
-    rounds->stop = true;
-    pthread_join(rounds->thread, NULL);
-    gpushare_close(&rounds->gpu);
-}
-
-/* Returns the word that ends it. */
-static _Atomic uint32_t *launch_endless(gpushare_connection *gpu)
-{
-    void *page;
-    OK(gpushare_host_alloc(gpu, 4096, &page));
-    _Atomic uint32_t *word = page;
-    *word = 0;
-    uint64_t address = (uint64_t)(uintptr_t)page;
-    void *parameters[] = {&address};
-    OK(gpushare_launch(arrival_load(gpu, kernels_ptx, "until"), one, one, 0, NULL, parameters));
-    return word;
+    struct gpushare_options options = {.thread_request = request, .thread_percentage = request};
+    launcher_prepare(launcher, arrival_connect_with(server, options), 0, DEPTH, 5);
 }
 
 /* Clients without a queue of their own are several to a queue. Those on the queue of the endless
@@ -191,26 +148,38 @@ static _Atomic uint32_t *launch_endless(gpushare_connection *gpu)
 static void a_crowd_on_shared_streams_does_not_block_the_submitter(void **state)
 {
     (void)state;
-    static struct rounds crowd[CROWD], own;
+    static struct launcher crowd[CROWD], own;
+    struct endless endless;
     unsigned before[CROWD], stuck = 0;
     start("SOFTGPU_PRIVATE_QUEUES=1", "SOFTGPU_QUEUE_ENTRIES=1024");
-    rounds_begin(&own, 25);
+    /* All have come before the first works: beside a hundred that work, coming takes the CPUs half
+     * a minute. */
+    crowd_prepare(&own, 25);
     for (unsigned i = 0; i < CROWD; i++)
-        rounds_begin(&crowd[i], 0);
-    _Atomic uint32_t *word = launch_endless(crowd[random_below(CROWD)].gpu);
+        crowd_prepare(&crowd[i], 0);
+    endless_prepare(&endless, crowd[random_below(CROWD)].gpu);
+    launcher_start(&own);
+    for (unsigned i = 0; i < CROWD; i++)
+        launcher_start(&crowd[i]);
+    endless_start(&endless, 1, 1);
     usleep(500000); /* what is going to stop has stopped */
     unsigned own_before = own.done;
     for (unsigned i = 0; i < CROWD; i++)
         before[i] = crowd[i].done;
     usleep(2000000);
-    unsigned rounds = own.done - own_before;
+    unsigned rounds = (own.done - own_before) / DEPTH;
     for (unsigned i = 0; i < CROWD; i++)
         stuck += crowd[i].done == before[i];
     print_message("%u rounds; %u of %u other clients wait\n", rounds, stuck, CROWD);
-    *word = 1;
+    atomic_store(endless.word, 1); /* its connection is one of the crowd's */
     for (unsigned i = 0; i < CROWD; i++)
-        rounds_end(&crowd[i]);
-    rounds_end(&own);
+        atomic_store(&crowd[i].stop, true);
+    launcher_stop(&own);
+    launcher_close(&own);
+    for (unsigned i = 0; i < CROWD; i++) {
+        launcher_stop(&crowd[i]);
+        launcher_close(&crowd[i]);
+    }
     assert_int_equal(server_stop(server), 0);
     assert_true(rounds >= 10);
     assert_true(stuck <= CROWD / 4);

@@ -106,7 +106,7 @@ static void keeps_its_pace(unsigned streams)
 {
     struct launcher client, neighbour;
     launcher_prepare(&client, arrive(50), 1, IN_FLIGHT, 1);
-    launcher_prepare(&neighbour, arrive(50), streams, IN_FLIGHT, 20);
+    launcher_prepare(&neighbour, arrive(50), streams, 2, 20);
     launcher_start(&client);
     usleep(200000);
     unsigned alone = throughput(&client);
