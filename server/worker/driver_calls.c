@@ -83,11 +83,6 @@ static void append_done(struct driver_calls *calls, struct driver_call *call)
     calls->last_done = call;
 }
 
-static uint64_t *turn_of(struct driver_calls *calls, const struct driver_call *call)
-{
-    return &calls->turns[call->caller.owner % DRIVER_CALLS_OWNERS];
-}
-
 static bool is_due(const struct driver_calls *calls, const struct driver_call *call, uint64_t now)
 {
     return calls->stopped || call->not_before <= now;
@@ -111,13 +106,13 @@ static struct driver_call *choose_call(struct driver_calls *calls)
     for (struct driver_call *call = calls->first; call; call = call->next) {
         if (!is_due(calls, call, now))
             continue;
-        uint64_t owner = *turn_of(calls, call);
-        uint64_t best_owner = best ? *turn_of(calls, best) : 0;
+        uint64_t owner = owner_turns_last(&calls->owners, call->caller.owner);
+        uint64_t best_owner = best ? owner_turns_last(&calls->owners, best->caller.owner) : 0;
         if (!best || owner < best_owner || (owner == best_owner && call->turn < best->turn))
             best = call;
     }
     if (best)
-        *turn_of(calls, best) = ++calls->turn;
+        owner_turns_take(&calls->owners, best->caller.owner);
     return best;
 }
 

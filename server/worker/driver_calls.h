@@ -24,9 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/worker/owner_turns.h"
 #include "server/worker/quiet_calls.h"
-
-enum { DRIVER_CALLS_OWNERS = 64 };
 
 struct wake;
 
@@ -47,9 +46,10 @@ struct driver_calls {
     struct wake *wake;
     pthread_mutex_t lock;
     pthread_cond_t more;
-    struct driver_call *first;                 /* the first call of each client that has any */
-    struct driver_call *done, *last_done;      /* oldest first */
-    uint64_t turn, turns[DRIVER_CALLS_OWNERS]; /* when each owner was last served */
+    struct driver_call *first;            /* the first call of each client that has any */
+    struct driver_call *done, *last_done; /* oldest first */
+    uint64_t turn;                        /* steps that were queued */
+    struct owner_turns owners;
     bool stopped;
 };
 

@@ -224,30 +224,44 @@ void quiet_calls_shut(struct quiet_calls *calls, bool closed)
     pthread_mutex_unlock(&calls->lock);
 }
 
-static uint64_t *turn_of(struct quiet_calls *calls, const struct quiet_call *call)
+/* 0 is the most urgent. */
+static uint32_t rank_of(const struct quiet_call *call, uint64_t now)
 {
-    return &calls->turns[call->caller.owner % QUIET_CALLS_OWNERS];
+    if (call->since > now)
+        return UINT32_MAX;
+    return now - call->since >= QUIET_CALLS_PATIENCE_NS ? 0 : call->caller.level;
 }
 
-/* The oldest of the owner that was served longest ago. Under the lock. */
-static struct quiet_call *take_next(struct quiet_calls *calls)
+/* Whether it comes before another one that was queued earlier. Under the lock. */
+static bool goes_before(const struct quiet_calls *calls, const struct quiet_call *call,
+                        const struct quiet_call *earlier, uint64_t now)
+{
+    uint32_t rank = rank_of(call, now), other = rank_of(earlier, now);
+    if (rank != other)
+        return rank < other;
+    return owner_turns_last(&calls->owners, call->caller.owner) <
+           owner_turns_last(&calls->owners, earlier->caller.owner);
+}
+
+/* Under the lock. */
+static struct quiet_call *take_next(struct quiet_calls *calls, uint64_t now)
 {
     struct quiet_call **best = NULL;
     for (struct quiet_call **at = &calls->queued; *at; at = &(*at)->next)
-        if (!best || *turn_of(calls, *at) < *turn_of(calls, *best))
+        if (!best || goes_before(calls, *at, *best, now))
             best = at;
     if (!best)
         return NULL;
     struct quiet_call *call = *best;
     *best = call->next;
-    *turn_of(calls, call) = ++calls->turn;
+    owner_turns_take(&calls->owners, call->caller.owner);
     return call;
 }
 
-bool quiet_calls_make_next(struct quiet_calls *calls)
+bool quiet_calls_make_next(struct quiet_calls *calls, uint64_t now)
 {
     pthread_mutex_lock(&calls->lock);
-    struct quiet_call *call = calls->stopped ? NULL : take_next(calls);
+    struct quiet_call *call = calls->stopped ? NULL : take_next(calls, now);
     pthread_mutex_unlock(&calls->lock);
     if (!call)
         return false;

@@ -18,10 +18,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/worker/owner_turns.h"
+
 /* A call that nobody waits for asks for a window by itself after so long: charges hang on it. */
 #define QUIET_CALLS_LAZY_NS UINT64_C(1000000000)
 
-enum { QUIET_CALLS_OWNERS = 64 };
+/* After so long a call waits for no client's priority any more. */
+#define QUIET_CALLS_PATIENCE_NS UINT64_C(1000000000)
 
 struct wake;
 struct worker;
@@ -54,9 +57,9 @@ struct quiet_calls {
     pthread_cond_t queue_changed;     /* for the driver thread */
     pthread_cond_t over;              /* for those who wait: a call was made, or a window ended */
     struct quiet_call *queued, *done; /* oldest first */
-    uint64_t turn, turns[QUIET_CALLS_OWNERS]; /* when each owner was last served */
-    uint32_t working;                         /* threads in quiet_calls_work_begin .. end */
-    bool closed;                              /* no work may begin */
+    struct owner_turns owners;
+    uint32_t working; /* threads in quiet_calls_work_begin .. end */
+    bool closed;      /* no work may begin */
     bool nudged;
     bool stopped;
 };
@@ -120,8 +123,14 @@ void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_call
 /* No work may begin, or it may again. */
 void quiet_calls_shut(struct quiet_calls *calls, bool closed);
 
-/* Makes the next call; false: there is none. */
-bool quiet_calls_make_next(struct quiet_calls *calls);
+/*
+ * Makes the next call; false: there is none. A window has little time, so the order says which call
+ * has to wait for another one: first the most urgent of those that may ask for a window, then those
+ * that ride along. A call that has waited for QUIET_CALLS_PATIENCE_NS is as urgent as any. Of calls
+ * that are equally urgent the next is the oldest of the owner that was served longest ago. now: ns
+ * of timeline_now.
+ */
+bool quiet_calls_make_next(struct quiet_calls *calls, uint64_t now);
 
 /* ---- whoever ends the driver thread ---- */
 

@@ -40,9 +40,9 @@ static bool is_working(const struct loader *loader, const struct client *client)
 static bool is_earlier(const struct loader *loader, const struct loader_job *one,
                        const struct loader_job *other)
 {
-    uint64_t turn = loader->turns[one->caller.owner % QUIET_CALLS_OWNERS];
-    uint64_t others = loader->turns[other->caller.owner % QUIET_CALLS_OWNERS];
-    if (one->caller.owner != other->caller.owner && turn != others)
+    uint64_t turn = owner_turns_last(&loader->owners, one->caller.owner);
+    uint64_t others = owner_turns_last(&loader->owners, other->caller.owner);
+    if (turn != others)
         return turn < others;
     return one->client->loader_turns[loader->which] < other->client->loader_turns[loader->which];
 }
@@ -66,8 +66,8 @@ static struct loader_job *take_next(struct loader *loader)
         return NULL;
     struct loader_job *job = *best;
     *best = job->next;
-    loader->turns[job->caller.owner % QUIET_CALLS_OWNERS] = ++loader->turn;
-    job->client->loader_turns[which] = loader->turn;
+    owner_turns_take(&loader->owners, job->caller.owner);
+    job->client->loader_turns[which] = ++loader->turn;
     return job;
 }
 

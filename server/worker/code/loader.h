@@ -24,6 +24,7 @@
 #include "common/error.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/code/code_cache.h"
+#include "server/worker/owner_turns.h"
 #include "server/worker/quiet_calls.h"
 
 enum loader_kind { LOADER_INSPECT, LOADER_LOAD, LOADER_CLEAR };
@@ -61,9 +62,9 @@ struct loader {
     unsigned thread_count, started;
     pthread_mutex_t lock;
     pthread_cond_t more;
-    struct loader_job *queued, *done;   /* oldest first */
-    uint64_t turn;                      /* jobs begun; orders clients by their last turn */
-    uint64_t turns[QUIET_CALLS_OWNERS]; /* and owners */
+    struct loader_job *queued, *done; /* oldest first */
+    uint64_t turn;                    /* jobs begun; orders clients by their last turn */
+    struct owner_turns owners;
     bool stop;
 };
 

@@ -126,7 +126,7 @@ static void make_calls(struct quiet_window *window)
     struct worker *worker = window->worker;
     uint64_t now = timeline_now(), drained = now - window->quiet.attempt;
     uint64_t end = now + min(max(drained, CALLS_NS), CALLS_MAX_NS);
-    while (quiet_calls_make_next(&worker->quiet_calls) && timeline_now() < end)
+    while (quiet_calls_make_next(&worker->quiet_calls, timeline_now()) && timeline_now() < end)
         ;
     uint64_t over = timeline_now(), wanted = let_go(window);
     pthread_mutex_lock(&window->lock);

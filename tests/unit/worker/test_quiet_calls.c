@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* When calls that wait for the device ask for a window. */
+/* When calls that wait for the device ask for a window, and in which order a window makes them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    while (quiet_calls_make_next(&calls))
+    while (quiet_calls_make_next(&calls, 0))
         ;
     while (quiet_calls_collect(&calls))
         ;
@@ -91,17 +91,91 @@ static void a_patient_call_never_asks(void **state)
     struct quiet_calls_view view = look(timeline_now() + 3600 * SECOND);
     assert_true(view.any);
     assert_false(view.asks);
-    assert_true(quiet_calls_make_next(&calls));
+    assert_true(quiet_calls_make_next(&calls, timeline_now()));
     assert_int_equal(made, 1);
+}
+
+/* ---- the order within a window ---- */
+
+enum { QUEUED_MAX = 16 };
+static struct quiet_call queued[QUEUED_MAX];
+static size_t queued_count;
+static uint32_t order[QUEUED_MAX]; /* clients, as their calls were made */
+static size_t order_count;
+
+static void note_order(struct quiet_call *made_now)
+{
+    order[order_count++] = made_now->caller.client;
+}
+
+static void queue_call(uint32_t client, uint32_t owner, uint32_t level, bool asks)
+{
+    struct quiet_call *next = &queued[queued_count++];
+    *next = (struct quiet_call){.make = note_order,
+                                .caller = {.client = client, .owner = owner, .level = level}};
+    quiet_calls_defer(&calls, next, asks);
+}
+
+static int setup_order(void **state)
+{
+    queued_count = order_count = 0;
+    return setup(state);
+}
+
+static void assert_order(const uint32_t *expected, size_t count, uint64_t later)
+{
+    while (quiet_calls_make_next(&calls, timeline_now() + later))
+        ;
+    assert_int_equal(order_count, count);
+    assert_memory_equal(order, expected, count * sizeof *expected);
+}
+
+/* Users whose numbers end in the same bits are different users: a container's are often 1000 plus a
+ * multiple of 65,536. */
+static void a_user_with_many_calls_has_one_turn(void **state)
+{
+    (void)state;
+    const uint32_t greedy = 1001, other = 1001 + 65536, third = 1001 + 2 * 65536;
+    for (uint32_t i = 1; i <= 4; i++)
+        queue_call(i, greedy, 0, true);
+    queue_call(10, other, 0, true);
+    queue_call(20, third, 0, true);
+    queue_call(21, third, 0, true);
+    static const uint32_t expected[] = {1, 10, 20, 2, 21, 3, 4};
+    assert_order(expected, 7, 0);
+}
+
+static void urgent_calls_come_first_and_riders_last(void **state)
+{
+    (void)state;
+    queue_call(1, 1, 0, false);
+    queue_call(2, 2, 7, true);
+    queue_call(3, 3, 1, true);
+    queue_call(4, 4, 0, true);
+    static const uint32_t expected[] = {4, 3, 2, 1};
+    assert_order(expected, 4, 0);
+}
+
+static void after_a_second_no_call_waits_for_anothers_priority(void **state)
+{
+    (void)state;
+    queue_call(1, 1, 9, true);
+    queue_call(2, 2, 0, true);
+    static const uint32_t expected[] = {1, 2};
+    assert_order(expected, 2, SECOND + SECOND / 2);
 }
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name)     cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define ORDER(name) cmocka_unit_test_setup_teardown(name, setup_order, teardown)
     const struct CMUnitTest tests[] = {
         T(a_call_that_rides_along_asks_after_a_second),
         T(a_call_that_somebody_waits_for_asks_at_once),
         T(a_patient_call_never_asks),
+        ORDER(a_user_with_many_calls_has_one_turn),
+        ORDER(urgent_calls_come_first_and_riders_last),
+        ORDER(after_a_second_no_call_waits_for_anothers_priority),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
