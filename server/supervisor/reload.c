@@ -18,17 +18,18 @@
 #include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/transaction.h"
 
 static const char by[] = "the configuration";
 
-/* The steps forwards, and the steps back after a refusal. */
-enum step { STEP_WAIT, STEP_LOWER, STEP_SCHEDULE, STEP_SHARE, STEP_MEMORY, STEP_OVER };
+/* Requests that fall make room for those that rise; and the workers need the new modes before they
+ * see what is to hold in them. */
+enum rank { RANK_LOWER, RANK_SCHEDULE, RANK_SHARE };
 
 /* One client's grants under the old and the new file. */
 struct change {
     uint32_t client;
     struct grant old, new;        /* as the two files say */
-    struct grant was;             /* before the reload; an administrator may have set part of it */
     struct session_totals totals; /* under the file that is not in force */
     struct allowance guaranteed;  /* before the reload, in bytes */
 };
@@ -39,31 +40,15 @@ struct reload {
         *config; /* the one that is not in force: the new one, after success the old one */
     struct change *changes;
     size_t count;
-    struct schedule old[SETTINGS_DEVICES_MAX]; /* each device's, before the reload */
-    enum step step;
-    bool back;        /* all returns to where it was */
-    bool asked;       /* somebody may have to be asked to go back */
-    uint32_t due;     /* answers */
-    struct error why; /* number 0: nothing was refused */
+    struct transaction transaction; /* of all that workers enforce */
+    bool planned;
     reload_done *done;
     void *context;
 };
 
-/* Notes the first refusal. */
-static void reload_fail(struct reload *reload, const struct error *why)
+static uint32_t refuse_errno(int result, struct error *why)
 {
-    if (!reload->why.number)
-        reload->why = *why;
-    else if (reload->back)
-        /* The earlier values are refused now: there is nothing better to go back to. */
-        log_error(MESSAGE_TEXT(log_reload_not_undone), why->text);
-}
-
-static void reload_fail_errno(struct reload *reload, int result)
-{
-    struct error why;
-    error_set(&why, MESSAGE(request_failed), strerror(-result));
-    reload_fail(reload, &why);
+    return error_set(why, MESSAGE(request_failed), strerror(-result));
 }
 
 static struct session *client_find(const struct reload *reload, uint32_t client)
@@ -73,39 +58,44 @@ static struct session *client_find(const struct reload *reload, uint32_t client)
 
 /* ---- what the worker is asked ---- */
 
-static void client_answered(void *context, uint32_t client, uint32_t error, const char *text)
+/* A client that disconnected meanwhile has nothing to change. */
+static int move_make(void *context, const struct transaction_move *move, bool back,
+                     change_done *done, void *of_done)
 {
     struct reload *reload = context;
-    struct error why;
-    reload->due--;
-    /* Ignore the answer for a client that disconnected meanwhile. */
-    if (error && client_find(reload, client)) {
-        error_set(&why, error, MESSAGE_TEXT(reload_client), client, text);
-        reload_fail(reload, &why);
-    }
+    if (move->of_device)
+        return device_schedule_set(&reload->supervisor->server.devices[move->number],
+                                   back ? &move->device.back : &move->device.to, move->device.parts,
+                                   by, done, of_done);
+    struct session *session = client_find(reload, move->number);
+    if (!session)
+        return 1;
+    return back ? session_limits_put_back(session, &move->client.back, by, done, of_done)
+                : session_limits_set(session, &move->client.to, by, done, of_done);
 }
 
-static void device_answered(void *context, uint32_t device, uint32_t error, const char *text)
+static bool move_refuse(void *context, const struct transaction_move *move, int result,
+                        uint32_t error, const char *text, struct error *why)
 {
-    struct reload *reload = context;
-    struct error why;
-    reload->due--;
-    if (error) {
-        error_set(&why, error, MESSAGE_TEXT(reload_gpu), device, text);
-        reload_fail(reload, &why);
-    }
-}
-
-static void ask_client(struct reload *reload, struct session *session,
-                       const struct allowance *wanted)
-{
-    if (session_limits_change_empty(wanted))
-        return;
-    int result = session_limits_set(session, wanted, by, client_answered, reload);
-    reload->asked = true;
-    reload->due += result == 0;
+    const struct reload *reload = context;
     if (result < 0)
-        reload_fail_errno(reload, result);
+        refuse_errno(result, why);
+    else if (move->of_device)
+        error_set(why, error, MESSAGE_TEXT(reload_gpu), move->number, text);
+    else if (client_find(reload, move->number))
+        error_set(why, error, MESSAGE_TEXT(reload_client), move->number, text);
+    else
+        return false;
+    return true;
+}
+
+/* The earlier values are refused now: there is nothing better to go back to. */
+static void move_lose(void *context, const struct transaction_move *move, int result,
+                      uint32_t error, const char *text)
+{
+    struct error why;
+    if (move_refuse(context, move, result, error, text, &why))
+        log_error(MESSAGE_TEXT(log_reload_not_undone), why.text);
 }
 
 static uint64_t value_if_changed(uint64_t old, uint64_t new, uint64_t now)
@@ -115,13 +105,10 @@ static uint64_t value_if_changed(uint64_t old, uint64_t new, uint64_t now)
 
 /* The share of the device that the reload gives a client. A value that an administrator has set
  * stays if both files say the same about it, but a request is cut to its limit. */
-static struct allowance wanted_limits(const struct reload *reload, const struct change *change,
-                                      const struct session *session)
+static struct allowance wanted_limits(const struct change *change, const struct allowance *now)
 {
-    if (reload->back)
-        return change->was.allowance;
     const struct allowance *old = &change->old.allowance, *new = &change->new.allowance;
-    struct allowance to = session->grant.allowance;
+    struct allowance to = *now;
     for (enum resource i = 0; i < RESOURCES; i++) {
         struct allowance_range *range = &to.of[i];
         if (!allowance_resource(i)->by_worker)
@@ -138,39 +125,30 @@ static struct allowance wanted_limits(const struct reload *reload, const struct 
     return to;
 }
 
-/* Lowers the requests that fall, to make room for those that rise. */
-static void requests_lower(struct reload *reload, const struct change *change,
-                           struct session *session)
+/* The requests that fall go first, to make room for those that rise. */
+static void plan_client(struct reload *reload, const struct change *change,
+                        const struct session *session)
 {
-    struct allowance wanted = allowance_none;
-    const struct allowance to = wanted_limits(reload, change, session);
-    for (enum resource i = 0; i < RESOURCES; i++)
-        if (allowance_resource(i)->by_worker &&
-            to.of[i].request < session->grant.allowance.of[i].request)
-            wanted.of[i].request = to.of[i].request;
-    ask_client(reload, session, &wanted);
-}
-
-static void shares_change(struct reload *reload, const struct change *change,
-                          struct session *session)
-{
-    struct allowance wanted = allowance_none;
-    const struct allowance to = wanted_limits(reload, change, session);
     const struct allowance *now = &session->grant.allowance;
+    const struct allowance to = wanted_limits(change, now);
+    struct allowance lower = allowance_none, share = allowance_none;
     for (enum resource i = 0; i < RESOURCES; i++) {
         if (!allowance_resource(i)->by_worker)
             continue;
         if (to.of[i].limit != now->of[i].limit)
-            wanted.of[i].limit = to.of[i].limit;
-        if (to.of[i].request != now->of[i].request)
-            wanted.of[i].request = to.of[i].request;
+            share.of[i].limit = to.of[i].limit;
+        if (to.of[i].request < now->of[i].request)
+            lower.of[i].request = to.of[i].request;
+        if (to.of[i].request > now->of[i].request)
+            share.of[i].request = to.of[i].request;
     }
     for (enum scalar i = 0; i < SCALARS; i++)
         if (to.scalar[i] != now->scalar[i]) {
-            wanted.scalar[i] = to.scalar[i];
-            wanted.scalar_from[i] = to.scalar_from[i];
+            share.scalar[i] = to.scalar[i];
+            share.scalar_from[i] = to.scalar_from[i];
         }
-    ask_client(reload, session, &wanted);
+    transaction_add_client(&reload->transaction, RANK_LOWER, change->client, &lower, now);
+    transaction_add_client(&reload->transaction, RANK_SHARE, change->client, &share, now);
 }
 
 static struct schedule schedule_under(const struct reload *reload, const struct config *config,
@@ -179,21 +157,13 @@ static struct schedule schedule_under(const struct reload *reload, const struct 
     return config ? config->schedules[device] : reload->supervisor->server.settings->schedule;
 }
 
-static void device_reschedule(struct reload *reload, uint32_t index)
+static void plan_device(struct reload *reload, uint32_t index)
 {
-    struct supervisor *supervisor = reload->supervisor;
-    struct device *device = &supervisor->server.devices[index];
-    struct schedule old = schedule_under(reload, supervisor->server.config, index);
+    const struct server *server = &reload->supervisor->server;
+    struct schedule old = schedule_under(reload, server->config, index);
     struct schedule new = schedule_under(reload, reload->config, index);
-    unsigned parts = schedule_differs(&old, &new);
-    if (!parts)
-        return;
-    int result = device_schedule_set(device, reload->back ? &reload->old[index] : &new, parts, by,
-                                     device_answered, reload);
-    reload->asked = true;
-    reload->due += result == 0;
-    if (result < 0)
-        reload_fail_errno(reload, result);
+    transaction_add_device(&reload->transaction, RANK_SCHEDULE, index, &new,
+                           &server->devices[index].schedule, schedule_differs(&old, &new));
 }
 
 /* ---- memory: at once ---- */
@@ -235,8 +205,8 @@ static void swap_totals(struct reload *reload)
 }
 
 /* Changes the guarantees; falling: only lowers those that fall, to make room for the others. False:
- * there is no room (reload->why says so), and some have changed. */
-static bool guarantees_change(struct reload *reload, bool falling)
+ * there is no room (*why says so), and some have changed. */
+static bool guarantees_change(struct reload *reload, bool falling, struct error *why)
 {
     for (size_t i = 0; i < reload->count; i++) {
         const struct change *change = &reload->changes[i];
@@ -244,10 +214,8 @@ static bool guarantees_change(struct reload *reload, bool falling)
         if (!session)
             continue;
         const struct allowance wanted = wanted_guarantees(change, session, falling);
-        struct error why;
-        if (session_quota_guarantee(session, &wanted, &why)) {
-            error_prefix(&why, "client %u: ", change->client);
-            reload_fail(reload, &why);
+        if (session_quota_guarantee(session, &wanted, why)) {
+            error_prefix(why, "client %u: ", change->client);
             return false;
         }
     }
@@ -281,15 +249,15 @@ static void remember_guarantees(struct reload *reload)
     }
 }
 
-/* Changes all memory; or changes nothing, and reload->why says why. trial: only finds out whether
- * it would fit. */
-static bool change_memory(struct reload *reload, bool trial)
+/* Changes all memory; or changes nothing, and *why says why. trial: only finds out whether it would
+ * fit. */
+static bool change_memory(struct reload *reload, bool trial, struct error *why)
 {
     struct supervisor *supervisor = reload->supervisor;
     remember_guarantees(reload);
     swap_totals(reload);
     session_quota_limit_totals(&supervisor->server, reload->config);
-    bool fits = guarantees_change(reload, true) && guarantees_change(reload, false);
+    bool fits = guarantees_change(reload, true, why) && guarantees_change(reload, false, why);
     if (fits && !trial)
         return true;
     guarantee_as_before(reload);
@@ -337,7 +305,7 @@ static int compare_client(struct reload *reload, struct session *session)
 {
     struct supervisor *supervisor = reload->supervisor;
     struct change *change = &reload->changes[reload->count];
-    *change = (struct change){.client = session->number, .was = session->grant};
+    *change = (struct change){.client = session->number};
     if (session_attach_grant(session, supervisor->server.config, session->device, &session->wish,
                              &change->old) < 0)
         change->old = session->grant;
@@ -347,25 +315,23 @@ static int compare_client(struct reload *reload, struct session *session)
         change->new = change->old;
     }
     int result = session_quota_find_totals(session, reload->config, &change->totals);
-    reload->count += result == 0;
-    return result;
+    if (result < 0)
+        return result;
+    reload->count++;
+    plan_client(reload, change, session);
+    return 0;
 }
 
-static void clients_compare(struct reload *reload)
+static int clients_compare(struct reload *reload)
 {
-    struct supervisor *supervisor = reload->supervisor;
-    reload->changes = calloc((size_t)supervisor->server.sessions + 1, sizeof *reload->changes);
+    const struct server *server = &reload->supervisor->server;
+    reload->changes = calloc((size_t)server->sessions + 1, sizeof *reload->changes);
     int result = reload->changes ? 0 : -ENOMEM;
-    for (uint32_t i = 0; i < supervisor->server.device_count; i++)
-        reload->old[i] = supervisor->server.devices[i].schedule;
     struct session *session;
-    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+    LIST_FOR_EACH (session, &server->session_list, link)
         if (result == 0 && session->state == PROTO_CONNECTION_STATE_ATTACHED)
             result = compare_client(reload, session);
-    if (result < 0)
-        reload_fail_errno(reload, result);
-    else
-        change_memory(reload, true);
+    return result;
 }
 
 static void log_new(const struct supervisor *supervisor)
@@ -400,12 +366,27 @@ static void take_effect(struct reload *reload)
     log_new(supervisor);
 }
 
+/* Memory is the supervisor's own, so it changes in one go, with all else that needs nobody. */
+static uint32_t reload_commit(void *context, struct error *why)
+{
+    struct reload *reload = context;
+    if (!change_memory(reload, false, why))
+        return why->number;
+    take_effect(reload);
+    return 0;
+}
+
+/* The loop looks after answers itself, when no callback is on the stack. */
+static const struct transaction_work reload_moves = {
+    .make = move_make, .refuse = move_refuse, .lose = move_lose, .commit = reload_commit};
+
 static void reload_finish(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
     for (size_t i = 0; i < reload->count; i++)
         session_quota_drop_totals(&supervisor->server, &reload->changes[i].totals);
     free(reload->changes);
+    transaction_free(&reload->transaction);
     config_free(reload->config);
     supervisor->reload = NULL;
     supervisor->server.attaching_waits = false;
@@ -416,55 +397,32 @@ static void reload_finish(struct reload *reload)
             session_unpark(session);
 }
 
-static void each_client(struct reload *reload,
-                        void (*ask)(struct reload *, const struct change *, struct session *))
+/* Whether there is room for the new guarantees is tried before anybody is asked. */
+static void reload_plan(struct reload *reload)
 {
-    for (size_t i = 0; i < reload->count; i++) {
-        struct session *session = client_find(reload, reload->changes[i].client);
-        if (session)
-            ask(reload, &reload->changes[i], session);
-    }
+    const struct server *server = &reload->supervisor->server;
+    struct error *why = &reload->transaction.why;
+    const size_t room = 2 * (size_t)server->sessions + server->device_count;
+    int result = transaction_init(&reload->transaction, room, &reload_moves, reload);
+    reload->planned = true;
+    if (result == 0)
+        result = clients_compare(reload);
+    for (uint32_t i = 0; result == 0 && i < server->device_count; i++)
+        plan_device(reload, i);
+    if (result < 0)
+        refuse_errno(result, why);
+    else
+        change_memory(reload, true, why);
 }
 
-static void take_step(struct reload *reload, enum step step)
+/* Goes as far as it can without further answers. Returns whether the reload is over. */
+static bool go_on(struct reload *reload)
 {
-    switch (step) {
-    case STEP_WAIT:
-        clients_compare(reload);
-        break;
-    case STEP_LOWER:
-        each_client(reload, requests_lower);
-        break;
-    case STEP_SCHEDULE:
-        for (uint32_t i = 0; i < reload->supervisor->server.device_count; i++)
-            device_reschedule(reload, i);
-        break;
-    case STEP_SHARE:
-        each_client(reload, shares_change);
-        break;
-    case STEP_MEMORY:
-        if (!reload->back && change_memory(reload, false))
-            take_effect(reload);
-        break;
-    case STEP_OVER:
-        break;
-    }
-}
-
-/* Takes the steps that need no answer first. Returns whether the reload is over. */
-static bool steps_advance(struct reload *reload)
-{
-    while (!reload->due) {
-        if (reload->why.number && !reload->back) {
-            reload->back = true;
-            reload->step = reload->asked ? STEP_LOWER : STEP_OVER;
-        }
-        if (reload->step == STEP_OVER ||
-            (reload->step == STEP_WAIT && !server_is_settled(reload->supervisor)))
-            break;
-        take_step(reload, reload->step++);
-    }
-    return !reload->due && reload->step == STEP_OVER;
+    if (!reload->planned && !server_is_settled(reload->supervisor))
+        return false;
+    if (!reload->planned)
+        reload_plan(reload);
+    return transaction_advance(&reload->transaction);
 }
 
 static uint32_t reload_begin(struct supervisor *supervisor, struct config *config, bool *over,
@@ -479,13 +437,13 @@ static uint32_t reload_begin(struct supervisor *supervisor, struct config *confi
         .supervisor = supervisor, .config = config, .done = done, .context = context};
     supervisor->reload = reload;
     supervisor->server.attaching_waits = true;
-    *over = steps_advance(reload);
+    *over = go_on(reload);
     if (!*over)
         return 0;
-    reload_finish(reload);
-    uint32_t error = reload->why.number;
+    uint32_t error = reload->transaction.why.number;
     if (error)
-        *why = reload->why;
+        *why = reload->transaction.why;
+    reload_finish(reload);
     free(reload);
     return error;
 }
@@ -529,9 +487,10 @@ uint32_t reload_start(struct supervisor *supervisor, bool *over, reload_done *do
 void reload_advance(struct supervisor *supervisor)
 {
     struct reload *reload = supervisor->reload;
-    if (!reload || !steps_advance(reload))
+    if (!reload || !go_on(reload))
         return;
+    const struct error why = reload->transaction.why;
     reload_finish(reload);
-    reload->done(reload->context, reload->why.number, reload->why.text);
+    reload->done(reload->context, why.number, why.text);
     free(reload);
 }

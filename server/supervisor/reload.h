@@ -4,12 +4,12 @@
  * reload: puts another configuration in force while clients work, either whole or not at all.
  *
  * Workers decide about everything that belongs to them: schedules, and whether requests fit
- * together. So a reload takes steps. It lowers every request that falls, then gives devices their
- * schedules, then clients their shares; each step waits for all answers. The last step is memory,
- * which the supervisor changes by itself, at once.
+ * together. So a reload is a transaction of three ranks. It lowers every request that falls, then
+ * gives devices their schedules, then clients their shares; each rank waits for all answers. The
+ * last is memory, which the supervisor changes by itself, at once.
  *
- * The first refusal turns the reload round: the same steps, in the same order, put back what was
- * before. Only values that differ between the two files are touched.
+ * The first refusal takes back what was made. Only values that differ between the two files are
+ * touched.
  *
  * A reload begins when no client is being attached. Until it is over clients that want to attach
  * wait, and no other change is accepted. Loop thread.
@@ -42,8 +42,7 @@ typedef void reload_done(void *context, uint32_t error, const char *text);
 uint32_t reload_start(struct supervisor *supervisor, bool *over, reload_done *done, void *context,
                       struct error *why);
 
-/* Takes the steps of a reload under way for which all answers are there. The loop calls it in every
- * turn. */
+/* Goes on with a reload under way whose answers are there. The loop calls it in every turn. */
 void reload_advance(struct supervisor *supervisor);
 
 #endif

@@ -13,57 +13,132 @@
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/change.h"
 #include "server/supervisor/owner_total.h"
+#include "server/supervisor/transaction.h"
 #include "server/supervisor/view.h"
-
-/* One client whose limits are set. */
-struct target {
-    uint32_t client;
-    bool takes;            /* its requests rise: other clients' requests have to fall first */
-    bool changed;          /* it has the new values */
-    struct allowance back; /* the change that restores its old values */
-};
 
 struct change_work {
     struct admin_work work; /* must stay first */
     struct admin_request request;
     char by[ADMIN_NAME];
-    struct target *targets;
-    size_t count, changing; /* how many have not answered */
-    bool gone;              /* one left meanwhile */
-    bool leaving;           /* the client that the request names had left before */
-    struct error why;       /* of the first that could not be changed; number 0: none */
+    struct transaction transaction; /* its `why`: why the request is refused */
+    size_t clients;                 /* that the request is about */
+    bool gone;                      /* one left meanwhile */
+    bool leaving;                   /* the client that the request names had left before */
 };
 
 static void change_work_free(struct admin_work *work)
 {
     struct change_work *pending = (struct change_work *)work;
-    free(pending->targets);
+    transaction_free(&pending->transaction);
     free(pending);
 }
 
 static void change_work_answer(struct admin_work *work, struct admin_peer *peer, bool late)
 {
     struct change_work *pending = (struct change_work *)work;
-    if (late && !pending->why.number)
-        error_set(&pending->why, MESSAGE(set_late), ADMIN_SET_MS / 1000);
-    if (pending->why.number)
-        admin_peer_refuse(peer, pending->why.number, "%s", pending->why.text);
+    struct error *why = &pending->transaction.why;
+    const bool of_gpu = pending->request.target == ADMIN_TARGET_GPU;
+    /* What a late worker makes of clients is taken back when the answers come; a schedule stays. */
+    if (late && !why->number && !of_gpu)
+        error_set(why, MESSAGE(set_late), ADMIN_SET_MS / 1000);
+    if (why->number)
+        admin_peer_refuse(peer, why->number, "%s", why->text);
+    else if (late)
+        admin_peer_refuse(peer, MESSAGE(set_late), ADMIN_SET_MS / 1000);
     else
         admin_peer_answer(peer, admin_answer_limits(work->admin->supervisor, &pending->request));
 }
 
-/* The first that is noted counts. */
-static void note_client(struct change_work *pending, uint32_t client, uint32_t error,
-                        const char *text)
+/* ---- the transaction ---- */
+
+static int move_make(void *context, const struct transaction_move *move, bool back,
+                     change_done *done, void *of_done)
 {
-    if (!pending->why.number)
-        error_set(&pending->why, error, MESSAGE_TEXT(set_client), client, text);
+    struct change_work *pending = context;
+    struct supervisor *supervisor = pending->work.admin->supervisor;
+    if (move->of_device)
+        return change_schedule(supervisor, move->number,
+                               back ? &move->device.back : &move->device.to, move->device.parts,
+                               pending->by, done, of_done);
+    return back
+               ? change_put_back(supervisor, move->number, &move->client.back, pending->by, done,
+                                 of_done)
+               : change_set(supervisor, move->number, &move->client.to, pending->by, done, of_done);
 }
 
-static void note_gpu(struct change_work *pending, uint32_t gpu, uint32_t error, const char *text)
+static void refuse_schedule(uint32_t gpu, int result, uint32_t error, const char *text,
+                            struct error *why)
 {
-    if (!pending->why.number)
-        error_set(&pending->why, error, MESSAGE_TEXT(set_gpu), gpu, text);
+    if (result == -EBUSY)
+        error_set(why, MESSAGE(reload_first));
+    else if (result < 0)
+        error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(set_gpu), gpu, strerror(-result));
+    else
+        error_set(why, error, MESSAGE_TEXT(set_gpu), gpu, text);
+}
+
+/* If one of the clients left, the others still keep their new limits. */
+static bool move_refuse(void *context, const struct transaction_move *move, int result,
+                        uint32_t error, const char *text, struct error *why)
+{
+    struct change_work *pending = context;
+    if (move->of_device) {
+        refuse_schedule(move->number, result, error, text, why);
+        return true;
+    }
+    if (error == PROTO_ERROR_NOT_FOUND) {
+        pending->gone = true;
+        return false;
+    }
+    if (error)
+        error_set(why, error, MESSAGE_TEXT(set_client), move->number, text);
+    /* A change that fits each client alone may not fit all of them together. */
+    else if (!change_check(pending->work.admin->supervisor, move->number, &move->client.to, why))
+        error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(set_client), move->number,
+                  strerror(-result));
+    return true;
+}
+
+static void move_lose(void *context, const struct transaction_move *move, int result,
+                      uint32_t error, const char *text)
+{
+    (void)context;
+    if (error != PROTO_ERROR_NOT_FOUND)
+        log_error(MESSAGE_TEXT(log_set_not_undone), move->number, error ? text : strerror(-result));
+}
+
+static void change_settle(struct change_work *pending)
+{
+    struct error *why = &pending->transaction.why;
+    if (why->number || !pending->gone || transaction_made_any(&pending->transaction))
+        return;
+    if (pending->request.target == ADMIN_TARGET_USER)
+        error_set(why, MESSAGE(set_user_gone), pending->request.number);
+    else
+        error_set(why, MESSAGE(set_client_gone), pending->request.number);
+}
+
+/* Goes on at once, not in the loop's next turn: a reload that began meanwhile then waits for what
+ * is taken back. */
+static void change_ready(void *context)
+{
+    struct change_work *pending = context;
+    if (!transaction_advance(&pending->transaction))
+        return;
+    change_settle(pending);
+    admin_peer_work_came(&pending->work);
+}
+
+static const struct transaction_work change_moves = {
+    .make = move_make, .refuse = move_refuse, .lose = move_lose, .ready = change_ready};
+
+static void change_carry_out(struct change_work *pending)
+{
+    pending->transaction.pipelined = true;
+    if (!transaction_advance(&pending->transaction))
+        pending->work.outstanding++;
+    else
+        change_settle(pending);
 }
 
 /* ---- a user or a group ---- */
@@ -74,7 +149,7 @@ static void change_total(struct change_work *pending)
     struct account_owner owner = admin_request_owner(request);
     if (request->kind == ADMIN_SET)
         owner_total_set(pending->work.admin->supervisor, &owner, &request->total, pending->by,
-                        &pending->why);
+                        &pending->transaction.why);
 }
 
 static bool is_limited(const struct change_work *pending)
@@ -95,27 +170,11 @@ static bool is_limited(const struct change_work *pending)
 
 /* ---- clients ---- */
 
-/* The change that restores the present values of everything that `change` changes. */
-static struct allowance back_from(const struct allowance *change, const struct client_view *view)
-{
-    struct allowance back = allowance_none;
-    const struct allowance *now = &view->granted;
-    for (enum resource i = 0; i < RESOURCES; i++) {
-        back.of_from[i] = now->of_from[i];
-        if (allowance_has(change, i, ALLOWANCE_REQUEST))
-            back.of[i].request = now->of[i].request;
-        if (allowance_has(change, i, ALLOWANCE_LIMIT))
-            back.of[i].limit = now->of[i].limit;
-    }
-    for (enum scalar i = 0; i < SCALARS; i++) {
-        back.scalar_from[i] = now->scalar_from[i];
-        if (change->scalar[i] != ALLOWANCE_UNSET)
-            back.scalar[i] = now->scalar[i];
-    }
-    return back;
-}
+/* Requests that rise come after those that fall: otherwise requests that fit in the end would not
+ * fit on the way. */
+enum rank { RANK_GIVES, RANK_TAKES };
 
-/* Whether a change raises a request. Changes that lower requests come before it. */
+/* Whether a change raises a request. */
 static bool change_takes(const struct allowance *change, const struct allowance *now)
 {
     for (enum resource i = 0; i < RESOURCES; i++)
@@ -125,179 +184,79 @@ static bool change_takes(const struct allowance *change, const struct allowance 
     return false;
 }
 
-static bool target_collect(void *context, const struct client_view *view)
+static bool client_collect(void *context, const struct client_view *view)
 {
     struct change_work *pending = context;
     const struct allowance *change = &pending->request.change;
     if (pending->request.target == ADMIN_TARGET_CLIENT && view->number == pending->request.number)
         pending->leaving = strcmp(view->state, "leaving") == 0;
-    if (admin_request_concerns(&pending->request, view))
-        pending->targets[pending->count++] = (struct target){
-            .client = view->number,
-            .takes = change_takes(change, &view->granted),
-            .back = back_from(change, view),
-        };
+    if (!admin_request_concerns(&pending->request, view))
+        return true;
+    pending->clients++;
+    if (pending->request.kind == ADMIN_SET)
+        transaction_add_client(&pending->transaction,
+                               change_takes(change, &view->granted) ? RANK_TAKES : RANK_GIVES,
+                               view->number, change, &view->granted);
     return true;
-}
-
-static void on_put_back(void *context, uint32_t client, uint32_t error, const char *text)
-{
-    struct change_work *pending = context;
-    if (error && error != PROTO_ERROR_NOT_FOUND)
-        log_error(MESSAGE_TEXT(log_set_not_undone), client, text);
-    admin_peer_work_came(&pending->work);
-}
-
-static void put_one_back(struct change_work *pending, const struct target *target)
-{
-    int result = change_put_back(pending->work.admin->supervisor, target->client, &target->back,
-                                 pending->by, on_put_back, pending);
-    pending->work.outstanding += result == 0;
-    if (result < 0)
-        log_error(MESSAGE_TEXT(log_set_not_undone), target->client, strerror(-result));
-}
-
-/* One client was refused, so all get their old limits back. Requests that had risen fall first. */
-static void put_back(struct change_work *pending)
-{
-    for (int takes = 1; takes >= 0; takes--)
-        for (size_t i = 0; i < pending->count; i++)
-            if (pending->targets[i].changed && pending->targets[i].takes == (takes == 1))
-                put_one_back(pending, &pending->targets[i]);
-}
-
-/* All clients have answered. If one of them left, the others still keep their new limits. */
-static void change_work_settle(struct change_work *pending)
-{
-    bool any = false;
-    for (size_t i = 0; i < pending->count; i++)
-        any |= pending->targets[i].changed;
-    if (pending->why.number)
-        put_back(pending);
-    else if (!any && pending->gone && pending->request.target == ADMIN_TARGET_USER)
-        error_set(&pending->why, MESSAGE(set_user_gone), pending->request.number);
-    else if (!any && pending->gone)
-        error_set(&pending->why, MESSAGE(set_client_gone), pending->request.number);
-}
-
-static void on_set(void *context, uint32_t client, uint32_t error, const char *text)
-{
-    struct change_work *pending = context;
-    for (size_t i = 0; i < pending->count; i++)
-        if (pending->targets[i].client == client)
-            pending->targets[i].changed = !error;
-    if (error == PROTO_ERROR_NOT_FOUND)
-        pending->gone = true;
-    else if (error)
-        note_client(pending, client, error, text);
-    if (--pending->changing == 0)
-        change_work_settle(pending);
-    admin_peer_work_came(&pending->work);
-}
-
-/* A change that fits each client alone may not fit all of them together. */
-static void note_failure(struct change_work *pending, uint32_t client, int result)
-{
-    if (!pending->why.number)
-        change_check(pending->work.admin->supervisor, client, &pending->request.change,
-                     &pending->why);
-    note_client(pending, client, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
-}
-
-static void set_one(struct change_work *pending, struct target *target)
-{
-    int result = change_set(pending->work.admin->supervisor, target->client,
-                            &pending->request.change, pending->by, on_set, pending);
-    target->changed = result == 1;
-    pending->changing += result == 0;
-    pending->work.outstanding += result == 0;
-    if (result < 0)
-        note_failure(pending, target->client, result);
-}
-
-/* Lowers requests before it raises any: otherwise requests that fit in the end would not fit on the
- * way. A worker carries changes out in this order. */
-static void set_all(struct change_work *pending)
-{
-    for (int takes = 0; takes < 2; takes++)
-        for (size_t i = 0; i < pending->count && !pending->why.number; i++)
-            if (pending->targets[i].takes == (takes == 1))
-                set_one(pending, &pending->targets[i]);
-    if (pending->changing == 0)
-        change_work_settle(pending);
 }
 
 /* All clients' limits may change, or none does. */
 static void check_all(struct change_work *pending)
 {
-    for (size_t i = 0; i < pending->count && !pending->why.number; i++)
-        change_check(pending->work.admin->supervisor, pending->targets[i].client,
-                     &pending->request.change, &pending->why);
-    if (pending->count)
+    struct transaction *transaction = &pending->transaction;
+    for (size_t i = 0; i < transaction->count && !transaction->why.number; i++)
+        change_check(pending->work.admin->supervisor, transaction->moves[i].number,
+                     &transaction->moves[i].client.to, &transaction->why);
+    if (pending->clients)
         return;
     /* A user without clients is shown with the limits that its future clients will have. */
     if (pending->request.target == ADMIN_TARGET_USER && pending->request.kind == ADMIN_GET &&
         is_limited(pending))
         return;
     if (pending->request.target == ADMIN_TARGET_USER)
-        error_set(&pending->why, MESSAGE(user_not_attached), pending->request.number);
+        error_set(&transaction->why, MESSAGE(user_not_attached), pending->request.number);
     else if (pending->leaving)
-        error_set(&pending->why, MESSAGE(client_has_left), pending->request.number,
+        error_set(&transaction->why, MESSAGE(client_has_left), pending->request.number,
                   pending->request.number);
     else
-        error_set(&pending->why, MESSAGE(client_not_attached), pending->request.number);
-}
-
-static int find_clients(struct change_work *pending)
-{
-    const struct supervisor *supervisor = pending->work.admin->supervisor;
-    struct server_view totals;
-    view_server(supervisor, &totals);
-    pending->targets = calloc((size_t)totals.clients + 1, sizeof *pending->targets);
-    if (!pending->targets)
-        return -1;
-    view_each_client(supervisor, target_collect, pending);
-    return 0;
-}
-
-/* ---- a GPU ---- */
-
-static void on_scheduled(void *context, uint32_t device, uint32_t error, const char *text)
-{
-    struct change_work *pending = context;
-    if (error)
-        note_gpu(pending, device, error, text);
-    admin_peer_work_came(&pending->work);
-}
-
-static void change_gpu(struct change_work *pending)
-{
-    const struct admin_request *request = &pending->request;
-    struct supervisor *supervisor = pending->work.admin->supervisor;
-    if (request->number >= view_device_count(supervisor)) {
-        error_set(&pending->why, MESSAGE(gpu_unknown), request->number);
-        return;
-    }
-    if (request->kind != ADMIN_SET)
-        return;
-    int result = change_schedule(supervisor, request->number, &request->schedule, request->parts,
-                                 pending->by, on_scheduled, pending);
-    pending->work.outstanding += result == 0;
-    if (result == -EBUSY)
-        error_set(&pending->why, MESSAGE(reload_first));
-    else if (result < 0)
-        note_gpu(pending, request->number, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
+        error_set(&transaction->why, MESSAGE(client_not_attached), pending->request.number);
 }
 
 static void change_clients(struct change_work *pending)
 {
-    if (find_clients(pending) < 0) {
-        error_set(&pending->why, MESSAGE(server_no_memory));
+    const struct supervisor *supervisor = pending->work.admin->supervisor;
+    struct server_view totals;
+    view_server(supervisor, &totals);
+    if (transaction_init(&pending->transaction, totals.clients, &change_moves, pending) < 0) {
+        error_set(&pending->transaction.why, MESSAGE(server_no_memory));
         return;
     }
+    view_each_client(supervisor, client_collect, pending);
     check_all(pending);
-    if (!pending->why.number && pending->request.kind == ADMIN_SET)
-        set_all(pending);
+    change_carry_out(pending);
+}
+
+/* ---- a GPU ---- */
+
+static void change_gpu(struct change_work *pending)
+{
+    const struct admin_request *request = &pending->request;
+    const struct supervisor *supervisor = pending->work.admin->supervisor;
+    struct device_view view;
+    if (request->number >= view_device_count(supervisor)) {
+        error_set(&pending->transaction.why, MESSAGE(gpu_unknown), request->number);
+        return;
+    }
+    if (request->kind != ADMIN_SET)
+        return;
+    if (transaction_init(&pending->transaction, 1, &change_moves, pending) < 0) {
+        error_set(&pending->transaction.why, MESSAGE(server_no_memory));
+        return;
+    }
+    view_device(supervisor, request->number, &view);
+    transaction_add_device(&pending->transaction, RANK_GIVES, request->number, &request->schedule,
+                           &view.schedule, request->parts);
+    change_carry_out(pending);
 }
 
 void admin_change(struct admin_peer *peer, const struct admin_request *request)

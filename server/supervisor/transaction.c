@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/transaction.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int transaction_init(struct transaction *transaction, size_t room,
+                     const struct transaction_work *work, void *context)
+{
+    *transaction = (struct transaction){.work = work, .context = context};
+    if (room)
+        transaction->moves = calloc(room, sizeof *transaction->moves);
+    return room && !transaction->moves ? -ENOMEM : 0;
+}
+
+void transaction_free(struct transaction *transaction)
+{
+    free(transaction->moves);
+    *transaction = (struct transaction){0};
+}
+
+/* ---- plan ---- */
+
+/* The present values of everything that the change sets; a value in either form is resolved in
+ * *now. */
+static struct allowance back_from(const struct allowance *change, const struct allowance *now)
+{
+    struct allowance back = allowance_none;
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        back.of_from[i] = now->of_from[i];
+        if (allowance_has(change, i, ALLOWANCE_REQUEST))
+            back.of[i].request = now->of[i].request;
+        if (allowance_has(change, i, ALLOWANCE_LIMIT))
+            back.of[i].limit = now->of[i].limit;
+    }
+    for (enum scalar i = 0; i < SCALARS; i++) {
+        back.scalar_from[i] = now->scalar_from[i];
+        if (change->scalar[i] != ALLOWANCE_UNSET)
+            back.scalar[i] = now->scalar[i];
+    }
+    return back;
+}
+
+static struct transaction_move *add(struct transaction *transaction, unsigned rank, uint32_t number)
+{
+    struct transaction_move *move = &transaction->moves[transaction->count++];
+    move->rank = rank;
+    move->number = number;
+    return move;
+}
+
+void transaction_add_client(struct transaction *transaction, unsigned rank, uint32_t client,
+                            const struct allowance *to, const struct allowance *now)
+{
+    if (allowance_equal(to, &allowance_none))
+        return;
+    struct transaction_move *move = add(transaction, rank, client);
+    move->client.to = *to;
+    move->client.back = back_from(to, now);
+}
+
+void transaction_add_device(struct transaction *transaction, unsigned rank, uint32_t device,
+                            const struct schedule *to, const struct schedule *now, unsigned parts)
+{
+    if (!parts)
+        return;
+    struct transaction_move *move = add(transaction, rank, device);
+    move->of_device = true;
+    move->device.to = *to;
+    move->device.back = *now;
+    move->device.parts = parts;
+}
+
+/* ---- carry out ---- */
+
+static void note_refusal(struct transaction *transaction, const struct transaction_move *move,
+                         int result, uint32_t error, const char *text)
+{
+    struct error why = {0};
+    if (transaction->back)
+        transaction->work->lose(transaction->context, move, result, error, text);
+    else if (transaction->work->refuse(transaction->context, move, result, error, text, &why) &&
+             !transaction->why.number)
+        transaction->why = why;
+}
+
+static struct transaction_move *find_asked(struct transaction *transaction, bool of_device,
+                                           uint32_t number)
+{
+    for (size_t i = 0; i < transaction->count; i++) {
+        struct transaction_move *move = &transaction->moves[i];
+        if (move->asked && move->of_device == of_device && move->number == number)
+            return move;
+    }
+    return NULL;
+}
+
+/* A worker answers about one client, or one device, in the order in which it was asked. */
+static void answered(struct transaction *transaction, bool of_device, uint32_t number,
+                     uint32_t error, const char *text)
+{
+    struct transaction_move *move = find_asked(transaction, of_device, number);
+    move->asked = false;
+    transaction->due--;
+    if (error)
+        note_refusal(transaction, move, 0, error, text);
+    else
+        move->made = !transaction->back;
+    if (!transaction->due && transaction->work->ready)
+        transaction->work->ready(transaction->context);
+}
+
+static void client_answered(void *context, uint32_t client, uint32_t error, const char *text)
+{
+    answered(context, false, client, error, text);
+}
+
+static void device_answered(void *context, uint32_t device, uint32_t error, const char *text)
+{
+    answered(context, true, device, error, text);
+}
+
+static void make(struct transaction *transaction, struct transaction_move *move)
+{
+    int result =
+        transaction->work->make(transaction->context, move, transaction->back,
+                                move->of_device ? device_answered : client_answered, transaction);
+    move->made = result == 1 && !transaction->back;
+    move->asked = result == 0;
+    transaction->due += result == 0;
+    if (result < 0)
+        note_refusal(transaction, move, result, 0, "");
+}
+
+static void take_rank(struct transaction *transaction, unsigned rank)
+{
+    for (size_t i = 0; i < transaction->count; i++) {
+        struct transaction_move *move = &transaction->moves[i];
+        if (move->rank == rank && (transaction->back ? move->made : !transaction->why.number))
+            make(transaction, move);
+    }
+}
+
+static unsigned ranks_of(const struct transaction *transaction)
+{
+    unsigned ranks = 0;
+    for (size_t i = 0; i < transaction->count; i++)
+        if (transaction->moves[i].rank >= ranks)
+            ranks = transaction->moves[i].rank + 1;
+    return ranks;
+}
+
+static bool waits(const struct transaction *transaction)
+{
+    return transaction->due && !transaction->pipelined;
+}
+
+static void go_forwards(struct transaction *transaction)
+{
+    const unsigned ranks = ranks_of(transaction);
+    while (transaction->rank < ranks && !transaction->why.number && !waits(transaction))
+        take_rank(transaction, transaction->rank++);
+    if (transaction->due)
+        return;
+    if (!transaction->why.number && transaction->work->commit)
+        transaction->work->commit(transaction->context, &transaction->why);
+    transaction->committed = !transaction->why.number;
+    transaction->back = !transaction->committed;
+}
+
+static void go_back(struct transaction *transaction)
+{
+    while (transaction->rank && !waits(transaction))
+        take_rank(transaction, --transaction->rank);
+}
+
+bool transaction_advance(struct transaction *transaction)
+{
+    if (!transaction->back)
+        go_forwards(transaction);
+    if (transaction->back)
+        go_back(transaction);
+    return !transaction->due && (transaction->back ? !transaction->rank : transaction->committed);
+}
+
+bool transaction_made_any(const struct transaction *transaction)
+{
+    for (size_t i = 0; i < transaction->count; i++)
+        if (transaction->moves[i].made)
+            return true;
+    return false;
+}
