@@ -4,9 +4,10 @@
 """usage: generate_json.py PROTOCOL FOLDER
 
 Write the parts of the JSON Schemas in FOLDER that follow from protocol.xml: what stands below `$defs` and is named by
-parts() here, in each schema that refers to it; the rows of the resources, wherever an object has two of them; and
-admin-set, whose answer is that of admin-get under another name. Each schema stays whole in itself, so that it can be
-handed to any checker. The rest of the schemas is written by hand, also what a row has beside its request and its limit.
+parts() here, in each schema that refers to it; the rows of the resources and the members of the scalars, wherever an object
+has two of the resources; and admin-set, whose answer is that of admin-get under another name. Each schema stays whole in
+itself, so that it can be handed to any checker. The rest of the schemas is written by hand, also what a row has beside its
+request and its limit, and a scalar's description where there is one.
 """
 import copy
 import json
@@ -128,13 +129,61 @@ def nullable(row):
     return {**row, "type": ["object", "null"]}
 
 
-# {schema: (the row of a client's resource, given the resource and the row as it is; the row of a total, given its name)}
+# ---- scalars: (name of the protocol's field, the most that it can be or None, whether it is a time, the protocol's words)
+
+LIMITERS = ["client", "server", "configuration", "administrator", None]
+
+
+def scalar_number(scalar, null):
+    _, most, _, text = scalar
+    above = {} if most is None else {"maximum": most}
+    return {"type": ["integer", "null"] if null else "integer", "description": text, "minimum": 0, **above}
+
+
+def scalar_shown(scalar, null):
+    """The members of an object that shows a client. null: also one that is not attached."""
+    name, _, time, text = scalar
+    if not time:
+        return {name: scalar_number(scalar, null)}
+    words = f"{text.split(';')[0]}; null: any time"
+    return {f"{name}_limit_seconds": {"type": ["number", "null"], "description": words, "minimum": 0},
+            f"{name}_limited_by": {"enum": LIMITERS, "description": f"who set the {name}_limit; null: there is none"}}
+
+
+def scalar_said(scalar):
+    """The member of an object that somebody writes."""
+    name, _, time, text = scalar
+    return {f"{name}_limit": {"type": "string", "description": text}} if time else {name: scalar_number(scalar, False)}
+
+
+def scalar_of_client(scalar):
+    name, _, time, text = scalar
+    suffix, number = ("_seconds", "number") if time else ("", "integer")
+    members = {f"asked{suffix}": {"type": [number, "null"], "description": "null: not asked", "minimum": 0},
+               "asked_by": {"type": ["string", "null"], "pattern": "^[A-Z_]+$",
+                            "description": "the environment variable that asked for it; null where none did"},
+               f"granted{suffix}": {"type": [number, "null"] if time else number,
+                                    "description": "what the server grants" + ("; null: any time" if time else ""), "minimum": 0}}
+    return {f"{name}_limit" if time else name: closed(members, text, required=list(members))}
+
+
+def described(made, old):
+    """made, with the words that a schema has already."""
+    words = {"description": old["description"]} if "description" in old else {}
+    inner = {"properties": {name: described(part, old.get("properties", {}).get(name, {}))
+                            for name, part in made["properties"].items()}} if "properties" in made else {}
+    return {**made, **words, **inner}
+
+
+# {schema: (the row of a client's resource, given the resource and the row as it is; the row of a total, given its name; the
+# members of a scalar)}
 ROWS = {
-    "admin-clients": (lambda resource, old: nullable(row_shown(resource, old, SHOWN, "")), None),
-    "admin-get": (lambda resource, old: row_shown(resource, old, SHOWN, ""), total_shown),
-    "admin-request": (lambda resource, old: row_asked(resource), total_asked),
-    "gpushare-info": (lambda resource, old: row_shown(resource, old, OWN, "_of_client"), None),
-    "gpushared-config": (lambda resource, old: {"$ref": f"#/$defs/{resource[0]}"}, total_configured),
+    "admin-clients": (lambda resource, old: nullable(row_shown(resource, old, SHOWN, "")), None,
+                      lambda scalar: scalar_shown(scalar, True)),
+    "admin-get": (lambda resource, old: row_shown(resource, old, SHOWN, ""), total_shown, lambda scalar: scalar_shown(scalar, False)),
+    "admin-request": (lambda resource, old: row_asked(resource), total_asked, scalar_said),
+    "gpushare-info": (lambda resource, old: row_shown(resource, old, OWN, "_of_client"), None, scalar_of_client),
+    "gpushared-config": (lambda resource, old: {"$ref": f"#/$defs/{resource[0]}"}, total_configured, scalar_said),
 }
 
 
@@ -144,6 +193,12 @@ def resources(root):
     return [(field["name"], LAYOUT_WORDS[field["type"]], field.text) for field in layout.of("field") if field["type"] in LAYOUT_WORDS]
 
 
+def scalars(root):
+    layout, = [node for node in root.of("layout") if node["name"] == "allowance"]
+    return [(field["name"], int(field["max"]) if "max" in field.attributes else None, field.attributes.get("unit") == "ns", field.text)
+            for field in layout.of("field") if field["type"] not in LAYOUT_WORDS and "reserved" not in field.attributes]
+
+
 def merged(old, rows):
     """The members of an object, or their names, with these rows: in their places, new ones behind the last."""
     last = max(i for i, name in enumerate(old) if name in rows)
@@ -151,12 +206,12 @@ def merged(old, rows):
     return list(old)[:last + 1] + new + list(old)[last + 1:]
 
 
-def fill_rows(node, found, rows):
-    """Writes the rows into each object that has at least two of them. One alone is something else, as the seconds that a
-    client was held back."""
+def fill_rows(node, found, single, rows):
+    """Writes the rows into each object that has those of at least two resources. One alone is something else, as the seconds
+    that a client was held back. found: the resources; single: the scalars."""
     if isinstance(node, list):
         for child in node:
-            fill_rows(child, found, rows)
+            fill_rows(child, found, single, rows)
     if not isinstance(node, dict):
         return
     properties = node.get("properties", {})
@@ -164,13 +219,15 @@ def fill_rows(node, found, rows):
     if len(named) >= 2:
         if any(resource[0] not in ACCOUNTS for resource in named):
             made = {resource[0]: rows[0](resource, properties.get(resource[0], {})) for resource in found}
+            for scalar in single:
+                made.update({name: described(part, properties.get(name, {})) for name, part in rows[2](scalar).items()})
         else:
             made = {name: rows[1](name) for name, _, _ in found if name in ACCOUNTS}
         node["properties"] = {name: made.get(name) or properties[name] for name in merged(properties, made)}
         if set(made) & set(node.get("required", ())):
             node["required"] = merged(node["required"], made)
     for child in node.values():
-        fill_rows(child, found, rows)
+        fill_rows(child, found, single, rows)
 
 
 def parts(root):
@@ -235,14 +292,14 @@ def main():
     with open(protocol, "rb") as file:
         root = generate.parse(file.read())
     generate.check(root)
-    made, found, documents = parts(root), resources(root), {}
+    made, found, single, documents = parts(root), resources(root), scalars(root), {}
     for name in sorted(os.listdir(folder)):
         if name.endswith(".schema.json"):
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 documents[name] = json.load(file)
             rows = ROWS.get(name.split(".", 1)[0])
             if rows:
-                fill_rows(documents[name], found, rows)
+                fill_rows(documents[name], found, single, rows)
             fill(documents[name], made)
     answer, old = renamed(copy.deepcopy(documents["admin-get.schema.json"]), "get", "set"), documents["admin-set.schema.json"]
     answer.update({key: old[key] for key in ("$id", "title", "description")})
