@@ -17,6 +17,7 @@
 #include "protocol.h"
 #include "common/cuda/ptx.h"
 #include "common/error.h"
+#include "common/ipc/arena.h"
 #include "server/worker/code/rewrite.h"
 #include "server/worker/code/symbols.h"
 
@@ -367,7 +368,13 @@ static void our_names_take_the_first_free_number(void **state)
 static void words_like_ours_take_linear_time(void **state)
 {
     (void)state;
+    /* ThreadSanitizer's memmem looks at all that it was given, not only at what it searched: a search
+     * for each word takes quadratic time there. */
+#ifdef ARENA_THREAD_SANITIZER
+    enum { WORDS = 2000 };
+#else
     enum { WORDS = 200000 };
+#endif
     char *text = malloc(256 + WORDS * 16), *out = NULL;
     struct error why = {0};
     struct timespec began, ended;
@@ -381,7 +388,9 @@ static void words_like_ours_take_linear_time(void **state)
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
     assert_int_equal(rewrite_place(rewrite, BASE, &out, &why), 0);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
-    assert_string_equal(rewrite_constant(rewrite), "gpushare200000_base");
+    char expected[40];
+    snprintf(expected, sizeof expected, "gpushare%d_base", (int)WORDS);
+    assert_string_equal(rewrite_constant(rewrite), expected);
     assert_true(ended.tv_sec - began.tv_sec <= 1);
     free(out);
     rewrite_close(rewrite);
