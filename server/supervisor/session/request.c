@@ -83,7 +83,7 @@ bool session_reads(const struct session *session)
 {
     return !session->parked.present && session->state != PROTO_CONNECTION_STATE_ATTACHING &&
            session->state != PROTO_CONNECTION_STATE_LEAVING &&
-           session->requests < SESSION_REQUESTS_MAX;
+           session->requests < PROTO_REQUESTS_MAX;
 }
 
 void session_poll(struct session *session)

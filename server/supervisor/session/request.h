@@ -22,9 +22,6 @@
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/device/worker_link.h"
 
-/* Maximum of one client's requests under way; beyond it, its messages stay in the socket. */
-#define SESSION_REQUESTS_MAX 64
-
 struct heap_region;
 struct host_import;
 struct image;
@@ -78,7 +75,7 @@ void session_schedule(struct session *session);
 /* ---- the client ---- */
 
 /* Whether to read the client's next message: not while it is being attached, while a message is
- * parked, after the mark, or while it has SESSION_REQUESTS_MAX requests under way. */
+ * parked, after the mark, or while it has PROTO_REQUESTS_MAX requests under way. */
 bool session_reads(const struct session *session);
 
 /* Has the loop wait for the client's messages, or for its hanging up alone while session_reads is

@@ -304,7 +304,7 @@ static void a_client_that_vanishes_while_it_attaches_leaves_nothing(void **state
 static void requests_beyond_the_limit_wait_in_the_socket(void **state)
 {
     (void)state;
-    enum { SENT = SESSION_REQUESTS_MAX + 20 };
+    enum { SENT = PROTO_REQUESTS_MAX + 20 };
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     fake.worker[0].automatic = false;
@@ -312,7 +312,7 @@ static void requests_beyond_the_limit_wait_in_the_socket(void **state)
     for (unsigned i = 0; i < SENT; i++)
         fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
     fake_settle(&fake);
-    assert_int_equal(fake_first(&fake)->requests, SESSION_REQUESTS_MAX);
+    assert_int_equal(fake_first(&fake)->requests, PROTO_REQUESTS_MAX);
     for (unsigned i = 0; i < SENT; i++) {
         struct proto_event_created created = {.event = i + 1};
         struct channel_message *message = fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
