@@ -38,8 +38,11 @@
  *                something (options, streams, an object to free), the call says so.
  *   Threads      any thread may make any call at any time, except that an object must
  *                not be in use by another thread while it is destroyed. Threads wait
- *                for each other only where they use the same stream, or ask the server
- *                for something (allocate, load, create). Launches, fills and copies
+ *                for each other only where they use the same stream. What threads ask
+ *                the server for at the same time (allocate, load, create) is carried out
+ *                in any order: one thread's allocation does not wait for another one's
+ *                module load. A call returns when the server has answered, so what is
+ *                asked for after it comes later, on any thread. Launches, fills and copies
  *                of shared host buffers ask it nothing: they go through shared memory.
  *   Ownership    a connection owns the objects made on it; closing it frees those that are
  *                left. Arguments (names, paths, images, parameters, options) are copied,
@@ -333,8 +336,8 @@ struct gpushare_load_wait {
                       * held, since the driver makes no multiprocessors for it: why */
 };
 
-/* Fills *wait; its size must be set. Asks the server. While another thread loads a module on this
- * connection it waits for that load: options.notice tells meanwhile. */
+/* Fills *wait; its size must be set. Asks the server, also while another thread of this connection
+ * waits for a load. */
 GPUSHARE_API gpushare_error gpushare_load_wait(gpushare_connection *connection,
                                                struct gpushare_load_wait *wait);
 

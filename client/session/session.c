@@ -13,16 +13,23 @@
 #include <unistd.h>
 
 #include "client/session/failure.h"
+#include "client/session/waiter.h"
 #include "common/error.h"
 #include "common/ipc/shared_word.h"
+#include "common/ipc/timeline.h"
 #include "common/messages.h"
+
+/* How long a thread that saw the fault word waits for the sentence, which follows at once. If it
+ * does not come, the fault word says enough. */
+#define END_WAIT_NS UINT64_C(200000000)
 
 static uint32_t load_ended(const struct session *session)
 {
     return atomic_load_explicit(&session->ended, memory_order_acquire);
 }
 
-/* Sets the error that ended the session, unless one is set already. Called with the lock. */
+/* Sets the error that ended the session, unless one is set already, and wakes every thread that
+ * waits. Called with the lock. */
 __attribute__((format(printf, 3, 4))) static void
 mark_ended(struct session *session, uint32_t error, const char *format, ...)
 {
@@ -34,6 +41,12 @@ mark_ended(struct session *session, uint32_t error, const char *format, ...)
     va_end(arguments);
     /* Behind the text, which whoever sees the number reads without the lock. */
     atomic_store_explicit(&session->ended, error, memory_order_release);
+    struct waiter *waiter;
+    LIST_FOR_EACH (waiter, &session->waiters, link)
+        waiter_wake(waiter);
+    pthread_cond_broadcast(&session->room);
+    /* A thread that reads or sends at the moment would not notice. */
+    shutdown(session->fd, SHUT_RDWR);
 }
 
 /* The socket was closed without a message; the fault word may say why. Called with the lock. */
@@ -46,37 +59,15 @@ static void mark_lost(struct session *session)
         mark_ended(session, MESSAGE(session_closed));
 }
 
-/*
- * Receives one message; the session ends on anything but a message for the caller, or a notice.
- * Returns true if there is one (a reply, to whatever serial; or a notice). Called with the lock.
- */
-static bool receive_message(struct session *session)
+static gpushare_error report_end(const struct session *session)
 {
-    struct channel_message *message = session->message;
-    int result = channel_receive(session->fd, PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, message);
-    if (result == -EPROTO && channel_is_old_refusal(message)) {
-        mark_ended(session, MESSAGE(server_protocol_old), GPUSHARE_VERSION, PROTO_MAJOR,
-                   PROTO_MINOR);
-        return false;
-    }
-    if (result == -EPROTO) {
-        mark_ended(session, MESSAGE(server_broke_protocol), message->why);
-        return false;
-    }
-    if (result) {
-        mark_lost(session);
-        return false;
-    }
-    if (message->header.opcode == PROTO_ENDED) {
-        const struct proto_ended *ended = message->body;
-        mark_ended(session, ended->error, "%s",
-                   *ended->text ? ended->text : error_sentence(ended->error));
-        return false;
-    }
-    return true;
+    return failure_text(load_ended(session), session->text);
 }
 
-/* Whether the message tells without being asked for whom a load waits; passes it on. */
+/* ---- reading ---- */
+
+/* Whether the message tells without being asked for whom a load waits; passes it on. Called by the
+ * reading thread, without the lock: the program's function may take its time. */
 static bool pass_notice(const struct session *session)
 {
     const struct channel_message *message = session->message;
@@ -88,113 +79,220 @@ static bool pass_notice(const struct session *session)
     return true;
 }
 
-static gpushare_error report_end(const struct session *session)
+/* Takes a waiter whose request is over out of the list. Called with the lock. */
+static void remove_request(struct session *session, struct waiter *waiter)
 {
-    return failure_text(load_ended(session), session->text);
+    list_remove(&waiter->link);
+    session->requests--;
+    pthread_cond_signal(&session->room);
 }
 
-/* Copies the reply to the caller, or returns the server's refusal. Called with the lock. */
-static gpushare_error take_reply(struct session *session, const struct session_call *call)
+/* Hands the reply to the thread that waits for it; the session ends if there is none, as for a
+ * second reply to one request. Called with the lock. */
+static void deliver_reply(struct session *session)
 {
     struct channel_message *message = session->message;
-    if (message->header.opcode == PROTO_FAILED) {
-        const struct proto_failed *failed = message->body;
-        return failure_text(failed->error, failed->text);
+    struct waiter *waiter = waiter_find(&session->waiters, message->header.serial);
+    if (waiter && waiter_take(waiter, message)) {
+        remove_request(session, waiter);
+        waiter_wake(waiter);
+        return;
     }
-    if (message->header.opcode != call->reply || message->fd_count != call->reply_fd_max ||
-        (call->reply_body && message->type->bytes != call->reply_bytes)) {
-        channel_close_fds(message);
+    channel_close_fds(message);
+    if (waiter)
         mark_ended(session, MESSAGE(server_reply_unfit));
-        return report_end(session);
-    }
-    if (call->reply_tail) {
-        *call->reply_tail = NULL;
-        *call->reply_tail_bytes = message->tail_bytes;
-        if (message->tail_bytes && !(*call->reply_tail = malloc(message->tail_bytes))) {
-            channel_close_fds(message);
-            return failure(MESSAGE(process_no_memory));
-        }
-        if (message->tail_bytes)
-            memcpy(*call->reply_tail, message->tail, message->tail_bytes);
-    }
-    if (call->reply_body)
-        memcpy(call->reply_body, message->body, call->reply_bytes);
-    for (unsigned i = 0; i < call->reply_fd_max; i++)
-        call->reply_fds[i] = channel_take_fd(message, i);
-    return GPUSHARE_SUCCESS;
+    else
+        mark_ended(session, MESSAGE(server_reply_unasked));
 }
 
-static gpushare_error exchange_messages(struct session *session, const struct session_call *call)
+/* Acts on what channel_receive returned, with session->message, if that was no notice. Called with
+ * the lock. */
+static void take_message(struct session *session, int result)
 {
-    if (load_ended(session))
-        return report_end(session);
-    uint64_t serial = ++session->serial;
-    int result = channel_send(session->fd, call->request, serial, 0, call->body, call->tail,
-                              call->tail_bytes, call->fd, call->fd ? 1 : 0);
-    if (result == -EINVAL || result == -ETOOMANYREFS || result == -ENOBUFS || result == -ENOMEM)
-        return failure(MESSAGE(request_unsent), strerror(-result));
-    /* After -EPIPE there may still be a message that says why the server ended the session. */
-    while (receive_message(session)) {
-        if (session->message->header.serial == serial)
-            return take_reply(session, call);
-        if (pass_notice(session))
-            continue;
-        channel_close_fds(session->message);
-        mark_ended(session, MESSAGE(server_reply_unasked));
-        break;
+    const struct channel_message *message = session->message;
+    if (result == -EPROTO && channel_is_old_refusal(message)) {
+        mark_ended(session, MESSAGE(server_protocol_old), GPUSHARE_VERSION, PROTO_MAJOR,
+                   PROTO_MINOR);
+    } else if (result == -EPROTO) {
+        mark_ended(session, MESSAGE(server_broke_protocol), message->why);
+    } else if (result) {
+        mark_lost(session);
+    } else if (message->header.opcode == PROTO_ENDED) {
+        const struct proto_ended *ended = message->body;
+        mark_ended(session, ended->error, "%s",
+                   *ended->text ? ended->text : error_sentence(ended->error));
+    } else {
+        deliver_reply(session);
     }
-    return report_end(session);
+}
+
+/*
+ * Reads one message, and waits for it for this many ms (-1: until it comes). Returns false if none
+ * came. Called with the lock, which is not held meanwhile, while no other thread reads.
+ */
+static bool read_message(struct session *session, int ms)
+{
+    struct pollfd poll_fd = {.fd = session->fd, .events = POLLIN};
+    session->reading = true;
+    pthread_mutex_unlock(&session->lock);
+    int result = 0;
+    bool came = ms < 0 || poll(&poll_fd, 1, ms) > 0;
+    if (came)
+        result = channel_receive(session->fd, PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR,
+                                 session->message);
+    bool notice = came && !result && pass_notice(session);
+    pthread_mutex_lock(&session->lock);
+    session->reading = false;
+    if (came && !notice)
+        take_message(session, result);
+    return came;
+}
+
+/* Reads the messages that are there, unless another thread reads. Called with the lock. */
+static void read_pending(struct session *session)
+{
+    while (!session->reading && !load_ended(session) && read_message(session, 0))
+        ;
+}
+
+/* Leaves the reading to a thread that waits. Every thread that may have read calls this, with the
+ * lock, when it reads no more. */
+static void pass_reading_on(struct session *session)
+{
+    if (!session->reading)
+        waiter_wake_one(&session->waiters);
+}
+
+/* ---- requests ---- */
+
+/* Sends the waiter's request, which counts as under way from then on. Returns SUCCESS, the error
+ * that ended the session, or SERVER_RESOURCES: nothing is under way then. */
+static gpushare_error send_request(struct session *session, struct waiter *waiter)
+{
+    const struct session_call *call = waiter->call;
+    int result = 0;
+    pthread_mutex_lock(&session->sending);
+    pthread_mutex_lock(&session->lock);
+    while (session->requests >= PROTO_REQUESTS_MAX && !load_ended(session))
+        pthread_cond_wait(&session->room, &session->lock);
+    bool ended = load_ended(session);
+    if (!ended) {
+        /* In the list before it is sent: the reply may come before this thread goes on. */
+        waiter->serial = ++session->serial;
+        list_append(&session->waiters, &waiter->link);
+        session->requests++;
+    }
+    pthread_mutex_unlock(&session->lock);
+    if (!ended)
+        result = channel_send(session->fd, call->request, waiter->serial, 0, call->body, call->tail,
+                              call->tail_bytes, call->fd, call->fd ? 1 : 0);
+    pthread_mutex_unlock(&session->sending);
+    if (ended)
+        return report_end(session);
+    /* After -EPIPE there may still be a message that says why the server ended the session. */
+    if (result != -EINVAL && result != -ETOOMANYREFS && result != -ENOBUFS && result != -ENOMEM)
+        return GPUSHARE_SUCCESS;
+    pthread_mutex_lock(&session->lock);
+    if (list_is_linked(&waiter->link))
+        remove_request(session, waiter);
+    pthread_mutex_unlock(&session->lock);
+    return failure(MESSAGE(request_unsent), strerror(-result));
+}
+
+static gpushare_error await_reply(struct session *session, struct waiter *waiter)
+{
+    pthread_mutex_lock(&session->lock);
+    while (!waiter->answered && !load_ended(session)) {
+        if (session->reading)
+            waiter_sleep(waiter, &session->lock);
+        else
+            read_message(session, -1);
+    }
+    if (list_is_linked(&waiter->link))
+        remove_request(session, waiter);
+    pass_reading_on(session);
+    pthread_mutex_unlock(&session->lock);
+    return waiter->answered ? waiter_result(waiter) : report_end(session);
 }
 
 gpushare_error session_call(struct session *session, const struct session_call *call)
 {
-    pthread_mutex_lock(&session->lock);
-    gpushare_error error = exchange_messages(session, call);
-    pthread_mutex_unlock(&session->lock);
+    struct waiter waiter;
+    int cancel;
+    /* The waiter lies on this thread's stack, and others know its address. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    waiter_open(&waiter, call);
+    gpushare_error error = send_request(session, &waiter);
+    if (!error)
+        error = await_reply(session, &waiter);
+    waiter_close(&waiter);
+    pthread_setcancelstate(cancel, NULL);
     return error;
 }
 
-/* Reads messages that answer no request, as long as there are any. Called with the lock. */
-static void read_notices(struct session *session)
-{
-    struct pollfd poll_fd = {.fd = session->fd, .events = POLLIN};
-    while (!load_ended(session) && poll(&poll_fd, 1, 0) > 0) {
-        if (!receive_message(session))
-            return;
-        if (pass_notice(session))
-            continue;
-        channel_close_fds(session->message);
-        mark_ended(session, MESSAGE(server_reply_unasked));
-    }
-}
+/* ---- the end ---- */
 
 bool session_alive(struct session *session)
 {
-    if (!load_ended(session) && pthread_mutex_trylock(&session->lock) == 0) {
-        read_notices(session);
-        pthread_mutex_unlock(&session->lock);
-    }
+    int cancel;
+    if (load_ended(session))
+        return false;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    pthread_mutex_lock(&session->lock);
+    read_pending(session);
+    pass_reading_on(session);
+    pthread_mutex_unlock(&session->lock);
+    pthread_setcancelstate(cancel, NULL);
     return !load_ended(session);
+}
+
+/* Whether the server said that the session is over, by the fault word or, as far as another thread
+ * has not read it yet, by closing the socket. Called with the lock. */
+static bool server_is_through(const struct session *session)
+{
+    struct pollfd hung_up = {.fd = session->fd};
+    return (session->status && shared_word_read(&session->status->fault)) ||
+           (session->reading && poll(&hung_up, 1, 0) > 0);
+}
+
+/* Waits until the session has ended, for END_WAIT_NS at most. Called with the lock. */
+static void await_end(struct session *session)
+{
+    struct waiter waiter;
+    waiter_open(&waiter, NULL);
+    list_append(&session->waiters, &waiter.link);
+    uint64_t now, until = timeline_now() + END_WAIT_NS;
+    while (!load_ended(session) && (now = timeline_now()) < until) {
+        if (session->reading)
+            waiter_sleep_until(&waiter, &session->lock, until);
+        else
+            read_message(session, (int)((until - now) / 1000000) + 1);
+    }
+    list_remove(&waiter.link);
+    waiter_close(&waiter);
 }
 
 gpushare_error session_ended(struct session *session)
 {
-    if (!load_ended(session)) {
-        pthread_mutex_lock(&session->lock);
-        read_notices(session);
-        /* The server sets the fault word before it sends its sentence, which may still be under
-         * way. If it does not come within 200 ms, the fault word says enough. */
-        if (!load_ended(session) && session->status && shared_word_read(&session->status->fault)) {
-            struct pollfd poll_fd = {.fd = session->fd, .events = POLLIN};
-            if (poll(&poll_fd, 1, 200) > 0)
-                read_notices(session);
-            if (!load_ended(session))
-                mark_lost(session);
-        }
-        pthread_mutex_unlock(&session->lock);
+    int cancel;
+    if (load_ended(session))
+        return report_end(session);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    pthread_mutex_lock(&session->lock);
+    read_pending(session);
+    /* The server sets the fault word before it sends its sentence, which may still be under way,
+     * or with the thread that reads. */
+    if (!load_ended(session) && server_is_through(session)) {
+        await_end(session);
+        mark_lost(session);
     }
+    pass_reading_on(session);
+    pthread_mutex_unlock(&session->lock);
+    pthread_setcancelstate(cancel, NULL);
     return load_ended(session) ? report_end(session) : GPUSHARE_SUCCESS;
 }
+
+/* ---- the socket ---- */
 
 static int dial_socket(const char *path)
 {
@@ -266,7 +364,10 @@ gpushare_error session_dial(struct session *session, const char *first, const ch
         session->fd = -1;
         return failure(MESSAGE(process_no_memory));
     }
+    pthread_mutex_init(&session->sending, NULL);
     pthread_mutex_init(&session->lock, NULL);
+    pthread_cond_init(&session->room, NULL);
+    list_init(&session->waiters);
     gpushare_error error = send_hello(session, welcome);
     if (error)
         session_close(session);
@@ -282,7 +383,9 @@ void session_close(struct session *session)
     session->fd = -1;
     free(session->message);
     session->message = NULL;
+    pthread_cond_destroy(&session->room);
     pthread_mutex_destroy(&session->lock);
+    pthread_mutex_destroy(&session->sending);
 }
 
 void session_abandon(struct session *session)

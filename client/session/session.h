@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session: the socket to the server. It carries one request and its reply at a time, and the
- * message with which the server ends the session.
+ * session: the socket to the server. It carries requests and their replies, and the message with
+ * which the server ends the session.
  *
- * A session ends when the server says so ("ended"), closes the socket, or breaks the protocol.
- * From then on every call returns the error that ended it, at once. Any thread may call; the
- * requests of several threads go one after another.
+ * Any thread may call. Requests of several threads are under way at the same time: a thread sends
+ * its request and waits for the reply with its serial (client/session/waiter.h), and the server
+ * may answer in any order. The library has no thread of its own. One of the waiting threads reads
+ * the socket, for all of them; when it has its own reply, it leaves the reading to another one.
+ *
+ * The server carries out a thread's requests in the order of its calls, since each call waits for
+ * its reply. Between threads nothing is promised but this: what one thread asks for after another
+ * thread's call has returned comes later.
+ *
+ * A session ends when the server says so ("ended"), closes the socket, or breaks the protocol, for
+ * example by a reply that nobody waits for. Every call that waits then returns the error that
+ * ended it, and every later call does so at once.
+ *
+ * No call is a point of cancellation (pthread_cancel).
  */
 #ifndef GPUSHARE_CLIENT_SESSION_SESSION_H
 #define GPUSHARE_CLIENT_SESSION_SESSION_H
@@ -19,18 +30,26 @@
 
 #include "client/gpushare.h"
 #include "common/ipc/channel.h"
+#include "common/list.h"
 
 struct session {
-    int fd; /* -1 when closed; blocking */
-    uint64_t serial;
+    int fd;                                   /* -1 when closed; blocking */
     char path[108];                           /* where the server was found */
     _Atomic uint32_t ended;                   /* the error that ended it, 0 while it lives */
     const struct proto_status_header *status; /* NULL before attach; holds the fault word */
-    pthread_mutex_t lock;                     /* guards socket, serial, message and text */
-    struct channel_message *message;
-    char text[384]; /* the sentence of that error; written once, before `ended` */
-    /* Gets what the server tells without being asked, on a thread that waits for a reply or looks
-     * at the socket, with the lock held. NULL: nobody. Set before attaching. */
+    /* Held while a request is sent, because serials must grow. Taken before `lock`. */
+    pthread_mutex_t sending;
+    uint64_t serial; /* of the latest request; guarded by `sending` */
+    /* Guards the members below. Never held while the socket is read or written. */
+    pthread_mutex_t lock;
+    struct list waiters; /* of struct waiter */
+    unsigned requests;   /* waiters that have sent a request: PROTO_REQUESTS_MAX at most */
+    pthread_cond_t room; /* there are fewer, or the session has ended */
+    bool reading;        /* a thread reads the socket */
+    struct channel_message *message; /* the reading thread's alone */
+    char text[384];                  /* the sentence of that error; written once, before `ended` */
+    /* Gets what the server tells without being asked, in the order in which it came, on the thread
+     * that reads the socket, without a lock. NULL: nobody. Set before attaching. */
     gpushare_warn notice;
     void *notice_context;
 };
@@ -59,8 +78,8 @@ struct session_call {
 gpushare_error session_dial(struct session *session, const char *first, const char *second,
                             struct proto_welcome *welcome);
 
-/* Sends the request and waits for the reply. Returns SUCCESS, the server's refusal, or the error
- * that ended the session. */
+/* Sends the request and waits for the reply. It waits first while PROTO_REQUESTS_MAX requests are
+ * under way. Returns SUCCESS, the server's refusal, or the error that ended the session. */
 gpushare_error session_call(struct session *session, const struct session_call *call);
 
 /*
@@ -71,10 +90,10 @@ gpushare_error session_call(struct session *session, const struct session_call *
 bool session_alive(struct session *session);
 
 /* Returns the error that ended the session, with its sentence set, or SUCCESS while it lives. It
- * looks at the socket first. */
+ * looks at the socket first, and does not wait for replies to other threads' requests. */
 gpushare_error session_ended(struct session *session);
 
-/* Closes the session. Idempotent. */
+/* Closes the session. No other thread is in a call. Idempotent. */
 void session_close(struct session *session);
 
 /* Closes the descriptor and nothing else, in a forked child, where locks may be held by threads

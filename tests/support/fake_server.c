@@ -357,6 +357,8 @@ static void on_event_elapsed(struct fake_server *server, struct fake_client *cli
     reply(server, client, PROTO_ELAPSED, &elapsed, NULL, 0);
 }
 
+static void answer(struct fake_server *server, struct fake_client *client);
+
 static bool play(struct fake_server *server, struct fake_client *client, uint16_t opcode)
 {
     enum fake_trick trick = server->tricks[opcode];
@@ -381,6 +383,14 @@ static bool play(struct fake_server *server, struct fake_client *client, uint16_
         return true;
     case FAKE_SILENCE:
         return true;
+    case FAKE_TWICE:
+        answer(server, client);
+        answer(server, client);
+        return true;
+    case FAKE_UNASKED:
+        (void)channel_send(client->fd, PROTO_DONE, server->message.header.serial + 1000, 0, NULL,
+                           NULL, 0, NULL, 0);
+        return true;
     }
     return false;
 }
@@ -388,7 +398,6 @@ static bool play(struct fake_server *server, struct fake_client *client, uint16_
 static void answer(struct fake_server *server, struct fake_client *client)
 {
     uint16_t opcode = server->message.header.opcode;
-    server->counts[opcode]++;
     if (play(server, client, opcode))
         return;
     if (server->refusals[opcode]) {
@@ -455,6 +464,82 @@ static void answer(struct fake_server *server, struct fake_client *client)
     }
 }
 
+/* ---- requests that are kept ---- */
+
+/* A copy of a message, whose pointers lead into itself. */
+static void copy_message(struct channel_message *to, const struct channel_message *from)
+{
+    *to = *from;
+    to->body = to->data + ((const uint8_t *)from->body - from->data);
+    to->tail = to->data + (from->tail - from->data);
+}
+
+static void keep(struct fake_server *server, struct fake_client *client)
+{
+    struct fake_held held = {client, malloc(sizeof *held.message)};
+    if (!held.message || server->held_count == FAKE_HELD_MAX)
+        fake_die("fake: kept requests");
+    copy_message(held.message, &server->message);
+    server->message.fd_count = 0;
+    server->held[server->held_count++] = held;
+}
+
+static void answer_kept(struct fake_server *server, struct fake_held held)
+{
+    copy_message(&server->message, held.message);
+    free(held.message);
+    if (held.client->fd >= 0)
+        answer(server, held.client);
+    channel_close_fds(&server->message);
+}
+
+static void drop_kept(struct fake_server *server)
+{
+    while (server->held_count) {
+        struct channel_message *message = server->held[--server->held_count].message;
+        channel_close_fds(message);
+        free(message);
+    }
+}
+
+void fake_hold(struct fake_server *server, uint16_t opcode, bool hold)
+{
+    pthread_mutex_lock(&server->lock);
+    server->holds[opcode] = hold;
+    pthread_mutex_unlock(&server->lock);
+}
+
+unsigned fake_held(struct fake_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    unsigned count = server->held_count;
+    pthread_mutex_unlock(&server->lock);
+    return count;
+}
+
+void fake_release(struct fake_server *server, unsigned most, unsigned seed)
+{
+    pthread_mutex_lock(&server->lock);
+    unsigned first = server->held_count > most ? server->held_count - most : 0;
+    while (server->held_count > first) {
+        unsigned last = --server->held_count;
+        unsigned drawn = first + (unsigned)rand_r(&seed) % (last - first + 1);
+        struct fake_held held = server->held[drawn];
+        server->held[drawn] = server->held[last];
+        answer_kept(server, held);
+    }
+    pthread_mutex_unlock(&server->lock);
+}
+
+void fake_notice(struct fake_server *server, unsigned n, const char *text)
+{
+    struct proto_load_wait wait = {.client = 1};
+    snprintf(wait.text, sizeof wait.text, "%s", text);
+    pthread_mutex_lock(&server->lock);
+    (void)channel_send(fake_nth(server, n)->fd, PROTO_LOAD_WAIT, 0, 0, &wait, NULL, 0, NULL, 0);
+    pthread_mutex_unlock(&server->lock);
+}
+
 /* ---- the thread ---- */
 
 static void serve(struct fake_server *server, struct fake_client *client)
@@ -467,7 +552,12 @@ static void serve(struct fake_server *server, struct fake_client *client)
         hang_up(client);
         return;
     }
-    answer(server, client);
+    uint16_t opcode = server->message.header.opcode;
+    server->counts[opcode]++;
+    if (server->holds[opcode])
+        keep(server, client);
+    else
+        answer(server, client);
     channel_close_fds(&server->message);
 }
 
@@ -558,6 +648,7 @@ void fake_stop(struct fake_server *server)
         shm_release(&client->status);
         free(client->consumers);
     }
+    drop_kept(server);
     for (unsigned i = 0; i < server->options.windows_taken; i++)
         munmap((void *)(uintptr_t)(ARENA_HOST_BASE + (uint64_t)i * WINDOW), 4096);
     close(server->listener);

@@ -54,9 +54,25 @@ enum fake_trick {
     FAKE_END,           /* fault word, "ended" (killed, "by the test"), then closed */
     FAKE_WRONG_MESSAGE, /* "done" instead of the reply that is due, or the reverse */
     FAKE_GARBAGE,       /* a packet that is no message */
-    FAKE_SILENCE        /* nothing comes */
+    FAKE_SILENCE,       /* nothing comes */
+    FAKE_TWICE,         /* properly, and then once more */
+    FAKE_UNASKED        /* "done" comes for a request that nobody made, and then nothing */
 };
 void fake_trick(struct fake_server *server, uint16_t opcode, enum fake_trick trick);
+
+/* Sets whether requests of this opcode are kept, unanswered, from now on; at most FAKE_HELD_MAX. */
+enum { FAKE_HELD_MAX = 128 };
+void fake_hold(struct fake_server *server, uint16_t opcode, bool hold);
+
+/* Returns the number of requests that are kept now. */
+unsigned fake_held(struct fake_server *server);
+
+/* Answers the kept requests, all of them or the latest so many, each properly or with its trick, in
+ * an order that is drawn from the seed. */
+void fake_release(struct fake_server *server, unsigned most, unsigned seed);
+
+/* Tells client n, without being asked, for whom its load waits. */
+void fake_notice(struct fake_server *server, unsigned n, const char *text);
 
 /* ---- looking; n counts attached clients from 0 ---- */
 

@@ -54,6 +54,12 @@ struct fake_server {
     uint32_t refusals[OPCODES];
     char texts[OPCODES][128];
     enum fake_trick tricks[OPCODES];
+    bool holds[OPCODES];
+    struct fake_held {
+        struct fake_client *client;
+        struct channel_message *message; /* malloc'ed */
+    } held[FAKE_HELD_MAX];
+    unsigned held_count;
     struct channel_message message;
 };
 
