@@ -192,6 +192,7 @@ void heap_block_retire(struct heap_block *block)
     *link = block->bucket_next;
     block->bucket_next = NULL;
     block->state = HEAP_BLOCK_RETIRED;
+    block->reserved = false;
     heap->used_blocks--;
     heap->retired_blocks++;
 }

@@ -59,7 +59,7 @@ struct heap_block {
     uint64_t address;
     uint64_t bytes;
     enum heap_block_state state;
-    bool reserved; /* the owner's: the client must not free it */
+    bool reserved; /* the owner's, while it is used: the client must not free it */
     struct heap_region *region;
     struct heap_block *before, *after;  /* neighbours in the region */
     struct heap_block *previous, *next; /* FREE: of its size class; RETIRED: the owner's */

@@ -107,10 +107,8 @@ static void load_failed(struct request *request, uint32_t error, const char *tex
         struct proto_module_unload body = {.module = module->number};
         session_ask(session, PROTO_MODULE_UNLOAD, &body, NULL, NULL);
     }
-    if (module->variables) {
-        module->variables->reserved = false;
+    if (module->variables)
         session_memory_return(session, module->variables);
-    }
     module_free(session, module);
     session_request_end(request);
 }

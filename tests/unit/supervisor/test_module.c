@@ -79,6 +79,26 @@ static void variables_are_charged_and_come_back(void **state)
     fake_close(&fake);
 }
 
+static void memory_of_variables_is_like_any_other_after_the_unload(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 8 * MIB, NULL, NULL);
+    fake.worker[0].global_bytes = 4096;
+    /* The slab stays, because of this. */
+    fake_alloc(&fake, fd, 4096);
+    struct proto_module_unload unload = {.module = fake_load(&fake, fd, "module with variables")};
+    fake_send(&fake, fd, PROTO_MODULE_UNLOAD, &unload);
+    fake_expect(&fake, fd, PROTO_DONE);
+    FAKE_WAIT(&fake, fake_first(&fake)->heap.retired_blocks == 0);
+    uint64_t address = fake_alloc(&fake, fd, 4096);
+    assert_int_equal(address, fake_first(&fake)->heap.first->address + 4096);
+    fake_free(&fake, fd, address);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 static void variables_that_the_driver_places_are_charged_too(void **state)
 {
     (void)state;
@@ -173,6 +193,7 @@ int main(void)
         cmocka_unit_test(images_are_shared_by_content),
         cmocka_unit_test(images_that_lie_are_refused),
         cmocka_unit_test(variables_are_charged_and_come_back),
+        cmocka_unit_test(memory_of_variables_is_like_any_other_after_the_unload),
         cmocka_unit_test(variables_that_the_driver_places_are_charged_too),
         cmocka_unit_test(images_are_a_limit_of_their_own),
         cmocka_unit_test(a_module_that_does_not_load_leaves_nothing),
