@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/printable.h"
+
 static const char *log_program = "gpushare";
 static enum log_level level_max = LOG_LEVEL_INFO;
 static bool log_journal;
@@ -30,9 +32,7 @@ static void log_line(enum log_level level, const char *format, va_list arguments
     size_t end = (size_t)start + (size_t)length;
     if (end > sizeof line - 2)
         end = sizeof line - 2;
-    for (size_t i = (size_t)start; i < end; i++)
-        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-            line[i] = '?';
+    printable_replace(line + start);
     line[end] = '\n';
     /* One write for the whole line, so that lines of several threads and processes do not mix.
      * A log that can't be written must not stop the program. */

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/ipc/channel.h"
 #include "common/messages.h"
+#include "common/printable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -267,8 +268,6 @@ int channel_send_failed(int fd, uint64_t serial, uint32_t client, uint32_t error
     vsnprintf(body.text, sizeof body.text, format, arguments);
     va_end(arguments);
     /* The text may quote a peer's words, and a receiver refuses texts with control characters. */
-    for (char *c = body.text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    printable_replace(body.text);
     return channel_send(fd, PROTO_FAILED, serial, client, &body, NULL, 0, NULL, 0);
 }

@@ -16,6 +16,7 @@
 
 #include "common/units.h"
 #include "common/messages.h"
+#include "common/printable.h"
 #include "protocol.h"
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START, fixed by the protocol */
@@ -82,9 +83,7 @@ int notify_status(const struct notify *notify, const char *text)
     char state[sizeof prefix + 400];
     snprintf(state, sizeof state, "%s%s", prefix, text);
     /* A line break would begin another assignment of the protocol. */
-    for (char *c = state; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    printable_replace(state);
     return send_state(notify, state);
 }
 

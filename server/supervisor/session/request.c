@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/printable.h"
 #include "common/util.h"
 #include "server/supervisor/client/image.h"
 #include "server/supervisor/session/session.h"
@@ -20,9 +21,7 @@
 static void format_text(char *text, size_t bytes, const char *format, va_list arguments)
 {
     vsnprintf(text, bytes, format, arguments);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    printable_replace(text);
 }
 
 /* ---- the end ---- */

@@ -7,6 +7,7 @@
 
 #include "common/ipc/channel.h"
 #include "common/error.h"
+#include "common/printable.h"
 
 int reply_send_with(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,
                     const void *body, const void *tail, size_t tail_bytes, const int *fds,
@@ -32,8 +33,6 @@ int reply_refuse(struct worker *worker, uint64_t serial, uint32_t client, const 
         worker_fail(worker, (cuda_result)error, "a request");
     snprintf(failed.text, sizeof failed.text, "%.*s", (int)sizeof failed.text - 1, why->text);
     /* The text may quote a client; the receiver would refuse control characters. */
-    for (char *c = failed.text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    printable_replace(failed.text);
     return reply_send(worker, PROTO_FAILED, serial, client, &failed);
 }
