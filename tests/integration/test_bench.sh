@@ -49,6 +49,28 @@ for name, least, most in [("neighbour_streams", 0.3, 2), ("stall_by_arrivals_ms_
     assert least < results[name]["value"] < most, results[name]
 assert results["memory_exact_bytes"]["met"], results["memory_exact_bytes"]
 END
+# A row that can't measure ends neither the bench nor the row after it, and both are in the file and in README's table.
+mkdir "$TMPDIR/build"
+ln -s "$BUILD/bin" "$BUILD/lib" "$BUILD/libexec" "$TMPDIR/build/" # without the null driver, no launch row's server starts
+if BUILD="$TMPDIR/build" "$BUILD/tests/programs/bench/bench" --short "$TMPDIR/dies.json" launch_async threads_25_alone \
+    >"$TMPDIR/lines" 2>"$TMPDIR/words"; then
+    echo "a row died, and the exit status is 0"
+    exit 1
+fi
+grep -q '^launch_async  *NOT MEASURED: its process was ended by signal 6' "$TMPDIR/lines"
+# shellcheck disable=SC2016 # as README writes a row's name
+printf '| `launch_async` | a | - | - | - | b | c |\n| `threads_25_alone` | d | - | - | - | e | f |\n' >"$TMPDIR/page.md"
+tests/programs/bench/page.py "$TMPDIR/dies.json" "$TMPDIR/page.md"
+python3 - "$TMPDIR/dies.json" "$TMPDIR/page.md" <<'END'
+import json, sys
+died, lived = json.load(open(sys.argv[1], encoding="utf-8"))
+assert (died["name"], died["met"], died["value"], died["ratio"]) == ("launch_async", False, None, None), died
+assert died["fault"].startswith("its process was ended by signal 6"), died
+assert (lived["name"], lived["fault"]) == ("threads_25_alone", None) and lived["value"] > 0 and lived["ratio"] > 0, lived
+table = open(sys.argv[2], encoding="utf-8").read().splitlines()
+assert table[0] == f"| `launch_async` | a | - | - | - | b | not measured: {died['fault']} |", table
+assert f" {lived['ratio']:.3f} | e | " in table[1], table
+END
 if "$BUILD/tests/programs/bench/bench" "$TMPDIR/none.json" no_such_row 2>"$TMPDIR/words"; then
     echo "a row that does not exist was accepted"
     exit 1

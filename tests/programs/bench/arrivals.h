@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "tests/programs/bench/bench.h"
 #include "tests/support/server.h"
 
 struct arrivals;
@@ -34,9 +35,10 @@ unsigned arrivals_count(const struct arrivals *arrivals);
 struct arrival arrivals_one(const struct arrivals *arrivals, unsigned number);
 unsigned arrivals_killed(const struct arrivals *arrivals);
 unsigned arrivals_failed(const struct arrivals *arrivals);
-/* Ends the program if a call of an arrival failed, or if fewer than four fifths of ten a second
- * arrived between these times (CLOCK_MONOTONIC seconds). A short run needs only one. */
-void arrivals_judge(const struct arrivals *arrivals, double from, double to);
+/* The result is doubtful if a call of an arrival failed, or if fewer than four fifths of ten a
+ * second arrived between these times (CLOCK_MONOTONIC seconds). A short run needs only one. */
+void arrivals_judge(struct bench_result *result, const struct arrivals *arrivals, double from,
+                    double to);
 void arrivals_free(struct arrivals *arrivals);
 
 #endif

@@ -45,14 +45,33 @@ void bench_sleep_until(double seconds)
         ;
 }
 
-void bench_die(const char *format, ...)
+void bench_doubt(struct bench_result *result, const char *format, ...)
 {
     va_list arguments;
+    if (result->fault[0])
+        return;
     va_start(arguments, format);
-    fprintf(stderr, "bench: ");
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n");
+    vsnprintf(result->fault, sizeof result->fault, format, arguments);
     va_end(arguments);
+}
+
+static void (*keep_sentence)(const char *sentence);
+
+void bench_on_death(void (*keep)(const char *sentence))
+{
+    keep_sentence = keep;
+}
+
+void bench_die(const char *format, ...)
+{
+    char sentence[1000];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "bench: %s\n", sentence);
+    if (keep_sentence)
+        keep_sentence(sentence);
     exit(1);
 }
 
@@ -117,23 +136,18 @@ struct server *bench_adopt(struct server *server)
 
 /* ---- servers ---- */
 
-static char switches[2000];
+static char *switches;
 
-const char *bench_switches(void)
+void bench_note_switches_in(char *text)
 {
-    return switches;
-}
-
-void bench_switches_forget(void)
-{
-    switches[0] = 0;
+    switches = text;
 }
 
 /* A row's line that lost some of its switches would be of another device than it says. */
-static void append_words(char *text, size_t size, const char *words)
+static void append_words(char *text, const char *words)
 {
     size_t used = strlen(text), length = strlen(words);
-    if (length >= size - used)
+    if (length >= BENCH_SWITCHES_MAX - used)
         bench_die("the switches of a row don't fit into its line");
     memcpy(text + used, words, length + 1);
 }
@@ -141,17 +155,19 @@ static void append_words(char *text, size_t size, const char *words)
 /* Rows that start several servers of one kind name it once. */
 static void note_switches(const char *const settings[])
 {
-    char text[sizeof switches] = "";
+    char text[BENCH_SWITCHES_MAX] = "";
+    if (!switches)
+        return;
     for (size_t i = 0; settings[i]; i++) {
         if (strchr(settings[i], '/')) /* a temporary file changes nothing */
             continue;
-        append_words(text, sizeof text, text[0] ? " " : "");
-        append_words(text, sizeof text, settings[i]);
+        append_words(text, text[0] ? " " : "");
+        append_words(text, settings[i]);
     }
     if (strstr(switches, text))
         return;
-    append_words(switches, sizeof switches, switches[0] ? " | " : "");
-    append_words(switches, sizeof switches, text);
+    append_words(switches, switches[0] ? " | " : "");
+    append_words(switches, text);
 }
 
 struct server *bench_server_null(const char *counters)
@@ -220,6 +236,12 @@ struct server *bench_server_steady(const char *const env[])
     static const char *const steady[] = {"SOFTGPU_CONTENTION_PERCENT=0",
                                          "SOFTGPU_VARIATION_PERCENT=0", NULL};
     return server_soft(env, steady);
+}
+
+void bench_server_stop(struct server *server)
+{
+    if (server_stop(server))
+        bench_die("the server did not end well");
 }
 
 /* ---- CPUs ---- */

@@ -3,9 +3,10 @@
 /*
  * bench: rows of measurements, each beside its yardstick in the same run.
  *
- * A row function measures and fills its results in; the row table (bench.c) has the number that was
- * promised. A row fails only if it can't measure. A number that misses its promise is shown as
- * "not met".
+ * A row function measures and fills its results in; the row table (row.c) has the number that was
+ * promised. A number that misses its promise is shown as "not met", and so is one whose scene came
+ * about only in part (bench_doubt). A row that can't measure ends its process by bench_die, and the
+ * next row begins (attempt.h).
  */
 #ifndef GPUSHARE_TESTS_BENCH_BENCH_H
 #define GPUSHARE_TESTS_BENCH_BENCH_H
@@ -18,14 +19,21 @@
 #include "client/gpushare.h"
 #include "tests/support/server.h"
 
+enum { BENCH_FAULT_MAX = 300, BENCH_SWITCHES_MAX = 2000 };
+
 struct bench_result {
     double value;     /* in the row's unit */
     double yardstick; /* in the same unit; 0: the row has none */
     double ratio;     /* value / yardstick, by the medians of pairs taken in turn */
-    double spread;  /* of the ratio (or value) over the rounds: (third quartile - first) / median */
-    bool doubtful;  /* two ways to measure it disagree: the row is not met, whatever its value */
-    char note[400]; /* other observations; may be empty */
+    double spread; /* of the ratio (or value) over the rounds: (third quartile - first) / median */
+    char fault[BENCH_FAULT_MAX]; /* a sentence: why the row is not met, whatever its value; empty:
+                                    the value says */
+    char note[500];              /* other observations; may be empty */
 };
+
+/* Makes the row one that is not met, by this sentence. Of several the first one stays. */
+void bench_doubt(struct bench_result *result, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* ---- rows, one function each ---- */
 void bench_launch_async(struct bench_result *result);
@@ -80,10 +88,14 @@ double bench_now(void); /* seconds, CLOCK_MONOTONIC */
 
 void bench_sleep_until(double seconds);
 
-/* Ends the program if the call fails, and names the call. */
+/* Ends the process if the call fails, and names the call. */
 #define BENCH_CHECK(call) bench_check((call), #call)
 void bench_check(gpushare_error error, const char *call);
+/* Ends the process with status 1, and this sentence on standard error. */
 void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* From now on bench_die gives its sentence to this function too, in processes that are forked as
+ * well. */
+void bench_on_death(void (*keep)(const char *sentence));
 
 double bench_median(double *values, size_t count); /* sorts the values */
 
@@ -99,9 +111,12 @@ struct server *bench_server_null(const char *counters);
 struct server *bench_server_soft(const char *const env[]);
 struct server *bench_server_steady(const char *const env[]);
 
-/* The settings of the servers that were started since the last call of bench_switches_forget. */
-const char *bench_switches(void);
-void bench_switches_forget(void);
+/* Ends a server. The process ends if the server did not end well. */
+void bench_server_stop(struct server *server);
+
+/* Has the settings of all servers that are started from now on appended here, to a text of
+ * BENCH_SWITCHES_MAX bytes. */
+void bench_note_switches_in(char *text);
 
 /* Has the server end when this process ends early (bench_die). The servers above have that too. */
 struct server *bench_adopt(struct server *server);

@@ -71,8 +71,7 @@ static void fair_busy(struct bench_result *result, unsigned burners)
     load_free(loads[0]);
     load_free(loads[1]);
     close(admin);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
 }
 
 void bench_fair_busy(struct bench_result *result)
@@ -114,6 +113,5 @@ void bench_fair_idle_split(struct bench_result *result)
         load_free(loads[i]);
     }
     close(admin);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
 }

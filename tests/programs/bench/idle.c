@@ -105,8 +105,7 @@ static void close_idle(struct idle *idle)
 {
     for (int i = 0; i < IDLE_CLIENTS; i++)
         gpushare_close(&idle->clients[i]);
-    if (server_stop(idle->server))
-        bench_die("the server did not end well");
+    bench_server_stop(idle->server);
 }
 
 void bench_idle_cpu(struct bench_result *result)

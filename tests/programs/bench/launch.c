@@ -67,8 +67,7 @@ static void close_scene(struct scene *scene)
         bench_die("%llu launches were made, the driver saw %llu",
                   (unsigned long long)scene->launched, (unsigned long long)*scene->counter);
     gpushare_close(&scene->gpu);
-    if (server_stop(scene->server))
-        bench_die("the server did not end well");
+    bench_server_stop(scene->server);
     munmap((void *)(uintptr_t)scene->counter, 4096);
     unlink(scene->path);
     bench_pin_self(-1);

@@ -101,6 +101,5 @@ void bench_lease_loss(struct bench_result *result)
     for (int i = 0; i < CLIENTS; i++)
         load_free(loads[i]);
     close(admin);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
 }

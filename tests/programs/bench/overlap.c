@@ -91,8 +91,7 @@ static void overlap(struct bench_result *result, const char *const env[])
     }
     gpushare_close(&a.gpu);
     gpushare_close(&b.gpu);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
     bench_pairs(result, values, yardsticks, OVERLAP_ROUNDS);
 }
 
@@ -137,8 +136,7 @@ void bench_overlap_copy_compute(struct bench_result *result)
     gpushare_close(&up.gpu);
     gpushare_close(&down.gpu);
     gpushare_close(&kernel.gpu);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
     bench_pairs(result, values, yardsticks, OVERLAP_ROUNDS);
 }
 
@@ -173,8 +171,7 @@ void bench_threads_25(struct bench_result *result)
     }
     gpushare_close(&whole.gpu);
     gpushare_close(&quarter.gpu);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
     bench_pairs(result, values, yardsticks, 3);
     snprintf(result->note, sizeof result->note, "%u of %u multiprocessors granted", granted, sms);
 }

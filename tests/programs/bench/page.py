@@ -5,8 +5,8 @@
 
 usage: page.py RESULTS.json PAGE.md
 
-Names, what is measured and goals stay as they are; value, yardstick, ratio and verdict follow from the results. Rows that were
-not measured stay too."""
+Names, what is measured and goals stay as they are; value, yardstick, ratio and verdict follow from the results. Rows that are
+not among the results stay. A row that was not measured, or not in its scene, has the reason behind its verdict."""
 import json
 import re
 import sys
@@ -18,10 +18,13 @@ def number(value):
 
 def cells(result, unjudged):
     yardstick = ratio = "-"
+    fault = (result["fault"] or "").replace("|", "/")
+    if result["value"] is None:
+        return "-", yardstick, ratio, f"not measured: {fault}"
     if result["yardstick"] is not None:
         yardstick = f"{result['yardstick']:.4g} ({result['yardstick_is']})"
         ratio = f"{result['ratio']:.3f}"
-    verdict = "met" if result["met"] or unjudged else "not met"
+    verdict = f"not met: {fault}" if fault else "met" if result["met"] or unjudged else "not met"
     return f"{number(result['value'])} {result['unit']}", yardstick, ratio, verdict
 
 

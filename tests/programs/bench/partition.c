@@ -110,6 +110,5 @@ void bench_threads_30_70(struct bench_result *result)
     load_free(other);
     load_free(both[0]);
     load_free(both[1]);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
 }

@@ -69,7 +69,8 @@ static uint64_t end_of(const struct load *load, uint32_t launch)
 
 /* Fills in the milliseconds of all launches, and of each that others did not disturb. Returns how
  * many these are. */
-static unsigned latencies(const struct load *load, double *all, double *took)
+static unsigned latencies(struct bench_result *result, const struct load *load, double *all,
+                          double *took)
 {
     unsigned count = 0;
     for (uint32_t i = 0; i < load->page->times; i++) {
@@ -79,20 +80,21 @@ static unsigned latencies(const struct load *load, double *all, double *took)
         if (quiet_between(from, from + GOAL_SECONDS))
             took[count++] = ms;
     }
-    quiet_judge_dropped(load->page->times - count, load->page->times);
+    quiet_judge_dropped(result, load->page->times - count, load->page->times);
     return count;
 }
 
 /* Lets the urgent client make its launches. Returns the percentile; *of_all is that with those that
  * were dropped, which are added to *dropped. */
-static double measure(struct load *load, unsigned *dropped, double *median, double *of_all)
+static double measure(struct bench_result *result, struct load *load, unsigned *dropped,
+                      double *median, double *of_all)
 {
     static double took[LOAD_TIMES], all[LOAD_TIMES];
     quiet_start();
     load_go(load);
     load_finish(load);
     quiet_stop();
-    unsigned count = latencies(load, all, took);
+    unsigned count = latencies(result, load, all, took);
     *of_all = span_percentile(all, load->page->times, 99);
     *dropped += load->page->times - count;
     *median = span_percentile(took, count, 50);
@@ -109,7 +111,7 @@ void bench_priority(struct bench_result *result)
     double alone_median, median, alone_all, of_all;
     uint32_t blocks = bench_multiprocessors(server);
     struct load *alone = client(server, "GPUSHARE_CLIENT_PRIORITY=0", blocks, urgent);
-    double yardstick = measure(alone, &dropped, &alone_median, &alone_all);
+    double yardstick = measure(result, alone, &dropped, &alone_median, &alone_all);
     /* A percentile far above the median, alone, is caused by the machine, and must not excuse the
      * row. */
     if (yardstick > alone_median + KERNEL_NS / 4e6)
@@ -121,7 +123,7 @@ void bench_priority(struct bench_result *result)
         load_go(low[i]);
     }
     usleep(500000);
-    result->value = measure(high, &dropped, &median, &of_all);
+    result->value = measure(result, high, &dropped, &median, &of_all);
     result->yardstick = yardstick;
     result->ratio = result->value / yardstick;
     uint64_t from = load_device_time(high, high->page->time[0]), busy = 0;
@@ -134,14 +136,14 @@ void bench_priority(struct bench_result *result)
     double filled = (double)busy / (double)(to - from);
     /* Without a full device any client would be quick. */
     if (filled < 0.4 && !bench_short)
-        bench_die("the low clients had the device for %.0f %% of the time: they did not fill it",
-                  100 * filled);
+        bench_doubt(result,
+                    "the low clients had the device for %.0f %% of the time: they did not fill it",
+                    100 * filled);
     snprintf(result->note, sizeof result->note,
              "medians %.2f, alone %.2f; the low ones kept the device busy for %.0f %% of the time; "
              "%u of %u launches dropped, p99 of all %.2f, alone %.2f",
              median, alone_median, 100 * filled, dropped, 2 * launches_wanted(), of_all, alone_all);
     load_free(alone);
     load_free(high);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
 }

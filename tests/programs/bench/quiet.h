@@ -15,6 +15,8 @@
 
 #include <stdbool.h>
 
+#include "tests/programs/bench/bench.h"
+
 /* Starts and ends the thread. What it noticed stays until the next start. */
 void quiet_start(void);
 void quiet_stop(void);
@@ -34,11 +36,12 @@ double quiet_noise(double from, double to);
 /* The part of the CPUs that others used between these times, 0 to 1. */
 double quiet_others(double from, double to);
 
-/* Ends the program if the others' part was more than a row can be measured beside. */
-void quiet_judge(double from, double to);
+/* The result is doubtful if the others' part was more than a row can be measured beside. */
+void quiet_judge(struct bench_result *result, double from, double to);
 
-/* Ends the program if more than a tenth of a row's rounds were dropped for noise. A tenth is more
- * than a 99th percentile bears, so a row prints that of all its rounds too. */
-void quiet_judge_dropped(unsigned dropped, unsigned all);
+/* The result is doubtful if more than a tenth of a row's rounds were dropped for noise. A tenth is
+ * more than a 99th percentile bears, so a row prints that of all its rounds too. Ends the process
+ * if none is left. */
+void quiet_judge_dropped(struct bench_result *result, unsigned dropped, unsigned all);
 
 #endif

@@ -194,7 +194,7 @@ static void reclaim(struct bench_result *result, const struct borrower *who)
     if (reclaims.count < owner->page->times / 4 || !reclaims.count)
         bench_die("of %u reclaims %u were disturbed by a busy machine, and in %u nothing was lent",
                   owner->page->times, reclaims.disturbed, reclaims.not_lent);
-    quiet_judge_dropped(reclaims.disturbed, reclaims.count + reclaims.disturbed);
+    quiet_judge_dropped(result, reclaims.disturbed, reclaims.count + reclaims.disturbed);
     result->value = span_percentile(reclaims.took, reclaims.count, 99);
     snprintf(
         result->note, sizeof result->note,
@@ -209,8 +209,7 @@ static void reclaim(struct bench_result *result, const struct borrower *who)
         span_percentile(reclaims.all, reclaims.count + reclaims.disturbed, 99), reclaims.not_lent);
     load_free(owner);
     load_free(borrower);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
 }
 
 void bench_reclaim(struct bench_result *result)

@@ -99,7 +99,7 @@ void bench_share_change(struct bench_result *result)
     for (unsigned i = 0; i < changes; i++)
         if (quiet_between(called[i], called[i] + GOAL_SECONDS))
             took[count++] = all[i];
-    quiet_judge_dropped(changes - count, changes);
+    quiet_judge_dropped(result, changes - count, changes);
     result->value = span_percentile(took, count, 99);
     double median = span_percentile(took, count, 50);
     result->spread = (took[count * 3 / 4] - took[count / 4]) / median;
@@ -110,6 +110,5 @@ void bench_share_change(struct bench_result *result)
         count, median, took[count - 1], changes - count, span_percentile(all, changes, 99),
         load->page->launches, DEPTH);
     load_free(load);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
 }

@@ -105,6 +105,5 @@ void bench_neighbour_streams(struct bench_result *result)
     load_stop(load);
     load_free(load);
     close(admin);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
 }

@@ -128,6 +128,5 @@ void bench_strict_share(struct bench_result *result)
         load_free(loads[i]);
     }
     close(admin);
-    if (server_stop(server))
-        bench_die("the server did not end well");
+    bench_server_stop(server);
 }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "tests/programs/bench/row.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct row rows[] = {
+    {"launch_async", "ns", "getppid() system call", RATIO_MAX, 0, 1.0, bench_launch_async},
+    {"launch_sync_vs_pingpong", "ns", "shared-memory ping-pong", RATIO_MAX, 0, 4,
+     bench_launch_sync_pingpong},
+    {"launch_sync_vs_socket", "ns", "Unix socket round trip", RATIO_MAX, 0, 0.2,
+     bench_launch_sync_socket},
+    {"copy_h2d", "GB/s", "memcpy between memfds", RATIO_MIN, 0.95, 0, bench_copy_h2d},
+    {"copy_d2h", "GB/s", "memcpy between memfds", RATIO_MIN, 0.95, 0, bench_copy_d2h},
+    {"overlap_two_clients", "ms", "one alone", RATIO_MAX, 0, 1.1, bench_overlap_clients},
+    {"overlap_two_clients_serialized", "ms", "one alone (control: must not overlap)", RATIO_MIN,
+     1.8, 0, bench_overlap_control},
+    {"overlap_copy_compute", "ms", "the longest alone", RATIO_MAX, 0, 1.15,
+     bench_overlap_copy_compute},
+    {"threads_25_alone", "blocks/s", "uncapped x granted share", RATIO_WITHIN, 0.98, 1.02,
+     bench_threads_25},
+    {"strict_share_error_points", "points", NULL, VALUE_MAX, 0, 1, bench_strict_share},
+    {"fair_busy_ratio", "of the time", NULL, VALUE_MIN, 0.97, 0, bench_fair_busy},
+    {"fair_idle_split_error_points", "points", NULL, VALUE_MAX, 0, 1.5, bench_fair_idle_split},
+    {"lease_5ms_loss", "of throughput", NULL, VALUE_MAX, 0, 0.03, bench_lease_loss},
+    {"reclaim_ms_p99", "ms", NULL, VALUE_MAX, 0, 10, bench_reclaim},
+    {"accounting_error", "of busy time", NULL, VALUE_MAX, 0, 0.01, bench_accounting},
+    {"threads_30_70_error", "of granted", NULL, VALUE_MAX, 0, 0.05, bench_threads_30_70},
+    {"priority_p99", "ms", "alone plus one kernel", RATIO_MAX, 0, 1.1, bench_priority},
+    {"share_change_ms", "ms", NULL, VALUE_MAX, 0, 20, bench_share_change},
+    {"memory_exact_bytes", "bytes", NULL, VALUE_MAX, 0, 2 << 20, bench_memory_exact},
+    {"launch_with_64_clients", "ns", "1 connected", RATIO_MAX, 0, 1.1, bench_launch_64},
+    {"idle_cpu_seconds", "s", NULL, VALUE_MAX, 0, 0.02, bench_idle_cpu},
+    {"idle_thread_wakeups", "wake-ups", NULL, VALUE_MAX, 0, 10, bench_idle_wakeups},
+    {"idle_client_bytes", "bytes", NULL, STATED, 0, 0, bench_idle_bytes},
+    {"neighbour_streams", "of alone", NULL, VALUE_MIN, 0.97, 0, bench_neighbour_streams},
+    {"stall_by_arrivals_ms_p99", "ms", NULL, VALUE_MAX, 0, 25, bench_stall_by_arrivals},
+    {"stall_by_endless_ms", "ms", NULL, VALUE_MAX, 0, 120, bench_stall_by_endless},
+    {"load_waits_ms_p99", "ms", NULL, VALUE_MAX, 0, 1500, bench_load_waits},
+    {"windows_share", "of the time", NULL, VALUE_MAX, 0, 0.05, bench_windows_share},
+    {"fair_busy_on_busy_cpu", "of the time", NULL, VALUE_MIN, 0.95, 0, bench_fair_busy_on_busy_cpu},
+    {"reclaim_ten_waves_ms_p99", "ms", NULL, VALUE_MAX, 0, 15, bench_reclaim_ten_waves},
+    {"softgpu_lane_instructions_per_second", "1/s", NULL, VALUE_MIN, 1e9, 0,
+     bench_lane_instructions},
+};
+
+const size_t row_count = sizeof rows / sizeof rows[0];
+
+const struct row *row_find(const char *name)
+{
+    for (size_t i = 0; i < row_count; i++)
+        if (!strcmp(rows[i].name, name))
+            return &rows[i];
+    return NULL;
+}
+
+bool row_met(const struct row *row, const struct bench_result *result)
+{
+    if (result->fault[0])
+        return false;
+    switch (row->judged) {
+    case RATIO_MAX:
+        return result->ratio <= row->high;
+    case RATIO_MIN:
+        return result->ratio >= row->low;
+    case RATIO_WITHIN:
+        return result->ratio >= row->low && result->ratio <= row->high;
+    case VALUE_MAX:
+        return result->value <= row->high;
+    case VALUE_MIN:
+        return result->value >= row->low;
+    case STATED:
+        break;
+    }
+    return true;
+}
+
+void row_bounds(const struct row *row, char *text, size_t size)
+{
+    switch (row->judged) {
+    case RATIO_MAX:
+    case VALUE_MAX:
+        snprintf(text, size, "<= %g", row->high);
+        break;
+    case RATIO_MIN:
+    case VALUE_MIN:
+        snprintf(text, size, ">= %g", row->low);
+        break;
+    case RATIO_WITHIN:
+        snprintf(text, size, "%g..%g", row->low, row->high);
+        break;
+    case STATED:
+        snprintf(text, size, "-");
+        break;
+    }
+}
+
+/* Makes "ratio" or "value" with its bounds; a row that is only stated has none. */
+static json_t *aim(const struct row *row)
+{
+    bool ratio = row->judged <= RATIO_WITHIN;
+    bool least =
+        row->judged == RATIO_MIN || row->judged == RATIO_WITHIN || row->judged == VALUE_MIN;
+    bool most = row->judged == RATIO_MAX || row->judged == RATIO_WITHIN || row->judged == VALUE_MAX;
+    if (row->judged == STATED)
+        return json_null();
+    return json_pack("{s:s, s:o, s:o}", "of", ratio ? "ratio" : "value", "at_least",
+                     least ? json_real(row->low) : json_null(), "at_most",
+                     most ? json_real(row->high) : json_null());
+}
+
+json_t *row_list(void)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < row_count; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s?, s:o}", "name", rows[i].name, "unit",
+                                              rows[i].unit, "yardstick", rows[i].yardstick, "aim",
+                                              aim(&rows[i])));
+    return list;
+}
