@@ -3,10 +3,14 @@
 /*
  * load_waits_ms_p99: four clients have two kernels of 100 ms in each of their streams at all times;
  * how many streams, one to eight, is drawn for each. A fifth client loads modules of 1 MB that
- * nobody has loaded before. The row is the 99th percentile of the time that such a call takes.
+ * nobody has loaded before. The row is the 99th percentile of the time that such a call takes. Each
+ * module is unloaded, which no call waits for: 200 would be more than a client's part of the
+ * server's memory for them.
  *
- * There are 200 loads, or fewer, at least 40, if they take longer than three minutes. The 99th
+ * There are 200 loads, or fewer, at least 40, if they take longer than four minutes. The 99th
  * percentile of fewer than 100 is the longest, and the note says so.
+ *
+ * No more neighbours: the four clients are the scene.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +20,7 @@
 #include "tests/programs/bench/image.h"
 #include "tests/programs/bench/load.h"
 
-enum { CLIENTS = 4, KERNEL_NS = 100000000, LOADS = 200, LOADS_MIN = 40, BUDGET_SECONDS = 180 };
+enum { CLIENTS = 4, KERNEL_NS = 100000000, LOADS = 200, LOADS_MIN = 40, BUDGET_SECONDS = 240 };
 
 void bench_load_waits(struct bench_result *result)
 {
@@ -48,6 +52,7 @@ void bench_load_waits(struct bench_result *result)
         BENCH_CHECK(gpushare_module_load(gpu, text, 0, &module));
         took[count++] = (bench_now() - start) * 1e3;
         free(text);
+        BENCH_CHECK(gpushare_module_unload(module));
         usleep((useconds_t)bench_draw(&scene, 1000, 200000));
     }
     uint32_t kernels = 0;
