@@ -23,7 +23,7 @@ $(BUILD)/tests/unit/bench/%: $(BUILD)/obj/tests/unit/bench/%.o $(call obj,tests/
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka -lm
 
 $(BUILD)/tests/unit/bench/test_cpu_use: $(call obj,tests/programs/bench/cpu_use.c)
-$(BUILD)/tests/unit/bench/test_attempt: $(BUILD)/obj/tests/unit/bench/test_attempt.o $(call obj,$(addprefix tests/programs/bench/,attempt.c bench.c)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+$(BUILD)/tests/unit/bench/test_attempt: $(BUILD)/obj/tests/unit/bench/test_attempt.o $(call obj,$(addprefix tests/programs/bench/,attempt.c bench.c company.c)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lcmocka -lm
 

@@ -49,6 +49,18 @@ for name, least, most in [("neighbour_streams", 0.3, 2), ("stall_by_arrivals_ms_
     assert least < results[name]["value"] < most, results[name]
 assert results["memory_exact_bytes"]["met"], results["memory_exact_bytes"]
 END
+# Beside neighbours a row is measured in that scene alone, and says which. The same seed draws the same.
+for i in 1 2; do
+    "$BUILD/tests/programs/bench/bench" --short --neighbours --seed 7 "$TMPDIR/beside$i.json" share_change_ms idle_cpu_seconds
+done
+python3 - "$TMPDIR/beside1.json" "$TMPDIR/beside2.json" <<'END'
+import json, sys
+(row,), (again,) = [json.load(open(path, encoding="utf-8")) for path in sys.argv[1:]]
+assert row["name"] == "share_change_ms" and row["value"] > 0 and row["fault"] is None, row
+assert row["neighbours"] and [scene["neighbours"] for scene in row["scenes"]] == [row["neighbours"]], row
+assert row["neighbours"] == again["neighbours"], again
+END
+
 # A row that can't measure ends neither the bench nor the row after it, and both are in the file and in README's table.
 mkdir "$TMPDIR/build"
 ln -s "$BUILD/bin" "$BUILD/lib" "$BUILD/libexec" "$TMPDIR/build/" # without the null driver, no launch row's server starts

@@ -217,6 +217,14 @@ static const struct kind {
     {"visits", visit}, {"streams", use_streams}, {"greedy", be_greedy},
 };
 
+const char *scene_name(unsigned kind)
+{
+    for (unsigned i = 0; i < KINDS; i++)
+        if (kind == 1u << i)
+            return kinds[i].name;
+    return "none";
+}
+
 /* ---- their processes ---- */
 
 /* One connection, from its beginning to its end, in a process of its own: what a failed call left

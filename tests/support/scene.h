@@ -33,6 +33,9 @@ enum {
 
 struct scene;
 
+/* The name of one kind, such as "visits". */
+const char *scene_name(unsigned kind);
+
 /* Arguments for server_start: what a server must allow for a scene with SCENE_STREAMS. */
 extern const char *const scene_server_args[];
 

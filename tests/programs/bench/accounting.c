@@ -11,6 +11,8 @@
  * is busy for the third client only, multiprocessor 1 for the third and the second, multiprocessor
  * 0 for all: the differences of the counters are each client's busy time. The error is
  * |charged / busy - 1|, of the worst client.
+ *
+ * No neighbours: the counters know of no client, so their time could not be told from the clients'.
  */
 #include <fcntl.h>
 #include <math.h>

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/programs/bench/company.h"
+
 __asm__(".section .rodata\n.balign 16\n.globl bench_ptx\nbench_ptx:\n.incbin "
         "\"tests/programs/bench/kernels/bench.ptx\"\n.byte 0\n.previous\n");
 
@@ -170,6 +172,19 @@ static void note_switches(const char *const settings[])
     append_words(switches, text);
 }
 
+static struct server *start(const char *const args[], const char *const env[])
+{
+    enum { ARGS_MAX = 8 };
+    const char *all[ARGS_MAX + 1] = {NULL};
+    const char *const *more = company_server_args();
+    size_t count = 0;
+    for (; args[count]; count++)
+        all[count] = args[count];
+    for (size_t i = 0; more[i] && count < ARGS_MAX; i++)
+        all[count++] = more[i];
+    return bench_adopt(server_start(all, env));
+}
+
 struct server *bench_server_null(const char *counters)
 {
     static const char *const words[] = {"null driver: on a GPU each enqueue takes 3000 ns more",
@@ -180,7 +195,9 @@ struct server *bench_server_null(const char *counters)
     const char *args[] = {"--driver", path, NULL};
     const char *env[] = {counters ? counter : NULL, NULL};
     note_switches(words);
-    return bench_adopt(server_start(args, env));
+    struct server *server = start(args, env);
+    company_begin(server);
+    return server;
 }
 
 /* Of two settings of one name the first counts. */
@@ -221,9 +238,10 @@ static struct server *server_soft(const char *const env[], const char *const dev
     /* As systemd/gpushared.service.in does. Without the right to it, the rows run all the same. */
     int nice_value = getpriority(PRIO_PROCESS, 0);
     (void)setpriority(PRIO_PROCESS, 0, SERVICE_NICE);
-    struct server *server = server_start(args, settings);
+    struct server *server = start(args, settings);
     (void)setpriority(PRIO_PROCESS, 0, nice_value);
-    return bench_adopt(server);
+    company_begin(server);
+    return server;
 }
 
 struct server *bench_server_soft(const char *const env[])
@@ -240,6 +258,7 @@ struct server *bench_server_steady(const char *const env[])
 
 void bench_server_stop(struct server *server)
 {
+    company_end(server);
     if (server_stop(server))
         bench_die("the server did not end well");
 }

@@ -103,7 +103,8 @@ double bench_median(double *values, size_t count); /* sorts the values */
 void bench_pairs(struct bench_result *result, double *values, double *yardsticks, size_t count);
 
 /*
- * Starts a server on the null driver, or on the strict software GPU. env: settings that go before
+ * Starts a server on the null driver, or on the strict software GPU, with the neighbours that are
+ * expected (company.h). Clients of the row come after it. env: settings that go before
  * the usual ones, ending with NULL; may be NULL. On a steady device kernels last as long as they
  * say, for rows that compare with a run alone: neither neighbours nor chance make them longer.
  */

@@ -7,6 +7,8 @@
  * The pages of a buffer make a difference of a few per cent for as long as it lives, by where they
  * happen to lie (0.93 to 0.98 from server to server on one virtual machine, 3 % within each). That
  * holds for the yardstick's buffers too. So the row is the median over several of both.
+ *
+ * No neighbours: they would have the memory bus in turn, which is not what the row compares.
  */
 #include <stdio.h>
 #include <string.h>

@@ -15,6 +15,9 @@
  * each of the others should have its request and a third of the 40 %. A client's share is the part
  * of the time in which its kernels ran. The row is the worst client's distance from what it should
  * have, in points (hundredths of the time).
+ *
+ * No neighbours in these rows: without a request they are served in idle time, and the rows say how
+ * that is used and split among known clients.
  */
 #include <math.h>
 #include <stdio.h>

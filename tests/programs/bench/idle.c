@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * The idle rows: the cost of 64 connected clients that do nothing.
+ *
+ * No neighbours: the rows are what nobody's work costs.
  */
 #include <dirent.h>
 #include <stdio.h>

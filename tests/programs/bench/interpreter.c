@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * The software GPU by itself: how fast it interprets, on one engine thread.
+ *
+ * No neighbours: there is no server.
  */
 #include <stdio.h>
 #include <stdlib.h>

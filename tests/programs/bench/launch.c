@@ -3,7 +3,9 @@
 /*
  * The launch rows: gpushare's own cost, on a driver whose operations complete inside the call. The
  * client is on CPU 0 and the worker on CPU 1. A yardstick's other process is on CPU 1 too, while
- * the worker sleeps.
+ * the worker sleeps. Neighbours are on both.
+ *
+ * launch_with_64_clients has no neighbours: the 63 other clients are the scene, and do nothing.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -19,6 +21,7 @@
 
 #include "common/cpu.h"
 #include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/company.h"
 
 enum { BURST = 512, ROUNDS = 200, TRIPS = 400, MANY = 64 };
 
@@ -63,7 +66,9 @@ static void open_scene(struct scene *scene)
 static void close_scene(struct scene *scene)
 {
     BENCH_CHECK(gpushare_synchronize(scene->gpu));
-    if (*scene->counter != scene->launched)
+    /* Neighbours launch too. */
+    if (*scene->counter < scene->launched ||
+        (*scene->counter > scene->launched && !company_expected()))
         bench_die("%llu launches were made, the driver saw %llu",
                   (unsigned long long)scene->launched, (unsigned long long)*scene->counter);
     gpushare_close(&scene->gpu);

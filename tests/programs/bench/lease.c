@@ -9,6 +9,8 @@
  *
  * Pieces of 20 ms in which the machine did not run an idle thread (quiet.h) are left out and
  * counted.
+ *
+ * No neighbours: they would have leases too, and more of them beside one client than beside four.
  */
 #include <stdio.h>
 #include <unistd.h>

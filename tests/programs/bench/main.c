@@ -3,12 +3,17 @@
 /*
  * make bench: runs the rows, prints a table, writes results.json.
  *
- * usage: bench [--short] [--seed N] OUT.json [ROW...]
+ * usage: bench [--short] [--neighbours] [--seed N] OUT.json [ROW...]
  *        bench --list
  *
- * --seed repeats what the software GPU and the rows chose at random in another run; without it,
- * $SOFTGPU_SEED does. --list prints the rows as JSON: what each measures, in which unit, beside
- * which yardstick, and its aim.
+ * A row is measured alone and, where the row table names some, beside unkind neighbours (company.h)
+ * that are drawn at random. The worse of the two is the row's number. --neighbours leaves out the
+ * first, and rows that have no neighbours. --short leaves out the second, unless --neighbours is
+ * given too.
+ *
+ * --seed repeats what the software GPU and the rows chose at random in another run, the neighbours
+ * too; without it, $SOFTGPU_SEED does. --list prints the rows as JSON: what each measures, in which
+ * unit, beside which yardstick, and its aim.
  *
  * Every row runs, whatever becomes of those before it. The exit status is not 0 if a row is not
  * met; in a short run, if one could not be measured in the scene that it describes.
@@ -22,10 +27,11 @@
 
 #include "tests/programs/bench/attempt.h"
 #include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/company.h"
 #include "tests/programs/bench/report.h"
 #include "tests/programs/bench/row.h"
 
-/* Of one attempt, in seconds; the longest needs four minutes. */
+/* Of one attempt, in seconds; the longest needs five minutes. */
 enum { LIMIT = 600 };
 
 static int list_rows(void)
@@ -56,18 +62,39 @@ static bool wanted(const char *name, int argc, char **argv)
     return argc <= 2;
 }
 
+/* Which scenes of a row are measured. */
+static enum { BOTH, ALONE, BESIDE } scenes_wanted;
+
 struct tally {
     unsigned missed, faulty; /* faulty: not measured, or not in the scene that the row describes */
 };
 
+static void measure(const struct row *row, unsigned neighbours, struct report_scene *scene)
+{
+    company_names(neighbours, scene->neighbours, sizeof scene->neighbours);
+    company_expect(neighbours);
+    attempt_make(&scene->attempt, row->run, LIMIT);
+    report_scene(row, scene);
+}
+
+/* A row is judged by the worse of its scenes. */
 static void run_row(const struct row *row, json_t *list, struct tally *tally)
 {
-    struct attempt attempt;
-    attempt_make(&attempt, row->run, LIMIT);
-    report_row(row, &attempt);
-    json_array_append_new(list, report_json(row, &attempt));
-    tally->missed += !row_met(row, &attempt.result);
-    tally->faulty += attempt.result.fault[0] != 0;
+    static struct report_scene scenes[2];
+    unsigned neighbours = company_draw(row->neighbours, bench_seed + (uint64_t)(row - rows));
+    size_t count = 0, worse = 0;
+    if (scenes_wanted != BESIDE)
+        measure(row, 0, &scenes[count++]);
+    if (scenes_wanted != ALONE && neighbours)
+        measure(row, neighbours, &scenes[count++]);
+    if (!count)
+        return;
+    if (count == 2)
+        worse = row_worse(row, &scenes[1].attempt.result, &scenes[0].attempt.result);
+    const struct bench_result *result = &scenes[worse].attempt.result;
+    json_array_append_new(list, report_json(row, &scenes[worse], scenes, count));
+    tally->missed += !row_met(row, result);
+    tally->faulty += result->fault[0] != 0;
 }
 
 int main(int argc, char **argv)
@@ -75,6 +102,12 @@ int main(int argc, char **argv)
     bench_seed = default_seed();
     if (argc > 1 && !strcmp(argv[1], "--short")) {
         bench_short = true;
+        scenes_wanted = ALONE;
+        argc--;
+        argv++;
+    }
+    if (argc > 1 && !strcmp(argv[1], "--neighbours")) {
+        scenes_wanted = BESIDE;
         argc--;
         argv++;
     }
@@ -86,7 +119,8 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "--list"))
         return list_rows();
     if (argc < 2) {
-        fprintf(stderr, "usage: bench [--short] [--seed N] OUT.json [ROW...] | --list\n");
+        fprintf(stderr,
+                "usage: bench [--short] [--neighbours] [--seed N] OUT.json [ROW...] | --list\n");
         return 2;
     }
     for (int i = 2; i < argc; i++)

@@ -11,6 +11,8 @@
  * streams, after frees; with limits that are a multiple of the granule, and that are not. The
  * kernel writes to both ends of every piece, which shows that each is memory and belongs to no
  * other client.
+ *
+ * No neighbours: the device's count has everybody's memory.
  */
 #include <stdio.h>
 #include <stdlib.h>

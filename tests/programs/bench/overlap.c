@@ -3,6 +3,8 @@
 /*
  * The overlap and share rows: kernels and copies of modelled time on the software GPU,
  * measured by the wall clock of the clients.
+ *
+ * The control has no neighbours: its device runs one kernel at a time, also of theirs.
  */
 #include <pthread.h>
 #include <stdio.h>

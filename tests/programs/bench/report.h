@@ -14,11 +14,19 @@
 /* Prints the head of the table. */
 void report_head(void);
 
-/* Prints the row's line, and a second one with its servers' settings. */
-void report_row(const struct row *row, const struct attempt *attempt);
+/* A row as it was measured in one scene. */
+struct report_scene {
+    char neighbours[64]; /* empty: none */
+    struct attempt attempt;
+};
 
-/* Makes the row's object in results.json; numbers that were not measured are null. The caller gives
- * it to json_decref. */
-json_t *report_json(const struct row *row, const struct attempt *attempt);
+/* Prints the row's line in this scene, and a second one with its servers' settings. */
+void report_scene(const struct row *row, const struct report_scene *scene);
+
+/* Makes the row's object in results.json: the members of the scene that it is judged by, and
+ * "scenes" with those of all. Numbers that were not measured are null. The caller gives it to
+ * json_decref. */
+json_t *report_json(const struct row *row, const struct report_scene *judged,
+                    const struct report_scene *scenes, size_t count);
 
 #endif

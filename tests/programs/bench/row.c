@@ -2,47 +2,63 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "tests/programs/bench/row.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/support/scene.h"
+
+/* Neighbours beside which a row means what it says. */
+enum {
+    ANY = SCENE_LOOPS | SCENE_PAUSES | SCENE_VISITS | SCENE_STREAMS | SCENE_GREEDY,
+    FORESEEN = ANY & ~SCENE_LOOPS, /* no share of time holds beside kernels without a known end */
+    /* Memory is cleared by the copy engine. */
+    WITHOUT_COPIES = SCENE_LOOPS | SCENE_PAUSES | SCENE_STREAMS,
+    /* On the null driver kernels take no time: others would keep the worker's CPU busy. */
+    AT_CALLS = SCENE_PAUSES | SCENE_VISITS,
+};
+
 const struct row rows[] = {
-    {"launch_async", "ns", "getppid() system call", RATIO_MAX, 0, 1.0, bench_launch_async},
+    {"launch_async", "ns", "getppid() system call", RATIO_MAX, 0, 1.0, bench_launch_async,
+     AT_CALLS},
     {"launch_sync_vs_pingpong", "ns", "shared-memory ping-pong", RATIO_MAX, 0, 4,
-     bench_launch_sync_pingpong},
+     bench_launch_sync_pingpong, AT_CALLS},
     {"launch_sync_vs_socket", "ns", "Unix socket round trip", RATIO_MAX, 0, 0.2,
-     bench_launch_sync_socket},
-    {"copy_h2d", "GB/s", "memcpy between memfds", RATIO_MIN, 0.95, 0, bench_copy_h2d},
-    {"copy_d2h", "GB/s", "memcpy between memfds", RATIO_MIN, 0.95, 0, bench_copy_d2h},
-    {"overlap_two_clients", "ms", "one alone", RATIO_MAX, 0, 1.1, bench_overlap_clients},
+     bench_launch_sync_socket, AT_CALLS},
+    {"copy_h2d", "GB/s", "memcpy between memfds", RATIO_MIN, 0.95, 0, bench_copy_h2d, 0},
+    {"copy_d2h", "GB/s", "memcpy between memfds", RATIO_MIN, 0.95, 0, bench_copy_d2h, 0},
+    {"overlap_two_clients", "ms", "one alone", RATIO_MAX, 0, 1.1, bench_overlap_clients, ANY},
     {"overlap_two_clients_serialized", "ms", "one alone (control: must not overlap)", RATIO_MIN,
-     1.8, 0, bench_overlap_control},
+     1.8, 0, bench_overlap_control, 0},
     {"overlap_copy_compute", "ms", "the longest alone", RATIO_MAX, 0, 1.15,
-     bench_overlap_copy_compute},
+     bench_overlap_copy_compute, WITHOUT_COPIES},
     {"threads_25_alone", "blocks/s", "uncapped x granted share", RATIO_WITHIN, 0.98, 1.02,
-     bench_threads_25},
-    {"strict_share_error_points", "points", NULL, VALUE_MAX, 0, 1, bench_strict_share},
-    {"fair_busy_ratio", "of the time", NULL, VALUE_MIN, 0.97, 0, bench_fair_busy},
-    {"fair_idle_split_error_points", "points", NULL, VALUE_MAX, 0, 1.5, bench_fair_idle_split},
-    {"lease_5ms_loss", "of throughput", NULL, VALUE_MAX, 0, 0.03, bench_lease_loss},
-    {"reclaim_ms_p99", "ms", NULL, VALUE_MAX, 0, 10, bench_reclaim},
-    {"accounting_error", "of busy time", NULL, VALUE_MAX, 0, 0.01, bench_accounting},
-    {"threads_30_70_error", "of granted", NULL, VALUE_MAX, 0, 0.05, bench_threads_30_70},
-    {"priority_p99", "ms", "alone plus one kernel", RATIO_MAX, 0, 1.1, bench_priority},
-    {"share_change_ms", "ms", NULL, VALUE_MAX, 0, 20, bench_share_change},
-    {"memory_exact_bytes", "bytes", NULL, VALUE_MAX, 0, 2 << 20, bench_memory_exact},
-    {"launch_with_64_clients", "ns", "1 connected", RATIO_MAX, 0, 1.1, bench_launch_64},
-    {"idle_cpu_seconds", "s", NULL, VALUE_MAX, 0, 0.02, bench_idle_cpu},
-    {"idle_thread_wakeups", "wake-ups", NULL, VALUE_MAX, 0, 10, bench_idle_wakeups},
-    {"idle_client_bytes", "bytes", NULL, STATED, 0, 0, bench_idle_bytes},
-    {"neighbour_streams", "of alone", NULL, VALUE_MIN, 0.97, 0, bench_neighbour_streams},
-    {"stall_by_arrivals_ms_p99", "ms", NULL, VALUE_MAX, 0, 25, bench_stall_by_arrivals},
-    {"stall_by_endless_ms", "ms", NULL, VALUE_MAX, 0, 120, bench_stall_by_endless},
-    {"load_waits_ms_p99", "ms", NULL, VALUE_MAX, 0, 1500, bench_load_waits},
-    {"windows_share", "of the time", NULL, VALUE_MAX, 0, 0.05, bench_windows_share},
-    {"fair_busy_on_busy_cpu", "of the time", NULL, VALUE_MIN, 0.95, 0, bench_fair_busy_on_busy_cpu},
-    {"reclaim_ten_waves_ms_p99", "ms", NULL, VALUE_MAX, 0, 15, bench_reclaim_ten_waves},
+     bench_threads_25, WITHOUT_COPIES},
+    {"strict_share_error_points", "points", NULL, VALUE_MAX, 0, 1, bench_strict_share, FORESEEN},
+    {"fair_busy_ratio", "of the time", NULL, VALUE_MIN, 0.97, 0, bench_fair_busy, 0},
+    {"fair_idle_split_error_points", "points", NULL, VALUE_MAX, 0, 1.5, bench_fair_idle_split, 0},
+    {"lease_5ms_loss", "of throughput", NULL, VALUE_MAX, 0, 0.03, bench_lease_loss, 0},
+    {"reclaim_ms_p99", "ms", NULL, VALUE_MAX, 0, 10, bench_reclaim, ANY},
+    {"accounting_error", "of busy time", NULL, VALUE_MAX, 0, 0.01, bench_accounting, 0},
+    {"threads_30_70_error", "of granted", NULL, VALUE_MAX, 0, 0.05, bench_threads_30_70,
+     WITHOUT_COPIES},
+    {"priority_p99", "ms", "alone plus one kernel", RATIO_MAX, 0, 1.1, bench_priority, ANY},
+    {"share_change_ms", "ms", NULL, VALUE_MAX, 0, 20, bench_share_change, ANY},
+    {"memory_exact_bytes", "bytes", NULL, VALUE_MAX, 0, 2 << 20, bench_memory_exact, 0},
+    {"launch_with_64_clients", "ns", "1 connected", RATIO_MAX, 0, 1.1, bench_launch_64, 0},
+    {"idle_cpu_seconds", "s", NULL, VALUE_MAX, 0, 0.02, bench_idle_cpu, 0},
+    {"idle_thread_wakeups", "wake-ups", NULL, VALUE_MAX, 0, 10, bench_idle_wakeups, 0},
+    {"idle_client_bytes", "bytes", NULL, STATED, 0, 0, bench_idle_bytes, 0},
+    {"neighbour_streams", "of alone", NULL, VALUE_MIN, 0.97, 0, bench_neighbour_streams, 0},
+    {"stall_by_arrivals_ms_p99", "ms", NULL, VALUE_MAX, 0, 25, bench_stall_by_arrivals, 0},
+    {"stall_by_endless_ms", "ms", NULL, VALUE_MAX, 0, 120, bench_stall_by_endless, 0},
+    {"load_waits_ms_p99", "ms", NULL, VALUE_MAX, 0, 1500, bench_load_waits, 0},
+    {"windows_share", "of the time", NULL, VALUE_MAX, 0, 0.05, bench_windows_share, 0},
+    {"fair_busy_on_busy_cpu", "of the time", NULL, VALUE_MIN, 0.95, 0, bench_fair_busy_on_busy_cpu,
+     0},
+    {"reclaim_ten_waves_ms_p99", "ms", NULL, VALUE_MAX, 0, 15, bench_reclaim_ten_waves, ANY},
     {"softgpu_lane_instructions_per_second", "1/s", NULL, VALUE_MIN, 1e9, 0,
-     bench_lane_instructions},
+     bench_lane_instructions, 0},
 };
 
 const size_t row_count = sizeof rows / sizeof rows[0];
@@ -74,6 +90,28 @@ bool row_met(const struct row *row, const struct bench_result *result)
         break;
     }
     return true;
+}
+
+bool row_worse(const struct row *row, const struct bench_result *one,
+               const struct bench_result *other)
+{
+    const double middle = (row->low + row->high) / 2;
+    if (!one->fault[0] != !other->fault[0])
+        return one->fault[0];
+    switch (row->judged) {
+    case RATIO_MAX:
+        return !(one->ratio <= other->ratio);
+    case RATIO_MIN:
+        return !(one->ratio >= other->ratio);
+    case RATIO_WITHIN:
+        return !(fabs(one->ratio - middle) <= fabs(other->ratio - middle));
+    case VALUE_MIN:
+        return !(one->value >= other->value);
+    case VALUE_MAX:
+    case STATED:
+        break;
+    }
+    return !(one->value <= other->value);
 }
 
 void row_bounds(const struct row *row, char *text, size_t size)

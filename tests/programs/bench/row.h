@@ -17,6 +17,8 @@ struct row {
     enum row_judged { RATIO_MAX, RATIO_MIN, RATIO_WITHIN, VALUE_MAX, VALUE_MIN, STATED } judged;
     double low, high; /* bounds: at most is judged by `high`, at least by `low` */
     void (*run)(struct bench_result *result);
+    unsigned neighbours; /* kinds of tests/support/scene.h to draw from; 0: it is measured without
+                            any */
 };
 
 /* The rows in the order of the table, row_count of them. */
@@ -28,6 +30,11 @@ const struct row *row_find(const char *name);
 
 /* A result with a fault, and one that is no number, meets no bound. */
 bool row_met(const struct row *row, const struct bench_result *result);
+
+/* Whether the first of two results is further from what the row is to reach. A fault is worse than
+ * any number. */
+bool row_worse(const struct row *row, const struct bench_result *one,
+               const struct bench_result *other);
 
 /* Writes the bounds for the printed table, such as "<= 10". */
 void row_bounds(const struct row *row, char *text, size_t size);

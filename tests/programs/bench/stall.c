@@ -21,6 +21,8 @@
  * stalls with noise would drop the long ones. The note has the value with noise too. A row is not
  * met, whatever its value, if others had a tenth of the CPUs, if a call of an arrival failed, or if
  * fewer than four fifths of ten a second arrived.
+ *
+ * No more neighbours: those that come and go are the scene.
  */
 #include <math.h>
 #include <stdarg.h>

@@ -8,6 +8,8 @@
  *
  * The row is the worst of the three, as a part of the best median without the neighbour's work:
  * what a neighbour leaves behind it counts as well.
+ *
+ * No more neighbours: the one that is drawn is the scene.
  */
 #include <stdio.h>
 #include <unistd.h>
