@@ -4,7 +4,9 @@
  * The overlap and share rows: kernels and copies of modelled time on the software GPU,
  * measured by the wall clock of the clients.
  *
- * The control has no neighbours: its device runs one kernel at a time, also of theirs.
+ * The control has no neighbours: its device runs one kernel at a time, also of theirs. Nor has
+ * threads_25_alone: it compares two clients that are alone, and a neighbour in the last wave of the
+ * whole device's blocks would count four times.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -33,7 +33,7 @@ const struct row rows[] = {
     {"overlap_copy_compute", "ms", "the longest alone", RATIO_MAX, 0, 1.15,
      bench_overlap_copy_compute, WITHOUT_COPIES},
     {"threads_25_alone", "blocks/s", "uncapped x granted share", RATIO_WITHIN, 0.98, 1.02,
-     bench_threads_25, WITHOUT_COPIES},
+     bench_threads_25, 0},
     {"strict_share_error_points", "points", NULL, VALUE_MAX, 0, 1, bench_strict_share, FORESEEN},
     {"fair_busy_ratio", "of the time", NULL, VALUE_MIN, 0.97, 0, bench_fair_busy, 0},
     {"fair_idle_split_error_points", "points", NULL, VALUE_MAX, 0, 1.5, bench_fair_idle_split, 0},
