@@ -8,6 +8,7 @@
 #include "server/softgpu/device/cost.h"
 #include "server/softgpu/device/engine.h"
 #include "server/softgpu/device/enqueue.h"
+#include "server/softgpu/device/grid.h"
 #include "server/softgpu/memory/memory.h"
 
 /* ---- virtual memory management: needs no context ------------------------------------- */
@@ -423,6 +424,24 @@ cuda_result cuMemcpyDtoDAsync_v2(cuda_device_ptr dst, cuda_device_ptr src, size_
 /* ---- fills ------------------------------------------------------------------------------------
  */
 
+/* Returns NULL without memory. */
+static struct operation *create_fill(const struct fill *fill)
+{
+    const bool kernel = device_settings()->fill_kernels != 0;
+    struct operation *op = stream_operation_create(kernel ? OPERATION_KERNEL : OPERATION_FILL);
+
+    if (op && kernel) {
+        op->grid = grid_create_fill(fill);
+        if (op->grid)
+            return op;
+        stream_operation_unref(op);
+        return NULL;
+    }
+    if (op)
+        op->fill = *fill;
+    return op;
+}
+
 static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst, uint32_t value,
                               unsigned width, size_t count)
 {
@@ -438,13 +457,9 @@ static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst
         !memory_accessible(dst, size, MEMORY_WRITE) || !memory_locate(dst, &place) ||
         leaves_registration(&place, dst, size))
         return CUDA_ERR_INVALID_VALUE;
-    op = stream_operation_create(OPERATION_FILL);
+    op = create_fill(&(struct fill){dst, count, value, width});
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
-    op->fill.address = dst;
-    op->fill.count = count;
-    op->fill.value = value;
-    op->fill.width = width;
     API_TRY(enqueue_operation(stream, op));
     return wait ? await_stream(stream) : CUDA_OK;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,6 +191,15 @@ void device_fault(struct fault *fault)
     if (fault->text[0] == '\0')
         fault_describe(fault);
     device_fail(fault_result(fault->kind), fault->text);
+}
+
+void device_fail_address(const char *what, uint64_t address)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text), "a %s reached address 0x%llx, where no memory allows it", what,
+             (unsigned long long)address);
+    device_fail(CUDA_ERR_ILLEGAL_ADDRESS, text);
 }
 
 uint32_t device_random(void)

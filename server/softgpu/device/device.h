@@ -174,6 +174,8 @@ cuda_device device_visible(unsigned ordinal);
  */
 void device_fail(cuda_result error, const char *text);
 void device_fault(struct fault *fault);
+/* The same for an operation, "copy" or the like, that reached an address which it may not use. */
+void device_fail_address(const char *what, uint64_t address);
 
 /* Gives the UUID, which depends on the ordinal only and is the same in every process. */
 void device_uuid(const struct device *device, cuda_uuid *uuid);

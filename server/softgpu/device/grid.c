@@ -17,11 +17,18 @@
  */
 enum { TURN_INSTRUCTIONS = 20000 };
 
+/*
+ * A block of a fill writes this much in one turn, about a millisecond of work, as
+ * TURN_INSTRUCTIONS are; and it has as many threads as those of a common kernel.
+ */
+enum { FILL_BLOCK_ELEMENTS = 1 << 20, FILL_BLOCK_THREADS = 512 };
+
 /* A modelled clock this far ahead of real time makes the block pause until real time is there. */
 enum { AHEAD_NS = 50000 };
 
 struct grid {
-    struct block_launch launch;
+    struct block_launch launch; /* of a fill without a function, only its shape */
+    struct fill fill;
     struct list_link link;         /* in device.pending */
     struct queue_link serial_link; /* in device.serial */
     struct engine_sequence turns;
@@ -56,6 +63,24 @@ struct resident {
 static struct queue store;
 static atomic_ullong last_grid_id;
 
+struct grid *grid_create_fill(const struct fill *fill)
+{
+    struct grid *grid = calloc(1, sizeof(*grid));
+
+    if (!grid)
+        return NULL;
+    grid->fill = *fill;
+    grid->blocks = (fill->count + FILL_BLOCK_ELEMENTS - 1) / FILL_BLOCK_ELEMENTS;
+    grid->launch = (struct block_launch){
+        .grid = {(uint32_t)grid->blocks, 1, 1},
+        .threads = {FILL_BLOCK_THREADS, 1, 1},
+        .sm_count = (uint32_t)device_settings()->sms,
+    };
+    grid->block_threads = FILL_BLOCK_THREADS;
+    grid->block_shared = device_profile()->block_shared_reserved_bytes;
+    return grid;
+}
+
 struct grid *grid_create(const struct launch *launch)
 {
     struct grid *grid = calloc(1, sizeof(*grid) + launch->param_bytes);
@@ -89,7 +114,8 @@ void grid_destroy(struct grid *grid)
     if (!grid)
         return;
     engine_sequence_end(&grid->turns);
-    grid->release(grid->owner);
+    if (grid->release)
+        grid->release(grid->owner);
     free(grid);
 }
 
@@ -206,6 +232,7 @@ static void sm_mark_busy(struct device *device, unsigned index, uint64_t time)
 }
 
 static void resident_turn(struct engine_task *task);
+static void resident_fill(struct engine_task *task);
 static void resident_happen(struct engine_event *event, uint64_t time);
 static void resident_end(struct engine_event *event, uint64_t time);
 
@@ -254,7 +281,8 @@ static void place_block(struct grid *grid, unsigned index, uint64_t time)
     time = room_from(sm, grid, time).start;
     memset(resident, 0, sizeof(*resident));
     resident->event.happen = resident_happen;
-    resident->task.run = resident_turn;
+    resident->task.run = grid->fill.count > 0 ? resident_fill : resident_turn;
+    resident->computes = grid->fill.count > 0;
     resident->grid = grid;
     resident->sm = index;
     resident->start = resident->clock = time;
@@ -400,7 +428,8 @@ static void grid_end(struct grid *grid)
     uint64_t end = grid->end;
     struct grid *next;
 
-    stats_add(&device->stats->kernels, 1);
+    if (grid->fill.count == 0)
+        stats_add(&device->stats->kernels, 1);
     queue_take(&device->serial);   /* this one, if grids run one at a time */
     grid->complete(grid->op, end); /* the grid may be gone behind it */
     next = QUEUE_FIRST(&device->serial, struct grid, serial_link);
@@ -500,6 +529,27 @@ static void resident_turn(struct engine_task *task)
         device_fault(&fault);
     } else {
         out_of_memory();
+    }
+    engine_unlock();
+}
+
+/* All of a block of a fill. */
+static void resident_fill(struct engine_task *task)
+{
+    struct resident *resident = container_of(task, struct resident, task);
+    const struct fill *fill = &resident->grid->fill;
+    const uint64_t first = (uint64_t)resident->index[0] * FILL_BLOCK_ELEMENTS;
+    uint64_t before = engine_thread_ns(), fault = 0, took;
+    bool good = memory_fill(fill->address + first * fill->width, fill->value, fill->width,
+                            min(fill->count - first, (uint64_t)FILL_BLOCK_ELEMENTS), &fault);
+
+    took = engine_thread_ns() - before;
+    engine_lock();
+    if (good) {
+        resident->event.happen = resident_end;
+        set_event(&resident->event, resident->clock + took * resident->slow_permille / 1000);
+    } else {
+        device_fail_address("fill", fault);
     }
     engine_unlock();
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * grid: a launch in progress, and the choice of multiprocessors and times for its blocks.
+ * grid: a launch or a fill in progress, and the choice of multiprocessors and times for its
+ * blocks.
  *
  * A block goes to the least loaded multiprocessor of its stream's set that has room for it: blocks,
  * threads and shared memory. It stays there until its modelled end. Then the next block of the most
@@ -30,6 +31,8 @@ struct launch {
 /* Makes a grid for an operation, which frees it. Returns NULL without memory. Called without the
  * lock. */
 struct grid *grid_create(const struct launch *launch);
+/* The same, whose blocks fill memory instead of running a function; count is not 0. */
+struct grid *grid_create_fill(const struct fill *fill);
 void grid_destroy(struct grid *grid);
 
 /* Called when the last block of an operation's grid has ended, with the modelled time. The grid

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,15 +140,6 @@ static void operation_finished(struct engine_event *event, uint64_t time)
 
 /* ---- copies and fills -------------------------------------------------------------------- */
 
-static void fail_address(const char *what, uint64_t address)
-{
-    char text[160];
-
-    snprintf(text, sizeof(text), "a %s reached address 0x%llx, where no memory allows it", what,
-             (unsigned long long)address);
-    device_fail(CUDA_ERR_ILLEGAL_ADDRESS, text);
-}
-
 static void copy_next(struct copy_engine *engine, uint64_t time);
 
 static void copy_finished(struct engine_event *event, uint64_t time)
@@ -214,7 +204,7 @@ static void copy_run(struct engine_task *task)
     op->took += engine_thread_ns() - before;
     engine_lock();
     if (!good)
-        fail_address(op->kind == OPERATION_COPY ? "copy" : "fill", fault);
+        device_fail_address(op->kind == OPERATION_COPY ? "copy" : "fill", fault);
     else if (op->progress < (op->kind == OPERATION_COPY ? op->copy.bytes : op->fill.count))
         engine_run(&op->task);
     else
@@ -325,7 +315,7 @@ static void write_happen(struct engine_event *event, uint64_t time)
     for (unsigned i = 0; i < op->write.count; i++)
         if (!memory_write_value(op->write.writes[i].address, op->write.writes[i].value,
                                 op->write.writes[i].width)) {
-            fail_address("stream write", op->write.writes[i].address);
+            device_fail_address("stream write", op->write.writes[i].address);
             return;
         }
     stream_operation_complete(op, time);

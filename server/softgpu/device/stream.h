@@ -20,12 +20,19 @@
 #include "server/softgpu/memory/memory.h"
 
 enum operation_kind {
-    OPERATION_KERNEL,
+    OPERATION_KERNEL, /* also a fill that needs multiprocessors */
     OPERATION_COPY,
-    OPERATION_FILL,
+    OPERATION_FILL, /* one that needs none */
     OPERATION_WRITE,
     OPERATION_MARK,
     OPERATION_HOST
+};
+
+/* Elements of `width` bytes, 1, 2 or 4, from an address on that is a multiple of it. */
+struct fill {
+    uint64_t address, count;
+    uint32_t value;
+    unsigned width;
 };
 
 struct operation {
@@ -53,11 +60,7 @@ struct operation {
             struct copy_engine *engine; /* NULL: within the device */
             struct stats_engine *stats;
         } copy;
-        struct {
-            uint64_t address, count;
-            uint32_t value;
-            unsigned width;
-        } fill;
+        struct fill fill;
         struct {
             unsigned count;
             struct operation_write {

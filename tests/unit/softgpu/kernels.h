@@ -209,6 +209,25 @@ static inline int kernels_open(void)
     return kernels_load();
 }
 
+/* A stream of a new green context on the group of eight multiprocessors with this number, 0 or 1.
+ * Returns NULL if one of the calls failed. */
+static inline cuda_stream kernels_partition_stream(unsigned number)
+{
+    cuda_dev_resource all, parts[2];
+    cuda_resource_desc desc;
+    cuda_green_ctx green;
+    cuda_stream stream;
+    unsigned groups = 2;
+
+    if (cuDeviceGetDevResource(0, &all, CUDA_RESOURCE_SM) != CUDA_OK ||
+        cuDevSmResourceSplitByCount(parts, &groups, &all, NULL, 0, 8) != CUDA_OK ||
+        cuDevResourceGenerateDesc(&desc, &parts[number], 1) != CUDA_OK ||
+        cuGreenCtxCreate(&green, desc, 0, CUDA_GREEN_CTX_DEFAULT_STREAM) != CUDA_OK ||
+        cuGreenCtxStreamCreate(&stream, green, CUDA_STREAM_NON_BLOCKING, 0) != CUDA_OK)
+        return NULL;
+    return stream;
+}
+
 static inline cuda_result launch(cuda_function function, unsigned blocks, unsigned threads,
                                  cuda_stream stream, void **params)
 {

@@ -37,17 +37,9 @@ static cuda_stream new_stream(void)
 
 static cuda_stream new_green_stream(void)
 {
-    cuda_dev_resource all, part;
-    cuda_resource_desc desc;
-    cuda_green_ctx green;
-    cuda_stream stream;
-    unsigned groups = 1;
+    cuda_stream stream = kernels_partition_stream(0);
 
-    CHECK(cuDeviceGetDevResource(0, &all, CUDA_RESOURCE_SM) == CUDA_OK);
-    CHECK(cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, 8) == CUDA_OK);
-    CHECK(cuDevResourceGenerateDesc(&desc, &part, 1) == CUDA_OK);
-    CHECK(cuGreenCtxCreate(&green, desc, 0, CUDA_GREEN_CTX_DEFAULT_STREAM) == CUDA_OK);
-    CHECK(cuGreenCtxStreamCreate(&stream, green, CUDA_STREAM_NON_BLOCKING, 0) == CUDA_OK);
+    CHECK(stream != NULL);
     return stream;
 }
 

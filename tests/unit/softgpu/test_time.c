@@ -72,23 +72,6 @@ static void assert_near(float value, float wanted, float tolerance)
                  (double)wanted);
 }
 
-/* A green context of `sms` multiprocessors, the first that a split gives. */
-static cuda_stream small_stream(unsigned sms)
-{
-    cuda_dev_resource all, part;
-    cuda_resource_desc desc;
-    cuda_green_ctx green;
-    cuda_stream stream;
-    unsigned groups = 1;
-
-    OK(cuDeviceGetDevResource(0, &all, CUDA_RESOURCE_SM));
-    OK(cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, sms));
-    OK(cuDevResourceGenerateDesc(&desc, &part, 1));
-    OK(cuGreenCtxCreate(&green, desc, 0, CUDA_GREEN_CTX_DEFAULT_STREAM));
-    OK(cuGreenCtxStreamCreate(&stream, green, CUDA_STREAM_NON_BLOCKING, 0));
-    return stream;
-}
-
 /*
  * Lets everything submitted behind it be there before the first of it begins, so
  * that a caller who is held up in between changes no time that is measured.
@@ -101,10 +84,11 @@ static void gate(cuda_stream stream)
 /* 1024 threads: two blocks fit on a multiprocessor, 16 on eight. */
 static void successors_begin_when_predecessors_end(void **state)
 {
-    cuda_stream stream = small_stream(8);
+    cuda_stream stream = kernels_partition_stream(0);
     cuda_event start = new_event(), end = new_event();
 
     (void)state;
+    assert_non_null(stream);
     gate(stream);
     OK(cuEventRecord(start, stream));
     OK(launch_sleep(16000, 1024, 20000, 1, stream));
@@ -249,7 +233,7 @@ static void blocks_see_the_modelled_clock(void **state)
 {
     enum { BLOCKS = 64 };
     uint64_t stamps[2 * BLOCKS];
-    cuda_stream stream = small_stream(8);
+    cuda_stream stream = kernels_partition_stream(0);
     cuda_device_ptr out;
     uint64_t first = UINT64_MAX, last = 0;
 
