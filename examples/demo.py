@@ -40,7 +40,7 @@ class Server:
         path = os.path.join(self.folder, "notify")
         notify.bind(path)
         notify.settimeout(0.1)
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("GPUSHARE_", "CUDA_", "SOFTGPU_"))}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("GPUSHARE_", "CUDA_"))}
         environment["NOTIFY_SOCKET"] = path
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(

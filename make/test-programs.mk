@@ -82,7 +82,8 @@ CHECK_DEPS += $(CHAOS)
 
 .PHONY: chaos
 chaos: all $(CHAOS) ## change shares and modes at random under load; CHAOS_SECONDS, CHAOS_CHANGES, CHAOS_SEED
-	BUILD=$(abspath $(BUILD)) $(CHAOS) $(CHAOS_SECONDS) $(CHAOS_CHANGES) $(CHAOS_SEED)
+	BUILD=$(abspath $(BUILD)) TEST_SOFTGPU="$${TEST_SOFTGPU-SOFTGPU_STRICT=1 SOFTGPU_SEED=$(or $(CHAOS_SEED),1)}" \
+		$(CHAOS) $(CHAOS_SECONDS) $(CHAOS_CHANGES) $(CHAOS_SEED)
 
 # ---- mutants
 # make mutants: seeds faults of limits, charges and scheduling, one at a time, into a copy of the sources.

@@ -17,9 +17,10 @@ fail() {
     echo "FAILED: $*"
     failures=$((failures + 1))
 }
-# Without the jobs of the make that runs this test, and without its caller's variables for clients and servers.
+# Without the jobs of the make that runs this test, and without its caller's variables for clients and servers. The
+# software GPU stays the one that tests/run has chosen.
 # shellcheck disable=SC2046 # one word a variable
-unset $(env | sed -n "s/^\(\(GPUSHARE\|CUDA\|SOFTGPU\|LISTEN\|NOTIFY\)_[A-Z_]*\|RUNTIME_DIRECTORY\)=.*/\1/p")
+unset $(env | sed -n "s/^\(\(GPUSHARE\|CUDA\|LISTEN\|NOTIFY\)_[A-Z_]*\|RUNTIME_DIRECTORY\)=.*/\1/p")
 MAKEFLAGS=${MAKEFLAGS-}
 export MAKEFLAGS=${MAKEFLAGS//--jobserver-auth=*([^ ])/}
 # install TARGET VARIABLE=VALUE...

@@ -28,9 +28,9 @@ wait_for() {
     done
 }
 
-# Without the caller's variables of gpushare.
+# Without the caller's variables of gpushare, and on the device that tests/run has chosen.
 # shellcheck disable=SC2046 # one word a variable
-unset $(env | sed -n 's/^\(\(GPUSHARE\|CUDA\|SOFTGPU\|LISTEN\|NOTIFY\)_[A-Z_]*\)=.*/\1/p')
+unset $(env | sed -n 's/^\(\(GPUSHARE\|CUDA\|LISTEN\|NOTIFY\)_[A-Z_]*\)=.*/\1/p')
 
 run() {
     "$BUILD/bin/gpushared" --socket "$folder/s" --admin-socket "$folder/a" "$@"

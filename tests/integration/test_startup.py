@@ -14,7 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 
 import json_check  # noqa: E402
-from private_server import BUILD, GPUSHARED, Server, run  # noqa: E402
+from private_server import BUILD, ENV, GPUSHARED, Server, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 
 VECTOR_ADD = os.path.join(BUILD, "examples/vector-add")
@@ -107,7 +107,7 @@ class Machine(unittest.TestCase):
                 os.chmod(server.client, 0o666)
                 client = RawClient(server.client)
                 client.attach()
-                other = subprocess.run([VECTOR_ADD], env={"GPUSHARE_SOCKET": server.client}, user=65534, capture_output=True, text=True,
+                other = subprocess.run([VECTOR_ADD], env={**ENV, "GPUSHARE_SOCKET": server.client}, user=65534, capture_output=True, text=True,
                                        check=False)
                 self.assertEqual(other.returncode, status, other.stderr)
                 if status:

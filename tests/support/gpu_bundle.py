@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
+# usual device: the bundle brings its own driver, and is run with an empty environment, as on a machine with a GPU
 """gpu_bundle: the GPU bundle, made as a user makes it, for tests on drivers that do not need a GPU."""
 import json
 import os

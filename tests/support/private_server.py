@@ -16,9 +16,10 @@ import time
 BUILD = os.environ.get("BUILD", os.path.abspath("build"))
 GPUSHARED, GPUSHARECTL, GPUSHARE = (os.path.join(BUILD, "bin", name) for name in ("gpushared", "gpusharectl", "gpushare"))
 PASSED = ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "LC_ALL")
-ENV = {key: os.environ[key] for key in PASSED if key in os.environ}
-# More settings for every server, "SOFTGPU_STRICT=1 SOFTGPU_SEED=7"; a test's own override them.
+# The device of this run of the tests, "SOFTGPU_STRICT=1 SOFTGPU_SEED=7", for whatever starts a server; a test's own
+# settings override it.
 SOFTGPU = dict(word.split("=", 1) for word in os.environ.get("TEST_SOFTGPU", "").split())
+ENV = {**{key: os.environ[key] for key in PASSED if key in os.environ}, **SOFTGPU}
 SECONDS = float(os.environ.get("TEST_LIMIT", "180")) / 3
 
 # Runs a program and hands it descriptors from 3 on, as systemd does.
@@ -37,7 +38,7 @@ os.execv(program[0], program)
 
 
 def run(*command, **env):
-    """Runs a command to its end. Of gpushare's variables its environment has only those of `env`."""
+    """Runs a command to its end. Of gpushare's variables its environment has only those of `env`, and the device of this run."""
     return subprocess.run(command, capture_output=True, text=True, env={**ENV, **env}, stdin=subprocess.DEVNULL,
                           timeout=SECONDS, check=False)
 
@@ -95,7 +96,7 @@ class Server:
             os.chmod(self.folder, 0o755)
             self.log = self.held.enter_context(open(os.path.join(self.folder, "log"), "w", encoding="utf-8"))
             command = [GPUSHARED, "--driver", "softgpu", *(("--admin-uid", str(admin)) if admin else ()), *options]
-            self._start(command, passed, names, {**ENV, **SOFTGPU, "NOTIFY_SOCKET": self._listen(abstract), **(env or {})})
+            self._start(command, passed, names, {**ENV, "NOTIFY_SOCKET": self._listen(abstract), **(env or {})})
             self.hear("READY=1")
         except BaseException:
             self.give_up()
