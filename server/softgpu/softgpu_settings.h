@@ -66,6 +66,7 @@ enum {
     X(globaltimer_ns, "SOFTGPU_GLOBALTIMER_NS", 1, 1000000000, 1, 1000)                            \
     X(contention_percent, "SOFTGPU_CONTENTION_PERCENT", 0, 1000, 0, 100)                           \
     X(variation_percent, "SOFTGPU_VARIATION_PERCENT", 0, 90, 0, 33)                                \
+    X(grid_order, "SOFTGPU_GRID_ORDER", 0, 1, 1, 1)                                                \
     X(scatter, "SOFTGPU_SCATTER", 0, 1, 1, 1)                                                      \
     X(arrival_ns, "SOFTGPU_ARRIVAL_NS", 0, 1000000000, 3000, 3000)                                 \
     X(fill_kernels, "SOFTGPU_FILL_KERNELS", 0, 1, 1, 1)                                            \

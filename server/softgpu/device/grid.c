@@ -297,13 +297,21 @@ static void place_block(struct grid *grid, unsigned index, uint64_t time)
 
 /* ---- which grid, which multiprocessor ----------------------------------------------------- */
 
+/* Whether a new grid goes before one that waits. A stream's priority is the lower the more urgent.
+ */
+static bool goes_before(const struct grid *grid, const struct grid *waiting)
+{
+    if (waiting->stream->priority != grid->stream->priority)
+        return waiting->stream->priority > grid->stream->priority;
+    return !device_settings()->grid_order && device_random() % 2 == 0;
+}
+
 static void pending_insert(struct grid *grid)
 {
     struct list *pending = &grid->device->pending;
     struct list_link *before = list_last(pending);
 
-    while (before &&
-           container_of(before, struct grid, link)->stream->priority > grid->stream->priority)
+    while (before && goes_before(grid, container_of(before, struct grid, link)))
         before = list_previous(pending, before);
     if (before)
         list_insert_after(before, &grid->link);

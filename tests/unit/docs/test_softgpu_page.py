@@ -23,6 +23,15 @@ def rows(heading):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
+def values():
+    """Variable, usual and strict value of each row of the settings' table."""
+    table = text_of("server/softgpu/softgpu_settings.h").split("#define SOFTGPU_SETTINGS(X)")[1].split("\nstruct")[0]
+    for variable, words in re.findall(r'X\(\w+, "(\w+)",(.*?)\)(?=\s*(?:\\\n\s*X\(|\n|$))', table, re.S):
+        numbers = re.sub(r"UINT64_C\((\w+)\)|[\\\n]", r"\1", words).split(",")
+        if all(re.fullmatch(r"\s*\d+\s*", number) for number in numbers[-2:]):
+            yield variable, float(numbers[-2]), float(numbers[-1])
+
+
 class SoftgpuPage(unittest.TestCase):
     def test_every_variable_stands_in_one_table(self):
         read = set(re.findall(r"^softgpu (\w+) = read$", text_of("tests/interface/variables.txt"), re.M))
@@ -36,6 +45,11 @@ class SoftgpuPage(unittest.TestCase):
             self.assertRegex(source, r"^(header|document|report|assumed)\b", behaviour)
             for value in (usual, strict):
                 float(value)
+
+    def test_values_are_those_of_the_code(self):
+        code = {variable: (usual, strict) for variable, usual, strict in values()}
+        for behaviour, variable, *told, _ in rows("| behaviour |"):
+            self.assertEqual(tuple(map(float, told)), code[re.search("`(.+?)`", variable).group(1)], behaviour)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
  */
 #include "tests/unit/softgpu/kernels.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include "server/softgpu/device/cost.h"
@@ -212,6 +213,113 @@ static void registering_takes_time_by_size(void **state)
     in_child(body_registration);
 }
 
+/* ---- costs and the context's lock ---- */
+
+enum { CALLS = 10, COST_NS = 20000000 };
+
+typedef void some_call(void);
+
+static void submit(void)
+{
+    CHECK(launch_sleep(1, 32, 1000, 1, NULL) == CUDA_OK);
+}
+
+static void make_stream(void)
+{
+    (void)new_stream();
+}
+
+static void pin(void)
+{
+    void *pinned;
+
+    CHECK(cuMemHostAlloc(&pinned, 1 << 20, 0) == CUDA_OK);
+}
+
+static some_call *repeated;
+
+static void *repeat(void *unused)
+{
+    CHECK(cuCtxSetCurrent(kernels.context) == CUDA_OK);
+    for (int i = 0; i < CALLS; i++)
+        repeated();
+    return unused;
+}
+
+/* Nanoseconds that two threads take for as many calls each, at the same time. */
+static uint64_t take_together(some_call *call)
+{
+    pthread_t other;
+    uint64_t start = now();
+
+    repeated = call;
+    CHECK(pthread_create(&other, NULL, repeat, NULL) == 0);
+    repeat(NULL);
+    CHECK(pthread_join(other, NULL) == 0);
+    return now() - start;
+}
+
+static const struct {
+    const char *variable, *value;
+    some_call *call;
+} costly[] = {
+    {"SOFTGPU_ENQUEUE_NS", "20000000", submit},
+    {"SOFTGPU_CREATION_US", "20000", make_stream},
+    {"SOFTGPU_REGISTER_US_PER_MIB", "20000", pin},
+};
+
+static size_t tried;
+
+static void body_with_lock(void)
+{
+    setenv("SOFTGPU_CONTEXT_LOCK", "1", 1);
+    setenv("SOFTGPU_DRAIN_PERCENT", "0", 1);
+    open_device(costly[tried].variable, costly[tried].value);
+    CHECK(take_together(costly[tried].call) >= UINT64_C(2) * CALLS * COST_NS);
+}
+
+/* A busy machine can keep two threads from being at it at the same time, but not each time. */
+static void body_without_lock(void)
+{
+    int attempts = 10;
+
+    open_device(costly[tried].variable, costly[tried].value);
+    while (attempts > 0 && take_together(costly[tried].call) >= UINT64_C(2) * CALLS * COST_NS)
+        attempts--;
+    CHECK(attempts > 0);
+}
+
+static void costs_are_paid_while_the_lock_is_held(void **state)
+{
+    (void)state;
+    for (tried = 0; tried < sizeof(costly) / sizeof(costly[0]); tried++) {
+        in_child(body_with_lock);
+        in_child(body_without_lock);
+    }
+}
+
+/* What happens on the device takes its time there, and nobody's lock. */
+static void body_device_time(void)
+{
+    uint64_t start;
+
+    setenv("SOFTGPU_CONTEXT_LOCK", "1", 1);
+    setenv("SOFTGPU_COMPLETION_NS", "500000000", 1);
+    open_device("SOFTGPU_LAUNCH_NS", "500000000");
+    start = now();
+    for (int i = 0; i < CALLS; i++)
+        submit();
+    CHECK(now() - start < 500000000);
+    CHECK(cuCtxSynchronize() == CUDA_OK);
+    CHECK(now() - start >= 1000000000);
+}
+
+static void the_device_takes_its_time_without_the_lock(void **state)
+{
+    (void)state;
+    in_child(body_device_time);
+}
+
 static void body_timer(void)
 {
     enum { BLOCKS = 64 };
@@ -241,6 +349,8 @@ int main(void)
         cmocka_unit_test(a_few_ends_are_seen_much_later),
         cmocka_unit_test(streams_and_green_contexts_take_time_to_make),
         cmocka_unit_test(registering_takes_time_by_size),
+        cmocka_unit_test(costs_are_paid_while_the_lock_is_held),
+        cmocka_unit_test(the_device_takes_its_time_without_the_lock),
         cmocka_unit_test(the_timer_moves_in_steps),
     };
 

@@ -83,6 +83,12 @@ static void strictness_changes_what_no_variable_says(void **state)
                          usual.register_us_per_mib + usual.context_lock + usual.completion_tail,
                      0);
     assert_int_equal(strict.sms, usual.sms);
+    assert_int_equal(strict.drain_percent, 80);
+    assert_int_equal(strict.connections, 32);
+    assert_int_equal(strict.queue_entries, 1024);
+    assert_int_equal(
+        strict.whole_registrations + strict.scatter + strict.grid_order + strict.fill_kernels, 4);
+    assert_int_equal(strict.arrival_ns, 3000);
 }
 
 /* What a process writes to standard error in cuInit. */
