@@ -44,6 +44,7 @@ enum {
     X(no_green_memops, "SOFTGPU_NO_GREEN_MEMOPS", 0, 1, 0, 0)                                      \
     X(pageable_access, "SOFTGPU_PAGEABLE_ACCESS", 0, 1, 0, 0)                                      \
     X(compute_mode, "SOFTGPU_COMPUTE_MODE", 0, 3, 0, 0)                                            \
+    X(taken, "SOFTGPU_TAKEN", 0, 1, 0, 0)                                                          \
     X(no_jit, "SOFTGPU_NO_JIT", 0, 1, 0, 0)                                                        \
     X(link_obeys, "SOFTGPU_LINK_OBEYS", 0, 1, 0, 0)                                                \
     X(serialize, "SOFTGPU_SERIALIZE", 0, 1, 0, 0)                                                  \

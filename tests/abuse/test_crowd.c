@@ -60,8 +60,10 @@ static void a_thousand_clients_at_once_each_get_their_64_mib(void **state)
     (void)state;
     need_descriptors(16000);
     /* Each gets its memory: device memory enough for all and a neighbour, and windows of 128 MiB,
-     * of which ThreadSanitizer's arenas hold 1,024. */
-    const char *env[] = {"SOFTGPU_MEMORY=80G", "GPUSHARE_PINNED_DEVICE_MEM_LIMIT=0=64M",
+     * of which ThreadSanitizer's arenas hold 1,024. All of them share eight hardware queues, though
+     * the server asks the driver for more. */
+    const char *env[] = {"SOFTGPU_MEMORY=80G", "SOFTGPU_QUEUES=8",
+                         "GPUSHARE_PINNED_DEVICE_MEM_LIMIT=0=64M",
                          "GPUSHARE_PINNED_HOST_MEM_LIMIT=64M", NULL};
     struct server *server = server_start(NULL, env);
     pid_t worker;

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """Some of the integration tests on the other devices that the software GPU can be: few multiprocessors,
-little shared memory, an older compute capability, a driver without green contexts."""
+little shared memory, an older compute capability, a driver without green contexts,
+few hardware queues."""
 import os
 import subprocess
 import unittest
 
 BUILD = os.environ.get("BUILD", "build")
 TESTS = ("test_limits", "test_client_api")
-DEVICES = ("SOFTGPU_PROFILE=mig", "SOFTGPU_PROFILE=t4", "SOFTGPU_DRIVER_VERSION=12000")
+DEVICES = ("SOFTGPU_PROFILE=h200", "SOFTGPU_PROFILE=mig", "SOFTGPU_PROFILE=t4", "SOFTGPU_DRIVER_VERSION=12000", "SOFTGPU_QUEUES=8")
 
 
 def start(test, device):

@@ -75,6 +75,40 @@ class Machine(unittest.TestCase):
     def test_a_prohibited_device_is_named(self):
         self.assertIn("nvidia-smi -i 0000:01:00.0 -c DEFAULT", refusal(SOFTGPU_COMPUTE_MODE="2"))
 
+    def test_an_exclusive_device_is_served_unless_another_program_has_it(self):
+        server = Server(env={"SOFTGPU_COMPUTE_MODE": "3"})
+        done = run(VECTOR_ADD, GPUSHARE_SOCKET=server.client)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        server.stop_well()
+        text = refusal(SOFTGPU_COMPUTE_MODE="3", SOFTGPU_TAKEN="1")
+        self.assertIn("in an exclusive compute mode: end that program, or nvidia-smi -i 0000:01:00.0 -c DEFAULT", text)
+
+    def test_an_mps_daemon_beside_is_named(self):
+        # The kernel keeps fifteen characters of a name.
+        named = "open('/proc/self/comm', 'w').write('nvidia-cuda-mps-control'); print('named', flush=True); input()"
+        with subprocess.Popen([sys.executable, "-c", named], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as daemon:
+            self.assertEqual(daemon.stdout.readline(), "named\n")
+            server = Server()
+            found = json.loads(server.ctl("--json", "status").stdout)["devices"][0]["warnings"]
+            self.assertIn(f"process {daemon.pid}", next(one["text"] for one in found if one["name"] == "mps"))
+            server.stop_well()
+            text = refusal(SOFTGPU_COMPUTE_MODE="3", SOFTGPU_TAKEN="1")
+            self.assertIn(f"an MPS control daemon (process {daemon.pid}) runs", text)
+            self.assertIn("echo quit | nvidia-cuda-mps-control", text)
+            daemon.communicate("\n")
+
+    def test_refused_green_contexts_leave_duty_cycles(self):
+        for number in ("914", "915"):
+            with self.subTest(number):
+                server = Server(env={"SOFTGPU_GREEN_ERROR": number})
+                server.wait_log("limits of multiprocessors are enforced by duty cycle: the driver failed making a green context")
+                self.assertIn(f"({number})", server.text())
+                device = json.loads(server.ctl("--json", "status").stdout)["devices"][0]
+                self.assertEqual(device["threads_enforced_by"], "duty_cycle")
+                done = run(VECTOR_ADD, GPUSHARE_SOCKET=server.client, GPUSHARE_THREADS_LIMIT="25%")
+                self.assertEqual(done.returncode, 0, done.stderr + server.text())
+                server.stop_well()
+
     def test_what_was_found_stands_in_log_and_status(self):
         server = Server(env={"SOFTGPU_PAGEABLE_ACCESS": "1", "SOFTGPU_NO_JIT": "1"})
         server.wait_log("uvm_disable_hmm=1")

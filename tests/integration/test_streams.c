@@ -57,6 +57,13 @@ static int setup_with_work_queues(void **state)
     return setup_with("SOFTGPU_WORK_QUEUES=1");
 }
 
+/* The worker asks for 32 all the same. */
+static int setup_with_eight_queues(void **state)
+{
+    (void)state;
+    return setup_with("SOFTGPU_QUEUES=8");
+}
+
 static int teardown(void **state)
 {
     (void)state;
@@ -139,6 +146,27 @@ static void a_neighbour_with_100_streams_takes_nothing(void **state)
     keeps_its_pace(100);
 }
 
+/* With fewer queues than streams some wait for each other's kernels, but all go on. */
+static void fewer_queues_than_streams_stop_nobody(void **state)
+{
+    (void)state;
+    struct launcher client, neighbour;
+    uint64_t end = timeline_now() + 20000 * MS;
+    launcher_prepare(&client, arrive(50), 1, IN_FLIGHT, 1);
+    launcher_prepare(&neighbour, arrive(50), 40, 2, 20);
+    launcher_start(&client);
+    launcher_start(&neighbour);
+    while ((client.done < 10 * IN_FLIGHT || neighbour.done < 3 * 40 * 2) && timeline_now() < end)
+        usleep(10000);
+    print_message("%u kernels, %u of the neighbour; longest %.1f ms\n", client.done, neighbour.done,
+                  (double)client.longest / 1e6);
+    assert_true(client.done >= 10 * IN_FLIGHT && neighbour.done >= 3 * 40 * 2);
+    launcher_stop(&neighbour);
+    launcher_stop(&client);
+    launcher_close(&neighbour);
+    launcher_close(&client);
+}
+
 /* ---- an endless kernel ---- */
 
 /* A stream of the usual kind needs no call of the driver; its work is a fill. Each stream fills
@@ -219,6 +247,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_neighbour_with_40_streams_takes_nothing),
         T(a_neighbour_with_100_streams_takes_nothing),
+        cmocka_unit_test_setup_teardown(fewer_queues_than_streams_stop_nobody,
+                                        setup_with_eight_queues, teardown),
         T(newcomers_have_streams_beside_an_endless_kernel),
         T(a_new_partition_waits_and_disturbs_nobody),
         cmocka_unit_test_setup_teardown(a_neighbour_with_100_streams_takes_nothing,

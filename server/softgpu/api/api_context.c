@@ -151,6 +151,8 @@ cuda_result cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device ordinal)
     /* As cuda.h says of cuCtxCreate. */
     if (device_settings()->compute_mode == CUDA_COMPUTEMODE_PROHIBITED)
         return CUDA_ERR_UNKNOWN;
+    if (device_settings()->compute_mode != CUDA_COMPUTEMODE_DEFAULT && device_settings()->taken)
+        return CUDA_ERR_DEVICE_UNAVAILABLE;
     atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
     *context = &device->context;
     return CUDA_OK;
