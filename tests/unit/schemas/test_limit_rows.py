@@ -106,6 +106,39 @@ def written_out(node, modes, where=""):
             yield from written_out(child, modes, f"{where}/{name}")
 
 
+def add_limit(folder, behind, field, grown):
+    """Puts the schemas into a folder, with a protocol whose allowance has a field more. behind: the field before it; grown: the
+    bytes of the new one."""
+    for path in glob.glob(os.path.join(ROOT, "schemas/*.schema.json")):
+        shutil.copy(path, folder)
+    with open(os.path.join(ROOT, "schemas/protocol.xml"), encoding="utf-8") as file:
+        text = file.read()
+    text, count = re.subn(rf'( *<field name="{behind}" [^\n]*\n)(?=(?:(?!</layout>).)*</layout>\s*<layout name="range_source")',
+                          lambda found: found[1] + field + "\n", text, flags=re.DOTALL)
+    assert count == 1, behind
+    for layout in ("allowance", "grant"):
+        text, count = re.subn(rf'(<layout name="{layout}" size=")(\d+)', lambda found: found[1] + str(int(found[2]) + grown), text)
+        assert count == 1, layout
+    with open(os.path.join(folder, "protocol.xml"), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def client_limits(folder, member):
+    """(name of a schema, its document, an object in it that has a client's limits), after the generator's second run, which finds
+    its own rows. member: in no other object."""
+    for _ in range(2):
+        subprocess.run([sys.executable, os.path.join(ROOT, "schemas/generate_json.py"),
+                        os.path.join(folder, "protocol.xml"), folder], check=True)
+    for name in PLACES:
+        with open(os.path.join(folder, f"{name}.schema.json"), encoding="utf-8") as file:
+            document = json.load(file)
+        for place in objects(document):
+            if {"threads", "memory"} <= set(place["properties"]):
+                yield name, document, place
+            else:
+                assert member not in place["properties"], (name, place)
+
+
 class Made(unittest.TestCase):
     def test_what_follows_from_the_protocol_is_current(self):
         paths = glob.glob(os.path.join(ROOT, "schemas/*.schema.json"))
@@ -123,34 +156,27 @@ class Made(unittest.TestCase):
     def test_a_new_resource_gets_its_rows(self):
         """One that no word of the generator is about; how a worker enforces it stands in the protocol alone."""
         with tempfile.TemporaryDirectory() as folder:
-            for path in glob.glob(os.path.join(ROOT, "schemas/*.schema.json")):
-                shutil.copy(path, folder)
-            with open(os.path.join(ROOT, "schemas/protocol.xml"), encoding="utf-8") as file:
-                text = file.read()
-            row = '    <field name="host_memory" type="size_range">pinned</field>\n'
-            self.assertEqual(text.count(row), 1)
-            text = text.replace(row, row + '    <field name="copying" type="size_range">bytes a second that it copies</field>\n')
-            for layout in ("allowance", "grant"):
-                text, count = re.subn(rf'(<layout name="{layout}" size=")(\d+)', lambda found: found[1] + str(int(found[2]) + 16), text)
-                self.assertEqual(count, 1, layout)
-            with open(os.path.join(folder, "protocol.xml"), "w", encoding="utf-8") as file:
-                file.write(text)
-            for _ in range(2):  # the second time it finds its own rows
-                subprocess.run([sys.executable, os.path.join(ROOT, "schemas/generate_json.py"),
-                                os.path.join(folder, "protocol.xml"), folder], check=True)
-                places = 0
-                for name in PLACES:
-                    with open(os.path.join(folder, f"{name}.schema.json"), encoding="utf-8") as file:
-                        document = json.load(file)
-                    for place in objects(document):
-                        if {"threads", "memory"} <= set(place["properties"]):
-                            places += 1
-                            row = resolved(document, place["properties"]["copying"])
-                            self.assertEqual(set(row["properties"]), {"request", "limit"}, name)
-                            self.assertIn("copies", row["description"], name)
-                        else:
-                            self.assertNotIn("copying", place["properties"], name)
-                self.assertEqual(places, sum(clients for clients, _ in PLACES.values()))
+            add_limit(folder, "host_memory", '    <field name="copying" type="size_range">bytes a second that it copies</field>', 16)
+            places = list(client_limits(folder, "copying"))
+            self.assertEqual(len(places), sum(clients for clients, _ in PLACES.values()))
+            for name, document, place in places:
+                row = resolved(document, place["properties"]["copying"])
+                self.assertEqual(set(row["properties"]), {"request", "limit"}, name)
+                self.assertIn("copies", row["description"], name)
+
+    def test_a_new_scalar_gets_its_members(self):
+        shown = {"idle_time_limit_seconds", "idle_time_limited_by"}
+        with tempfile.TemporaryDirectory() as folder:
+            add_limit(folder, "kernel_time", '    <field name="idle_time" type="u64" unit="ns">how long it idles; 0: ever</field>', 8)
+            places = list(client_limits(folder, "idle_time_limit"))
+            self.assertEqual(len(places), sum(clients for clients, _ in PLACES.values()))
+            for name, _, place in places:
+                members = {member for member in place["properties"] if member.startswith("idle")}
+                of_answer = name in ("admin-clients", "admin-get", "admin-set")
+                self.assertEqual(members, shown if of_answer else {"idle_time_limit"}, name)
+                self.assertIn("idles", place["properties"][min(members)].get("description", "idles"), name)
+                self.assertEqual(set(place.get("required", ())) & members,
+                                 members if of_answer or name == "gpushare-info" else set(), name)
 
     def test_it_is_written_nowhere_by_hand(self):
         modes, made = {"concurrent", "strict", "fair", "turns"}, set()
