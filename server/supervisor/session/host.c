@@ -252,21 +252,12 @@ static void memory_made(struct request *request, int result)
         alloc_failed(request, MESSAGE(worker_just_ended));
 }
 
-static void refuse_limit(struct request *request, const struct quota *culprit, uint64_t bytes)
+static void refuse_room(struct request *request, const struct quota *culprit, uint64_t bytes)
 {
-    char asked[UNITS_TEXT];
     struct session *session = request->session;
-    if (culprit && session_quota_counts_fds(session, culprit)) {
-        session_refuse(session, request->serial, MESSAGE(host_descriptors), culprit->name,
-                       (unsigned long long)culprit->used, (unsigned long long)culprit->limit);
-    } else if (culprit) {
-        struct error why;
-        session_quota_refuse(session, culprit, bytes, &why);
-        session_refuse_why(session, request->serial, &why);
-    } else {
-        session_refuse(session, request->serial, MESSAGE(host_window_full),
-                       units_format_bytes(bytes, asked));
-    }
+    struct error why;
+    session_quota_refuse_room(session, RESOURCE_HOST_MEMORY, culprit, bytes, &why);
+    session_refuse_why(session, request->serial, &why);
     session_request_end(request);
 }
 
@@ -317,7 +308,7 @@ static void alloc_try(struct request *request)
         return;
     }
     if (result == HEAP_FULL) {
-        refuse_limit(request, culprit, bytes ? bytes : request->count);
+        refuse_room(request, culprit, bytes ? bytes : request->count);
         return;
     }
     request->count = bytes;
@@ -524,7 +515,7 @@ void session_host_import(struct session *session, struct channel_message *messag
     if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &import->charge, block->bytes,
                      &culprit)) {
         free(import);
-        refuse_limit(request, culprit, block->bytes);
+        refuse_room(request, culprit, block->bytes);
         return;
     }
     import->user = session;

@@ -227,18 +227,8 @@ static int region_map_slab(struct session *session, uint64_t bytes, const struct
 
 static void want_refuse_room(struct want *want, uint64_t bytes, const struct quota *culprit)
 {
-    struct session *session = want->session;
-    if (!culprit) {
-        want_refuse(want, MESSAGE(window_fragmented));
-        return;
-    }
-    if (!session_quota_counts_fds(session, culprit)) {
-        want_refuse_limit(want, bytes, culprit);
-        return;
-    }
     struct error why;
-    error_set(&why, MESSAGE(memory_descriptors), culprit->name, (unsigned long long)culprit->used,
-              (unsigned long long)culprit->limit);
+    session_quota_refuse_room(want->session, RESOURCE_MEMORY, culprit, bytes, &why);
     want_refuse(want, why.number, why.text);
 }
 

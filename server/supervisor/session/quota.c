@@ -260,7 +260,8 @@ void session_quota_close(struct session *session)
 
 /* ---- refusals ---- */
 
-bool session_quota_counts_fds(const struct session *session, const struct quota *culprit)
+/* The client's account, its user's or the server's. */
+static bool counts_fds(const struct session *session, const struct quota *culprit)
 {
     const struct quota *fds = &session->fds;
     while (fds && fds != culprit)
@@ -314,4 +315,20 @@ uint32_t session_quota_refuse(const struct session *session, const struct quota 
                              units_format_bytes(asked, more));
     }
     return refuse_total(session, culprit, asked, why);
+}
+
+uint32_t session_quota_refuse_room(const struct session *session, enum resource resource,
+                                   const struct quota *culprit, uint64_t asked, struct error *why)
+{
+    const bool of_device = allowance_resource(resource)->of_device;
+    char bytes[UNITS_TEXT];
+    if (!culprit)
+        return of_device
+                   ? error_set(why, MESSAGE(window_fragmented))
+                   : error_set(why, MESSAGE(host_window_full), units_format_bytes(asked, bytes));
+    if (!counts_fds(session, culprit))
+        return session_quota_refuse(session, culprit, asked, why);
+    const unsigned long long used = culprit->used, limit = culprit->limit;
+    return of_device ? error_set(why, MESSAGE(memory_descriptors), culprit->name, used, limit)
+                     : error_set(why, MESSAGE(host_descriptors), culprit->name, used, limit);
 }

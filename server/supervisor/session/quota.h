@@ -53,13 +53,14 @@ uint64_t session_quota_total_limit(const struct allowance *limits, enum resource
 /* Sets the limits of all totals, as the configuration and administrators say. */
 void session_quota_limit_totals(struct server *server, const struct config *config);
 
-/* Whether an account that lacks room, which is not NULL, counts file descriptors: the client's, its
- * user's or the server's. */
-bool session_quota_counts_fds(const struct session *session, const struct quota *culprit);
-
 /* Explains in *why that no more memory can be charged: the account *culprit lacks `asked` bytes.
  * Returns the number of out_of_memory. */
 uint32_t session_quota_refuse(const struct session *session, const struct quota *culprit,
                               uint64_t asked, struct error *why);
+
+/* Explains in *why that an allocation of `asked` bytes has no room: an account of memory or of file
+ * descriptors lacks it, or, for NULL, the client's window of addresses. resource: the memory's. */
+uint32_t session_quota_refuse_room(const struct session *session, enum resource resource,
+                                   const struct quota *culprit, uint64_t asked, struct error *why);
 
 #endif
