@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: launches beside a text that is compiled for half a second must go on within a third of it
  */
+/* light: it waits for compilers that hang */
 /*
  * PTX that was made to harm its compiler costs others neither their loads nor their launches, and
  * PTX that was compiled once is compiled for everybody.

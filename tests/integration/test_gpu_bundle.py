@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 # usual device: each verdict is that of a device whose calls wait only where a case asks for it
+# long: most of a minute of steps, each with its budget
 """The GPU bundle, made as a user makes it, on the software GPU and on drivers that misbehave.
 
 It runs from another folder, with an empty environment, from a folder that it can't write to; as root as user

@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: The gpushare authors
 # usual device: each verdict is that of a device whose calls wait only where a case asks for it
 # timed: a step must see within 150 ms whether a call waits, and a thread that sleeps must wake within milliseconds
+# light: its steps wait
 """The steps of the GPU bundle that time a call of the driver beside a kernel, on drivers whose calls wait and don't."""
 import json
 import os

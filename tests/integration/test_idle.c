@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: in one of five tries, threads without work must sleep through two seconds */
+/* draining: not, for no kernel runs: its clients have no work */
 /*
  * Clients that do nothing cost nothing: once their work is done, no thread of supervisor or
  * worker runs or wakes up on their account. (make bench measures the same over ten seconds.)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 # timed: clients side by side must launch kernels of 2 ms fast enough to be held
+# light: it waits for clients that are held
 """Claims of README.md and the pages of docs/ that no other test shows. Commands and answers are read
 from the page, and tried."""
 import contextlib

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: a call that does not wait comes back beside an endless kernel within ten seconds */
+/* light: it waits beside an endless kernel */
+/* draining: not, for it says itself which calls of the driver wait */
 /*
  * Two drivers that hold up others are the same to a program: the software GPU with its context's
  * lock, and tests/programs/shim over a software GPU without one. Of each call that either can make

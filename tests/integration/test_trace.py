@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 # timed: clients with kernels of milliseconds must run while they are traced
+# light: it waits for traces
 """gpusharectl trace against a private server: Python's JSON reader reads the trace, which is compared
 with the work of the clients and with the time that the server charged them."""
 import collections

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
+# long: a minute of proofs, where a model has changed
 #
 # The models, checked exhaustively by spin: as they are they hold; with any one
 # fence or step removed they fail, or they would prove nothing. The functions that

@@ -84,19 +84,20 @@ static struct part kernel_part(const struct server *server, double percentage, u
 static void overlap(struct bench_result *result, const char *const env[])
 {
     double values[OVERLAP_ROUNDS], yardsticks[OVERLAP_ROUNDS];
+    const int rounds = bench_short ? 2 : OVERLAP_ROUNDS;
     struct server *server = bench_server_steady(env);
     struct part a = kernel_part(server, 0, HALF_BLOCKS, 50000000, 4);
     struct part b = kernel_part(server, 0, HALF_BLOCKS, 50000000, 4);
     struct part *both[] = {&a, &b}, *one[] = {&a};
     together(both, 2);
-    for (int i = 0; i < OVERLAP_ROUNDS; i++) {
+    for (int i = 0; i < rounds; i++) {
         yardsticks[i] = together(one, 1) * 1e3;
         values[i] = together(both, 2) * 1e3;
     }
     gpushare_close(&a.gpu);
     gpushare_close(&b.gpu);
     bench_server_stop(server);
-    bench_pairs(result, values, yardsticks, OVERLAP_ROUNDS);
+    bench_pairs(result, values, yardsticks, rounds);
 }
 
 void bench_overlap_clients(struct bench_result *result)

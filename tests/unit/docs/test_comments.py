@@ -17,7 +17,7 @@ ELSEWHERE = {"_", "clients", "ended", "environ", "size", "status"}
 # Words before a colon that are values, and no parameters.
 VALUES = {"false", "true", "invalid_value", "not_supported"}
 # Comments that may be followed by another: the licence, what the runner of tests reads, and headings.
-ALONE = re.compile(r"/\* (SPDX-|timed:|----)")
+ALONE = re.compile(r"/\* (SPDX-|(timed|light|draining): |----)")
 
 
 def sources():

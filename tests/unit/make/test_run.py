@@ -168,6 +168,17 @@ class Runner(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertIn("7 passed", text)
 
+    def test_light_tests_run_beside_each_other_and_again_without(self):
+        """The first fails while the second runs; when it is run again, the second must have ended."""
+        light, here, seen = TIMED + "# light: it waits\n", self.file("here"), self.file("seen")
+        first = self.script("test_first.sh", light + f"[ -e {seen} ] && exec test ! -e {here}\n" +
+                            self.shell_until(f"[ -e {here} ]") + f"\ntouch {seen}\nexit 1")
+        second = self.script("test_second.sh", light + f"touch {here}\n{self.shell_until(f'[ -e {seen} ]')}\nsleep 1\nrm {here}")
+        with busy_machine():
+            status, text = self.run_all(first, second, options=("--lanes", "2"))
+        self.assertEqual(status, 0, text)
+        self.assertTrue(text.endswith("; 1 repeated because the machine was busy: test_first.sh\n"), text)
+
     def test_an_orphan_is_ended_with_the_test_that_left_it_and_not_with_another(self):
         """The orphan of the first must live when a test beside it has ended and the next one has begun there."""
         pid, next_one = self.file("pid"), self.file("next")
@@ -228,6 +239,42 @@ class Runner(unittest.TestCase):
         self.assertEqual(self.device_of(plain, {"TEST_SOFTGPU": "SOFTGPU_STRICT=1 SOFTGPU_SEED=7"})[0],
                          "SOFTGPU_STRICT=1 SOFTGPU_SEED=7/1/7")
         self.assertEqual(self.device_of(plain, {"TEST_SOFTGPU": ""})[0], "//")
+
+    def program(self, name, says=""):
+        """A compiled test of the integration tests, and its source, which says this in a comment. It notes its device."""
+        for folder, text, mode in (("", f"{says}\n", 0o644), ("build", f"#!/bin/sh\necho $TEST_SOFTGPU >>{self.file(name)}\n", 0o755)):
+            path = os.path.join(self.folder.name, folder, "tests/integration", f"test_{name}" + ("" if folder else ".c"))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(path, mode)
+        return f"build/tests/integration/test_{name}"
+
+    def devices(self, name):
+        with open(self.file(name), encoding="utf-8") as file:
+            return file.read().splitlines()
+
+    def run_programs(self, *options, **names):
+        programs = [self.program(name, says) for name, says in names.items()]
+        done = subprocess.run([RUN, *options, "--build", "build", "--lanes", "1", *programs], capture_output=True, text=True,
+                              check=False, cwd=self.folder.name, env={**os.environ, "TEST_SOFTGPU": "SOFTGPU_STRICT=1"})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_integration_programs_run_once_more_on_a_device_whose_calls_drain(self):
+        strict, drain = "SOFTGPU_STRICT=1", "SOFTGPU_STRICT=1 SOFTGPU_DRAIN_PERCENT=100"
+        text = self.run_programs(plain="", own="/* draining: not, for it chooses */", unlocked="/* draining: without locks, why */")
+        self.assertEqual(self.devices("plain"), [strict, f"{drain} SOFTGPU_LOCKING_DRAINS=1"])
+        self.assertEqual(self.devices("unlocked"), [strict, drain])
+        self.assertEqual(self.devices("own"), [strict])
+        self.assertIn("ok     integration/test_plain:draining (", text)
+        self.assertIn("5 passed", text)
+        self.run_programs("--match", "again:draining", again="")
+        self.assertEqual(len(self.devices("again")), 1)
+
+    def test_tests_that_say_that_they_take_long_begin_first(self):
+        scripts = [self.script(f"test_{name}.sh", body) for name, body in (("one", "exit"), ("two", "# long: it waits\nexit"))]
+        self.assertRegex(self.run_all(*scripts, options=("--lanes", "1"))[1], r"(?s)1/2\] ok +test_two.*2/2\] ok +test_one")
 
     def test_a_test_of_the_usual_device_has_no_settings(self):
         tell = f'echo "$TEST_SOFTGPU/$SOFTGPU_STRICT" >{self.folder.name}/device'

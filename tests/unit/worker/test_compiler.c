@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: a compiler that hangs must be ended after its second, within ten */
+/* light: it waits for compilers that hang */
 /* PTX compiled in a process apart: on the software GPU, whose linker does as a text says. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: 50 ms without a message */
+/* light: it waits for messages that must not come */
 /* The control thread waits for no call of the driver: while one of them is stuck, everybody else is
  * answered. */
 #include "common/util.h"

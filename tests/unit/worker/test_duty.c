@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: of a second of kernels of 100 us, at least 15 % of the time must be used */
+/* light: its kernels sleep */
 /* Duty cycles, of a whole worker on a software GPU that can't be divided. */
 #include "tests/unit/worker/timed.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: a limit must be seen to pass */
+/* light: it waits for limits */
 /* Whose work is said to take longer than it may. The device ends nothing until it is released. */
 #include "tests/unit/worker/harness.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: 15 ms of a test must not take 75 ms */
+/* light: it waits for windows */
 /* Calls that wait for the device are made while nothing is on it: harness_stop looks that none was
  * made beside anything that the driver held back. */
 #include <errno.h>
