@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "tests/support/neighbour.h"
+#include "tests/support/patience.h"
 #include "tests/support/raw.h"
 
 enum { CROWD = 1000, MIB = 1 << 20, SETTLE_SECONDS = 30 };
@@ -28,7 +29,7 @@ static bool fds_settle(pid_t pid, size_t most)
 {
     size_t least = SIZE_MAX;
     time_t since = time(NULL);
-    while (time(NULL) - since < SETTLE_SECONDS) {
+    while ((double)(time(NULL) - since) < patience_seconds(SETTLE_SECONDS)) {
         size_t count = server_fd_count(pid);
         if (count <= most)
             return true;
@@ -38,8 +39,8 @@ static bool fds_settle(pid_t pid, size_t most)
         }
         usleep(10000);
     }
-    fprintf(stderr, "process %d holds %zu descriptors, not %zu, and none less for %d s\n", (int)pid,
-            least, most, SETTLE_SECONDS);
+    fprintf(stderr, "process %d holds %zu descriptors, not %zu, and none less for %.0f s\n",
+            (int)pid, least, most, patience_seconds(SETTLE_SECONDS));
     return false;
 }
 

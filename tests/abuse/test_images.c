@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "tests/support/neighbour.h"
+#include "tests/support/patience.h"
 #include "tests/support/raw.h"
 
 #define HEADER ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -43,7 +44,8 @@ static int stop(void **state)
     (void)state;
     size_t count = 0;
     pid_t worker = 0;
-    for (int i = 0; i < 6000 && (count = server_fd_count(server_pid(server))) > fds_before + 4; i++)
+    for (double left = patience_seconds(60);
+         (count = server_fd_count(server_pid(server))) > fds_before + 4 && left > 0; left -= 0.01)
         usleep(10000);
     assert_true(count <= fds_before + 4);
     assert_int_equal(server_workers(server, &worker, 1), 1);

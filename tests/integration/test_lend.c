@@ -22,6 +22,7 @@
 #include "client/gpushare.h"
 #include "tests/programs/bench/span.h"
 #include "tests/support/ok.h"
+#include "tests/support/patience.h"
 #include "tests/support/server.h"
 
 enum { SMS_MAX = 512, LAUNCHES_MAX = 6000, ROUNDS = 25, BURST = 25, QUEUED = 16 };
@@ -161,7 +162,7 @@ static uint64_t last_on(const struct actor *actor, const bool used[SMS_MAX], str
 /* Waits until a block of the borrower is done there that began later than that. */
 static void wait_until_lent(const struct actor *borrower, const bool used[SMS_MAX], uint64_t since)
 {
-    time_t end = time(NULL) + 20;
+    time_t end = time(NULL) + (time_t)patience_seconds(20);
     for (size_t i = 0;;) {
         unsigned launched = __atomic_load_n(&borrower->launched, __ATOMIC_SEQ_CST);
         for (size_t at = i; at < (size_t)launched * borrower->grid; at++) {
@@ -173,7 +174,7 @@ static void wait_until_lent(const struct actor *borrower, const bool used[SMS_MA
                 i++;
         }
         if (time(NULL) > end)
-            fail_msg("idle multiprocessors were lent to nobody for 20 s");
+            fail_msg("idle multiprocessors were lent to nobody in time");
         usleep(500);
     }
 }

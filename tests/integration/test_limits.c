@@ -18,6 +18,7 @@
 #include "client/gpushare.h"
 #include "tests/support/admin_answer.h"
 #include "tests/support/ok.h"
+#include "tests/support/patience.h"
 #include "tests/support/scene.h"
 #include "tests/support/server.h"
 
@@ -387,7 +388,7 @@ static void charges_come_back_when_neighbours_fault(void **state)
     struct scene *scene =
         scene_begin(server, SCENE_FAULTS | SCENE_PAUSES | SCENE_VISITS | SCENE_GREEDY);
     assert_int_equal(scene_end(scene), 0);
-    for (int i = 0; i < 100; i++) {
+    for (double left = patience_seconds(10); left > 0; left -= 0.1) {
         after = read_holdings(server);
         if (!after.clients && !after.bytes && after.descriptors <= before.descriptors)
             break;

@@ -16,6 +16,7 @@
 
 #include "client/gpushare.h"
 #include "tests/support/kernels.h"
+#include "tests/support/patience.h"
 
 enum {
     KINDS = 6,
@@ -23,7 +24,7 @@ enum {
     CONNECTIONS = 6,
     GREEDY_USER = 65534,
     POLL_US = 10000,
-    PATIENCE = 3000, /* polls: 30 s */
+    PATIENCE_SECONDS = 30,
 };
 
 const char *const scene_server_args[] = {"--streams", "256", NULL};
@@ -72,13 +73,18 @@ static void end_round(struct neighbour *me)
     atomic_fetch_add(me->rounds, 1);
 }
 
+static int polls(void)
+{
+    return (int)(patience_seconds(PATIENCE_SECONDS) * 1e6 / POLL_US);
+}
+
 /* A worker that follows one that was lost is still starting: the server says so. */
 static gpushare_error connect_to(struct neighbour *me, gpushare_connection **gpu)
 {
     struct gpushare_options options = {
         .size = sizeof options, .socket = me->socket, .name = "unkind"};
     gpushare_error error = gpushare_connect(&options, gpu);
-    for (int i = 0; i < PATIENCE && error == GPUSHARE_ERROR_DEVICE_NOT_READY; i++) {
+    for (int i = polls(); i && error == GPUSHARE_ERROR_DEVICE_NOT_READY; i--) {
         usleep(POLL_US);
         error = gpushare_connect(&options, gpu);
     }
@@ -266,7 +272,7 @@ static int live(struct neighbour *me, const struct kind *kind)
 
 static bool wait_round(const struct scene *scene, unsigned kind, unsigned long above)
 {
-    for (int i = 0; i < PATIENCE; i++) {
+    for (int i = polls(); i; i--) {
         siginfo_t ended = {0};
         if (atomic_load(&scene->shared->rounds[kind]) > above)
             return true;

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/support/patience.h"
+
 enum { START_SECONDS = 60, STOP_SECONDS = 60, WORDS_MAX = 64, FOLDER_MAX = 40 };
 
 struct server {
@@ -299,7 +301,7 @@ char *server_log(const struct server *server)
 
 bool server_log_wait(const struct server *server, const char *text)
 {
-    for (int i = 0; i < 1000; i++) {
+    for (int i = (int)(patience_seconds(10) * 100); i; i--) {
         char *log = server_log(server);
         bool found = log && strstr(log, text);
         free(log);

@@ -43,7 +43,7 @@ pid_t server_pid(const struct server *server);
 /* Returns the log so far, which the caller frees. */
 char *server_log(const struct server *server);
 
-/* Waits until the log contains this text. Returns false after ten seconds. */
+/* Waits until the log contains this text. Returns false after patience_seconds(10). */
 bool server_log_wait(const struct server *server, const char *text);
 
 /* Writes the pids of the server's living workers, at most `most`. Returns their number. */
