@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: another client waits 0.5 s at most while the events of one go */
 /*
  * Clients that pile things up: frees that can never be carried out, links, handles, freed buffers.
  * Others' requests go on being answered, and all of it comes back.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: another client's hello takes less than a second beside a close that lasts */
 /*
  * Peers that misuse the socket: versions, lengths, descriptors, order, silence, numbers.
  * Beside each an honest neighbour computes, and nothing of it may be lost.
