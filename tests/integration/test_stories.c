@@ -132,14 +132,15 @@ static void a_missing_compiler_is_named(void **state)
 
 /* ---- more clients than hardware queues, and one that never ends ---- */
 
-enum { DEPTH = 4, CROWD = 100 };
+enum { DEPTH = 4, CROWD = 50 };
 
-/* A client that waits for its round of kernels of 5 ms. request: of multiprocessors, which is the
- * limit too; 0: none. */
-static void crowd_prepare(struct launcher *launcher, double request)
+/* A client that launches rounds of kernels of 5 ms. request: of multiprocessors, which is the limit
+ * too; 0: none. */
+static void crowd_join(struct launcher *launcher, double request)
 {
     struct gpushare_options options = {.thread_request = request, .thread_percentage = request};
     launcher_prepare(launcher, arrival_connect_with(server, options), 0, DEPTH, 5);
+    launcher_start(launcher);
 }
 
 /* Clients without a queue of their own are several to a queue. Those on the queue of the endless
@@ -152,15 +153,10 @@ static void a_crowd_on_shared_streams_does_not_block_the_submitter(void **state)
     struct endless endless;
     unsigned before[CROWD], stuck = 0;
     start("SOFTGPU_PRIVATE_QUEUES=1", "SOFTGPU_QUEUE_ENTRIES=1024");
-    /* All have come before the first works: beside a hundred that work, coming takes the CPUs half
-     * a minute. */
-    crowd_prepare(&own, 25);
+    crowd_join(&own, 25);
     for (unsigned i = 0; i < CROWD; i++)
-        crowd_prepare(&crowd[i], 0);
+        crowd_join(&crowd[i], 0);
     endless_prepare(&endless, crowd[random_below(CROWD)].gpu);
-    launcher_start(&own);
-    for (unsigned i = 0; i < CROWD; i++)
-        launcher_start(&crowd[i]);
     endless_start(&endless, 1, 1);
     usleep(500000); /* what is going to stop has stopped */
     unsigned own_before = own.done;
