@@ -3,6 +3,7 @@
 #include "server/supervisor/session/attach.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -89,8 +90,19 @@ static int create_shared(struct session *session, uint32_t streams)
     return session->doorbell < 0 ? -errno : 0;
 }
 
+/* A client may keep the ring memory, for which it is charged no more: so the memory goes now. The
+ * client only ever writes there, and what it writes from now on is memory of its own. Its status
+ * memory stays, since threads of the client learn the end from it. */
+static void ring_empty(const struct session *session)
+{
+    if (session->ring.fd >= 0)
+        fallocate(session->ring.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                  (off_t)session->ring.bytes);
+}
+
 static void destroy_shared(struct session *session)
 {
+    ring_empty(session);
     shm_release(&session->ring);
     shm_release(&session->status);
     shm_release(&session->shadow);

@@ -76,6 +76,22 @@ static uint64_t memory_of(int fd)
     return (uint64_t)status.st_blocks * 512;
 }
 
+static void the_rings_memory_goes_with_its_client(void **state)
+{
+    (void)state;
+    static const char text[4096 * 3] = "what the client wrote";
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    int kept = dup(fake_first(&fake)->ring.fd);
+    assert_int_equal(pwrite(kept, text, sizeof text, 0), sizeof text);
+    assert_true(memory_of(kept) >= sizeof text);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    assert_int_equal(memory_of(kept), 0);
+    close(kept);
+    fake_close(&fake);
+}
+
 /* The client still has the descriptor when nobody is charged for the memory any more. */
 static void a_buffer_is_empty_when_it_is_paid_back(void **state)
 {
@@ -244,6 +260,7 @@ int main(void)
         cmocka_unit_test(pinned_memory_has_two_limits),
         cmocka_unit_test(a_buffer_waits_for_one_that_is_being_freed),
         cmocka_unit_test(a_buffer_is_empty_when_it_is_paid_back),
+        cmocka_unit_test(the_rings_memory_goes_with_its_client),
         cmocka_unit_test(buffers_are_shared_within_a_process_only),
         cmocka_unit_test(a_shared_buffer_counts_for_both),
         cmocka_unit_test(a_link_shows_a_timeline_and_its_end),
