@@ -156,6 +156,8 @@
       "another change of client %u is under way: try again") \
     X(answers_unread, PROTOCOL_VIOLATION, \
       "the client asks and does not read the answers") \
+    X(descriptors_early, PROTOCOL_VIOLATION, \
+      "the client sent descriptors before it was attached") \
     X(closes_wait, PROTOCOL_VIOLATION, \
       "too many descriptors that clients have sent wait to be closed: send memfds only") \
     X(client_hung_up, SUCCESS, \

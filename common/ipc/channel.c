@@ -173,6 +173,22 @@ int channel_discard(int fd, struct channel_message *message)
     return length > 0 || controlled ? 0 : CHANNEL_CLOSED;
 }
 
+bool channel_brings_fds(int fd)
+{
+    /* Descriptors and credentials are what a packet can have beside its bytes. Without room for
+     * either, the kernel says that something was cut off. */
+    int off = 0;
+    char byte;
+    struct iovec part = {&byte, sizeof byte};
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof off);
+    ssize_t length;
+    do
+        length = recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT);
+    while (length < 0 && errno == EINTR);
+    return length >= 0 && (header.msg_flags & MSG_CTRUNC);
+}
+
 int channel_send(int fd, uint16_t opcode, uint64_t serial, uint32_t client, const void *body,
                  const void *tail, size_t tail_bytes, const int *fds, unsigned fd_count)
 {

@@ -62,6 +62,10 @@ int channel_receive_all(int fd, int self, int sender, struct channel_message *me
  * receiving side is shut and empty; or CHANNEL_EMPTY. */
 int channel_discard(int fd, struct channel_message *message);
 
+/* Whether the packet that is next has descriptors. It stays in the socket, and they with it. Does
+ * not block. */
+bool channel_brings_fds(int fd);
+
 /*
  * Sends one message of this opcode. body: as long as the schema says for the opcode. tail:
  * tail_bytes long; NULL without a tail. fds: fd_count descriptors, which stay the caller's; NULL

@@ -39,8 +39,10 @@ static uint32_t number_take(struct supervisor *supervisor)
 }
 
 /* A connection that is not even kept until its hello. MESSAGE(name) and its arguments. */
-__attribute__((format(printf, 4, 5))) static void
-connection_refuse(struct supervisor *supervisor, int fd, uint32_t error, const char *format, ...)
+__attribute__((format(printf, 5, 6))) static void connection_refuse(struct supervisor *supervisor,
+                                                                    int fd, uid_t uid,
+                                                                    uint32_t error,
+                                                                    const char *format, ...)
 {
     struct proto_ended ended = {.error = error};
     va_list arguments;
@@ -48,7 +50,7 @@ connection_refuse(struct supervisor *supervisor, int fd, uint32_t error, const c
     vsnprintf(ended.text, sizeof ended.text, format, arguments);
     va_end(arguments);
     channel_send(fd, PROTO_ENDED, 0, 0, &ended, NULL, 0, NULL, 0);
-    closer_hang_up(supervisor->server.closer, fd, 0);
+    closer_hang_up(supervisor->server.closer, fd, false, (struct closer_sender){.uid = uid});
 }
 
 /* Sessions of every peer, and how many of them only wait to be refused. */
@@ -86,14 +88,14 @@ void clients_accept(struct supervisor *supervisor, int fd)
 {
     enum session_over_limit over_limit = OVER_LIMIT_NONE;
     uint32_t served, waiting;
-    uid_t uid = 0;
+    uid_t uid = (uid_t)-1;
     int result = peer_count(supervisor, fd, &uid, &served, &waiting);
     if (result < 0) {
-        connection_refuse(supervisor, fd, MESSAGE(peer_unknown), strerror(-result));
+        connection_refuse(supervisor, fd, uid, MESSAGE(peer_unknown), strerror(-result));
         return;
     }
     if (supervisor->stopping) {
-        connection_refuse(supervisor, fd, MESSAGE(server_ended));
+        connection_refuse(supervisor, fd, uid, MESSAGE(server_ended));
         return;
     }
     if (supervisor->server.sessions - supervisor->over_limit >= supervisor->server.budget.clients)
@@ -104,9 +106,10 @@ void clients_accept(struct supervisor *supervisor, int fd)
     if (!over_limit || (supervisor->over_limit < OVER_LIMIT_MAX && waiting < OVER_LIMIT_USER_MAX))
         client_admit(supervisor, fd, over_limit);
     else if (over_limit == OVER_LIMIT_SERVER)
-        connection_refuse(supervisor, fd, MESSAGE(clients_max), supervisor->server.budget.clients);
+        connection_refuse(supervisor, fd, uid, MESSAGE(clients_max),
+                          supervisor->server.budget.clients);
     else
-        connection_refuse(supervisor, fd, MESSAGE(user_clients_max), (unsigned)uid,
+        connection_refuse(supervisor, fd, uid, MESSAGE(user_clients_max), (unsigned)uid,
                           supervisor->server.user_clients_max);
 }
 

@@ -109,7 +109,7 @@ static void a_thousand_clients_at_once_each_get_their_64_mib(void **state)
 static void a_server_out_of_descriptors_refuses_and_recovers(void **state)
 {
     (void)state;
-    server_limit_descriptors(120);
+    server_limit_descriptors(248);
     struct server *server = server_start(NULL, NULL);
     server_limit_descriptors(0);
     struct neighbour *neighbour = neighbour_start(server);

@@ -109,7 +109,7 @@ static void one_user_cannot_take_every_descriptor(void **state)
     }
     enum { GREEDY = 5 };
     static const char *const args[] = {"--max-clients", "16", NULL};
-    server_limit_descriptors(400);
+    server_limit_descriptors(528);
     struct server *server = server_start(args, NULL);
     server_limit_descriptors(0);
     struct neighbour *neighbour = neighbour_start(server);

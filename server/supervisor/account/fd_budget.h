@@ -19,9 +19,12 @@
  * status descriptor or a received image while a message is under way. */
 #define FD_BUDGET_CLIENT 7
 
-/* For the server: loop, log, sockets, spare descriptor, threads. For each device: channel, pidfd,
- * and a message under way. */
-#define FD_BUDGET_SERVER 64
+/* Descriptors that clients have sent and that wait to be closed. */
+#define FD_BUDGET_CLOSING 128
+
+/* For the server: loop, log, sockets, spare descriptor, threads; and those above. For each device:
+ * channel, pidfd, and a message under way. */
+#define FD_BUDGET_SERVER (64 + FD_BUDGET_CLOSING)
 #define FD_BUDGET_DEVICE 8
 
 /* A descriptor and its charge. fd is -1 when none is held. */

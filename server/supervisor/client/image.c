@@ -173,7 +173,7 @@ void image_release(struct image *image, struct closer *closer)
         image->cache->bytes -= image->bytes;
     }
     if (closer)
-        closer_take(closer, image->fd, 0);
+        closer_take(closer, image->fd, CLOSER_SERVER);
     else if (image->fd >= 0)
         close(image->fd);
     free(image);

@@ -11,14 +11,18 @@
 #include <unistd.h>
 
 #include "common/ipc/timeline.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "common/messages.h"
 
 /* A thread sleeps in one close at a time, and holds no descriptor's number while it does. */
 #define THREADS_MAX 32
-/* Descriptors that wait for a thread hold their numbers, so their number is bounded. */
-#define WAITING_MAX 256
-#define STACK_BYTES ((size_t)256 << 10)
+/* Threads of one user: others' descriptors are closed while each of these hangs. */
+#define USER_THREADS_MAX 8
+#define STACK_BYTES      ((size_t)256 << 10)
+/* A close that sleeps is interrupted after this time, and again until it ends. A file's last close
+ * is made whole by the kernel all the same, but for waiting. */
+#define INTERRUPT_NS UINT64_C(100000000)
 /* Longer than any close of a client that means well. */
 #define SLOW_NS UINT64_C(1000000000)
 /* A close that takes this long may never end. */
@@ -27,45 +31,57 @@
 #define DRAIN_MAX 4096
 
 struct waiting {
-    struct waiting *next;
+    struct queue_link link;
     int fd;
-    uint32_t client;
+    struct closer_sender sender;
 };
 
 /* The close that a thread is in. */
 struct closing {
     uint64_t since; /* 0: none */
-    uint32_t client;
+    struct closer_sender sender;
+    pthread_t thread;
     bool said; /* the log has it */
 };
 
 struct closer {
     pthread_mutex_t lock;
     pthread_cond_t work;  /* a descriptor waits, or the end has come */
+    pthread_cond_t watch; /* a close has begun, or the end has come */
     pthread_cond_t ended; /* a thread has ended */
-    struct waiting *first, **last;
-    unsigned waiting;
+    struct queue queue;   /* of struct waiting, in order of arrival */
+    unsigned waiting, waiting_max;
     struct closing closing[THREADS_MAX];
-    unsigned threads, idle;
-    bool full; /* the log has it */
+    unsigned threads, idle; /* that close */
+    bool watched;           /* the thread that interrupts them runs */
+    bool full;              /* the log has it */
     bool ending;
     bool abandoned; /* the last thread frees the closer */
 };
 
-int closer_open(struct closer **out)
+/* The signal cuts a sleep short by arriving. */
+static void interrupted(int signal)
 {
+    (void)signal;
+}
+
+int closer_open(struct closer **out, unsigned waiting_max)
+{
+    const struct sigaction action = {.sa_handler = interrupted}; /* without SA_RESTART */
     *out = NULL;
     struct closer *closer = calloc(1, sizeof *closer);
     if (!closer)
         return -ENOMEM;
+    sigaction(SIGRTMIN, &action, NULL);
+    closer->waiting_max = waiting_max;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&closer->lock, NULL);
     pthread_cond_init(&closer->work, NULL);
+    pthread_cond_init(&closer->watch, &monotonic);
     pthread_cond_init(&closer->ended, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    closer->last = &closer->first;
     *out = closer;
     return 0;
 }
@@ -73,6 +89,7 @@ int closer_open(struct closer **out)
 static void closer_free(struct closer *closer)
 {
     pthread_cond_destroy(&closer->ended);
+    pthread_cond_destroy(&closer->watch);
     pthread_cond_destroy(&closer->work);
     pthread_mutex_destroy(&closer->lock);
     free(closer);
@@ -80,37 +97,127 @@ static void closer_free(struct closer *closer)
 
 /* ---- threads ---- */
 
-/* Called with the lock, and returns with it; the close itself is made without. */
-static void first_close(struct closer *closer)
+/* Called with the lock, as are all functions up to closer_main but the two that threads begin in.
+ */
+static unsigned user_threads(const struct closer *closer, uid_t uid)
 {
-    struct waiting *first = closer->first;
-    closer->first = first->next;
-    if (!closer->first)
-        closer->last = &closer->first;
+    unsigned count = 0;
+    for (unsigned i = 0; i < THREADS_MAX; i++)
+        count += closer->closing[i].since && closer->closing[i].sender.uid == uid;
+    return count;
+}
+
+static unsigned user_waiting(const struct closer *closer, uid_t uid)
+{
+    unsigned count = 0;
+    struct waiting *waiting;
+    QUEUE_FOR_EACH (waiting, &closer->queue, link)
+        count += waiting->sender.uid == uid;
+    return count;
+}
+
+/* The first descriptor for which its user may have a thread; NULL: none. */
+static struct waiting *next_waiting(const struct closer *closer)
+{
+    struct waiting *waiting;
+    QUEUE_FOR_EACH (waiting, &closer->queue, link)
+        if (user_threads(closer, waiting->sender.uid) < USER_THREADS_MAX)
+            break;
+    return waiting;
+}
+
+static bool any_closing(const struct closer *closer)
+{
+    for (unsigned i = 0; i < THREADS_MAX; i++)
+        if (closer->closing[i].since)
+            return true;
+    return false;
+}
+
+/* The close itself is made without the lock. */
+static void waiting_close(struct closer *closer, struct waiting *waiting)
+{
+    queue_remove(&closer->queue, &waiting->link);
     closer->waiting--;
     closer->full = false;
     struct closing *closing = closer->closing;
     while (closing->since)
         closing++;
     uint64_t since = timeline_now();
-    *closing = (struct closing){.since = since, .client = first->client};
+    *closing =
+        (struct closing){.since = since, .sender = waiting->sender, .thread = pthread_self()};
+    pthread_cond_signal(&closer->watch);
     pthread_mutex_unlock(&closer->lock);
-    close(first->fd);
+    close(waiting->fd);
     uint64_t took = timeline_now() - since;
     if (took > SLOW_NS)
-        log_warning(MESSAGE_TEXT(log_close_slow), first->client, (double)took / 1e9);
-    free(first);
+        log_warning(MESSAGE_TEXT(log_close_slow), waiting->sender.client, (double)took / 1e9);
+    free(waiting);
     pthread_mutex_lock(&closer->lock);
     closing->since = 0;
+}
+
+/* Says so of a close that never ends, and so has no end at which its thread could. */
+static void hung_report(struct closing *closing, uint64_t now)
+{
+    if (closing->said || now - closing->since < HUNG_NS)
+        return;
+    closing->said = true;
+    log_warning(MESSAGE_TEXT(log_close_hangs), closing->sender.client,
+                (double)(now - closing->since) / 1e9);
+}
+
+/* The last thread to end frees a closer that nobody waits for. Gives the lock up. */
+static void thread_end(struct closer *closer)
+{
+    bool last = closer->abandoned && !closer->threads && !closer->watched;
+    pthread_cond_signal(&closer->ended);
+    pthread_mutex_unlock(&closer->lock);
+    if (last)
+        closer_free(closer);
+}
+
+static void *watch_main(void *context)
+{
+    struct closer *closer = context;
+    pthread_mutex_lock(&closer->lock);
+    while (!closer->ending || closer->threads) {
+        struct timespec end;
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        end.tv_nsec += (long)INTERRUPT_NS;
+        end.tv_sec += end.tv_nsec / 1000000000;
+        end.tv_nsec %= 1000000000;
+        if (any_closing(closer) || closer->ending)
+            pthread_cond_timedwait(&closer->watch, &closer->lock, &end);
+        else
+            pthread_cond_wait(&closer->watch, &closer->lock);
+        uint64_t now = timeline_now();
+        for (unsigned i = 0; i < THREADS_MAX; i++) {
+            struct closing *closing = &closer->closing[i];
+            if (!closing->since || now - closing->since < INTERRUPT_NS)
+                continue;
+            /* Its thread can't end before it has taken the lock. */
+            pthread_kill(closing->thread, SIGRTMIN);
+            hung_report(closing, now);
+        }
+    }
+    closer->watched = false;
+    thread_end(closer);
+    return NULL;
 }
 
 static void *closer_main(void *context)
 {
     struct closer *closer = context;
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGRTMIN);
+    pthread_sigmask(SIG_UNBLOCK, &interrupt, NULL);
     pthread_mutex_lock(&closer->lock);
     for (;;) {
-        if (closer->first) {
-            first_close(closer);
+        struct waiting *waiting = next_waiting(closer);
+        if (waiting) {
+            waiting_close(closer, waiting);
             continue;
         }
         /* One idle thread is enough for clients that mean well. */
@@ -120,31 +227,37 @@ static void *closer_main(void *context)
         pthread_cond_wait(&closer->work, &closer->lock);
         closer->idle--;
     }
-    bool last = --closer->threads == 0 && closer->abandoned;
-    pthread_cond_signal(&closer->ended);
-    pthread_mutex_unlock(&closer->lock);
-    if (last)
-        closer_free(closer);
+    closer->threads--;
+    pthread_cond_signal(&closer->watch);
+    thread_end(closer);
     return NULL;
 }
 
-/* Called with the lock. Without a thread the descriptor waits for the next one that is started. */
-static void thread_start(struct closer *closer)
+static bool thread_start(struct closer *closer, void *(*start)(void *))
 {
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
     if (pthread_attr_init(&attributes) != 0)
-        return;
+        return false;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    /* Signals are the loop's, and one would cut a lingering close short. */
+    /* Signals are the loop's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&thread, &attributes, closer_main, closer) == 0)
-        closer->threads++;
+    bool started = pthread_create(&thread, &attributes, start, closer) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
+    return started;
+}
+
+/* Called with the lock. Without a thread the descriptor waits for the next one that is started. */
+static void threads_start(struct closer *closer)
+{
+    if (!closer->watched)
+        closer->watched = thread_start(closer, watch_main);
+    if (!closer->idle && closer->threads < THREADS_MAX && next_waiting(closer))
+        closer->threads += thread_start(closer, closer_main);
 }
 
 void closer_close(struct closer **out)
@@ -159,9 +272,11 @@ void closer_close(struct closer **out)
     pthread_mutex_lock(&closer->lock);
     closer->ending = true;
     pthread_cond_broadcast(&closer->work);
-    while (closer->threads && pthread_cond_timedwait(&closer->ended, &closer->lock, &end) == 0)
+    pthread_cond_signal(&closer->watch);
+    while ((closer->threads || closer->watched) &&
+           pthread_cond_timedwait(&closer->ended, &closer->lock, &end) == 0)
         ;
-    bool abandoned = closer->abandoned = closer->threads > 0;
+    bool abandoned = closer->abandoned = closer->threads || closer->watched;
     pthread_mutex_unlock(&closer->lock);
     if (!abandoned)
         closer_free(closer);
@@ -169,21 +284,7 @@ void closer_close(struct closer **out)
 
 /* ---- descriptors ---- */
 
-/* Called with the lock. A close that never ends has no end at which its thread could say so. */
-static void hung_report(struct closer *closer)
-{
-    uint64_t now = timeline_now();
-    for (unsigned i = 0; i < THREADS_MAX; i++) {
-        struct closing *closing = &closer->closing[i];
-        if (!closing->since || closing->said || now - closing->since < HUNG_NS)
-            continue;
-        closing->said = true;
-        log_warning(MESSAGE_TEXT(log_close_hangs), closing->client,
-                    (double)(now - closing->since) / 1e9);
-    }
-}
-
-bool closer_take(struct closer *closer, int fd, uint32_t client)
+bool closer_take(struct closer *closer, int fd, struct closer_sender sender)
 {
     if (fd < 0)
         return true;
@@ -192,50 +293,51 @@ bool closer_take(struct closer *closer, int fd, uint32_t client)
         close(fd);
         return false;
     }
-    *waiting = (struct waiting){.fd = fd, .client = client};
+    *waiting = (struct waiting){.fd = fd, .sender = sender};
     pthread_mutex_lock(&closer->lock);
-    *closer->last = waiting;
-    closer->last = &waiting->next;
+    queue_append(&closer->queue, &waiting->link);
     closer->waiting++;
-    bool room = closer->waiting <= WAITING_MAX;
+    bool room = closer->waiting <= closer->waiting_max &&
+                user_waiting(closer, sender.uid) <= closer->waiting_max - closer->waiting_max / 4;
     if (!room && !closer->full)
-        log_warning(MESSAGE_TEXT(log_closes_wait), closer->waiting, client);
+        log_warning(MESSAGE_TEXT(log_closes_wait), closer->waiting, sender.client);
     closer->full = closer->full || !room;
-    hung_report(closer);
-    if (closer->waiting > closer->idle && closer->threads < THREADS_MAX)
-        thread_start(closer);
+    threads_start(closer);
     pthread_cond_signal(&closer->work);
     pthread_mutex_unlock(&closer->lock);
     return room;
 }
 
-bool closer_take_message(struct closer *closer, struct channel_message *message, uint32_t client)
+bool closer_take_message(struct closer *closer, struct channel_message *message,
+                         struct closer_sender sender)
 {
     bool room = true;
     for (unsigned i = 0; i < message->fd_count; i++)
-        room &= closer_take(closer, channel_take_fd(message, i), client);
+        room &= closer_take(closer, channel_take_fd(message, i), sender);
     return room;
 }
 
-bool closer_drain(struct closer *closer, int socket, uint32_t client)
+bool closer_drain(struct closer *closer, int socket, bool with_fds, struct closer_sender sender)
 {
     struct channel_message rest;
     shutdown(socket, SHUT_RD);
     for (unsigned i = 0; i < DRAIN_MAX; i++) {
+        if (!with_fds && channel_brings_fds(socket))
+            return false;
         int result = channel_discard(socket, &rest);
         if (result != 0)
             return result == CHANNEL_CLOSED;
         /* The rest of the descriptors takes fewer numbers inside the socket. */
-        if (!closer_take_message(closer, &rest, client))
+        if (!closer_take_message(closer, &rest, sender))
             return false;
     }
     return false;
 }
 
-void closer_hang_up(struct closer *closer, int socket, uint32_t client)
+void closer_hang_up(struct closer *closer, int socket, bool with_fds, struct closer_sender sender)
 {
-    if (closer_drain(closer, socket, client))
+    if (closer_drain(closer, socket, with_fds, sender))
         close(socket);
     else
-        closer_take(closer, socket, client);
+        closer_take(closer, socket, sender);
 }

@@ -38,15 +38,17 @@ static void fail_timelines(struct session *session)
 }
 
 /* Messages of the client that are not read would reset the connection on close, and the client's
- * next receive would report the reset instead of the last message. So they are read first. */
+ * next receive would report the reset instead of the last message. So they are read first, but for
+ * descriptors that the client was not allowed to send: all of these wait in one place. */
 static void hang_up(struct session *session)
 {
-    closer_drain(session->server->closer, session->fd, session->number);
+    struct closer_sender sender = session_sender(session);
+    closer_drain(session->server->closer, session->fd, session->device, sender);
     if (session->ended.error)
         channel_send(session->fd, PROTO_ENDED, 0, 0, &session->ended, NULL, 0, NULL, 0);
     send_queue_close(&session->send_queue);
     uv_close((uv_handle_t *)&session->poll, handle_closed);
-    closer_hang_up(session->server->closer, session->fd, session->number);
+    closer_hang_up(session->server->closer, session->fd, session->device, sender);
     session->fd = -1;
     uv_timer_stop(&session->deadline);
     if (session->pidfd < 0)

@@ -141,6 +141,11 @@ void session_pass(struct session *session, uint64_t serial, const struct worker_
                                   message->body, message->tail, message->tail_bytes, NULL, 0));
 }
 
+struct closer_sender session_sender(const struct session *session)
+{
+    return (struct closer_sender){.client = session->number, .uid = session->uid};
+}
+
 /* ---- requests under way ---- */
 
 struct request *session_request_own(struct session *session)
@@ -170,7 +175,7 @@ struct request *session_request(struct session *session, uint64_t serial, uint16
 void session_request_end(struct request *request)
 {
     struct session *session = request->session;
-    closer_take(session->server->closer, request->fd, session->number);
+    closer_take(session->server->closer, request->fd, session_sender(session));
     quota_return(&request->charge);
     image_release(request->image, session->server->closer);
     image_release(request->known, session->server->closer);

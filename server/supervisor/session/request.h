@@ -17,6 +17,7 @@
 
 #include "common/error.h"
 #include "common/ipc/channel.h"
+#include "server/supervisor/loop/closer.h"
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/session/memory.h"
@@ -91,6 +92,9 @@ void session_refuse(struct session *session, uint64_t serial, uint32_t error, co
 void session_refuse_why(struct session *session, uint64_t serial, const struct error *why);
 /* Passes the worker's answer on to the client, whether it answers or refuses. */
 void session_pass(struct session *session, uint64_t serial, const struct worker_answer *answer);
+
+/* The client, as a sender of descriptors. */
+struct closer_sender session_sender(const struct session *session);
 
 /* ---- requests under way ---- */
 

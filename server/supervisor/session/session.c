@@ -284,6 +284,11 @@ static void receive_some(struct session *session)
 {
     struct channel_message *message = &session->server->message;
     for (unsigned i = 0; i < BATCH && session_reads(session); i++) {
+        /* Before it attaches a client has no share of the server's descriptors to send any in. */
+        if (session->state < PROTO_CONNECTION_STATE_ATTACHED && channel_brings_fds(session->fd)) {
+            session_fail(session, MESSAGE(descriptors_early));
+            return;
+        }
         int result =
             channel_receive_all(session->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT, message);
         if (result == CHANNEL_EMPTY)
@@ -296,7 +301,7 @@ static void receive_some(struct session *session)
             session_fail(session, MESSAGE(receive_failed), strerror(-result));
         else
             message_dispatch(session, message);
-        if (!closer_take_message(session->server->closer, message, session->number))
+        if (!closer_take_message(session->server->closer, message, session_sender(session)))
             session_fail(session, MESSAGE(closes_wait));
     }
 }
@@ -394,6 +399,6 @@ free_session:
         close(session->pidfd);
     free(session);
 close_fd:
-    closer_hang_up(server->closer, fd, number);
+    closer_hang_up(server->closer, fd, false, CLOSER_SERVER);
     return result;
 }
