@@ -164,10 +164,10 @@ int worker_link_request(struct worker_link *link, const struct worker_request *r
     if (link->closing)
         return -EPIPE;
     int result = worker_requests_reserve(&link->requests);
-    if (result < 0) {
+    if (result == -ENOBUFS)
         link_fail(link, result);
+    if (result < 0)
         return result;
-    }
     if (!link->failed)
         result =
             send_queue_send(&link->send_queue, request->opcode,

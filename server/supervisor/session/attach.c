@@ -215,6 +215,7 @@ static int tell_worker(struct session *session, struct request *request)
     int result = session_send(session, &message, attach_answered, request);
     if (result == 0) {
         session->at_worker = true;
+        session->worker_start = session->device->starts;
         session_enter(session, PROTO_CONNECTION_STATE_ATTACHING);
     }
     return result;

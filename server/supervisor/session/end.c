@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/session/end.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
+
+#define DETACH_AGAIN_MS 100
 
 /* Frees the session after the last of its handles. */
 static void handle_closed(uv_handle_t *handle)
@@ -83,14 +86,30 @@ static void detach_answered(void *context, const struct worker_answer *answer)
     detach_done(session);
 }
 
+static void worker_detach(struct session *session);
+
+/* The deadline is of no other use to a session that was taken down. */
+static void detach_again(uv_timer_t *timer)
+{
+    worker_detach(timer->data);
+}
+
 static void worker_detach(struct session *session)
 {
     struct worker_request request = {.opcode = PROTO_WORKER_DETACH, .client = session->number};
-    device_cancel(session->device, session->number);
-    if (device_request(session->device, &request, detach_answered, session) == 0)
+    int result = session->device->starts == session->worker_start
+                     ? device_request(session->device, &request, detach_answered, session)
+                     : -EPIPE;
+    if (result == 0)
         return;
+    /* Memory that is missing may come back, and the worker serves others meanwhile. */
+    if (result == -ENOMEM) {
+        uv_timer_start(&session->deadline, detach_again, DETACH_AGAIN_MS, 0);
+        return;
+    }
     /* A worker that can't be told keeps the memory and the addresses that go to others now. */
-    device_abandon(session->device);
+    if (session->device->starts == session->worker_start)
+        device_abandon(session->device);
     detach_done(session);
 }
 
@@ -102,8 +121,10 @@ static void take_down(struct session *session)
     session_host_flush(session);
     session_host_recall_exports(session);
     session->down = true;
-    if (session->at_worker)
-        worker_detach(session);
+    if (!session->at_worker)
+        return;
+    device_cancel(session->device, session->number);
+    worker_detach(session);
 }
 
 bool session_end(struct session *session)

@@ -85,9 +85,10 @@ struct session {
     int fd, pidfd;    /* -1: closed */
     struct send_queue send_queue;
 
-    uint64_t last_serial; /* of the client's latest request */
-    uint32_t requests;    /* number of struct request that exist */
-    bool at_worker;       /* the worker knows this client and has not answered worker_detach */
+    uint64_t last_serial;  /* of the client's latest request */
+    uint32_t requests;     /* number of struct request that exist */
+    bool at_worker;        /* the worker knows this client and has not answered worker_detach */
+    uint32_t worker_start; /* which of the device's workers that is: device->starts */
 
     struct {
         bool present;

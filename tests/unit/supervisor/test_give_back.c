@@ -8,13 +8,24 @@
 
 static struct fake fake;
 static uint16_t unsendable; /* the kernel refuses messages of this opcode; 0: none */
+static int refusal = EPERM; /* with this error */
+static bool dry;            /* there is no memory */
+
+void *malloc(size_t bytes)
+{
+    /* The compiler would make a call of malloc out of realloc. */
+    if (!dry)
+        return aligned_alloc(16, bytes ? bytes : 1);
+    errno = ENOMEM;
+    return NULL;
+}
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     struct proto_message_header header;
     memcpy(&header, message->msg_iov[0].iov_base, sizeof header);
     if (unsendable && header.opcode == unsendable) {
-        errno = EPERM;
+        errno = refusal;
         return -1;
     }
     return syscall(SYS_sendmsg, fd, message, flags);
@@ -151,6 +162,31 @@ static void a_worker_that_cannot_be_asked_is_given_up(void **state)
     }
 }
 
+/* The worker's socket is full, and there is no memory to keep the message in. */
+static void a_client_whose_end_waits_for_memory_costs_no_other(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int stays = fake_attach(&fake, 0, 0, NULL, NULL);
+    int leaves = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake_alloc(&fake, leaves, MIB);
+    const struct session *session = fake_session(&fake, 1);
+    unsendable = PROTO_WORKER_DETACH;
+    refusal = EAGAIN;
+    dry = true;
+    close(leaves);
+    FAKE_WAIT(&fake, session->down);
+    assert_true(session->at_worker);
+    dry = false;
+    unsendable = 0;
+    refusal = EPERM;
+    FAKE_WAIT(&fake, fake.supervisor->server.sessions == 1);
+    fake_free(&fake, stays, fake_alloc(&fake, stays, MIB));
+    close(stays);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +195,7 @@ int main(void)
         cmocka_unit_test(a_buffer_that_stays_pinned_stays_charged),
         cmocka_unit_test(a_share_that_stays_pinned_stays_charged),
         cmocka_unit_test(a_worker_that_cannot_be_asked_is_given_up),
+        cmocka_unit_test(a_client_whose_end_waits_for_memory_costs_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
