@@ -146,6 +146,7 @@ void client_destroy(struct client *client)
         assert(client->streams[i].bound == NULL && "a stream of the client is bound");
     for (uint32_t i = 0; i < client->objects.link_count; i++)
         shm_release(&client->objects.links[i].shadows);
+    free(client->control.last_call);
     free(client->objects.links);
     free(client->objects.functions);
     free(client->objects.events);

@@ -39,6 +39,7 @@
 
 struct client;
 struct client_module;
+struct control_call;
 struct driver_queue;
 
 enum { CLIENT_STREAM_WORDS = PROTO_STREAMS_MAX / 64 };
@@ -125,8 +126,11 @@ struct client_control {
     uint32_t deferred;                     /* requests that wait for a quiet window */
     uint32_t calling;                      /* calls of this client that the caller thread has */
     struct retirement *ready, **ready_end; /* requests that wait for these calls, oldest first */
-    bool ending;                           /* its end waits for one */
-    bool detached;                         /* while it was ATTACHING */
+    bool ending;                           /* its end waits for one, in the next member */
+    struct quiet_call leaving;
+    int (*left)(struct worker *worker, struct client *client, struct retirement *none);
+    bool detached;                  /* while it was ATTACHING */
+    struct control_call *last_call; /* memory for its end, made when it attached */
     uint64_t detach_serial;
     struct client *next_attaching;
     uint32_t making;       /* partitions for it that wait for a quiet window */

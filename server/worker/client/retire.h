@@ -17,8 +17,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/worker/quiet_calls.h"
+
 struct client;
+struct client_module;
 struct error;
+struct worker;
 
 enum retire_kind {
     RETIRE_NOTHING, /* frees nothing; its answer says that the work is done */
@@ -35,6 +39,11 @@ struct retirement {
     struct error *refusal; /* what the answer says instead of "done"; NULL; the request's own */
     uint32_t handle;       /* number of the module or event */
     uint64_t address, count;
+    /* The control thread's, while it waits for a quiet window (control_quiet_retire): */
+    struct quiet_call call;
+    struct client *client;
+    struct client_module *module; /* of RETIRE_MODULE */
+    int (*end)(struct worker *worker, struct client *client, struct retirement *request);
     uint32_t streams;   /* number of targets */
     uint64_t targets[]; /* timeline value of each stream */
 };

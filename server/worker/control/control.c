@@ -57,8 +57,8 @@ static int progress_client(struct worker *worker, struct client *client)
            !client->control.calling && !client->control.ready && !client->shared.frees &&
            !client->control.deferred && client_is_quiet(client);
     pthread_mutex_unlock(&client->lock);
-    if (gone && !control_quiet_leave(worker, client, control_client_end))
-        return -ENOMEM;
+    if (gone)
+        control_quiet_leave(worker, client, control_client_end);
     return 0;
 }
 

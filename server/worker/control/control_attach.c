@@ -3,6 +3,7 @@
 #include "server/worker/control/control_attach.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/messages.h"
@@ -65,9 +66,10 @@ static int destroy_unserved(struct worker *worker, struct client *client,
 
 static int leave_unserved(struct worker *worker, struct client *client)
 {
-    if (client_is_registered(client))
-        return control_quiet_leave(worker, client, destroy_unserved) ? 0 : -ENOMEM;
-    return destroy_unserved(worker, client, NULL);
+    if (!client_is_registered(client))
+        return destroy_unserved(worker, client, NULL);
+    control_quiet_leave(worker, client, destroy_unserved);
+    return 0;
 }
 
 static uint32_t serve_client(struct worker *worker, struct client *client,
@@ -122,7 +124,9 @@ int control_attach(struct request *request)
     if (error)
         return request_refuse_why(request, &why);
     struct attach_call *call = control_call_new(request, sizeof *call, make_attach, end_attach);
-    if (!call) {
+    request->client->control.last_call = calloc(1, sizeof(struct control_call));
+    if (!call || !request->client->control.last_call) {
+        free(call);
         client_destroy(request->client);
         return request_refuse(request, MESSAGE(worker_no_memory));
     }

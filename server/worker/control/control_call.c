@@ -7,19 +7,25 @@
 
 #include "common/util.h"
 
+void control_call_open(struct control_call *call, const struct request *request,
+                       bool (*make)(struct driver_call *call),
+                       int (*end)(struct control_call *call))
+{
+    call->call.make = make;
+    call->call.caller = request_caller(request);
+    call->request = *request;
+    call->request.message = NULL;
+    call->request.body = NULL;
+    call->end = end;
+}
+
 void *control_call_new(const struct request *request, size_t bytes,
                        bool (*make)(struct driver_call *call),
                        int (*end)(struct control_call *call))
 {
     struct control_call *made = calloc(1, bytes);
-    if (!made)
-        return NULL;
-    made->call.make = make;
-    made->call.caller = request_caller(request);
-    made->request = *request;
-    made->request.message = NULL;
-    made->request.body = NULL;
-    made->end = end;
+    if (made)
+        control_call_open(made, request, make, end);
     return made;
 }
 

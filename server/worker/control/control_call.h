@@ -27,6 +27,11 @@ void *control_call_new(const struct request *request, size_t bytes,
                        bool (*make)(struct driver_call *call),
                        int (*end)(struct control_call *call));
 
+/* As control_call_new, in zeroed memory from calloc, which is the call's then. */
+void control_call_open(struct control_call *call, const struct request *request,
+                       bool (*make)(struct driver_call *call),
+                       int (*end)(struct control_call *call));
+
 /* Leaves the call to the caller thread, and gives it up. */
 void control_call_leave(struct control_call *call);
 

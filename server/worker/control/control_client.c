@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/control/control_client.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,10 +230,10 @@ int control_client_end(struct worker *worker, struct client *client, struct reti
                              .client = client,
                              .serial = client->control.detach_serial,
                              .number = client->number};
-    struct control_call *call = control_call_new(&detach, sizeof *call, make_release, end_release);
+    struct control_call *call = client->control.last_call;
+    client->control.last_call = NULL;
     (void)request;
-    if (!call)
-        return -ENOMEM;
+    control_call_open(call, &detach, make_release, end_release);
     control_call_leave(call);
     return 0;
 }

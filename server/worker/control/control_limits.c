@@ -201,7 +201,11 @@ int control_limits_schedule(struct request *request)
     struct worker *worker = request->worker;
     const struct proto_worker_schedule *wanted = request->body;
     struct scheduler_schedule schedule;
+    struct growth *growth;
     struct error why;
+    /* Nothing can fail once the gate has the schedule, so that it applies whole or not at all. */
+    if (!control_quiet_grow_reserve(worker, wanted->local_memory, &growth))
+        return request_refuse(request, MESSAGE(worker_no_memory));
     scheduler_defaults(&schedule);
     schedule.mode = (enum proto_mode)wanted->mode;
     schedule.precision = wanted->precision;
@@ -209,14 +213,15 @@ int control_limits_schedule(struct request *request)
     schedule.quantum_ns = wanted->quantum;
     uint32_t refused = gate_set_schedule(&worker->gate, &schedule, &why);
     worker_reschedule(worker);
-    if (!refused) {
-        quiet_window_set_limit(&worker->quiet_window, wanted->window_limit);
-        if (!control_quiet_grow_to(worker, wanted->local_memory))
-            return -ENOMEM;
-        overrun_set_departed(&worker->overrun, worker, wanted->departed_limit);
-        control_trace_mode(worker, wanted->mode);
+    if (refused) {
+        control_quiet_grow_drop(growth);
+        return request_refuse_why(request, &why);
     }
-    return refused ? request_refuse_why(request, &why) : request_done(request);
+    quiet_window_set_limit(&worker->quiet_window, wanted->window_limit);
+    control_quiet_grow_commit(worker, growth);
+    overrun_set_departed(&worker->overrun, worker, wanted->departed_limit);
+    control_trace_mode(worker, wanted->mode);
+    return request_done(request);
 }
 
 /* ---- partitions and CUstreams ---- */

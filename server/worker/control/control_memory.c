@@ -195,8 +195,8 @@ static int undo_host_map(struct host_map_call *call)
                                     .refusal = why,
                                     .address = call->address,
                                     .count = call->count};
-        if (control_quiet_retire(request->worker, request->client, gone, control_retire_end))
-            return 0;
+        control_quiet_retire(request->worker, request->client, gone, control_retire_end);
+        return 0;
     }
     /* The range stays closed, and goes with the client. */
     free(gone);

@@ -11,117 +11,110 @@
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
 
-struct deferred {
-    struct quiet_call call;
-    struct worker *worker;
-    struct client *client; /* NULL: of the whole device */
-    uint64_t local_bytes;  /* room for local memory is to be made; 0: something else */
-    cuda_result grown;
-    struct retirement *request;   /* NULL: the client's end, or room */
-    struct client_module *module; /* of RETIRE_MODULE */
-    control_quiet_end *end;
-};
-
-/* The driver thread's part. Nothing else touches what is on its way out: the module and the buffer
- * are dying, a client that ends is LEFT. */
-static void make_deferred(struct quiet_call *call)
+static void call_open(struct quiet_call *call, const struct client *client,
+                      void (*make)(struct quiet_call *call),
+                      int (*end)(struct worker *worker, struct quiet_call *call))
 {
-    struct deferred *deferred = container_of(call, struct deferred, call);
-    struct client *client = deferred->client;
-    const struct retirement *request = deferred->request;
-    if (deferred->local_bytes) {
-        struct gpu *gpu = &deferred->worker->gpu;
-        deferred->grown = local_memory_grow(&gpu->local, gpu->cuda, deferred->local_bytes);
-    } else if (!request) {
-        client_module_unload_all(client);
-        client_memory_host_unregister_all(client);
-        client_unregister(client);
-    } else if (request->kind == RETIRE_MODULE) {
-        client_module_unload(client, deferred->module);
-    } else {
-        client_memory_host_unregister(client, request->address, request->count);
-    }
+    *call = (struct quiet_call){.make = make, .end = end};
+    if (client)
+        call->caller = (struct quiet_caller){.client = client->number,
+                                             .owner = client->gate.scheduled.owner,
+                                             .level = client->control.allowance.priority};
 }
 
-static int end_deferred(struct worker *worker, struct quiet_call *call)
+/* ---- requests and ends ---- */
+
+/* Nothing else touches what is on its way out: the module and the buffer are dying, a client that
+ * ends is LEFT. */
+static void make_retired(struct quiet_call *call)
 {
-    struct deferred *deferred = container_of(call, struct deferred, call);
-    struct client *client = deferred->client;
-    struct retirement *request = deferred->request;
-    control_quiet_end *end = deferred->end;
-    free(deferred);
-    client->control.deferred -= request != NULL;
-    return end(worker, client, request);
+    struct retirement *request = container_of(call, struct retirement, call);
+    if (request->kind == RETIRE_MODULE)
+        client_module_unload(request->client, request->module);
+    else
+        client_memory_host_unregister(request->client, request->address, request->count);
 }
 
-static struct deferred *deferred_new(struct worker *worker, struct client *client,
-                                     control_quiet_end *end)
+static int end_retired(struct worker *worker, struct quiet_call *call)
 {
-    struct deferred *deferred = calloc(1, sizeof *deferred);
-    if (!deferred)
-        return NULL;
-    deferred->worker = worker;
-    deferred->client = client;
-    deferred->end = end;
-    deferred->call.make = make_deferred;
-    deferred->call.end = end_deferred;
-    if (!client)
-        return deferred;
-    deferred->call.caller = (struct quiet_caller){.client = client->number,
-                                                  .owner = client->gate.scheduled.owner,
-                                                  .level = client->control.allowance.priority};
-    return deferred;
+    struct retirement *request = container_of(call, struct retirement, call);
+    request->client->control.deferred--;
+    return request->end(worker, request->client, request);
 }
 
-bool control_quiet_retire(struct worker *worker, struct client *client, struct retirement *request,
+void control_quiet_retire(struct worker *worker, struct client *client, struct retirement *request,
                           control_quiet_end *end)
 {
-    struct deferred *deferred = deferred_new(worker, client, end);
-    if (!deferred)
-        return false;
-    deferred->request = request;
+    call_open(&request->call, client, make_retired, end_retired);
+    request->client = client;
+    request->end = end;
     if (request->kind == RETIRE_MODULE)
-        deferred->module = client_module_find(client, request->handle);
+        request->module = client_module_find(client, request->handle);
     client->control.deferred++;
-    quiet_calls_defer(&worker->quiet_calls, &deferred->call, false);
-    return true;
+    quiet_calls_defer(&worker->quiet_calls, &request->call, false);
 }
 
-bool control_quiet_leave(struct worker *worker, struct client *client, control_quiet_end *end)
+static void make_left(struct quiet_call *call)
+{
+    struct client *client = container_of(call, struct client, control.leaving);
+    client_module_unload_all(client);
+    client_memory_host_unregister_all(client);
+    client_unregister(client);
+}
+
+static int end_left(struct worker *worker, struct quiet_call *call)
+{
+    struct client *client = container_of(call, struct client, control.leaving);
+    return client->control.left(worker, client, NULL);
+}
+
+void control_quiet_leave(struct worker *worker, struct client *client, control_quiet_end *end)
 {
     if (client->control.ending)
-        return true;
-    struct deferred *deferred = deferred_new(worker, client, end);
-    if (!deferred)
-        return false;
+        return;
     client->control.ending = true;
-    quiet_calls_defer(&worker->quiet_calls, &deferred->call, false);
-    return true;
+    client->control.left = end;
+    call_open(&client->control.leaving, client, make_left, end_left);
+    quiet_calls_defer(&worker->quiet_calls, &client->control.leaving, false);
 }
 
 /* ---- room for local memory ---- */
 
-static void say_grown(struct worker *worker, const struct deferred *deferred)
+struct growth {
+    struct quiet_call call;
+    struct worker *worker;
+    struct client *client; /* that wishes it; NULL: the schedule does */
+    uint64_t local_bytes;
+    cuda_result grown;
+};
+
+static void make_growth(struct quiet_call *call)
 {
-    if (deferred->grown != CUDA_OK && cuda_driver_error_is_sticky(deferred->grown))
-        worker_fail(worker, deferred->grown, "making room for local memory");
-    else if (deferred->grown != CUDA_OK)
+    struct growth *growth = container_of(call, struct growth, call);
+    struct gpu *gpu = &growth->worker->gpu;
+    growth->grown = local_memory_grow(&gpu->local, gpu->cuda, growth->local_bytes);
+}
+
+static void say_grown(struct worker *worker, const struct growth *growth)
+{
+    if (growth->grown != CUDA_OK && cuda_driver_error_is_sticky(growth->grown))
+        worker_fail(worker, growth->grown, "making room for local memory");
+    else if (growth->grown != CUDA_OK)
         log_warning(MESSAGE_TEXT(local_memory_refused), worker->gpu.info.device,
-                    (unsigned long long)deferred->local_bytes,
-                    cuda_driver_error_sentence(deferred->grown));
+                    (unsigned long long)growth->local_bytes,
+                    cuda_driver_error_sentence(growth->grown));
 }
 
 /* A call that was dropped counts as made: its client leaves. */
-static void tell_grown(struct worker *worker, struct client *client,
-                       const struct deferred *deferred)
+static void tell_grown(struct worker *worker, struct client *client, const struct growth *growth)
 {
     client->control.deferred--;
     pthread_mutex_lock(&client->lock);
     struct client_shared *shared = &client->shared;
     shared->local_asked = false;
-    if (deferred->grown != CUDA_OK)
-        shared->local_refused = deferred->local_bytes;
-    if (shared->local_wanted <= deferred->local_bytes)
+    if (growth->grown != CUDA_OK)
+        shared->local_refused = growth->local_bytes;
+    if (shared->local_wanted <= growth->local_bytes)
         shared->local_wanted = 0;
     else
         local_memory_wish(&worker->gpu.local);
@@ -132,24 +125,34 @@ static void tell_grown(struct worker *worker, struct client *client,
 
 static int end_growth(struct worker *worker, struct quiet_call *call)
 {
-    struct deferred *deferred = container_of(call, struct deferred, call);
-    say_grown(worker, deferred);
-    if (deferred->client)
-        tell_grown(worker, deferred->client, deferred);
-    free(deferred);
+    struct growth *growth = container_of(call, struct growth, call);
+    say_grown(worker, growth);
+    if (growth->client)
+        tell_grown(worker, growth->client, growth);
+    free(growth);
     return 0;
+}
+
+static struct growth *growth_new(struct worker *worker, struct client *client, uint64_t bytes)
+{
+    struct growth *growth = calloc(1, sizeof *growth);
+    if (!growth)
+        return NULL;
+    call_open(&growth->call, client, make_growth, end_growth);
+    growth->worker = worker;
+    growth->client = client;
+    growth->local_bytes = bytes;
+    return growth;
 }
 
 static bool grow_for(struct worker *worker, struct client *client, uint64_t bytes)
 {
-    struct deferred *deferred = deferred_new(worker, client, NULL);
-    if (!deferred)
+    struct growth *growth = growth_new(worker, client, bytes);
+    if (!growth)
         return false;
-    deferred->local_bytes = bytes;
-    deferred->call.end = end_growth;
-    deferred->call.droppable = true;
+    growth->call.droppable = true;
     client->control.deferred++;
-    quiet_calls_defer(&worker->quiet_calls, &deferred->call, true);
+    quiet_calls_defer(&worker->quiet_calls, &growth->call, true);
     return true;
 }
 
@@ -172,17 +175,24 @@ bool control_quiet_grow(struct worker *worker)
     return true;
 }
 
-bool control_quiet_grow_to(struct worker *worker, uint64_t bytes)
+bool control_quiet_grow_reserve(struct worker *worker, uint64_t bytes, struct growth **growth)
 {
+    *growth = NULL;
     if (bytes <= local_memory_room(&worker->gpu.local))
         return true;
-    struct deferred *deferred = deferred_new(worker, NULL, NULL);
-    if (!deferred)
-        return false;
-    deferred->local_bytes = bytes;
-    deferred->call.end = end_growth;
-    quiet_calls_defer(&worker->quiet_calls, &deferred->call, false);
-    return true;
+    *growth = growth_new(worker, NULL, bytes);
+    return *growth != NULL;
+}
+
+void control_quiet_grow_commit(struct worker *worker, struct growth *growth)
+{
+    if (growth)
+        quiet_calls_defer(&worker->quiet_calls, &growth->call, false);
+}
+
+void control_quiet_grow_drop(struct growth *growth)
+{
+    free(growth);
 }
 
 /* ---- what was carried out ---- */

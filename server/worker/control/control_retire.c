@@ -149,14 +149,13 @@ static void put_back(struct client *client, struct retirement *request)
 /* Returns -ENOMEM if the driver's part can be left to nobody: the worker ends then. */
 static int carry_out(struct worker *worker, struct client *client, struct retirement *request)
 {
-    bool left = true;
-    if (waits_for_device(request))
-        left = control_quiet_retire(worker, client, request, control_retire_end);
-    else if (takes_lock(request))
-        left = leave_to_caller(worker, client, request);
-    else
+    if (waits_for_device(request)) {
+        control_quiet_retire(worker, client, request, control_retire_end);
+        return 0;
+    }
+    if (!takes_lock(request))
         return control_retire_end(worker, client, request);
-    if (left)
+    if (leave_to_caller(worker, client, request))
         return 0;
     put_back(client, request);
     return -ENOMEM;

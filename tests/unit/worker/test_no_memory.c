@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* A worker whose process gets no memory any more. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/worker/harness.h"
+
+static atomic_bool dry;
+
+void *calloc(size_t count, size_t bytes)
+{
+    size_t all;
+    if (atomic_load(&dry) || __builtin_mul_overflow(count, bytes, &all)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    /* The compiler would make a call of calloc out of malloc and memset. */
+    void *memory = aligned_alloc(16, all ? all : 1);
+    return memory ? memset(memory, 0, all) : NULL;
+}
+
+static void a_client_leaves_without_memory(void **state)
+{
+    (void)state;
+    struct peer *stays = peer_attach(1), *leaves = peer_attach(2);
+    peer_load_text(leaves, 1, harness_ptx, 0);
+    peer_host_map(leaves, 0, 65536);
+    dry = true;
+    peer_detach(leaves);
+    dry = false;
+    assert_int_equal(peer_wait(stays, 0, peer_push_nop(stays, 0)), 0);
+    peer_detach(stays);
+}
+
+static void a_schedule_without_memory_changes_nothing(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_attach(1);
+    struct proto_worker_schedule wanted = {.mode = PROTO_MODE_FAIR,
+                                           .precision = 500,
+                                           .lease = 5000000,
+                                           .quantum = 5000000,
+                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
+                                           .local_memory = 8192};
+    enum proto_mode before = harness.worker.gate.scheduler.schedule.mode;
+    assert_int_not_equal(before, PROTO_MODE_FAIR);
+    dry = true;
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_FAILED);
+    dry = false;
+    assert_int_equal(harness_error(), PROTO_ERROR_SERVER_RESOURCES);
+    assert_int_equal(harness.worker.gate.scheduler.schedule.mode, before);
+    assert_int_equal(peer_wait(peer, 0, peer_push_nop(peer, 0)), 0);
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
+    assert_int_equal(harness.worker.gate.scheduler.schedule.mode, PROTO_MODE_FAIR);
+    peer_detach(peer);
+}
+
+static int stop(void **state)
+{
+    dry = false;
+    return harness_stop(state);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, harness_setup, stop)
+    const struct CMUnitTest tests[] = {
+        T(a_client_leaves_without_memory),
+        T(a_schedule_without_memory_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
