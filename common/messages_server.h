@@ -181,8 +181,6 @@
       "multiples of the arena's size, a power of two of at least %llu MiB") \
     X(option_max_window, INVALID_VALUE, \
       "--max-window: must be a power of two from %llu MiB to the arena's size") \
-    X(option_unknown, INVALID_VALUE, \
-      "%s: unknown option, or its value is missing; see --help") \
     X(option_argument, INVALID_VALUE, \
       "%s: gpushared takes options only; see --help") \
     X(log_connection_refused, SUCCESS, \

@@ -7,6 +7,14 @@
 
 /* clang-format off */
 #define MESSAGES_TOOLS(X) \
+    X(option_unknown, INVALID_VALUE, \
+      "there is no option %.*s: --help shows those that there are") \
+    X(option_letter_unknown, INVALID_VALUE, \
+      "there is no option -%c: --help shows those that there are") \
+    X(option_value_missing, INVALID_VALUE, \
+      "%.*s needs a value: --help shows which") \
+    X(option_value_extra, INVALID_VALUE, \
+      "%.*s takes no value") \
     X(tool_command_missing, INVALID_VALUE, \
       "no command: info is the only one") \
     X(tool_device, INVALID_VALUE, \
@@ -87,7 +95,15 @@
     X(ctl_traced, SUCCESS, \
       "%s: %.3f s of GPU %u, %llu records of %u clients; open it at https://ui.perfetto.dev") \
     X(ctl_killed, SUCCESS, \
-      "client %lld: connection ended") \
+      "client %s '%s' (pid %s, user %s): connection ended") \
+    X(ctl_killed_alone, SUCCESS, \
+      "client %s '%s' (pid %s, user %s): its work is ended, with the worker of GPU %s; no other " \
+      "client had that worker") \
+    X(ctl_killed_worker, SUCCESS, \
+      "client %s '%s' (pid %s, user %s): its work is ended, with the worker of GPU %s; these " \
+      "clients are ended too, and what they had on the GPU is lost:") \
+    X(ctl_killed_other, SUCCESS, \
+      "  client %s '%s' (pid %s, user %s)") \
     X(ctl_ping, SUCCESS, \
       "gpushared answers") \
     X(ctl_reloaded, SUCCESS, \

@@ -21,6 +21,7 @@
 #include "common/error.h"
 #include "common/limits/limits.h"
 #include "common/messages.h"
+#include "common/option.h"
 #include "common/units.h"
 
 static const char help[] =
@@ -88,8 +89,10 @@ static int read_options(struct options *options, int argc, char **argv)
                                           {"list-messages", no_argument, NULL, 'm'},
                                           {NULL, 0, NULL, 0}};
     uint64_t number;
+    struct error why;
     int option;
-    while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":h", longs, NULL)) != -1) {
         switch (option) {
         case 's':
             options->socket = optarg;
@@ -112,8 +115,8 @@ static int read_options(struct options *options, int argc, char **argv)
             fputs(help, stdout);
             return STATUS_OK;
         default:
-            fputs("Try 'gpushare --help'.\n", stderr);
-            return STATUS_USAGE;
+            option_explain(option, argv, longs, &why);
+            return report_usage("%s", why.text);
         }
     }
     return check_command(argc - optind, argv + optind);

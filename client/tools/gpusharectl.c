@@ -20,6 +20,7 @@
 #include "common/error.h"
 #include "common/limits/allowance.h"
 #include "common/messages.h"
+#include "common/option.h"
 #include "common/units.h"
 
 /* A format: the names of the resources of a client, and of those that have totals. */
@@ -186,8 +187,10 @@ static int read_options(struct options *options, int argc, char **argv)
                                           {"version", no_argument, NULL, 'V'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
+    struct error why;
     int option;
-    while ((option = getopt_long(argc, argv, "ho:", longs, NULL)) != -1) {
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":ho:", longs, NULL)) != -1) {
         switch (option) {
         case 's':
             options->socket = optarg;
@@ -213,8 +216,8 @@ static int read_options(struct options *options, int argc, char **argv)
             print_help();
             return ADMIN_OK;
         default:
-            fputs("Try 'gpusharectl --help'.\n", stderr);
-            return ADMIN_USAGE;
+            option_explain(option, argv, longs, &why);
+            return report_usage("%s", why.text);
         }
     }
     return check_command(options, argc - optind, argv + optind);
@@ -285,8 +288,7 @@ static void print_answer(const struct options *options, const json_t *answer)
     else if (is_command(options->command, "get") || is_command(options->command, "set"))
         print_limits(answer, look);
     else if (is_command(options->command, "kill"))
-        print_line(stdout, MESSAGE_TEXT(ctl_killed),
-                   (long long)json_integer_value(json_object_get(answer, "client")));
+        show_kill(stdout, answer);
     else if (is_command(options->command, "reload"))
         print_reload(answer);
     else

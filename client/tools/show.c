@@ -10,6 +10,7 @@
 
 #include "client/tools/table.h"
 #include "common/limits/allowance.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "protocol.h"
 
@@ -204,16 +205,29 @@ static void add_device(struct table *table, const json_t *device)
     table_add(table, "%s", integer_of(device, "worker_pid", cell));
 }
 
+/* A sentence of the server about a device, for a line that names the device already. */
+static void own_words(const json_t *device, const char *sentence, char *shown, size_t bytes)
+{
+    char cell[CELL], name[CELL + sizeof "device : "];
+    snprintf(name, sizeof name, "device %s: ", integer_of(device, "device", cell));
+    size_t named = strncmp(sentence, name, strlen(name)) == 0 ? strlen(name) : 0;
+    snprintf(shown, bytes, "%s", sentence + named);
+    table_clean(shown);
+}
+
 static void show_trouble(FILE *out, const json_t *device)
 {
     const char *trouble = json_string_value(json_object_get(device, "trouble"));
-    char shown[400], cell[CELL];
+    char shown[400], cell[CELL], since[CELL];
     if (!trouble)
         return;
-    snprintf(shown, sizeof shown, "%s", trouble);
-    table_clean(shown);
-    fprintf(out, "device %s: the latest worker ended: %s\n", integer_of(device, "device", cell),
-            shown);
+    own_words(device, trouble, shown, sizeof shown);
+    integer_of(device, "device", cell);
+    if (json_is_number(json_object_get(device, "worker_ended_seconds")))
+        fprintf(out, "device %s: the latest worker ended %s ago: %s\n", cell,
+                time_of(device, "worker_ended_seconds", since), shown);
+    else
+        fprintf(out, "device %s: no worker: %s\n", cell, shown);
 }
 
 static void show_silence(FILE *out, const json_t *device)
@@ -266,11 +280,50 @@ static void show_warnings(FILE *out, const json_t *device)
     char shown[400], cell[CELL];
     for (size_t i = 0; (warning = json_array_get(warnings, i)); i++) {
         const char *text = json_string_value(json_object_get(warning, "text"));
-        snprintf(shown, sizeof shown, "%s", text ? text : "");
-        table_clean(shown);
+        own_words(device, text ? text : "", shown, sizeof shown);
         fprintf(out, "device %s: warning: %s\n", integer_of(device, "device", cell), shown);
     }
 }
+
+/* ---- kill ---- */
+
+/* A client in the cells of a message's row. */
+struct shown_client {
+    char number[CELL], name[CELL], pid[CELL], uid[CELL];
+};
+
+static void read_client(const json_t *client, struct shown_client *shown)
+{
+    integer_of(client, "client", shown->number);
+    snprintf(shown->name, sizeof shown->name, "%s", text_of(client, "name", shown->pid));
+    integer_of(client, "pid", shown->pid);
+    integer_of(client, "uid", shown->uid);
+}
+
+void show_kill(FILE *out, const json_t *answer)
+{
+    const json_t *others = json_object_get(answer, "ended_with_worker"), *other;
+    struct shown_client client;
+    char gpu[CELL];
+    read_client(answer, &client);
+    if (json_is_null(json_object_get(answer, "worker_replaced")))
+        fprintf(out, MESSAGE_TEXT(ctl_killed), client.number, client.name, client.pid, client.uid);
+    else if (json_array_size(others) == 0)
+        fprintf(out, MESSAGE_TEXT(ctl_killed_alone), client.number, client.name, client.pid,
+                client.uid, integer_of(answer, "worker_replaced", gpu));
+    else
+        fprintf(out, MESSAGE_TEXT(ctl_killed_worker), client.number, client.name, client.pid,
+                client.uid, integer_of(answer, "worker_replaced", gpu));
+    fputc('\n', out);
+    for (size_t i = 0; (other = json_array_get(others, i)); i++) {
+        read_client(other, &client);
+        fprintf(out, MESSAGE_TEXT(ctl_killed_other), client.number, client.name, client.pid,
+                client.uid);
+        fputc('\n', out);
+    }
+}
+
+/* ---- status ---- */
 
 void show_status(FILE *out, const json_t *answer, struct table_look look)
 {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/option.h"
 #include "common/ipc/arena.h"
 #include "common/log.h"
 #include "common/messages.h"
@@ -603,10 +604,9 @@ uint32_t settings_read(struct settings *settings, int argc, char **argv, struct 
         return error;
     opterr = 0;
     optind = 1;
-    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-        if (option == '?') {
-            return error_set(why, MESSAGE(option_unknown), argv[optind - 1]);
-        }
+    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (option == '?' || option == ':')
+            return option_explain(option, argv, options, why);
         error = set_option(settings, option == 'h' ? OPTION_HELP : option, optarg, softgpu, why);
         if (error || settings->page)
             return error;

@@ -65,6 +65,9 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
         view->compilations[i] = heartbeat_count(&device->heartbeat, i);
     for (unsigned i = 0; i < view->call_count; i++)
         view->calls[i].ns -= view->calls[i].ns % TENTH_NS;
+    view->ended = device->ended_at != 0;
+    if (view->ended)
+        view->ended_ns = timeline_now() - device->ended_at;
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
         if (session->device != device)

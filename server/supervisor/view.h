@@ -31,6 +31,8 @@ struct device_view {
     uint64_t memory_charged;       /* bytes, all clients together */
     struct schedule schedule;      /* in force; without a worker: for the next one */
     char trouble[DEVICE_TROUBLE];  /* why the latest worker ended; empty if none has */
+    bool ended;                    /* a worker has ended */
+    uint64_t ended_ns;             /* time since the latest one did */
     uint64_t silent_ns;            /* the worker does not answer; 0: it does */
     char silence[HEARTBEAT_TEXT];  /* which thread does not, and where; empty if it answers */
     struct heartbeat_call calls[ACTIVITY_THREADS]; /* of the driver that last */

@@ -535,6 +535,9 @@ static void kill_of_a_client_that_left_says_what_it_costs_and_is_carried_out(voi
     idle_client_leaves(server);
     assert_int_equal(control(server, "kill --force 99", output), 1);
     assert_int_equal(control(server, "kill --force 2", output), 0);
+    if (!strstr(output, "client 2 'gone'") || !strstr(output, "with the worker of GPU 0") ||
+        !strstr(output, "\n  client 1 'waits'"))
+        fail_msg("kill --force: %s", output);
     struct said said = finish(&waits);
     assert_int_equal(said.error, GPUSHARE_ERROR_WORKER_LOST);
     expect_word(&said, "an administrator");

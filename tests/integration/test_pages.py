@@ -404,6 +404,8 @@ class Gpusharectl(Case):
             self.assertLess(time.monotonic(), end, state)
             time.sleep(0.01)
         self.assertIsNotNone(state["trouble"])
+        self.assertLess(state["worker_ended_seconds"], SECONDS)
+        self.assertRegex(server.ctl("status").stdout, r"(?m)^device 0: the latest worker ended \S+( \S+)? ago: (?!device 0:)")
         os.symlink(os.path.join(BUILD, "libexec/gpushare-worker"), link)
         while self.json(server, "status")["devices"][0]["state"] != "ready":
             self.assertLess(time.monotonic(), end)

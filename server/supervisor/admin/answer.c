@@ -44,10 +44,60 @@ json_t *admin_answer_ping(void)
     return admin_json_finish(&answer);
 }
 
-json_t *admin_answer_kill(uint32_t client)
+/* A client by what says which one it is. */
+static void put_identity(struct admin_json *object, const struct client_view *view)
 {
+    admin_json_put(object, "client", json_integer(view->number));
+    admin_json_put(object, "name", admin_json_text(view->name));
+    admin_json_put(object, "pid", view->pid > 0 ? json_integer(view->pid) : json_null());
+    admin_json_put(object, "uid", json_integer(view->uid));
+}
+
+struct kill_cost {
+    uint32_t client;
+    bool found;
+    struct client_view victim;
+    json_t *others; /* NULL: there was no memory */
+};
+
+static bool find_victim(void *context, const struct client_view *view)
+{
+    struct kill_cost *cost = context;
+    cost->found = view->number == cost->client;
+    if (cost->found)
+        cost->victim = *view;
+    return !cost->found;
+}
+
+/* The clients that have something on the device still. */
+static bool add_other(void *context, const struct client_view *view)
+{
+    struct kill_cost *cost = context;
+    if (!view->attached || view->device != cost->victim.device || view->number == cost->client ||
+        strcmp(view->state, proto_connection_state_name(PROTO_CONNECTION_STATE_LEAVING)) == 0)
+        return true;
+    struct admin_json other = admin_json_new();
+    put_identity(&other, view);
+    if (json_array_append_new(cost->others, admin_json_finish(&other)) < 0) {
+        json_decref(cost->others);
+        cost->others = NULL;
+    }
+    return cost->others != NULL;
+}
+
+json_t *admin_answer_kill(const struct supervisor *supervisor, uint32_t client, bool with_worker)
+{
+    struct kill_cost cost = {.client = client, .others = json_array()};
     struct admin_json answer = answer_new(true, "kill");
-    admin_json_put(&answer, "client", json_integer(client));
+    view_each_client(supervisor, find_victim, &cost);
+    cost.victim.number = client;
+    put_identity(&answer, &cost.victim);
+    bool replaced = with_worker && cost.found && cost.victim.attached;
+    if (replaced && cost.others)
+        view_each_client(supervisor, add_other, &cost);
+    admin_json_put(&answer, "worker_replaced",
+                   replaced ? json_integer(cost.victim.device) : json_null());
+    admin_json_put(&answer, "ended_with_worker", cost.others);
     return admin_json_finish(&answer);
 }
 
@@ -232,6 +282,8 @@ static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
     admin_json_put(&device, "worker_pid",
                    view.worker_pid > 0 ? json_integer(view.worker_pid) : json_null());
     admin_json_put(&device, "worker_starts", json_integer(view.worker_starts));
+    admin_json_put(&device, "worker_ended_seconds",
+                   view.ended ? admin_json_seconds(view.ended_ns) : json_null());
     admin_json_put(&device, "worker_silent_seconds",
                    view.silent_ns ? admin_json_seconds(view.silent_ns) : json_null());
     admin_json_put(&device, "worker_silence", text_or_null(view.silence));

@@ -38,7 +38,9 @@ struct admin_usages {
 json_t *admin_answer_refusal(uint32_t error, const char *text); /* error: an error number */
 json_t *admin_answer_ping(void);
 json_t *admin_answer_version(void);
-json_t *admin_answer_kill(uint32_t client);
+/* Says what the end of a client costs, and is made before it. with_worker: its device's worker is
+ * replaced for it. */
+json_t *admin_answer_kill(const struct supervisor *supervisor, uint32_t client, bool with_worker);
 /* For get and set: the present limits of what the request names: clients, a total, or a GPU. */
 json_t *admin_answer_limits(const struct supervisor *supervisor,
                             const struct admin_request *request);

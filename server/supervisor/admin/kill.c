@@ -30,14 +30,17 @@ static void killing_free(struct admin_work *work)
 static void killing_answer(struct admin_work *work, struct admin_peer *peer, bool late)
 {
     struct killing *killing = (struct killing *)work;
+    json_t *answer = admin_answer_kill(work->admin->supervisor, killing->client, true);
     struct error why;
     (void)late;
     if (clients_kill_leaving(work->admin->supervisor, killing->client,
                              killing->known ? &killing->usage : NULL, killing->force, killing->by,
-                             &why))
+                             &why)) {
+        json_decref(answer);
         admin_peer_refuse(peer, why.number, "%s", why.text);
-    else
-        admin_peer_answer(peer, admin_answer_kill(killing->client));
+    } else {
+        admin_peer_answer(peer, answer);
+    }
 }
 
 static void on_usage(void *context, uint32_t client, const struct proto_worker_usage *usage)
@@ -72,8 +75,11 @@ void admin_kill(struct admin_peer *peer, const struct admin_request *request)
 {
     char by[ADMIN_NAME];
     admin_peer_name(peer, by);
-    if (clients_kill(peer->admin->supervisor, request->number, by) == 0)
-        admin_peer_answer(peer, admin_answer_kill(request->number));
-    else
-        kill_leaving(peer, request);
+    json_t *answer = admin_answer_kill(peer->admin->supervisor, request->number, false);
+    if (clients_kill(peer->admin->supervisor, request->number, by) == 0) {
+        admin_peer_answer(peer, answer);
+        return;
+    }
+    json_decref(answer);
+    kill_leaving(peer, request);
 }

@@ -65,6 +65,7 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
     if (!device->link)
         return;
     bool was_ready = device->state == DEVICE_READY;
+    device->ended_at = timeline_now();
     if (!device->stopping) {
         snprintf(device->trouble, sizeof device->trouble, "%s", text);
         if (was_ready)

@@ -105,9 +105,10 @@ struct device {
     bool served;      /* the latest worker had been ready */
     bool stopping;
     uint32_t starts;
-    uint32_t failures;            /* in a row, without having been ready */
-    uint64_t start_at;            /* CLOCK_MONOTONIC: when the latest worker was started */
-    uint64_t ready_at;            /* CLOCK_MONOTONIC */
+    uint32_t failures; /* in a row, without having been ready */
+    uint64_t start_at; /* CLOCK_MONOTONIC: when the latest worker was started */
+    uint64_t ready_at; /* CLOCK_MONOTONIC */
+    uint64_t ended_at; /* CLOCK_MONOTONIC: when the latest worker was lost; 0: none was */
     char how[WORKER_PROCESS_END]; /* the latest worker's process ended; empty while it lives */
     char trouble[DEVICE_TROUBLE]; /* why there is no worker, or was none */
     struct device_warning warnings[DEVICE_WARNINGS_MAX]; /* of the latest worker's start */

@@ -284,6 +284,8 @@ static void kill_is_for_root_and_those_named(void **state)
     refused_with("{\"request\":\"kill\",\"client\":8}", "not_found", "no client 8");
     json_t *answer = ask("{\"request\":\"kill\",\"client\":7}");
     assert_true(json_is_true(json_object_get(answer, "ok")));
+    assert_true(json_is_null(json_object_get(answer, "worker_replaced")));
+    assert_int_equal(json_array_size(json_object_get(answer, "ended_with_worker")), 0);
     json_decref(answer);
     assert_int_equal(supervisor.killed, 7);
     assert_non_null(strstr(supervisor.killed_by, "uid "));
@@ -294,8 +296,14 @@ static void kill_is_for_root_and_those_named(void **state)
                  "true or false");
     refused_with("{\"request\":\"get\",\"client\":7,\"force\":true}", "invalid_value", "force");
     assert_int_equal(supervisor.killed, 7);
-    json_decref(ask("{\"request\":\"kill\",\"client\":77,\"force\":true}"));
+    add_client(77, true);
+    answer = ask("{\"request\":\"kill\",\"client\":77,\"force\":true}");
     assert_int_equal(supervisor.killed, 77);
+    assert_int_equal(json_integer_value(json_object_get(answer, "worker_replaced")), 0);
+    const json_t *others = json_object_get(answer, "ended_with_worker");
+    assert_int_equal(json_array_size(others), 1);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(others, 0), "client")), 7);
+    json_decref(answer);
 }
 
 /* Connects as another user: the kernel remembers who connected. By a relative name, for the folders
