@@ -64,7 +64,7 @@ END
 # A row that can't measure ends neither the bench nor the row after it, and both are in the file and in README's table.
 mkdir "$TMPDIR/build"
 ln -s "$BUILD/bin" "$BUILD/lib" "$BUILD/libexec" "$TMPDIR/build/" # without the null driver, no launch row's server starts
-if BUILD="$TMPDIR/build" "$BUILD/tests/programs/bench/bench" --short "$TMPDIR/dies.json" launch_async threads_25_alone \
+if env BUILD="$TMPDIR/build" "$BUILD/tests/programs/bench/bench" --short "$TMPDIR/dies.json" launch_async threads_25_alone \
     >"$TMPDIR/lines" 2>"$TMPDIR/words"; then
     echo "a row died, and the exit status is 0"
     exit 1

@@ -92,6 +92,7 @@ static void leaves_an_orphan(struct bench_result *result)
     pid_t pid = fork();
     if (pid == 0) {
         signal(SIGTERM, part);
+        alarm(LONG_SECONDS); /* in case nobody ends it */
         if (write(ends[1], &byte, 1) != 1)
             _exit(1);
         hangs(result);
