@@ -36,10 +36,35 @@ void quiet_set_limit(struct quiet *quiet, uint64_t limit_ns)
     quiet->settings.limit_ns = limit_ns;
 }
 
+static uint32_t count_debtors(const struct quiet *quiet)
+{
+    uint32_t debtors = 0;
+    for (uint32_t i = 0; i < QUIET_USERS; i++)
+        debtors += quiet->debts[i] > 0;
+    return debtors;
+}
+
+/* What the user's windows may still take: its part of what is saved up, without what it owes. */
+static int64_t credit_of(const struct quiet *quiet, uint32_t user)
+{
+    uint32_t sharers = count_debtors(quiet) + (quiet->debts[user] <= 0);
+    return earned_in(quiet, SAVED_NS) / sharers - quiet->debts[user];
+}
+
+/* All wait for what a user may take, and nobody else for what it takes beyond that. */
 static void charge_loss(struct quiet *quiet, uint64_t lost)
 {
+    int64_t right = max(credit_of(quiet, quiet->payer), INT64_C(0));
     quiet->taken_ns += lost;
-    quiet->credit -= (int64_t)lost;
+    quiet->credit -= min((int64_t)lost, right);
+    quiet->debts[quiet->payer] += (int64_t)lost;
+}
+
+static void pay_debts(struct quiet *quiet, int64_t earned)
+{
+    uint32_t debtors = count_debtors(quiet);
+    for (uint32_t i = 0; debtors && i < QUIET_USERS; i++)
+        quiet->debts[i] = max(quiet->debts[i] - earned / debtors, INT64_C(0));
 }
 
 /* The time since the last look: windows earn their part of it; of an attempt it costs what clients
@@ -50,6 +75,7 @@ static void settle_credit(struct quiet *quiet, uint32_t working, uint64_t now)
     quiet->looked = now;
     int64_t earned = earned_in(quiet, span) / 100 * (int64_t)(100 - 100 * SAVED_NS / SPAN_NS);
     quiet->credit = min(quiet->credit + earned, earned_in(quiet, SAVED_NS));
+    pay_debts(quiet, earned);
     if (quiet->state < QUIET_DRAINING || quiet->worked == 0)
         return;
     uint64_t lost = span / quiet->worked * (quiet->worked - min(working, quiet->worked));
@@ -89,13 +115,14 @@ static int64_t likely_cost(const struct quiet_scene *scene)
     return (int64_t)lost;
 }
 
-/* The most that one window may lose while the device drains: at first a tenth of what windows may
- * still take, and more the longer the call has waited, since a better moment may come. */
-static int64_t loss_allowed(const struct quiet *quiet, uint64_t waited)
+/* The most that one window of this user may lose while the device drains: at first a tenth of what
+ * may still be taken, and more the longer the call has waited, since a better moment may come. */
+static int64_t loss_allowed(const struct quiet *quiet, uint32_t user, uint64_t waited)
 {
+    int64_t credit = min(quiet->credit, credit_of(quiet, user));
     uint64_t patience = quiet->settings.patience_ns;
     uint64_t percent = waited < patience ? 10 + 90 * waited / patience : 100;
-    return quiet->credit / 100 * (int64_t)percent;
+    return credit / 100 * (int64_t)percent;
 }
 
 static void wait_for(struct quiet *quiet, const struct quiet_work *work, uint64_t now)
@@ -110,6 +137,7 @@ static void begin_drain(struct quiet *quiet, const struct quiet_scene *scene, ui
 {
     quiet->state = QUIET_DRAINING;
     quiet->worked = scene->between ? 1 : scene->count;
+    quiet->payer = scene->user;
     quiet->attempt = now;
     quiet->attempt_end = now + left + left / 2 + QUIET_SLACK_NS;
     quiet->waits_for = 0;
@@ -123,7 +151,7 @@ static void look_at_waiting(struct quiet *quiet, const struct quiet_scene *scene
     uint64_t bound = patient ? quiet->settings.limit_ns : max(quiet->settings.limit_ns, waited);
     const struct quiet_work *last = find_last(scene);
     const struct quiet_work *urgent = patient ? find_more_urgent(scene) : NULL;
-    bool spent = loss_allowed(quiet, waited) < (patient ? likely_cost(scene) : 0);
+    bool spent = loss_allowed(quiet, scene->user, waited) < (patient ? likely_cost(scene) : 0);
     quiet->width = !last ? QUIET_WIDE : patient ? QUIET_SHORT : QUIET_SINGLE;
     if (!last && spent && (scene->between || now - quiet->busy < QUIET_IDLE_NS))
         wait_for(quiet, NULL, now);
@@ -171,6 +199,38 @@ void quiet_look(struct quiet *quiet, const struct quiet_scene *scene, uint64_t n
     } else {
         look_at_waiting(quiet, scene, now);
     }
+}
+
+/* Whether one user's turn is before the other's; both ask. */
+static bool goes_before(const struct quiet *quiet, const struct quiet_asker *askers, uint32_t one,
+                        uint32_t other)
+{
+    bool has_credit = credit_of(quiet, one) > 0, other_has = credit_of(quiet, other) > 0;
+    if (has_credit != other_has)
+        return has_credit;
+    if (askers[one].level != askers[other].level)
+        return askers[one].level < askers[other].level;
+    if (quiet->debts[one] != quiet->debts[other])
+        return quiet->debts[one] < quiet->debts[other];
+    return askers[one].since < askers[other].since;
+}
+
+uint32_t quiet_choose(const struct quiet *quiet, const struct quiet_asker *askers)
+{
+    uint32_t best = QUIET_USERS;
+    for (uint32_t i = 0; i < QUIET_USERS; i++)
+        if (askers[i].since != QUIET_NEVER &&
+            (best == QUIET_USERS || goes_before(quiet, askers, i, best)))
+            best = i;
+    return best;
+}
+
+void quiet_made(struct quiet *quiet, uint32_t user, uint64_t now)
+{
+    uint32_t payer = quiet->payer;
+    quiet->payer = user;
+    settle_credit(quiet, 0, now);
+    quiet->payer = payer;
 }
 
 void quiet_end(struct quiet *quiet, uint64_t wanted, uint64_t now)

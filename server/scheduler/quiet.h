@@ -24,7 +24,10 @@
  *     time left for what is lost in between;
  *   - if windows have had less than share_percent of the device's time in the last 20 s. Device
  * time that is idle only because clients are held back counts; the time in which everybody's last
- * work still runs doesn't.
+ * work still runs doesn't;
+ *   - if the user whose call asks has had less than its part of that. Users who owe something have
+ * equal parts. What a window takes beyond its user's part is a debt of that user alone, who pays it
+ * back out of its part; others do not wait for it.
  *
  * A device on which nothing runs is quiet at once. That costs what clients that come meanwhile have
  * to wait. Windows that had their share wait until nothing has run for QUIET_IDLE_NS.
@@ -46,6 +49,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Accounts of users. Two users may have one, by chance. */
+enum { QUIET_USERS = 64, QUIET_USER_BITS = 6 };
+
+/* The account of an owner. Fibonacci hashing: the numbers of users in containers differ in their
+ * higher bits alone. */
+static inline uint32_t quiet_user(uint32_t owner)
+{
+    return (owner * UINT32_C(2654435769)) >> (32 - QUIET_USER_BITS);
+}
 
 enum quiet_state { QUIET_RESTING, QUIET_WAITING, QUIET_DRAINING, QUIET_OPEN };
 
@@ -72,6 +85,12 @@ struct quiet_work {
     bool overdue;       /* some of it should have ended before */
 };
 
+/* The calls of a user that may ask for a window. */
+struct quiet_asker {
+    uint64_t since; /* the first of them was made; QUIET_NEVER: there is none */
+    uint32_t level; /* the most urgent of their clients' */
+};
+
 /* The scene of a decision. */
 struct quiet_scene {
     const struct quiet_work *works; /* of the clients that have work on the device */
@@ -79,7 +98,8 @@ struct quiet_scene {
     bool others;    /* work that is no client's runs too, or begins to */
     bool between;   /* a lease has ended, and the next one waits for this look */
     bool asked;     /* a call waits that may ask for a window */
-    uint64_t since; /* the first of these calls was made */
+    uint32_t user;  /* whose call that is, as quiet_choose says; below QUIET_USERS */
+    uint64_t since; /* the first of this user's calls was made */
     uint32_t level; /* the most urgent of their clients' */
 };
 
@@ -94,8 +114,11 @@ struct quiet {
     uint64_t busy;        /* when a look last found work */
     uint64_t looked;      /* when it was last looked at */
     int64_t credit;       /* ns that windows may still take */
-    uint32_t waits_for;   /* WAITING: the client whose work is in the way; 0: nobody's */
-    uint64_t next;        /* when to look again at the latest; QUIET_NEVER */
+    int64_t
+        debts[QUIET_USERS]; /* ns that each user's windows took, and its part has not paid for */
+    uint32_t payer;         /* the user whose window it is */
+    uint32_t waits_for;     /* WAITING: the client whose work is in the way; 0: nobody's */
+    uint64_t next;          /* when to look again at the latest; QUIET_NEVER */
     /* for status */
     uint64_t windows;  /* that were open */
     uint64_t failed;   /* attempts that were given up */
@@ -112,12 +135,21 @@ void quiet_begin(struct quiet *quiet, const struct quiet_settings *settings, uin
 /* The limit from the next look on. */
 void quiet_set_limit(struct quiet *quiet, uint64_t limit_ns);
 
+/* Returns the user whose turn it is among those that ask. Those who have some of their part left
+ * come before others. Then the most urgent is next, then the one that owes least, then the one that
+ * has waited longest. askers: QUIET_USERS of them. QUIET_USERS: none asks.
+ */
+uint32_t quiet_choose(const struct quiet *quiet, const struct quiet_asker *askers);
+
 /*
  * Looks at the scene and takes the steps that follow from it: afterwards state, width, waits_for
  * and next are what holds. From OPEN nothing leads but quiet_end. While it is DRAINING or OPEN no
  * client may submit; a step to DRAINING is looked at again when no client submits any more.
  */
 void quiet_look(struct quiet *quiet, const struct quiet_scene *scene, uint64_t now);
+
+/* A call of this user was made in the open window: it pays for the time since the last one. */
+void quiet_made(struct quiet *quiet, uint32_t user, uint64_t now);
 
 /* The calls of the window are made. wanted: the first client came that could not submit because of
  * it; QUIET_NEVER: none did. */

@@ -199,9 +199,9 @@ bool quiet_calls_wait(struct quiet_calls *calls, uint64_t until)
 
 void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_calls_view *view)
 {
-    *view = (struct quiet_calls_view){
-        .since = UINT64_MAX, .asks_next = UINT64_MAX, .level = UINT32_MAX};
+    *view = (struct quiet_calls_view){.asks_next = UINT64_MAX};
     pthread_mutex_lock(&calls->lock);
+    view->owner = calls->queued ? calls->queued->caller.owner : 0;
     for (const struct quiet_call *call = calls->queued; call; call = call->next) {
         view->any = true;
         if (call->since > now) {
@@ -209,10 +209,20 @@ void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_call
             continue;
         }
         view->asks = true;
-        view->since = min(view->since, call->since);
-        view->level = min(view->level, call->caller.level);
     }
     view->working = calls->working;
+    pthread_mutex_unlock(&calls->lock);
+}
+
+void quiet_calls_each_asking(struct quiet_calls *calls, uint64_t now,
+                             void (*see)(void *context, const struct quiet_caller *caller,
+                                         uint64_t since),
+                             void *context)
+{
+    pthread_mutex_lock(&calls->lock);
+    for (const struct quiet_call *call = calls->queued; call; call = call->next)
+        if (call->since <= now)
+            see(context, &call->caller, call->since);
     pthread_mutex_unlock(&calls->lock);
 }
 
@@ -258,13 +268,15 @@ static struct quiet_call *take_next(struct quiet_calls *calls, uint64_t now)
     return call;
 }
 
-bool quiet_calls_make_next(struct quiet_calls *calls, uint64_t now)
+bool quiet_calls_make_next(struct quiet_calls *calls, uint64_t now, uint32_t *owner)
 {
     pthread_mutex_lock(&calls->lock);
     struct quiet_call *call = calls->stopped ? NULL : take_next(calls, now);
     pthread_mutex_unlock(&calls->lock);
     if (!call)
         return false;
+    if (owner)
+        *owner = call->caller.owner;
     call->make(call);
     pthread_mutex_lock(&calls->lock);
     bool awaited = call->awaited;

@@ -68,9 +68,8 @@ struct quiet_calls {
 struct quiet_calls_view {
     bool any;           /* calls wait */
     bool asks;          /* of them, one may ask for a window now */
-    uint64_t since;     /* that call was left here; the first of several */
     uint64_t asks_next; /* when the next one may; UINT64_MAX */
-    uint32_t level;     /* the most urgent of those that ask */
+    uint32_t owner;     /* of the oldest call */
     bool working;
 };
 
@@ -120,6 +119,12 @@ bool quiet_calls_wait(struct quiet_calls *calls, uint64_t until);
 
 void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_calls_view *view);
 
+/* Shows each call that may ask for a window now. Under the lock of the queue. */
+void quiet_calls_each_asking(struct quiet_calls *calls, uint64_t now,
+                             void (*see)(void *context, const struct quiet_caller *caller,
+                                         uint64_t since),
+                             void *context);
+
 /* No work may begin, or it may again. */
 void quiet_calls_shut(struct quiet_calls *calls, bool closed);
 
@@ -127,10 +132,11 @@ void quiet_calls_shut(struct quiet_calls *calls, bool closed);
  * Makes the next call; false: there is none. A window has little time, so the order says which call
  * has to wait for another one: first the most urgent of those that may ask for a window, then those
  * that ride along. A call that has waited for QUIET_CALLS_PATIENCE_NS is as urgent as any. Of calls
- * that are equally urgent the next is the oldest of the owner that was served longest ago. now: ns
- * of timeline_now.
+ * that are equally urgent the next is the oldest of the owner that was served longest ago.
+ *
+ * now: ns of timeline_now. *owner, unless owner is NULL, becomes the call's owner.
  */
-bool quiet_calls_make_next(struct quiet_calls *calls, uint64_t now);
+bool quiet_calls_make_next(struct quiet_calls *calls, uint64_t now, uint32_t *owner);
 
 /* ---- whoever ends the driver thread ---- */
 

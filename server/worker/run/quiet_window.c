@@ -73,6 +73,29 @@ static void see_scene(struct quiet_window *window, uint64_t now, struct quiet_sc
     scene->works = window->works;
 }
 
+static void note_asking(void *context, const struct quiet_caller *caller, uint64_t since)
+{
+    struct quiet_asker *asker = (struct quiet_asker *)context + quiet_user(caller->owner);
+    asker->since = min(asker->since, since);
+    asker->level = min(asker->level, caller->level);
+}
+
+/* Whose turn it is. Where no call may ask, the oldest stands for those that ride along. Under the
+ * window's lock. */
+static void choose_asker(struct quiet_window *window, const struct quiet_calls_view *view,
+                         uint64_t now, struct quiet_scene *scene)
+{
+    struct quiet_asker askers[QUIET_USERS];
+    for (uint32_t i = 0; i < QUIET_USERS; i++)
+        askers[i] = (struct quiet_asker){.since = QUIET_NEVER, .level = UINT32_MAX};
+    quiet_calls_each_asking(&window->worker->quiet_calls, now, note_asking, askers);
+    uint32_t asks = quiet_choose(&window->quiet, askers);
+    scene->asked |= asks < QUIET_USERS;
+    scene->user = asks < QUIET_USERS ? asks : quiet_user(view->owner);
+    scene->since = min(askers[scene->user].since, now);
+    scene->level = askers[scene->user].level;
+}
+
 /* ---- what the decision says ---- */
 
 /* After this no client submits: each of them is between two visits once its lock was had. */
@@ -126,8 +149,13 @@ static void make_calls(struct quiet_window *window)
     struct worker *worker = window->worker;
     uint64_t now = timeline_now(), drained = now - window->quiet.attempt;
     uint64_t end = now + min(max(drained, CALLS_NS), CALLS_MAX_NS);
-    while (quiet_calls_make_next(&worker->quiet_calls, timeline_now()) && timeline_now() < end)
-        ;
+    uint32_t owner;
+    while (now < end && quiet_calls_make_next(&worker->quiet_calls, now, &owner)) {
+        now = timeline_now();
+        pthread_mutex_lock(&window->lock);
+        quiet_made(&window->quiet, quiet_user(owner), now);
+        pthread_mutex_unlock(&window->lock);
+    }
     uint64_t over = timeline_now(), wanted = let_go(window);
     pthread_mutex_lock(&window->lock);
     quiet_end(&window->quiet, wanted, over);
@@ -159,9 +187,8 @@ static uint64_t look_once(struct quiet_window *window)
     scene.others |= view.working;
     /* A device without work is nobody's loss, so then those ride along that may not ask yet. */
     scene.asked = view.asks || (view.any && scene.count == 0 && !scene.others);
-    scene.since = view.asks ? view.since : now;
-    scene.level = view.level;
     pthread_mutex_lock(&window->lock);
+    choose_asker(window, &view, now, &scene);
     quiet_look(&window->quiet, &scene, now);
     enum quiet_state state = window->quiet.state;
     enum quiet_width width = window->quiet.width;

@@ -370,6 +370,119 @@ static void a_greedy_user_gets_no_more_than_the_share(void **state)
     }
 }
 
+/* ---- users ---- */
+
+/* When the user's call, made at `since`, is first drained for beside a client that never pauses. */
+static uint64_t wait_of(uint32_t user, uint64_t since)
+{
+    struct quiet_work work = {.client = 7, .left_ns = MS, .likely_ns = MS};
+    struct quiet_scene scene = {
+        .works = &work, .count = 1, .asked = true, .user = user, .since = since};
+    uint64_t now = since;
+    while (look(&scene, now) != QUIET_DRAINING)
+        now += MS;
+    return now - since;
+}
+
+/* For a second the device is half idle, so a window of 100 ms takes 500 ms; the rest is paid back
+ * at 4.5 %. */
+static void what_a_window_takes_beyond_its_users_part_others_do_not_pay(void **state)
+{
+    (void)state;
+    for (uint32_t user = 1; user <= 2; user++) {
+        struct quiet_work works[2] = {{.client = 1, .left_ns = 700 * MS, .likely_ns = 10 * MS},
+                                      {.client = 2, .left_ns = 700 * MS, .likely_ns = 10 * MS}};
+        struct quiet_scene scene = {
+            .works = works, .count = 2, .asked = true, .user = 1, .since = T0 - 700 * MS};
+        begin();
+        quiet.settings.limit_ns = 1000 * MS;
+        assert_int_equal(look(&scene, T0), QUIET_DRAINING);
+        scene.count = 1;
+        look(&scene, T0);
+        look(&scene, T0 + 1000 * MS);
+        scene.count = 0;
+        assert_int_equal(look(&scene, T0 + 1000 * MS), QUIET_OPEN);
+        quiet_end(&quiet, QUIET_NEVER, T0 + 1000 * MS);
+        assert_int_equal(quiet.taken_ns, 500 * MS);
+        uint64_t waited = wait_of(user, T0 + 1001 * MS);
+        print_message("user %u waits for %llu ms\n", user, (unsigned long long)(waited / MS));
+        if (user == 1)
+            assert_in_range(waited, 8800 * MS, 8900 * MS);
+        else
+            assert_true(waited <= MS);
+    }
+}
+
+static void users_with_credit_come_first_then_urgent_ones_then_those_that_owe_least(void **state)
+{
+    (void)state;
+    struct quiet_asker askers[QUIET_USERS];
+    begin();
+    for (uint32_t i = 0; i < QUIET_USERS; i++)
+        askers[i] = (struct quiet_asker){.since = QUIET_NEVER};
+    askers[5].since = T0;
+    assert_int_equal(quiet_choose(&quiet, askers), 5);
+    askers[63].since = T0 - 1;
+    assert_int_equal(quiet_choose(&quiet, askers), 63);
+    quiet.debts[63] = 2;
+    assert_int_equal(quiet_choose(&quiet, askers), 5);
+    quiet.debts[5] = 3;
+    assert_int_equal(quiet_choose(&quiet, askers), 63);
+    askers[63].level = 1;
+    assert_int_equal(quiet_choose(&quiet, askers), 5);
+    /* Half of 100 ms is each one's part. */
+    quiet.debts[5] = 50 * MS;
+    assert_int_equal(quiet_choose(&quiet, askers), 63);
+    quiet.debts[5]--;
+    assert_int_equal(quiet_choose(&quiet, askers), 5);
+}
+
+/* User 1 asks all the time, and each of its calls takes 60 ms; user 2 asks now and then. */
+static void a_user_with_long_loads_keeps_nobody_elses_waiting(void **state)
+{
+    (void)state;
+    const uint64_t end = T0 + 60000 * MS, calls_ns[3] = {0, 60 * MS, MS};
+    struct quiet_asker askers[QUIET_USERS];
+    uint64_t taken[3] = {0}, longest = 0, served = 0, next = T0 + 3000 * MS;
+    begin();
+    for (uint32_t i = 0; i < QUIET_USERS; i++)
+        askers[i] = (struct quiet_asker){.since = QUIET_NEVER};
+    askers[1].since = T0;
+    for (uint64_t now = T0; now < end; now += MS) {
+        struct quiet_work work = {.client = 1, .left_ns = MS, .likely_ns = MS};
+        if (askers[2].since == QUIET_NEVER && now >= next)
+            askers[2].since = now;
+        uint32_t user = quiet_choose(&quiet, askers);
+        struct quiet_scene scene = {.works = &work,
+                                    .count = quiet.state < QUIET_DRAINING,
+                                    .asked = true,
+                                    .user = user,
+                                    .since = askers[user].since};
+        if (look(&scene, now) != QUIET_OPEN)
+            continue;
+        user = quiet.payer;
+        if (user == 2) {
+            longest = max(longest, now - askers[2].since);
+            served++;
+            next = now + 700 * MS;
+        }
+        now += calls_ns[user];
+        taken[user] += calls_ns[user];
+        quiet_made(&quiet, user, now);
+        quiet_end(&quiet, QUIET_NEVER, now);
+        askers[user].since = user == 1 ? now : QUIET_NEVER;
+    }
+    print_message(
+        "user 2 waits for %llu ms at most, in %llu windows; user 1 took %llu ms of 60 s\n",
+        (unsigned long long)(longest / MS), (unsigned long long)served,
+        (unsigned long long)(taken[1] / MS));
+    assert_true(served > 60);
+    assert_true(longest <= 5 * MS);
+    /* Its part, what was saved up, and the last window, which it owes. */
+    assert_true(taken[1] <= (end - T0) * 45 / 1000 + 160 * MS);
+    assert_true(taken[1] >= (end - T0) * 20 / 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +498,9 @@ int main(void)
         cmocka_unit_test(clients_that_come_to_an_idle_device_are_the_cost_of_a_window),
         cmocka_unit_test(a_pause_of_the_clients_is_no_idle_device_to_windows_that_had_their_share),
         cmocka_unit_test(a_greedy_user_gets_no_more_than_the_share),
+        cmocka_unit_test(what_a_window_takes_beyond_its_users_part_others_do_not_pay),
+        cmocka_unit_test(users_with_credit_come_first_then_urgent_ones_then_those_that_owe_least),
+        cmocka_unit_test(a_user_with_long_loads_keeps_nobody_elses_waiting),
         cmocka_unit_test(random_scenes_serve_every_call_within_their_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    while (quiet_calls_make_next(&calls, 0))
+    while (quiet_calls_make_next(&calls, 0, NULL))
         ;
     while (quiet_calls_collect(&calls))
         ;
@@ -53,6 +53,12 @@ static struct quiet_calls_view look(uint64_t now)
     struct quiet_calls_view view;
     quiet_calls_look(&calls, now, &view);
     return view;
+}
+
+static void note_asking(void *context, const struct quiet_caller *caller, uint64_t since)
+{
+    assert_int_equal(caller->level, 2);
+    *(uint64_t *)context = since;
 }
 
 /* Nobody waits for it, but a charge does. */
@@ -70,8 +76,11 @@ static void a_call_that_rides_along_asks_after_a_second(void **state)
     assert_false(quiet_calls_waits(&calls, 1));
     view = look(after + SECOND);
     assert_true(view.asks);
-    assert_int_equal(view.level, 2);
-    assert_in_range(view.since, before + SECOND, after + SECOND);
+    uint64_t since = 0;
+    quiet_calls_each_asking(&calls, before + SECOND - 1, note_asking, &since);
+    assert_int_equal(since, 0);
+    quiet_calls_each_asking(&calls, after + SECOND, note_asking, &since);
+    assert_in_range(since, before + SECOND, after + SECOND);
 }
 
 static void a_call_that_somebody_waits_for_asks_at_once(void **state)
@@ -91,7 +100,7 @@ static void a_patient_call_never_asks(void **state)
     struct quiet_calls_view view = look(timeline_now() + 3600 * SECOND);
     assert_true(view.any);
     assert_false(view.asks);
-    assert_true(quiet_calls_make_next(&calls, timeline_now()));
+    assert_true(quiet_calls_make_next(&calls, timeline_now(), NULL));
     assert_int_equal(made, 1);
 }
 
@@ -124,7 +133,7 @@ static int setup_order(void **state)
 
 static void assert_order(const uint32_t *expected, size_t count, uint64_t later)
 {
-    while (quiet_calls_make_next(&calls, timeline_now() + later))
+    while (quiet_calls_make_next(&calls, timeline_now() + later, NULL))
         ;
     assert_int_equal(order_count, count);
     assert_memory_equal(order, expected, count * sizeof *expected);

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "server/scheduler/quiet.h"
 #include "server/worker/client/work_length.h"
 
 #define MS UINT64_C(1000000)
@@ -106,6 +107,52 @@ static void of_a_batch_no_end_is_seen_before_its_last(void **state)
     assert_int_equal(work_length_expect(&length, &span, 2, 2, T0 + 15 * MS).left_ns, MS / 4);
 }
 
+/* How long launches stand still beside a kernel that never ends, which began `before` ms ago when a
+ * load is asked for. usual_ms: how long the client's kernels took until then; 0: unknown. */
+static uint64_t stand_still(uint64_t usual_ms, uint64_t before)
+{
+    struct quiet quiet;
+    struct quiet_settings settings;
+    uint64_t asked = T0 + before * MS, stood = 0;
+    reset(NULL);
+    work_length_begin(&span, 0, T0 - usual_ms * MS);
+    if (usual_ms)
+        work_length_reach(&length, &span, 1, T0);
+    quiet_defaults(&settings);
+    quiet_begin(&quiet, &settings, asked);
+    for (uint64_t now = asked; now < asked + 20000 * MS; now += MS) {
+        struct work_expected expected = work_length_expect(&length, &span, 1, 1, now);
+        struct quiet_work work = {.client = 1,
+                                  .left_ns = expected.left_ns,
+                                  .likely_ns = expected.likely_ns,
+                                  .overdue = expected.overdue};
+        struct quiet_scene scene = {
+            .works = &work, .count = 1, .asked = true, .user = 1, .since = asked};
+        quiet_look(&quiet, &scene, now);
+        stood += quiet.state == QUIET_DRAINING ? MS : 0;
+    }
+    return stood;
+}
+
+/* docs/sharing.md: once, for one and a half times the expectation and 5 ms: 80 ms if it is unknown.
+ */
+static void launches_stand_still_once_beside_a_kernel_that_never_ends(void **state)
+{
+    (void)state;
+    static const uint64_t usual_ms[] = {0, 20, 100, 500};
+    for (size_t i = 0; i < sizeof usual_ms / sizeof *usual_ms; i++) {
+        uint64_t expected = usual_ms[i] ? usual_ms[i] : 50, most = 0;
+        for (uint64_t before = 0; before < 1000; before += 7) {
+            uint64_t stood = stand_still(usual_ms[i], before);
+            most = stood > most ? stood : most;
+        }
+        print_message("kernels of %llu ms: %llu ms\n", (unsigned long long)usual_ms[i],
+                      (unsigned long long)(most / MS));
+        assert_true(most <= (expected + expected / 2 + 5) * MS);
+        assert_true(most >= expected * MS);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +163,7 @@ int main(void)
         cmocka_unit_test_setup(time_without_work_is_no_length, reset),
         cmocka_unit_test_setup(the_longest_is_remembered_for_a_while, reset),
         cmocka_unit_test_setup(of_a_batch_no_end_is_seen_before_its_last, reset),
+        cmocka_unit_test_setup(launches_stand_still_once_beside_a_kernel_that_never_ends, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
