@@ -50,6 +50,16 @@ class BundleWaits(BundleCase):
         if TOO_SLOW not in results["blocks-event-create"]["verdict"]:
             self.assertEqual(results["blocks-event-create"]["outcome"], "held", output)
 
+    def test_a_first_launch_that_waits_though_the_limit_was_raised_and_one_that_does_not(self):
+        step = "blocks-first-launch-after-limit"
+        env = {"SOFTGPU_CONTEXT_LOCK": "1", "SOFTGPU_DRAIN_PERCENT": "100", "SOFTGPU_DRAINS": "cuLaunchKernel"}
+        results = self.on_a_host_with_time(step, env=env | {"SOFTGPU_LIMIT_RESERVES": "0"})
+        self.assertEqual(results[step]["outcome"], "false", results)
+        self.assertIn("WAITS", results[step]["verdict"])
+        _, output, results = self.only(step, env=env)
+        if TOO_SLOW not in results[step]["verdict"]:
+            self.assertEqual(results[step]["outcome"], "held", output)
+
 
 if __name__ == "__main__":
     gpu_bundle.main()

@@ -313,7 +313,8 @@ cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
         return CUDA_ERR_UNSUPPORTED_LIMIT;
     if (limit == CUDA_LIMIT_STACK_SIZE) {
         context_lock_call(device, CONTEXT_CALL_SET_LIMIT);
-        atomic_store_explicit(&device->local_bytes, value, memory_order_relaxed);
+        if (device_settings()->limit_reserves)
+            atomic_store_explicit(&device->local_bytes, value, memory_order_relaxed);
         context_lock_release(device);
     }
     atomic_store_explicit(&device->limits[limit], value, memory_order_relaxed);

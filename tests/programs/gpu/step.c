@@ -65,6 +65,7 @@ const struct step step_table[] = {
     CALL("event-destroy"),
     CALL("first-launch"),
     CALL("first-launch-local-memory"),
+    CALL("first-launch-after-limit"),
     FIRST("partition-sizes", "partitions: sizes, overlap, number, cost", step_partition_sizes, ""),
     FIRST("partition-blocks", "whether blocks stay in partitions", step_partition_blocks, ""),
     FIRST("survival-creator", "memory after its creator faulted", step_survival, "creator"),
@@ -218,6 +219,9 @@ const struct step_assumption step_assumptions[] = {
     BLOCKING("first-launch", "the first launch of a loaded kernel", "the submitter's launches"),
     BLOCKING("first-launch-local-memory", "a first launch with 8 KiB of local memory a thread",
              "the submitter's launches"),
+    BLOCKING("first-launch-after-limit",
+             "the same launch after the context's stack limit was raised",
+             "room for local memory is made by that limit alone"),
 
     {"partition-sizes", "groups-are-small",
      "the smallest group is at most a twelfth of the multiprocessors", "the granularity of shares",

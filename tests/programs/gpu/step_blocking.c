@@ -375,6 +375,13 @@ static cuda_result prepare_deep(void)
     return result == CUDA_OK && !on.memory ? allocate() : result;
 }
 
+/* As the worker does in a quiet window: room for more than the kernel needs. */
+static cuda_result prepare_deep_with_room(void)
+{
+    cuda_result result = prepare_deep();
+    return result != CUDA_OK ? result : cu.cuCtxSetLimit(CUDA_LIMIT_STACK_SIZE, 16 << 10);
+}
+
 /* Local memory grows with the first launch that needs as much: on an idle device, and no more in
  * the second turn, so `first-launch` has one turn only. */
 static cuda_result launch_deep(void)
@@ -443,6 +450,8 @@ static const struct blocking_call {
     {"event-destroy", create_event, destroy_event, nothing_to_do, false},
     {"first-launch", prepare_nothing_kernel, launch_first, finish_launch_and_unload, false},
     {"first-launch-local-memory", prepare_deep, launch_deep, finish_launch_and_unload, true},
+    {"first-launch-after-limit", prepare_deep_with_room, launch_deep, finish_launch_and_unload,
+     true},
 };
 
 struct turn {
