@@ -97,6 +97,8 @@
       "an entry of gpus needs the key gpu, which says which GPU") \
     X(config_gpu_unknown, INVALID_VALUE, \
       "there is no GPU \"%s\", or the UUID fits several: this server has %u, numbered from 0") \
+    X(config_gpu_equal, INVALID_VALUE, \
+      "GPU \"%s\" has an entry already, in line %u: put both into one") \
     X(config_gpu_twice, INVALID_VALUE, \
       "GPU %u has an entry already, in line %u: put both into one") \
     X(config_profiles_mapping, INVALID_VALUE, \

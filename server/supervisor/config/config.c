@@ -132,6 +132,23 @@ static uint32_t read_gpu(struct config_reader *reader, const struct config_node 
     return error;
 }
 
+static bool same_device(const struct limits_selector *a, const struct limits_selector *b)
+{
+    return a->by_uuid == b->by_uuid &&
+           (a->by_uuid ? strcmp(a->uuid, b->uuid) == 0 : a->ordinal == b->ordinal);
+}
+
+/* Finds what is written twice in the same way, without knowing the GPUs: config_resolve finds the
+ * rest. */
+static uint32_t refuse_equal(struct config_reader *reader, const struct config_gpu *gpus, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (same_device(&gpus[i].device, &gpus[at].device))
+            return config_refuse(reader, gpus[at].line, MESSAGE(config_gpu_equal), gpus[at].said,
+                                 gpus[i].line);
+    return 0;
+}
+
 static uint32_t read_gpus(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config *config = to;
@@ -142,8 +159,11 @@ static uint32_t read_gpus(struct config_reader *reader, const struct config_node
     if (error)
         return error;
     const struct config_node *item = value->first;
-    for (size_t i = 0; !error && i < config->gpu_count; i++, item = item->next)
+    for (size_t i = 0; !error && i < config->gpu_count; i++, item = item->next) {
         error = read_gpu(reader, item, &config->gpus[i]);
+        if (!error)
+            error = refuse_equal(reader, config->gpus, i);
+    }
     return error;
 }
 

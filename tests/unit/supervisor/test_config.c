@@ -430,6 +430,14 @@ static void gpus_that_are_not_there_or_twice_are_refused(void **state)
                                                          "line 2");
 }
 
+static void equal_gpus_are_refused_before_the_gpus_are_known(void **state)
+{
+    (void)state;
+    refused("gpus:\n  - gpu: 1\n  - gpu: 0\n  - gpu: 1\n", 4,
+            "GPU \"1\" has an entry already, in line 2");
+    refused("gpus:\n  - gpu: GPU-2f9e\n  - gpu: GPU-2F9E\n", 3, "already, in line 2");
+}
+
 static void mistakes_in_rules_are_refused(void **state)
 {
     (void)state;
@@ -776,6 +784,7 @@ int main(void)
         cmocka_unit_test(the_least_of_several_requests_binds),
         cmocka_unit_test(gpus_are_numbers_or_uuids),
         cmocka_unit_test(gpus_that_are_not_there_or_twice_are_refused),
+        cmocka_unit_test(equal_gpus_are_refused_before_the_gpus_are_known),
         cmocka_unit_test(mistakes_in_rules_are_refused),
         cmocka_unit_test(rules_choose_by_identity),
         cmocka_unit_test(rules_choose_by_cgroup_and_name),
