@@ -44,8 +44,8 @@ static int stop(void **state)
     (void)state;
     size_t count = 0;
     pid_t worker = 0;
-    for (double left = patience_seconds(60);
-         (count = server_fd_count(server_pid(server))) > fds_before + 4 && left > 0; left -= 0.01)
+    for (int left = (int)(patience_seconds(60) * 100);
+         (count = server_fd_count(server_pid(server))) > fds_before + 4 && left; left--)
         usleep(10000);
     assert_true(count <= fds_before + 4);
     assert_int_equal(server_workers(server, &worker, 1), 1);

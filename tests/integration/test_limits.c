@@ -388,7 +388,7 @@ static void charges_come_back_when_neighbours_fault(void **state)
     struct scene *scene =
         scene_begin(server, SCENE_FAULTS | SCENE_PAUSES | SCENE_VISITS | SCENE_GREEDY);
     assert_int_equal(scene_end(scene), 0);
-    for (double left = patience_seconds(10); left > 0; left -= 0.1) {
+    for (int left = (int)(patience_seconds(10) * 10); left; left--) {
         after = read_holdings(server);
         if (!after.clients && !after.bytes && after.descriptors <= before.descriptors)
             break;
