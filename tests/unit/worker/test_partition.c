@@ -142,6 +142,24 @@ static void the_longest_unused_goes_first(void **state)
     assert_int_equal(fake.live_green, 3);
 }
 
+static void sixteen_unused_ones_are_kept(void **state)
+{
+    (void)state;
+    start(132, 8);
+    struct partition *had[17];
+    for (uint32_t i = 0; i < 17; i++)
+        had[i] = get(i, 1);
+    for (uint32_t i = 0; i < 16; i++)
+        partition_put(&partitions, had[i]);
+    assert_null(partition_take_unused(&partitions, false));
+    partition_put(&partitions, had[16]);
+    struct partition *gone = partition_take_unused(&partitions, false);
+    assert_ptr_equal(gone, had[0]);
+    assert_null(partition_take_unused(&partitions, false));
+    partition_destroy(&partitions, gone);
+    assert_int_equal(fake.live_green, 16);
+}
+
 /* One SM group, without a green context. */
 static void expect_undivided(void)
 {
@@ -285,6 +303,7 @@ int main(void)
         T(the_set_of_all_is_the_unsplit_device),
         T(an_unused_partition_is_kept_for_the_next_client),
         T(the_longest_unused_goes_first),
+        T(sixteen_unused_ones_are_kept),
         T(without_green_contexts_nothing_is_enforced),
         T(a_driver_that_makes_no_green_context_leaves_the_device_whole),
         T(a_driver_that_splits_nothing_leaves_the_device_whole),
