@@ -20,6 +20,9 @@
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/loop/notify.h"
 
+/* Until the options were read: the pool has its usual part of --host-memory-total. */
+#define POOL_UNSET       UINT64_MAX
+#define POOL_PART        8
 #define STREAMS_DEFAULT  128
 #define HELLO_TIMEOUT_MS 5000
 #define CLIENTS_MAX      100000
@@ -73,6 +76,12 @@ static const char usage[] =
                          "                 the most pinned host memory of all clients together "
                          "(default: a quarter\n"
                          "                 of the machine's memory)\n"
+                         "  --pinned-pool SIZE\n"
+                         "                 the most of it that stays registered when its client "
+                         "has freed it or left,\n"
+                         "                 for later clients of the same user; 0 is none "
+                         "(default: an eighth of\n"
+                         "                 --host-memory-total)\n"
                          "  --image-memory SIZE\n"
                          "                 the most memory that a worker uses to read and keep "
                          "clients' modules\n"
@@ -194,6 +203,14 @@ static uint32_t set_size(uint64_t *to, const char *name, const char *value, stru
     return 0;
 }
 
+static uint32_t set_size_or_none(uint64_t *to, const char *name, const char *value,
+                                 struct error *why)
+{
+    if (units_parse_size(value, strlen(value), to) < 0)
+        return option_refuse(why, name, value, "a size, like 512M or 4G, or 0");
+    return 0;
+}
+
 static uint32_t set_number(uint32_t *to, uint64_t least, uint64_t most, const char *name,
                            const char *value, struct error *why)
 {
@@ -274,6 +291,7 @@ enum option_name {
     OPTION_STREAMS,
     OPTION_MAX_WINDOW,
     OPTION_HOST_MEMORY_TOTAL,
+    OPTION_PINNED_POOL,
     OPTION_IMAGE_MEMORY,
     OPTION_COMPILE_TIME,
     OPTION_COMPILE_MEMORY,
@@ -306,6 +324,7 @@ static const struct option options[] = {
     {"streams", required_argument, NULL, OPTION_STREAMS},
     {"max-window", required_argument, NULL, OPTION_MAX_WINDOW},
     {"host-memory-total", required_argument, NULL, OPTION_HOST_MEMORY_TOTAL},
+    {"pinned-pool", required_argument, NULL, OPTION_PINNED_POOL},
     {"image-memory", required_argument, NULL, OPTION_IMAGE_MEMORY},
     {"compile-time", required_argument, NULL, OPTION_COMPILE_TIME},
     {"compile-memory", required_argument, NULL, OPTION_COMPILE_MEMORY},
@@ -426,6 +445,8 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
         error = set_size(&s->host_total, "--host-memory-total", value, why);
         s->host_client = s->host_total / 4;
         return error;
+    case OPTION_PINNED_POOL:
+        return set_size_or_none(&s->pinned_pool, "--pinned-pool", value, why);
     case OPTION_HELLO_TIMEOUT:
         error = set_number(&seconds, 1, 3600, "--hello-timeout", value, why);
         if (!error)
@@ -591,6 +612,8 @@ static uint32_t check_together(struct settings *settings, struct error *why)
         settings->host_client = settings->limits.allowance.host_memory.limit;
     if (settings->host_client > settings->host_total)
         settings->host_client = settings->host_total;
+    if (settings->pinned_pool == POOL_UNSET)
+        settings->pinned_pool = settings->host_total / POOL_PART;
     return 0;
 }
 
@@ -598,6 +621,7 @@ uint32_t settings_read(struct settings *settings, int argc, char **argv, struct 
 {
     char softgpu[PATH_MAX] = "";
     settings_default(settings);
+    settings->pinned_pool = POOL_UNSET;
     strcpy(settings->config, CONFIG_PATH);
     uint32_t error = read_environment(settings, why);
     if (error)

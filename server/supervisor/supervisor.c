@@ -18,6 +18,7 @@
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/end.h"
 #include "server/supervisor/session/forward.h"
+#include "server/supervisor/session/host.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/device/tracing.h"
@@ -30,7 +31,8 @@
 /* Ends the stopping if nothing that supervisor_stop waits for is left. */
 static void stop_advance(struct supervisor *supervisor)
 {
-    if (!supervisor->stopping || supervisor->stopped || supervisor->server.sessions)
+    if (!supervisor->stopping || supervisor->stopped || supervisor->server.sessions ||
+        !pinned_pool_is_empty(&supervisor->server.pinned))
         return;
     for (uint32_t i = 0; i < supervisor->server.device_count; i++)
         if (supervisor->server.devices[i].state != DEVICE_STOPPED)
@@ -102,6 +104,7 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
     if (!supervisor)
         return -ENOMEM;
     list_init(&supervisor->server.session_list);
+    pinned_pool_open(&supervisor->server.pinned, session_host_retry);
     supervisor->server.loop = loop;
     job_pool_open(&supervisor->server.jobs, loop);
     supervisor->server.settings = settings;
@@ -194,6 +197,7 @@ static void device_lost(void *context, struct device *device, uint32_t error, co
 {
     struct supervisor *supervisor = context;
     tracing_lost(device->tracing);
+    pinned_pool_lose(&supervisor->server, device);
     struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
         if (session->device != device)
@@ -230,6 +234,13 @@ static void client_violated(void *context, struct device *device, uint32_t clien
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->device == device && session->number == client)
             session_fail(session, error, "%s", text);
+}
+
+static void client_released(void *context, struct device *device, uint32_t client)
+{
+    struct session *session = clients_find(context, client);
+    if (session && session->device == device)
+        session_released(session);
 }
 
 static void device_object_ended(void *context, struct device *device,
@@ -282,6 +293,7 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
                                          .failed = device_failed,
                                          .stopped = device_stopped,
                                          .client_violated = client_violated,
+                                         .client_released = client_released,
                                          .object_ended = device_object_ended,
                                          .context = supervisor};
     int result =

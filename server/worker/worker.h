@@ -21,6 +21,7 @@
 
 #include "common/error.h"
 #include "server/worker/client/client.h"
+#include "server/worker/client/kept_buffers.h"
 #include "server/worker/code/code_memory.h"
 #include "server/worker/code/compiler.h"
 #include "server/worker/run/completer.h"
@@ -62,6 +63,7 @@ struct worker {
     struct client **clients;
     uint32_t client_count, client_room;
     struct client *attaching; /* control thread: those that are not in the table yet */
+    struct kept_buffers kept; /* control thread */
 
     struct wake wake;
     struct submitter submitter;

@@ -30,7 +30,9 @@ static int start(void **state)
 {
     (void)state;
     const char *env[] = {"SOFTGPU_DEVICES=2", NULL};
-    server = server_start(NULL, env);
+    /* Nothing is kept for clients to come. */
+    const char *args[] = {"--pinned-pool", "0", NULL};
+    server = server_start(args, env);
     return 0;
 }
 

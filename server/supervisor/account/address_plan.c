@@ -75,6 +75,19 @@ void address_plan_return(struct address_plan *plan, struct address_window *windo
     *window = (struct address_window){0};
 }
 
+void address_plan_move(struct address_plan *plan, struct address_window *from,
+                       struct address_window *to)
+{
+    *to = *from;
+    if (to->previous)
+        to->previous->next = to;
+    else
+        plan->first = to;
+    if (to->next)
+        to->next->previous = to;
+    *from = (struct address_window){0};
+}
+
 uint64_t address_plan_device(const struct address_plan *plan, const struct address_window *window)
 {
     return plan->device_base + window->offset;

@@ -52,6 +52,10 @@ int address_plan_take(struct address_plan *plan, struct address_window *window, 
 /* Gives a window back. Idempotent. */
 void address_plan_return(struct address_plan *plan, struct address_window *window);
 
+/* A window changes its owner: *to, which holds no addresses, has them instead of *from. */
+void address_plan_move(struct address_plan *plan, struct address_window *from,
+                       struct address_window *to);
+
 /* The addresses at which a held window begins, in the device arena and in the host arena. */
 uint64_t address_plan_device(const struct address_plan *plan, const struct address_window *window);
 uint64_t address_plan_host(const struct address_plan *plan, const struct address_window *window);

@@ -364,6 +364,24 @@ void heap_region_withdraw(struct heap_region *region)
     region->state = HEAP_REGION_UNMAPPING;
 }
 
+int heap_region_again(struct heap_region *region)
+{
+    assert(region->state == HEAP_REGION_UNMAPPING && !region->slab);
+    region->first = new_block(region, region->address, region->bytes);
+    if (!region->first)
+        return -ENOMEM;
+    region->state = HEAP_REGION_MAPPING;
+    return 0;
+}
+
+void heap_move(struct heap *from, struct heap *to)
+{
+    *to = *from;
+    for (struct heap_region *region = to->first; region; region = region->next)
+        region->heap = to;
+    memset(from, 0, sizeof *from);
+}
+
 void heap_region_remove(struct heap_region *region)
 {
     struct heap *heap = region->heap;

@@ -123,6 +123,13 @@ void heap_region_clear(struct heap_region *region);
  * then. */
 void heap_region_withdraw(struct heap_region *region);
 
+/* The region is in state MAPPING again, after UNMAPPING: its memory stays, for another use. Returns
+ * 0 or -ENOMEM. */
+int heap_region_again(struct heap_region *region);
+
+/* Moves all of a heap into a struct that is no heap. *from is none afterwards. */
+void heap_move(struct heap *from, struct heap *to);
+
 /* Gives a region's addresses back and frees it. The region is not live, and the owner has given
  * back its charge and its descriptor. */
 void heap_region_remove(struct heap_region *region);

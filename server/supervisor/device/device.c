@@ -394,6 +394,9 @@ static void link_notice(void *context, struct channel_message *message)
         overran_take(device, message->header.client, &overran);
         break;
     }
+    case PROTO_WORKER_RELEASED:
+        device->events.client_released(device->events.context, device, message->header.client);
+        break;
     case PROTO_WORKER_STREAM_ENDED:
     case PROTO_WORKER_EVENT_ENDED:
         device->events.object_ended(device->events.context, device, message);

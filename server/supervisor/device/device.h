@@ -70,6 +70,8 @@ struct device_events {
     /* The worker complains of one client, which must end with this error. */
     void (*client_violated)(void *context, struct device *device, uint32_t client, uint32_t error,
                             const char *text);
+    /* A client that was detached has no memory on the device any more (worker_released). */
+    void (*client_released)(void *context, struct device *device, uint32_t client);
     /* A stream or an event of a client has ended: worker_stream_ended or worker_event_ended. */
     void (*object_ended)(void *context, struct device *device,
                          const struct channel_message *message);

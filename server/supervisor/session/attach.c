@@ -18,6 +18,7 @@
 #include "common/ipc/ring.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
+#include "server/supervisor/session/host.h"
 #include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
@@ -116,7 +117,8 @@ static int open_heaps(struct session *session)
     const struct address_plan *plan = &session->server->plan;
     int result = heap_open(&session->heap, address_plan_device(plan, &session->window),
                            session->window.bytes, session->device->info.granularity);
-    if (result == 0)
+    /* A kept window has its buffers. */
+    if (result == 0 && !session->buffers.bytes)
         result = heap_open(&session->buffers, address_plan_host(plan, &session->window),
                            session->window.bytes, PAGE);
     return result;
@@ -129,7 +131,12 @@ void session_attach_release(struct session *session)
     session_module_release(session);
     objects_close(&session->objects);
     heap_close(&session->heap);
+    /* Of a client that came no further: the kept window that it took has room in the pool still. */
+    if (session->buffers.regions)
+        pinned_pool_give_window(session);
     heap_close(&session->buffers);
+    free(session->spare_window);
+    session->spare_window = NULL;
     session_quota_close(session);
     address_plan_return(&session->server->plan, &session->window);
     if (session->linked && session->shadow.fd >= 0) {
@@ -293,18 +300,25 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
         session_refuse(session, serial, MESSAGE(group_token));
         return;
     }
-    if (address_plan_take(&server->plan, &session->window, session->grant.window_bytes, 0)) {
+    session->device = device;
+    if (!pinned_pool_take_window(session) &&
+        address_plan_take(&server->plan, &session->window, session->grant.window_bytes, 0)) {
+        session->device = NULL;
         no_room(session, serial);
         return;
     }
-    session->device = device;
     session->attach_serial = serial;
     objects_open(&session->objects, session->server->settings->streams,
                  &session->server->cache.key);
     struct error why;
     uint32_t error = session_quota_open(session, &why);
-    if (error)
+    if (error) {
+        /* What the pool holds may be what a request lacks. It has given way when the client comes
+         * again. */
+        pinned_pool_make_room(session, &server->accounts[RESOURCE_HOST_MEMORY],
+                              session->grant.allowance.host_memory.request);
         session_refuse_why(session, serial, &why);
+    }
     struct request *request = error ? NULL : session_request(session, serial, PROTO_ATTACHED);
     if (request) {
         result = open_heaps(session);
@@ -345,7 +359,8 @@ static void move_answered(void *context, const struct worker_answer *answer)
 }
 
 /* Takes the next window above the present one. So a client whose windows are all taken in its
- * process walks through the arena once, and no further. */
+ * process walks through the arena once, and no further. A window with buffers of the pool goes back
+ * to the pool. */
 static int take_next_window(struct session *session)
 {
     struct address_plan *plan = &session->server->plan;
@@ -354,16 +369,18 @@ static int take_next_window(struct session *session)
     int result = address_plan_take(plan, &next, bytes, from);
     if (result)
         return result;
-    from = next.offset;
-    address_plan_return(plan, &next);
+    if (session->buffers.regions)
+        pinned_pool_give_window(session);
+    heap_close(&session->buffers);
     address_plan_return(plan, &session->window);
-    return address_plan_take(plan, &session->window, bytes, from);
+    address_plan_move(plan, &next, &session->window);
+    return 0;
 }
 
 void session_attach_move(struct session *session, struct channel_message *message)
 {
     uint64_t serial = message->header.serial;
-    if (session->heap.regions || session->buffers.regions || session->module_count ||
+    if (session->heap.regions || session_host_has_any(session) || session->module_count ||
         session->imports || session->requests) {
         session_refuse(session, serial, MESSAGE(window_in_use));
         return;
@@ -378,7 +395,6 @@ void session_attach_move(struct session *session, struct channel_message *messag
         return;
     }
     heap_close(&session->heap);
-    heap_close(&session->buffers);
     const struct address_plan *plan = &session->server->plan;
     struct proto_worker_window body = {
         .device_base = address_plan_device(plan, &session->window),

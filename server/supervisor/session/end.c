@@ -71,9 +71,11 @@ static void log_usage(const struct session *session, const struct proto_worker_u
 }
 
 /* The worker is dead, or has nothing of the client any more. */
-static void detach_done(struct session *session)
+static void detach_done(struct session *session, bool lost)
 {
     session->at_worker = false;
+    session->lost = lost;
+    session->released = true;
     session_host_return_imports(session);
     session_schedule(session);
 }
@@ -83,7 +85,7 @@ static void detach_answered(void *context, const struct worker_answer *answer)
     struct session *session = context;
     if (answer->outcome == WORKER_ANSWERED)
         log_usage(session, answer->message->body);
-    detach_done(session);
+    detach_done(session, answer->outcome == WORKER_LOST);
 }
 
 static void worker_detach(struct session *session);
@@ -110,7 +112,7 @@ static void worker_detach(struct session *session)
     /* A worker that can't be told keeps the memory and the addresses that go to others now. */
     if (session->device->starts == session->worker_start)
         device_abandon(session->device);
-    detach_done(session);
+    detach_done(session, true);
 }
 
 static void take_down(struct session *session)
@@ -127,17 +129,30 @@ static void take_down(struct session *session)
     worker_detach(session);
 }
 
+void session_released(struct session *session)
+{
+    if (!session->down)
+        return;
+    session->released = true;
+    session_schedule(session);
+}
+
 bool session_end(struct session *session)
 {
     if (!session->down)
         take_down(session);
-    if (session->at_worker || session->requests || session->lent)
+    /* A request may still hold blocks of this memory. */
+    if (session->requests || session->lent)
         return false;
-    if (session->device) {
-        if (!session_host_release(session))
-            return false;
-        session_attach_release(session);
+    bool buffers_left = false;
+    if (session->device && (session->released || !session->at_worker)) {
+        session_memory_release(session);
+        buffers_left = !session_host_release(session);
     }
+    if (session->at_worker || buffers_left)
+        return false;
+    if (session->device)
+        session_attach_release(session);
     log_debug(MESSAGE_TEXT(log_client_over), session->number);
     uv_close((uv_handle_t *)&session->deadline, handle_closed);
     return true;

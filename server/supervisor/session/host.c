@@ -7,10 +7,11 @@
  * buffer on its own device. That use is a share, for which the other connection is charged as well:
  * the memory is pinned once more there.
  *
- * When its own worker and every share have let go of a buffer, its memory is emptied: the client
- * may keep the descriptor for ever, and with it all the memory that nobody is charged for any more.
- * Then the buffer's addresses and charge are given back. Whatever the client writes through its
- * descriptor afterwards is memory of the client's own.
+ * A buffer that is freed goes to the pool (pinned_pool.h) if its own worker alone had it. Any other
+ * is emptied when its worker and every share have let go: the client may keep the descriptor for
+ * ever, and with it all the memory that nobody is charged for any more. Then the buffer's addresses
+ * and charge are given back. Whatever the client writes through its descriptor afterwards is memory
+ * of the client's own.
  */
 #include "server/supervisor/session/host.h"
 
@@ -26,7 +27,7 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "server/supervisor/loop/job.h"
+#include "server/supervisor/session/pinned_pool.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
@@ -52,24 +53,6 @@ static void wants_retry(struct session *session);
 
 /* ---- buffers ---- */
 
-/* The emptying of a buffer. It is made together with the buffer, so that giving memory back never
- * takes any. */
-struct emptying {
-    struct job job;
-    struct heap_region *region;
-    bool begun;
-    int fd; /* the region's */
-    uint64_t bytes;
-};
-
-static void buffer_forget(struct heap_region *region)
-{
-    free(region->user);
-    fd_budget_release(&region->charged_fd);
-    quota_return(&region->charge);
-    heap_region_remove(region);
-}
-
 /* The worker has it pinned still: so its descriptor, charges and addresses stay until the end of
  * the session that uses it. */
 static void log_refused_unmap(const struct session *user, const struct heap_region *region,
@@ -81,56 +64,6 @@ static void log_refused_unmap(const struct session *user, const struct heap_regi
               allowance_resource(RESOURCE_HOST_MEMORY)->phrase, answer->text);
 }
 
-/* Runs on another thread, since the kernel frees every page here. */
-static int memory_empty(struct job *job)
-{
-    const struct emptying *emptying = container_of(job, struct emptying, job);
-    uint64_t bytes = min(emptying->bytes - job->at, JOB_STEP_BYTES);
-    /* The seals keep the client from forbidding it. */
-    while (fallocate(emptying->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)job->at,
-                     (off_t)bytes) < 0)
-        if (errno != EINTR)
-            return -errno;
-    job->at += bytes;
-    return job->at < emptying->bytes ? JOB_AGAIN : 0;
-}
-
-static void memory_emptied(struct job *job, int result)
-{
-    struct heap_region *region = container_of(job, struct emptying, job)->region;
-    struct session *session = session_of(region);
-    char size[UNITS_TEXT];
-    if (result < 0)
-        log_error(MESSAGE_TEXT(log_host_not_emptied), session->number,
-                  units_format_bytes(region->bytes, size),
-                  allowance_resource(RESOURCE_HOST_MEMORY)->phrase, strerror(-result));
-    session->host_emptying--;
-    buffer_forget(region);
-    wants_retry(session);
-    session_schedule(session);
-}
-
-/* Begins to empty a buffer that no worker has any more. The buffer is forgotten afterwards, which
- * for one without memory is at once. */
-static void buffer_empty(struct heap_region *region)
-{
-    struct session *session = session_of(region);
-    struct emptying *emptying = region->user;
-    if (emptying->begun)
-        return;
-    emptying->begun = true;
-    emptying->region = region;
-    emptying->fd = region->charged_fd.fd;
-    emptying->bytes = region->bytes;
-    if (emptying->fd >= 0) {
-        session->host_emptying++;
-        job_start(&emptying->job, &session->jobs, memory_empty, memory_emptied);
-        return;
-    }
-    buffer_forget(region);
-    wants_retry(session);
-}
-
 /* Empties a buffer if neither its own worker nor any share has it. */
 static void buffer_settle(struct heap_region *region)
 {
@@ -138,7 +71,7 @@ static void buffer_settle(struct heap_region *region)
     if (!region->gone || region->imports)
         return;
     session->host_unmapping--;
-    buffer_empty(region);
+    pinned_buffer_empty(region);
 }
 
 static void buffer_unmap_answered(void *context, const struct worker_answer *answer)
@@ -161,12 +94,42 @@ static void buffer_unmap_answered(void *context, const struct worker_answer *ans
     }
 }
 
+/* The worker keeps it, and nothing uses it any more. */
+static void buffer_keep_answered(void *context, const struct worker_answer *answer)
+{
+    struct heap_region *region = context;
+    struct session *session = session_of(region);
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
+        session->host_unmapping--;
+        if (!pinned_pool_take(region))
+            pinned_pool_drop(region);
+        wants_retry(session);
+        break;
+    case WORKER_REFUSED:
+        log_refused_unmap(session, region, answer);
+        session->host_unmapping--;
+        wants_retry(session);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        break; /* session_host_release takes it */
+    }
+}
+
 static void buffer_return(struct session *session, struct heap_region *region)
 {
-    struct proto_worker_host_unmap body = {.address = region->address, .count = region->bytes};
+    struct pinned_buffer *buffer = region->user;
+    struct proto_worker_host_keep keep = {.address = region->address, .count = region->bytes};
+    struct proto_worker_host_unmap unmap = {.address = region->address, .count = region->bytes};
     heap_region_withdraw(region);
     session->host_unmapping++;
-    session_ask_surely(session, PROTO_WORKER_HOST_UNMAP, &body, buffer_unmap_answered, region);
+    /* Another worker's use of it would outlast the pool's next loan. */
+    buffer->keep &= !region->imports;
+    if (buffer->keep)
+        session_ask_surely(session, PROTO_WORKER_HOST_KEEP, &keep, buffer_keep_answered, region);
+    else
+        session_ask_surely(session, PROTO_WORKER_HOST_UNMAP, &unmap, buffer_unmap_answered, region);
 }
 
 /* ---- host_alloc ---- */
@@ -174,7 +137,7 @@ static void buffer_return(struct session *session, struct heap_region *region)
 static void alloc_failed(struct request *request, uint32_t error, const char *text)
 {
     if (request->region)
-        buffer_forget(request->region);
+        pinned_buffer_forget(request->region);
     session_refuse(request->session, request->serial, error, "%s", text);
     session_request_end(request);
 }
@@ -243,7 +206,9 @@ static void memory_made(struct request *request, int result)
     }
     region->charged_fd.fd = request->fd;
     request->fd = -1;
-    struct proto_worker_host_map body = {.address = region->address, .count = region->bytes};
+    const struct pinned_buffer *buffer = region->user;
+    struct proto_worker_host_map body = {
+        .address = region->address, .count = region->bytes, .keep = buffer->keep};
     struct worker_request message = {.opcode = PROTO_WORKER_HOST_MAP,
                                      .body = &body,
                                      .fds = &region->charged_fd.fd,
@@ -272,20 +237,84 @@ static int alloc_reserve(struct request *request, uint64_t bytes, const struct q
     if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &charge, bytes, culprit))
         return HEAP_FULL;
     int result = fd_budget_charge(&charged, &session->fds, culprit) ? HEAP_FULL : 0;
-    struct emptying *emptying = result ? NULL : calloc(1, sizeof *emptying);
-    if (result == 0 && !emptying)
+    struct pinned_buffer *buffer = result ? NULL : pinned_buffer_new(session, bytes);
+    if (result == 0 && !buffer)
         result = -ENOMEM;
     if (result == 0)
         result = heap_region_add(&session->buffers, bytes, false, &request->region);
     if (result) {
-        free(emptying);
+        pinned_buffer_free(buffer);
         fd_budget_release(&charged);
         quota_return(&charge);
         return result;
     }
     request->region->charge = charge;
     request->region->charged_fd = charged;
-    request->region->user = emptying;
+    request->region->user = buffer;
+    buffer->region = request->region;
+    return 0;
+}
+
+static void alloc_wait(struct request *request)
+{
+    struct session *session = request->session;
+    request->next = NULL;
+    if (session->host_wants)
+        session->host_wants_last->next = request;
+    else
+        session->host_wants = request;
+    session->host_wants_last = request;
+}
+
+/* The pool gives way in a quiet window, and beside a kernel that does not end there is none. */
+enum { POOL_WAIT_MS = 2000 };
+
+static void wait_is_over(uv_timer_t *timer)
+{
+    struct session *session = timer->data;
+    session->host_impatient = true;
+    wants_retry(session);
+    session->host_impatient = false;
+}
+
+/* Waits for the pool if that can help, and not for ever. */
+static bool alloc_wait_for_pool(struct request *request, const struct quota *culprit,
+                                uint64_t bytes)
+{
+    struct session *session = request->session;
+    if (session->host_impatient || !pinned_pool_make_room(session, culprit, bytes))
+        return false;
+    alloc_wait(request);
+    if (!uv_is_active((uv_handle_t *)&session->deadline))
+        uv_timer_start(&session->deadline, wait_is_over, POOL_WAIT_MS, 0);
+    return true;
+}
+
+/* Makes a buffer out of one of the pool. */
+static int alloc_lend(struct request *request, struct heap_region *region,
+                      const struct quota **culprit)
+{
+    struct session *session = request->session;
+    struct proto_worker_host_lend body = {.address = region->address, .count = region->bytes};
+    int result = pinned_pool_lend(session, region, culprit);
+    if (result)
+        return result;
+    request->region = region;
+    if (session_ask(session, PROTO_WORKER_HOST_LEND, &body, buffer_map_answered, request) < 0) {
+        /* It has the buffer still, at addresses that go to others now. */
+        device_abandon(session->device);
+        alloc_failed(request, MESSAGE(worker_just_ended));
+    }
+    return 0;
+}
+
+static int alloc_new(struct request *request, uint64_t bytes, const struct quota **culprit)
+{
+    int result = alloc_reserve(request, bytes, culprit);
+    if (result)
+        return result;
+    request->count = bytes;
+    session_request_work(request, memory_make, memory_made);
     return 0;
 }
 
@@ -294,28 +323,23 @@ static void alloc_try(struct request *request)
     struct session *session = request->session;
     uint64_t bytes = heap_round_region(&session->buffers, request->count);
     const struct quota *culprit = &session->accounts[RESOURCE_HOST_MEMORY];
-    int result = bytes && bytes <= session->accounts[RESOURCE_HOST_MEMORY].limit
-                     ? alloc_reserve(request, bytes, &culprit)
-                     : HEAP_FULL;
-    if (result == HEAP_FULL && bytes && bytes <= session->accounts[RESOURCE_HOST_MEMORY].limit &&
-        (session->host_unmapping || session->host_emptying)) {
-        request->next = NULL;
-        if (session->host_wants)
-            session->host_wants_last->next = request;
-        else
-            session->host_wants = request;
-        session->host_wants_last = request;
-        return;
-    }
-    if (result == HEAP_FULL) {
+    if (!bytes || bytes > culprit->limit) {
         refuse_room(request, culprit, bytes ? bytes : request->count);
         return;
     }
-    request->count = bytes;
-    if (result < 0)
+    bool soon;
+    struct heap_region *kept = pinned_pool_find(session, bytes, &soon);
+    if (soon && !kept) {
+        alloc_wait(request);
+        return;
+    }
+    int result = kept ? alloc_lend(request, kept, &culprit) : alloc_new(request, bytes, &culprit);
+    if (result == HEAP_FULL && (session->host_unmapping || session->host_emptying))
+        alloc_wait(request);
+    else if (result == HEAP_FULL && !alloc_wait_for_pool(request, culprit, bytes))
+        refuse_room(request, culprit, bytes);
+    else if (result < 0)
         alloc_failed(request, MESSAGE(host_request_no_memory));
-    else
-        session_request_work(request, memory_make, memory_made);
 }
 
 /* Tries again for requests that waited for a buffer to be freed. */
@@ -327,6 +351,16 @@ static void wants_retry(struct session *session)
         next = all->next;
         alloc_try(all);
     }
+}
+
+void session_host_retry(struct server *server, struct session *session)
+{
+    if (session) {
+        wants_retry(session);
+        return;
+    }
+    LIST_FOR_EACH (session, &server->session_list, link)
+        wants_retry(session);
 }
 
 void session_host_alloc(struct session *session, struct channel_message *message)
@@ -444,19 +478,48 @@ void session_host_return_imports(struct session *session)
         import_free(session->imports);
 }
 
+/* Whether the worker may have the buffer registered still, and for whom. */
+static void release_used(struct session *session, struct heap_region *region)
+{
+    struct pinned_buffer *buffer = region->user;
+    bool kept = buffer->keep && !session->lost && !pinned_buffer_is_lost(buffer);
+    /* A buffer that is being registered, or that is not to be kept, goes with the client. */
+    if (session->at_worker && (!kept || region->state == HEAP_REGION_MAPPING))
+        return;
+    bool whole = region->state != HEAP_REGION_MAPPING;
+    if (region->state == HEAP_REGION_LIVE) {
+        heap_region_clear(region);
+        heap_region_withdraw(region);
+    }
+    if (!kept)
+        pinned_buffer_empty(region);
+    else if (!whole || !pinned_pool_take(region))
+        pinned_pool_drop(region);
+}
+
 bool session_host_release(struct session *session)
 {
     struct heap *heap = &session->buffers;
     for (struct heap_region *region = heap->first, *next; region; region = next) {
+        const struct pinned_buffer *buffer = region->user;
         next = region->next;
-        if (region->state == HEAP_REGION_LIVE) {
-            heap_region_clear(region);
-            heap_region_withdraw(region);
-        }
-        buffer_empty(region);
+        if (buffer->state == PINNED_USED)
+            release_used(session, region);
+        else if (buffer->state == PINNED_STUCK && session->lost && !list_is_linked(&buffer->link))
+            pinned_buffer_empty(region);
     }
-    session->host_unmapping = 0;
-    return session->host_emptying == 0;
+    if (!heap->regions)
+        return true;
+    for (const struct heap_region *region = heap->first; region; region = region->next)
+        if (!list_is_linked(&((const struct pinned_buffer *)region->user)->link))
+            return false;
+    return pinned_pool_give_window(session);
+}
+
+bool session_host_has_any(const struct session *session)
+{
+    return session->buffers.used_blocks || session->buffers.retired_blocks ||
+           session->host_unmapping;
 }
 
 /* Finds another attached connection of the same process and group; else refuses the request. */

@@ -22,9 +22,16 @@ void session_host_recall_exports(struct session *session);
  * to them. */
 void session_host_return_imports(struct session *session);
 
-/* No session and no worker uses the session's buffers any more: empties their memory, which takes
- * other threads a while, and frees them. False: some are not emptied yet; session_schedule will be
- * called, and then this must be called again. */
+/* No session uses the session's buffers any more, and its worker has released it or is gone.
+ * Buffers that the worker keeps go to the pool, with the window. Others are emptied, which takes
+ * other threads a while, and freed. False: some are left; session_schedule will be called, and then
+ * this must be called again. */
 bool session_host_release(struct session *session);
+
+/* Whether the session has buffers, or had any that are not gone yet. */
+bool session_host_has_any(const struct session *session);
+
+/* Tries again for requests that waited for memory; NULL: of all sessions. */
+void session_host_retry(struct server *server, struct session *session);
 
 #endif

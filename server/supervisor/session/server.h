@@ -21,6 +21,7 @@
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/account/fd_budget.h"
 #include "server/supervisor/account/quota.h"
+#include "server/supervisor/session/pinned_pool.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/account/total.h"
 #include "server/supervisor/account/total_override.h"
@@ -44,6 +45,7 @@ struct server {
     uint64_t served;           /* clients that attached since the start */
     struct address_plan plan;
     struct quota accounts[RESOURCES]; /* of all clients: resources that no device has its own of */
+    struct pinned_pool pinned;        /* host buffers that nobody uses, and their windows */
     struct quota fds;                 /* descriptors for handles and buffers of all clients */
     struct quota images;              /* module images of all clients, bytes */
     struct user_shares user_shares;   /* parts of these two that one user may have */

@@ -43,6 +43,7 @@
 struct device;
 struct host_import;
 struct module;
+struct pinned_window;
 struct request;
 struct session;
 struct server;
@@ -89,6 +90,8 @@ struct session {
     uint32_t requests;     /* number of struct request that exist */
     bool at_worker;        /* the worker knows this client and has not answered worker_detach */
     uint32_t worker_start; /* which of the device's workers that is: device->starts */
+    bool released;         /* it has left, and the worker has no memory of it any more */
+    bool lost;             /* its worker is gone */
 
     struct {
         bool present;
@@ -121,8 +124,10 @@ struct session {
     uint32_t unmapping;                            /* number of regions being unmapped */
     uint64_t slab_max;                             /* bytes; lowered while the device is full */
 
-    struct heap buffers; /* host memory; one region for each buffer */
+    struct heap buffers;                /* host memory; one region for each buffer */
+    struct pinned_window *spare_window; /* for giving the window up; or NULL */
     struct request *host_wants, *host_wants_last;
+    bool host_impatient;         /* what waits for the pool to give way is refused */
     uint32_t host_unmapping;     /* number of buffers that are being unmapped */
     uint32_t host_emptying;      /* number of those whose memory is being given back after that */
     struct host_import *imports; /* of other sessions' buffers, used by this one */

@@ -69,6 +69,7 @@ struct range {
     const struct retirement *dying;     /* being freed: only commands issued before may use it */
     const struct client_module *module; /* of a RANGE_VARIABLE; else NULL */
     uint64_t registered;                /* bytes of a RANGE_HOST that the driver knows */
+    bool keeps; /* a RANGE_HOST that is kept when its client ends (kept_buffers.h) */
 };
 
 /* The timelines of a client on another device, which this client's streams may wait for. */
@@ -126,6 +127,7 @@ struct client_control {
     uint32_t deferred;                     /* requests that wait for a quiet window */
     uint32_t calling;                      /* calls of this client that the caller thread has */
     struct retirement *ready, **ready_end; /* requests that wait for these calls, oldest first */
+    bool released;                         /* it left, and its device memory is unmapped */
     bool ending;                           /* its end waits for one, in the next member */
     struct quiet_call leaving;
     int (*left)(struct worker *worker, struct client *client, struct retirement *none);

@@ -244,7 +244,7 @@ static uint64_t registration_step(uint64_t address, uint64_t left)
     return min(PROTO_REGISTRATION_BYTES - address % PROTO_REGISTRATION_BYTES, left);
 }
 
-static void unregister_steps(const struct gpu *gpu, uint64_t address, uint64_t count)
+void client_memory_host_unregister_whole(const struct gpu *gpu, uint64_t address, uint64_t count)
 {
     for (uint64_t done = 0; done < count; done += registration_step(address + done, count - done))
         gpu->cuda->cuMemHostUnregister((void *)(uintptr_t)(address + done));
@@ -275,12 +275,14 @@ uint32_t client_memory_host_register(const struct gpu *gpu, uint64_t address, ui
 }
 
 void client_memory_host_note(struct client *client, uint64_t address, uint64_t count,
-                             uint64_t registered)
+                             uint64_t registered, bool keeps)
 {
     pthread_mutex_lock(&client->lock);
     struct range *range = client_memory_range_exact(client, address, count, RANGE_HOST);
-    if (range)
+    if (range) {
         range->registered = registered;
+        range->keeps = keeps;
+    }
     pthread_mutex_unlock(&client->lock);
 }
 
@@ -296,11 +298,13 @@ static uint32_t check_host_fd(int fd, uint64_t count, struct error *why)
 }
 
 /* Keeps the arena reserved: any library's mmap could take a hole in it. */
-static int reserve_again(uint64_t address, uint64_t count)
+int client_memory_host_vacate(struct gpu *gpu, uint64_t address, uint64_t count)
 {
     void *base = mmap((void *)(uintptr_t)address, count, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    return base == MAP_FAILED ? -errno : 0;
+    int result = base == MAP_FAILED ? -errno : 0;
+    gpu_host_return(gpu, address);
+    return result;
 }
 
 uint32_t client_memory_host_reserve(struct client *client, uint64_t address, uint64_t count, int fd,
@@ -350,7 +354,7 @@ void client_memory_host_unregister(struct client *client, uint64_t address, uint
         range->registered = 0;
     }
     pthread_mutex_unlock(&client->lock);
-    unregister_steps(client->gpu, address, registered);
+    client_memory_host_unregister_whole(client->gpu, address, registered);
 }
 
 void client_memory_host_unregister_all(struct client *client)
@@ -372,8 +376,7 @@ uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint6
     if (!known)
         return error_set(why, MESSAGE(host_buffer_unknown), (unsigned long long)address);
     client_memory_forget(client, address, count, RANGE_HOST);
-    int result = reserve_again(address, count);
-    gpu_host_return(client->gpu, address);
+    int result = client_memory_host_vacate(client->gpu, address, count);
     if (result < 0)
         return error_set(why, error_from_errno(result), MESSAGE_TEXT(host_buffer_unregister),
                          strerror(-result));

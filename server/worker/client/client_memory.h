@@ -64,9 +64,10 @@ uint32_t client_memory_host_reserve(struct client *client, uint64_t address, uin
 uint32_t client_memory_host_register(const struct gpu *gpu, uint64_t address, uint64_t count,
                                      uint64_t *done, struct error *why);
 
-/* So many bytes of the buffer are registered. Takes client->lock. Control thread. */
+/* So many bytes of the buffer are registered; keeps: see struct range. Takes client->lock. Control
+ * thread. */
 void client_memory_host_note(struct client *client, uint64_t address, uint64_t count,
-                             uint64_t registered);
+                             uint64_t registered, bool keeps);
 
 /* In a quiet window: the driver gives the buffer back, which nothing uses any more; of a client
  * that ends, all buffers. Idempotent. */
@@ -77,6 +78,11 @@ void client_memory_host_unregister_all(struct client *client);
  * Control thread. */
 uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
                                   struct error *why);
+
+/* The same two steps for a buffer that was registered whole and is in no client's table. The first
+ * in a quiet window; the second on the control thread. */
+void client_memory_host_unregister_whole(const struct gpu *gpu, uint64_t address, uint64_t count);
+int client_memory_host_vacate(struct gpu *gpu, uint64_t address, uint64_t count);
 
 /* ---- the table; under client->lock ---- */
 

@@ -28,6 +28,7 @@ enum retire_kind {
     RETIRE_NOTHING, /* frees nothing; its answer says that the work is done */
     RETIRE_DEVICE,
     RETIRE_HOST,
+    RETIRE_KEEP, /* a host buffer that stays registered (kept_buffers.h) */
     RETIRE_MODULE,
     RETIRE_EVENT,
 };

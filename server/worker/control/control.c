@@ -20,6 +20,7 @@
 #include "server/worker/control/control_memory.h"
 #include "server/worker/control/control_quiet.h"
 #include "server/worker/control/control_module.h"
+#include "server/worker/control/control_kept.h"
 #include "server/worker/control/control_limits.h"
 #include "server/worker/control/control_stream.h"
 #include "server/worker/control/control_trace.h"
@@ -58,7 +59,7 @@ static int progress_client(struct worker *worker, struct client *client)
            !client->control.deferred && client_is_quiet(client);
     pthread_mutex_unlock(&client->lock);
     if (gone)
-        control_quiet_leave(worker, client, control_client_end);
+        control_client_leave(worker, client);
     return 0;
 }
 
@@ -99,6 +100,8 @@ static const struct {
     {PROTO_WORKER_QUIESCE, control_memory_quiesce},
     {PROTO_WORKER_HOST_MAP, control_memory_host_map},
     {PROTO_WORKER_HOST_UNMAP, control_memory_host_unmap},
+    {PROTO_WORKER_HOST_KEEP, control_memory_host_keep},
+    {PROTO_WORKER_HOST_LEND, control_kept_lend},
     {PROTO_WORKER_LINK, control_client_link},
     {PROTO_WORKER_MODULE_INSPECT, control_module_inspect},
     {PROTO_WORKER_MODULE_LOAD, control_module_load},
@@ -130,6 +133,8 @@ int control_handle(struct worker *worker, struct channel_message *message)
         return request_done(&request);
     if (message->header.opcode == PROTO_WORKER_SCHEDULE)
         return control_limits_schedule(&request);
+    if (message->header.opcode == PROTO_WORKER_HOST_DROP)
+        return control_kept_drop(&request);
     if (message->header.opcode == PROTO_WORKER_TRACE_START)
         return control_trace_start(worker, message);
     if (message->header.opcode == PROTO_WORKER_TRACE_STOP)

@@ -20,6 +20,7 @@
 #include "server/worker/control/control_stream.h"
 #include "server/worker/control/reply.h"
 #include "server/worker/client/client_memory.h"
+#include "server/worker/client/kept_buffers.h"
 #include "server/worker/code/client_module.h"
 
 int control_client_window(struct request *request)
@@ -211,31 +212,40 @@ static bool make_release(struct driver_call *call)
 
 static int end_release(struct control_call *call)
 {
-    const struct request *request = &call->request;
+    struct client *client = call->request.client;
+    client->control.released = true;
+    if (kept_buffers_take_all(&call->request.worker->kept, client) < 0)
+        return -ENOMEM;
+    return reply_send(call->request.worker, PROTO_WORKER_RELEASED, 0, client->number, NULL);
+}
+
+static int end_client(struct worker *worker, struct client *client, struct retirement *request)
+{
     struct proto_worker_usage used;
-    uint32_t refused = request->client->control.refused;
-    sum_use(request->worker, request->client, &used);
-    drop_client(request->worker, request->client);
+    uint64_t serial = client->control.detach_serial;
+    uint32_t number = client->number, refused = client->control.refused;
+    (void)request;
+    sum_use(worker, client, &used);
+    drop_client(worker, client);
     if (refused) {
         struct error why;
         error_set(&why, refused, MESSAGE_TEXT(partition_none), error_sentence(refused));
-        return request_refuse_why(request, &why);
+        return reply_refuse(worker, serial, number, &why);
     }
-    return reply_send(request->worker, PROTO_WORKER_USAGE, request->serial, request->number, &used);
+    return reply_send(worker, PROTO_WORKER_USAGE, serial, number, &used);
 }
 
-int control_client_end(struct worker *worker, struct client *client, struct retirement *request)
+void control_client_leave(struct worker *worker, struct client *client)
 {
-    struct request detach = {.worker = worker,
-                             .client = client,
-                             .serial = client->control.detach_serial,
-                             .number = client->number};
+    struct request detach = {.worker = worker, .client = client, .number = client->number};
     struct control_call *call = client->control.last_call;
+    if (client->control.released) {
+        control_quiet_leave(worker, client, end_client);
+        return;
+    }
     client->control.last_call = NULL;
-    (void)request;
     control_call_open(call, &detach, make_release, end_release);
     control_call_leave(call);
-    return 0;
 }
 
 /* For work that is in flight when the worker has to end: long for kernels that end at all, and well
@@ -279,5 +289,6 @@ bool control_client_drop_all(struct worker *worker)
         pthread_mutex_unlock(&client->lock);
         drop_client(worker, client);
     }
+    kept_buffers_close(&worker->kept, &worker->gpu);
     return true;
 }

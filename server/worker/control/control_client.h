@@ -16,9 +16,10 @@ int control_client_usage(struct request *request);
 /* control_progress answers a detach when nothing of the client is left. */
 int control_client_detach(struct request *request);
 
-/* The end of a client of which the driver knows no module and no host memory any more
- * (control_quiet.h): gives the rest back, frees it and answers the detach. */
-int control_client_end(struct worker *worker, struct client *client, struct retirement *request);
+/* To be called while a client is LEFT and quiet, and no call of it waits. First its device memory
+ * is given back, which the supervisor is told (worker_released). Then its modules and registrations
+ * are, in a quiet window; it is freed after that, and the detach answered. */
+void control_client_leave(struct worker *worker, struct client *client);
 
 /*
  * Ends the loaders, the submitter and, once the device is done with all clients, the completer;

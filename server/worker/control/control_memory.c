@@ -126,6 +126,7 @@ int control_memory_cleared(struct worker *worker, const struct loader_job *job)
 struct host_map_call {
     struct control_call control;
     uint64_t address, count, done;
+    bool keep;
     uint32_t error;
     struct error why;
 };
@@ -209,7 +210,7 @@ static int end_host_map(struct control_call *control)
     struct host_map_call *call = container_of(control, struct host_map_call, control);
     struct client *client = control->request.client;
     struct error unused;
-    client_memory_host_note(client, call->address, call->count, call->done);
+    client_memory_host_note(client, call->address, call->count, call->done, call->keep);
     if (call->error && call->done)
         return undo_host_map(call);
     if (call->error) {
@@ -239,6 +240,7 @@ int control_memory_host_map(struct request *request)
     }
     call->address = wanted->address;
     call->count = wanted->count;
+    call->keep = wanted->keep;
     control_call_leave(&call->control);
     return 0;
 }
@@ -277,6 +279,12 @@ int control_memory_host_unmap(struct request *request)
 {
     const struct proto_worker_host_unmap *wanted = request->body;
     return unmap_range(request, wanted->address, wanted->count, RANGE_HOST, RETIRE_HOST);
+}
+
+int control_memory_host_keep(struct request *request)
+{
+    const struct proto_worker_host_keep *wanted = request->body;
+    return unmap_range(request, wanted->address, wanted->count, RANGE_HOST, RETIRE_KEEP);
 }
 
 int control_memory_quiesce(struct request *request)

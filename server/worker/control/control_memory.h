@@ -14,6 +14,7 @@ int control_memory_map(struct request *request);
 int control_memory_unmap(struct request *request);
 int control_memory_host_map(struct request *request);
 int control_memory_host_unmap(struct request *request);
+int control_memory_host_keep(struct request *request);
 int control_memory_quiesce(struct request *request);
 
 /* Answers control_memory_map when the clearer is done with the job, which stays the caller's. */

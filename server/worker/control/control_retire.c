@@ -8,12 +8,14 @@
 #include "common/messages.h"
 #include "common/util.h"
 #include "server/worker/client/client_memory.h"
+#include "server/worker/client/kept_buffers.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/control/control_call.h"
 #include "server/worker/control/control_quiet.h"
 #include "server/worker/control/reply.h"
 
-static void retire_now(struct client *client, const struct retirement *request, struct error *why)
+static void retire_now(struct worker *worker, struct client *client,
+                       const struct retirement *request, struct error *why)
 {
     switch (request->kind) {
     case RETIRE_NOTHING:
@@ -23,6 +25,9 @@ static void retire_now(struct client *client, const struct retirement *request, 
         break;
     case RETIRE_HOST:
         client_memory_host_unmap(client, request->address, request->count, why);
+        break;
+    case RETIRE_KEEP:
+        kept_buffers_take(&worker->kept, client, request->address, request->count, why);
         break;
     case RETIRE_MODULE:
         client_module_destroy(client, client_module_find(client, request->handle));
@@ -49,7 +54,7 @@ static int answer_retired(struct worker *worker, const struct client *client,
 int control_retire_end(struct worker *worker, struct client *client, struct retirement *request)
 {
     struct error why = {0};
-    retire_now(client, request, &why);
+    retire_now(worker, client, request, &why);
     int error = answer_retired(worker, client, request, request->refusal ? request->refusal : &why);
     free(request->refusal);
     free(request);

@@ -49,7 +49,7 @@
 struct fake_worker {
     int fd;
     bool automatic;  /* answers by itself */
-    bool hold_frees; /* but not unmap, quiesce and host_unmap */
+    bool hold_frees; /* but not unmap, quiesce, host_unmap and host_drop */
     bool hold_detach;
     bool hold_loads;       /* of modules */
     uint32_t refuse_map;   /* this many maps are answered out_of_memory */
@@ -63,8 +63,9 @@ struct fake_worker {
     struct proto_worker_limits client_limits[FAKE_CLIENTS]; /* by number of the client, if sums */
     uint32_t limits;                                        /* how often they were set */
     uint64_t mapped, host_mapped;
-    uint64_t global_bytes, resident_bytes; /* of every module */
-    struct proto_worker_usage usage;       /* of every client */
+    uint32_t host_maps, host_keeps, host_lends, host_drops; /* how often */
+    uint64_t global_bytes, resident_bytes;                  /* of every module */
+    struct proto_worker_usage usage;                        /* of every client */
     uint32_t attached, detached, inspected, modules, quiesces, unloads;
     struct channel_message held[256]; /* frees and detaches not answered yet */
     unsigned held_count;
@@ -263,8 +264,9 @@ static inline bool fake_holds(const struct fake_worker *worker, uint16_t opcode)
 {
     return (worker->hold_detach && opcode == PROTO_WORKER_DETACH) ||
            (worker->hold_loads && opcode == PROTO_WORKER_MODULE_LOAD) ||
-           (worker->hold_frees && (opcode == PROTO_WORKER_UNMAP || opcode == PROTO_WORKER_QUIESCE ||
-                                   opcode == PROTO_WORKER_HOST_UNMAP));
+           (worker->hold_frees &&
+            (opcode == PROTO_WORKER_UNMAP || opcode == PROTO_WORKER_QUIESCE ||
+             opcode == PROTO_WORKER_HOST_UNMAP || opcode == PROTO_WORKER_HOST_DROP));
 }
 
 static inline void fake_answer_module(struct fake_worker *worker,
@@ -363,6 +365,23 @@ static inline void fake_answer_schedule(struct fake_worker *worker,
         fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
 }
 
+/* Buffers that are kept between two uses. */
+static inline void fake_answer_kept(struct fake_worker *worker,
+                                    const struct channel_message *message)
+{
+    struct proto_worker_host_drop drop;
+    if (message->header.opcode == PROTO_WORKER_HOST_DROP) {
+        memcpy(&drop, message->body, sizeof drop);
+        worker->host_mapped -= drop.count;
+        worker->host_drops++;
+    } else if (message->header.opcode == PROTO_WORKER_HOST_KEEP) {
+        worker->host_keeps++;
+    } else {
+        worker->host_lends++;
+    }
+    fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+}
+
 static inline void fake_answer(struct fake_worker *worker, const struct channel_message *message)
 {
     struct proto_worker_usage usage = worker->usage;
@@ -390,7 +409,13 @@ static inline void fake_answer(struct fake_worker *worker, const struct channel_
     case PROTO_WORKER_HOST_MAP:
         memcpy(&map, message->body, sizeof map);
         worker->host_mapped += map.count;
+        worker->host_maps++;
         fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+        break;
+    case PROTO_WORKER_HOST_KEEP:
+    case PROTO_WORKER_HOST_LEND:
+    case PROTO_WORKER_HOST_DROP:
+        fake_answer_kept(worker, message);
         break;
     case PROTO_WORKER_UNMAP:
     case PROTO_WORKER_HOST_UNMAP:

@@ -147,6 +147,9 @@ static void the_environment_sets_defaults(void **state)
     assert_int_equal(READ("--socket", "/o/s", "--host-memory-total", "32M", NULL), 0);
     assert_string_equal(settings.socket, "/o/s");
     assert_int_equal(settings.host_client, 32 << 20);
+    assert_int_equal(settings.pinned_pool, 4 << 20);
+    assert_int_equal(READ("--pinned-pool", "0", "--host-memory-total", "32M", NULL), 0);
+    assert_int_equal(settings.pinned_pool, 0);
     setenv("RUNTIME_DIRECTORY", "/run/one:/run/two", 1);
     assert_int_equal(READ(NULL), 0);
     assert_string_equal(settings.admin_socket, "/run/one/admin.sock");

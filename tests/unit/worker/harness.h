@@ -38,7 +38,7 @@ static struct harness {
     /* The supervisor's part: which numbers are given. */
     bool taken[HARNESS_CLIENTS][STREAMS];
     uint32_t events, functions;
-    uint32_t streams_ended, events_ended; /* as the worker said */
+    uint32_t streams_ended, events_ended, released; /* as the worker said */
 } harness;
 
 /* The client's side of what it shares. */
@@ -60,12 +60,16 @@ static inline void *harness_main(void *unused)
     return NULL;
 }
 
-/* Takes note of a number that is free again; false for any other message. */
+/* Takes note of a number that is free again, and of memory; false for any other message. */
 static inline bool harness_note(const struct channel_message *message)
 {
     struct proto_worker_stream_ended ended;
     if (message->header.opcode == PROTO_WORKER_EVENT_ENDED) {
         harness.events_ended++;
+        return true;
+    }
+    if (message->header.opcode == PROTO_WORKER_RELEASED) {
+        harness.released++;
         return true;
     }
     if (message->header.opcode != PROTO_WORKER_STREAM_ENDED)
@@ -99,7 +103,8 @@ static inline bool harness_has_message(int milliseconds)
     struct proto_message_header next;
     while (poll(&polled, 1, milliseconds) == 1) {
         if (recv(harness.channel, &next, sizeof next, MSG_PEEK) != sizeof next ||
-            (next.opcode != PROTO_WORKER_STREAM_ENDED && next.opcode != PROTO_WORKER_EVENT_ENDED))
+            (next.opcode != PROTO_WORKER_STREAM_ENDED && next.opcode != PROTO_WORKER_EVENT_ENDED &&
+             next.opcode != PROTO_WORKER_RELEASED))
             return true;
         assert_int_equal(
             channel_receive(harness.channel, PROTO_PEER_SUPERVISOR, PROTO_PEER_WORKER, &note), 0);
@@ -149,7 +154,8 @@ static inline int harness_start_with(void **state, const struct cuda_driver *dri
         harness.message.fds[i] = -1;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     harness.channel = pair[0];
-    harness.events = harness.functions = harness.streams_ended = harness.events_ended = 0;
+    harness.events = harness.functions = harness.streams_ended = harness.events_ended =
+        harness.released = 0;
     uint32_t error = gpu_open(&gpu, driver, 0, NULL, DEVICE_BASE, HOST_BASE, ARENA_USED, &why);
     if (error)
         print_message("%s\n", why.text);

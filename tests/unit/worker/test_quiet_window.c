@@ -161,6 +161,59 @@ static void while_a_window_is_awaited_nobody_submits(void **state)
     peer_detach(other);
 }
 
+static void kept_buffers_go_from_client_to_client_without_a_window(void **state)
+{
+    (void)state;
+    const uint64_t bytes = 1 << 16;
+    uint64_t address = peer_host_map(other, 0, bytes);
+    struct peer *third = peer_attach(3);
+    struct proto_worker_host_keep keep = {.address = address, .count = bytes};
+    struct proto_worker_host_lend lend = {.address = address, .count = bytes};
+    struct proto_worker_host_drop drop = {.address = address, .count = bytes};
+    uint32_t made = fake_count(FAKE_REGISTER), gone = fake_count(FAKE_UNREGISTER);
+    occupy();
+    harness_ask(PROTO_WORKER_HOST_LEND, 3, &lend, PROTO_FAILED); /* the other's still */
+    harness_ask(PROTO_WORKER_HOST_KEEP, 2, &keep, PROTO_DONE);
+    harness_ask(PROTO_WORKER_HOST_KEEP, 2, &keep, PROTO_FAILED);
+    harness_ask(PROTO_WORKER_HOST_LEND, 3, &lend, PROTO_DONE);
+    harness_ask(PROTO_WORKER_HOST_LEND, 2, &lend, PROTO_FAILED);
+    harness_ask(PROTO_WORKER_HOST_KEEP, 3, &keep, PROTO_DONE);
+    assert_int_equal(fake_count(FAKE_REGISTER), made);
+    assert_int_equal(fake_count(FAKE_UNREGISTER), gone);
+    uint64_t serial = harness_send(PROTO_WORKER_HOST_DROP, 0, &drop, NULL, 0, NULL, 0);
+    harness_ask(PROTO_WORKER_HOST_LEND, 3, &lend, PROTO_FAILED); /* on its way out */
+    assert_false(harness_has_message(50));
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(harness.message.header.serial, serial);
+    assert_int_equal(fake_count(FAKE_UNREGISTER), gone + 1);
+    harness_ask(PROTO_WORKER_HOST_DROP, 0, &drop, PROTO_DONE); /* unknown by now */
+    /* Its addresses are free again. */
+    peer_host_map(other, 0, bytes);
+    peer_detach(third);
+    peer_detach(busy);
+    peer_detach(other);
+}
+
+static void a_client_that_leaves_has_no_memory_before_the_window(void **state)
+{
+    (void)state;
+    uint32_t maps = fake.live_maps;
+    peer_map(other, 0, FAKE_GRANULE);
+    peer_load_text(other, 1, harness_ptx, 0);
+    occupy();
+    assert_int_equal(fake.live_maps, maps + 1);
+    harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
+    for (int i = 0; i < 1000 && !harness.released; i++)
+        assert_false(harness_has_message(10));
+    assert_int_equal(harness.released, 1);
+    assert_int_equal(fake.live_maps, maps);
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
+    peer_free(other);
+    peer_detach(busy);
+}
+
 static void unloads_and_unregistrations_ride_along(void **state)
 {
     (void)state;
@@ -368,6 +421,8 @@ int main(void)
         T(others_submit_while_a_kernel_outlives_its_expectation),
         T(each_ring_has_one_kernel_in_flight_while_a_call_waits),
         T(while_a_window_is_awaited_nobody_submits),
+        T(kept_buffers_go_from_client_to_client_without_a_window),
+        T(a_client_that_leaves_has_no_memory_before_the_window),
         T(unloads_and_unregistrations_ride_along),
         T(a_client_leaves_while_its_load_waits),
         T(a_load_is_made_where_a_lease_ends),

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Pinned host memory that stays registered when nobody uses it: who gets it next, what is in it
+ * then, who is charged for it, and when it gives way. The worker is a fake that counts.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/supervisor/session/session.h"
+#include "tests/unit/supervisor/fake.h"
+
+enum { BUFFER = 4 << 20 };
+
+static struct fake fake;
+
+static struct server *server(void)
+{
+    return &fake.supervisor->server;
+}
+
+static struct fake_worker *worker(void)
+{
+    return &fake.worker[0];
+}
+
+static void open_with(uint64_t pool)
+{
+    fake_open(&fake, 1, 256 * MIB);
+    fake.settings.pinned_pool = pool;
+}
+
+static uint64_t charged(void)
+{
+    return server()->accounts[RESOURCE_HOST_MEMORY].used;
+}
+
+/* Buffers that the next client of their user can have. */
+static unsigned idle(void)
+{
+    const struct pinned_buffer *buffer;
+    unsigned count = 0;
+    LIST_FOR_EACH (buffer, &server()->pinned.buffers, link)
+        count += buffer->state == PINNED_IDLE;
+    return count;
+}
+
+static int attach_as(uid_t uid, struct proto_attached *attached)
+{
+    int fd = fake_greet(&fake);
+    struct session *session = LIST_ENTRY(list_last(&server()->session_list), struct session, link);
+    session->uid = uid;
+    fake_attach_greeted(&fake, fd, 0, 0, NULL, attached);
+    return fd;
+}
+
+static int attach(struct proto_attached *attached)
+{
+    return attach_as(getuid(), attached);
+}
+
+static void free_buffer(int fd, uint64_t address)
+{
+    struct proto_host_free body = {.address = address};
+    fake_send(&fake, fd, PROTO_HOST_FREE, &body);
+    fake_expect(&fake, fd, PROTO_DONE);
+}
+
+/* A client that allocates a buffer, writes into it and leaves. Returns the buffer's address. */
+static uint64_t leave_buffer(uid_t uid, uint64_t bytes, struct proto_attached *attached)
+{
+    int buffer, fd = attach_as(uid, attached);
+    uint64_t address = fake_host_alloc(&fake, fd, bytes, &buffer);
+    assert_int_equal(pwrite(buffer, "left behind", 11, (off_t)bytes - 11), 11);
+    close(buffer);
+    close(fd);
+    FAKE_WAIT(&fake, server()->sessions == 0);
+    return address;
+}
+
+static void expect_zero(int buffer, uint64_t bytes)
+{
+    static uint8_t page[1 << 16];
+    for (uint64_t at = 0; at < bytes; at += sizeof page) {
+        assert_int_equal(pread(buffer, page, sizeof page, (off_t)at), sizeof page);
+        for (size_t i = 0; i < sizeof page; i++)
+            assert_int_equal(page[i], 0);
+    }
+    close(buffer);
+}
+
+/* Ends the server. What it kept goes, though no client asked for the room. */
+static void end(void)
+{
+    FAKE_WAIT(&fake, server()->sessions == 0);
+    fake_close(&fake);
+}
+
+static void a_freed_buffer_serves_its_client_again_without_a_registration(void **state)
+{
+    (void)state;
+    int buffer;
+    open_with(32 * MIB);
+    int fd = attach(NULL);
+    uint64_t first = fake_host_alloc(&fake, fd, BUFFER, &buffer);
+    assert_int_equal(pwrite(buffer, "secret", 6, 4096), 6);
+    close(buffer);
+    free_buffer(fd, first);
+    FAKE_WAIT(&fake, idle() == 1);
+    assert_int_equal(fake_usage(&fake, fd).host_used, 0);
+    assert_int_equal(charged(), BUFFER);
+    uint64_t second = fake_host_alloc(&fake, fd, BUFFER, &buffer);
+    assert_int_equal(second, first);
+    expect_zero(buffer, BUFFER);
+    assert_int_equal(fake_usage(&fake, fd).host_used, BUFFER);
+    assert_int_equal(charged(), BUFFER);
+    assert_int_equal(worker()->host_maps, 1);
+    assert_int_equal(worker()->host_lends, 1);
+    /* Another size is another buffer. */
+    fake_host_alloc(&fake, fd, BUFFER / 2, NULL);
+    assert_int_equal(worker()->host_maps, 2);
+    close(fd);
+    end();
+}
+
+static void the_next_client_of_a_user_gets_what_the_last_one_left(void **state)
+{
+    (void)state;
+    struct proto_attached first, second;
+    int buffer;
+    open_with(32 * MIB);
+    uint64_t left = leave_buffer(getuid(), BUFFER, &first);
+    FAKE_WAIT(&fake, idle() == 1);
+    assert_int_equal(charged(), BUFFER);
+    assert_int_equal(server()->fds.used, 1);
+    assert_int_equal(server()->plan.windows, 1);
+    int fd = attach(&second);
+    assert_int_equal(second.host_base, first.host_base);
+    assert_int_equal(fake_usage(&fake, fd).host_used, 0);
+    assert_int_equal(fake_host_alloc(&fake, fd, BUFFER, &buffer), left);
+    expect_zero(buffer, BUFFER);
+    assert_int_equal(worker()->host_maps, 1);
+    assert_int_equal(fake_usage(&fake, fd).host_used, BUFFER);
+    close(fd);
+    end();
+}
+
+static void no_other_user_gets_a_used_buffer_or_its_addresses(void **state)
+{
+    (void)state;
+    struct proto_attached first, second;
+    open_with(32 * MIB);
+    uint64_t left = leave_buffer(getuid(), BUFFER, &first);
+    FAKE_WAIT(&fake, idle() == 1);
+    int fd = attach_as(getuid() + 1, &second);
+    assert_int_not_equal(second.host_base, first.host_base);
+    assert_int_not_equal(fake_host_alloc(&fake, fd, BUFFER, NULL), left);
+    assert_int_equal(worker()->host_maps, 2);
+    assert_int_equal(worker()->host_lends, 0);
+    assert_int_equal(idle(), 1);
+    close(fd);
+    end();
+}
+
+/* The fake worker detaches as one beside a kernel that does not end: what needs no window is done,
+ * and the answer does not come. */
+static void a_client_that_left_is_charged_for_no_memory_while_its_modules_wait(void **state)
+{
+    (void)state;
+    open_with(32 * MIB);
+    int fd = attach(NULL);
+    uint32_t number = LIST_FIRST(&server()->session_list, struct session, link)->number;
+    uint64_t left = fake_host_alloc(&fake, fd, BUFFER, NULL);
+    fake_alloc(&fake, fd, 4 * MIB);
+    worker()->hold_detach = true;
+    close(fd);
+    FAKE_WAIT(&fake, worker()->held_count == 1);
+    assert_int_equal(charged(), BUFFER);
+    assert_int_equal(server()->pinned.bytes, 0);
+    assert_true(server()->devices[0].accounts[RESOURCE_MEMORY].used >= 4 * MIB);
+    channel_send(worker()->fd, PROTO_WORKER_RELEASED, 0, number, NULL, NULL, 0, NULL, 0);
+    FAKE_WAIT(&fake, idle() == 1);
+    assert_int_equal(server()->sessions, 1);
+    assert_int_equal(server()->devices[0].accounts[RESOURCE_MEMORY].used, 0);
+    const struct session *leaving = LIST_FIRST(&server()->session_list, struct session, link);
+    assert_int_equal(leaving->accounts[RESOURCE_HOST_MEMORY].used, 0);
+    worker()->hold_detach = false;
+    fd = attach(NULL);
+    assert_int_equal(fake_host_alloc(&fake, fd, BUFFER, NULL), left);
+    close(fd);
+    fake_release(worker());
+    end();
+}
+
+static void the_pool_gives_way_to_a_client_that_needs_the_room(void **state)
+{
+    (void)state;
+    struct proto_host_alloc more = {.count = 16 * MIB};
+    open_with(48 * MIB);
+    for (unsigned i = 0; i < 3; i++)
+        leave_buffer(1000 + i, 16 * MIB, NULL);
+    FAKE_WAIT(&fake, idle() == 3);
+    int one = attach(NULL), two = attach(NULL);
+    fake_host_alloc(&fake, one, 16 * MIB, NULL);
+    assert_int_equal(charged(), 64 * MIB); /* all there is */
+    worker()->hold_frees = true;
+    fake_send(&fake, two, PROTO_HOST_ALLOC, &more);
+    FAKE_WAIT(&fake, worker()->held_count == 1);
+    assert_int_equal(fake_take(&fake, two), CHANNEL_EMPTY);
+    fake_release(worker());
+    fake_expect(&fake, two, PROTO_HOST_ALLOCATED);
+    channel_close_fds(&fake.message);
+    assert_int_equal(worker()->host_drops, 1);
+    assert_int_equal(idle(), 2);
+    assert_int_equal(charged(), 64 * MIB);
+    close(one);
+    close(two);
+    end();
+}
+
+/* Beside a kernel that does not end nothing is unregistered. */
+static void who_waits_for_the_pool_is_refused_in_the_end(void **state)
+{
+    (void)state;
+    open_with(48 * MIB);
+    for (unsigned i = 0; i < 3; i++)
+        leave_buffer(1000 + i, 16 * MIB, NULL);
+    int one = attach(NULL), two = attach(NULL);
+    fake_host_alloc(&fake, one, 16 * MIB, NULL);
+    worker()->hold_frees = true;
+    fake_host_refused(&fake, two, 16 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "--host-memory-total");
+    fake_release(worker());
+    close(one);
+    close(two);
+    end();
+}
+
+static void the_pool_keeps_no_more_than_it_may(void **state)
+{
+    (void)state;
+    open_with(20 * MIB);
+    leave_buffer(1000, 16 * MIB, NULL);
+    FAKE_WAIT(&fake, idle() == 1);
+    /* This one has no room, and the first makes room for the next. */
+    leave_buffer(1001, 16 * MIB, NULL);
+    FAKE_WAIT(&fake, worker()->host_drops == 2);
+    FAKE_WAIT(&fake, charged() == 0);
+    assert_int_equal(worker()->host_mapped, 0);
+    assert_int_equal(server()->plan.windows, 0);
+    leave_buffer(1002, 16 * MIB, NULL);
+    FAKE_WAIT(&fake, idle() == 1);
+    end();
+}
+
+static void a_buffer_larger_than_the_pool_is_not_kept(void **state)
+{
+    (void)state;
+    open_with(2 * MIB);
+    leave_buffer(getuid(), BUFFER, NULL);
+    FAKE_WAIT(&fake, charged() == 0);
+    assert_int_equal(worker()->host_lends + worker()->host_drops, 0);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void a_lost_worker_takes_the_pool_with_it(void **state)
+{
+    (void)state;
+    struct stat status;
+    int buffer;
+    open_with(32 * MIB);
+    int fd = attach(NULL);
+    fake_host_alloc(&fake, fd, BUFFER, &buffer);
+    close(fd);
+    FAKE_WAIT(&fake, idle() == 1);
+    close(worker()->fd);
+    worker()->fd = -1;
+    FAKE_WAIT(&fake, charged() == 0 && server()->plan.windows == 0);
+    assert_true(pinned_pool_is_empty(&server()->pinned));
+    /* Nobody is charged for it, so nobody has it, who kept the descriptor either. */
+    assert_int_equal(fstat(buffer, &status), 0);
+    assert_int_equal(status.st_blocks, 0);
+    close(buffer);
+    fake_close(&fake);
+}
+
+static void a_client_that_wants_other_addresses_leaves_the_window_to_others(void **state)
+{
+    (void)state;
+    struct proto_attached first, second;
+    open_with(32 * MIB);
+    uint64_t left = leave_buffer(getuid(), BUFFER, &first);
+    FAKE_WAIT(&fake, idle() == 1);
+    int fd = attach(&second);
+    assert_int_equal(second.host_base, first.host_base);
+    fake_send(&fake, fd, PROTO_WINDOW_MOVE, NULL);
+    const struct proto_window *moved = fake_expect(&fake, fd, PROTO_WINDOW);
+    assert_int_not_equal(moved->host_base, first.host_base);
+    int other = attach(NULL);
+    assert_int_equal(fake_host_alloc(&fake, other, BUFFER, NULL), left);
+    close(other);
+    close(fd);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_freed_buffer_serves_its_client_again_without_a_registration),
+        cmocka_unit_test(the_next_client_of_a_user_gets_what_the_last_one_left),
+        cmocka_unit_test(no_other_user_gets_a_used_buffer_or_its_addresses),
+        cmocka_unit_test(a_client_that_left_is_charged_for_no_memory_while_its_modules_wait),
+        cmocka_unit_test(the_pool_gives_way_to_a_client_that_needs_the_room),
+        cmocka_unit_test(who_waits_for_the_pool_is_refused_in_the_end),
+        cmocka_unit_test(the_pool_keeps_no_more_than_it_may),
+        cmocka_unit_test(a_buffer_larger_than_the_pool_is_not_kept),
+        cmocka_unit_test(a_lost_worker_takes_the_pool_with_it),
+        cmocka_unit_test(a_client_that_wants_other_addresses_leaves_the_window_to_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
