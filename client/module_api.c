@@ -52,7 +52,7 @@ gpushare_error gpushare_module_load(gpushare_connection *connection, const void 
     if (error)
         return error;
     if (!image || !module)
-        return failure(MESSAGE(argument_null), image ? "module" : "image");
+        return image ? failure(MESSAGE(module_pointer_null)) : failure(MESSAGE(image_pointer_null));
     if (!bytes && (error = measure_text(image, &bytes)))
         return error;
     return module_load_image(connection, image, bytes, module);
@@ -65,7 +65,7 @@ gpushare_error gpushare_module_load_file(gpushare_connection *connection, const 
     if (error)
         return error;
     if (!path || !module)
-        return failure(MESSAGE(argument_null), path ? "module" : "path");
+        return path ? failure(MESSAGE(module_pointer_null)) : failure(MESSAGE(path_pointer_null));
     return module_load_file(connection, path, module);
 }
 

@@ -7,7 +7,8 @@
  *
  * The format is a whole sentence. Its arguments are values that a user wrote or sees, lists of
  * them, the nouns of another table (a resource, an account, the form of a value), or a cause behind
- * a colon, which is a sentence itself. Words that depend on the case are a row for each case.
+ * a colon, which is a sentence itself. Words that depend on the case are a row for each case, so no
+ * argument of a call is a text in quotes: tests/unit/docs/test_messages.py refuses it.
  *
  * Two kinds of sentences are not in the table: those of the software GPU, a stand-in for a driver,
  * and those of the checks of a message's fields, which schemas/generate.py writes.
@@ -246,6 +247,8 @@
       "the driver thread could not be started: %s") \
     X(loader_thread, SERVER_RESOURCES, \
       "the %s thread could not be started: %s") \
+    X(driver_caller_thread, SERVER_RESOURCES, \
+      "the thread that calls the driver could not be started: %s") \
     X(module_launches, NOT_SUPPORTED, \
       "the module launches kernels from the device (%s): with it loaded, kernels of every client " \
       "could run on two multiprocessors beside those granted, on a GPU of compute capability 9.x: " \
@@ -487,8 +490,16 @@
       "options: size is %zu; set it to sizeof(struct gpushare_options)") \
     X(connection_pointer_null, INVALID_VALUE, \
       "connection: the pointer is NULL") \
-    X(pointer_null, INVALID_VALUE, \
-      "%s is NULL") \
+    X(destination_null, INVALID_VALUE, \
+      "destination is NULL") \
+    X(source_null, INVALID_VALUE, \
+      "source is NULL") \
+    X(image_pointer_null, INVALID_VALUE, \
+      "image: the pointer is NULL") \
+    X(module_pointer_null, INVALID_VALUE, \
+      "module: the pointer is NULL") \
+    X(path_pointer_null, INVALID_VALUE, \
+      "path: the pointer is NULL") \
     X(copy_not_device_memory, INVALID_VALUE, \
       "%s: %llu bytes from 0x%llx are not device memory of this client") \
     X(copy_not_host_memory, INVALID_VALUE, \

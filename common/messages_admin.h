@@ -38,7 +38,9 @@
     X(admin_bound_request, INVALID_VALUE, \
       "\"%s.request\": \"%.64s\" is not %s, or 0 for none") \
     X(admin_bound_text, INVALID_VALUE, \
-      "\"%s.%s\" must be a text: %s") \
+      "\"%s.limit\" must be a text: %s") \
+    X(admin_bound_request_text, INVALID_VALUE, \
+      "\"%s.request\" must be a text: %s") \
     X(admin_resource, INVALID_VALUE, \
       "\"%s\" must be an object {\"request\": text, \"limit\": text} of one or both: %s") \
     X(admin_priority, INVALID_VALUE, \
@@ -50,6 +52,9 @@
       "together can have a limit only") \
     X(admin_total_resource, INVALID_VALUE, \
       "\"total.%s\" must be an object {\"limit\": text}: %s, or default") \
+    X(admin_total_limit_text, INVALID_VALUE, \
+      "\"total.%s.limit\" must be a text: %s, or default, which stands for the " \
+      "configuration's limit") \
     X(admin_total_limit, INVALID_VALUE, \
       "\"total.%s.limit\": \"%.64s\" is not %s, nor default, which stands for the " \
       "configuration's limit") \
@@ -115,7 +120,10 @@
       "a worker has not answered for %d s: it may still make the change; \"get\" shows what " \
       "holds") \
     X(total_of_unidentified, NOT_FOUND, \
-      "no client can be identified as one of %s %u: this number stands for clients that " \
+      "no client can be identified as one of user %u: this number stands for clients that " \
+      "can't be identified") \
+    X(total_of_unidentified_group, NOT_FOUND, \
+      "no client can be identified as one of group %u: this number stands for clients that " \
       "can't be identified") \
     X(totals_max, SERVER_RESOURCES, \
       "%d totals have been set already: write more of them into the configuration") \

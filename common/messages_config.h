@@ -74,7 +74,9 @@
     X(config_bound_request, INVALID_VALUE, \
       "%s.request \"%.64s\" must be %s, or 0 so that nothing is reserved") \
     X(config_bound_form, INVALID_VALUE, \
-      "%s.%s must be %s") \
+      "%s.limit must be %s") \
+    X(config_bound_request_form, INVALID_VALUE, \
+      "%s.request must be %s") \
     X(config_total_request, INVALID_VALUE, \
       "%s.request is not allowed here: a request is of one client, and all clients together " \
       "can have a limit only") \
@@ -177,7 +179,10 @@
     X(log_profile_gone, SUCCESS, \
       "client %u keeps its limits: the new configuration has no profile \"%s\"") \
     X(log_total_forgotten, SUCCESS, \
-      "%s %u: the total of %s that an administrator set no longer holds, because the " \
+      "user %u: the total of %s that an administrator set no longer holds, because the " \
+      "configuration now has another one") \
+    X(log_total_forgotten_group, SUCCESS, \
+      "group %u: the total of %s that an administrator set no longer holds, because the " \
       "configuration now has another one")
 /* clang-format on */
 

@@ -162,8 +162,11 @@
       "LISTEN_FDNAMES: \"%s\" is neither \"client\" nor \"admin\": set FileDescriptorName= " \
       "in the socket unit") \
     X(listen_type, INVALID_VALUE, \
-      "LISTEN_FDS: descriptor %d (\"%s\") is not a listening Unix socket of type %s: use " \
-      "%s= in the socket unit") \
+      "LISTEN_FDS: descriptor %d (\"client\") is not a listening Unix socket of type " \
+      "SOCK_SEQPACKET: use ListenSequentialPacket= in the socket unit") \
+    X(listen_type_admin, INVALID_VALUE, \
+      "LISTEN_FDS: descriptor %d (\"admin\") is not a listening Unix socket of type " \
+      "SOCK_STREAM: use ListenStream= in the socket unit") \
     X(listen_twice, INVALID_VALUE, \
       "LISTEN_FDS: two sockets are named \"%s\": leave one out") \
     X(listen_pid, INVALID_VALUE, \

@@ -151,8 +151,8 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
     if (supervisor->reload)
         return error_set(why, MESSAGE(reload_first));
     if (owner->id == CONFIG_ID_UNKNOWN || (!owner->group && !identity_uid_is_seen(owner->id)))
-        return error_set(why, MESSAGE(total_of_unidentified), owner->group ? "group" : "user",
-                         owner->id);
+        return owner->group ? error_set(why, MESSAGE(total_of_unidentified_group), owner->id)
+                            : error_set(why, MESSAGE(total_of_unidentified), owner->id);
     allowance_attribute(&limits, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
     int result =
         total_override_with(&supervisor->server.total_overrides, &before, supervisor->server.config,

@@ -350,7 +350,8 @@ static void log_forgotten(enum total_kind kind, uint32_t id, unsigned parts)
 {
     for (enum resource i = 0; i < RESOURCES; i++)
         if (parts & RESOURCE_BIT(i))
-            log_notice(MESSAGE_TEXT(log_total_forgotten), kind == TOTAL_GROUP ? "group" : "user",
+            log_notice(kind == TOTAL_GROUP ? MESSAGE_TEXT(log_total_forgotten_group)
+                                           : MESSAGE_TEXT(log_total_forgotten),
                        id, allowance_resource(i)->phrase);
 }
 

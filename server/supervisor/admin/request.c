@@ -158,8 +158,8 @@ static uint32_t read_bound(struct allowance *change, enum resource resource, jso
         return 0;
     }
     if (!text)
-        return error_set(why, MESSAGE(admin_bound_text), row->name, request ? "request" : "limit",
-                         row->form);
+        return request ? error_set(why, MESSAGE(admin_bound_request_text), row->name, row->form)
+                       : error_set(why, MESSAGE(admin_bound_text), row->name, row->form);
     return request ? error_set(why, MESSAGE(admin_bound_request), row->name, text, row->form)
                    : error_set(why, MESSAGE(admin_bound), row->name, text, row->form);
 }
@@ -241,10 +241,11 @@ static uint32_t read_total_part(json_t *total, enum resource resource, struct al
         return error_set(why, MESSAGE(admin_total_request), row->name);
     if (!limit || json_object_size(part) != 1)
         return error_set(why, MESSAGE(admin_total_resource), row->name, row->form);
-    if (!text || (strcmp(text, "default") != 0 &&
-                  allowance_parse(resource, ALLOWANCE_LIMIT, text, strlen(text), &amount) != 0))
-        return error_set(why, MESSAGE(admin_total_limit), row->name, text ? text : "(not a text)",
-                         row->form);
+    if (!text)
+        return error_set(why, MESSAGE(admin_total_limit_text), row->name, row->form);
+    if (strcmp(text, "default") != 0 &&
+        allowance_parse(resource, ALLOWANCE_LIMIT, text, strlen(text), &amount) != 0)
+        return error_set(why, MESSAGE(admin_total_limit), row->name, text, row->form);
     allowance_put(limits, resource, ALLOWANCE_LIMIT, amount);
     return 0;
 }

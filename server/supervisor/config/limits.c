@@ -61,8 +61,9 @@ static uint32_t read_bound(struct config_reader *reader, const struct config_nod
     }
     const char *name = name_of(entry), *form = allowance_resource(entry->resource)->form;
     if (!text)
-        return config_refuse(reader, value->line, MESSAGE(config_bound_form), name,
-                             request ? "request" : "limit", form);
+        return request ? config_refuse(reader, value->line, MESSAGE(config_bound_request_form),
+                                       name, form)
+                       : config_refuse(reader, value->line, MESSAGE(config_bound_form), name, form);
     if (request)
         return config_refuse(reader, value->line, MESSAGE(config_bound_request), name, value->text,
                              form);

@@ -126,9 +126,8 @@ static uint32_t socket_place(struct notify_sockets *sockets, int fd, const char 
         return error_set(why, MESSAGE(listen_name), name);
     int wanted = is_client ? SOCK_SEQPACKET : SOCK_STREAM;
     if (option_of(fd, SO_DOMAIN) != AF_UNIX || type != wanted || option_of(fd, SO_ACCEPTCONN) != 1)
-        return error_set(why, MESSAGE(listen_type), fd, name,
-                         is_client ? "SOCK_SEQPACKET" : "SOCK_STREAM",
-                         is_client ? "ListenSequentialPacket" : "ListenStream");
+        return is_client ? error_set(why, MESSAGE(listen_type), fd)
+                         : error_set(why, MESSAGE(listen_type_admin), fd);
     int *slot = is_client ? &sockets->client : &sockets->admin;
     if (*slot >= 0)
         return error_set(why, MESSAGE(listen_twice), name);

@@ -26,7 +26,7 @@ uint32_t driver_caller_start(struct driver_caller *caller, struct worker *worker
     *caller = (struct driver_caller){.worker = worker};
     int error = pthread_create(&caller->thread, NULL, driver_caller_main, caller);
     if (error)
-        return error_set(why, MESSAGE(loader_thread), "caller", strerror(error));
+        return error_set(why, MESSAGE(driver_caller_thread), strerror(error));
     caller->running = true;
     pthread_setname_np(caller->thread, "caller");
     return 0;

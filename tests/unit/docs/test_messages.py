@@ -65,6 +65,20 @@ def wordy_calls(text):
     return [name for name, given in calls if any(string != '"%s"' for string in STRING.findall(format_of(name, given)))]
 
 
+def quoted_arguments(text):
+    """The rows whose call is given a text in quotes, bare or as a branch of ?:. Those in a call within are that call's."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    found = []
+    for row in re.finditer(r"\bMESSAGE(?:_TEXT)?\((\w+)\)\s*,", text):
+        for argument in arguments(text, row.end()):
+            outer = argument
+            while re.search(r"\w\([^()]*\)", STRING.sub('""', outer)):
+                outer = re.sub(r"\w+\([^()]*\)", "x", STRING.sub(lambda s: '"w"' if len(s[0]) > 2 else s[0], outer))
+            if any(len(string) > 2 for string in STRING.findall(outer)):
+                found.append(row.group(1))
+    return found
+
+
 class Messages(unittest.TestCase):
     def test_each_row_is_used(self):
         rows = [name for path in TABLES for name in re.findall(r"^ {4}X\((\w+), [A-Z_]+,", text_of(path), re.M)]
@@ -79,6 +93,15 @@ class Messages(unittest.TestCase):
                 calls += len(CALL.findall(text))
                 self.assertEqual(wordy_calls(text), [], path)
         self.assertGreater(calls, 500)
+
+    def test_no_argument_is_a_text_in_quotes(self):
+        for path, text in sources().items():
+            self.assertEqual(quoted_arguments(text), [], path)
+
+    def test_texts_in_quotes_are_found(self):
+        self.assertEqual(quoted_arguments('return failure(MESSAGE(a), n, bad ? "one" : "two");'), ["a"])
+        self.assertEqual(quoted_arguments('log_info(MESSAGE_TEXT(b), "the (first", n);'), ["b"])
+        self.assertEqual(quoted_arguments('f(MESSAGE(c), g(h(1), "key"), p ? p : ""); u = "other";'), [])
 
     def test_words_are_found_wherever_the_format_stands(self):
         self.assertEqual(len(wordy_calls('return error_set(why, f(A, "x"), "no %s, (none", name);')), 1)
