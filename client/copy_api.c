@@ -22,7 +22,7 @@ static gpushare_error copy_range(gpushare_connection *connection, uint64_t desti
         return error;
     if (count) {
         if (!destination || !source)
-            return destination ? failure(MESSAGE(source_null)) : failure(MESSAGE(destination_null));
+            return destination ? failure(MESSAGE(source_null)) : failure(MESSAGE(pointer_null));
         if ((error = copy_submit(stream, destination, source, count)))
             return error;
     }

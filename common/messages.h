@@ -490,7 +490,7 @@
       "options: size is %zu; set it to sizeof(struct gpushare_options)") \
     X(connection_pointer_null, INVALID_VALUE, \
       "connection: the pointer is NULL") \
-    X(destination_null, INVALID_VALUE, \
+    X(pointer_null, INVALID_VALUE, \
       "destination is NULL") \
     X(source_null, INVALID_VALUE, \
       "source is NULL") \
