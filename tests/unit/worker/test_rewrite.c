@@ -368,8 +368,8 @@ static void our_names_take_the_first_free_number(void **state)
 static void words_like_ours_take_linear_time(void **state)
 {
     (void)state;
-    /* ThreadSanitizer's memmem looks at all that it was given, not only at what it searched: a search
-     * for each word takes quadratic time there. */
+    /* ThreadSanitizer's memmem looks at all that it was given, not only at what it searched: a
+     * search for each word takes quadratic time there. */
 #ifdef ARENA_THREAD_SANITIZER
     enum { WORDS = 2000 };
 #else
