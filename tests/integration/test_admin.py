@@ -105,7 +105,8 @@ class Commands(WithServer):
             self.assertIsNone(client.receive())
         with self.attached(name="victim") as (client, told):
             result = self.ctl("kill", str(told["client"]))
-            self.assertEqual((result.returncode, result.stdout), (0, f"client {told['client']}: connection ended\n"))
+            whom = f"client {told['client']} 'victim' (pid {os.getpid()}, user {os.getuid()})"
+            self.assertEqual((result.returncode, result.stdout), (0, f"{whom}: connection ended\n"))
         self.assertIn("killed", self.server.text())
 
     @CHANGES
