@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* draining: without locks, for if mapping waited, nobody could connect beside the endless kernel */
 /*
  * Clients that come, pin memory, copy from it and leave, beside another client's kernel that does
  * not end: nothing can be unregistered meanwhile, and still they all find room.

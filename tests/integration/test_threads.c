@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* draining: without locks, for if mapping waited, nobody could connect beside the endless kernel */
 /*
  * Threads that ask the server at the same time, on one connection: a call that waits keeps no
  * other from being answered, and each thread gets what is its own.

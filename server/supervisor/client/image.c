@@ -93,6 +93,8 @@ static int image_make(struct image **out, int fd, uint64_t bytes)
 int image_copy(struct image **image, const struct hash_key *key, int fd, uint64_t bytes)
 {
     int result = *image ? 0 : image_make(image, fd, bytes);
+    if (!*image)
+        return result; /* negative: a file that is refused, or no memory */
     if (result == 0)
         result = copy_step(*image, key, fd);
     if (result == 0 && (*image)->copied < bytes)
