@@ -33,6 +33,7 @@
 struct waiting {
     struct queue_link link;
     int fd;
+    bool connection; /* the server's own end of one, not what a client sent */
     struct closer_sender sender;
 };
 
@@ -134,6 +135,15 @@ static bool any_closing(const struct closer *closer)
     return false;
 }
 
+/* A connection that is closed with messages unread is reset, and the other side loses what it was
+ * told last. Descriptors in the messages are closed here and now. */
+static void read_rest(int connection)
+{
+    char byte;
+    for (unsigned i = 0; i < DRAIN_MAX && recv(connection, &byte, 1, MSG_DONTWAIT) > 0; i++)
+        ;
+}
+
 /* The close itself is made without the lock. */
 static void waiting_close(struct closer *closer, struct waiting *waiting)
 {
@@ -148,6 +158,8 @@ static void waiting_close(struct closer *closer, struct waiting *waiting)
         (struct closing){.since = since, .sender = waiting->sender, .thread = pthread_self()};
     pthread_cond_signal(&closer->watch);
     pthread_mutex_unlock(&closer->lock);
+    if (waiting->connection)
+        read_rest(waiting->fd);
     close(waiting->fd);
     uint64_t took = timeline_now() - since;
     if (took > SLOW_NS)
@@ -284,7 +296,7 @@ void closer_close(struct closer **out)
 
 /* ---- descriptors ---- */
 
-bool closer_take(struct closer *closer, int fd, struct closer_sender sender)
+static bool take_over(struct closer *closer, int fd, bool connection, struct closer_sender sender)
 {
     if (fd < 0)
         return true;
@@ -293,7 +305,7 @@ bool closer_take(struct closer *closer, int fd, struct closer_sender sender)
         close(fd);
         return false;
     }
-    *waiting = (struct waiting){.fd = fd, .sender = sender};
+    *waiting = (struct waiting){.fd = fd, .connection = connection, .sender = sender};
     pthread_mutex_lock(&closer->lock);
     queue_append(&closer->queue, &waiting->link);
     closer->waiting++;
@@ -306,6 +318,11 @@ bool closer_take(struct closer *closer, int fd, struct closer_sender sender)
     pthread_cond_signal(&closer->work);
     pthread_mutex_unlock(&closer->lock);
     return room;
+}
+
+bool closer_take(struct closer *closer, int fd, struct closer_sender sender)
+{
+    return take_over(closer, fd, false, sender);
 }
 
 bool closer_take_message(struct closer *closer, struct channel_message *message,
@@ -339,5 +356,5 @@ void closer_hang_up(struct closer *closer, int socket, bool with_fds, struct clo
     if (closer_drain(closer, socket, with_fds, sender))
         close(socket);
     else
-        closer_take(closer, socket, sender);
+        take_over(closer, socket, true, sender);
 }

@@ -65,7 +65,8 @@ bool closer_take_message(struct closer *closer, struct channel_message *message,
  */
 bool closer_drain(struct closer *closer, int socket, bool with_fds, struct closer_sender sender);
 
-/* Drains a socket and closes it; takes it over if it can't be emptied. */
+/* Drains a socket and closes it; takes it over if it can't be emptied. A thread reads the rest
+ * then, without receiving descriptors, so that the other side can still read what it was told. */
 void closer_hang_up(struct closer *closer, int socket, bool with_fds, struct closer_sender sender);
 
 #endif

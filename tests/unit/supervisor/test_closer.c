@@ -198,6 +198,29 @@ static void unread_descriptors_can_go_with_their_socket(void **state)
     close(ends[0]);
 }
 
+/* Closing a connection with messages unread resets it. */
+static void what_the_other_side_was_told_can_be_read(void **state)
+{
+    (void)state;
+    int ends[2], witness;
+    char told[8] = "";
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    int fd = watched_fd(AT_ONCE, &witness);
+    send_fd(ends[0], fd);
+    close(fd);
+    assert_int_equal(send(ends[1], "why", 4, 0), 4);
+    closer_hang_up(closer, ends[1], false, one);
+    struct pollfd end = {.fd = ends[0]};
+    do
+        assert_int_equal(poll(&end, 1, 10000), 1);
+    while (!(end.revents & POLLHUP));
+    expect_closed(witness);
+    assert_int_equal(recv(ends[0], told, sizeof told, 0), 4);
+    assert_string_equal(told, "why");
+    assert_int_equal(recv(ends[0], told, sizeof told, 0), 0);
+    close(ends[0]);
+}
+
 static void descriptors_that_a_client_may_send_are_read_out(void **state)
 {
     (void)state;
@@ -223,6 +246,7 @@ int main(void)
         WITH_CLOSER(closes_that_hang_leave_other_users_threads),
         WITH_CLOSER(one_user_has_three_quarters_of_the_room),
         WITH_CLOSER(unread_descriptors_can_go_with_their_socket),
+        WITH_CLOSER(what_the_other_side_was_told_can_be_read),
         WITH_CLOSER(descriptors_that_a_client_may_send_are_read_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
