@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: short kernels must end within 2 s beside others, else they exceed their own limit */
+/* light: it waits for limits of time */
 /* draining: without locks, for if mapping waited, nobody could connect beside the endless kernel */
 /*
  * Kernels that don't end: kernel_time_limit, departed_time_limit and kill --force replace the

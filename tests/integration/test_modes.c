@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: programs must launch enough for half of their shares, over 1.5 s */
+/* light: its kernels sleep */
 /*
  * Modes of a device, set by gpusharectl while programs run, through the real server. Each kernel
  * counts in memory, so the test knows how much of the device each program had.

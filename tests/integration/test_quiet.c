@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: launches go on within 0.5 s beside an endless kernel, loads within 5 s beside others */
+/* light: it waits for loads and windows */
 /* draining: without locks, for if mapping waited, nobody could connect beside the endless kernel */
 /*
  * Calls that wait for the device, on a driver that keeps the context's lock meanwhile: one
