@@ -42,7 +42,8 @@ static struct allowance back_from(const struct allowance *change, const struct a
     return back;
 }
 
-static struct transaction_move *add(struct transaction *transaction, unsigned rank, uint32_t number)
+static struct transaction_move *add_move(struct transaction *transaction, unsigned rank,
+                                         uint32_t number)
 {
     struct transaction_move *move = &transaction->moves[transaction->count++];
     move->rank = rank;
@@ -55,7 +56,7 @@ void transaction_add_client(struct transaction *transaction, unsigned rank, uint
 {
     if (allowance_equal(to, &allowance_none))
         return;
-    struct transaction_move *move = add(transaction, rank, client);
+    struct transaction_move *move = add_move(transaction, rank, client);
     move->client.to = *to;
     move->client.back = back_from(to, now);
 }
@@ -65,7 +66,7 @@ void transaction_add_device(struct transaction *transaction, unsigned rank, uint
 {
     if (!parts)
         return;
-    struct transaction_move *move = add(transaction, rank, device);
+    struct transaction_move *move = add_move(transaction, rank, device);
     move->of_device = true;
     move->device.to = *to;
     move->device.back = *now;
@@ -97,8 +98,8 @@ static struct transaction_move *find_asked(struct transaction *transaction, bool
 }
 
 /* A worker answers about one client, or one device, in the order in which it was asked. */
-static void answered(struct transaction *transaction, bool of_device, uint32_t number,
-                     uint32_t error, const char *text)
+static void take_answer(struct transaction *transaction, bool of_device, uint32_t number,
+                        uint32_t error, const char *text)
 {
     struct transaction_move *move = find_asked(transaction, of_device, number);
     move->asked = false;
@@ -113,15 +114,15 @@ static void answered(struct transaction *transaction, bool of_device, uint32_t n
 
 static void client_answered(void *context, uint32_t client, uint32_t error, const char *text)
 {
-    answered(context, false, client, error, text);
+    take_answer(context, false, client, error, text);
 }
 
 static void device_answered(void *context, uint32_t device, uint32_t error, const char *text)
 {
-    answered(context, true, device, error, text);
+    take_answer(context, true, device, error, text);
 }
 
-static void make(struct transaction *transaction, struct transaction_move *move)
+static void make_move(struct transaction *transaction, struct transaction_move *move)
 {
     int result =
         transaction->work->make(transaction->context, move, transaction->back,
@@ -138,7 +139,7 @@ static void take_rank(struct transaction *transaction, unsigned rank)
     for (size_t i = 0; i < transaction->count; i++) {
         struct transaction_move *move = &transaction->moves[i];
         if (move->rank == rank && (transaction->back ? move->made : !transaction->why.number))
-            make(transaction, move);
+            make_move(transaction, move);
     }
 }
 
@@ -151,7 +152,7 @@ static unsigned ranks_of(const struct transaction *transaction)
     return ranks;
 }
 
-static bool waits(const struct transaction *transaction)
+static bool any_waits(const struct transaction *transaction)
 {
     return transaction->due && !transaction->pipelined;
 }
@@ -159,7 +160,7 @@ static bool waits(const struct transaction *transaction)
 static void go_forwards(struct transaction *transaction)
 {
     const unsigned ranks = ranks_of(transaction);
-    while (transaction->rank < ranks && !transaction->why.number && !waits(transaction))
+    while (transaction->rank < ranks && !transaction->why.number && !any_waits(transaction))
         take_rank(transaction, transaction->rank++);
     if (transaction->due)
         return;
@@ -171,7 +172,7 @@ static void go_forwards(struct transaction *transaction)
 
 static void go_back(struct transaction *transaction)
 {
-    while (transaction->rank && !waits(transaction))
+    while (transaction->rank && !any_waits(transaction))
         take_rank(transaction, --transaction->rank);
 }
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-static const struct owner_turn *find(const struct owner_turns *turns, uint32_t owner)
+static const struct owner_turn *find_turn(const struct owner_turns *turns, uint32_t owner)
 {
     const struct owner_turn *set = turns->sets[owner % OWNER_TURNS_SETS];
     for (size_t i = 0; i < OWNER_TURNS_WAYS; i++)
@@ -15,7 +15,7 @@ static const struct owner_turn *find(const struct owner_turns *turns, uint32_t o
 
 uint64_t owner_turns_last(const struct owner_turns *turns, uint32_t owner)
 {
-    const struct owner_turn *found = find(turns, owner);
+    const struct owner_turn *found = find_turn(turns, owner);
     return found ? found->turn : 0;
 }
 

@@ -61,14 +61,14 @@ struct closer {
 };
 
 /* The signal cuts a sleep short by arriving. */
-static void interrupted(int signal)
+static void note_interrupt(int signal)
 {
     (void)signal;
 }
 
 int closer_open(struct closer **out, unsigned waiting_max)
 {
-    const struct sigaction action = {.sa_handler = interrupted}; /* without SA_RESTART */
+    const struct sigaction action = {.sa_handler = note_interrupt}; /* without SA_RESTART */
     *out = NULL;
     struct closer *closer = calloc(1, sizeof *closer);
     if (!closer)

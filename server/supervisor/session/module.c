@@ -210,7 +210,7 @@ static void copy_refused(struct request *request, int result)
         load_failed(request, MESSAGE(image_copy));
 }
 
-static void inspect(struct request *request)
+static void inspect_module(struct request *request)
 {
     struct module *module = request->module;
     struct proto_worker_module_inspect body = {.module = module->number, .count = request->count};
@@ -241,7 +241,7 @@ static void image_settle(struct request *request)
     image_admit(&server->cache, request->image);
     request->module->image = request->image;
     request->image = NULL;
-    inspect(request);
+    inspect_module(request);
 }
 
 static void compare_done(struct request *request, int result)
@@ -254,7 +254,7 @@ static void compare_done(struct request *request, int result)
     request->known = NULL;
     if (request->equal) {
         request->module->image = known;
-        inspect(request);
+        inspect_module(request);
     } else {
         image_release(known, request->session->server->closer);
         image_settle(request);

@@ -9,7 +9,7 @@
 #include "common/messages.h"
 #include "server/worker/client/client_memory.h"
 
-static struct kept_buffer *find(const struct kept_buffers *kept, uint64_t address)
+static struct kept_buffer *find_buffer(const struct kept_buffers *kept, uint64_t address)
 {
     for (size_t i = 0; i < kept->count; i++)
         if (kept->all[i].address == address)
@@ -17,7 +17,7 @@ static struct kept_buffer *find(const struct kept_buffers *kept, uint64_t addres
     return NULL;
 }
 
-static void erase(struct kept_buffers *kept, struct kept_buffer *buffer)
+static void erase_buffer(struct kept_buffers *kept, struct kept_buffer *buffer)
 {
     *buffer = kept->all[--kept->count];
 }
@@ -62,7 +62,7 @@ int kept_buffers_take_all(struct kept_buffers *kept, struct client *client)
 uint32_t kept_buffers_lend(struct kept_buffers *kept, struct client *client, uint64_t address,
                            uint64_t count, struct error *why)
 {
-    struct kept_buffer *buffer = find(kept, address);
+    struct kept_buffer *buffer = find_buffer(kept, address);
     if (!buffer || buffer->count != count || buffer->dropping)
         return refuse_unknown(address, count, why);
     pthread_mutex_lock(&client->lock);
@@ -75,13 +75,13 @@ uint32_t kept_buffers_lend(struct kept_buffers *kept, struct client *client, uin
     pthread_mutex_unlock(&client->lock);
     if (error < 0)
         return refuse_unknown(address, count, why);
-    erase(kept, buffer);
+    erase_buffer(kept, buffer);
     return 0;
 }
 
 bool kept_buffers_drop(struct kept_buffers *kept, uint64_t address, uint64_t count)
 {
-    struct kept_buffer *buffer = find(kept, address);
+    struct kept_buffer *buffer = find_buffer(kept, address);
     if (!buffer || buffer->count != count || buffer->dropping)
         return false;
     buffer->dropping = true;
@@ -90,11 +90,11 @@ bool kept_buffers_drop(struct kept_buffers *kept, uint64_t address, uint64_t cou
 
 void kept_buffers_forget(struct kept_buffers *kept, struct gpu *gpu, uint64_t address)
 {
-    struct kept_buffer *buffer = find(kept, address);
+    struct kept_buffer *buffer = find_buffer(kept, address);
     if (!buffer)
         return;
     uint64_t count = buffer->count;
-    erase(kept, buffer);
+    erase_buffer(kept, buffer);
     client_memory_host_vacate(gpu, address, count);
 }
 
