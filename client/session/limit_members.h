@@ -20,7 +20,7 @@ struct limit_members {
 /* The row of a value. Static. */
 const struct limit_members *limit_members(enum resource resource, enum allowance_bound bound);
 
-/* What the program's options say of a scalar, as it stands there. */
+/* A scalar of the program's options, as it stands there. */
 uint64_t limit_members_option(const struct gpushare_options *options, enum scalar scalar);
 
 /* Writes what was asked for and what is granted; the other members of *limits stay. */

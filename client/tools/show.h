@@ -14,7 +14,7 @@
 
 #include "client/tools/table.h"
 
-/* What was ended, and the clients that it cost what they had, a line each. */
+/* The clients that were ended, and those that lost their work by it, a line each. */
 void show_kill(FILE *out, const json_t *answer);
 void show_status(FILE *out, const json_t *answer, struct table_look look);
 void show_clients(FILE *out, const json_t *answer, struct table_look look);

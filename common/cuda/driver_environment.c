@@ -24,7 +24,7 @@ static const char *const dropped[] = {
     "CUDA_", "GPUSHARE_", "NOTIFY_SOCKET=", "LISTEN_", "LD_PRELOAD=", "LD_AUDIT=",
 };
 
-/* Where compiled PTX is kept: what is compiled does not change by it. */
+/* They say where compiled PTX is kept, and change nothing in it. */
 #define CACHE_VARIABLES "CUDA_CACHE_"
 
 static bool is_kept(const char *variable)

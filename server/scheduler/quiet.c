@@ -44,7 +44,7 @@ static uint32_t count_debtors(const struct quiet *quiet)
     return debtors;
 }
 
-/* What the user's windows may still take: its part of what is saved up, without what it owes. */
+/* The time that the user's windows may still take: its part of the savings, less its debt. */
 static int64_t credit_of(const struct quiet *quiet, uint32_t user)
 {
     uint32_t sharers = count_debtors(quiet) + (quiet->debts[user] <= 0);

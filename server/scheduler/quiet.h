@@ -26,7 +26,7 @@
  * time that is idle only because clients are held back counts; the time in which everybody's last
  * work still runs doesn't;
  *   - if the user whose call asks has had less than its part of that. Users who owe something have
- * equal parts. What a window takes beyond its user's part is a debt of that user alone, who pays it
+ * equal parts. Time beyond its user's part is a debt of that user alone, who pays it
  * back out of its part; others do not wait for it.
  *
  * A device on which nothing runs is quiet at once. That costs what clients that come meanwhile have

@@ -39,7 +39,7 @@ struct transaction_move {
     bool made;  /* and not taken back */
 };
 
-/* What a transaction does, and how its owner wants a refusal told. context: the owner's. */
+/* The work of a transaction, and how its owner wants a refusal told. context: the owner's. */
 struct transaction_work {
     /* Makes a move, or takes it back. Returns 1: done; 0: a worker is asked, and `done` is called
      * exactly once, not before this function returns; -errno: it is refused, and nothing has

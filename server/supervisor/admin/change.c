@@ -38,7 +38,7 @@ static void change_work_answer(struct admin_work *work, struct admin_peer *peer,
     struct change_work *pending = (struct change_work *)work;
     struct error *why = &pending->transaction.why;
     const bool of_gpu = pending->request.target == ADMIN_TARGET_GPU;
-    /* What a late worker makes of clients is taken back when the answers come; a schedule stays. */
+    /* A late worker's changes of clients are taken back when the answers come; a schedule stays. */
     if (late && !why->number && !of_gpu)
         error_set(why, MESSAGE(set_late), ADMIN_SET_MS / 1000);
     if (why->number)

@@ -313,7 +313,7 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
     struct error why;
     uint32_t error = session_quota_open(session, &why);
     if (error) {
-        /* What the pool holds may be what a request lacks. It has given way when the client comes
+        /* The pool may hold the memory that a request lacks. It has given way when the client comes
          * again. */
         pinned_pool_make_room(session, &server->accounts[RESOURCE_HOST_MEMORY],
                               session->grant.allowance.host_memory.request);

@@ -104,7 +104,7 @@ static void forget_emptied(struct pinned_buffer *buffer)
     pinned_buffer_forget(buffer->region);
     if (window)
         settle_window(server, window);
-    /* What was charged to the server may have kept others waiting. */
+    /* A charge of the server's may have kept others waiting. */
     server->pinned.retry(server, NULL);
     if (session)
         session_schedule(session);

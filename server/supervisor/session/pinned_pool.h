@@ -18,7 +18,7 @@
  *     '-------------------------------------------------> DROPPING --------> EMPTYING --> gone
  *                                                                unregistered
  *
- * What is in the pool is charged to the server: it counts in --host-memory-total and among the
+ * The pool's buffers are charged to the server: they count in --host-memory-total and among the
  * server's descriptors, but to no client and no user. The pool has at most --pinned-pool bytes.
  * Loop thread.
  */

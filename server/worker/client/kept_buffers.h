@@ -5,7 +5,7 @@
  *
  * Registering memory takes the driver a millisecond a MiB, and giving it back waits until nothing
  * runs. So a buffer that its client gives up stays mapped and registered here, until the supervisor
- * lends it to another client or drops it. Whose memory may go to whom is the supervisor's affair.
+ * lends it to another client or drops it. The supervisor decides which client may get which memory.
  *
  * A zeroed struct is empty. Control thread, but for what the header says otherwise. Functions that
  * return uint32_t return 0, or an error number with a sentence in why.
