@@ -38,8 +38,8 @@
  *                something (options, streams, an object to free), the call says so.
  *   Threads      any thread may make any call at any time, except that an object must
  *                not be in use by another thread while it is destroyed. Threads wait
- *                for each other only where they use the same stream. What threads ask
- *                the server for at the same time (allocate, load, create) is carried out
+ *                for each other only where they use the same stream. Requests that threads send
+ *                the server at the same time (allocate, load, create) are carried out
  *                in any order: one thread's allocation does not wait for another one's
  *                module load. A call returns when the server has answered, so what is
  *                asked for after it comes later, on any thread. Launches, fills and copies

@@ -15,7 +15,7 @@
 
 enum { OWNER_TURNS_SETS = 16, OWNER_TURNS_WAYS = 8 };
 
-/* All zero: nobody was served. Whoever has the queue's lock may use it. */
+/* All zero: nobody was served. A thread that has the queue's lock may use it. */
 struct owner_turns {
     uint64_t count; /* turns that were given */
     struct owner_turn {

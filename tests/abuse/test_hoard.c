@@ -39,7 +39,7 @@ static bool settles(pid_t pid, size_t most)
 static int start(void **state)
 {
     (void)state;
-    /* What is freed is given back: nothing of it is kept for the next client. */
+    /* A freed buffer is given back: nothing of it is kept for the next client. */
     static const char *const args[] = {"--pinned-pool", "0", NULL};
     server = server_start(args, NULL);
     neighbour = neighbour_start(server);

@@ -64,6 +64,15 @@ static void log_refused_unmap(const struct session *user, const struct heap_regi
               allowance_resource(RESOURCE_HOST_MEMORY)->phrase, answer->text);
 }
 
+/* The buffer's own session can't have it unmapped. */
+static void refuse_unmap(struct session *session, const struct heap_region *region,
+                         const struct worker_answer *answer)
+{
+    log_refused_unmap(session, region, answer);
+    session->host_unmapping--;
+    wants_retry(session);
+}
+
 /* Empties a buffer if neither its own worker nor any share has it. */
 static void buffer_settle(struct heap_region *region)
 {
@@ -84,9 +93,7 @@ static void buffer_unmap_answered(void *context, const struct worker_answer *ans
         buffer_settle(region);
         break;
     case WORKER_REFUSED:
-        log_refused_unmap(session, region, answer);
-        session->host_unmapping--;
-        wants_retry(session);
+        refuse_unmap(session, region, answer);
         break;
     case WORKER_LOST:
     case WORKER_SESSION_ENDED:
@@ -107,9 +114,7 @@ static void buffer_keep_answered(void *context, const struct worker_answer *answ
         wants_retry(session);
         break;
     case WORKER_REFUSED:
-        log_refused_unmap(session, region, answer);
-        session->host_unmapping--;
-        wants_retry(session);
+        refuse_unmap(session, region, answer);
         break;
     case WORKER_LOST:
     case WORKER_SESSION_ENDED:

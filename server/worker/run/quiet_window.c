@@ -80,8 +80,8 @@ static void note_asking(void *context, const struct quiet_caller *caller, uint64
     asker->level = min(asker->level, caller->level);
 }
 
-/* Whose turn it is. Where no call may ask, the oldest stands for those that ride along. Under the
- * window's lock. */
+/* The call whose turn it is. If no call may ask, the oldest stands for those that ride along. Under
+ * the window's lock. */
 static void choose_asker(struct quiet_window *window, const struct quiet_calls_view *view,
                          uint64_t now, struct quiet_scene *scene)
 {

@@ -23,8 +23,8 @@ unsigned company_draw(unsigned kinds, uint64_t seed);
 /* Writes their names, "pauses, visits", into a text of this size. */
 void company_names(unsigned kinds, char *text, size_t size);
 
-/* Servers that are started from now on get neighbours of these kinds; 0: none. What they draw
- * follows bench_seed. */
+/* Servers that are started from now on get neighbours of these kinds; 0: none. Their choices
+ * follow bench_seed. */
 void company_expect(unsigned kinds);
 
 bool company_expected(void);

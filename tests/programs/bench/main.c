@@ -62,7 +62,7 @@ static bool wanted(const char *name, int argc, char **argv)
     return argc <= 2;
 }
 
-/* Which scenes of a row are measured. */
+/* The scenes of a row that are measured. */
 static enum { BOTH, ALONE, BESIDE } scenes_wanted;
 
 struct tally {

@@ -148,7 +148,7 @@ static void write_ends(gpushare_connection *gpu, gpushare_function *span, uint64
     (void)gpu;
 }
 
-/* What the kernels wrote to both ends of a piece. */
+/* The words that the kernels wrote to both ends of a piece. */
 struct written {
     struct span first, last;
     uint32_t counted;

@@ -48,7 +48,7 @@ static double now_s(void)
 /* ---- what steps find around them --------------------------------------------------------- */
 
 /* Scrubs the environment as the supervisor does for its workers, so that steps see the same driver.
- * What is gpushare's own or systemd's goes too: a step starts its own servers. */
+ * Variables of gpushare's and systemd's go too: a step starts its own servers. */
 static bool set_environment(const struct options *options)
 {
     char **scrubbed = driver_environment_copy(environ, NULL);
