@@ -223,7 +223,7 @@ class Runner(unittest.TestCase):
 
     def device_of(self, test, given):
         """The settings of the software GPU that a test was run with, and what the runner printed."""
-        env = {key: value for key, value in os.environ.items() if key != "TEST_SOFTGPU"}
+        env = {key: value for key, value in os.environ.items() if key not in ("TEST_SOFTGPU", "TEST_SEED")}
         status, text = self.run_all(test, env={**env, **given})
         with open(os.path.join(self.folder.name, "device"), encoding="utf-8") as file:
             return file.read().strip(), status, text
@@ -234,7 +234,7 @@ class Runner(unittest.TestCase):
         device, _, text = self.device_of(plain, {})
         self.assertRegex(device, r"^SOFTGPU_STRICT=1 SOFTGPU_SEED=(\d+)/1/\1$")
         self.assertTrue(text.startswith(f"software GPU: {device.split('/')[0]}\n"), text)
-        self.assertIn(f"To repeat it: TEST_SOFTGPU='{device.split('/')[0]}' make check MATCH=test_plain.sh\n", text)
+        self.assertRegex(text, rf"\nTo repeat it: TEST_SOFTGPU='{device.split('/')[0]}' TEST_SEED=\d+ make check MATCH=test_plain.sh\n")
         self.assertNotEqual(self.device_of(plain, {})[0], device)
         self.assertEqual(self.device_of(plain, {"TEST_SOFTGPU": "SOFTGPU_STRICT=1 SOFTGPU_SEED=7"})[0],
                          "SOFTGPU_STRICT=1 SOFTGPU_SEED=7/1/7")
@@ -281,7 +281,13 @@ class Runner(unittest.TestCase):
         usual = self.script("test_usual.sh", f"# usual device: it counts what strictness delays\n{tell}\nexit 1")
         device, _, text = self.device_of(usual, {})
         self.assertEqual(device, "/")
-        self.assertNotIn("To repeat it", text)
+        self.assertNotIn("TEST_SOFTGPU=", text)
+
+    def test_scenes_are_drawn_from_one_seed_that_a_failure_names(self):
+        plain = self.script("test_plain.sh", f'echo "$TEST_SEED" >{self.folder.name}/device\nexit 1')
+        drawn, _, text = self.device_of(plain, {"TEST_SOFTGPU": ""})
+        self.assertIn(f"\nTo repeat it: TEST_SEED={drawn} make check MATCH=test_plain.sh\n", text)
+        self.assertEqual(self.device_of(plain, {"TEST_SEED": "7"})[0], "7")
 
 
 if __name__ == "__main__":
