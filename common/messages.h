@@ -433,7 +433,29 @@
     X(driver_call, SUCCESS, \
       "the driver's %s failed: %s (%s)") \
     X(context_lost, SUCCESS, \
-      "device %u: %s during %s (%s)") \
+      "device %u: %s during work on the device (%s)") \
+    X(context_lost_entering, SUCCESS, \
+      "device %u: %s when a thread entered the context (%s)") \
+    X(context_lost_request, SUCCESS, \
+      "device %u: %s during a client's request (%s)") \
+    X(context_lost_making, SUCCESS, \
+      "device %u: %s while partitions or streams were made (%s)") \
+    X(context_lost_local_memory, SUCCESS, \
+      "device %u: %s while room for local memory was made (%s)") \
+    X(context_lost_launch, SUCCESS, \
+      "device %u: %s during a launch (%s)") \
+    X(context_lost_copy, SUCCESS, \
+      "device %u: %s during a copy (%s)") \
+    X(context_lost_fill, SUCCESS, \
+      "device %u: %s during a fill (%s)") \
+    X(context_lost_event, SUCCESS, \
+      "device %u: %s while an event was recorded (%s)") \
+    X(context_lost_order, SUCCESS, \
+      "device %u: %s while two streams were ordered (%s)") \
+    X(context_lost_binding, SUCCESS, \
+      "device %u: %s while a stream of a partition was looked for (%s)") \
+    X(context_lost_completion, SUCCESS, \
+      "device %u: %s while a completion was written (%s)") \
     X(supervisor_channel, SUCCESS, \
       "the worker can't speak with its supervisor: %s") \
     X(supervisor_message, PROTOCOL_VIOLATION, \

@@ -33,6 +33,10 @@
       "the text ends where %s should stand") \
     X(ptx_unexpected, INVALID_PTX, \
       "'%.*s' where %s should stand") \
+    X(ptx_text_ends_punct, INVALID_PTX, \
+      "the text ends where '%c' should stand") \
+    X(ptx_unexpected_punct, INVALID_PTX, \
+      "'%.*s' where '%c' should stand") \
     X(ptx_directive_unknown, INVALID_PTX, \
       "unknown directive '%.*s'") \
     X(ptx_declared_twice, INVALID_PTX, \
@@ -117,6 +121,24 @@
       "%s has %lld bytes; an image has 1 to %d") \
     X(image_file_unreadable, NOT_FOUND, \
       "%s can't be read: %s")
+
+/* Things of PTX's grammar: the nouns of ptx_text_ends and ptx_unexpected. */
+#define MESSAGES_PTX_WANTED(X) \
+    X(VERSION, "a version such as 8.0") \
+    X(TARGET, "a target such as sm_90") \
+    X(FUNCTION, "a function's name") \
+    X(DIRECTIVE, "a directive") \
+    X(STATEMENT, "a statement") \
+    X(LABEL, "a label") \
+    X(PREDICATE, "a predicate") \
+    X(INSTRUCTION, "an instruction") \
+    X(OPERAND, "an operand") \
+    X(VARIABLE, "a variable") \
+    X(PARAMETER, ".param or .reg") \
+    X(TYPE, "a type") \
+    X(NAME, "a name") \
+    X(NUMBER, "a number") \
+    X(NUMBER_OR_NAME, "a number or a name")
 /* clang-format on */
 
 #endif

@@ -88,6 +88,17 @@
       "the server sent no memory with the trace") \
     X(ctl_trace_unreadable, SUCCESS, \
       "the server's trace can't be read: %s") \
+    X(ctl_trace_size, SERVER_RESOURCES, \
+      "the server's trace can't be read: its size is not that of a trace") \
+    X(ctl_trace_unsealed, SERVER_RESOURCES, \
+      "the server's trace can't be read: it is not sealed") \
+    X(ctl_trace_version, PROTOCOL_VIOLATION, \
+      "the server's trace can't be read: it is of another version: use the gpusharectl of the " \
+      "server's release") \
+    X(ctl_trace_unbegun, PROTOCOL_VIOLATION, \
+      "the server's trace can't be read: the worker had not begun to write") \
+    X(ctl_trace_no_memory, SERVER_RESOURCES, \
+      "the server's trace can't be read: memory is short") \
     X(ctl_trace_lost, SUCCESS, \
       "%llu more records did not fit: trace a shorter time") \
     X(ctl_trace_cut, SUCCESS, \

@@ -28,11 +28,6 @@ const char *recording_hold_name(uint32_t why)
     return name ? name : "unknown";
 }
 
-static uint32_t fail_reading(struct error *why, int error, const char *what)
-{
-    return error_set(why, error_from_errno(error), MESSAGE_TEXT(ctl_trace_unreadable), what);
-}
-
 static bool record_is_valid(const struct recording *recording,
                             const struct proto_trace_record *record)
 {
@@ -103,23 +98,22 @@ uint32_t recording_read(struct recording *recording, int fd, struct error *why)
     struct shm memory;
     if (fstat(fd, &status) < 0 || status.st_size < (off_t)sizeof *header ||
         status.st_size > PROTO_TRACE_BYTES)
-        return fail_reading(why, -EBADF, "its size is not that of a trace");
+        return error_set(why, MESSAGE(ctl_trace_size));
     int adopted = shm_adopt(&memory, fd, (size_t)status.st_size, false);
+    if (adopted == -EBADF)
+        return error_set(why, MESSAGE(ctl_trace_unsealed));
     if (adopted < 0)
-        return fail_reading(why, adopted,
-                            adopted == -EBADF ? "it is not sealed" : strerror(-adopted));
+        return error_set(why, error_from_errno(adopted), MESSAGE_TEXT(ctl_trace_unreadable),
+                         strerror(-adopted));
     memory.fd = -1; /* stays the caller's: shm_release must not close it */
     memcpy(header, memory.base, sizeof *header);
     uint32_t error = 0;
     if (header->version != 1 || header->record_bytes != sizeof(struct proto_trace_record) ||
         !proto_mode_name(header->mode) || (header->ended && header->ended < header->started))
-        error = fail_reading(why, -EPROTO,
-                             header->version
-                                 ? "it is of another version: use the gpusharectl of the server's "
-                                   "release"
-                                 : "the worker had not begun to write");
+        error = header->version ? error_set(why, MESSAGE(ctl_trace_version))
+                                : error_set(why, MESSAGE(ctl_trace_unbegun));
     if (!error && copy_records(recording, &memory) < 0)
-        error = fail_reading(why, -ENOMEM, "memory is short");
+        error = error_set(why, MESSAGE(ctl_trace_no_memory));
     if (recording->ended < header->started)
         recording->ended = header->started;
     shm_release(&memory);

@@ -28,7 +28,7 @@ static void read_version(struct ptx_reader *r)
     uint32_t major = slice_number(text, length, &at);
     uint32_t minor = at < length && text[at] == '.' ? (at++, slice_number(text, length, &at)) : 0;
     if (r->token.kind != PTX_TOKEN_FLOAT64 || at != length || minor > 9 || major > 99)
-        ptx_unexpected(r, "a version such as 8.0");
+        ptx_unexpected(r, PTX_WANTED_VERSION);
     r->module->version = major * 10 + minor;
     ptx_advance(r);
 }
@@ -38,7 +38,7 @@ static void read_target(struct ptx_reader *r)
     do {
         const char *name = ptx_slice(r, r->token.start, r->token.end);
         if (r->token.kind != PTX_TOKEN_WORD || !name) {
-            ptx_unexpected(r, "a target such as sm_90");
+            ptx_unexpected(r, PTX_WANTED_TARGET);
             return;
         }
         uint32_t at = 3;
@@ -139,7 +139,7 @@ static void read_function(struct ptx_reader *r, enum ptx_linkage linkage, uint32
     if (ptx_at(r, '(') && !entry)
         ptx_read_params(r, f, true);
     if (r->token.kind != PTX_TOKEN_WORD) {
-        ptx_unexpected(r, "a function's name");
+        ptx_unexpected(r, PTX_WANTED_FUNCTION);
         return;
     }
     const char *name = ptx_slice(r, r->token.start, r->token.end);
@@ -231,7 +231,7 @@ static void read_top(struct ptx_reader *r)
         else if (r->token.kind == PTX_TOKEN_DOT) {
             ptx_unknown_directive(r);
         } else {
-            ptx_unexpected(r, "a directive");
+            ptx_unexpected(r, PTX_WANTED_DIRECTIVE);
         }
     }
 }

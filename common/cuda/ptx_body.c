@@ -130,7 +130,7 @@ static void read_number_operand(struct ptx_reader *r, struct ptx_operand *op)
         op->kind = PTX_OPERAND_FLOAT64;
         op->value ^= minus ? UINT64_C(1) << 63 : 0;
     } else {
-        ptx_unexpected(r, "an operand");
+        ptx_unexpected(r, PTX_WANTED_OPERAND);
     }
     ptx_advance(r);
 }
@@ -239,7 +239,7 @@ static void read_guard(struct ptx_reader *r, struct ptx_instruction *ins)
     guard->start = r->token.start;
     guard->negated = ptx_accept(r, '!');
     if (r->token.kind != PTX_TOKEN_WORD) {
-        ptx_unexpected(r, "a predicate");
+        ptx_unexpected(r, PTX_WANTED_PREDICATE);
         return;
     }
     read_word_operand(r, guard);
@@ -256,7 +256,7 @@ static void read_instruction(struct ptx_reader *r)
     if (ptx_accept(r, '@'))
         read_guard(r, &read);
     if (r->token.kind != PTX_TOKEN_WORD) {
-        ptx_unexpected(r, "an instruction");
+        ptx_unexpected(r, PTX_WANTED_INSTRUCTION);
         return;
     }
     read.opcode = ptx_slice(r, r->token.start, r->token.end);
@@ -287,7 +287,7 @@ static void read_label_list(struct ptx_reader *r, struct ptx_label *label)
         uint32_t *target = ptx_list_add(r, &targets, sizeof(*target));
         const char **name = ptx_list_add(r, &names, sizeof(*name));
         if (!target || !name || r->token.kind != PTX_TOKEN_WORD) {
-            ptx_unexpected(r, "a label");
+            ptx_unexpected(r, PTX_WANTED_LABEL);
             break;
         }
         *name = ptx_slice(r, r->token.start, r->token.end);
@@ -318,7 +318,7 @@ static void read_prototype(struct ptx_reader *r, struct ptx_label *label)
     if (r->token.kind == PTX_TOKEN_WORD)
         ptx_advance(r);
     else
-        ptx_unexpected(r, "'_'");
+        ptx_lacks(r, '_');
     if (ptx_at(r, '('))
         ptx_read_params(r, proto, false);
     while (r->token.kind == PTX_TOKEN_DOT || r->token.kind == PTX_TOKEN_INTEGER)
@@ -389,7 +389,7 @@ static void read_statement(struct ptx_reader *r)
             uint32_t start = r->token.start;
             ptx_advance(r);
             if (ptx_space_at(r) == PTX_SPACE_NONE)
-                ptx_unexpected(r, "a variable");
+                ptx_unexpected(r, PTX_WANTED_VARIABLE);
             ptx_read_variables(r, PTX_LINK_EXTERN, start);
         } else {
             ptx_unknown_directive(r);
@@ -406,7 +406,7 @@ static void read_statement(struct ptx_reader *r)
             read_instruction(r);
         }
     } else {
-        ptx_unexpected(r, "a statement");
+        ptx_unexpected(r, PTX_WANTED_STATEMENT);
     }
 }
 
@@ -455,7 +455,7 @@ void ptx_read_body(struct ptx_reader *r, struct ptx_function *f)
                 ptx_scope_pop(r);
             ptx_advance(r);
         } else if (r->token.kind == PTX_TOKEN_END) {
-            ptx_unexpected(r, "'}'");
+            ptx_lacks(r, '}');
         } else {
             read_statement(r);
         }

@@ -78,7 +78,7 @@ uint64_t ptx_read_integer(struct ptx_reader *r, uint64_t maximum)
 {
     uint64_t value = r->token.value;
     if (r->token.kind != PTX_TOKEN_INTEGER)
-        ptx_unexpected(r, "a number");
+        ptx_unexpected(r, PTX_WANTED_NUMBER);
     else if (value > maximum)
         ptx_fail(r, r->token.line, MESSAGE(ptx_number_max), (unsigned long long)value,
                  (unsigned long long)maximum);
@@ -129,13 +129,13 @@ static void read_properties(struct ptx_reader *r, struct ptx_variable *v)
             const char *name = ptx_slice(r, r->token.start + 1, r->token.end);
             enum ptx_type type = name ? ptx_type_named(name) : PTX_NONE;
             if (type == PTX_NONE || v->type != PTX_NONE)
-                ptx_unexpected(r, "a type");
+                ptx_unexpected(r, PTX_WANTED_TYPE);
             v->type = type;
             ptx_advance(r);
         }
     }
     if (v->type == PTX_NONE)
-        ptx_unexpected(r, "a type");
+        ptx_unexpected(r, PTX_WANTED_TYPE);
     if (v->type == PTX_PRED && v->space != PTX_SPACE_REG)
         ptx_fail(r, r->token.line, MESSAGE(ptx_predicate_space));
 }
@@ -151,7 +151,7 @@ static uint64_t read_literal(struct ptx_reader *r, enum ptx_type type)
     uint64_t value = r->token.value;
     enum ptx_token_kind kind = r->token.kind;
     if (kind != PTX_TOKEN_INTEGER && kind != PTX_TOKEN_FLOAT32 && kind != PTX_TOKEN_FLOAT64) {
-        ptx_unexpected(r, "a number or a name");
+        ptx_unexpected(r, PTX_WANTED_NUMBER_OR_NAME);
         return 0;
     }
     ptx_advance(r);
@@ -186,7 +186,7 @@ static void read_symbol(struct ptx_reader *r, struct ptx_initialiser *item)
     const char *text = r->lexer.text + r->token.start;
     uint32_t length = r->token.end - r->token.start;
     if (r->token.kind != PTX_TOKEN_WORD) {
-        ptx_unexpected(r, "a name");
+        ptx_unexpected(r, PTX_WANTED_NAME);
         return;
     }
     if (length == 7 && memcmp(text, "generic", 7) == 0) {
@@ -196,7 +196,7 @@ static void read_symbol(struct ptx_reader *r, struct ptx_initialiser *item)
             if (r->token.kind == PTX_TOKEN_WORD && ++r->nesting < MAX_NESTING)
                 read_symbol(r, item);
             else
-                ptx_unexpected(r, "a name");
+                ptx_unexpected(r, PTX_WANTED_NAME);
             r->nesting -= r->nesting > 0;
             ptx_expect(r, ')');
         }
@@ -304,7 +304,7 @@ static struct ptx_variable *read_declarator(struct ptx_reader *r, const struct p
     v->name_start = r->token.start;
     v->name_end = r->token.end;
     if (r->token.kind != PTX_TOKEN_WORD) {
-        ptx_unexpected(r, "a name");
+        ptx_unexpected(r, PTX_WANTED_NAME);
         return NULL;
     }
     v->name = ptx_slice(r, r->token.start, r->token.end);
@@ -405,7 +405,7 @@ void ptx_read_params(struct ptx_reader *r, struct ptx_function *function, bool r
                                      .index = params.count,
                                      .declarators = 1};
         if (shape.space != PTX_SPACE_PARAM && shape.space != PTX_SPACE_REG) {
-            ptx_unexpected(r, ".param or .reg");
+            ptx_unexpected(r, PTX_WANTED_PARAMETER);
             break;
         }
         ptx_advance(r);

@@ -303,14 +303,27 @@ bool ptx_accept(struct ptx_reader *r, char punct)
     return true;
 }
 
-void ptx_unexpected(struct ptx_reader *r, const char *wanted)
+void ptx_unexpected(struct ptx_reader *r, enum ptx_wanted wanted)
+{
+#define NOUN(name, noun) [PTX_WANTED_##name] = (noun),
+    static const char *const nouns[] = {MESSAGES_PTX_WANTED(NOUN)};
+#undef NOUN
+    uint32_t n = r->token.end - r->token.start;
+    if (r->token.kind == PTX_TOKEN_END)
+        ptx_fail(r, r->token.line, MESSAGE(ptx_text_ends), nouns[wanted]);
+    else
+        ptx_fail(r, r->token.line, MESSAGE(ptx_unexpected), (int)min(n, 60u),
+                 r->lexer.text + r->token.start, nouns[wanted]);
+}
+
+void ptx_lacks(struct ptx_reader *r, char punct)
 {
     uint32_t n = r->token.end - r->token.start;
     if (r->token.kind == PTX_TOKEN_END)
-        ptx_fail(r, r->token.line, MESSAGE(ptx_text_ends), wanted);
+        ptx_fail(r, r->token.line, MESSAGE(ptx_text_ends_punct), punct);
     else
-        ptx_fail(r, r->token.line, MESSAGE(ptx_unexpected), (int)min(n, 60u),
-                 r->lexer.text + r->token.start, wanted);
+        ptx_fail(r, r->token.line, MESSAGE(ptx_unexpected_punct), (int)min(n, 60u),
+                 r->lexer.text + r->token.start, punct);
 }
 
 void ptx_unknown_directive(struct ptx_reader *r)
@@ -324,8 +337,7 @@ bool ptx_expect(struct ptx_reader *r, char punct)
 {
     if (ptx_accept(r, punct))
         return true;
-    char wanted[4] = {'\'', punct, '\'', 0};
-    ptx_unexpected(r, wanted);
+    ptx_lacks(r, punct);
     return false;
 }
 

@@ -9,6 +9,7 @@
 #define GPUSHARE_COMMON_PTX_READER_H
 
 #include "common/hash.h"
+#include "common/messages_code.h"
 #include "common/cuda/ptx.h"
 #include "common/cuda/ptx_token.h"
 
@@ -104,8 +105,13 @@ bool ptx_accept(struct ptx_reader *r, char punct);
 bool ptx_expect(struct ptx_reader *r, char punct);
 bool ptx_at_dot(const struct ptx_reader *r, const char *directive); /* ".reg" */
 bool ptx_accept_dot(struct ptx_reader *r, const char *directive);
-/* The next token is not what has to stand here: `wanted`, with its article. */
-void ptx_unexpected(struct ptx_reader *r, const char *wanted);
+/* What has to stand in a place of the text. */
+#define PTX_WANTED(name, noun) PTX_WANTED_##name,
+enum ptx_wanted { MESSAGES_PTX_WANTED(PTX_WANTED) };
+#undef PTX_WANTED
+/* The next token is not what has to stand here: a thing of the grammar, or a punctuation mark. */
+void ptx_unexpected(struct ptx_reader *r, enum ptx_wanted wanted);
+void ptx_lacks(struct ptx_reader *r, char punct);
 /* The next token is a directive that the reader does not know. */
 void ptx_unknown_directive(struct ptx_reader *r);
 

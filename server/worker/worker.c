@@ -11,9 +11,7 @@
 #include "common/ipc/channel.h"
 #include "common/error.h"
 #include "common/log.h"
-#include "common/messages.h"
 #include "common/ipc/timeline.h"
-#include "server/worker/driver_error.h"
 
 void worker_reschedule(struct worker *worker)
 {
@@ -32,11 +30,10 @@ void worker_end_clients(struct worker *worker, uint32_t error)
     pthread_mutex_unlock(&worker->clients_lock);
 }
 
-void worker_fail(struct worker *worker, cuda_result result, const char *during)
+void worker_fail(struct worker *worker, cuda_result result, enum context_loss loss)
 {
-    uint32_t error = error_from_cuda((int)result);
-    if (!error)
-        error = PROTO_ERROR_UNKNOWN;
+    struct error why;
+    uint32_t error = context_loss_set(&why, loss, worker->gpu.info.device, result);
     /* The process ends soon after the control thread sees `failed`, and a client that was told of
      * the fault may wake that thread by its next request. So the supervisor is told before `failed`
      * is set; a thread that finds the same fault meanwhile waits here, for it may be the control
@@ -47,8 +44,7 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
         return;
     }
     struct proto_worker_fault fault = {.error = error};
-    snprintf(fault.text, sizeof fault.text, MESSAGE_TEXT(context_lost), worker->gpu.info.device,
-             cuda_driver_error_sentence(result), during, driver_error_name(result));
+    snprintf(fault.text, sizeof fault.text, "%.*s", (int)sizeof fault.text - 1, why.text);
     log_error("%s", fault.text);
     /* The clients first: the supervisor closes their sockets when it knows, and a client whose
      * socket closes finds the reason in its status. */

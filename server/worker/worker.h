@@ -24,6 +24,7 @@
 #include "server/worker/client/kept_buffers.h"
 #include "server/worker/code/code_memory.h"
 #include "server/worker/code/compiler.h"
+#include "server/worker/context_loss.h"
 #include "server/worker/run/completer.h"
 #include "server/worker/gpu.h"
 #include "server/worker/sharing/gate.h"
@@ -107,10 +108,10 @@ void worker_reschedule(struct worker *worker);
 
 /*
  * The device context is lost: tells the supervisor, ends every client's connection with the error
- * number that belongs to result, and wakes all their threads. during names the call that failed,
- * for the log. Only the first call does anything. Any thread, without locks held.
+ * number that belongs to result, and wakes all their threads. result is not CUDA_OK; loss says what
+ * met it, for the sentence. Only the first call does anything. Any thread, without locks held.
  */
-void worker_fail(struct worker *worker, cuda_result result, const char *during);
+void worker_fail(struct worker *worker, cuda_result result, enum context_loss loss);
 
 /* Ends every client's connection with this error number and wakes all their threads. Takes
  * clients_lock. Any thread. */

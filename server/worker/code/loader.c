@@ -118,7 +118,7 @@ static void *loader_main(void *argument)
                                                   : ACTIVITY_LOADER_SECOND);
     cuda_result entered = gpu_enter(&loader->worker->gpu);
     if (entered != CUDA_OK)
-        worker_fail(loader->worker, entered, "entering the context");
+        worker_fail(loader->worker, entered, CONTEXT_LOSS_ENTERING);
     pthread_mutex_lock(&loader->lock);
     while (!loader->stop) {
         struct loader_job *job = take_next(loader);

@@ -90,7 +90,7 @@ static void make_wanted(struct quiet_call *call)
     else
         drop_unused(worker, false);
     if (cuda_driver_error_is_sticky(making->result))
-        worker_fail(worker, making->result, "making a stream");
+        worker_fail(worker, making->result, CONTEXT_LOSS_MAKING);
 }
 
 /* ---- afterwards ---- */

@@ -98,7 +98,7 @@ static void make_growth(struct quiet_call *call)
 static void say_grown(struct worker *worker, const struct growth *growth)
 {
     if (growth->grown != CUDA_OK && cuda_driver_error_is_sticky(growth->grown))
-        worker_fail(worker, growth->grown, "making room for local memory");
+        worker_fail(worker, growth->grown, CONTEXT_LOSS_LOCAL_MEMORY);
     else if (growth->grown != CUDA_OK)
         log_warning(MESSAGE_TEXT(local_memory_refused), worker->gpu.info.device,
                     (unsigned long long)growth->local_bytes,

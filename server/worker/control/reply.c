@@ -30,7 +30,7 @@ int reply_refuse(struct worker *worker, uint64_t serial, uint32_t client, const 
     /* This thread's call of the driver may be the first to learn that the context is lost.
      * "unknown" stands for results that the error table lacks, too, so it proves nothing. */
     if (error != PROTO_ERROR_UNKNOWN && cuda_driver_error_is_sticky((cuda_result)error))
-        worker_fail(worker, (cuda_result)error, "a request");
+        worker_fail(worker, (cuda_result)error, CONTEXT_LOSS_REQUEST);
     snprintf(failed.text, sizeof failed.text, "%.*s", (int)sizeof failed.text - 1, why->text);
     /* The text may quote a client; the receiver would refuse control characters. */
     printable_replace(failed.text);

@@ -64,13 +64,13 @@ note_violation(struct client_stream *stream, uint32_t error, const char *format,
 /* Judges a result of the driver: success, a failure of this stream alone, or the loss of the
  * context. */
 static int settle_result(struct command *command, struct client_stream *stream, cuda_result result,
-                         const char *during)
+                         enum context_loss loss)
 {
     if (result == CUDA_OK)
         return 0;
     if (cuda_driver_error_is_sticky(result)) {
         command->fatal = result;
-        command->during = during;
+        command->loss = loss;
         return COMMAND_FATAL;
     }
     client_stream_report(stream, error_from_cuda((int)result));
@@ -100,7 +100,7 @@ static int await_local_memory(struct command *command, struct client_stream *str
     struct client_shared *shared = &stream->client->shared;
     if (shared->local_refused && bytes >= shared->local_refused) {
         shared->local_refused = 0;
-        return settle_result(command, stream, CUDA_ERR_OUT_OF_MEMORY, "a launch");
+        return settle_result(command, stream, CUDA_ERR_OUT_OF_MEMORY, CONTEXT_LOSS_LAUNCH);
     }
     stream->blocked_on = (struct stream_dependencies){.local_bytes = bytes};
     shared->local_wanted = max(shared->local_wanted, bytes);
@@ -147,7 +147,7 @@ static int run_launch(struct command *command, struct client_stream *stream,
         launch->block[1], launch->block[2], launch->shared_bytes, stream->bound->handle, NULL,
         bytes ? extra : NULL);
     client->usage.launches++;
-    return settle_result(command, stream, result, "a launch");
+    return settle_result(command, stream, result, CONTEXT_LOSS_LAUNCH);
 }
 
 /* ---- copies and fills ---- */
@@ -218,7 +218,7 @@ static int run_copy(struct command *command, struct client_stream *stream,
     activity_in(ACTIVITY_cuMemcpyAsync);
     cuda_result result = command->cuda->cuMemcpyAsync(copy->destination, copy->source, copy->count,
                                                       stream->bound->handle);
-    return settle_result(command, stream, result, "a copy");
+    return settle_result(command, stream, result, CONTEXT_LOSS_COPY);
 }
 
 static int run_fill(struct command *command, struct client_stream *stream,
@@ -260,7 +260,7 @@ static int run_fill(struct command *command, struct client_stream *stream,
         activity_in(ACTIVITY_cuMemsetD32Async);
         result = cuda->cuMemsetD32Async(fill->destination, fill->value, fill->count, on);
     }
-    return settle_result(command, stream, result, "a fill");
+    return settle_result(command, stream, result, CONTEXT_LOSS_FILL);
 }
 
 /* ---- waits ---- */
@@ -401,7 +401,7 @@ static int run_wait(struct command *command, struct client_stream *stream,
         if (result != CUDA_OK) {
             /* Without the order results would be wrong, so the context is given up. */
             command->fatal = result;
-            command->during = "ordering two streams";
+            command->loss = CONTEXT_LOSS_ORDER;
             return COMMAND_FATAL;
         }
         if (source) {
@@ -429,7 +429,7 @@ static int run_event_record(struct command *command, struct client_stream *strea
     activity_in(ACTIVITY_cuEventRecord);
     cuda_result result =
         command->cuda->cuEventRecord(client->objects.events[index].handle, stream->bound->handle);
-    return settle_result(command, stream, result, "recording an event");
+    return settle_result(command, stream, result, CONTEXT_LOSS_EVENT);
 }
 
 bool command_is_wait(const struct ring_descriptor *descriptor)
@@ -467,7 +467,7 @@ static int settle_completion(struct command *command, cuda_result result)
     if (result == CUDA_OK)
         return 0;
     command->fatal = result;
-    command->during = "writing a completion";
+    command->loss = CONTEXT_LOSS_COMPLETION;
     return COMMAND_FATAL;
 }
 

@@ -14,12 +14,13 @@
 
 #include "common/ipc/ring.h"
 #include "server/worker/client/client.h"
+#include "server/worker/context_loss.h"
 #include "server/worker/run/batch_ends.h"
 
 enum {
     COMMAND_BLOCKED = 1,   /* stays at the head: stream->blocked_on says what for */
     COMMAND_VIOLATION = 2, /* client->shared.violation says which */
-    COMMAND_FATAL = 3,     /* the device context is lost: command->fatal, command->during */
+    COMMAND_FATAL = 3,     /* the device context is lost: command->fatal, command->loss */
     COMMAND_FULL = 4,      /* the hardware queue has no room: submitting would block */
 };
 
@@ -38,7 +39,7 @@ struct command {
     uint32_t weight;  /* of large copies within a visit, in commands; the caller resets it */
     uint32_t entries; /* of hardware queues that were used; the caller resets */
     cuda_result fatal;
-    const char *during;
+    enum context_loss loss;
     _Alignas(64) uint8_t parameters[PROTO_PARAMETERS_MAX + 4];
 };
 

@@ -188,7 +188,7 @@ static void tick_device(struct completer *completer, uint64_t now, bool in_use)
     overrun_look(&worker->overrun, worker, now);
     cuda_result result = stream_pool_query(&worker->pool);
     if (cuda_driver_error_is_sticky(result))
-        worker_fail(worker, result, "work on the device");
+        worker_fail(worker, result, CONTEXT_LOSS_WORK);
 }
 
 /* Announces how the completer is going to rest, then looks once more. Work that arrives in between
@@ -250,7 +250,7 @@ static void *completer_main(void *argument)
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     cuda_result result = gpu_enter(&completer->worker->gpu);
     if (result != CUDA_OK)
-        worker_fail(completer->worker, result, "entering the context");
+        worker_fail(completer->worker, result, CONTEXT_LOSS_ENTERING);
     else
         watch_timelines(completer);
     return NULL;

@@ -15,7 +15,7 @@ static void *driver_caller_main(void *argument)
     activity_begin(ACTIVITY_CALLER);
     cuda_result result = gpu_enter(&worker->gpu);
     if (result != CUDA_OK)
-        worker_fail(worker, result, "entering the context");
+        worker_fail(worker, result, CONTEXT_LOSS_ENTERING);
     while (result == CUDA_OK && driver_calls_wait(&worker->driver_calls))
         driver_calls_make_next(&worker->driver_calls);
     return NULL;

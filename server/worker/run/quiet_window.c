@@ -220,7 +220,7 @@ static void *quiet_window_main(void *argument)
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     cuda_result result = gpu_enter(&worker->gpu);
     if (result != CUDA_OK)
-        worker_fail(worker, result, "entering the context");
+        worker_fail(worker, result, CONTEXT_LOSS_ENTERING);
     while (result == CUDA_OK && quiet_calls_wait(&worker->quiet_calls, next))
         next = look_once(window);
     await_leases(window, false);

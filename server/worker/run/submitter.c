@@ -277,7 +277,7 @@ static void *submitter_main(void *argument)
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     cuda_result result = gpu_enter(&submitter->worker->gpu);
     if (result != CUDA_OK)
-        worker_fail(submitter->worker, result, "entering the context");
+        worker_fail(submitter->worker, result, CONTEXT_LOSS_ENTERING);
     else
         serve_clients(submitter);
     return NULL;

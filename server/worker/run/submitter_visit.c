@@ -160,7 +160,7 @@ static int bind_stream(struct submitter *submitter, struct client_stream *stream
     if (bound == CUDA_OK || (in_flight && !cuda_driver_error_is_sticky(bound)))
         return 0;
     submitter->command.fatal = bound;
-    submitter->command.during = "looking for a stream of a partition that has none";
+    submitter->command.loss = CONTEXT_LOSS_BINDING;
     return COMMAND_FATAL;
 }
 
@@ -537,7 +537,7 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
     end = client_state(client);
     pthread_mutex_unlock(&client->lock);
     if (result == COMMAND_FATAL)
-        worker_fail(worker, submitter->command.fatal, submitter->command.during);
+        worker_fail(worker, submitter->command.fatal, submitter->command.loss);
     if (end == CLIENT_VIOLATED)
         wake_control(&worker->wake);
     if (end == CLIENT_HELD)

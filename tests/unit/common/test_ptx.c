@@ -188,6 +188,8 @@ static void errors_name_line_and_culprit(void **state)
         {"", "line 1: no .version: this is not PTX"},
         {"hello", "line 1: 'hello' where a directive should stand"},
         {HEAD ".entry k() {\n ret", "line 5: the text ends where an operand should stand"},
+        {HEAD ".entry k() { ret 1 }", "line 4: '}' where ';' should stand"},
+        {HEAD ".entry k()", "line 4: the text ends where ';' should stand"},
         {HEAD ".entry k() { bra L; }", "line 4: 'L' is not declared"},
         {HEAD ".entry k() { L: L: ret; }", "line 4: 'L' is declared twice"},
         {HEAD ".global .u32 a;\n.global .u32 a;", "line 5: 'a' is declared twice"},

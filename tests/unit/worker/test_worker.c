@@ -166,7 +166,7 @@ static void sticky_error_of_a_launch_ends_the_worker(void **state)
 static void *fail_worker(void *unused)
 {
     (void)unused;
-    worker_fail(&harness.worker, CUDA_ERR_ILLEGAL_ADDRESS, "a test");
+    worker_fail(&harness.worker, CUDA_ERR_ILLEGAL_ADDRESS, CONTEXT_LOSS_WORK);
     return NULL;
 }
 
