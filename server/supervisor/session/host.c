@@ -262,13 +262,7 @@ static int alloc_reserve(struct request *request, uint64_t bytes, const struct q
 
 static void alloc_wait(struct request *request)
 {
-    struct session *session = request->session;
-    request->next = NULL;
-    if (session->host_wants)
-        session->host_wants_last->next = request;
-    else
-        session->host_wants = request;
-    session->host_wants_last = request;
+    queue_append(&request->session->host_wants, &request->link);
 }
 
 /* The pool gives way in a quiet window, and beside a kernel that does not end there is none. */
@@ -350,12 +344,11 @@ static void alloc_try(struct request *request)
 /* Tries again for requests that waited for a buffer to be freed. */
 static void wants_retry(struct session *session)
 {
-    struct request *all = session->host_wants;
-    session->host_wants = session->host_wants_last = NULL;
-    for (struct request *next; all; all = next) {
-        next = all->next;
-        alloc_try(all);
-    }
+    struct queue all = session->host_wants;
+    struct request *request;
+    session->host_wants = (struct queue){0};
+    while ((request = QUEUE_TAKE(&all, struct request, link)))
+        alloc_try(request);
 }
 
 void session_host_retry(struct server *server, struct session *session)
@@ -382,12 +375,9 @@ void session_host_alloc(struct session *session, struct channel_message *message
 
 void session_host_flush(struct session *session)
 {
-    struct request *all = session->host_wants;
-    session->host_wants = session->host_wants_last = NULL;
-    for (struct request *next; all; all = next) {
-        next = all->next;
-        session_request_end(all);
-    }
+    struct request *request;
+    while ((request = QUEUE_TAKE(&session->host_wants, struct request, link)))
+        session_request_end(request);
 }
 
 /* ---- shares ---- */

@@ -49,11 +49,7 @@ static void want_refuse_limit(struct want *want, uint64_t asked, const struct qu
 
 static void want_queue(struct want *want)
 {
-    struct want **link = &want->session->wants;
-    while (*link)
-        link = &(*link)->next;
-    want->next = NULL;
-    *link = want;
+    queue_append(&want->session->wants, &want->link);
 }
 
 /* ---- regions: from the worker and back to it ---- */
@@ -123,22 +119,14 @@ static void map_refused(struct session *session, struct heap_region *region,
     }
     if (full && frees_pending(session))
         return;
-    /* The wants for slabs are taken off the queue first: being refused, a want may add another. */
-    struct want *all = session->wants, *others = NULL;
-    session->wants = NULL;
-    for (struct want *next; all; all = next) {
-        next = all->next;
-        if (heap_round(all->count) < HEAP_SMALL_BELOW) {
-            want_refuse(all, answer->error, answer->text);
-        } else {
-            all->next = others;
-            others = all;
-        }
-    }
-    for (struct want *next; others; others = next) {
-        next = others->next;
-        want_queue(others);
-    }
+    /* All are taken off the queue first: being refused, a want may add another. */
+    struct queue all = session->wants;
+    session->wants = (struct queue){0};
+    while ((want = QUEUE_TAKE(&all, struct want, link)))
+        if (heap_round(want->count) < HEAP_SMALL_BELOW)
+            want_refuse(want, answer->error, answer->text);
+        else
+            want_queue(want);
 }
 
 static void map_answered(void *context, const struct worker_answer *answer)
@@ -298,22 +286,18 @@ void session_memory_want(struct want *want)
 
 static void wants_retry(struct session *session)
 {
-    struct want *all = session->wants;
-    session->wants = NULL;
-    for (struct want *next; all; all = next) {
-        next = all->next;
-        want_try(all);
-    }
+    struct queue all = session->wants;
+    struct want *want;
+    session->wants = (struct queue){0};
+    while ((want = QUEUE_TAKE(&all, struct want, link)))
+        want_try(want);
 }
 
 void session_memory_flush(struct session *session)
 {
-    struct want *all = session->wants;
-    session->wants = NULL;
-    for (struct want *next; all; all = next) {
-        next = all->next;
-        want_end(all);
-    }
+    struct want *want;
+    while ((want = QUEUE_TAKE(&session->wants, struct want, link)))
+        want_end(want);
 }
 
 /* ---- returning ---- */

@@ -29,7 +29,7 @@ struct want_answer {
 
 /* A wish for device memory, embedded in what waits for it. */
 struct want {
-    struct want *next;
+    struct queue_link link;
     struct session *session;
     uint64_t count; /* bytes */
     /* Called exactly once, maybe before session_memory_want returns. It may want and return memory,

@@ -17,6 +17,7 @@
 
 #include "common/error.h"
 #include "common/ipc/channel.h"
+#include "common/list.h"
 #include "server/supervisor/loop/closer.h"
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/account/quota.h"
@@ -50,9 +51,9 @@ struct request {
     bool equal;          /* the result of that */
     uint32_t object;     /* number of the stream, event, kernel or link */
     uint64_t count;
-    int fd;               /* a descriptor that the request owns, or -1 */
-    struct charge charge; /* for that descriptor */
-    struct request *next; /* in the list that waits for pinned memory */
+    int fd;                 /* a descriptor that the request owns, or -1 */
+    struct charge charge;   /* for that descriptor */
+    struct queue_link link; /* in the session's host_wants */
 };
 
 /* ---- the end ---- */

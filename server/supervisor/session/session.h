@@ -48,7 +48,6 @@ struct request;
 struct session;
 struct server;
 struct user_share;
-struct want;
 
 /* The totals of its user and its groups that it counts in. */
 struct session_totals {
@@ -119,16 +118,16 @@ struct session {
     bool linked;  /* a client on another device may wait for its timelines */
 
     struct heap heap;                              /* device memory */
-    struct want *wants;                            /* that wait, in order of arrival */
+    struct queue wants;                            /* that wait, in order of arrival */
     struct heap_block *retired_now, *retired_next; /* wait for this quiesce; for the next one */
     uint32_t unmapping;                            /* number of regions being unmapped */
     uint64_t slab_max;                             /* bytes; lowered while the device is full */
 
     struct heap buffers;                /* host memory; one region for each buffer */
     struct pinned_window *spare_window; /* for giving the window up; or NULL */
-    struct request *host_wants, *host_wants_last;
-    bool host_impatient;         /* what waits for the pool to give way is refused */
-    uint32_t host_unmapping;     /* number of buffers that are being unmapped */
+    struct queue host_wants;            /* requests that wait, in order of arrival */
+    bool host_impatient;                /* what waits for the pool to give way is refused */
+    uint32_t host_unmapping;            /* number of buffers that are being unmapped */
     uint32_t host_emptying;      /* number of those whose memory is being given back after that */
     struct host_import *imports; /* of other sessions' buffers, used by this one */
     uint32_t lent;               /* number of shares of its own buffers */
