@@ -130,9 +130,24 @@ static struct engine_event *heap_pop(struct engine_heap *heap)
 
 /* ---- work -------------------------------------------------------------------------- */
 
+/* An engine thread leaves events and tasks behind when it is about to look at both itself: while it
+ * handles events, and at the end of a task. Before its next task it wakes another one if need be.
+ */
+static _Thread_local bool looks_itself;
+
 static void wake_one(void)
 {
-    if (engine.idle > 0)
+    if (engine.idle > 0 && !looks_itself)
+        pthread_cond_signal(&engine.work);
+}
+
+/* For an engine thread that is about to be busy: others go on with what there is. next: the time of
+ * the next event. */
+static void wake_for_rest(uint64_t next)
+{
+    bool tasks = !queue_is_empty(&engine.others) || !queue_is_empty(&engine.sequences);
+
+    if (engine.idle > 0 && (tasks || next < engine.watched))
         pthread_cond_signal(&engine.work);
 }
 
@@ -300,6 +315,7 @@ static void *engine_main(void *number)
     uint64_t *running = &engine.running[(uintptr_t)number];
     bool other_first = false;
 
+    looks_itself = true;
     /* The default timer slack of 50 us would be the error of every modelled wait. */
     prctl(PR_SET_TIMERSLACK, 1);
     prctl(PR_SET_NAME, "softgpu");
@@ -314,10 +330,7 @@ static void *engine_main(void *number)
             thread_idle(next);
             continue;
         }
-        /* Others can go on with what there is while this one is busy. */
-        if (!queue_is_empty(&engine.others) || !queue_is_empty(&engine.sequences) ||
-            next < engine.watched)
-            wake_one();
+        wake_for_rest(next);
         engine_unlock();
         task->run(task);
         engine_lock();

@@ -6,6 +6,9 @@
  * behind another and beside each other. Everything is measured in modelled time,
  * so that a busy machine changes nothing.
  */
+#include <dirent.h>
+#include <stdbool.h>
+
 #include "tests/unit/softgpu/kernels.h"
 
 enum { SMS = 16 };
@@ -300,6 +303,55 @@ static void real_time_is_never_ahead_of_modelled_work(void **state)
     OK(cuStreamQuery(stream));
 }
 
+/* How often the engine's threads gave up the CPU since they began. */
+static unsigned long engine_sleeps(void)
+{
+    unsigned long sum = 0, one;
+    char path[300], line[200];
+    struct dirent *task;
+    DIR *tasks = opendir("/proc/self/task");
+
+    assert_non_null(tasks);
+    while ((task = readdir(tasks))) {
+        bool engine = false;
+        FILE *status;
+
+        snprintf(path, sizeof(path), "/proc/self/task/%s/status", task->d_name);
+        status = fopen(path, "r");
+        while (status && fgets(line, sizeof(line), status)) {
+            if (!strncmp(line, "Name:", 5))
+                engine = strstr(line, "softgpu") != NULL;
+            if (engine && sscanf(line, "voluntary_ctxt_switches: %lu", &one) == 1)
+                sum += one;
+        }
+        if (status)
+            fclose(status);
+    }
+    closedir(tasks);
+    return sum;
+}
+
+/* A thread that is woken for nothing takes CPU time from the program whose calls feed the device.
+ * A lock that is taken now and then costs a few more. */
+static void one_thread_wakes_once_for_a_kernel(void **state)
+{
+    enum { KERNELS = 400 };
+    const struct timespec look = {.tv_nsec = 5000000};
+    cuda_stream stream = new_stream(0);
+    unsigned long before;
+
+    (void)state;
+    gate(stream);
+    for (int i = 0; i < KERNELS; i++)
+        OK(launch_sleep(1, 32, 200000, 1, stream));
+    before = engine_sleeps();
+    while (cuStreamQuery(stream) == CUDA_ERR_NOT_READY)
+        nanosleep(&look, NULL);
+    OK(cuStreamQuery(stream));
+    assert_in_range(engine_sleeps() - before, 0, KERNELS * 3 / 2);
+    OK(cuStreamDestroy_v2(stream));
+}
+
 #define CASE(name) cmocka_unit_test_teardown(name, forget_events)
 
 int main(void)
@@ -316,6 +368,7 @@ int main(void)
         CASE(blocks_see_the_modelled_clock),
         CASE(copies_take_their_modelled_time),
         CASE(real_time_is_never_ahead_of_modelled_work),
+        CASE(one_thread_wakes_once_for_a_kernel),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);
