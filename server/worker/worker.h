@@ -80,6 +80,7 @@ struct worker {
     struct making *makings;     /* that wait for a quiet window */
     uint32_t placement_error;   /* why the last partition could not be made */
     uint64_t make_again;        /* ns: when it is tried again */
+    struct usual_sizes sizes;   /* that the schedule names */
     int channel;                /* to the supervisor; the caller's */
     pthread_mutex_t fault_lock; /* held while the supervisor is told that the context is lost */
     _Atomic uint32_t failed;    /* error number once it has been told */

@@ -101,6 +101,7 @@ static void open_parts(struct worker *worker, const struct gpu *gpu, int channel
     worker->partitions.gpu = NULL;
     worker->makings = NULL;
     worker->make_again = 0;
+    worker->sizes = (struct usual_sizes){.next = 0};
     worker->places.partitions = NULL;
     trace_open(&worker->trace);
     code_memory_open(&worker->code_memory, image_memory);

@@ -15,6 +15,7 @@
 #include "server/supervisor/config/limits.h"
 #include "server/supervisor/config/reader.h"
 #include "server/supervisor/config/sharing.h"
+#include "server/supervisor/config/sizes.h"
 #include "server/supervisor/config/tree.h"
 
 static uint32_t read_clients(struct config_reader *reader, const struct config_node *value,
@@ -600,5 +601,7 @@ uint32_t config_resolve(struct config *config, const struct schedule *unsaid,
         schedule_merge(&config->schedules[index[0]], &gpu->schedule, gpu->schedule_parts);
         config->schedule_parts[index[0]] |= gpu->schedule_parts;
     }
+    for (unsigned i = 0; i < count; i++)
+        config_sizes_find(config, i, config->schedules[i].partition_sizes);
     return 0;
 }

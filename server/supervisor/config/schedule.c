@@ -193,6 +193,8 @@ void schedule_merge(struct schedule *schedule, const struct schedule *from, unsi
         schedule->watchdog_warning_ns = from->watchdog_warning_ns;
     if (which & SCHEDULE_WATCHDOG_LIMIT)
         schedule->watchdog_limit_ns = from->watchdog_limit_ns;
+    if (which & SCHEDULE_PARTITION_SIZES)
+        memcpy(schedule->partition_sizes, from->partition_sizes, sizeof schedule->partition_sizes);
 }
 
 unsigned schedule_differs(const struct schedule *a, const struct schedule *b)
@@ -205,7 +207,10 @@ unsigned schedule_differs(const struct schedule *a, const struct schedule *b)
            (a->local_memory != b->local_memory ? SCHEDULE_LOCAL_MEMORY : 0) |
            (a->departed_limit_ns != b->departed_limit_ns ? SCHEDULE_DEPARTED_LIMIT : 0) |
            (a->watchdog_warning_ns != b->watchdog_warning_ns ? SCHEDULE_WATCHDOG_WARNING : 0) |
-           (a->watchdog_limit_ns != b->watchdog_limit_ns ? SCHEDULE_WATCHDOG_LIMIT : 0);
+           (a->watchdog_limit_ns != b->watchdog_limit_ns ? SCHEDULE_WATCHDOG_LIMIT : 0) |
+           (memcmp(a->partition_sizes, b->partition_sizes, sizeof a->partition_sizes)
+                ? SCHEDULE_PARTITION_SIZES
+                : 0);
 }
 
 bool schedule_equal(const struct schedule *a, const struct schedule *b)
@@ -238,11 +243,15 @@ const char *schedule_format(const struct schedule *schedule, char *text, size_t 
 
 struct proto_worker_schedule schedule_message(const struct schedule *schedule)
 {
-    return (struct proto_worker_schedule){.mode = schedule->mode,
-                                          .precision = schedule->precision,
-                                          .lease = schedule->lease_ns,
-                                          .quantum = schedule->quantum_ns,
-                                          .window_limit = schedule->window_limit_ns,
-                                          .local_memory = schedule->local_memory,
-                                          .departed_limit = schedule->departed_limit_ns};
+    struct proto_worker_schedule message = {.mode = schedule->mode,
+                                            .precision = schedule->precision,
+                                            .lease = schedule->lease_ns,
+                                            .quantum = schedule->quantum_ns,
+                                            .window_limit = schedule->window_limit_ns,
+                                            .local_memory = schedule->local_memory,
+                                            .departed_limit = schedule->departed_limit_ns};
+    _Static_assert(sizeof message.partition_sizes == sizeof schedule->partition_sizes,
+                   "the same sizes");
+    memcpy(message.partition_sizes, schedule->partition_sizes, sizeof message.partition_sizes);
+    return message;
 }

@@ -6,7 +6,9 @@
  * The parts of a schedule are mode, lease, precision, quantum, window_limit, local_memory,
  * departed_time_limit, watchdog_warning and watchdog_limit. They have these names in the
  * configuration, on command lines and in JSON. The message worker_schedule tells a worker of them
- * and has their ranges. The two of the watchdog are the supervisor's alone. Pure; any thread.
+ * and has their ranges. The two of the watchdog are the supervisor's alone. The sizes of partitions
+ * are nobody's to write: they follow from the limits of a configuration (sizes.h), and are told to
+ * the worker with the rest. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
@@ -29,8 +31,9 @@ enum schedule_part {
     SCHEDULE_DEPARTED_LIMIT = 64,
     SCHEDULE_WATCHDOG_WARNING = 128,
     SCHEDULE_WATCHDOG_LIMIT = 256,
+    SCHEDULE_PARTITION_SIZES = 512,
     SCHEDULE_WATCHDOG = SCHEDULE_WATCHDOG_WARNING | SCHEDULE_WATCHDOG_LIMIT,
-    SCHEDULE_WHOLE = 511
+    SCHEDULE_WHOLE = 1023
 };
 
 struct schedule {
@@ -43,6 +46,9 @@ struct schedule {
     uint64_t departed_limit_ns; /* time for work whose client is gone, while others wait; 0: any */
     uint64_t watchdog_warning_ns; /* a worker that is silent for so long is shown; 0: never */
     uint64_t watchdog_limit_ns;   /* and is replaced after so long; 0: never */
+    /* Parts of the multiprocessors for which there are partitions beforehand, in hundredths of a
+     * per cent; 0 after the last. */
+    uint32_t partition_sizes[PROTO_PARTITION_SIZES_MAX];
 };
 
 /* The form of each part, for messages. A test compares the numbers with the ranges. */
@@ -87,7 +93,8 @@ void schedule_merge(struct schedule *schedule, const struct schedule *from, unsi
 unsigned schedule_differs(const struct schedule *a, const struct schedule *b);
 bool schedule_equal(const struct schedule *a, const struct schedule *b);
 
-/* "mode fair, lease 50ms, precision 5%, ...": each part with its value. Returns text. */
+/* "mode fair, lease 50ms, precision 5%, ...": each part that people write, with its value. Returns
+ * text. */
 enum { SCHEDULE_TEXT = 320 };
 const char *schedule_format(const struct schedule *schedule, char *text, size_t size);
 

@@ -243,8 +243,9 @@ static void schedule_take(struct device *device, const struct schedule *schedule
     if (!parts)
         return;
     device->schedule = *schedule;
-    log_notice(MESSAGE_TEXT(log_schedule_set), device->index, by,
-               schedule_format(schedule, text, sizeof text));
+    if (parts & ~(unsigned)SCHEDULE_PARTITION_SIZES)
+        log_notice(MESSAGE_TEXT(log_schedule_set), device->index, by,
+                   schedule_format(schedule, text, sizeof text));
     if (parts & SCHEDULE_WATCHDOG)
         watch_follow(device);
 }

@@ -219,6 +219,7 @@ int control_limits_schedule(struct request *request)
     }
     quiet_window_set_limit(&worker->quiet_window, wanted->window_limit);
     control_quiet_grow_commit(worker, growth);
+    control_making_sizes(worker, wanted->partition_sizes);
     overrun_set_departed(&worker->overrun, worker, wanted->departed_limit);
     control_trace_mode(worker, wanted->mode);
     return request_done(request);

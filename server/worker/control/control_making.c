@@ -3,6 +3,7 @@
 #include "server/worker/control/control_making.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/error.h"
 #include "common/log.h"
@@ -14,14 +15,14 @@
 
 #define AGAIN_NS UINT64_C(1000000000)
 
-enum making_kind { MAKE_PARTITION, MAKE_STREAMS, DROP_PARTITIONS };
+enum making_kind { MAKE_PARTITION, PREPARE_PARTITION, MAKE_STREAMS, DROP_PARTITIONS };
 
 struct making {
     struct quiet_call call;
     struct worker *worker;
     struct making *next;
     enum making_kind kind;
-    struct sm_group_set sm_groups; /* MAKE_PARTITION */
+    struct sm_group_set sm_groups; /* MAKE_PARTITION, PREPARE_PARTITION */
     struct partition *partition;   /* had; MAKE_PARTITION: once it is made */
     int32_t priority;
     uint32_t count; /* of CUstreams */
@@ -84,6 +85,9 @@ static void make_wanted(struct quiet_call *call)
     struct worker *worker = making->worker;
     if (making->kind == MAKE_PARTITION)
         making->result = make_partition(worker, making);
+    else if (making->kind == PREPARE_PARTITION)
+        making->result =
+            usual_partitions_make_one(&worker->partitions, &worker->pool, &making->sm_groups);
     else if (making->kind == MAKE_STREAMS)
         making->result =
             stream_pool_extend(&worker->pool, making->partition, making->priority, making->count);
@@ -131,6 +135,8 @@ static int end_making(struct worker *worker, struct quiet_call *call)
         end_partition(worker, making);
     else if (making->kind == MAKE_STREAMS)
         partition_put(&worker->partitions, making->partition);
+    else if (making->kind == PREPARE_PARTITION && making->result != CUDA_OK)
+        worker->sizes = (struct usual_sizes){.next = 0}; /* clients have what is left */
     if (making->wished)
         stream_pool_grant(&worker->pool);
     free(making);
@@ -224,8 +230,29 @@ void control_making_stream(struct worker *worker, struct partition *partition, i
         ask_for_streams(worker, &partition->sm_groups, priority, 1, false);
 }
 
+/* One after the other: each is a call of its own, so that others' calls come between. */
+static void prepare_next(struct worker *worker)
+{
+    struct sm_group_set sm_groups;
+    if (is_asked_for(worker, PREPARE_PARTITION, NULL, 0) ||
+        !usual_partitions_next(&worker->partitions, &worker->sizes, &sm_groups))
+        return;
+    struct making *making = making_new(worker, PREPARE_PARTITION);
+    if (!making)
+        return;
+    making->sm_groups = sm_groups;
+    defer_making(worker, making);
+}
+
+void control_making_sizes(struct worker *worker, const uint32_t *sizes)
+{
+    worker->sizes.next = 0;
+    memcpy(worker->sizes.of, sizes, sizeof worker->sizes.of);
+}
+
 void control_making_tidy(struct worker *worker)
 {
+    prepare_next(worker);
     struct stream_wish wish;
     if (stream_pool_take_wish(&worker->pool, &wish) &&
         !ask_for_streams(worker, &wish.sm_groups, wish.priority, wish.count, true))

@@ -222,6 +222,14 @@ bool partition_too_many(struct partition_table *partitions)
     return too_many;
 }
 
+bool partition_has_room(struct partition_table *partitions)
+{
+    pthread_mutex_lock(&partitions->lock);
+    bool has_room = partitions->kept < partitions->kept_max;
+    pthread_mutex_unlock(&partitions->lock);
+    return has_room;
+}
+
 struct partition *partition_take_unused(struct partition_table *partitions, bool all)
 {
     struct partition **oldest = NULL, *taken = NULL;

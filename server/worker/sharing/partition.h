@@ -19,9 +19,9 @@
  * Where the driver lacks green contexts, or refuses to make one, there is one SM group, the whole
  * device, and limits hold as duty cycles (gate.h); partitions.unsupported says why.
  *
- * partition_find, partition_put and partition_too_many: any thread; they make no call of the
- * driver. The other functions: the driver thread, in a quiet window, for making and destroying may
- * wait for the device; or whoever starts and stops the worker.
+ * partition_find, partition_put, partition_too_many and partition_has_room: any thread; they make
+ * no call of the driver. The other functions: the driver thread, in a quiet window, for making and
+ * destroying may wait for the device; or whoever starts and stops the worker.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_PARTITION_H
 #define GPUSHARE_SERVER_WORKER_SHARING_PARTITION_H
@@ -95,6 +95,8 @@ void partition_publish(struct partition_table *partitions, struct partition *par
 /* One client less has it. Returns whether more than kept_max are kept now. */
 bool partition_put(struct partition_table *partitions, struct partition *partition);
 bool partition_too_many(struct partition_table *partitions);
+/* Whether one more can be kept. */
+bool partition_has_room(struct partition_table *partitions);
 
 /*
  * Takes the partition that was longest unused out of the pool: any if `all`, else only while more

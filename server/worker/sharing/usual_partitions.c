@@ -6,8 +6,6 @@
 #include "server/scheduler/plan.h"
 #include "server/scheduler/sm_allocation.h"
 
-enum { PARTS_MAX = 4 };
-
 static cuda_result make_whole(struct partition_table *partitions, struct stream_pool *pool)
 {
     struct sm_group_set all = {{0}};
@@ -40,9 +38,8 @@ static cuda_result make_streams(struct stream_pool *pool, struct partition *part
     return result;
 }
 
-/* A partition that is there already is left as it is. */
-static cuda_result make_part(struct partition_table *partitions, struct stream_pool *pool,
-                             const struct sm_group_set *sm_groups)
+cuda_result usual_partitions_make_one(struct partition_table *partitions, struct stream_pool *pool,
+                                      const struct sm_group_set *sm_groups)
 {
     struct partition *made = partition_find(partitions, sm_groups);
     if (!made) {
@@ -61,40 +58,71 @@ static cuda_result make_part(struct partition_table *partitions, struct stream_p
     return CUDA_OK;
 }
 
-/* The sets of `parts` clients that request an equal part each; and what the first leaves to one
- * that requests nothing. */
-static cuda_result make_parts(struct partition_table *partitions, struct stream_pool *pool,
-                              uint32_t parts)
+/* ---- which SM groups ---- */
+
+/* The sets of a size: the first client's, what it leaves to others, the second client's, and so on.
+ */
+enum { OF_FIRST, OF_OTHERS, SETS_MAX = PARTITIONS_KEPT };
+
+/* Places so many clients of a size on an empty device, and takes the set of the last one, or of a
+ * client that requests nothing beside the first. False: they don't fit, or nothing is left. */
+static bool find_set(const struct partition_table *partitions, uint32_t size, uint32_t which,
+                     struct sm_group_set *sm_groups)
 {
     struct sm_allocation allocation;
-    struct sm_allocation_client clients[PARTS_MAX] = {0}, other = {0};
-    struct error why;
-    cuda_result result = CUDA_OK;
-    uint32_t part = PLAN_WHOLE / parts;
+    struct sm_allocation_client clients[SETS_MAX] = {0}, other = {0};
+    struct error unused;
+    uint32_t count = max(which, 1u);
     if (sm_allocation_open(&allocation, partitions->count - (partitions->remainder ? 1 : 0),
-                           partitions->sm_group_size, partitions->remainder))
-        return CUDA_OK;
-    for (uint32_t i = 0; i < parts; i++) {
-        if (sm_allocation_add(&allocation, &clients[i], part, part, &why))
-            return CUDA_OK;
+                           partitions->sm_group_size, partitions->remainder) ||
+        count > allocation.count)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (sm_allocation_add(&allocation, &clients[i], size, size, &unused))
+            return false;
         sm_allocation_wants(&allocation, &clients[i]);
-        if (i == 0 && sm_allocation_add(&allocation, &other, 0, PLAN_WHOLE, &why) == 0) {
-            sm_allocation_wants(&allocation, &other);
-            result = make_part(partitions, pool, &other.now);
-            sm_allocation_remove(&allocation, &other);
-        }
     }
-    for (uint32_t i = 0; i < parts && result == CUDA_OK; i++)
-        result = make_part(partitions, pool, &clients[i].now);
-    return result;
+    *sm_groups = clients[count - 1].now;
+    if (which == OF_OTHERS) {
+        if (sm_allocation_add(&allocation, &other, 0, PLAN_WHOLE, &unused))
+            return false;
+        sm_allocation_wants(&allocation, &other);
+        *sm_groups = other.now;
+    }
+    return !sm_group_set_is_empty(sm_groups);
+}
+
+static bool exists(struct partition_table *partitions, const struct sm_group_set *sm_groups)
+{
+    struct partition *found = partition_find(partitions, sm_groups);
+    if (found)
+        partition_put(partitions, found);
+    return found;
+}
+
+bool usual_partitions_next(struct partition_table *partitions, struct usual_sizes *sizes,
+                           struct sm_group_set *sm_groups)
+{
+    const uint32_t end = SETS_MAX * PROTO_PARTITION_SIZES_MAX;
+    while (partitions->supported && sizes->next < end && partition_has_room(partitions)) {
+        uint32_t size = sizes->of[sizes->next % PROTO_PARTITION_SIZES_MAX];
+        uint32_t which = sizes->next / PROTO_PARTITION_SIZES_MAX;
+        sizes->next++;
+        if (size && find_set(partitions, size, which, sm_groups) && !exists(partitions, sm_groups))
+            return true;
+    }
+    sizes->next = end;
+    return false;
 }
 
 cuda_result usual_partitions_make(struct partition_table *partitions, struct stream_pool *pool)
 {
+    struct usual_sizes usual = {.of = {PLAN_WHOLE / 2, PLAN_WHOLE / 4}};
+    struct sm_group_set sm_groups;
     cuda_result result = make_whole(partitions, pool);
-    if (result != CUDA_OK || !partitions->supported)
+    if (result != CUDA_OK)
         return result;
-    for (uint32_t parts = 2; parts <= PARTS_MAX && result == CUDA_OK; parts *= 2)
-        result = make_parts(partitions, pool, parts);
+    while (result == CUDA_OK && usual_partitions_next(partitions, &usual, &sm_groups))
+        result = usual_partitions_make_one(partitions, pool, &sm_groups);
     return cuda_driver_error_is_sticky(result) ? result : CUDA_OK;
 }

@@ -268,11 +268,11 @@ static void schedules_are_the_gpus(void **state)
         accept("gpus:\n  - {gpu: 1, mode: fair, lease: 50ms, precision: 2.5%}\n"
                "  - {gpu: 0, lease: medium, quantum: 2s, window_limit: 1s, local_memory: 8K,\n"
                "     departed_time_limit: 5s, watchdog_warning: 0, watchdog_limit: 1500ms}\n");
-    struct schedule first = {PROTO_MODE_CONCURRENT, 500, 100000000, 2000000000, 1000000000, 8192,
-                             UINT64_C(5000000000),  0,   1500000000};
+    struct schedule first = {PROTO_MODE_CONCURRENT, 500, 100000000,  2000000000, 1000000000, 8192,
+                             UINT64_C(5000000000),  0,   1500000000, {0}};
     struct schedule second = {
-        PROTO_MODE_FAIR,      250, 50000000, UINT64_C(30000000000), 500000000, 1024, 0, 2000000000,
-        UINT64_C(10000000000)};
+        PROTO_MODE_FAIR,       250, 50000000, UINT64_C(30000000000), 500000000, 1024, 0, 2000000000,
+        UINT64_C(10000000000), {0}};
     assert_true(schedule_equal(&config->schedules[0], &first));
     assert_true(schedule_equal(&config->schedules[1], &second));
     assert_int_equal(config->schedule_parts[0], SCHEDULE_LEASE | SCHEDULE_QUANTUM |

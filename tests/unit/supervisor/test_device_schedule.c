@@ -20,9 +20,9 @@ static void take(void *context, uint32_t device, uint32_t error, const char *tex
     snprintf(told.text, sizeof told.text, "%s", text);
 }
 
-static const struct schedule fair = {PROTO_MODE_FAIR,      1000,      50000000,
-                                     UINT64_C(2000000000), 250000000, 2048,
-                                     3000000000,           700000000, 1400000000};
+static const struct schedule fair = {PROTO_MODE_FAIR, 1000,  50000000,   UINT64_C(2000000000),
+                                     250000000,       2048,  3000000000, 700000000,
+                                     1400000000,      {3700}};
 
 static int set(uint32_t device, unsigned parts)
 {

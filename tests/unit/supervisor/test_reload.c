@@ -267,6 +267,9 @@ static void a_client_that_attaches_after_a_refusal_has_the_old_grant(void **stat
     struct fake_reload second;
     assert_int_equal(fake_reload_begin(&fake, "", &second), -1);
     assert_non_null(strstr(second.text, "another reload is under way"));
+    /* The new limit is a size of partitions that the worker did not know. */
+    fake_worker_expect(&fake, 0, PROTO_WORKER_SCHEDULE);
+    fake_reply(worker, &worker->message, PROTO_DONE, NULL, NULL, 0);
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     fake_reply(worker, &worker->message, PROTO_WORKER_ATTACHED, &granted, NULL, 0);
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);

@@ -190,8 +190,8 @@ static void zero_is_no_limit(void **state)
 static void only_the_parts_named_are_merged(void **state)
 {
     (void)state;
-    struct schedule from = {PROTO_MODE_TURNS, 1000,     7000000, 9000000, 11000000, 8192,
-                            13000000,         15000000, 17000000};
+    struct schedule from = {PROTO_MODE_TURNS, 1000,     7000000,  9000000, 11000000, 8192,
+                            13000000,         15000000, 17000000, {3700}};
     for (unsigned parts = 0; parts <= SCHEDULE_WHOLE; parts++) {
         struct schedule into = schedule_default(), was = into;
         schedule_merge(&into, &from, parts);
@@ -214,6 +214,8 @@ static void only_the_parts_named_are_merged(void **state)
         assert_int_equal(into.watchdog_limit_ns, parts & SCHEDULE_WATCHDOG_LIMIT
                                                      ? from.watchdog_limit_ns
                                                      : was.watchdog_limit_ns);
+        assert_int_equal(into.partition_sizes[0],
+                         parts & SCHEDULE_PARTITION_SIZES ? 3700 : was.partition_sizes[0]);
         assert_int_equal(schedule_differs(&into, &was), parts);
         assert_int_equal(schedule_equal(&into, &was), parts == 0);
         assert_int_equal(schedule_equal(&into, &from), parts == SCHEDULE_WHOLE);
@@ -227,7 +229,8 @@ static void a_schedule_is_told_in_words_and_to_the_worker(void **state)
     (void)state;
     struct schedule schedule = {PROTO_MODE_FAIR, 250,  50000000,   UINT64_C(90000000000),
                                 750000000,       6144, 1500000000, 0,
-                                5000000000};
+                                5000000000,      {1}};
+    schedule.partition_sizes[PROTO_PARTITION_SIZES_MAX - 1] = 9999;
     char text[SCHEDULE_TEXT];
     assert_string_equal(
         schedule_format(&schedule, text, sizeof text),
@@ -241,6 +244,8 @@ static void a_schedule_is_told_in_words_and_to_the_worker(void **state)
     assert_int_equal(message.window_limit, 750000000);
     assert_int_equal(message.local_memory, 6144);
     assert_int_equal(message.departed_limit, 1500000000);
+    assert_int_equal(message.partition_sizes[0], 1);
+    assert_int_equal(message.partition_sizes[PROTO_PARTITION_SIZES_MAX - 1], 9999);
 }
 
 static void names_both_ends(const char *form, const char *from, const char *to, const char *mark)
