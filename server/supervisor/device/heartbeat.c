@@ -115,10 +115,24 @@ static const char *call_of(const struct heartbeat *heartbeat, enum activity_thre
         atomic_load_explicit(&page->thread[thread].call, memory_order_relaxed));
 }
 
+/* A thread that hangs in a call holds up others, which wait for its locks: of those that are
+ * silent, one that is in a call is the cause. */
+static enum activity_thread find_cause(const struct heartbeat *heartbeat)
+{
+    unsigned cause = most_silent(heartbeat);
+    for (unsigned i = 0; i < ACTIVITY_SERVING; i++) {
+        bool called = call_of(heartbeat, (enum activity_thread)cause) != NULL;
+        if (heartbeat->lag_ns[i] && call_of(heartbeat, (enum activity_thread)i) &&
+            (!called || heartbeat->lag_ns[i] > heartbeat->lag_ns[cause]))
+            cause = i;
+    }
+    return (enum activity_thread)cause;
+}
+
 const char *heartbeat_explain(const struct heartbeat *heartbeat, pid_t pid,
                               char text[HEARTBEAT_TEXT])
 {
-    enum activity_thread thread = most_silent(heartbeat);
+    enum activity_thread thread = find_cause(heartbeat);
     const char *call = call_of(heartbeat, thread), *name = activity_thread_name(thread);
     if (is_stopped(pid))
         snprintf(text, HEARTBEAT_TEXT, MESSAGE_TEXT(silence_stopped));

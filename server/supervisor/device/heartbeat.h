@@ -54,7 +54,8 @@ void heartbeat_answered(struct heartbeat *heartbeat);
 /* For how long the worker has been silent, as of the last look. 0: it is not. */
 uint64_t heartbeat_silent_ns(const struct heartbeat *heartbeat);
 
-/* Says which thread is silent, and in which call. pid: the worker's, or 0. Returns text. */
+/* Says which thread is silent, and in which call; of several, one that is in a call. pid: the
+ * worker's, or 0. Returns text. */
 enum { HEARTBEAT_TEXT = 96 };
 const char *heartbeat_explain(const struct heartbeat *heartbeat, pid_t pid,
                               char text[HEARTBEAT_TEXT]);

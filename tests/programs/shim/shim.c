@@ -9,6 +9,9 @@
  * SHIM_WAITS="cuMemUnmap cuModuleLoadDataEx": the calls that wait, of those that have a row of
  * WAITING_CALLS. cuLaunchKernel stands for a launch that needs more local memory than any before.
  *
+ * SHIM_HANGS="submitter cuLaunchKernel FILE": this call, if threads of this name make it, does not
+ * go on while FILE is there. A submission or a question, no call of SHIM_WAITS.
+ *
  * A call that waited for more than 10 ms is named on standard error.
  */
 #include <pthread.h>
@@ -17,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -205,6 +209,46 @@ static cuda_result shim_cuStreamDestroy(cuda_stream stream)
     return result;
 }
 
+/* ---- one call of one thread that hangs ---- */
+
+/* Read before the first call; no call hangs where the thread's name is empty. */
+static struct {
+    char thread[16], call[48], file[256];
+} hangs;
+
+static bool read_hangs(void)
+{
+    const char *text = getenv("SHIM_HANGS");
+    return !text || sscanf(text, "%15s %47s %255s", hangs.thread, hangs.call, hangs.file) == 3;
+}
+
+/* Without a lock, so that the others go on as far as they can. */
+static void hang_if_named(const char *call)
+{
+    char thread[16] = "";
+    if (!*hangs.thread || strcmp(call, hangs.call))
+        return;
+    prctl(PR_GET_NAME, thread, 0, 0, 0);
+    while (!strcmp(thread, hangs.thread) && access(hangs.file, F_OK) == 0)
+        usleep(IDLE_LOOK_US);
+}
+
+/* ---- questions ---- */
+
+/* X(name, parameters, arguments) */
+#define QUESTIONS(X)                                                                               \
+    X(cuEventQuery, (cuda_event event), (event))                                                   \
+    X(cuStreamQuery, (cuda_stream stream), (stream))
+
+#define X(name, parameters, arguments)                                                             \
+    static cuda_result shim_##name parameters                                                      \
+    {                                                                                              \
+        hang_if_named(#name);                                                                      \
+        return real.name arguments;                                                                \
+    }
+QUESTIONS(X)
+#undef X
+
 /* ---- submissions ---- */
 
 /* X(name, parameters, arguments) */
@@ -250,6 +294,7 @@ static cuda_result shim_cuStreamDestroy(cuda_stream stream)
 #define X(name, parameters, arguments)                                                             \
     static cuda_result shim_##name parameters                                                      \
     {                                                                                              \
+        hang_if_named(#name);                                                                      \
         pthread_rwlock_rdlock(&context_lock);                                                      \
         cuda_result result = real.name arguments;                                                  \
         let_go();                                                                                  \
@@ -278,6 +323,7 @@ static cuda_result shim_cuLaunchKernel(cuda_function function, unsigned grid_x, 
                                        unsigned block_z, unsigned shared_bytes, cuda_stream stream,
                                        void **params, void **extra)
 {
+    hang_if_named("cuLaunchKernel");
     if (must_wait("cuLaunchKernel") && grows_local(function)) {
         take_alone("cuLaunchKernel");
         let_go();
@@ -296,7 +342,7 @@ static const struct {
     void (*function)(void);
 } shim_rows[] = {
 #define X(name, parameters, arguments) {#name, (void (*)(void))shim_##name},
-    WAITING_CALLS(X) SUBMISSIONS(X)
+    WAITING_CALLS(X) QUESTIONS(X) SUBMISSIONS(X)
 #undef X
 #define OWN(name)                                                                                  \
     {                                                                                              \
@@ -319,6 +365,10 @@ static bool open_real(void)
     opened = path && !cuda_driver_open_partly(&real, path, &why);
     if (!opened)
         fprintf(stderr, "shim: SHIM_DRIVER: %s\n", path ? why.text : "not set");
+    if (opened && !read_hangs()) {
+        fprintf(stderr, "shim: SHIM_HANGS has a thread, a call and a file\n");
+        opened = false;
+    }
     return opened;
 }
 

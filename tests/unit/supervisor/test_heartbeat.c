@@ -102,6 +102,29 @@ static void a_thread_that_hangs_is_named_with_its_call(void **state)
     assert_int_equal(heartbeat_silent_ns(&heartbeat), 0);
 }
 
+/* They wait for a lock that it holds, one of them for longer than it is in the call. */
+static void of_silent_threads_the_one_in_a_call_is_named(void **state)
+{
+    (void)state;
+    char text[HEARTBEAT_TEXT];
+    look();
+    beat(ACTIVITY_COMPLETER);
+    look();
+    page->thread[ACTIVITY_COMPLETER].call = ACTIVITY_cuEventQuery;
+    look();
+    assert_int_equal(heartbeat_silent_ns(&heartbeat), 2 * SECOND);
+    assert_string_equal(heartbeat_explain(&heartbeat, 0, text), "thread completer in cuEventQuery");
+    page->thread[ACTIVITY_SUBMITTER].call = ACTIVITY_cuLaunchKernel;
+    assert_string_equal(heartbeat_explain(&heartbeat, 0, text),
+                        "thread submitter in cuLaunchKernel");
+    /* A thread that goes on is in calls, too. */
+    page->thread[ACTIVITY_SUBMITTER].call = ACTIVITY_NO_CALL;
+    beat(ACTIVITY_COMPLETER);
+    look();
+    assert_string_equal(heartbeat_explain(&heartbeat, 0, text),
+                        "thread submitter, in no call of the driver");
+}
+
 /* It is asked behind thousands of other requests, and works them off. */
 static void a_control_thread_with_a_long_queue_of_requests_is_not_silent(void **state)
 {
@@ -210,6 +233,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(threads_that_rest_are_not_silent_and_are_looked_at_seldom,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_thread_that_hangs_is_named_with_its_call, begin, end),
+        cmocka_unit_test_setup_teardown(of_silent_threads_the_one_in_a_call_is_named, begin, end),
         cmocka_unit_test_setup_teardown(
             a_control_thread_that_does_not_answer_is_silent_and_asked_once, begin, end),
         cmocka_unit_test_setup_teardown(
