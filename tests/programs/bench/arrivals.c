@@ -86,7 +86,6 @@ _Noreturn static void visit(const char *socket, struct page *page, unsigned numb
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     gpushare_error error = live(socket, &visit);
     if (error) {
-        atomic_fetch_add(&page->failed, 1);
         fprintf(stderr, "bench: arrival %u: %s: %s\n", number, gpushare_error_name(error),
                 gpushare_error_text());
     } else {
@@ -110,10 +109,13 @@ struct host {
 /* Returns a free place, or -1. */
 static int look_after(struct host *host)
 {
-    int place = -1;
+    int place = -1, status;
     for (int i = 0; i < AT_ONCE_MAX; i++) {
         pid_t pid = host->guests[i].pid;
-        if (pid && waitpid(pid, NULL, WNOHANG) == pid) {
+        if (pid && waitpid(pid, &status, WNOHANG) == pid) {
+            /* A crash is a failure too. */
+            if (status)
+                atomic_fetch_add(&host->page->failed, 1);
             host->guests[i].pid = 0;
         } else if (pid && bench_now() > host->guests[i].until) {
             kill(pid, SIGKILL);
@@ -214,7 +216,8 @@ void arrivals_judge(struct bench_result *result, const struct arrivals *arrivals
     if (!arrivals_count(arrivals))
         bench_die("nobody arrived");
     if (failed)
-        bench_doubt(result, "calls of %u of %u arrivals failed", failed, arrivals_count(arrivals));
+        bench_doubt(result, "%u of %u arrivals crashed, or a call of theirs failed", failed,
+                    arrivals_count(arrivals));
     if (count < (bench_short ? 1 : due * 4 / 5))
         bench_doubt(result, "%u clients arrived, not %.0f: the others before them still waited",
                     count, due);

@@ -24,7 +24,8 @@ struct arrival {
 
 /*
  * Has clients arrive until arrivals_stop. patience: seconds after which one that could not do all
- * of this is killed. One whose call fails says so on standard error, and is counted.
+ * of this is killed. One whose call fails says so on standard error; it is counted, and so is one
+ * that crashes.
  */
 struct arrivals *arrivals_start(const struct server *server, double patience);
 /* Kills those that are left. */
@@ -35,8 +36,9 @@ unsigned arrivals_count(const struct arrivals *arrivals);
 struct arrival arrivals_one(const struct arrivals *arrivals, unsigned number);
 unsigned arrivals_killed(const struct arrivals *arrivals);
 unsigned arrivals_failed(const struct arrivals *arrivals);
-/* The result is doubtful if a call of an arrival failed, or if fewer than four fifths of ten a
- * second arrived between these times (CLOCK_MONOTONIC seconds). A short run needs only one. */
+/* The result is doubtful if an arrival crashed or a call of one failed, or if fewer than four
+ * fifths of ten a second arrived between these times (CLOCK_MONOTONIC seconds). A short run needs
+ * only one. */
 void arrivals_judge(struct bench_result *result, const struct arrivals *arrivals, double from,
                     double to);
 void arrivals_free(struct arrivals *arrivals);
