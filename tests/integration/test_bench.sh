@@ -12,12 +12,13 @@ if ldd "$BUILD/bin/gpushared" | grep -qE 'lib(a|t|ub)san'; then
     echo "sanitizers' times mean nothing"
     exit 77
 fi
-rows="launch_sync_vs_socket overlap_two_clients overlap_two_clients_serialized strict_share_error_points fair_busy_ratio \
-    fair_idle_split_error_points lease_5ms_loss threads_30_70_error share_change_ms reclaim_ms_p99 priority_p99 \
-    memory_exact_bytes accounting_error neighbour_streams stall_by_arrivals_ms_p99 stall_by_endless_ms load_waits_ms_p99 \
-    windows_share fair_busy_on_busy_cpu reclaim_ten_waves_ms_p99"
+rows="launch_sync_vs_socket softgpu_lane_instructions_per_second overlap_two_clients overlap_two_clients_serialized \
+    strict_share_error_points fair_busy_ratio fair_idle_split_error_points lease_5ms_loss threads_30_70_error \
+    share_change_ms reclaim_ms_p99 priority_p99 memory_exact_bytes accounting_error neighbour_streams \
+    stall_by_arrivals_ms_p99 stall_by_endless_ms load_waits_ms_p99 windows_share fair_busy_on_busy_cpu \
+    reclaim_ten_waves_ms_p99"
 if [ "$(nproc)" -lt 2 ]; then
-    rows=${rows#* } # client and worker stand on a processor each
+    rows=${rows#* * } # these pin themselves to one processor, or to two
 fi
 # shellcheck disable=SC2086 # one word a row
 "$BUILD/tests/programs/bench/bench" --short "$TMPDIR/results.json" $rows
@@ -32,7 +33,7 @@ for name, row in results.items():
     assert row["yardstick"] != 0 and row["spread"] >= 0, row
 # Rows of the null driver aside, the device is strict; only rows that compare with a run alone have it steady.
 steady = {"overlap_two_clients", "overlap_two_clients_serialized", "lease_5ms_loss", "threads_30_70_error", "priority_p99",
-          "neighbour_streams"}
+          "neighbour_streams", "softgpu_lane_instructions_per_second"}
 for name, row in results.items():
     words = row["switches"].split()
     assert ("SOFTGPU_STRICT=1" in words and any(word.startswith("SOFTGPU_SEED=") for word in words)) or "null" in words, row

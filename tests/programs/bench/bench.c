@@ -154,8 +154,7 @@ static void append_words(char *text, const char *words)
     memcpy(text + used, words, length + 1);
 }
 
-/* Rows that start several servers of one kind name it once. */
-static void note_switches(const char *const settings[])
+void bench_note_switches(const char *const settings[])
 {
     char text[BENCH_SWITCHES_MAX] = "";
     if (!switches)
@@ -194,7 +193,7 @@ struct server *bench_server_null(const char *counters)
     snprintf(counter, sizeof counter, "NULL_DRIVER_COUNTERS=%s", counters ? counters : "");
     const char *args[] = {"--driver", path, NULL};
     const char *env[] = {counters ? counter : NULL, NULL};
-    note_switches(words);
+    bench_note_switches(words);
     struct server *server = start(args, env);
     company_begin(server);
     return server;
@@ -231,7 +230,7 @@ static struct server *server_soft(const char *const env[], const char *const dev
     count = add_settings(settings, count, SETTINGS_MAX, seeded);
     count = add_settings(settings, count, SETTINGS_MAX, usual);
     settings[count] = NULL;
-    note_switches(settings);
+    bench_note_switches(settings);
     /* Rows set shares and modes, so the user who runs the bench has to be an administrator. */
     snprintf(uid, sizeof uid, "%u", (unsigned)getuid());
     const char *args[] = {"--admin-uid", uid, NULL};

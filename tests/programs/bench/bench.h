@@ -118,6 +118,9 @@ void bench_server_stop(struct server *server);
 /* Has the settings of all servers that are started from now on appended here, to a text of
  * BENCH_SWITCHES_MAX bytes. */
 void bench_note_switches_in(char *text);
+/* Appends the settings of a device without a server; the servers' are appended when they start. A
+ * row that has several of the same settings names them once. The list ends with NULL. */
+void bench_note_switches(const char *const settings[]);
 
 /* Has the server end when this process ends early (bench_die). The servers above have that too. */
 struct server *bench_adopt(struct server *server);

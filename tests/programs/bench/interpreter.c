@@ -46,27 +46,34 @@ static double measure(struct cuda_driver *cu)
     unsigned turns = TURNS;
     void *parameters[] = {&out, &turns};
     double speeds[LANE_ROUNDS];
-    for (int i = 0; i < LANE_ROUNDS; i++) {
+    const int rounds = bench_short ? 1 : LANE_ROUNDS;
+    for (int i = 0; i < rounds; i++) {
         double start = bench_now();
         DRIVER(
             cu->cuLaunchKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, parameters, NULL));
         DRIVER(cu->cuCtxSynchronize());
         speeds[i] = (double)BLOCKS * THREADS * TURNS * PER_TURN / (bench_now() - start);
     }
-    return bench_median(speeds, LANE_ROUNDS);
+    return bench_median(speeds, rounds);
 }
 
 /* Runs in a child, since the library's threads and settings must not outlive the row. */
 void bench_lane_instructions(struct bench_result *result)
 {
+    char seed[48], threads[] = "SOFTGPU_THREADS=1", strict[] = "SOFTGPU_STRICT=1";
+    /* Both stretch modelled time beyond the CPU time that is measured. */
+    char contention[] = "SOFTGPU_CONTENTION_PERCENT=0", variation[] = "SOFTGPU_VARIATION_PERCENT=0";
+    char *settings[] = {threads, contention, variation, seed, strict, NULL};
     int ends[2];
+    snprintf(seed, sizeof seed, "SOFTGPU_SEED=%llu", (unsigned long long)bench_seed);
+    bench_note_switches((const char *const *)settings);
     if (pipe(ends) < 0)
         bench_die("no pipe");
     pid_t child = fork();
     if (child == 0) {
         struct cuda_driver cu;
-        setenv("SOFTGPU_THREADS", "1", 1);
-        setenv("SOFTGPU_ARRIVAL_NS", "0", 1);
+        for (size_t i = 0; settings[i]; i++)
+            putenv(settings[i]);
         bench_pin_self(1);
         double speed = measure(&cu);
         _exit(write(ends[1], &speed, sizeof speed) == sizeof speed ? 0 : 1);
