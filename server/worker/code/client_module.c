@@ -211,18 +211,17 @@ struct code_load {
     char log[PTX_LINK_LOG];
 };
 
-/* Nothing runs that the copy could wait for, and it is done before a kernel of the module can
- * begin. */
-static cuda_result write_base(struct code_load *load)
+/* After the window, which others wait for the end of; before anybody can launch a kernel of the
+ * module, since the load is not answered yet. */
+static cuda_result write_base(struct code_load *load, struct quiet_calls *calls)
 {
-    const struct cuda_driver *cuda = load->client->gpu->cuda;
+    const struct gpu *gpu = load->client->gpu;
+    const struct cuda_driver *cuda = gpu->cuda;
     cuda_device_ptr at = 0;
     size_t bytes = 0;
     cuda_result result = cuda->cuModuleGetGlobal(&at, &bytes, load->module->handle, load->constant);
     if (result == CUDA_OK)
-        result = cuda->cuMemcpyHtoD(at, &load->base, sizeof load->base);
-    if (result == CUDA_OK)
-        result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
+        result = clearing_write(&gpu->clearing, calls, at, &load->base, sizeof load->base);
     if (result == CUDA_OK)
         load->module->base_at = at;
     return result;
@@ -237,9 +236,7 @@ static void make_load(struct quiet_call *call)
     load->result = cuda->cuModuleLoadDataEx(&load->module->handle, load->code, 2, options, values);
     if (load->result != CUDA_OK)
         load->module->handle = NULL;
-    else if (load->constant)
-        load->result = write_base(load);
-    if (load->result == CUDA_OK)
+    else
         kernel_raise_all(load->client->gpu, load->module->handle);
 }
 
@@ -348,6 +345,8 @@ static uint32_t load_code(struct client *client, struct client_module *module,
     if (!error && load.result == CUDA_OK && !quiet_calls_make(seat->calls, &load.call))
         error = error_set(why, MESSAGE(module_given_up));
     release_made(&made);
+    if (!error && load.result == CUDA_OK && load.constant)
+        load.result = write_base(&load, seat->calls);
     if (!error && load.result != CUDA_OK)
         error = refuse_load(&load, why);
     return error;
