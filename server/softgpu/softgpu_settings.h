@@ -64,6 +64,7 @@ enum {
     X(completion_ns, "SOFTGPU_COMPLETION_NS", 0, 1000000000, 0, 2000)                              \
     X(completion_tail, "SOFTGPU_COMPLETION_TAIL", 0, 1, 0, 1)                                      \
     X(creation_us, "SOFTGPU_CREATION_US", 0, 10000000, 0, 2000)                                    \
+    X(load_us, "SOFTGPU_LOAD_US", 0, 10000000, 0, 1000)                                            \
     X(register_us_per_mib, "SOFTGPU_REGISTER_US_PER_MIB", 0, 10000000, 0, 1000)                    \
     X(globaltimer_ns, "SOFTGPU_GLOBALTIMER_NS", 1, 1000000000, 1, 1000)                            \
     X(contention_percent, "SOFTGPU_CONTENTION_PERCENT", 0, 1000, 0, 100)                           \

@@ -105,19 +105,41 @@ static cuda_result open_input(struct image *image, cuda_jit_input type, const vo
     return error_set(error, CUDA_ERR_INVALID_VALUE, "an input of an unknown type");
 }
 
+static void *make_image(const struct image *image, const struct module *module, size_t *size)
+{
+    const struct profile *profile = device_profile();
+    const uint32_t count = (uint32_t)module_function_count(module);
+    uint32_t *shared = malloc((count + 1) * sizeof(*shared));
+    struct container container = {.text = image->text,
+                                  .length = image->length,
+                                  .arch = profile->cc_major * 10 + profile->cc_minor,
+                                  .global_bytes = module_global_bytes(module),
+                                  .const_bytes = module_const_bytes(module),
+                                  .shared = shared,
+                                  .kernel_count = count};
+
+    for (uint32_t i = 0; shared && i < count; i++) {
+        struct function_info info;
+
+        function_info(module_function_at((struct module *)module, i), &info);
+        shared[i] = info.static_shared_bytes;
+    }
+    void *made = shared ? container_make(&container, size) : NULL;
+    free(shared);
+    return made;
+}
+
 /* Compiles, as NVIDIA's does here already: what is wrong with the PTX is told now. */
 static cuda_result link_input(struct cuda_link_object *link, const struct image *image,
                               struct error *error)
 {
-    const struct profile *profile = device_profile();
     struct module *module;
     cuda_result result = image_module(image, &module, error);
 
     if (result != CUDA_OK)
         return result;
+    link->image = make_image(image, module, &link->size);
     module_destroy(module);
-    link->image = container_make(image->text, image->length,
-                                 profile->cc_major * 10 + profile->cc_minor, &link->size);
     return link->image ? CUDA_OK : error_set(error, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
 }
 

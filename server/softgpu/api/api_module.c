@@ -3,6 +3,7 @@
 /*
  * Modules, functions, launches.
  */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/api/image.h"
 #include "server/softgpu/api/jit_log.h"
+#include "server/softgpu/decode/module_load.h"
 #include "server/softgpu/device/context_lock.h"
+#include "server/softgpu/device/cost.h"
 #include "server/softgpu/device/enqueue.h"
 #include "server/softgpu/device/grid.h"
 #include "server/softgpu/report.h"
@@ -27,7 +30,8 @@ struct cuda_function_object {
     unsigned magic;
     struct queue_link link; /* of its module, or in the store */
     struct cuda_module_object *module;
-    struct function *function;
+    uint32_t static_shared_bytes;
+    struct function *function; /* this and info: once the module has code */
     struct function_info info;
     atomic_int max_dynamic_shared;
     atomic_int carveout;
@@ -37,9 +41,12 @@ struct cuda_module_object {
     unsigned magic;
     struct queue_link link; /* in the store */
     struct device *device;
-    struct code *code;
+    struct code *_Atomic code; /* NULL of a linked image whose code nobody has needed */
+    char *text;                /* its PTX until then */
+    struct container linked;   /* and what the linker said of it, without pointers */
     cuda_device_ptr globals, constants;
-    struct queue functions;
+    struct queue functions; /* in the order of the module */
+    unsigned function_count;
 };
 
 /* Objects for reuse, guarded by the lock of context changes. A stale handle finds magic 0, and
@@ -58,24 +65,22 @@ static void code_drop(void *owner)
 
 /* ---- modules --------------------------------------------------------------------------- */
 
-static cuda_result place_variables(struct cuda_module_object *object, struct error *why)
+static cuda_result allocate_variables(struct cuda_module_object *object, uint64_t global_bytes,
+                                      uint64_t const_bytes, struct error *why)
 {
-    size_t globals = module_global_bytes(object->code->module);
-    size_t constants = module_const_bytes(object->code->module);
+    const int ordinal = object->device->ordinal;
     cuda_result result = CUDA_OK;
 
-    if (globals > 0)
-        result = memory_alloc(object->device->ordinal, &object->globals, globals);
-    if (result == CUDA_OK && constants > 0)
-        result = memory_alloc(object->device->ordinal, &object->constants, constants);
+    if (global_bytes > 0)
+        result = memory_alloc(ordinal, &object->globals, global_bytes);
+    if (result == CUDA_OK && const_bytes > 0)
+        result = memory_alloc(ordinal, &object->constants, const_bytes);
     if (result != CUDA_OK)
         return error_set(why, result, "no device memory is left for the module's variables");
-    if (module_place(object->code->module, object->globals, object->constants, why) != 0)
-        return why->number;
     return CUDA_OK;
 }
 
-static bool add_function(struct cuda_module_object *object, struct function *function)
+static bool add_function(struct cuda_module_object *object)
 {
     struct cuda_function_object *handle =
         QUEUE_TAKE(&unused_functions, struct cuda_function_object, link);
@@ -87,23 +92,22 @@ static bool add_function(struct cuda_module_object *object, struct function *fun
     memset(handle, 0, sizeof(*handle));
     handle->magic = FUNCTION_MAGIC;
     handle->module = object;
-    handle->function = function;
-    function_info(function, &handle->info);
     atomic_store(&handle->carveout, -1);
     queue_append(&object->functions, &handle->link);
+    object->function_count++;
     return true;
 }
 
-/* In the order of the module. */
-static bool add_functions(struct cuda_module_object *object)
+static cuda_result add_functions(struct cuda_module_object *object, uint32_t count,
+                                 struct error *why)
 {
     bool good = true;
 
     memory_change_begin();
-    for (size_t i = 0; i < module_function_count(object->code->module) && good; i++)
-        good = add_function(object, module_function_at(object->code->module, i));
+    while (good && object->function_count < count)
+        good = add_function(object);
     memory_change_end();
-    return good;
+    return good ? CUDA_OK : error_set(why, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
 }
 
 static struct cuda_module_object *module_new(void)
@@ -130,8 +134,9 @@ static void module_unload(struct cuda_module_object *object)
         memory_free(object->globals);
     if (object->constants)
         memory_free(object->constants);
-    code_drop(object->code);
-    object->code = NULL;
+    code_drop(atomic_exchange(&object->code, NULL));
+    free(object->text);
+    object->text = NULL;
     memory_change_begin();
     struct cuda_function_object *function;
     while ((function = QUEUE_TAKE(&object->functions, struct cuda_function_object, link))) {
@@ -143,36 +148,163 @@ static void module_unload(struct cuda_module_object *object)
     memory_change_end();
 }
 
-static cuda_result load_image(const void *bytes, struct module **module, struct error *error)
-{
-    struct image image;
-    cuda_result result = image_open(&image, bytes, error);
+/* ---- code ------------------------------------------------------------------------------ */
 
-    if (result == CUDA_OK)
-        result = image_module(&image, module, error);
-    image_close(&image);
-    return result;
+/* Takes the decoded module over, unless it fails. */
+static cuda_result adopt_module(struct cuda_module_object *object, struct module *module,
+                                struct error *why)
+{
+    struct code *code = malloc(sizeof(*code));
+    struct cuda_function_object *handle;
+    size_t index = 0;
+
+    if (!code)
+        return error_set(why, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+    if (module_place(module, object->globals, object->constants, why) != 0) {
+        free(code);
+        return why->number;
+    }
+    atomic_init(&code->refs, 1);
+    code->module = module;
+    QUEUE_FOR_EACH (handle, &object->functions, link) {
+        handle->function = module_function_at(module, index++);
+        function_info(handle->function, &handle->info);
+    }
+    atomic_store(&object->code, code);
+    return CUDA_OK;
 }
 
-static cuda_result load_object(struct device *device, const void *image,
-                               struct cuda_module_object *object, struct error *why)
+static uint32_t static_shared(struct module *module, size_t index)
+{
+    struct function_info info;
+
+    function_info(module_function_at(module, index), &info);
+    return info.static_shared_bytes;
+}
+
+static cuda_result load_module(struct cuda_module_object *object, struct module *module,
+                               struct error *why)
+{
+    struct cuda_function_object *handle;
+    size_t index = 0;
+    cuda_result result =
+        allocate_variables(object, module_global_bytes(module), module_const_bytes(module), why);
+
+    if (result == CUDA_OK)
+        result = add_functions(object, (uint32_t)module_function_count(module), why);
+    if (result != CUDA_OK)
+        return result;
+    QUEUE_FOR_EACH (handle, &object->functions, link)
+        handle->static_shared_bytes = static_shared(module, index++);
+    return adopt_module(object, module, why);
+}
+
+/* PTX is decoded while it is loaded, as a driver compiles it. */
+static cuda_result load_text(const struct image *image, struct cuda_module_object *object,
+                             struct error *why)
 {
     struct module *module = NULL;
-    cuda_result result = load_image(image, &module, why);
+    cuda_result result = image_module(image, &module, why);
 
     if (result != CUDA_OK)
         return result;
-    object->device = device;
-    object->code = malloc(sizeof(*object->code));
-    if (!object->code) {
+    result = load_module(object, module, why);
+    if (result != CUDA_OK)
         module_destroy(module);
+    return result;
+}
+
+/* The code of a linked image is decoded when it is needed: a driver finds machine code, and has
+ * nothing to do here that would take as long. */
+static cuda_result load_linked(const struct image *image, struct cuda_module_object *object,
+                               struct error *why)
+{
+    const struct container *linked = &image->container;
+    struct cuda_function_object *handle;
+    uint32_t index = 0;
+    cuda_result result = allocate_variables(object, linked->global_bytes, linked->const_bytes, why);
+
+    if (result == CUDA_OK)
+        result = add_functions(object, linked->kernel_count, why);
+    if (result != CUDA_OK)
+        return result;
+    QUEUE_FOR_EACH (handle, &object->functions, link)
+        handle->static_shared_bytes = container_shared(linked, index++);
+    object->text = malloc(linked->length + 1);
+    if (!object->text)
         return error_set(why, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+    memcpy(object->text, linked->text, linked->length);
+    object->linked = *linked;
+    object->linked.text = object->linked.shared = NULL;
+    return CUDA_OK;
+}
+
+/* Whether the linker said the truth: anybody can write an image. */
+static bool is_as_linked(const struct cuda_module_object *object, struct module *module)
+{
+    const struct container *linked = &object->linked;
+    const struct cuda_function_object *handle;
+    size_t index = 0;
+    bool same = module_global_bytes(module) == linked->global_bytes &&
+                module_const_bytes(module) == linked->const_bytes &&
+                module_function_count(module) == linked->kernel_count;
+
+    if (!same)
+        return false;
+    QUEUE_FOR_EACH (handle, &object->functions, link)
+        same &= handle->static_shared_bytes == static_shared(module, index++);
+    return same;
+}
+
+static cuda_result decode_linked(struct cuda_module_object *object, struct error *why)
+{
+    struct module *module;
+    cuda_result result = module_load(object->text, object->linked.length, &module, why);
+
+    if (result != CUDA_OK)
+        return result;
+    result = is_as_linked(object, module)
+                 ? adopt_module(object, module, why)
+                 : error_set(why, CUDA_ERR_INVALID_IMAGE, "the image is not what it says");
+    if (result != CUDA_OK) {
+        module_destroy(module);
+        return result;
     }
-    atomic_init(&object->code->refs, 1);
-    object->code->module = module;
-    result = place_variables(object, why);
-    if (result == CUDA_OK && !add_functions(object))
-        result = error_set(why, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+    free(object->text);
+    object->text = NULL;
+    return CUDA_OK;
+}
+
+/* For every use but those that what the linker said is enough for. */
+static cuda_result need_code(struct cuda_module_object *object)
+{
+    static pthread_mutex_t decoding = PTHREAD_MUTEX_INITIALIZER;
+    struct error why = {0};
+    cuda_result result = CUDA_OK;
+
+    if (atomic_load(&object->code))
+        return CUDA_OK;
+    pthread_mutex_lock(&decoding);
+    if (!atomic_load(&object->code))
+        result = decode_linked(object, &why);
+    pthread_mutex_unlock(&decoding);
+    if (result != CUDA_OK)
+        report("module not usable: %s", why.text);
+    return result;
+}
+
+/* ---- loading --------------------------------------------------------------------------- */
+
+static cuda_result load_object(struct device *device, const void *bytes,
+                               struct cuda_module_object *object, struct error *why)
+{
+    struct image image;
+    cuda_result result = image_open(&image, bytes, why);
+
+    object->device = device;
+    if (result == CUDA_OK)
+        result = image.compiled ? load_linked(&image, object, why) : load_text(&image, object, why);
+    image_close(&image);
     return result;
 }
 
@@ -191,6 +323,7 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
     if (!object)
         return CUDA_ERR_OUT_OF_MEMORY;
     context_lock_call(device, CONTEXT_CALL_MODULE_LOAD);
+    cost_pay_load();
     result = load_object(device, image, object, &why);
     context_lock_release(device);
     jit_log_write(count, options, values, result == CUDA_OK ? "" : why.text);
@@ -235,6 +368,7 @@ cuda_result cuModuleGetFunction(cuda_function *function, cuda_module module, con
     API_TRY(find_module(module));
     if (!function || !name)
         return CUDA_ERR_INVALID_VALUE;
+    API_TRY(need_code(module));
     QUEUE_FOR_EACH (found, &module->functions, link)
         if (strcmp(found->info.name, name) == 0)
             break;
@@ -247,7 +381,7 @@ cuda_result cuModuleGetFunctionCount(unsigned *count, cuda_module module)
     API_TRY(find_module(module));
     if (!count)
         return CUDA_ERR_INVALID_VALUE;
-    *count = (unsigned)module_function_count(module->code->module);
+    *count = module->function_count;
     return CUDA_OK;
 }
 
@@ -276,7 +410,8 @@ cuda_result cuModuleGetGlobal_v2(cuda_device_ptr *ptr, size_t *size, cuda_module
     API_TRY(find_module(module));
     if (!name || (!ptr && !size))
         return CUDA_ERR_INVALID_VALUE;
-    if (module_variable(module->code->module, name, &address, &bytes) != 0)
+    API_TRY(need_code(module));
+    if (module_variable(atomic_load(&module->code)->module, name, &address, &bytes) != 0)
         return CUDA_ERR_NOT_FOUND;
     if (ptr)
         *ptr = address;
@@ -300,6 +435,7 @@ cuda_result cuFuncGetName(const char **name, cuda_function function)
     API_TRY(find_function(function));
     if (!name)
         return CUDA_ERR_INVALID_VALUE;
+    API_TRY(need_code(function->module));
     *name = function->info.name;
     return CUDA_OK;
 }
@@ -309,9 +445,34 @@ cuda_result cuFuncGetName(const char **name, cuda_function function)
 static uint32_t dynamic_limit(const struct cuda_function_object *function)
 {
     uint32_t allowed = (uint32_t)atomic_load(&function->max_dynamic_shared);
-    uint32_t fixed = function->info.static_shared_bytes;
+    uint32_t fixed = function->static_shared_bytes;
 
     return max(allowed, (uint32_t)saturating_sub(DEVICE_BLOCK_SHARED, fixed));
+}
+
+/* Those that every driver knows of a cubin without its code. Returns false for others. */
+static bool get_plain_attribute(const struct cuda_function_object *function,
+                                cuda_function_attribute attribute, int *value)
+{
+    switch (attribute) {
+    case CUDA_FUNC_SHARED_SIZE_BYTES:
+        *value = (int)function->static_shared_bytes;
+        return true;
+    case CUDA_FUNC_BINARY_VERSION:
+        *value = (int)(device_profile()->cc_major * 10 + device_profile()->cc_minor);
+        return true;
+    case CUDA_FUNC_CACHE_MODE_CA:
+        *value = 0;
+        return true;
+    case CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = (int)dynamic_limit(function);
+        return true;
+    case CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        *value = atomic_load(&function->carveout);
+        return true;
+    default:
+        return false;
+    }
 }
 
 cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
@@ -322,13 +483,13 @@ cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
     API_TRY(find_function(function));
     if (!value)
         return CUDA_ERR_INVALID_VALUE;
+    if (get_plain_attribute(function, attribute, value))
+        return CUDA_OK;
+    API_TRY(need_code(function->module));
     info = &function->info;
     switch (attribute) {
     case CUDA_FUNC_MAX_THREADS_PER_BLOCK:
         *value = (int)info->max_threads;
-        return CUDA_OK;
-    case CUDA_FUNC_SHARED_SIZE_BYTES:
-        *value = (int)info->static_shared_bytes;
         return CUDA_OK;
     case CUDA_FUNC_CONST_SIZE_BYTES:
         *value = (int)info->const_bytes;
@@ -342,27 +503,16 @@ cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
     case CUDA_FUNC_PTX_VERSION:
         *value = (int)info->target;
         return CUDA_OK;
-    case CUDA_FUNC_BINARY_VERSION:
-        *value = (int)(device_profile()->cc_major * 10 + device_profile()->cc_minor);
-        return CUDA_OK;
-    case CUDA_FUNC_CACHE_MODE_CA:
-        *value = 0;
-        return CUDA_OK;
-    case CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        *value = (int)dynamic_limit(function);
-        return CUDA_OK;
-    case CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        *value = atomic_load(&function->carveout);
-        return CUDA_OK;
+    default:
+        return CUDA_ERR_INVALID_VALUE;
     }
-    return CUDA_ERR_INVALID_VALUE;
 }
 
 static cuda_result set_attribute(struct cuda_function_object *function,
                                  cuda_function_attribute attribute, int value)
 {
     if (attribute == CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-        if (value < 0 || (unsigned)value + function->info.static_shared_bytes >
+        if (value < 0 || (unsigned)value + function->static_shared_bytes >
                              device_profile()->block_shared_optin_bytes)
             return CUDA_ERR_INVALID_VALUE;
         atomic_store(&function->max_dynamic_shared, value);
@@ -395,6 +545,7 @@ cuda_result cuFuncGetParamInfo(cuda_function function, size_t index, size_t *off
     uint32_t at, bytes;
 
     API_TRY(find_function(function));
+    API_TRY(need_code(function->module));
     if (!offset || index >= function->info.param_count ||
         function_param(function->function, (uint32_t)index, &at, &bytes) != 0)
         return CUDA_ERR_INVALID_VALUE;
@@ -410,11 +561,12 @@ cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cuda_functi
     API_TRY(find_function(function));
     if (!blocks || block_size <= 0)
         return CUDA_ERR_INVALID_VALUE;
+    API_TRY(need_code(function->module));
     if ((unsigned)block_size > function->info.max_threads ||
         dynamic_shared_bytes > dynamic_limit(function))
         *blocks = 0;
     else
-        *blocks = (int)grid_blocks_per_sm((unsigned)block_size, function->info.static_shared_bytes +
+        *blocks = (int)grid_blocks_per_sm((unsigned)block_size, function->static_shared_bytes +
                                                                     (uint32_t)dynamic_shared_bytes);
     return CUDA_OK;
 }
@@ -520,16 +672,17 @@ cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned gri
     API_TRY(api_stream(handle, &stream));
     if (stream->device != function->module->device)
         return CUDA_ERR_INVALID_HANDLE;
+    API_TRY(need_code(function->module));
     launch = (struct launch){
         .function = function->function,
         .grid = {grid_x, grid_y, grid_z},
         .threads = {block_x, block_y, block_z},
         .dynamic_shared_bytes = shared_bytes,
-        .static_shared_bytes = function->info.static_shared_bytes,
+        .static_shared_bytes = function->static_shared_bytes,
         .params = buffer,
         .param_bytes = function->info.param_bytes,
         .release = code_drop,
-        .owner = function->module->code,
+        .owner = atomic_load(&function->module->code),
     };
     API_TRY(check_shape(function, &launch));
     if (params && extra)
@@ -540,7 +693,7 @@ cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned gri
         API_TRY(gather_params(function, params, buffer));
     else if (launch.param_bytes > 0)
         return CUDA_ERR_INVALID_VALUE;
-    atomic_fetch_add(&function->module->code->refs, 1);
+    atomic_fetch_add(&atomic_load(&function->module->code)->refs, 1);
     grow_local_memory(stream->device, function->info.local_bytes);
     return submit_kernel(stream, &launch);
 }

@@ -11,7 +11,6 @@
 
 #include "common/cuda/fatbin.h"
 #include "common/error.h"
-#include "server/softgpu/decode/container.h"
 #include "server/softgpu/decode/module_load.h"
 #include "server/softgpu/device/device.h"
 
@@ -46,15 +45,16 @@ static cuda_result open_fatbin(struct image *image, const void *bytes, struct er
 
 static cuda_result open_elf(struct image *image, const void *bytes, struct error *error)
 {
-    uint32_t arch;
-
-    if (!container_read(bytes, &image->text, &image->length, &arch))
+    if (!container_read(bytes, &image->container))
         return error_set(error, CUDA_ERR_NO_BINARY_FOR_GPU,
                          "the image is a cubin: the software GPU runs PTX only");
     /* Machine code runs on later minor versions of its own major one. */
+    const uint32_t arch = image->container.arch;
     if (arch / 10 != device_profile()->cc_major || arch > device_arch())
         return error_set(error, CUDA_ERR_NO_BINARY_FOR_GPU,
                          "the image was linked for another compute capability");
+    image->text = image->container.text;
+    image->length = image->container.length;
     image->compiled = true;
     return CUDA_OK;
 }

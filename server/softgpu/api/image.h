@@ -9,13 +9,15 @@
 
 #include "common/cuda/cuda_driver.h"
 #include "common/error.h"
+#include "server/softgpu/decode/container.h"
 #include "server/softgpu/exec/module.h"
 
 struct image {
     const char *text; /* PTX; need not end with NUL */
     size_t length;
-    bool compiled; /* by the linker: loading it needs no compiler */
-    char *owned;   /* the text, where it had to be unpacked */
+    char *owned;                /* the text, where it had to be unpacked */
+    bool compiled;              /* by the linker: loading it needs no compiler */
+    struct container container; /* of a compiled one */
 };
 
 /* Finds the PTX. It may point into the bytes, which must stay until image_close(). */

@@ -10,10 +10,15 @@
 enum { MACHINE_CUDA = 190, OSABI_CUDA = 51, ABI_VERSION = 7, ARCH_MASK = 0xff };
 
 /* The names of the sections: the first is none. */
-static const char names[] = "\0.shstrtab\0.softgpu.ptx";
+static const char names[] = "\0.shstrtab\0.softgpu.ptx\0.softgpu.info";
 
-enum { NAME_OF_NAMES = 1, NAME_OF_PTX = 11 };
-enum { SECTION_NONE, SECTION_NAMES, SECTION_PTX, SECTIONS };
+enum { NAME_OF_NAMES = 1, NAME_OF_PTX = 11, NAME_OF_INFO = 24 };
+enum { SECTION_NONE, SECTION_NAMES, SECTION_PTX, SECTION_INFO, SECTIONS };
+
+/* The section of what is said of the PTX; a uint32_t for each kernel follows. */
+struct info {
+    uint64_t global_bytes, const_bytes;
+};
 
 struct head {
     Elf64_Ehdr elf;
@@ -27,8 +32,12 @@ static Elf64_Shdr make_section(uint32_t name, uint32_t type, uint64_t offset, ui
         .sh_name = name, .sh_type = type, .sh_offset = offset, .sh_size = size, .sh_addralign = 1};
 }
 
-void *container_make(const char *text, size_t length, uint32_t arch, size_t *size)
+void *container_make(const struct container *container, size_t *size)
 {
+    const uint32_t arch = container->arch;
+    const struct info info = {container->global_bytes, container->const_bytes};
+    const size_t shared = container->kernel_count * sizeof(uint32_t);
+    const size_t length = container->length, behind = sizeof(struct head) + length;
     struct head head = {.elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
                                             ELFDATA2LSB, EV_CURRENT, OSABI_CUDA, ABI_VERSION},
                                 .e_type = ET_EXEC,
@@ -40,7 +49,7 @@ void *container_make(const char *text, size_t length, uint32_t arch, size_t *siz
                                 .e_shentsize = sizeof(Elf64_Shdr),
                                 .e_shnum = SECTIONS,
                                 .e_shstrndx = SECTION_NAMES}};
-    char *image = malloc(sizeof(head) + length);
+    char *image = malloc(behind + sizeof(info) + shared);
 
     if (!image)
         return NULL;
@@ -48,9 +57,14 @@ void *container_make(const char *text, size_t length, uint32_t arch, size_t *siz
     head.sections[SECTION_NAMES] =
         make_section(NAME_OF_NAMES, SHT_STRTAB, offsetof(struct head, names), sizeof(names));
     head.sections[SECTION_PTX] = make_section(NAME_OF_PTX, SHT_PROGBITS, sizeof(head), length);
+    head.sections[SECTION_INFO] =
+        make_section(NAME_OF_INFO, SHT_PROGBITS, behind, sizeof(info) + shared);
     memcpy(image, &head, sizeof(head));
-    memcpy(image + sizeof(head), text, length);
-    *size = sizeof(head) + length;
+    memcpy(image + sizeof(head), container->text, length);
+    memcpy(image + behind, &info, sizeof(info));
+    if (shared > 0)
+        memcpy(image + behind + sizeof(info), container->shared, shared);
+    *size = behind + sizeof(info) + shared;
     return image;
 }
 
@@ -59,10 +73,11 @@ bool container_is_elf(const void *image)
     return memcmp(image, ELFMAG, SELFMAG) == 0;
 }
 
-bool container_read(const void *image, const char **text, size_t *length, uint32_t *arch)
+bool container_read(const void *image, struct container *container)
 {
     const char *bytes = image;
     struct head head;
+    struct info info;
 
     /* A cubin has at least a program header or more sections than ours, so that the fixed part
      * can be read of every image with this many. */
@@ -74,8 +89,28 @@ bool container_read(const void *image, const char **text, size_t *length, uint32
     if (memcmp(head.names, names, sizeof(names)) != 0 ||
         head.sections[SECTION_PTX].sh_offset != sizeof(head))
         return false;
-    *text = bytes + sizeof(head);
-    *length = head.sections[SECTION_PTX].sh_size;
-    *arch = head.elf.e_flags & ARCH_MASK;
+    const Elf64_Shdr *section = &head.sections[SECTION_INFO];
+    const uint64_t length = head.sections[SECTION_PTX].sh_size;
+    if (section->sh_offset != sizeof(head) + length || section->sh_size < sizeof(info) ||
+        (section->sh_size - sizeof(info)) / sizeof(uint32_t) > UINT32_MAX)
+        return false;
+    memcpy(&info, bytes + section->sh_offset, sizeof(info));
+    *container = (struct container){
+        .text = bytes + sizeof(head),
+        .length = length,
+        .arch = head.elf.e_flags & ARCH_MASK,
+        .global_bytes = info.global_bytes,
+        .const_bytes = info.const_bytes,
+        .shared = bytes + section->sh_offset + sizeof(info),
+        .kernel_count = (uint32_t)((section->sh_size - sizeof(info)) / sizeof(uint32_t)),
+    };
     return true;
+}
+
+uint32_t container_shared(const struct container *container, uint32_t kernel)
+{
+    uint32_t bytes;
+
+    memcpy(&bytes, (const char *)container->shared + kernel * sizeof(bytes), sizeof(bytes));
+    return bytes;
 }

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * container: what the software GPU's linker makes of PTX: an ELF image as a cubin is one,
- * with the PTX in a section of its own instead of machine code. Loading it needs no
- * compiler. No other device accepts it.
+ * with the PTX in a section of its own instead of machine code. Another section says what a
+ * loader has to know, as a cubin's symbols do: so the PTX need not be read to load it. No other
+ * device accepts such an image.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_DECODE_CONTAINER_H
 #define GPUSHARE_SERVER_SOFTGPU_DECODE_CONTAINER_H
@@ -12,18 +13,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An image for compute capability arch (90 for 9.0), in memory that the caller frees. NULL when
- * memory is short. */
-void *container_make(const char *text, size_t length, uint32_t arch, size_t *size);
+struct container {
+    const char *text; /* PTX; need not end with NUL */
+    size_t length;
+    uint32_t arch;                      /* what it was made for: 90 for 9.0 */
+    uint64_t global_bytes, const_bytes; /* of its variables */
+    const void *shared; /* static shared memory of each kernel, uint32_t; at any address */
+    uint32_t kernel_count;
+};
+
+/* An image in memory that the caller frees. NULL when memory is short. */
+void *container_make(const struct container *container, size_t *size);
 
 /* Whether the bytes begin as an ELF image does. Four must be readable. */
 bool container_is_elf(const void *image);
 
 /*
- * The PTX in an ELF image, which points into it and need not end with NUL, and what the image was
- * made for. False: there is none, so it is a cubin of somebody else's. Images come without a size,
- * as cuModuleLoadData has it: one that lies about its sections is read beyond its end.
+ * What an ELF image holds; the pointers lead into it. False: it holds no PTX, so it is a cubin of
+ * somebody else's. Images come without a size, as cuModuleLoadData has it: one that lies about its
+ * sections is read beyond its end. What it says of its PTX may be untrue.
  */
-bool container_read(const void *image, const char **text, size_t *length, uint32_t *arch);
+bool container_read(const void *image, struct container *container);
+
+/* Bytes of static shared memory of a kernel below kernel_count. */
+uint32_t container_shared(const struct container *container, uint32_t kernel);
 
 #endif

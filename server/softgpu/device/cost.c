@@ -23,6 +23,11 @@ void cost_pay_creation(void)
     pay_us(device_settings()->creation_us);
 }
 
+void cost_pay_load(void)
+{
+    pay_us(device_settings()->load_us);
+}
+
 void cost_pay_registration(uint64_t bytes)
 {
     pay_us((uint64_t)((double)bytes * (double)device_settings()->register_us_per_mib / (1 << 20)));

@@ -13,6 +13,7 @@
  * Any thread, without the engine's lock. */
 void cost_pay_enqueue(void);
 void cost_pay_creation(void); /* of a stream or a green context */
+void cost_pay_load(void);     /* of a module */
 void cost_pay_registration(uint64_t bytes);
 
 /* Modelled nanoseconds, drawn anew by each call. Engine lock held. */

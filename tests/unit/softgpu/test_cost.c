@@ -236,6 +236,13 @@ static void pin(void)
     CHECK(cuMemHostAlloc(&pinned, 1 << 20, 0) == CUDA_OK);
 }
 
+static void load_module(void)
+{
+    cuda_module module;
+
+    CHECK(cuModuleLoadData(&module, kernels_ptx) == CUDA_OK);
+}
+
 static some_call *repeated;
 
 static void *repeat(void *unused)
@@ -265,6 +272,7 @@ static const struct {
 } costly[] = {
     {"SOFTGPU_ENQUEUE_NS", "20000000", submit},
     {"SOFTGPU_CREATION_US", "20000", make_stream},
+    {"SOFTGPU_LOAD_US", "20000", load_module},
     {"SOFTGPU_REGISTER_US_PER_MIB", "20000", pin},
 };
 

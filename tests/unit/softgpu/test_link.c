@@ -6,6 +6,7 @@
  */
 #include "tests/unit/softgpu/kernels.h"
 
+#include <pthread.h>
 #include <signal.h>
 
 #include "server/softgpu/decode/container.h"
@@ -100,13 +101,20 @@ static void what_cannot_be_linked_is_refused(void **state)
     in_child(body_refusals);
 }
 
-static void *make_container(const char *text, uint32_t arch)
+static void *make_image(const struct container *container)
 {
     size_t size;
-    void *image = container_make(text, strlen(text), arch, &size);
+    void *image = container_make(container, &size);
 
     CHECK(image != NULL);
     return image;
+}
+
+/* As no linker would make it: it says of any text that it has no kernel and no variable. */
+static void *make_container(const char *text, uint32_t arch)
+{
+    return make_image(
+        &(struct container){.text = text, .length = strlen(text), .arch = arch, .shared = &arch});
 }
 
 static cuda_result load(const void *image)
@@ -231,6 +239,190 @@ static void a_foreign_cubin_is_refused(void **state)
     in_child(body_foreign);
 }
 
+#define VARIABLES                                                                                  \
+    ".version 7.0\n.target sm_70\n.address_size 64\n"                                              \
+    ".global .u32 counter = 7;\n.const .u32 limits[4] = {1, 2, 3, 4};\n"                           \
+    ".visible .entry first()\n{\n.shared .b8 block[48];\nret;\n}\n"                                \
+    ".visible .entry second(.param .u64 p)\n{\nret;\n}\n"
+
+static void *link_text(const char *text)
+{
+    cuda_link link = new_link();
+    void *image;
+
+    CHECK(add_ptx(link, text) == CUDA_OK);
+    CHECK(cuLinkComplete(link, &image, NULL) == CUDA_OK);
+    return image;
+}
+
+static uint32_t read_word(cuda_module module, const char *name, uint64_t at)
+{
+    cuda_device_ptr address;
+    uint32_t value = 0;
+
+    CHECK(cuModuleGetGlobal_v2(&address, NULL, module, name) == CUDA_OK);
+    CHECK(cuMemcpyDtoH_v2(&value, address + at, sizeof(value)) == CUDA_OK);
+    return value;
+}
+
+/* One image, loaded twice: each has variables of its own, with their initial values. */
+static void body_variables(void)
+{
+    const uint32_t changed = 8;
+    cuda_device_ptr address;
+    cuda_module one, other;
+    void *image;
+
+    CHECK(kernels_open() == 0);
+    image = link_text(VARIABLES);
+    CHECK(cuModuleLoadData(&one, image) == CUDA_OK);
+    CHECK(cuModuleLoadData(&other, image) == CUDA_OK);
+    CHECK(cuModuleGetGlobal_v2(&address, NULL, one, "counter") == CUDA_OK);
+    CHECK(cuMemcpyHtoD_v2(address, &changed, sizeof(changed)) == CUDA_OK);
+    CHECK(read_word(one, "counter", 0) == changed);
+    CHECK(read_word(other, "counter", 0) == 7);
+    CHECK(read_word(other, "limits", 12) == 4);
+    CHECK(cuModuleUnload(one) == CUDA_OK);
+    CHECK(read_word(other, "limits", 0) == 1);
+}
+
+static void each_copy_of_a_linked_image_has_its_own_variables(void **state)
+{
+    (void)state;
+    in_child(body_variables);
+}
+
+/* The linker's words are enough for what a load is followed by, and the rest is found in the PTX.
+ */
+static void body_kernels(void)
+{
+    cuda_module module;
+    cuda_function kernels_found[3] = {NULL}, second;
+    unsigned count;
+    size_t offset, size;
+    const char *name;
+    int shared;
+
+    CHECK(kernels_open() == 0);
+    CHECK(cuModuleLoadData(&module, link_text(VARIABLES)) == CUDA_OK);
+    CHECK(cuModuleGetFunctionCount(&count, module) == CUDA_OK && count == 2);
+    CHECK(cuModuleEnumerateFunctions(kernels_found, 3, module) == CUDA_OK && !kernels_found[2]);
+    CHECK(cuFuncGetAttribute(&shared, CUDA_FUNC_SHARED_SIZE_BYTES, kernels_found[0]) == CUDA_OK);
+    CHECK(shared == 48);
+    CHECK(cuFuncSetAttribute(kernels_found[0], CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                             (int)device_profile()->block_shared_optin_bytes - 47) ==
+          CUDA_ERR_INVALID_VALUE);
+    CHECK(cuFuncSetAttribute(kernels_found[0], CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                             (int)device_profile()->block_shared_optin_bytes - 48) == CUDA_OK);
+    CHECK(cuFuncGetName(&name, kernels_found[1]) == CUDA_OK && strcmp(name, "second") == 0);
+    CHECK(cuModuleGetFunction(&second, module, "second") == CUDA_OK && second == kernels_found[1]);
+    CHECK(cuFuncGetParamInfo(second, 0, &offset, &size) == CUDA_OK && offset == 0 && size == 8);
+    CHECK(cuFuncGetAttribute(&shared, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernels_found[0]) ==
+          CUDA_OK);
+    CHECK(shared == (int)device_profile()->block_shared_optin_bytes - 48);
+}
+
+static void a_linked_image_has_its_kernels(void **state)
+{
+    (void)state;
+    in_child(body_kernels);
+}
+
+/* Loads what says the truth but for one thing; the first use finds it out. */
+static void try_liar(struct container container, cuda_result wanted)
+{
+    cuda_device_ptr address;
+    cuda_module module;
+    cuda_function first, handles[2];
+
+    CHECK(cuModuleLoadData(&module, make_image(&container)) == CUDA_OK);
+    CHECK(cuModuleGetFunction(&first, module, "first") == wanted);
+    CHECK(cuModuleGetGlobal_v2(&address, NULL, module, "counter") == wanted);
+    CHECK(cuModuleEnumerateFunctions(handles, 2, module) == CUDA_OK);
+    CHECK(container.kernel_count == 0 || launch(handles[0], 1, 1, NULL, NULL) == wanted);
+    CHECK(cuModuleUnload(module) == CUDA_OK);
+}
+
+static void body_liars(void)
+{
+    static const uint32_t shared[] = {48, 0}, untrue[] = {0, 0};
+    const struct container truth = {.text = VARIABLES,
+                                    .length = strlen(VARIABLES),
+                                    .arch = 90,
+                                    .global_bytes = 4,
+                                    .const_bytes = 16,
+                                    .shared = shared,
+                                    .kernel_count = 2};
+    struct container liar;
+
+    CHECK(kernels_open() == 0);
+    try_liar(truth, CUDA_OK);
+    liar = truth;
+    liar.const_bytes = 12;
+    try_liar(liar, CUDA_ERR_INVALID_IMAGE);
+    liar = truth;
+    liar.global_bytes = 8;
+    try_liar(liar, CUDA_ERR_INVALID_IMAGE);
+    liar = truth;
+    liar.shared = untrue;
+    try_liar(liar, CUDA_ERR_INVALID_IMAGE);
+    liar = truth;
+    liar.kernel_count = 1;
+    try_liar(liar, CUDA_ERR_INVALID_IMAGE);
+    liar = truth;
+    liar.kernel_count = 0;
+    try_liar(liar, CUDA_ERR_INVALID_IMAGE);
+    liar = truth;
+    liar.length -= 3; /* the last line: a brace that nothing closes */
+    try_liar(liar, CUDA_ERR_INVALID_PTX);
+    liar = truth;
+    liar.global_bytes = UINT64_C(1) << 50;
+    CHECK(load(make_image(&liar)) == CUDA_ERR_OUT_OF_MEMORY);
+}
+
+static void an_image_that_is_not_what_it_says_is_of_no_use(void **state)
+{
+    (void)state;
+    in_child(body_liars);
+}
+
+/* Another thread may need the same code at the same moment. */
+static void *find_kernel(void *module)
+{
+    cuda_function found = NULL;
+
+    CHECK(cuCtxSetCurrent(kernels.context) == CUDA_OK);
+    CHECK(cuModuleGetFunction(&found, module, "store") == CUDA_OK);
+    return found;
+}
+
+static void body_together(void)
+{
+    enum { THREADS = 8, ROUNDS = 20 };
+    pthread_t threads[THREADS];
+    void *image;
+
+    CHECK(kernels_open() == 0);
+    image = link_text(kernels_ptx);
+    for (int round = 0; round < ROUNDS; round++) {
+        cuda_module module;
+        void *found[THREADS];
+
+        CHECK(cuModuleLoadData(&module, image) == CUDA_OK);
+        for (int i = 0; i < THREADS; i++)
+            CHECK(pthread_create(&threads[i], NULL, find_kernel, module) == 0);
+        for (int i = 0; i < THREADS; i++)
+            CHECK(pthread_join(threads[i], &found[i]) == 0 && found[i] && found[i] == found[0]);
+        CHECK(cuModuleUnload(module) == CUDA_OK);
+    }
+}
+
+static void threads_may_need_code_at_once(void **state)
+{
+    (void)state;
+    in_child(body_together);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +433,10 @@ int main(void)
         cmocka_unit_test(ptx_can_be_newer_than_the_driver),
         cmocka_unit_test(an_image_can_be_too_new_for_the_device),
         cmocka_unit_test(a_foreign_cubin_is_refused),
+        cmocka_unit_test(each_copy_of_a_linked_image_has_its_own_variables),
+        cmocka_unit_test(a_linked_image_has_its_kernels),
+        cmocka_unit_test(an_image_that_is_not_what_it_says_is_of_no_use),
+        cmocka_unit_test(threads_may_need_code_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

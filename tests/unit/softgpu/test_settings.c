@@ -75,12 +75,14 @@ static void strictness_changes_what_no_variable_says(void **state)
     assert_int_equal(strict.completion_ns, 2000);
     assert_int_equal(strict.completion_tail, 1);
     assert_int_equal(strict.creation_us, 2000);
+    assert_int_equal(strict.load_us, 1000);
     assert_int_equal(strict.register_us_per_mib, 1000);
     assert_int_equal(strict.globaltimer_ns, 1000);
     assert_int_equal(strict.contention_percent, 100);
     assert_int_equal(strict.variation_percent, 33);
     assert_int_equal(usual.enqueue_ns + usual.launch_ns + usual.completion_ns + usual.creation_us +
-                         usual.register_us_per_mib + usual.context_lock + usual.completion_tail,
+                         usual.load_us + usual.register_us_per_mib + usual.context_lock +
+                         usual.completion_tail,
                      0);
     assert_int_equal(strict.sms, usual.sms);
     assert_int_equal(strict.drain_percent, 80);
