@@ -66,7 +66,7 @@ enum {
     X(creation_us, "SOFTGPU_CREATION_US", 0, 10000000, 0, 2000)                                    \
     X(load_us, "SOFTGPU_LOAD_US", 0, 10000000, 0, 1000)                                            \
     X(register_us_per_mib, "SOFTGPU_REGISTER_US_PER_MIB", 0, 10000000, 0, 1000)                    \
-    X(globaltimer_ns, "SOFTGPU_GLOBALTIMER_NS", 1, 1000000000, 1, 1000)                            \
+    X(globaltimer_ns, "SOFTGPU_GLOBALTIMER_NS", 1, 1000000000, 1000, 1000)                         \
     X(contention_percent, "SOFTGPU_CONTENTION_PERCENT", 0, 1000, 0, 100)                           \
     X(variation_percent, "SOFTGPU_VARIATION_PERCENT", 0, 90, 0, 33)                                \
     X(grid_order, "SOFTGPU_GRID_ORDER", 0, 1, 1, 1)                                                \
@@ -77,8 +77,8 @@ enum {
     X(subcontexts, "SOFTGPU_SUBCONTEXTS", 0, 1 << 20, 64, 64)                                      \
     X(driver_version, "SOFTGPU_DRIVER_VERSION", 12000, CUDA_API_VERSION, CUDA_API_VERSION,         \
       CUDA_API_VERSION)                                                                            \
-    X(hint_error, "SOFTGPU_HINT_ERROR", 0, 100, 0, 10)                                             \
-    X(hint_refusal, "SOFTGPU_HINT_REFUSAL", 0, 100, 0, 10)                                         \
+    X(hint_error, "SOFTGPU_HINT_ERROR", 0, 100, 10, 10)                                            \
+    X(hint_refusal, "SOFTGPU_HINT_REFUSAL", 0, 100, 10, 10)                                        \
     X(address_bits, "SOFTGPU_ADDRESS_BITS", 40, 57, 57, 57)                                        \
     X(copy_bytes_per_second, "SOFTGPU_COPY_BYTES_PER_SECOND", 0, UINT64_C(1) << 50, 0,             \
       UINT64_C(25000000000))

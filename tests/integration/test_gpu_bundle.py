@@ -111,7 +111,7 @@ class Bundle(BundleCase):
         self.assertEqual(results["gpushare-vector-add"]["outcome"], "passed")
 
     def test_refused_hints(self):
-        status, output, results = self.only("arenas", env={"SOFTGPU_HINT_REFUSAL": "100"})
+        status, output, results = self.only("arenas", env={"SOFTGPU_HINT_REFUSAL": "100", "SOFTGPU_HINT_ERROR": "0"})
         self.assertEqual(status, 1, output)
         self.assertEqual(self.verdicts(results["arenas"]), {"host-arena": "held", "device-arena-before-context": "false",
                                                             "device-arena-after-context": "false"})

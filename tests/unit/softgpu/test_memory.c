@@ -38,6 +38,8 @@ static int setup(void **state)
 {
     (void)state;
     setenv("SOFTGPU_MEMORY", "64M", 1);
+    setenv("SOFTGPU_HINT_ERROR", "0", 1);
+    setenv("SOFTGPU_HINT_REFUSAL", "0", 1);
     if (kernels_open() != 0)
         return -1;
     used_at_start = used();
