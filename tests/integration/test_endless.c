@@ -43,7 +43,7 @@ static void sleep_ms(unsigned ms)
     nanosleep(&time, NULL);
 }
 
-static struct server *begin(const char *yaml, const char *departed)
+static struct server *begin_with(const char *yaml, const char *departed, const char *const env[])
 {
     strcpy(config, "/tmp/gpushare-endless-XXXXXX");
     int fd = mkstemp(config);
@@ -51,7 +51,12 @@ static struct server *begin(const char *yaml, const char *departed)
     assert_int_equal(write(fd, yaml, strlen(yaml)), strlen(yaml));
     close(fd);
     const char *const args[] = {"--config", config, "--departed-time-limit", departed, NULL};
-    return server_start(args, NULL);
+    return server_start(args, env);
+}
+
+static struct server *begin(const char *yaml, const char *departed)
+{
+    return begin_with(yaml, departed, NULL);
 }
 
 static void end(struct server *server)
@@ -254,6 +259,45 @@ static void a_client_limits_its_own_kernels(void **state)
     expect_word(&said, "ran a kernel for more than 700ms");
     expect_service(server);
     end(server);
+}
+
+/* The culprit has this limit from a rule or a profile, and all others a longer one, within which
+ * their kernels stay. */
+static void is_limited_by(const char *yaml)
+{
+    struct server *server = begin(yaml, "0");
+    struct gpushare_dim one = {1, 1, 1};
+    gpushare_connection *other;
+    gpushare_function *function;
+    unsigned ms = 1000;
+    void *parameters[] = {&ms};
+    assert_int_equal(connect_to(server, "other", &other, &function, "milliseconds"), 0);
+    assert_int_equal(gpushare_launch(function, one, one, 0, NULL, parameters), 0);
+    if (gpushare_synchronize(other))
+        fail_msg("other: %s", gpushare_error_text());
+    gpushare_close(&other);
+    struct client culprit = start(server, "culprit", 0, 1);
+    await_ready(&culprit);
+    struct said said = finish(&culprit);
+    assert_int_equal(said.error, GPUSHARE_ERROR_LAUNCH_TIMEOUT);
+    expect_word(&said, "'culprit' ran a kernel for more than 500ms");
+    expect_service(server);
+    end(server);
+}
+
+static void a_rule_limits_kernels(void **state)
+{
+    (void)state;
+    is_limited_by("clients: {kernel_time_limit: 30s}\n"
+                  "rules: [{match: {name: culprit}, kernel_time_limit: 500ms}]\n");
+}
+
+static void a_profile_limits_kernels(void **state)
+{
+    (void)state;
+    is_limited_by("clients: {kernel_time_limit: 30s}\n"
+                  "profiles: {short: {kernel_time_limit: 500ms}}\n"
+                  "rules: [{match: {name: culprit}, profile: short}]\n");
 }
 
 /* With no work of others on the device there is no doubt whose kernel it was. */
@@ -547,6 +591,134 @@ static void kill_of_a_client_that_left_says_what_it_costs_and_is_carried_out(voi
     end(server);
 }
 
+/* A hundred million years of blocks, each of which ends. */
+static void a_grid_that_never_comes_to_its_end_is_ended(void **state)
+{
+    (void)state;
+    struct server *server = begin("clients: {kernel_time_limit: 500ms}\n", "0");
+    struct gpushare_dim grid = {INT32_MAX, UINT16_MAX, 1}, block = {32, 1, 1};
+    gpushare_connection *gpu;
+    gpushare_function *function;
+    unsigned ms = 1;
+    void *parameters[] = {&ms};
+    assert_int_equal(connect_to(server, "wild", &gpu, &function, "milliseconds"), 0);
+    double since = seconds_now();
+    assert_int_equal(gpushare_launch(function, grid, block, 0, NULL, parameters), 0);
+    assert_int_equal(gpushare_synchronize(gpu), GPUSHARE_ERROR_LAUNCH_TIMEOUT);
+    expect_end_in_time(since, 0.5);
+    gpushare_close(&gpu);
+    expect_service(server);
+    end(server);
+}
+
+/* ---- modes, and shares of time without partitions ---- */
+
+static const struct mode {
+    const char *gpu, *client; /* of the configuration: keys of the GPU, and of each client */
+    bool no_partitions;
+} modes[] = {
+    {"mode: concurrent", "priority: 0", false},
+    {"mode: fair, lease: 20ms", "priority: 0", false},
+    {"mode: strict, lease: 20ms", "time: {request: 20%}", false},
+    {"mode: turns, quantum: 300ms", "priority: 0", false},
+    {"mode: concurrent", "threads: {limit: 50%}", true},
+};
+enum { MODES = sizeof modes / sizeof *modes };
+
+static const struct mode *draw_mode(void)
+{
+    return &modes[(random_below(1 << 16) >> 4) % MODES];
+}
+
+/* The limit is the culprit's alone: others' kernels may last as long as a busy machine makes them.
+ */
+static struct server *begin_mode(const struct mode *mode, const char *departed)
+{
+    static const char *const no_green[] = {"SOFTGPU_NO_GREEN=1", NULL};
+    char yaml[256];
+    print_message("%s; %s\n", mode->gpu, mode->client);
+    snprintf(yaml, sizeof yaml,
+             "gpus: [{gpu: 0, %s}]\nclients: {%s}\n"
+             "rules: [{match: {name: culprit}, kernel_time_limit: 1s}]\n",
+             mode->gpu, mode->client);
+    return begin_with(yaml, departed, mode->no_partitions ? no_green : NULL);
+}
+
+/* Several at once have their turns on the worker that came. */
+static void expect_service_to_all(const struct server *server)
+{
+    struct client clients[OTHERS];
+    for (int i = 0; i < OTHERS; i++)
+        clients[i] = start(server, "after", 5, 25);
+    for (int i = 0; i < OTHERS; i++)
+        await_ready(&clients[i]);
+    for (int i = 0; i < OTHERS; i++) {
+        struct said said = finish(&clients[i]);
+        if (said.error)
+            fail_msg("after: %s", said.text);
+        assert_int_equal(said.launches, 5);
+    }
+}
+
+static void a_kernel_is_ended(const struct mode *mode)
+{
+    struct server *server = begin_mode(mode, "0");
+    struct client others[OTHERS], culprit;
+    for (int i = 0; i < OTHERS; i++)
+        others[i] = start(server, "other", 1 + random_below(20), 60000);
+    for (int i = 0; i < OTHERS; i++)
+        await_ready(&others[i]);
+    culprit = start(server, "culprit", 0, 1);
+    await_ready(&culprit);
+    struct said said = finish(&culprit);
+    if (said.error != GPUSHARE_ERROR_WORKER_LOST)
+        assert_int_equal(said.error, GPUSHARE_ERROR_LAUNCH_TIMEOUT);
+    expect_word(&said, "'culprit'");
+    for (int i = 0; i < OTHERS; i++) {
+        said = finish(&others[i]);
+        assert_int_equal(said.error, GPUSHARE_ERROR_WORKER_LOST);
+        expect_word(&said, "'culprit'");
+        expect_word(&said, "ran a kernel for more than 1s");
+        print_message("  other: %u launches\n", said.launches);
+    }
+    expect_service_to_all(server);
+    end(server);
+}
+
+static void a_kernel_is_ended_in_each_mode(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MODES; i++)
+        a_kernel_is_ended(&modes[i]);
+}
+
+static void work_of_a_client_that_left_ends_in_any_mode(void **state)
+{
+    (void)state;
+    struct server *server = begin_mode(draw_mode(), "700ms");
+    leave_endless_work(server);
+    struct client waits = start(server, "waits", 5, 10000);
+    expect_end_by_departed(server, &waits);
+    expect_service_to_all(server);
+    end(server);
+}
+
+static void kill_ends_work_of_a_client_that_left_in_any_mode(void **state)
+{
+    (void)state;
+    static char output[OUTPUT];
+    struct server *server = begin_mode(draw_mode(), "0");
+    struct client waits = start(server, "waits", 5, 600000);
+    await_ready(&waits);
+    leave_endless_work(server);
+    assert_int_equal(control(server, "kill --force 2", output), 0);
+    struct said said = finish(&waits);
+    assert_int_equal(said.error, GPUSHARE_ERROR_WORKER_LOST);
+    expect_word(&said, "client 2 'gone', which had left");
+    expect_service_to_all(server);
+    end(server);
+}
+
 int main(void)
 {
     server_needs_softgpu();
@@ -556,6 +728,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_endless_kernel_is_ended_and_its_owner_is_named),
         cmocka_unit_test(a_client_limits_its_own_kernels),
+        cmocka_unit_test(a_rule_limits_kernels),
+        cmocka_unit_test(a_profile_limits_kernels),
         cmocka_unit_test(the_owner_of_an_endless_kernel_gets_an_error_of_its_own),
         cmocka_unit_test(kernels_within_the_limit_are_left_alone),
         cmocka_unit_test(a_queue_of_kernels_is_not_one_kernel),
@@ -565,6 +739,10 @@ int main(void)
         cmocka_unit_test(work_of_a_client_that_left_ends_when_others_wait),
         cmocka_unit_test(a_limit_set_while_others_wait_ends_work_of_a_client_that_left),
         cmocka_unit_test(kill_of_a_client_that_left_says_what_it_costs_and_is_carried_out),
+        cmocka_unit_test(a_grid_that_never_comes_to_its_end_is_ended),
+        cmocka_unit_test(a_kernel_is_ended_in_each_mode),
+        cmocka_unit_test(work_of_a_client_that_left_ends_in_any_mode),
+        cmocka_unit_test(kill_ends_work_of_a_client_that_left_in_any_mode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

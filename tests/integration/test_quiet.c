@@ -125,6 +125,33 @@ static long waits_for(unsigned number)
     return found;
 }
 
+/* Writes what `gpushare info` says. */
+static void read_info(const char *words, char *text, size_t size)
+{
+    char program[PATH_MAX], command[2 * PATH_MAX];
+    snprintf(command, sizeof command, "GPUSHARE_SOCKET=%s %s info %s", server_socket(server),
+             server_build_path("bin/gpushare", program, sizeof program), words);
+    FILE *pipe = popen(command, "re");
+    assert_non_null(pipe);
+    text[fread(text, 1, size - 1, pipe)] = 0;
+    assert_int_equal(pclose(pipe), 0);
+}
+
+/* It says for whom loads wait: in words, and as a member of its JSON. */
+static void expect_info(unsigned number)
+{
+    static char text[16384], words[64];
+    read_info("", text, sizeof text);
+    snprintf(words, sizeof words, "kernels of client %u (", number);
+    if (!strstr(text, words))
+        fail_msg("info: %s", text);
+    read_info("--json", text, sizeof text);
+    json_t *answer = json_loads(text, 0, NULL), *wait = json_object_get(answer, "loads_wait_for");
+    assert_int_equal(json_integer_value(json_object_get(wait, "client")), number);
+    assert_non_null(strstr(json_string_value(json_object_get(wait, "text")), words));
+    json_decref(answer);
+}
+
 struct windows {
     long count;
     double seconds;
@@ -162,6 +189,7 @@ static void an_endless_kernel_stops_nobodys_launches(void **state)
     assert_false(happens(&newcomer.loaded, 2000 * MS));
     /* The endless one came second, the newcomer last. */
     assert_int_equal(waits_for(4), 2);
+    expect_info(2);
     struct gpushare_load_wait wait = {.size = sizeof wait};
     OK(gpushare_load_wait(endless.gpu, &wait));
     assert_int_equal(wait.client, 2);

@@ -112,6 +112,29 @@ static void set_for_a_user_is_all_or_nothing(void **state)
     supervisor.setting_count = 0;
 }
 
+/* As during a reload. */
+static void what_is_granted_is_shown_while_nothing_can_be_changed(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+    add_client(5, true);
+    supervisor.no_room = "not now";
+    static const char *const lines[] = {"{\"request\":\"get\",\"client\":5}",
+                                        "{\"request\":\"get\",\"user\":1000}"};
+    for (int i = 0; i < 2; i++) {
+        json_t *answer = ask(lines[i]);
+        assert_true(json_is_true(json_object_get(answer, "ok")));
+        json_t *client = json_array_get(json_object_get(answer, "clients"), 0);
+        assert_true(number_of(client, "client") == 5);
+        json_decref(answer);
+    }
+    json_t *answer = ask("{\"request\":\"set\",\"client\":5,\"priority\":1}");
+    assert_string_equal(json_string_value(json_object_get(answer, "error")), "out_of_memory");
+    json_decref(answer);
+    supervisor.no_room = NULL;
+}
+
 static void a_client_that_leaves_refuses_nothing_to_the_others(void **state)
 {
     (void)state;
@@ -426,6 +449,7 @@ int main(void)
         CASE(set_reads_every_limit),
         CASE(set_waits_for_every_worker),
         CASE(set_for_a_user_is_all_or_nothing),
+        CASE(what_is_granted_is_shown_while_nothing_can_be_changed),
         CASE(a_client_that_leaves_refuses_nothing_to_the_others),
         CASE(a_guarantee_without_room_gives_the_first_ones_back),
         CASE(a_gpus_schedule_is_set_and_shown),
