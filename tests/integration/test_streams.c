@@ -148,6 +148,35 @@ static void a_neighbour_with_100_streams_takes_nothing(void **state)
     keeps_its_pace(100);
 }
 
+/* The worker has found out how many queues there are, and keeps one for each of the two. */
+static void with_fewer_queues_a_neighbour_takes_nothing(void **state)
+{
+    (void)state;
+    keeps_its_pace(40);
+}
+
+/* Nine clients can't have a queue each, and who shares one is told. */
+static void with_fewer_queues_real_sharing_is_told(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 9 };
+    struct launcher launchers[CLIENTS];
+    uint64_t end = timeline_now() + 20000 * MS;
+    long shared = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        launcher_prepare(&launchers[i], arrive(0), 1, 2, 20);
+        launcher_start(&launchers[i]);
+    }
+    while (!shared && timeline_now() < end)
+        for (int i = 0; i < CLIENTS; i++)
+            shared += tell_number((size_t)i, "shared_queues");
+    for (int i = 0; i < CLIENTS; i++)
+        launcher_stop(&launchers[i]);
+    for (int i = 0; i < CLIENTS; i++)
+        launcher_close(&launchers[i]);
+    assert_true(shared > 0);
+}
+
 /* With fewer queues than streams some wait for each other's kernels, but all go on. */
 static void fewer_queues_than_streams_stop_nobody(void **state)
 {
@@ -250,6 +279,10 @@ int main(void)
         T(a_neighbour_with_40_streams_takes_nothing),
         T(a_neighbour_with_100_streams_takes_nothing),
         cmocka_unit_test_setup_teardown(fewer_queues_than_streams_stop_nobody,
+                                        setup_with_eight_queues, teardown),
+        cmocka_unit_test_setup_teardown(with_fewer_queues_a_neighbour_takes_nothing,
+                                        setup_with_eight_queues, teardown),
+        cmocka_unit_test_setup_teardown(with_fewer_queues_real_sharing_is_told,
                                         setup_with_eight_queues, teardown),
         T(newcomers_have_streams_beside_an_endless_kernel),
         T(a_new_partition_waits_and_disturbs_nobody),

@@ -6,8 +6,8 @@
  * What CUstreams submit stands in a hardware queue until it begins, and what is first there holds
  * up all behind it, whatever multiprocessors it is for.
  *
- * A context has at most 32 queues. The driver
- * gives them to CUstreams in turn as these are made, and one to each green context for the default
+ * A context has at most 32 queues; a start finds out how many (queue_probe.h). The driver gives
+ * them to CUstreams in turn as these are made, and one to each green context for the default
  * stream that nobody uses; it does not say which. So this module counts along. If the driver does
  * otherwise, two clients may share a queue without its being seen.
  *

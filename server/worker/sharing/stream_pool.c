@@ -354,6 +354,18 @@ cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *part
     return result;
 }
 
+void stream_pool_count_queues(struct stream_pool *pool, uint32_t count)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < pool->count; i++)
+        driver_queue_leave(pool->streams[i]);
+    driver_queue_set_open(&pool->queues, count);
+    for (uint32_t i = 0; i < pool->count; i++)
+        driver_queue_join(driver_queue_take(&pool->queues), pool->streams[i]);
+    pool->changes++;
+    pthread_mutex_unlock(&pool->lock);
+}
+
 /* A free CUstream that something else may take the place of. The last one of a partition stays: the
  * submitter may come to the partition at any time, and makes none. */
 static struct pool_stream *take_victim(struct stream_pool *pool, const struct partition *partition,

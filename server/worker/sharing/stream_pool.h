@@ -83,6 +83,10 @@ cuda_result stream_pool_add_partition(struct stream_pool *pool, struct partition
 cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,
                                 int32_t priority, uint32_t count);
 
+/* The device has so many hardware queues, 1 to DRIVER_QUEUES. At start, when the CUstreams are
+ * those of one partition, in the order in which they were made, and no ring is bound. */
+void stream_pool_count_queues(struct stream_pool *pool, uint32_t count);
+
 /* Makes CUstreams until `count` new ones of this kind are on queues that nobody has, at most
  * STREAM_POOL_TRIES. Free CUstreams of other kinds make way where there are too many. Returns the
  * driver's result. Only in a window: rings that have nothing in flight are unbound. */

@@ -5,6 +5,23 @@
 #include "common/util.h"
 #include "server/scheduler/plan.h"
 #include "server/scheduler/sm_allocation.h"
+#include "server/worker/sharing/queue_probe.h"
+
+/* The CUstreams of the whole device are the first, so the others' queues are counted right. Where
+ * it has queues of its own, their number is known. */
+static cuda_result count_queues(struct stream_pool *pool, const struct partition *whole)
+{
+    cuda_stream streams[DRIVER_QUEUES];
+    uint32_t queues;
+    if (whole->queues || !pool->gpu->cuda->cuLaunchHostFunc)
+        return CUDA_OK;
+    for (uint32_t i = 0; i < pool->count; i++)
+        streams[i] = pool->streams[i]->handle;
+    cuda_result result = queue_probe_run(pool->gpu, streams, pool->count, &queues);
+    if (result == CUDA_OK && queues != pool->queues.count)
+        stream_pool_count_queues(pool, queues);
+    return result;
+}
 
 static cuda_result make_whole(struct partition_table *partitions, struct stream_pool *pool)
 {
@@ -22,6 +39,8 @@ static cuda_result make_whole(struct partition_table *partitions, struct stream_
     result = stream_pool_add_partition(pool, whole);
     if (result == CUDA_OK)
         result = stream_pool_prepare(pool, whole, 0, DRIVER_QUEUES);
+    if (result == CUDA_OK)
+        result = count_queues(pool, whole);
     partition_put(partitions, whole);
     return result;
 }
