@@ -165,6 +165,30 @@ static void drop_sm_groups(const struct sm_allocation *allocation, struct sm_gro
     }
 }
 
+static bool has_remainder(const struct sm_allocation *allocation,
+                          const struct sm_allocation_client *client)
+{
+    return allocation->remainder && sm_group_set_has(&client->now, allocation->count);
+}
+
+/* Whether the remainder is the client's, of all whose limits allow it. It is the smallest one's, of
+ * whose multiprocessors it is the greatest part; of equals it is the one's that has it. A client
+ * without a limit shares it with anybody. */
+static bool may_have_remainder(const struct sm_allocation *allocation,
+                               const struct sm_allocation_client *client)
+{
+    if (!client->max_remainder || has_all(allocation, client))
+        return client->max_remainder;
+    for (const struct sm_allocation_client *other = allocation->first; other; other = other->next) {
+        if (other == client || !other->max_remainder || has_all(allocation, other))
+            continue;
+        if (other->max_sm_groups < client->max_sm_groups ||
+            (other->max_sm_groups == client->max_sm_groups && has_remainder(allocation, other)))
+            return false;
+    }
+    return true;
+}
+
 /* Keeps the client's SM groups as far as they are still allowed, so that few partitions change,
  * and adds others up to its limit. */
 static void settle_client(struct sm_allocation *allocation, struct sm_allocation_client *client)
@@ -185,8 +209,7 @@ static void settle_client(struct sm_allocation *allocation, struct sm_allocation
     if (allocation->remainder) {
         sm_group_set_add(&last, allocation->count);
         sm_group_set_cut(&set, &last);
-        bool alone = allocation->load[allocation->count] == 0 || has_all(allocation, client);
-        if (client->max_remainder && alone && !sm_group_set_overlaps(&last, &others))
+        if (may_have_remainder(allocation, client) && !sm_group_set_overlaps(&last, &others))
             sm_group_set_join(&set, &last);
     }
     if (!sm_group_set_equals(&set, &client->now))
@@ -203,6 +226,18 @@ static bool has_its_max(const struct sm_allocation *allocation,
 {
     return whole_sm_groups(allocation, &client->now) == client->max_sm_groups &&
            (!client->max_remainder || sm_group_set_has(&client->now, allocation->count));
+}
+
+/* To be called when a client came, left or has other limits: who had the remainder may lose it, and
+ * another one gets it, whether it has work or not. */
+static void pass_remainder_on(struct sm_allocation *allocation)
+{
+    for (struct sm_allocation_client *client = allocation->first; client; client = client->next)
+        if (has_remainder(allocation, client) && !may_have_remainder(allocation, client))
+            settle_client(allocation, client);
+    for (struct sm_allocation_client *client = allocation->first; client; client = client->next)
+        if (!has_remainder(allocation, client) && may_have_remainder(allocation, client))
+            settle_client(allocation, client);
 }
 
 /* Offers free SM groups to the clients that have work and less than their limit. */
@@ -270,6 +305,7 @@ static void apply_limits(struct sm_allocation *allocation, struct sm_allocation_
     if (client->wants)
         take_back(allocation, client);
     settle_client(allocation, client);
+    pass_remainder_on(allocation);
     lend_rest(allocation);
 }
 
@@ -319,6 +355,7 @@ void sm_allocation_remove(struct sm_allocation *allocation, struct sm_allocation
     *(client->previous ? &client->previous->next : &allocation->first) = client->next;
     client->present = false;
     sm_group_set_cut(&allocation->owned, &client->own);
+    pass_remainder_on(allocation);
     if (client->wants)
         lend_rest(allocation);
 }

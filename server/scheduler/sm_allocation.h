@@ -15,8 +15,11 @@
  *
  * Percentages are rounded down to whole SM groups, but to one at least. The remainder, an SM group
  * of fewer multiprocessors, is the last. It belongs to a share only if the share, rounded down to
- * whole SM groups, leaves room for it. Only one client with a limit has it at a time: otherwise ten
- * clients with a tenth each would all meet there.
+ * whole SM groups, leaves room for it.
+ *
+ * Only one client with a limit has the remainder at a time: otherwise ten clients with a tenth each
+ * would all meet there. It is the one with the fewest whole SM groups, which would miss it most, and
+ * of equals the first that had it.
  *
  * The requests must not exceed the number of SM groups. A client without a request has the empty
  * set while no SM group is free for it, and has to wait. On a device with a single SM group every

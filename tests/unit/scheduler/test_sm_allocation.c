@@ -128,6 +128,40 @@ static void the_remainder_is_for_one_at_a_time(void **state)
     assert_int_equal(sm_allocation_multiprocessors(&allocation, &b.now), 92);
 }
 
+static bool has_remainder(const struct sm_allocation *allocation,
+                          const struct sm_allocation_client *client)
+{
+    return sm_group_set_has(&client->now, allocation->count);
+}
+
+/* 4 multiprocessors are a ninth of 36, and less than a twentieth of 92. */
+static void the_smallest_client_has_the_remainder_whoever_came_first(void **state)
+{
+    (void)state;
+    struct sm_allocation allocation;
+    struct sm_allocation_client large, small, equal, all;
+    assert_int_equal(sm_allocation_open(&allocation, 16, 8, 4), 0);
+    arrive(&allocation, &all, 0, PLAN_WHOLE);
+    arrive(&allocation, &large, 0, 7000);
+    assert_int_equal(sm_allocation_multiprocessors(&allocation, &large.now), 92);
+    sm_allocation_wants(&allocation, &large);
+    drain_names(&allocation);
+    arrive(&allocation, &small, 0, 3000);
+    assert_int_equal(sm_allocation_multiprocessors(&allocation, &small.now), 36);
+    assert_int_equal(sm_allocation_multiprocessors(&allocation, &large.now), 88);
+    assert_ptr_equal(sm_allocation_next_changed(&allocation), &small);
+    assert_ptr_equal(sm_allocation_next_changed(&allocation), &large);
+    arrive(&allocation, &equal, 0, 3000);
+    assert_int_equal(sm_allocation_multiprocessors(&allocation, &equal.now), 32);
+    assert_true(has_remainder(&allocation, &small));
+    assert_true(has_remainder(&allocation, &all));
+    assert_int_equal(sm_allocation_update(&allocation, &small, 0, 8000, &why), 0);
+    assert_false(has_remainder(&allocation, &small));
+    sm_allocation_remove(&allocation, &equal);
+    sm_allocation_remove(&allocation, &small);
+    assert_true(has_remainder(&allocation, &large)); /* small had no work when it left */
+}
+
 static void room_is_used_again(void **state)
 {
     (void)state;
@@ -267,6 +301,26 @@ static void without_a_free_sm_group_a_client_is_held(void **state)
 
 enum { CLIENTS = 24 };
 
+/* No two limited clients have the remainder, and a smaller one that may have it comes first. */
+static void check_remainder(const struct sm_allocation *allocation,
+                            const struct sm_allocation_client *clients, int step)
+{
+    const struct sm_allocation_client *owner = NULL;
+    for (int i = 0; i < CLIENTS && allocation->remainder; i++) {
+        const struct sm_allocation_client *client = &clients[i];
+        if (!client->present || client->max_sm_groups == allocation->count ||
+            !has_remainder(allocation, client))
+            continue;
+        if (owner)
+            fail_msg("step %d: two clients have the remainder", step);
+        owner = client;
+    }
+    for (int i = 0; i < CLIENTS && owner; i++)
+        if (clients[i].present && clients[i].max_remainder &&
+            clients[i].max_sm_groups < owner->max_sm_groups)
+            fail_msg("step %d: the remainder is not client %d's", step, i);
+}
+
 static void check_all(const struct sm_allocation *allocation,
                       const struct sm_allocation_client *clients, int step)
 {
@@ -314,6 +368,7 @@ static void check_all(const struct sm_allocation *allocation,
     }
     for (uint32_t sm_group = 0; sm_group < allocation->count; sm_group++)
         assert_int_equal(load[sm_group], allocation->load[sm_group]);
+    check_remainder(allocation, clients, step);
 }
 
 static void any_mix_keeps_the_promises(void **state)
@@ -370,6 +425,7 @@ int main(void)
         cmocka_unit_test(no_limit_is_exceeded_but_below_one_sm_group),
         cmocka_unit_test(where_nothing_can_be_divided_requests_mean_nothing),
         cmocka_unit_test(the_remainder_is_for_one_at_a_time),
+        cmocka_unit_test(the_smallest_client_has_the_remainder_whoever_came_first),
         cmocka_unit_test(room_is_used_again),
         cmocka_unit_test(a_client_that_gets_less_leaves_the_crowded_sm_groups),
         cmocka_unit_test(limits_overlap_on_the_least_loaded_sm_groups),
