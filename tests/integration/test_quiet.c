@@ -38,7 +38,7 @@
 #define LOAD_NS   (3000 * MS)
 #define UNKIND_NS (5000 * MS)
 
-enum { UNKIND_LOADS = 3 };
+enum { UNKIND_LOADS = 3, LOADS_MAX = 20 };
 
 static struct server *server;
 
@@ -260,30 +260,39 @@ static void allowing_more_shared_memory_waits_for_nobody(void **state)
     gpushare_close(&gpu);
 }
 
-static void a_load_is_served_beside_kernels_that_end(void **state)
+static void load_once(void)
 {
-    (void)state;
-    struct launcher launchers[3];
     struct newcomer newcomer = {0};
-    for (int i = 0; i < 3; i++)
-        launcher_prepare(&launchers[i], arrival_connect(server, 0), 0, 2, 20);
-    for (int i = 0; i < 3; i++)
-        launcher_start(&launchers[i]);
-    usleep(300000);
-    struct windows before = read_windows();
     assert_int_equal(pthread_create(&newcomer.thread, NULL, come_and_load, &newcomer), 0);
     assert_true(happens(&newcomer.asked, 5000 * MS));
     uint64_t asked = timeline_now();
     assert_true(happens(&newcomer.loaded, LOAD_NS));
     print_message("loaded after %.1f ms\n", (double)(timeline_now() - asked) / 1e6);
-    /* Kernels run all the time, so a window opened, and kept the device idle for a while. */
-    struct windows after = read_windows();
-    assert_true(after.count > before.count);
+    pthread_join(newcomer.thread, NULL);
+}
+
+/* A window costs nothing if no client wants to submit meanwhile, as on a machine that keeps the
+ * clients from running: so there may be several. */
+static void a_load_is_served_beside_kernels_that_end(void **state)
+{
+    (void)state;
+    struct launcher launchers[3];
+    for (int i = 0; i < 3; i++)
+        launcher_prepare(&launchers[i], arrival_connect(server, 0), 0, 2, 20);
+    for (int i = 0; i < 3; i++)
+        launcher_start(&launchers[i]);
+    usleep(300000);
+    struct windows before = read_windows(), after = before;
+    uint64_t begun = timeline_now();
+    for (int loads = 0; loads < LOADS_MAX && after.seconds <= before.seconds; loads++) {
+        load_once();
+        after = read_windows();
+        assert_true(after.count > before.count);
+    }
     assert_true(after.seconds > before.seconds);
-    assert_true(after.seconds - before.seconds < (double)(timeline_now() - asked) / 1e9 + 1);
+    assert_true(after.seconds - before.seconds < (double)(timeline_now() - begun) / 1e9 + 1);
     for (int i = 0; i < 3; i++)
         launcher_stop(&launchers[i]);
-    pthread_join(newcomer.thread, NULL);
     for (int i = 0; i < 3; i++)
         launcher_close(&launchers[i]);
 }
