@@ -40,6 +40,7 @@ struct retirement {
     struct error *refusal; /* what the answer says instead of "done"; NULL; the request's own */
     uint32_t handle;       /* number of the module or event */
     uint64_t address, count;
+    void *spare; /* memory for carrying it out, from calloc, the request's own; NULL: none is due */
     /* The control thread's, while it waits for a quiet window (control_quiet_retire): */
     struct quiet_call call;
     struct client *client;

@@ -177,6 +177,7 @@ static void free_requests(struct retirement **first, struct retirement ***end)
     while (*first) {
         struct retirement *request = *first;
         *first = request->next;
+        free(request->spare);
         free(request);
     }
     *end = first;

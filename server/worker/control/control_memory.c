@@ -256,7 +256,7 @@ static int unmap_range(struct request *request, uint64_t address, uint64_t count
     struct range *range = client_memory_range_exact(client, address, count, kind);
     bool known = range && !range->dying;
     if (known)
-        asked = retire_request(client, how, request->serial);
+        asked = control_retire_request(client, how, request->serial);
     if (asked) {
         asked->address = address;
         asked->count = count;
@@ -290,7 +290,8 @@ int control_memory_host_keep(struct request *request)
 int control_memory_quiesce(struct request *request)
 {
     pthread_mutex_lock(&request->client->lock);
-    struct retirement *asked = retire_request(request->client, RETIRE_NOTHING, request->serial);
+    struct retirement *asked =
+        control_retire_request(request->client, RETIRE_NOTHING, request->serial);
     pthread_mutex_unlock(&request->client->lock);
     return control_retire_answer(request, asked);
 }

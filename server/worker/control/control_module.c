@@ -92,7 +92,7 @@ int control_module_unload(struct request *request)
     if (!module || client_module_is_busy(module) || client_module_dying(module))
         return request_refuse(request, MESSAGE(worker_module_unknown), wanted->module);
     pthread_mutex_lock(&client->lock);
-    struct retirement *asked = retire_request(client, RETIRE_MODULE, request->serial);
+    struct retirement *asked = control_retire_request(client, RETIRE_MODULE, request->serial);
     if (asked) {
         asked->handle = wanted->module;
         client_module_mark_dying(client, module, asked);

@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/control/control_retire.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "common/messages.h"
@@ -57,6 +56,7 @@ int control_retire_end(struct worker *worker, struct client *client, struct reti
     retire_now(worker, client, request, &why);
     int error = answer_retired(worker, client, request, request->refusal ? request->refusal : &why);
     free(request->refusal);
+    free(request->spare);
     free(request);
     return error;
 }
@@ -96,19 +96,19 @@ static int end_retire(struct control_call *control)
     return error;
 }
 
-static bool leave_to_caller(struct worker *worker, struct client *client,
+/* The request's spare memory is the call's from now on. */
+static void leave_to_caller(struct worker *worker, struct client *client,
                             struct retirement *request)
 {
     struct request asked = {
         .worker = worker, .client = client, .serial = request->serial, .number = client->number};
-    struct retire_call *call = control_call_new(&asked, sizeof *call, make_retire, end_retire);
-    if (!call)
-        return false;
+    struct retire_call *call = request->spare;
+    request->spare = NULL;
+    control_call_open(&call->control, &asked, make_retire, end_retire);
     call->request = request;
     if (request->kind == RETIRE_EVENT)
         call->event = client->objects.events[request->handle - 1].handle;
     control_call_leave(&call->control);
-    return true;
 }
 
 static bool waits_for_device(const struct retirement *request)
@@ -116,9 +116,23 @@ static bool waits_for_device(const struct retirement *request)
     return request->kind == RETIRE_HOST || request->kind == RETIRE_MODULE;
 }
 
-static bool takes_lock(const struct retirement *request)
+static bool takes_lock(enum retire_kind kind)
 {
-    return request->kind == RETIRE_DEVICE || request->kind == RETIRE_EVENT;
+    return kind == RETIRE_DEVICE || kind == RETIRE_EVENT;
+}
+
+struct retirement *control_retire_request(struct client *client, enum retire_kind kind,
+                                          uint64_t serial)
+{
+    void *spare = takes_lock(kind) ? calloc(1, sizeof(struct retire_call)) : NULL;
+    if (takes_lock(kind) && !spare)
+        return NULL;
+    struct retirement *request = retire_request(client, kind, serial);
+    if (request)
+        request->spare = spare;
+    else
+        free(spare);
+    return request;
 }
 
 /* The completer looks for requests that are ready, and must not find the same ones again. */
@@ -143,27 +157,15 @@ static struct retirement *next_ready(struct client *client)
     return request;
 }
 
-static void put_back(struct client *client, struct retirement *request)
-{
-    if (!client->control.ready)
-        client->control.ready_end = &request->next;
-    request->next = client->control.ready;
-    client->control.ready = request;
-}
-
-/* Returns -ENOMEM if the driver's part can be left to nobody: the worker ends then. */
 static int carry_out(struct worker *worker, struct client *client, struct retirement *request)
 {
-    if (waits_for_device(request)) {
+    if (waits_for_device(request))
         control_quiet_retire(worker, client, request, control_retire_end);
-        return 0;
-    }
-    if (!takes_lock(request))
+    else if (takes_lock(request->kind))
+        leave_to_caller(worker, client, request);
+    else
         return control_retire_end(worker, client, request);
-    if (leave_to_caller(worker, client, request))
-        return 0;
-    put_back(client, request);
-    return -ENOMEM;
+    return 0;
 }
 
 int control_retire_finish(struct worker *worker, struct client *client)

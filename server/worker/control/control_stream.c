@@ -177,7 +177,7 @@ int control_event_destroy(struct request *request)
     if (!find_event(client, wanted->event, &event))
         return request_refuse(request, MESSAGE(event_unknown), wanted->event);
     pthread_mutex_lock(&client->lock);
-    struct retirement *asked = retire_request(client, RETIRE_EVENT, 0);
+    struct retirement *asked = control_retire_request(client, RETIRE_EVENT, 0);
     if (asked) {
         asked->handle = wanted->event;
         client->objects.events[wanted->event - 1].dying = asked;

@@ -43,6 +43,32 @@ static void a_client_leaves_without_memory(void **state)
     peer_detach(stays);
 }
 
+/* What was accepted is carried out when its client's work is done, though there is no memory then.
+ */
+static void memory_and_events_are_given_back_without_memory(void **state)
+{
+    (void)state;
+    NO_DROUGHT;
+    struct peer *peer = peer_attach(1);
+    struct proto_command_launch launch = peer_launch(peer_kernel(peer, "kernel"));
+    struct proto_worker_unmap unmap = {.address = peer_map(peer, 0, 2 << 20), .count = 2 << 20};
+    struct proto_event_destroy destroy = {.event = peer_event(peer)};
+    fake_hold();
+    uint64_t value = peer_push(peer, 0, &launch);
+    peer_wait_head(peer, 0, value);
+    harness_ask(PROTO_EVENT_DESTROY, 1, &destroy, PROTO_DONE);
+    uint64_t serial = harness_send(PROTO_WORKER_UNMAP, 1, &unmap, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(50));
+    dry = true;
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(harness.message.header.serial, serial);
+    assert_int_equal(harness.events_ended, 1);
+    dry = false;
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+    peer_detach(peer);
+}
+
 static void a_schedule_without_memory_changes_nothing(void **state)
 {
     (void)state;
@@ -78,6 +104,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, harness_setup, stop)
     const struct CMUnitTest tests[] = {
         T(a_client_leaves_without_memory),
+        T(memory_and_events_are_given_back_without_memory),
         T(a_schedule_without_memory_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
