@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "server/supervisor/session/session.h"
+#include "server/supervisor/session/want.h"
 
 struct heap_block;
 
@@ -17,25 +18,6 @@ struct heap_block;
 #define SESSION_ALLOCATIONS_MAX (UINT64_C(1) << 18)
 
 session_handler session_memory_alloc, session_memory_free, session_memory_query;
-
-enum want_outcome { WANT_SERVED, WANT_REFUSED, WANT_SESSION_ENDED };
-
-struct want_answer {
-    enum want_outcome outcome;
-    struct heap_block *block; /* WANT_SERVED: the memory, in state used; else NULL */
-    uint32_t error;           /* WANT_REFUSED: the error number; else 0 */
-    const char *text;         /* WANT_REFUSED: a sentence; else "" */
-};
-
-/* A wish for device memory, embedded in what waits for it. */
-struct want {
-    struct queue_link link;
-    struct session *session;
-    uint64_t count; /* bytes */
-    /* Called exactly once, maybe before session_memory_want returns. It may want and return memory,
-     * and may mark the session; the session stays valid for its caller. */
-    void (*done)(struct want *want, const struct want_answer *answer);
-};
 
 /* Allocates want->count bytes for want->session and calls want->done; the want must live until
  * then. */

@@ -21,7 +21,7 @@
 #include "server/supervisor/loop/closer.h"
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/account/quota.h"
-#include "server/supervisor/session/memory.h"
+#include "server/supervisor/session/want.h"
 #include "server/supervisor/device/worker_link.h"
 
 struct heap_region;
