@@ -67,11 +67,11 @@ int shm_adopt(struct shm *shm, int fd, size_t bytes, bool writable)
     return 0;
 }
 
-int shm_map_at(int fd, uint64_t address, size_t bytes, bool replace)
+/* Maps at exactly this address; fd -1: no file. Returns 0, -EEXIST or another -errno. */
+static int map_exactly(uint64_t address, size_t bytes, int access, int flags, int fd)
 {
     void *want = (void *)(uintptr_t)address;
-    int flags = MAP_SHARED | (replace ? MAP_FIXED : MAP_FIXED_NOREPLACE);
-    void *base = mmap(want, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    void *base = mmap(want, bytes, access, flags, fd, 0);
     if (base == MAP_FAILED)
         return -errno;
     if (base != want) { /* a kernel before 4.17 takes MAP_FIXED_NOREPLACE as a hint */
@@ -81,18 +81,16 @@ int shm_map_at(int fd, uint64_t address, size_t bytes, bool replace)
     return 0;
 }
 
+int shm_map_at(int fd, uint64_t address, size_t bytes, bool replace)
+{
+    return map_exactly(address, bytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | (replace ? MAP_FIXED : MAP_FIXED_NOREPLACE), fd);
+}
+
 int shm_reserve(uint64_t address, uint64_t bytes)
 {
-    void *want = (void *)(uintptr_t)address;
-    void *base = mmap(want, bytes, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (base == MAP_FAILED)
-        return -errno;
-    if (base != want) {
-        munmap(base, bytes);
-        return -EEXIST;
-    }
-    return 0;
+    return map_exactly(address, bytes, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1);
 }
 
 void shm_release(struct shm *shm)
