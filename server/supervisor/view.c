@@ -115,9 +115,9 @@ void view_each_client(const struct supervisor *supervisor,
     }
 }
 
-void view_server(const struct supervisor *supervisor, struct server_view *totals)
+void view_server(const struct supervisor *supervisor, struct server_view *view)
 {
-    *totals = (struct server_view){
+    *view = (struct server_view){
         .clients = supervisor->server.sessions,
         .clients_max = supervisor->server.budget.clients,
         .clients_served = supervisor->server.served,
@@ -131,7 +131,7 @@ void view_server(const struct supervisor *supervisor, struct server_view *totals
     };
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        totals->fds += session_fds(session);
+        view->fds += session_fds(session);
 }
 
 struct usage_question {

@@ -82,13 +82,15 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
 void view_each_client(const struct supervisor *supervisor,
                       bool (*visit)(void *context, const struct client_view *view), void *context);
 
-void view_server(const struct supervisor *supervisor, struct server_view *totals);
+/* Fills *view. */
+void view_server(const struct supervisor *supervisor, struct server_view *view);
 
 struct config_view {
     const char *file; /* NULL: none is in force; valid until the next reload */
     size_t profiles, rules;
 };
 
+/* Fills *view with the configuration in force. */
 void view_config(const struct supervisor *supervisor, struct config_view *view);
 
 /*

@@ -11,8 +11,8 @@
  * A connection costs bounded memory: its line is bounded, one request is served at a time, and
  * nothing more is read until its answer has been taken. Loop thread.
  */
-#ifndef GPUSHARE_SERVER_SUPERVISOR_ADMIN_H
-#define GPUSHARE_SERVER_SUPERVISOR_ADMIN_H
+#ifndef GPUSHARE_SERVER_SUPERVISOR_ADMIN_ADMIN_H
+#define GPUSHARE_SERVER_SUPERVISOR_ADMIN_ADMIN_H
 
 #include <stddef.h>
 

@@ -302,22 +302,22 @@ static json_t *driver_json(const struct settings *settings)
     return admin_json_finish(&driver);
 }
 
-static void put_totals(struct admin_json *answer, const struct supervisor *supervisor)
+static void put_server(struct admin_json *answer, const struct supervisor *supervisor)
 {
-    struct server_view totals;
-    memset(&totals, 0, sizeof totals);
-    view_server(supervisor, &totals);
-    admin_json_put(answer, "uptime_seconds", admin_json_clock(totals.uptime_ns));
-    admin_json_put(answer, "clients", json_integer(totals.clients));
-    admin_json_put(answer, "clients_max", json_integer(totals.clients_max));
-    admin_json_put(answer, "clients_served", admin_json_amount(totals.clients_served));
-    admin_json_put(answer, "clients_refused", admin_json_amount(totals.clients_refused));
-    admin_json_put(answer, "host_memory_limit_bytes", admin_json_amount(totals.host_limit));
-    admin_json_put(answer, "host_memory_used_bytes", admin_json_amount(totals.host_charged));
-    admin_json_put(answer, "descriptors", json_integer(totals.fds));
-    admin_json_put(answer, "descriptors_limit", json_integer(totals.fds_limit));
-    admin_json_put(answer, "images_cached", json_integer(totals.images));
-    admin_json_put(answer, "images_cached_bytes", admin_json_amount(totals.image_bytes));
+    struct server_view view;
+    memset(&view, 0, sizeof view);
+    view_server(supervisor, &view);
+    admin_json_put(answer, "uptime_seconds", admin_json_clock(view.uptime_ns));
+    admin_json_put(answer, "clients", json_integer(view.clients));
+    admin_json_put(answer, "clients_max", json_integer(view.clients_max));
+    admin_json_put(answer, "clients_served", admin_json_amount(view.clients_served));
+    admin_json_put(answer, "clients_refused", admin_json_amount(view.clients_refused));
+    admin_json_put(answer, "host_memory_limit_bytes", admin_json_amount(view.host_limit));
+    admin_json_put(answer, "host_memory_used_bytes", admin_json_amount(view.host_charged));
+    admin_json_put(answer, "descriptors", json_integer(view.fds));
+    admin_json_put(answer, "descriptors_limit", json_integer(view.fds_limit));
+    admin_json_put(answer, "images_cached", json_integer(view.images));
+    admin_json_put(answer, "images_cached_bytes", admin_json_amount(view.image_bytes));
 }
 
 json_t *admin_answer_status(const struct supervisor *supervisor, const struct admin_usages *usages)
@@ -328,7 +328,7 @@ json_t *admin_answer_status(const struct supervisor *supervisor, const struct ad
     admin_json_put(&answer, "driver", driver_json(supervisor_settings(supervisor)));
     /* A device has one context, which is one address space: see docs/architecture.md. */
     admin_json_put(&answer, "kernel_isolation", json_string("none"));
-    put_totals(&answer, supervisor);
+    put_server(&answer, supervisor);
     json_t *devices = json_array();
     for (uint32_t i = 0; i < view_device_count(supervisor); i++)
         if (json_array_append_new(devices, device_json(supervisor, i, usages)) < 0)

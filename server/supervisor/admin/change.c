@@ -225,9 +225,9 @@ static void check_all(struct change_work *pending)
 static void change_clients(struct change_work *pending)
 {
     const struct supervisor *supervisor = pending->work.admin->supervisor;
-    struct server_view totals;
-    view_server(supervisor, &totals);
-    if (transaction_init(&pending->transaction, totals.clients, &change_moves, pending) < 0) {
+    struct server_view server;
+    view_server(supervisor, &server);
+    if (transaction_init(&pending->transaction, server.clients, &change_moves, pending) < 0) {
         error_set(&pending->transaction.why, MESSAGE(server_no_memory));
         return;
     }

@@ -56,10 +56,10 @@ static bool client_collect(void *context, const struct client_view *view)
 void admin_gather(struct admin_peer *peer, enum admin_kind kind)
 {
     struct supervisor *supervisor = peer->admin->supervisor;
-    struct server_view totals;
-    view_server(supervisor, &totals);
+    struct server_view server;
+    view_server(supervisor, &server);
     struct gathering *gathering = calloc(1, sizeof *gathering);
-    struct admin_usage *rows = calloc((size_t)totals.clients + 1, sizeof *rows);
+    struct admin_usage *rows = calloc((size_t)server.clients + 1, sizeof *rows);
     if (!gathering || !rows) {
         free(gathering);
         free(rows);
@@ -69,7 +69,7 @@ void admin_gather(struct admin_peer *peer, enum admin_kind kind)
     *gathering = (struct gathering){.work = {.answer = gathering_answer, .free = gathering_free},
                                     .kind = kind,
                                     .usages = {.rows = rows},
-                                    .room = (size_t)totals.clients + 1};
+                                    .room = (size_t)server.clients + 1};
     admin_peer_work_begin(&gathering->work, peer);
     /* All rows are made before the first question: an answer needs its row. */
     view_each_client(supervisor, client_collect, gathering);
