@@ -20,6 +20,8 @@ struct policy_choice {
     uint64_t again_at; /* without a client: when one may have a lease; SCHEDULER_NEVER */
 };
 
+/* Fill *choice for a time `now` of the scheduler's clock, in ns: a client of the lease group and
+ * the length of its lease, or no client and when to ask again. */
 void policy_strict_choose(const struct scheduler *scheduler,
                           const struct scheduler_lease_group *lease_group, uint64_t now,
                           struct policy_choice *choice);

@@ -21,13 +21,13 @@ static inline bool sm_group_set_has(const struct sm_group_set *set, uint32_t sm_
     return set->bits[sm_group / 64] >> (sm_group % 64) & 1;
 }
 
-void sm_group_set_add(struct sm_group_set *set, uint32_t sm_group);
+void sm_group_set_add(struct sm_group_set *set, uint32_t sm_group); /* below SM_GROUPS_MAX */
 void sm_group_set_all(struct sm_group_set *set); /* all SM_GROUPS_MAX SM groups */
 bool sm_group_set_is_empty(const struct sm_group_set *set);
 bool sm_group_set_overlaps(const struct sm_group_set *a, const struct sm_group_set *b);
-void sm_group_set_join(struct sm_group_set *set, const struct sm_group_set *other);
+void sm_group_set_join(struct sm_group_set *set, const struct sm_group_set *other); /* or */
 uint32_t sm_group_set_count(const struct sm_group_set *set);
-void sm_group_set_cut(struct sm_group_set *set, const struct sm_group_set *other);
+void sm_group_set_cut(struct sm_group_set *set, const struct sm_group_set *other); /* and not */
 bool sm_group_set_equals(const struct sm_group_set *a, const struct sm_group_set *b);
 
 #endif
