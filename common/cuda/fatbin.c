@@ -127,7 +127,7 @@ static int decompress_entry(const struct fatbin_entry *entry, char *payload)
         return !ZSTD_isError(written) && written == entry->bytes ? 0 : -EINVAL;
     }
     if (entry->flags & FATBIN_FLAG_LZ4) {
-        /* Sizes fit an int: both are below FATBIN_MAX_PAYLOAD. */
+        /* Sizes fit an int: both are below FATBIN_PAYLOAD_MAX. */
         int count = LZ4_decompress_safe((const char *)entry->stored, payload,
                                         (int)entry->stored_bytes, (int)entry->bytes);
 
@@ -144,7 +144,7 @@ int fatbin_payload(const struct fatbin_entry *entry, char **payload, size_t *byt
     char *text;
     int result;
 
-    if (entry->bytes > FATBIN_MAX_PAYLOAD || entry->stored_bytes > FATBIN_MAX_PAYLOAD)
+    if (entry->bytes > FATBIN_PAYLOAD_MAX || entry->stored_bytes > FATBIN_PAYLOAD_MAX)
         return -E2BIG;
     text = malloc(entry->bytes + 1);
     if (!text)

@@ -22,7 +22,7 @@
 
 enum {
     FATBIN_HEADER_BYTES = 16,
-    FATBIN_MAX_PAYLOAD = 256 << 20, /* a larger claim is refused before anything is allocated */
+    FATBIN_PAYLOAD_MAX = 256 << 20, /* a larger claim is refused before anything is allocated */
 };
 
 enum fatbin_kind { FATBIN_PTX = 1, FATBIN_CUBIN = 2 };
@@ -70,7 +70,7 @@ int fatbin_select_ptx(const void *data, size_t size, uint32_t cc, struct fatbin_
  * Decompresses the payload of an entry. *payload is malloc'ed, the caller frees it, and a NUL byte
  * follows it. For PTX, *bytes counts up to the first NUL.
  *
- * Returns 0; -EINVAL if it is damaged; -E2BIG above FATBIN_MAX_PAYLOAD; -ENOTSUP for an unknown
+ * Returns 0; -EINVAL if it is damaged; -E2BIG above FATBIN_PAYLOAD_MAX; -ENOTSUP for an unknown
  * compression; or -ENOMEM.
  */
 int fatbin_payload(const struct fatbin_entry *entry, char **payload, size_t *bytes);

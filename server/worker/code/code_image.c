@@ -82,7 +82,7 @@ static uint32_t unpack_entry(struct code_image *image, uint32_t compute, size_t 
         return error_set(why, MESSAGE(fatbin_no_binary), compute / 10, compute % 10);
     }
     if (found > 0)
-        found = entry.bytes <= FATBIN_MAX_PAYLOAD && entry.bytes >= max
+        found = entry.bytes <= FATBIN_PAYLOAD_MAX && entry.bytes >= max
                     ? -ENOBUFS
                     : fatbin_payload(&entry, &payload, &bytes);
     if (found < 0)

@@ -150,7 +150,7 @@ static void a_fatbin_that_can_not_be_unpacked_is_refused_in_words(void **state)
 {
     (void)state;
     const uint32_t compressed = 8;
-    const uint64_t lz4 = FATBIN_FLAG_LZ4, huge = (uint64_t)FATBIN_MAX_PAYLOAD + 1;
+    const uint64_t lz4 = FATBIN_FLAG_LZ4, huge = (uint64_t)FATBIN_PAYLOAD_MAX + 1;
     container_open();
     container_add(FATBIN_PTX, 80, ".version 80");
     memcpy(container + 16 + 16, &compressed, 4); /* by a method that has no flag */
