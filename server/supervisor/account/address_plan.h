@@ -7,8 +7,8 @@
  * and of the host arena. No two windows overlap, even if their clients are on different devices.
  * Loop thread.
  */
-#ifndef GPUSHARE_SERVER_SUPERVISOR_ADDRESS_PLAN_H
-#define GPUSHARE_SERVER_SUPERVISOR_ADDRESS_PLAN_H
+#ifndef GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_ADDRESS_PLAN_H
+#define GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_ADDRESS_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>

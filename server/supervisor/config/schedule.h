@@ -10,8 +10,8 @@
  * are nobody's to write: they follow from the limits of a configuration (sizes.h), and are told to
  * the worker with the rest. Pure; any thread.
  */
-#ifndef GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
-#define GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
+#ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_SCHEDULE_H
+#define GPUSHARE_SERVER_SUPERVISOR_CONFIG_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stddef.h>

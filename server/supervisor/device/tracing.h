@@ -8,8 +8,8 @@
  * when the asker ends it or is gone. A worker that does not answer is waited for only a few
  * seconds. Loop thread.
  */
-#ifndef GPUSHARE_SERVER_SUPERVISOR_TRACING_H
-#define GPUSHARE_SERVER_SUPERVISOR_TRACING_H
+#ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_TRACING_H
+#define GPUSHARE_SERVER_SUPERVISOR_DEVICE_TRACING_H
 
 #include <stdbool.h>
 #include <stddef.h>

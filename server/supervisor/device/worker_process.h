@@ -8,8 +8,8 @@
  * (PR_SET_PDEATHSIG), so none outlives a stop. It keeps standard input, output and error, and no
  * other descriptor of the supervisor's. Loop thread.
  */
-#ifndef GPUSHARE_SERVER_SUPERVISOR_WORKER_PROCESS_H
-#define GPUSHARE_SERVER_SUPERVISOR_WORKER_PROCESS_H
+#ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_WORKER_PROCESS_H
+#define GPUSHARE_SERVER_SUPERVISOR_DEVICE_WORKER_PROCESS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * the loop would spin on it. So the listener keeps a spare descriptor. It closes the spare, accepts
  * the connection, closes that, and opens the spare again. Loop thread.
  */
-#ifndef GPUSHARE_SERVER_SUPERVISOR_LISTENER_H
-#define GPUSHARE_SERVER_SUPERVISOR_LISTENER_H
+#ifndef GPUSHARE_SERVER_SUPERVISOR_LOOP_LISTENER_H
+#define GPUSHARE_SERVER_SUPERVISOR_LOOP_LISTENER_H
 
 #include <stddef.h>
 

@@ -6,8 +6,8 @@
  *
  * The environment's values are arguments, since only settings reads the environment. Any thread.
  */
-#ifndef GPUSHARE_SERVER_SUPERVISOR_NOTIFY_H
-#define GPUSHARE_SERVER_SUPERVISOR_NOTIFY_H
+#ifndef GPUSHARE_SERVER_SUPERVISOR_LOOP_NOTIFY_H
+#define GPUSHARE_SERVER_SUPERVISOR_LOOP_NOTIFY_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -7,8 +7,8 @@
  * duplicated, and it is sent when the socket has room. The queue is bounded: a peer that lets it
  * run full loses its connection. Loop thread.
  */
-#ifndef GPUSHARE_SERVER_SUPERVISOR_SEND_QUEUE_H
-#define GPUSHARE_SERVER_SUPERVISOR_SEND_QUEUE_H
+#ifndef GPUSHARE_SERVER_SUPERVISOR_LOOP_SEND_QUEUE_H
+#define GPUSHARE_SERVER_SUPERVISOR_LOOP_SEND_QUEUE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * socket_file: the file of a listening Unix socket that this server made. A server that was killed
  * leaves its file behind; the file is replaced if nobody listens on it. Loop thread.
  */
-#ifndef GPUSHARE_SERVER_SUPERVISOR_SOCKET_FILE_H
-#define GPUSHARE_SERVER_SUPERVISOR_SOCKET_FILE_H
+#ifndef GPUSHARE_SERVER_SUPERVISOR_LOOP_SOCKET_FILE_H
+#define GPUSHARE_SERVER_SUPERVISOR_LOOP_SOCKET_FILE_H
 
 #include <sys/socket.h>
 #include <sys/types.h>
