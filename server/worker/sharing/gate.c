@@ -192,12 +192,11 @@ static uint32_t rings_with_work(const struct client *client)
 
 /* Half of what is in flight: the client is not woken for each command that ends, and the device
  * does not run dry. Under the client's lock and the gate's. */
-static uint32_t find_resume_point(struct client *client)
+static void set_resume_point(struct client *client)
 {
     struct gate_client *at = &client->gate;
     at->go_on_at = client->shared.in_flight / 2;
     at->go_on_ns = at->go_on_at * at->scheduled.mean_ns;
-    return 0;
 }
 
 static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t max)
@@ -209,7 +208,7 @@ static uint32_t room_while_open(struct gate *gate, struct client *client, uint32
         count_in_flight(gate, client, timeline_now());
         at->since_exact = true; /* the client is about to submit */
         if (client->shared.in_flight >= at->in_flight_limit)
-            find_resume_point(client);
+            set_resume_point(client);
         pthread_mutex_unlock(&gate->lock);
     }
     return client->shared.in_flight < at->in_flight_limit
@@ -237,7 +236,9 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
      * is on its way. */
     scheduler_submitted(&gate->scheduler, scheduled, room, now);
     apply_decisions(gate, now);
-    return room ? room : find_resume_point(client);
+    if (!room)
+        set_resume_point(client);
+    return room;
 }
 
 uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t max, bool *held)

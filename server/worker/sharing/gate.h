@@ -14,7 +14,7 @@
  * The submitter leaves a held client alone until the gate makes it runnable. gate_next says when to
  * ask for runnable clients; reports of other threads may bring that time forward.
  *
- * The gate's lock is the innermost but that of struct quiet_calls. It is taken under
+ * Under the gate's lock only those of quiet_calls and driver_calls are taken. It is taken under
  * worker->clients_lock, client->lock and the lock of struct placement_table. No call takes longer
  * than one decision of the scheduler. Times are nanoseconds on timeline_now's clock.
  */
