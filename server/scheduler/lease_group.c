@@ -61,6 +61,7 @@ void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_c
 {
     charge_lease(scheduler, client, now);
     client->leased = false;
+    client->paused_since = now;
     if (client->wants)
         client->held_since = now;
 }
@@ -99,6 +100,7 @@ static void begin_lease(struct scheduler *scheduler, struct scheduler_lease_grou
     lease_group->lease_ends = now + choice->length_ns;
     lease_group->idle_since = SCHEDULER_NEVER;
     client->on_extra = choice->extra;
+    client->guest = choice->guest;
     client->charged_to = client->spends = now;
     client->leases++;
     /* A client with a smaller sum was idle, or was at its limit. It gets no idle time later for
@@ -155,7 +157,7 @@ static void release_lease(struct scheduler *scheduler, struct scheduler_lease_gr
     if (now > lease_group->lease_ends && scheduler->schedule.mode == PROTO_MODE_TURNS)
         client->debt_ns += now - lease_group->lease_ends;
     client->leased = false;
-    client->held_since = now;
+    client->held_since = client->paused_since = now;
     lease_group->holder = NULL;
     lease_group->closing = false;
     lease_group->look_at = 0;

@@ -25,6 +25,11 @@ uint64_t plan_share(const struct plan *plan, uint32_t rate)
     return plan->length_ns * rate / PLAN_WHOLE;
 }
 
+uint64_t plan_pause(const struct plan *plan)
+{
+    return plan->length_ns / 10;
+}
+
 int64_t plan_burst(const struct plan *plan, uint32_t rate)
 {
     return (int64_t)min(plan->lease_ns * PLAN_WHOLE, plan->length_ns * rate);
@@ -43,6 +48,16 @@ void plan_credit_settle(struct credit *credit, uint64_t now, int64_t most)
     }
     if (credit->parts > most)
         credit->parts = most;
+}
+
+void plan_credit_lapse(struct credit *credit, uint64_t now)
+{
+    if (now <= credit->at)
+        return;
+    int64_t parts =
+        (int64_t)(min(now - credit->at, PLAN_STRETCH_MAX) * (PLAN_WHOLE - credit->rate));
+    credit->parts = max(credit->parts - parts, INT64_C(0));
+    credit->at = now;
 }
 
 void plan_credit_charge(struct credit *credit, uint64_t ns)

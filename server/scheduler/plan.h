@@ -50,6 +50,9 @@ uint64_t plan_end(const struct plan *plan, uint64_t now);
 /* Returns the fraction of one plan in nanoseconds, rounded down. */
 uint64_t plan_share(const struct plan *plan, uint32_t rate);
 
+/* A client that has nothing to do for this long is owed nothing any more: a tenth of a plan. */
+uint64_t plan_pause(const struct plan *plan);
+
 /* The most parts of credit that a client may save up while it has nothing to do: one lease, or
  * its share of a plan if that is less. */
 int64_t plan_burst(const struct plan *plan, uint32_t rate);
@@ -59,6 +62,10 @@ int64_t plan_owed(const struct plan *plan, uint32_t rate);
 
 /* Lets the credit grow up to now. `most` is its upper bound in parts: any excess is cut off. */
 void plan_credit_settle(struct credit *credit, uint64_t now, int64_t most);
+
+/* Lets a credit above 0 lapse up to now, as in a lease: it grows, and the time is charged. It does
+ * not fall below 0. */
+void plan_credit_lapse(struct credit *credit, uint64_t now);
 
 /* Takes all of ns from the credit, which may become debt. */
 void plan_credit_charge(struct credit *credit, uint64_t ns);

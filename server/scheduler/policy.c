@@ -10,24 +10,37 @@
 /* A processor that is busy for 30 ms then leaves the device enough to do. */
 #define ALONE_DEEPER 4
 
-/* A waiting client may be owed all of its request, so that another client's overrun costs it
- * nothing, but only one plan's part under its limit. If request and limit are equal, the larger
- * bound applies. */
-static int64_t most_parts(const struct plan *plan, const struct scheduler_client *client,
-                          uint32_t rate)
+/* A waiting client may be owed one plan's part under its limit. */
+static int64_t cap_most(const struct plan *plan, const struct scheduler_client *client, bool busy)
 {
-    bool busy = client->wants || client->leased;
-    int64_t owed = plan_owed(plan, rate);
-    return !busy ? plan_burst(plan, rate) : rate == client->request.rate ? owed * PLANS_OWED : owed;
+    return busy ? plan_owed(plan, client->cap.rate) : plan_burst(plan, client->cap.rate);
+}
+
+/* A waiting client may be owed all of its request, so that another client's overrun costs it
+ * nothing. A client that pauses works off what it owes, and what it is owed lapses. */
+static void settle_request(const struct plan *plan, struct scheduler_client *client, bool busy,
+                           uint64_t now)
+{
+    struct credit *credit = &client->request;
+    if (busy) {
+        plan_credit_settle(credit, now, PLANS_OWED * plan_owed(plan, credit->rate));
+    } else if (credit->parts > 0) {
+        plan_credit_lapse(credit, now);
+        if (now - client->paused_since >= plan_pause(plan))
+            credit->parts = 0;
+    } else {
+        plan_credit_settle(credit, now, 0);
+    }
 }
 
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now)
 {
-    plan_credit_settle(&client->request, now, most_parts(plan, client, client->request.rate));
+    bool busy = client->wants || client->leased;
+    settle_request(plan, client, busy, now);
     if (client->cap.rate == PLAN_WHOLE)
         client->cap = (struct credit){.at = now, .rate = PLAN_WHOLE}; /* binds nobody */
     else
-        plan_credit_settle(&client->cap, now, most_parts(plan, client, client->cap.rate));
+        plan_credit_settle(&client->cap, now, cap_most(plan, client, busy));
 }
 
 /* The length that the cap leaves for a lease that begins now; 0 if that is too short for a
@@ -56,10 +69,17 @@ static uint64_t cap_ready(const struct plan *plan, const struct scheduler_client
     return plan_end(plan, ready);
 }
 
-/* Whether a's share was withheld for longer than b's: credit / rate, multiplied out. */
-static bool longer_withheld(const struct credit *a, const struct credit *b)
+/* When the client's request has paid for a lease of this length, from now on, times its rate. */
+static int64_t deadline_parts(const struct credit *request, uint64_t length_ns)
 {
-    return (__int128)a->parts * b->rate > (__int128)b->parts * a->rate;
+    return (int64_t)(length_ns * PLAN_WHOLE) - request->parts;
+}
+
+static bool is_due_before(const struct scheduler_client *a, uint64_t a_ns,
+                          const struct scheduler_client *b, uint64_t b_ns)
+{
+    return (__int128)deadline_parts(&a->request, a_ns) * b->request.rate <
+           (__int128)deadline_parts(&b->request, b_ns) * a->request.rate;
 }
 
 /* No longer than the share of one plan, so that a small share comes in every plan. */
@@ -68,9 +88,11 @@ static uint64_t claim_max(const struct plan *plan, uint32_t rate)
     return max(plan_share(plan, rate), plan->shortest_ns);
 }
 
-void policy_claims(const struct plan *plan, const struct scheduler_lease_group *lease_group,
-                   uint64_t now, struct policy_choice *choice)
+void policy_claims(const struct scheduler *scheduler,
+                   const struct scheduler_lease_group *lease_group, uint64_t now,
+                   struct policy_choice *choice)
 {
+    const struct plan *plan = &scheduler->plan;
     *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
     struct scheduler_client *client;
     LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
@@ -78,19 +100,23 @@ void policy_claims(const struct plan *plan, const struct scheduler_lease_group *
         if (client->request.rate == 0)
             continue;
         uint64_t length = client->request.parts >= 0 ? cap_leaves(plan, client, now) : 0;
+        length = min(length, claim_max(plan, client->request.rate));
         if (length == 0) {
             uint64_t cap = cap_ready(plan, client), ready = plan_credit_ready(&client->request);
             choice->again_at = min(choice->again_at, max(cap, ready));
-        } else if (!choice->client || longer_withheld(&client->request, &choice->client->request)) {
+        } else if (!choice->client ||
+                   is_due_before(client, length, choice->client, choice->length_ns)) {
             choice->client = client;
-            choice->length_ns = min(length, claim_max(plan, client->request.rate));
+            choice->length_ns = length;
         }
     }
 }
 
-void policy_extra(const struct plan *plan, const struct scheduler_lease_group *lease_group,
-                  uint64_t now, bool without_request, struct policy_choice *choice)
+void policy_extra(const struct scheduler *scheduler,
+                  const struct scheduler_lease_group *lease_group, uint64_t now,
+                  bool without_request, struct policy_choice *choice)
 {
+    const struct plan *plan = &scheduler->plan;
     struct scheduler_client *client;
     LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
         if (without_request && client->request.rate)
@@ -106,6 +132,62 @@ void policy_extra(const struct plan *plan, const struct scheduler_lease_group *l
     }
 }
 
+/* ---- clients that pause for a moment ---- */
+
+static bool pauses_and_is_owed(const struct scheduler *scheduler,
+                               const struct scheduler_lease_group *lease_group,
+                               struct scheduler_client *client, uint64_t now)
+{
+    if (client->lease_group != lease_group || client->wants || client->leased ||
+        client->request.parts <= 0)
+        return false;
+    policy_settle(&scheduler->plan, client, now);
+    return client->request.parts > 0;
+}
+
+/* When the credit of a client that pauses has lapsed to this many parts. */
+static uint64_t lapsed_at(const struct plan *plan, const struct scheduler_client *client,
+                          int64_t parts, uint64_t now)
+{
+    uint64_t forgotten = client->paused_since + plan_pause(plan);
+    uint32_t rate = PLAN_WHOLE - client->request.rate;
+    uint64_t missing = (uint64_t)(client->request.parts - max(parts, INT64_C(0)));
+    return rate ? min(now + missing / rate + 1, forgotten) : forgotten;
+}
+
+/* A client may be owed half a lease when it comes back and finds the device taken. The promise has
+ * room for two leases; what other leases and late ends take of it was simulated
+ * (tests/unit/scheduler/test_promise.c), and with a whole lease one mix of 10,000 went beyond. */
+static void keep_for(const struct plan *plan, const struct scheduler_client *client, uint64_t now,
+                     struct policy_choice *choice, uint64_t *until)
+{
+    int64_t most = (int64_t)(plan->lease_ns * PLAN_WHOLE) / 2, rate = client->request.rate;
+    uint64_t peak = choice->client->peak_ns;
+    uint64_t waits = peak ? min(peak, choice->length_ns) : choice->length_ns;
+    if (client->request.parts + rate * (int64_t)choice->length_ns <= most)
+        return;
+    choice->guest = true;
+    if (client->request.parts + rate * (int64_t)waits > most || !peak)
+        *until = max(*until, lapsed_at(plan, client, most - rate * (int64_t)waits, now));
+}
+
+void policy_keep(const struct scheduler *scheduler, const struct scheduler_lease_group *lease_group,
+                 uint64_t now, struct policy_choice *choice)
+{
+    uint64_t until = 0;
+    struct scheduler_client *client;
+    if (!choice->client)
+        return;
+    LIST_FOR_EACH (client, &scheduler->clients, link)
+        if (pauses_and_is_owed(scheduler, lease_group, client, now) &&
+            (choice->extra ||
+             is_due_before(client, claim_max(&scheduler->plan, client->request.rate),
+                           choice->client, choice->length_ns)))
+            keep_for(&scheduler->plan, client, now, choice, &until);
+    if (until > now)
+        *choice = (struct policy_choice){.again_at = until};
+}
+
 uint32_t policy_in_flight_limit(const struct scheduler_schedule *schedule,
                                 const struct scheduler_client *client, bool alone)
 {
@@ -114,12 +196,15 @@ uint32_t policy_in_flight_limit(const struct scheduler_schedule *schedule,
     uint64_t time = schedule->in_flight_limit_ns;
     if (client->borrows)
         time /= 2;
+    else if (client->guest)
+        time /= 8;
     else if (alone)
         time *= ALONE_DEEPER;
     uint64_t by_time = client->mean_ns ? time / client->mean_ns : 0;
     /* While it borrows, one, and not for each ring: the owner waits for all that is in flight, and
      * a second grid of many blocks would go on in the gaps between the owner's kernels. */
-    uint64_t least =
-        client->borrows ? 1 : SCHEDULER_IN_FLIGHT_MIN * (uint64_t)max(client->rings, 1u);
+    uint64_t least = client->borrows || client->guest
+                         ? 1
+                         : SCHEDULER_IN_FLIGHT_MIN * (uint64_t)max(client->rings, 1u);
     return (uint32_t)min(max(by_time, least), (uint64_t)schedule->in_flight_limit);
 }

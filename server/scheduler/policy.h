@@ -16,6 +16,7 @@
 struct policy_choice {
     struct scheduler_client *client; /* NULL: no client may have a lease now */
     uint64_t length_ns;
+    bool guest;        /* it ends when a client comes back that is owed something */
     bool extra;        /* the lease is idle time, not the client's request */
     uint64_t again_at; /* without a client: when one may have a lease; SCHEDULER_NEVER */
 };
@@ -45,12 +46,22 @@ void policy_settle(const struct plan *plan, struct scheduler_client *client, uin
 
 /* Chooses among the clients that may have a lease by their request the one whose share was
  * withheld longest. Settles the credits of all. */
-void policy_claims(const struct plan *plan, const struct scheduler_lease_group *lease_group,
-                   uint64_t now, struct policy_choice *choice);
+void policy_claims(const struct scheduler *scheduler,
+                   const struct scheduler_lease_group *lease_group, uint64_t now,
+                   struct policy_choice *choice);
 /* Chooses the client that had the least of the idle time. without_request: only clients without
  * a request count. Call it after policy_claims found no client. */
-void policy_extra(const struct plan *plan, const struct scheduler_lease_group *lease_group,
-                  uint64_t now, bool without_request, struct policy_choice *choice);
+void policy_extra(const struct scheduler *scheduler,
+                  const struct scheduler_lease_group *lease_group, uint64_t now,
+                  bool without_request, struct policy_choice *choice);
+
+/*
+ * Keeps the device for clients that pause for a moment and are owed something, so that none of them
+ * is owed more than half a lease when it comes back. The chosen client is a guest then, or has to
+ * wait (choice->again_at). A claim that is due before theirs is let be. Call it last.
+ */
+void policy_keep(const struct scheduler *scheduler, const struct scheduler_lease_group *lease_group,
+                 uint64_t now, struct policy_choice *choice);
 
 /* ---- concurrent: in-flight limits, and duty ---- */
 

@@ -11,7 +11,8 @@ void policy_fair_choose(const struct scheduler *scheduler,
                         const struct scheduler_lease_group *lease_group, uint64_t now,
                         struct policy_choice *choice)
 {
-    policy_claims(&scheduler->plan, lease_group, now, choice);
+    policy_claims(scheduler, lease_group, now, choice);
     if (!choice->client)
-        policy_extra(&scheduler->plan, lease_group, now, false, choice);
+        policy_extra(scheduler, lease_group, now, false, choice);
+    policy_keep(scheduler, lease_group, now, choice);
 }

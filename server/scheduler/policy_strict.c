@@ -4,7 +4,7 @@
 
 uint32_t policy_strict_cap(const struct scheduler_limits *limits)
 {
-    return limits->request ? limits->request : limits->limit;
+    return limits->request ? PLAN_WHOLE : limits->limit;
 }
 
 /* A client with a request is capped at it, so only clients without one get idle time. */
@@ -12,7 +12,8 @@ void policy_strict_choose(const struct scheduler *scheduler,
                           const struct scheduler_lease_group *lease_group, uint64_t now,
                           struct policy_choice *choice)
 {
-    policy_claims(&scheduler->plan, lease_group, now, choice);
+    policy_claims(scheduler, lease_group, now, choice);
     if (!choice->client)
-        policy_extra(&scheduler->plan, lease_group, now, true, choice);
+        policy_extra(scheduler, lease_group, now, true, choice);
+    policy_keep(scheduler, lease_group, now, choice);
 }

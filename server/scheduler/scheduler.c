@@ -431,6 +431,8 @@ void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *clien
     lease_group_queue(lease_group, client);
     if (lease_group->holder == client)
         lease_group->idle_since = SCHEDULER_NEVER;
+    else if (lease_group->holder && lease_group->holder->guest && client->request.parts > 0)
+        lease_group->lease_ends = min(lease_group->lease_ends, now);
     lease_group->look_at = 0;
     lease_group_advance(scheduler, lease_group, now);
 }
@@ -445,6 +447,7 @@ void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client
     let_go(client);
     end_turn(scheduler, client);
     client->wants = false;
+    client->paused_since = now;
     lease_group_unqueue(lease_group, client);
     if (!is_busy(client))
         level_end(scheduler, client->limits.level, now);

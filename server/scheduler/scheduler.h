@@ -24,28 +24,36 @@
  *
  * A PLAN (strict, lease 250 ms, precision 5 %: 5 s, 20 leases; a 50 %, b 33 %, c 10 %)
  *
- *   0    250   500   750  1000  1250        1750  2000   2272.7      4500  4750  4900 5000
- *   |  a  |  b  |  c  |  a  |  b  |  a     a  |  b  |  a  ||  b  | ... |  a  | b  | idle |
- *                                                                            150 ms
- *   a: 2500 ms, ten leases. b: 1650 ms, six leases and one of 150 ms. c: 500 ms, two.
- *   idle: 350 ms.
+ *   0    250   500   750  1000  1250  1500  1750  2000  2250 2273   2523   2773   3023
+ *   |  a  |  b  |  a  |  c  |  a  |  b  |  a  |  b  |  a  | idle |  b   |  a   |  c   | ...
+ *
+ *   In the first plan: a has ten leases, 2500 ms. b has seven, 1750 ms, and waits for that at the
+ *   beginning of the next one. c has two, 500 ms.
  *
  * The order follows from credit. A client's credit grows by its request for as long as the client
- * has work, and its leases are charged to it. A lease begins only with a credit of 0 or more. It
- * goes to the client that has waited longest for its share (credit / request). So a client's leases
- * are spread over the plan, and no client waits for more than its turn.
+ * has work, and its leases are charged to it. A lease begins only with a credit of 0 or more.
+ *
+ * It goes to the client whose request will have paid for it first. This is "earliest eligible virtual
+ * deadline first" (Stoica and Abdel-Wahab, 1995). No client is ahead of its request, or behind it,
+ * by much more than one lease, and its leases are spread over the plan.
  *
  * A lease by request is no longer than the client's share of one plan, so even one per cent comes
- * once in each plan. It is no shorter than a tenth of a lease, or 5 ms if that is less. In strict
- * mode it is also no longer than the rest of the client's share of this plan, so no client is above
- * its share at the plan's end.
+ * once in each plan. It is no shorter than a tenth of a lease, or 5 ms if that is less. Credit is
+ * kept to the ten-thousandth of a nanosecond, so nothing is lost by rounding.
  *
- * A rest that is too short for a lease is carried over into the next plan, to the ten-thousandth of
- * a nanosecond.
+ *   Worked: 0.05 % of 5 s is 2.5 ms, shorter than the shortest lease: one of 5 ms every two plans.
  *
- *   Worked: 33 % of lease 5 ms, precision 5 % (plan 100 ms): 33 ms = 6 leases and 3 ms.
- *   1/3 cannot be written; 33.33 % of 5 s is 1666.5 ms: six leases, 166.5 ms.
- *   0.05 % of 5 s is 2.5 ms, shorter than the shortest lease: one of 5 ms every two plans.
+ * PAUSES. A client without work earns no credit. While it pauses, a credit above 0 lapses as if the
+ * client had the device: a client that had the device for itself would have lost that time, too. So
+ * a client that computes and pauses in turns is owed its request of what it would have alone.
+ *
+ * After a tenth of a plan without work it is owed nothing. It begins again with a credit of 0, as a
+ * client that arrives does, or with what it still owes.
+ *
+ * A client that pauses for a moment would find the device taken by a lease each time it comes back.
+ * So when it could be owed more than half a lease by then, others are its guests: they get its time
+ * with little work in flight, and their lease ends when it has work again. A client whose kernels
+ * would make it wait too long gets no lease in its pause.
  *
  * CHARGES. In strict, fair and turns a lease is charged for the time from its beginning until the
  * last of its work is done. No other client begins before that. A kernel cannot be stopped, so a
@@ -59,9 +67,7 @@
  *   charged; the next lease begins 5.5 s after this one did instead of 2.5 s.
  *
  * A client that has nothing to do gives its lease back after a moment (idle_ns), and is charged for
- * the time until then. The credit of a client without work grows to one lease at most: a client
- * can't save up idle time and take it from the others later. A client that arrives in the middle of
- * a plan gets its fraction of the rest of the plan.
+ * the time until then.
  *
  * IDLE TIME is counted apart from requests, as one sum for each client. The client with the
  * smallest sum is next. A client that comes back from idleness starts with the sum that the others
@@ -185,6 +191,7 @@ struct scheduler_client {
     bool borrows;   /* it runs on multiprocessors of another client's request */
     /* private */
     bool leased, on_extra, granted, present;
+    bool guest;        /* its lease ends when a client comes back that is owed something */
     bool low_turn;     /* named by scheduler_decide as the next of the lower levels */
     struct list *held; /* the list in which it waits, or NULL */
     uint64_t ticket;   /* order among clients with work; smaller is earlier */
@@ -203,6 +210,7 @@ struct scheduler_client {
     uint64_t debt_ns;  /* by which its last turns ran over */
     uint64_t charged_to;
     uint64_t held_since;
+    uint64_t paused_since; /* without work or lease since then; or meaningless */
 };
 
 struct scheduler_lease_group {

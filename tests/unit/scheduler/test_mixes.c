@@ -95,8 +95,8 @@ static void check_request(int at)
     judge(1, due - had, plans + shortest + (double)overrun(), at, "less than its request");
 }
 
-/* Who has a request has a lease every plan, later only for what it owes. In turns nobody is passed
- * over: each of the others has one turn at most before it. */
+/* Who has a request has a lease every plan, later only for what it owes and by another's lease. In
+ * turns nobody is passed over: each of the others has one turn at most before it. */
 static void check_wait(int at)
 {
     const struct wish *wish = &mix.wishes[at];
@@ -107,7 +107,8 @@ static void check_wait(int at)
         judge(2, wait, (CLIENTS - 1) * ((double)mix.settings.quantum_ns + late), at,
               "waits for its turn");
     else if (wish->request >= 100)
-        judge(3, wait, (double)mix.plan + late * PLAN_WHOLE / wish->request, at,
+        judge(3, wait,
+              (double)(mix.plan + mix.settings.lease_ns) + late * PLAN_WHOLE / wish->request, at,
               "waits for its lease");
 }
 

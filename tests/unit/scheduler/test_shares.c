@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#include "common/util.h"
 #include "tests/programs/simulate/device.h"
 
 #define US  UINT64_C(1000)
@@ -134,7 +135,8 @@ static void strict_carries_remainders_over(void **state)
         for (int i = 0; i < 6; i++) {
             uint64_t due = plans * plan * fractions[i] / PLAN_WHOLE;
             uint64_t had = device_had(&device, clients[i]);
-            if (had > due + 100 * US || had + 10 * MS < due)
+            uint64_t lease = min(max(plan * fractions[i] / PLAN_WHOLE, 5 * MS), 250 * MS);
+            if (had > due + lease + 100 * US || had + 2 * lease + 10 * MS < due)
                 fail_msg("%lu plans of client %d: had %lu ns of %lu", plans, i, had, due);
         }
     }

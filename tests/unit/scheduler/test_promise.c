@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * The promise of time (docs/sharing.md), held against random mixes on the simulated device: in
+ * every window of ten plans, at any offset, in which each pause of a client is shorter than a tenth
+ * of a plan,
+ *
+ *   strict   request * d - e <= got <= request + e
+ *   fair     request * d - e <= got
+ *
+ * got is what the client's kernels had of the window, as the device counted it. d is what they
+ * would have of a device of their own: their time, by their time and that of the pauses between
+ * them. e is two leases and the mix's longest kernel. The scheduler's plan, credit and charges are
+ * not asked.
+ *
+ * $TEST_SEED and $TEST_MIXES say where it begins, and how many mixes it plays. With $TEST_GOES_ON
+ * it plays all of them and prints the worst.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "tests/programs/simulate/device.h"
+
+#define MS    UINT64_C(1000000)
+#define NEVER UINT64_MAX
+
+enum {
+    PROGRAMS = 20,
+    PLANS = 24, /* of a mix */
+    WINDOW_PLANS = 10,
+    WINDOW_STEPS = 7, /* windows begin so often in a plan; a prime, so at other moments of each */
+    SPANS_MAX = 12000,
+    MIXES = 2000,
+};
+
+struct span {
+    uint64_t from, to;
+};
+
+struct spans {
+    uint32_t count;
+    struct span of[SPANS_MAX];
+};
+
+/* A client, and what it does: bursts of kernels with pauses between. */
+struct program {
+    struct device_client *client; /* NULL: not there yet, or gone */
+    uint32_t number, request, owner;
+    uint64_t came, leaves;
+    uint64_t wakes; /* when it gets work; NEVER: it has some */
+    uint32_t burst_most;
+    uint64_t pause_least, pause_most;
+    uint64_t random, ran_ns;
+    uint64_t paused_since; /* NEVER: it has work */
+    struct spans kernels, pauses;
+};
+
+static struct device device;
+static struct program programs[PROGRAMS];
+static struct {
+    uint64_t seed, random;
+    struct scheduler_schedule settings;
+    uint64_t plan, kernel, start;
+    uint32_t count;
+} mix;
+
+/* The worst of all mixes, in points beyond e; below 0: within. */
+static struct worst {
+    double points;
+    uint64_t seed;
+} less_strict, more_strict, less_fair;
+
+static uint64_t below(uint64_t bound)
+{
+    return device_random(&mix.random) % bound;
+}
+
+static bool one_in(uint64_t n)
+{
+    return below(n) == 0;
+}
+
+/* ---- what happens ---- */
+
+static void note(struct spans *spans, uint64_t from, uint64_t to)
+{
+    if (from >= to)
+        return;
+    if (spans->count == SPANS_MAX)
+        fail_msg("mix %" PRIu64 ": more than %d kernels of a client", mix.seed, SPANS_MAX);
+    spans->of[spans->count++] = (struct span){from, to};
+}
+
+static void wake(struct program *program)
+{
+    uint32_t kernels = 1 + (uint32_t)(device_random(&program->random) % program->burst_most);
+    if (program->paused_since != NEVER)
+        note(&program->pauses, program->paused_since, device.now);
+    program->paused_since = program->wakes = NEVER;
+    bool steady = program->pause_most == 0;
+    device_work(&device, program->client, steady ? UINT64_MAX : kernels);
+}
+
+static void begin_pause(struct program *program)
+{
+    program->paused_since = device.now;
+    program->wakes =
+        device.now + device_random_log(&program->random, program->pause_least, program->pause_most);
+}
+
+static void kernel_ended(struct device_client *client)
+{
+    struct program *program = client->user;
+    note(&program->kernels, device.now - (client->ran_ns - program->ran_ns), device.now);
+    program->ran_ns = client->ran_ns;
+    if (!client->pending && client->head == client->tail)
+        begin_pause(program);
+}
+
+static void leave(struct program *program)
+{
+    if (program->paused_since != NEVER)
+        note(&program->pauses, program->paused_since, device.now);
+    device_remove(&device, program->client);
+    program->client = NULL;
+    program->wakes = program->leaves = NEVER;
+}
+
+static uint64_t next_of_programs(void)
+{
+    uint64_t next = NEVER;
+    for (uint32_t i = 0; i < mix.count; i++)
+        next = min(next, min(programs[i].wakes, programs[i].leaves));
+    return next;
+}
+
+static void play(uint64_t until)
+{
+    while (device.now < until) {
+        uint64_t next = min(until, next_of_programs());
+        struct device_client *ended = device_step(&device, next);
+        if (ended)
+            kernel_ended(ended);
+        for (uint32_t i = 0; i < mix.count; i++) {
+            if (programs[i].leaves <= device.now)
+                leave(&programs[i]);
+            else if (programs[i].wakes <= device.now)
+                wake(&programs[i]);
+        }
+    }
+}
+
+/* ---- who is there ---- */
+
+static void choose_pauses(struct program *program)
+{
+    uint64_t tenth = mix.plan / 10;
+    program->burst_most = 1;
+    switch (below(4)) {
+    case 0: /* always something to do */
+        program->pause_least = program->pause_most = 0;
+        return;
+    case 1: /* launch, synchronize, think */
+        program->pause_most = device_random_log(&mix.random, tenth / 1000, tenth / 2);
+        break;
+    case 2: /* bursts */
+        program->burst_most = 1 + (uint32_t)below(40);
+        program->pause_most = device_random_log(&mix.random, tenth / 1000, tenth);
+        break;
+    default: /* now and then nothing for long */
+        program->burst_most = 1 + (uint32_t)below(100);
+        program->pause_most = 3 * mix.plan;
+        break;
+    }
+    program->pause_least = max(program->pause_most / 100, UINT64_C(1000));
+    program->pause_most -= one_in(2) ? 0 : program->pause_most / 2;
+}
+
+static void come(uint32_t request, uint32_t owner, uint64_t when)
+{
+    struct program *program = &programs[mix.count++];
+    struct error why = {0};
+    struct scheduler_limits limits = {.request = request, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    *program = (struct program){.number = mix.count - 1, .request = request, .owner = owner};
+    program->random = device_random(&mix.random);
+    program->client = device_add(&device, &limits, NULL, 0, device_random(&mix.random), &why);
+    if (!program->client)
+        fail_msg("mix %" PRIu64 ": %s", mix.seed, why.text);
+    scheduler_own(&device.scheduler, &program->client->scheduled, owner, device.now);
+    program->client->user = program;
+    uint64_t least = mix.plan / 400;
+    program->client->longest = device_random_log(&mix.random, least, mix.kernel);
+    program->client->shortest = one_in(2) ? program->client->longest : least;
+    program->came = device.now;
+    program->leaves = NEVER;
+    program->wakes = when;
+    program->paused_since = device.now;
+    choose_pauses(program);
+}
+
+/* Requests that come to `sum`, or eleven small ones beside a large one. */
+static void everybody_comes(void)
+{
+    uint32_t sum = one_in(2) ? PLAN_WHOLE : (uint32_t)(3000 + below(7000));
+    uint32_t count = 2 + (uint32_t)below(15), owners = 1 + (uint32_t)below(4);
+    bool small = one_in(4);
+    uint32_t weights[PROGRAMS], total = 0;
+    count = small ? 12 : count;
+    for (uint32_t i = 0; i < count; i++)
+        total += weights[i] = small ? (i ? 5 : 45) : 1 + (uint32_t)below(20);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t when = device.now + (one_in(2) ? 0 : below(4 * mix.plan));
+        come(small ? weights[i] * 100 : sum * weights[i] / total, 1 + (uint32_t)below(owners),
+             when);
+    }
+}
+
+/* ---- what each got ---- */
+
+static uint64_t overlap(const struct spans *spans, uint64_t from, uint64_t to)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < spans->count && spans->of[i].from < to; i++)
+        sum += saturating_sub(min(spans->of[i].to, to), max(spans->of[i].from, from));
+    return sum;
+}
+
+static uint64_t longest_pause(const struct spans *pauses, uint64_t from, uint64_t to)
+{
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < pauses->count && pauses->of[i].from < to; i++)
+        if (pauses->of[i].to > from)
+            longest = max(longest, pauses->of[i].to - pauses->of[i].from);
+    return longest;
+}
+
+static double part_alone(const struct program *program, uint64_t from, uint64_t to)
+{
+    double kernels = (double)overlap(&program->kernels, from, to);
+    double pauses = (double)overlap(&program->pauses, from, to);
+    return kernels + pauses > 0 ? kernels / (kernels + pauses) : 1;
+}
+
+static void judge(struct worst *worst, double excess_ns, double span, const char *text,
+                  const struct program *program, uint64_t from)
+{
+    double points = 100 * excess_ns / span;
+    if (points > worst->points)
+        *worst = (struct worst){points, mix.seed};
+    if (points > 0 && !getenv("TEST_GOES_ON"))
+        fail_msg("TEST_SEED=%" PRIu64 ", mode %d, plan %.0f ms, longest kernel %.1f ms, window at "
+                 "%.2f plans: client %u of %u, owner %u, request %.2f %%, pauses to %.1f ms: %s, "
+                 "%.2f points beyond what is allowed",
+                 mix.seed, (int)mix.settings.mode, (double)mix.plan / 1e6, (double)mix.kernel / 1e6,
+                 (double)(from - mix.start) / (double)mix.plan, program->number, mix.count,
+                 program->owner, program->request / 100.0, (double)program->pause_most / 1e6, text,
+                 points);
+}
+
+static void judge_window(const struct program *program, uint64_t from, uint64_t to, double whole)
+{
+    double span = (double)(to - from), got = (double)overlap(&program->kernels, from, to);
+    double request = program->request / (double)PLAN_WHOLE;
+    double e = 2.0 * (double)mix.settings.lease_ns + (double)mix.kernel;
+    bool strict = mix.settings.mode == PROTO_MODE_STRICT;
+    if (strict)
+        judge(&more_strict, got - request * span - e, span, "more than its request", program, from);
+    if (longest_pause(&program->pauses, from, to) >= mix.plan / 10)
+        return;
+    double alone = min(whole, part_alone(program, from, to));
+    judge(strict ? &less_strict : &less_fair, request * alone * span - e - got, span,
+          "less than its request", program, from);
+}
+
+static void judge_program(const struct program *program, uint64_t end)
+{
+    double whole = part_alone(program, program->came, end);
+    uint64_t window = WINDOW_PLANS * mix.plan;
+    for (uint64_t from = program->came; from + window <= end; from += mix.plan / WINDOW_STEPS)
+        judge_window(program, from, from + window, whole);
+}
+
+static void run_mix(uint64_t seed, enum proto_mode mode)
+{
+    mix.seed = mix.random = seed;
+    mix.count = 0;
+    scheduler_defaults(&mix.settings);
+    mix.settings.mode = mode;
+    mix.settings.lease_ns = one_in(2) ? 250 * MS : 50 * MS;
+    mix.plan = mix.settings.lease_ns * PLAN_WHOLE / mix.settings.precision;
+    mix.kernel = mix.plan * (one_in(2) ? 2 : 8) / 100;
+    device_open(&device, &mix.settings);
+    mix.start = device.now;
+    everybody_comes();
+    play(mix.start + PLANS * mix.plan);
+    assert_int_equal(device.overlapped, 0);
+    for (uint32_t i = 0; i < mix.count; i++)
+        if (programs[i].paused_since != NEVER)
+            note(&programs[i].pauses, programs[i].paused_since, device.now);
+    for (uint32_t i = 0; i < mix.count; i++)
+        judge_program(&programs[i], device.now);
+}
+
+static uint64_t number_in(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void any_mix_gets_what_is_promised(void **state)
+{
+    uint64_t first = number_in("TEST_SEED", 1), count = number_in("TEST_MIXES", MIXES);
+    (void)state;
+    less_strict = more_strict = less_fair = (struct worst){-100, 0};
+    for (uint64_t seed = first; seed < first + count; seed++)
+        run_mix(seed, seed % 2 ? PROTO_MODE_STRICT : PROTO_MODE_FAIR);
+    print_message("points beyond what is allowed: strict, less %.2f (mix %" PRIu64 "), more %.2f "
+                  "(mix %" PRIu64 "); fair, less %.2f (mix %" PRIu64 ")\n",
+                  less_strict.points, less_strict.seed, more_strict.points, more_strict.seed,
+                  less_fair.points, less_fair.seed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_mix_gets_what_is_promised),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
