@@ -58,9 +58,12 @@ void queue_latency_left(struct queue_latency *latency, uint32_t value, uint64_t 
         latency->value[count - 1] = value;
         return;
     }
-    /* Commands that the doorbell was rung for wait from then on. */
-    uint64_t seen = !count && latency->rung ? min(latency->rung, now) : now;
-    if (count && looked < now)
+    uint64_t seen = now;
+    /* Commands that the doorbell was rung for wait from then on. Others came since the last look,
+     * which is long ago for a client that had as much in flight as it may have. */
+    if (!count && latency->rung)
+        seen = min(latency->rung, now);
+    else if (looked && looked < now)
         seen = looked + (now - looked) / 2;
     if (count == QUEUE_LATENCY_MARKS)
         merge_two(latency);
@@ -78,6 +81,7 @@ void queue_latency_served_late(struct queue_latency *latency, uint64_t waits[QUE
 {
     uint32_t end = from + count;
     uint64_t last = latency->count ? latency->looked : latency->rung;
+    latency->looked = last;
     /* At least one command was in the ring when its doorbell was found rung. */
     if (!latency->count) {
         waits[queue_latency_bucket(time_since(last, now))]++;

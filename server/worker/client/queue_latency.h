@@ -32,7 +32,8 @@ struct queue_latency {
     uint64_t rung;   /* when its doorbell was last found rung; 0: served since */
     uint32_t visit;  /* the visit that found it rung */
     uint32_t count;  /* number of marks */
-    uint64_t looked; /* when the ring's tail was last read; valid while there are marks */
+    uint64_t looked; /* when a look last left commands behind, and what was not there by then came
+                        later; 0: the ring was empty then. Not valid while `rung` stands alone. */
     /* Mark i: commands behind value[i - 1] and up to value[i] were in the ring at time seen[i].
      * The values are the low bits of timeline values, and rise. */
     uint32_t value[QUEUE_LATENCY_MARKS];
@@ -67,10 +68,12 @@ static inline void queue_latency_served(struct queue_latency *latency,
                                         uint64_t waits[QUEUE_LATENCY_BUCKETS], uint32_t from,
                                         uint32_t count, uint32_t visit, uint64_t now)
 {
-    if (!latency->count && (!latency->rung || latency->visit == visit))
+    if (!latency->count && (!latency->rung || latency->visit == visit)) {
         waits[0] += count;
-    else
+        latency->looked = 0;
+    } else {
         queue_latency_served_late(latency, waits, from, count, now);
+    }
     latency->rung = 0;
 }
 
@@ -79,6 +82,7 @@ static inline void queue_latency_restart(struct queue_latency *latency, uint32_t
                                          uint64_t now)
 {
     latency->count = 0;
+    latency->looked = 0;
     latency->rung = now;
     latency->visit = visit;
 }

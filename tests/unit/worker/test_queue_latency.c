@@ -4,6 +4,7 @@
 /* How long commands waited, against an oracle that knows when each was first seen. */
 #include "tests/unit/worker/harness.h"
 
+#include "common/ipc/doorbell.h"
 #include "server/worker/client/queue_latency.h"
 
 #define US UINT64_C(1000)
@@ -79,6 +80,30 @@ static void a_ring_not_visited_waits_from_its_doorbell(void **state)
     queue_latency_restart(&latency, 5, 90 * MS); /* another ring had held it */
     queue_latency_served(&latency, waits, 3, 2, 5, 99 * MS);
     assert_int_equal(waits[0], 2);
+}
+
+/* A client with as much in flight as it may have is not visited: what it pushes is first seen when
+ * there is room, after all that was seen before is served. */
+static void commands_pushed_while_nobody_looked_waited_half_that_time(void **state)
+{
+    (void)state;
+    struct queue_latency latency = {0};
+    uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0};
+    queue_latency_rung(&latency, 1, 1 * MS);
+    queue_latency_left(&latency, 10, 2 * MS);
+    queue_latency_served(&latency, waits, 0, 10, 2, 42 * MS);
+    queue_latency_left(&latency, 50, 42 * MS);
+    assert_int_equal(waits[queue_latency_bucket(41 * MS)], 10);
+    queue_latency_served(&latency, waits, 10, 40, 3, 43 * MS);
+    assert_int_equal(waits[queue_latency_bucket(21 * MS)], 40);
+    /* The ring was empty: of the next ones nothing is older than their doorbell. */
+    queue_latency_rung(&latency, 4, 100 * MS);
+    queue_latency_served(&latency, waits, 50, 5, 4, 100 * MS);
+    queue_latency_left(&latency, 60, 100 * MS);
+    queue_latency_served(&latency, waits, 55, 5, 5, 101 * MS);
+    assert_int_equal(waits[0], 5);
+    assert_int_equal(waits[queue_latency_bucket(1 * MS)], 5);
+    assert_int_equal(sum(waits), 60);
 }
 
 /* ---- random pushes and visits ---- */
@@ -171,6 +196,10 @@ static void commands_beyond_the_in_flight_limit_wait(void **state)
     pthread_mutex_unlock(&fake.lock);
     for (int i = 0; i < 700; i++)
         value = peer_push(peer, 0, &command);
+    /* Until the submitter has looked at the ring once, it can't know that anything waits. */
+    while (doorbell_pending(ring_client_header(peer->rings.base)))
+        usleep(100);
+    harness_ask(PROTO_WORKER_USAGE_QUERY, 1, NULL, PROTO_WORKER_USAGE);
     uint64_t since = timeline_now();
     while (timeline_now() - since < 40 * MS)
         usleep(1000);
@@ -197,6 +226,7 @@ int main(void)
         cmocka_unit_test(a_command_served_when_found_has_no_latency),
         cmocka_unit_test(a_command_left_behind_waits_from_then),
         cmocka_unit_test(a_ring_not_visited_waits_from_its_doorbell),
+        cmocka_unit_test(commands_pushed_while_nobody_looked_waited_half_that_time),
         cmocka_unit_test(the_histogram_is_right_but_for_few),
         cmocka_unit_test_setup_teardown(commands_beyond_the_in_flight_limit_wait, harness_setup,
                                         harness_stop),
