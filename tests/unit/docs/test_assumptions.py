@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """docs/gpu-results.md says what is assumed of the driver: in which files, and which steps of the bundle ask a GPU.
 And it names the tests of what a driver may do."""
+import glob
 import os
 import re
 import unittest
@@ -83,15 +84,43 @@ class Assumptions(unittest.TestCase):
         self.assertEqual(sorted(steps_with_assumptions() - unused - asked), [])
 
 
+def tests_of_rows():
+    """For each row what the driver does, and the pairs of file and case; a shell script has no case."""
+    rows = []
+    for driver, _, named in tables("the driver"):
+        pairs, path = [], None
+        for name in quoted(named):
+            if "/" in name:
+                path = name
+                pairs += [(path, "")] if path.endswith(".sh") else []
+            else:
+                pairs.append((path, name))
+        rows.append((driver, pairs))
+    return rows
+
+
 class Tests(unittest.TestCase):
+    def setUp(self):
+        self.rows = tests_of_rows()
+        self.assertGreater(len(self.rows), 10)
+
+    def test_each_row_has_a_mutant_of_a_test_that_it_names(self):
+        """A Python script is a mutant's test as a whole."""
+        mutants = set()
+        for table in glob.glob(os.path.join(ROOT, "tests/programs/mutants/*.mutants")):
+            mutants |= set(re.findall(r"^test: (\S+) ?(\S*)$", text_of(os.path.relpath(table, ROOT)), re.M))
+        self.assertGreater(len(mutants), 100)
+        for driver, pairs in self.rows:
+            named = {(path, "" if path.endswith(".py") else case) for path, case in pairs}
+            self.assertTrue(named & mutants, f"{driver}: no mutant turns one of {sorted(named)} red")
+
     def test_each_row_names_a_test_that_is_there(self):
-        rows = tables("the driver")
-        self.assertGreater(len(rows), 10)
-        for driver, _, named in rows:
-            path, *cases = quoted(named)
-            text = text_of(path)
-            self.assertTrue(cases or path.endswith(".sh"), driver)
-            for case in cases:
+        for driver, pairs in self.rows:
+            self.assertTrue(pairs, driver)
+            for path, case in pairs:
+                text = text_of(path)
+                if not case:
+                    continue
                 self.assertRegex(text, rf"(?m)^(static void {case}\(|    def {case}\()", driver)
                 # A case that is in no list never runs; unittest finds its own.
                 if path.endswith(".c"):
