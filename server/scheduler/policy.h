@@ -33,15 +33,15 @@ void policy_turns_choose(const struct scheduler *scheduler,
                          const struct scheduler_lease_group *lease_group, uint64_t now,
                          struct policy_choice *choice);
 
-/* The most of the time that the client may have. In strict mode that is its request, if it has
- * one; otherwise it is its limit. */
+/* The most of the time that the client may have, as its cap: its limit. In strict mode a request
+ * is a bound by itself, so a client that has one has no cap. */
 uint32_t policy_strict_cap(const struct scheduler_limits *limits);
 uint32_t policy_fair_cap(const struct scheduler_limits *limits);
 
 /* ---- parts that strict and fair share ---- */
 
-/* Lets the client's credits grow up to now. A client with work may grow to what it is owed, a
- * client without to one lease. */
+/* Lets the client's credits grow up to now. A client with work may grow to what it is owed; of
+ * a client without, see PAUSES in scheduler.h. */
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now);
 
 /* Chooses among the clients that may have a lease by their request the one whose share was

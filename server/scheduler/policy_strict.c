@@ -7,7 +7,7 @@ uint32_t policy_strict_cap(const struct scheduler_limits *limits)
     return limits->request ? PLAN_WHOLE : limits->limit;
 }
 
-/* A client with a request is capped at it, so only clients without one get idle time. */
+/* A request is all that its client gets, so only clients without one get idle time. */
 void policy_strict_choose(const struct scheduler *scheduler,
                           const struct scheduler_lease_group *lease_group, uint64_t now,
                           struct policy_choice *choice)

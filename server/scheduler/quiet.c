@@ -71,14 +71,18 @@ static void pay_debts(struct quiet *quiet, int64_t earned)
  * that have nothing left on the device could have used. */
 static void settle_credit(struct quiet *quiet, uint32_t working, uint64_t now)
 {
-    uint64_t span = now - quiet->looked;
+    uint64_t looked = quiet->looked, span = now - looked;
     quiet->looked = now;
     int64_t earned = earned_in(quiet, span) / 100 * (int64_t)(100 - 100 * SAVED_NS / SPAN_NS);
     quiet->credit = min(quiet->credit + earned, earned_in(quiet, SAVED_NS));
     pay_debts(quiet, earned);
     if (quiet->state < QUIET_DRAINING || quiet->worked == 0)
         return;
-    uint64_t lost = span / quiet->worked * (quiet->worked - min(working, quiet->worked));
+    /* An attempt is over at its end. A look that comes later was kept from it by a driver whose
+     * call waited, and no window would pay for that in a minute. */
+    uint64_t until = quiet->state == QUIET_DRAINING ? min(now, quiet->attempt_end) : now;
+    uint64_t held = saturating_sub(until, looked);
+    uint64_t lost = held / quiet->worked * (quiet->worked - min(working, quiet->worked));
     charge_loss(quiet, lost);
 }
 
@@ -178,7 +182,7 @@ static void look_at_draining(struct quiet *quiet, const struct quiet_scene *scen
     if (now < quiet->attempt_end)
         return;
     quiet->failed++;
-    quiet->again = now + (now - quiet->attempt);
+    quiet->again = now + (quiet->attempt_end - quiet->attempt);
     wait_for(quiet, find_last(scene), now);
 }
 

@@ -33,9 +33,9 @@
  * The order follows from credit. A client's credit grows by its request for as long as the client
  * has work, and its leases are charged to it. A lease begins only with a credit of 0 or more.
  *
- * It goes to the client whose request will have paid for it first. This is "earliest eligible virtual
- * deadline first" (Stoica and Abdel-Wahab, 1995). No client is ahead of its request, or behind it,
- * by much more than one lease, and its leases are spread over the plan.
+ * It goes to the client whose request will have paid for it first. This is "earliest eligible
+ * virtual deadline first" (Stoica and Abdel-Wahab, 1995). No client is ahead of its request, or
+ * behind it, by much more than one lease, and its leases are spread over the plan.
  *
  * A lease by request is no longer than the client's share of one plan, so even one per cent comes
  * once in each plan. It is no shorter than a tenth of a lease, or 5 ms if that is less. Credit is

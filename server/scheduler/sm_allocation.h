@@ -18,8 +18,8 @@
  * whole SM groups, leaves room for it.
  *
  * Only one client with a limit has the remainder at a time: otherwise ten clients with a tenth each
- * would all meet there. It is the one with the fewest whole SM groups, which would miss it most, and
- * of equals the first that had it.
+ * would all meet there. It is the one with the fewest whole SM groups, which would miss it most,
+ * and of equals the first that had it.
  *
  * The requests must not exceed the number of SM groups. A client without a request has the empty
  * set while no SM group is free for it, and has to wait. On a device with a single SM group every

@@ -160,6 +160,25 @@ static void an_attempt_ends_after_one_and_a_half_times_the_expectation(void **st
     assert_int_equal(look(&scene, T0 + 310 * MS), QUIET_DRAINING);
 }
 
+/* The driver's own call kept the next look for three seconds: no window for a minute would punish
+ * those that wait for the driver. */
+static void an_attempt_costs_no_more_than_its_time(void **state)
+{
+    (void)state;
+    struct quiet_work work = {.client = 7, .left_ns = 20 * MS};
+    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .since = T0};
+    begin();
+    assert_int_equal(look(&scene, T0), QUIET_DRAINING);
+    scene.count = 0;
+    scene.others = true;
+    assert_int_equal(look(&scene, T0 + 3000 * MS), QUIET_WAITING);
+    assert_int_equal(quiet.taken_ns, 35 * MS);
+    work.left_ns = MS;
+    scene.count = 1;
+    scene.others = false;
+    assert_int_equal(look(&scene, T0 + 3035 * MS), QUIET_DRAINING);
+}
+
 static void a_call_that_is_withdrawn_ends_the_attempt(void **state)
 {
     (void)state;
@@ -492,6 +511,7 @@ int main(void)
         cmocka_unit_test(an_idle_device_is_quiet_at_once_and_costs_nothing),
         cmocka_unit_test(other_work_is_waited_for),
         cmocka_unit_test(an_attempt_ends_after_one_and_a_half_times_the_expectation),
+        cmocka_unit_test(an_attempt_costs_no_more_than_its_time),
         cmocka_unit_test(a_call_that_is_withdrawn_ends_the_attempt),
         cmocka_unit_test(what_a_window_takes_is_what_clients_could_have_used),
         cmocka_unit_test(between_leases_only_the_calls_cost),
