@@ -234,11 +234,12 @@ void quiet_calls_shut(struct quiet_calls *calls, bool closed)
     pthread_mutex_unlock(&calls->lock);
 }
 
-/* 0 is the most urgent. */
+/* 0 is the most urgent. The end of a client rides along, but what it had is missing to others until
+ * then; nobody misses what is made beforehand. */
 static uint32_t rank_of(const struct quiet_call *call, uint64_t now)
 {
     if (call->since > now)
-        return UINT32_MAX;
+        return call->patient ? UINT32_MAX : UINT32_MAX - 1;
     return now - call->since >= QUIET_CALLS_PATIENCE_NS ? 0 : call->caller.level;
 }
 

@@ -131,8 +131,9 @@ void quiet_calls_shut(struct quiet_calls *calls, bool closed);
 /*
  * Makes the next call; false: there is none. A window has little time, so the order says which call
  * has to wait for another one: first the most urgent of those that may ask for a window, then those
- * that ride along. A call that has waited for QUIET_CALLS_PATIENCE_NS is as urgent as any. Of calls
- * that are equally urgent the next is the oldest of the owner that was served longest ago.
+ * that ride along, and patient ones last. A call that has waited for QUIET_CALLS_PATIENCE_NS is as
+ * urgent as any. Of calls that are equally urgent the next is the oldest of the owner that was
+ * served longest ago.
  *
  * now: ns of timeline_now. *owner, unless owner is NULL, becomes the call's owner.
  */

@@ -165,6 +165,18 @@ static void urgent_calls_come_first_and_riders_last(void **state)
     assert_order(expected, 4, 0);
 }
 
+/* What is made beforehand has no owner, so none was served longer ago. */
+static void what_nobody_misses_comes_after_the_end_of_clients(void **state)
+{
+    (void)state;
+    queue_call(1, 0, 0, false);
+    queued[0].patient = true;
+    for (uint32_t i = 2; i <= 4; i++)
+        queue_call(i, 1001, 0, false);
+    static const uint32_t expected[] = {2, 3, 4, 1};
+    assert_order(expected, 4, 0);
+}
+
 static void after_a_second_no_call_waits_for_anothers_priority(void **state)
 {
     (void)state;
@@ -184,6 +196,7 @@ int main(void)
         T(a_patient_call_never_asks),
         ORDER(a_user_with_many_calls_has_one_turn),
         ORDER(urgent_calls_come_first_and_riders_last),
+        ORDER(what_nobody_misses_comes_after_the_end_of_clients),
         ORDER(after_a_second_no_call_waits_for_anothers_priority),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
