@@ -3,6 +3,7 @@
 #include "server/worker/code/compiler_process.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,6 +143,9 @@ int compiler_process_run(const struct compiler_process *process)
     static struct ptx_link link;
     struct error why = {0};
     step_back();
+    /* Each of a driver's threads would reserve 64 MiB of addresses for a heap of its own when it
+     * first allocates. That may be after the limit is set, and be all that the limit leaves. */
+    mallopt(M_ARENA_MAX, 1);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != process->parent)
         return 1;
     const char *text = map_text();
