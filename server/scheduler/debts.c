@@ -105,7 +105,8 @@ void debts_keep(struct debts *debts, const struct scheduler_client *client,
                 const struct list *clients, uint64_t quantum_ns, uint64_t now)
 {
     struct debt debt = debt_of(client, quantum_ns, now);
-    if (client->owner == 0 || all_free_at(&debt, now) == now)
+    bool ran = client->leases || client->charged_ns;
+    if (client->owner == 0 || !ran || all_free_at(&debt, now) == now)
         return;
     struct scheduler_client *other;
     LIST_FOR_EACH (other, clients, link)

@@ -11,7 +11,8 @@
  * it owes.
  *
  * A client never inherits more device time than the one that left owed, and its inherited debt ends
- * no later.
+ * no later. A client that leaves without having run passes nothing on: what it owed is kept
+ * already.
  *
  * Functions without state, on the caller's memory. Any thread may call; one struct debts belongs to
  * one thread at a time.

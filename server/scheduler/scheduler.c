@@ -361,6 +361,7 @@ void scheduler_own(struct scheduler *scheduler, struct scheduler_client *client,
     client->owner = owner;
     client->arrived = now;
     debts_owe(&scheduler->debts, client, now);
+    client->spends = now; /* what it owes by now was not its doing */
 }
 
 uint32_t scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,

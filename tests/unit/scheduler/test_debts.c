@@ -115,6 +115,41 @@ static void a_client_that_was_there_before_inherits_nothing(void **state)
     assert_true(stays->scheduled.request.parts >= 0);
 }
 
+/* A visitor runs for 3 s and leaves; another one inherits that, waits for half a second and leaves.
+ */
+static void an_heir_that_never_ran_passes_nothing_on(void **state)
+{
+    (void)state;
+    static const uint32_t requests[] = {1100, 1700, 4400};
+    for (int mode = PROTO_MODE_STRICT; mode <= PROTO_MODE_FAIR; mode++) {
+        struct device_client *steady[3];
+        uint64_t had[3];
+        open_mode(mode);
+        for (int i = 0; i < 3; i++) {
+            steady[i] = arrive(requests[i], PLAN_WHOLE, 5 * MS, OWNER);
+            device_work(&device, steady[i], ANY);
+        }
+        device_run(&device, device.now + 10000 * MS);
+        struct device_client *visitor = arrive(100, PLAN_WHOLE, 3000 * MS, OWNER);
+        device_work(&device, visitor, 1);
+        while (visitor->kernels == 0)
+            device_step(&device, device.now + 1000 * MS);
+        device_remove(&device, visitor);
+        visitor = arrive(100, PLAN_WHOLE, MS, OWNER);
+        device_work(&device, visitor, 1);
+        device_run(&device, device.now + 500 * MS);
+        device_remove(&device, visitor);
+        for (int i = 0; i < 3; i++)
+            had[i] = device_had(&device, steady[i]);
+        device_run(&device, device.now + 20000 * MS);
+        for (int i = 0; i < 3; i++) {
+            double share = (double)(device_had(&device, steady[i]) - had[i]) / 20000e6;
+            if (share < requests[i] / 10000.0 - 0.02)
+                fail_msg("mode %d: %u of 10000 had %.4f", mode, requests[i], share);
+        }
+    }
+}
+
 static void a_limit_is_no_more_for_leaving(void **state)
 {
     (void)state;
@@ -208,6 +243,7 @@ int main(void)
         cmocka_unit_test(in_strict_mode_a_request_is_no_more_for_leaving),
         cmocka_unit_test(in_strict_mode_a_successor_that_comes_early_gains_nothing),
         cmocka_unit_test(a_client_that_was_there_before_inherits_nothing),
+        cmocka_unit_test(an_heir_that_never_ran_passes_nothing_on),
         cmocka_unit_test(a_limit_is_no_more_for_leaving),
         cmocka_unit_test(idle_time_is_no_more_for_leaving),
         cmocka_unit_test(a_turn_is_no_longer_for_leaving),
