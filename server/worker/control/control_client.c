@@ -222,11 +222,10 @@ static int end_release(struct control_call *call)
 
 static int end_client(struct worker *worker, struct client *client, struct retirement *request)
 {
-    struct proto_worker_usage used;
+    struct proto_worker_usage used = client->control.used;
     uint64_t serial = client->control.detach_serial;
     uint32_t number = client->number, refused = client->control.refused;
     (void)request;
-    sum_use(worker, client, &used);
     drop_client(worker, client);
     if (refused) {
         struct error why;
@@ -245,6 +244,10 @@ void control_client_leave(struct worker *worker, struct client *client)
         return;
     }
     client->control.last_call = NULL;
+    /* The rest may have to wait for a quiet window, and others for its multiprocessors and its time
+     * until then. */
+    sum_use(worker, client, &client->control.used);
+    control_limits_let_others(worker, client);
     control_call_open(call, &detach, make_release, end_release);
     control_call_leave(call);
 }

@@ -94,11 +94,16 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
     return 0;
 }
 
-void control_limits_give_back(struct worker *worker, struct client *client)
+void control_limits_let_others(struct worker *worker, struct client *client)
 {
     gate_remove(&worker->gate, client);
     placement_remove(&worker->places, &client->place);
     worker_reschedule(worker);
+}
+
+void control_limits_give_back(struct worker *worker, struct client *client)
+{
+    control_limits_let_others(worker, client);
     if (client->shared.partition)
         partition_put(&worker->partitions, client->shared.partition);
     client->shared.partition = NULL;

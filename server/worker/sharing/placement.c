@@ -168,7 +168,7 @@ void placement_made(struct placement_table *places, struct placement *place,
                     struct partition *partition)
 {
     pthread_mutex_lock(&places->lock);
-    bool wanted = !place->next && !place->settled && !place->making &&
+    bool wanted = place->allocation.present && !place->next && !place->settled && !place->making &&
                   !sm_group_set_is_empty(&place->allocation.now);
     if (!partition) {
         if (wanted)
@@ -227,6 +227,8 @@ void placement_remove(struct placement_table *places, struct placement *place)
         leave_idle(places, place);
         forget_make(places, place);
         drop_next(places, place);
+        /* Its client may still be there, and end work or a making. */
+        place->working = false;
         aim_named(places);
         find_all_borrowed(places);
     }

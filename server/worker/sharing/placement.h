@@ -89,7 +89,8 @@ uint32_t placement_update(struct placement_table *places, struct placement *plac
 /* Calls `changed` once more for a client, which the gate did not know yet when placement_add called
  * it. Control thread. */
 void placement_notify(struct placement_table *places, struct placement *place);
-/* The client leaves; nothing of it is in flight. Idempotent. Control thread. */
+/* The client leaves; nothing of it is in flight. placement_idle and placement_made may still be
+ * called with its place, and do nothing then. Idempotent. Control thread. */
 void placement_remove(struct placement_table *places, struct placement *place);
 
 enum placement_answer {

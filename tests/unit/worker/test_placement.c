@@ -207,6 +207,21 @@ static void a_client_that_may_run_goes_on_until_its_partition_is_made(void **sta
     assert_int_equal(view(a, 9).held_ns, 0);
 }
 
+/* Its client is there until a quiet window, and the completer may see the end of its work late. */
+static void a_place_that_was_removed_is_left_alone(void **state)
+{
+    (void)state;
+    struct runner *a = arrive(0, 5000, 5000);
+    enter(a, 1);
+    placement_remove(&places, &a->place);
+    placement_idle(&places, &a->place, MS);
+    assert_int_equal(placement_tick(&places, 2 * MS), PLACEMENT_NEVER);
+    uint32_t before = asked, changes = a->changes;
+    placement_made(&places, &a->place, NULL);
+    assert_int_equal(asked, before);
+    assert_int_equal(a->changes, changes);
+}
+
 static void without_an_sm_group_a_client_waits_and_is_told(void **state)
 {
     (void)state;
@@ -326,6 +341,7 @@ int main(void)
         T(a_client_that_came_late_is_told_again),
         T(a_pause_lends_nothing),
         T(a_client_that_may_run_goes_on_until_its_partition_is_made),
+        T(a_place_that_was_removed_is_left_alone),
         T(without_an_sm_group_a_client_waits_and_is_told),
         T(a_partition_that_can_not_be_made_is_asked_for_again),
         T(any_mix_keeps_the_promises),

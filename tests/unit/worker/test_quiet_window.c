@@ -214,6 +214,28 @@ static void a_client_that_leaves_has_no_memory_before_the_window(void **state)
     peer_detach(busy);
 }
 
+/* Its multiprocessors are others' at once, though its end waits for the window. */
+static void a_client_that_leaves_has_no_multiprocessors_before_the_window(void **state)
+{
+    (void)state;
+    struct proto_worker_limits limits = {.allowance = granted_whole()};
+    limits.allowance.threads.request = 6000;
+    harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
+    struct peer *third = peer_attach(3);
+    harness_ask(PROTO_WORKER_LIMITS, 3, &limits, PROTO_FAILED);
+    occupy();
+    uint64_t detach = harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
+    for (int i = 0; i < 1000 && !harness.released; i++)
+        assert_false(harness_has_message(10));
+    harness_ask(PROTO_WORKER_LIMITS, 3, &limits, PROTO_WORKER_ATTACHED);
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
+    assert_int_equal(harness.message.header.serial, detach);
+    peer_free(other);
+    peer_detach(third);
+    peer_detach(busy);
+}
+
 static void unloads_and_unregistrations_ride_along(void **state)
 {
     (void)state;
@@ -423,6 +445,7 @@ int main(void)
         T(while_a_window_is_awaited_nobody_submits),
         T(kept_buffers_go_from_client_to_client_without_a_window),
         T(a_client_that_leaves_has_no_memory_before_the_window),
+        T(a_client_that_leaves_has_no_multiprocessors_before_the_window),
         T(unloads_and_unregistrations_ride_along),
         T(a_client_leaves_while_its_load_waits),
         T(a_load_is_made_where_a_lease_ends),
