@@ -158,7 +158,7 @@ static void expect_told(const struct hang *hang, const char *words)
 static void await_loss(const struct hang *hang, gpushare_connection *gpu)
 {
     gpushare_error error = gpushare_synchronize(gpu);
-    for (double left = patience_seconds(20); !error && left > 0; left -= 0.01) {
+    for (int left = (int)(patience_seconds(20) * 100); !error && left > 0; left--) {
         sleep_ms(10);
         error = gpushare_synchronize(gpu);
     }
