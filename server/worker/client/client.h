@@ -143,7 +143,7 @@ struct client_control {
         bool attach;
         struct proto_allowance before; /* of a change: what a refusal goes back to */
     } answer;
-    uint32_t refused; /* error number: its attaching is refused when it is gone */
+    uint32_t refused;               /* error number: its attaching is refused when it is gone */
     struct proto_worker_usage used; /* what it had in all, from when it gave back what it had */
 };
 
