@@ -44,8 +44,8 @@ uint32_t policy_fair_cap(const struct scheduler_limits *limits);
  * a client without, see PAUSES in scheduler.h. */
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now);
 
-/* Chooses among the clients that may have a lease by their request the one whose share was
- * withheld longest. Settles the credits of all. */
+/* Chooses among the clients that may have a lease by their request the one whose request will
+ * have paid for it first. Settles the credits of all. */
 void policy_claims(const struct scheduler *scheduler,
                    const struct scheduler_lease_group *lease_group, uint64_t now,
                    struct policy_choice *choice);
