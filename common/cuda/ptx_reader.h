@@ -105,7 +105,7 @@ bool ptx_accept(struct ptx_reader *r, char punct);
 bool ptx_expect(struct ptx_reader *r, char punct);
 bool ptx_at_dot(const struct ptx_reader *r, const char *directive); /* ".reg" */
 bool ptx_accept_dot(struct ptx_reader *r, const char *directive);
-/* What has to stand in a place of the text. */
+/* The kinds of things that may have to stand in a place of the text. */
 #define PTX_WANTED(name, noun) PTX_WANTED_##name,
 enum ptx_wanted { MESSAGES_PTX_WANTED(PTX_WANTED) };
 #undef PTX_WANTED

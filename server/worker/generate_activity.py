@@ -7,7 +7,7 @@ The preprocessor can't take the names of parameters out of a declaration, so thi
 import re
 import sys
 
-# What a launch, a copy and the end of a batch are made of: the submitter notes these itself, without the clock.
+# The calls of a launch, of a copy and of the end of a batch: the submitter notes these itself, without the clock.
 UNWATCHED = re.compile(r"cuLaunchKernel|cuStream(WriteValue(32|64)|BatchMemOp|WaitEvent)"
                        r"|cuEventRecord|cuMemcpy\w*Async|cuMemsetD\d+Async|cuGetError\w+")
 

@@ -125,8 +125,8 @@ static void hang_end(struct hang *hang)
     rmdir(hang->folder);
 }
 
-/* What status says of the silence. Calls of a batch are noted without the clock, so the list of
- * calls that take long has the completer's alone. */
+/* The words of status about the silence. Calls of a batch are noted without the clock, so the list
+ * of calls that take long has the completer's alone. */
 static void expect_shown(const struct hang *hang)
 {
     char silence[128];

@@ -29,9 +29,9 @@ void *container_make(const struct container *container, size_t *size);
 bool container_is_elf(const void *image);
 
 /*
- * What an ELF image holds; the pointers lead into it. False: it holds no PTX, so it is a cubin of
- * somebody else's. Images come without a size, as cuModuleLoadData has it: one that lies about its
- * sections is read beyond its end. What it says of its PTX may be untrue.
+ * Reads the contents of an ELF image; the pointers lead into it. False: it holds no PTX, so it is a
+ * cubin of somebody else's. Images come without a size, as cuModuleLoadData has it: one that lies
+ * about its sections is read beyond its end. Its statements about its PTX may be untrue.
  */
 bool container_read(const void *image, struct container *container);
 

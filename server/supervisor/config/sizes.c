@@ -9,7 +9,7 @@
 
 static void add_size(uint32_t *sizes, uint64_t size, uint64_t most)
 {
-    /* What is unset is above everything. */
+    /* An unset value is above everything. */
     size = min(size, most);
     if (size == 0 || size >= PROTO_PERCENT_WHOLE)
         return;

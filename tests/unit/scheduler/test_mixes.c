@@ -95,8 +95,8 @@ static void check_request(int at)
     judge(1, due - had, plans + shortest + (double)overrun(), at, "less than its request");
 }
 
-/* Who has a request has a lease every plan, later only for what it owes and by another's lease. In
- * turns nobody is passed over: each of the others has one turn at most before it. */
+/* A client that has a request has a lease every plan, later only for what it owes and by another's
+ * lease. In turns nobody is passed over: each of the others has one turn at most before it. */
 static void check_wait(int at)
 {
     const struct wish *wish = &mix.wishes[at];

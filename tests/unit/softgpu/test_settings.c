@@ -61,7 +61,7 @@ static void strictness_changes_what_no_variable_says(void **state)
     assert_int_equal(softgpu_settings_read(&chosen, &why), 0);
     unsetenv("SOFTGPU_HINT_REFUSAL");
     unsetenv("SOFTGPU_STRICT");
-    /* What costs nothing belongs to both. */
+    /* A behaviour that costs nothing belongs to both. */
     assert_int_equal(usual.hint_refusal, 10);
     assert_int_equal(usual.hint_error, 10);
     assert_int_equal(usual.globaltimer_ns, 1000);
@@ -170,7 +170,7 @@ static void the_listed_devices_are_seen_alone(void **state)
     in_child(body_nothing_visible);
 }
 
-/* Whoever opens the device now gets every address that can be had. */
+/* A process that opens the device now gets every address that can be had. */
 static void honour_hints(void)
 {
     setenv("SOFTGPU_HINT_ERROR", "0", 1);

@@ -43,7 +43,8 @@ static void a_client_leaves_without_memory(void **state)
     peer_detach(stays);
 }
 
-/* What was accepted is carried out when its client's work is done, though there is no memory then.
+/* An accepted request is carried out when its client's work is done, though there is no memory
+ * then.
  */
 static void memory_and_events_are_given_back_without_memory(void **state)
 {

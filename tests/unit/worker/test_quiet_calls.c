@@ -165,7 +165,7 @@ static void urgent_calls_come_first_and_riders_last(void **state)
     assert_order(expected, 4, 0);
 }
 
-/* What is made beforehand has no owner, so none was served longer ago. */
+/* A call that makes something beforehand has no owner, so none was served longer ago. */
 static void what_nobody_misses_comes_after_the_end_of_clients(void **state)
 {
     (void)state;

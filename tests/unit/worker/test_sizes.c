@@ -99,7 +99,7 @@ static void no_more_partitions_are_kept_than_may_be(void **state)
     struct peer *peer = peer_attach(1);
     peer_kernel(peer, "kernel");
     peer_detach(peer);
-    /* What the client used is kept besides, until the next window. */
+    /* The partition that the client used is kept besides, until the next window. */
     end = timeline_now() + WAIT_NS;
     while (count_green() > PARTITIONS_KEPT) {
         assert_true(timeline_now() < end);
