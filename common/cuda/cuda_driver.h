@@ -8,8 +8,8 @@
  * the toolkit, and a test may include cuda.h beside this header and compare every size and value.
  * Members of struct cuda_driver are called as CUDA's functions are.
  */
-#ifndef GPUSHARE_COMMON_CUDA_DRIVER_H
-#define GPUSHARE_COMMON_CUDA_DRIVER_H
+#ifndef GPUSHARE_COMMON_CUDA_CUDA_DRIVER_H
+#define GPUSHARE_COMMON_CUDA_CUDA_DRIVER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
  * must stay unchanged meanwhile, so they can't be memory that a client can write. No global state;
  * any thread.
  */
-#ifndef GPUSHARE_COMMON_FATBIN_H
-#define GPUSHARE_COMMON_FATBIN_H
+#ifndef GPUSHARE_COMMON_CUDA_FATBIN_H
+#define GPUSHARE_COMMON_CUDA_FATBIN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,8 +12,8 @@
  * byte offsets into the text given to ptx_read(), of the range [start, end). A module never changes
  * after ptx_read(), so any number of threads may look at it.
  */
-#ifndef GPUSHARE_COMMON_PTX_H
-#define GPUSHARE_COMMON_PTX_H
+#ifndef GPUSHARE_COMMON_CUDA_PTX_H
+#define GPUSHARE_COMMON_CUDA_PTX_H
 
 #include <stdbool.h>
 #include <stddef.h>

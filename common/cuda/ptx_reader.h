@@ -5,8 +5,8 @@
  * common/cuda/ptx*.c. The first error, or lack of memory, sets `failed`. From then on every token
  * is the end, so loops end without a check of each step.
  */
-#ifndef GPUSHARE_COMMON_PTX_READER_H
-#define GPUSHARE_COMMON_PTX_READER_H
+#ifndef GPUSHARE_COMMON_CUDA_PTX_READER_H
+#define GPUSHARE_COMMON_CUDA_PTX_READER_H
 
 #include "common/hash.h"
 #include "common/messages_code.h"

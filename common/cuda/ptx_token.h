@@ -4,8 +4,8 @@
  * ptx_token: cuts PTX text into tokens. It reads only [text, text + length), needs no NUL at the
  * end, and allocates nothing. A text that is no token gives PTX_TOKEN_BAD. Any thread.
  */
-#ifndef GPUSHARE_COMMON_PTX_TOKEN_H
-#define GPUSHARE_COMMON_PTX_TOKEN_H
+#ifndef GPUSHARE_COMMON_CUDA_PTX_TOKEN_H
+#define GPUSHARE_COMMON_CUDA_PTX_TOKEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

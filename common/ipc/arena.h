@@ -9,8 +9,8 @@
  * ThreadSanitizer uses most of the address space for its shadow. The ranges that it leaves to
  * mappings at fixed addresses are smaller and lower.
  */
-#ifndef GPUSHARE_COMMON_ARENA_H
-#define GPUSHARE_COMMON_ARENA_H
+#ifndef GPUSHARE_COMMON_IPC_ARENA_H
+#define GPUSHARE_COMMON_IPC_ARENA_H
 
 #include <stdint.h>
 

@@ -10,8 +10,8 @@
  * Any thread may call; one channel_message belongs to one thread at a time. Two threads that
  * receive from one socket each get whole messages.
  */
-#ifndef GPUSHARE_COMMON_CHANNEL_H
-#define GPUSHARE_COMMON_CHANNEL_H
+#ifndef GPUSHARE_COMMON_IPC_CHANNEL_H
+#define GPUSHARE_COMMON_IPC_CHANNEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

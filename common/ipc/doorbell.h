@@ -13,8 +13,8 @@
  * work, or wakes the submitter for nothing; it affects no other client. tests/model/doorbell.pml
  * checks the handshake.
  */
-#ifndef GPUSHARE_COMMON_DOORBELL_H
-#define GPUSHARE_COMMON_DOORBELL_H
+#ifndef GPUSHARE_COMMON_IPC_DOORBELL_H
+#define GPUSHARE_COMMON_IPC_DOORBELL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -16,8 +16,8 @@
  * consumed: the ring was empty, and it must ring the doorbell. Or the consumer sees the new tail
  * and goes on. No wake-up is lost; tests/model/doorbell.pml checks this.
  */
-#ifndef GPUSHARE_COMMON_RING_H
-#define GPUSHARE_COMMON_RING_H
+#ifndef GPUSHARE_COMMON_IPC_RING_H
+#define GPUSHARE_COMMON_IPC_RING_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,8 +15,8 @@
  * `word` is a pointer to a uint32_t or uint64_t, aligned; values have its type. The
  * software GPU's loads, stores and atomics use them for narrower words too.
  */
-#ifndef GPUSHARE_COMMON_SHARED_WORD_H
-#define GPUSHARE_COMMON_SHARED_WORD_H
+#ifndef GPUSHARE_COMMON_IPC_SHARED_WORD_H
+#define GPUSHARE_COMMON_IPC_SHARED_WORD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  *
  * Any thread; one struct shm belongs to one thread at a time.
  */
-#ifndef GPUSHARE_COMMON_SHM_H
-#define GPUSHARE_COMMON_SHM_H
+#ifndef GPUSHARE_COMMON_IPC_SHM_H
+#define GPUSHARE_COMMON_IPC_SHM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,8 +11,8 @@
  *
  * Any thread.
  */
-#ifndef GPUSHARE_COMMON_TIMELINE_H
-#define GPUSHARE_COMMON_TIMELINE_H
+#ifndef GPUSHARE_COMMON_IPC_TIMELINE_H
+#define GPUSHARE_COMMON_IPC_TIMELINE_H
 
 #include <stdbool.h>
 #include <stdint.h>

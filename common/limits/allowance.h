@@ -18,8 +18,8 @@
  * Each value remembers what said so, for sentences alone: two allowances are equal if
  * their values are. Pure functions; any thread.
  */
-#ifndef GPUSHARE_COMMON_ALLOWANCE_H
-#define GPUSHARE_COMMON_ALLOWANCE_H
+#ifndef GPUSHARE_COMMON_LIMITS_ALLOWANCE_H
+#define GPUSHARE_COMMON_LIMITS_ALLOWANCE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,8 +12,8 @@
  *
  * Functions without state, on a text that is given by start and length. Any thread.
  */
-#ifndef GPUSHARE_COMMON_DIALECT_H
-#define GPUSHARE_COMMON_DIALECT_H
+#ifndef GPUSHARE_COMMON_LIMITS_DIALECT_H
+#define GPUSHARE_COMMON_LIMITS_DIALECT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -22,8 +22,8 @@
  * name (there is none). Every failure is INVALID_ENVIRONMENT with a sentence that names
  * variable, value and accepted form. Any thread.
  */
-#ifndef GPUSHARE_COMMON_LIMITS_H
-#define GPUSHARE_COMMON_LIMITS_H
+#ifndef GPUSHARE_COMMON_LIMITS_LIMITS_H
+#define GPUSHARE_COMMON_LIMITS_LIMITS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,8 +8,8 @@
  * The values are not read. Any thread may call, as long as no thread changes the environment
  * meanwhile.
  */
-#ifndef GPUSHARE_COMMON_VARIABLES_H
-#define GPUSHARE_COMMON_VARIABLES_H
+#ifndef GPUSHARE_COMMON_LIMITS_VARIABLES_H
+#define GPUSHARE_COMMON_LIMITS_VARIABLES_H
 
 #include <stddef.h>
 

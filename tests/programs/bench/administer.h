@@ -5,8 +5,8 @@
  * function ends the program if its request is refused or the socket is closed, except
  * administer_try.
  */
-#ifndef GPUSHARE_TESTS_BENCH_ADMINISTER_H
-#define GPUSHARE_TESTS_BENCH_ADMINISTER_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_ADMINISTER_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_ADMINISTER_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -8,8 +8,8 @@
  * it comes, in which order it does these things, whether it waits for the copy and whether it says
  * good-bye are drawn at random.
  */
-#ifndef GPUSHARE_TESTS_BENCH_ARRIVALS_H
-#define GPUSHARE_TESTS_BENCH_ARRIVALS_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_ARRIVALS_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_ARRIVALS_H
 
 #include <stdbool.h>
 

@@ -5,8 +5,8 @@
  * but itself. The program becomes the one that orphans of the row are given to, and ends them: no
  * server or client of a row lives on beside the next. One thread.
  */
-#ifndef GPUSHARE_TESTS_BENCH_ATTEMPT_H
-#define GPUSHARE_TESTS_BENCH_ATTEMPT_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_ATTEMPT_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_ATTEMPT_H
 
 #include <stdbool.h>
 

@@ -8,8 +8,8 @@
  * about only in part (bench_doubt). A row that can't measure ends its process by bench_die, and the
  * next row begins (attempt.h).
  */
-#ifndef GPUSHARE_TESTS_BENCH_BENCH_H
-#define GPUSHARE_TESTS_BENCH_BENCH_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_BENCH_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_BENCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

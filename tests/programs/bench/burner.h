@@ -3,8 +3,8 @@
 /*
  * burner: programs that keep the CPUs busy, one process each, at the usual priority.
  */
-#ifndef GPUSHARE_TESTS_BENCH_BURNER_H
-#define GPUSHARE_TESTS_BENCH_BURNER_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_BURNER_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_BURNER_H
 
 struct burner;
 

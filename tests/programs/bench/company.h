@@ -7,8 +7,8 @@
  * The row table says which kinds leave a row its meaning. Kernels that trap are in none: they take
  * the worker, and all that is measured with it.
  */
-#ifndef GPUSHARE_TESTS_BENCH_COMPANY_H
-#define GPUSHARE_TESTS_BENCH_COMPANY_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_COMPANY_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_COMPANY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * kernel counts in ticks (10 ms, as a rule), so a difference is good for stretches of a second or
  * more. Any thread.
  */
-#ifndef GPUSHARE_TESTS_BENCH_CPU_USE_H
-#define GPUSHARE_TESTS_BENCH_CPU_USE_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_CPU_USE_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_CPU_USE_H
 
 #include <sys/types.h>
 

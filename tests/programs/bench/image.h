@@ -3,8 +3,8 @@
 /*
  * image: modules of about 1 MB, no two of which are the same, so that no cache has one.
  */
-#ifndef GPUSHARE_TESTS_BENCH_IMAGE_H
-#define GPUSHARE_TESTS_BENCH_IMAGE_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_IMAGE_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_IMAGE_H
 
 #include <stdint.h>
 

@@ -9,8 +9,8 @@
  * load_stop. `behave` runs in the child and calls load_launch and load_wait. A failure ends the
  * child with a line on standard error, and the parent in load_stop.
  */
-#ifndef GPUSHARE_TESTS_BENCH_LOAD_H
-#define GPUSHARE_TESTS_BENCH_LOAD_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_LOAD_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_LOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
  * A row of a 99th percentile drops the rounds that fell into such a moment, and says how many, or
  * takes the others' part of the moments off. Start it after the last fork, since it is a thread.
  */
-#ifndef GPUSHARE_TESTS_BENCH_QUIET_H
-#define GPUSHARE_TESTS_BENCH_QUIET_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_QUIET_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_QUIET_H
 
 #include <stdbool.h>
 

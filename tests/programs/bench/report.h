@@ -3,8 +3,8 @@
 /*
  * report: what the bench prints of a row, and what it writes into its file.
  */
-#ifndef GPUSHARE_TESTS_BENCH_REPORT_H
-#define GPUSHARE_TESTS_BENCH_REPORT_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_REPORT_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_REPORT_H
 
 #include <jansson.h>
 

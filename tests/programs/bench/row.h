@@ -3,8 +3,8 @@
 /*
  * row: the table of the bench's rows, and how a result of each is judged.
  */
-#ifndef GPUSHARE_TESTS_BENCH_ROW_H
-#define GPUSHARE_TESTS_BENCH_ROW_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_ROW_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_ROW_H
 
 #include <jansson.h>
 #include <stdbool.h>

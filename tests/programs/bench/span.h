@@ -4,8 +4,8 @@
  * span: the time from a block's begin to its end, as the block itself wrote it, and sums over
  * spans. Pure; any thread.
  */
-#ifndef GPUSHARE_TESTS_BENCH_SPAN_H
-#define GPUSHARE_TESTS_BENCH_SPAN_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_SPAN_H
+#define GPUSHARE_TESTS_PROGRAMS_BENCH_SPAN_H
 
 #include <stddef.h>
 #include <stdint.h>

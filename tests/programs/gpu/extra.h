@@ -7,8 +7,8 @@
  * work queue resource is 13.1's, which no header here can confirm: NVIDIA's driver API
  * reference 13.1, "CUdevWorkqueueConfigResource".
  */
-#ifndef GPUSHARE_TESTS_GPU_EXTRA_H
-#define GPUSHARE_TESTS_GPU_EXTRA_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_GPU_EXTRA_H
+#define GPUSHARE_TESTS_PROGRAMS_GPU_EXTRA_H
 
 #include <stdbool.h>
 #include <stddef.h>

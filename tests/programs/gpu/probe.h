@@ -8,8 +8,8 @@
  * that begin with '@' (runner.h reads them); any other line is output for the step's log. A step
  * that is killed keeps what it has said until then. One thread, if not said otherwise.
  */
-#ifndef GPUSHARE_TESTS_GPU_PROBE_H
-#define GPUSHARE_TESTS_GPU_PROBE_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_GPU_PROBE_H
+#define GPUSHARE_TESTS_PROGRAMS_GPU_PROBE_H
 
 #include <stdbool.h>
 #include <stddef.h>

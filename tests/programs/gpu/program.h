@@ -5,8 +5,8 @@
  * of its own, so that several can run at once, none waits for a reader, and what one has said is
  * there when the step is killed. $CHECKS_OUTPUTS, a folder in the results, holds these files.
  */
-#ifndef GPUSHARE_TESTS_GPU_PROGRAM_H
-#define GPUSHARE_TESTS_GPU_PROGRAM_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_GPU_PROGRAM_H
+#define GPUSHARE_TESTS_PROGRAMS_GPU_PROGRAM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * deleted: a step that runs again leaves its earlier result as STEP.json.1, .2 and so on. The
  * folder outputs/ in it, named by $CHECKS_OUTPUTS, takes what programs of steps print.
  */
-#ifndef GPUSHARE_TESTS_GPU_REPORT_H
-#define GPUSHARE_TESTS_GPU_REPORT_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_GPU_REPORT_H
+#define GPUSHARE_TESTS_PROGRAMS_GPU_REPORT_H
 
 #include <stdio.h>
 

@@ -9,8 +9,8 @@
  *   measures     {name: {value, unit}}
  *   facts        {name: text}
  */
-#ifndef GPUSHARE_TESTS_GPU_RESULT_H
-#define GPUSHARE_TESTS_GPU_RESULT_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_GPU_RESULT_H
+#define GPUSHARE_TESTS_PROGRAMS_GPU_RESULT_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -7,8 +7,8 @@
  * its limit and a few seconds: what can't be killed is named and left behind, and the rest goes
  * on. The runner itself never opens a driver.
  */
-#ifndef GPUSHARE_TESTS_GPU_RUNNER_H
-#define GPUSHARE_TESTS_GPU_RUNNER_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_GPU_RUNNER_H
+#define GPUSHARE_TESTS_PROGRAMS_GPU_RUNNER_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
  * the design that each examines. Both tables are in step.c; what a step does is in the step_*.c
  * of its subject.
  */
-#ifndef GPUSHARE_TESTS_GPU_STEP_H
-#define GPUSHARE_TESTS_GPU_STEP_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_GPU_STEP_H
+#define GPUSHARE_TESTS_PROGRAMS_GPU_STEP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,8 +8,8 @@
  * equal part of the idle time, up to the limit. Turns promises equal parts. Concurrent promises
  * nothing, and is compared with equal parts.
  */
-#ifndef GPUSHARE_TESTS_SIMULATE_DAY_H
-#define GPUSHARE_TESTS_SIMULATE_DAY_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_SIMULATE_DAY_H
+#define GPUSHARE_TESTS_PROGRAMS_SIMULATE_DAY_H
 
 #include <stdint.h>
 

@@ -7,8 +7,8 @@
  * one level in turns. Time is counted here by the kernels, not by the scheduler. Deterministic;
  * allocates nothing.
  */
-#ifndef GPUSHARE_TESTS_SIMULATE_DEVICE_H
-#define GPUSHARE_TESTS_SIMULATE_DEVICE_H
+#ifndef GPUSHARE_TESTS_PROGRAMS_SIMULATE_DEVICE_H
+#define GPUSHARE_TESTS_PROGRAMS_SIMULATE_DEVICE_H
 
 #include <stddef.h>
 
