@@ -50,7 +50,7 @@ struct worker {
     struct partition_table partitions;
     struct placement_table places;
     struct stream_pool pool;
-    struct account account;
+    struct meter meter;
     struct batch_ends ends;
     struct gate gate;
     struct trace trace;

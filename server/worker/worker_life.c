@@ -95,7 +95,7 @@ static void open_parts(struct worker *worker, const struct gpu *gpu, int channel
     worker->failed = 0;
     worker->work_order = 0;
     overrun_open(&worker->overrun);
-    worker->account.cuda = NULL;
+    worker->meter.cuda = NULL;
     worker->ends = (struct batch_ends){.gpu = NULL};
     worker->gpu.clearing.cuda = NULL;
     worker->partitions.gpu = NULL;
@@ -124,13 +124,13 @@ static void open_parts(struct worker *worker, const struct gpu *gpu, int channel
     worker->gate.between_context = &worker->quiet_calls;
 }
 
-static uint32_t open_account(struct worker *worker, struct error *why)
+static uint32_t open_meter(struct worker *worker, struct error *why)
 {
-    cuda_result made = account_open(&worker->account, worker->gpu.cuda, &worker->partitions);
+    cuda_result made = meter_open(&worker->meter, worker->gpu.cuda, &worker->partitions);
     if (made != CUDA_OK)
         return error_set(why, error_from_cuda((int)made), MESSAGE_TEXT(timing_events),
                          cuda_driver_error_sentence(made));
-    worker->account.trace = &worker->trace;
+    worker->meter.trace = &worker->trace;
     return 0;
 }
 
@@ -170,7 +170,7 @@ uint32_t worker_start(struct worker *worker, const struct gpu *gpu, int channel,
     if (!error)
         error = open_clearing(worker, why);
     if (!error)
-        error = open_account(worker, why);
+        error = open_meter(worker, why);
     if (!error)
         error = start_threads(worker, why);
     if (error) {
@@ -197,7 +197,7 @@ void worker_stop(struct worker *worker)
     completer_stop(&worker->completer);
     overrun_close(&worker->overrun);
     trace_end(&worker->trace);
-    account_close(&worker->account);
+    meter_close(&worker->meter);
     batch_ends_close(&worker->ends);
     stream_pool_close(&worker->pool);
     placement_table_close(&worker->places);

@@ -9,10 +9,10 @@
  * driver; only submissions are made under it.
  *
  * Locks are taken in this order: worker->clients_lock, client->lock, placements, partitions,
- * stream_pool, account. The gate's lock is taken under any of the first three. The locks of
+ * stream_pool, meter. The gate's lock is taken under any of the first three. The locks of
  * quiet_calls and of driver_calls are taken under the gate's, and no lock is taken under those.
  *
- * struct client holds its parts of the gate, of its placement and of its account by value. So this
+ * struct client holds its parts of the gate, of its placement and of its meter by value. So this
  * header, alone of its folder, includes headers of sharing/, which stands above.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_H
@@ -26,7 +26,7 @@
 
 #include "common/error.h"
 #include "common/ipc/shm.h"
-#include "server/worker/sharing/account.h"
+#include "server/worker/sharing/meter.h"
 #include "server/worker/client/bits.h"
 #include "server/worker/client/client_state.h"
 #include "server/worker/gpu.h"
@@ -189,9 +189,9 @@ struct client {
     struct client_signals signals;
 
     /* Protected by locks other than the client's: */
-    struct placement place;  /* which SM groups it may have: the lock of struct placement_table */
-    struct gate_client gate; /* see gate.h */
-    struct account_client usage; /* see account.h */
+    struct placement place;    /* which SM groups it may have: the lock of struct placement_table */
+    struct gate_client gate;   /* see gate.h */
+    struct meter_client usage; /* see meter.h */
     struct client_queues queues;
     uint64_t kept_bytes;      /* that its modules keep: the lock of struct code_memory */
     uint64_t loader_turns[2]; /* by loader_which: the lock of that loader */

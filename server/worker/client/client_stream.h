@@ -20,7 +20,7 @@
 #include "server/worker/client/stream_waits.h"
 #include "server/worker/client/work_length.h"
 
-struct account_span;
+struct meter_span;
 struct batch_end;
 struct client;
 struct pool_stream;
@@ -59,11 +59,11 @@ struct client_stream {
     struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */
     struct client_stream *next_user; /* of the same pool_stream; under the pool's lock */
     uint64_t settled; /* the pool's changes at which it was bound as well as can be, or 0 */
-    struct account_span *span;     /* submitter: of the batch under way, or NULL */
+    struct meter_span *span;     /* submitter: of the batch under way, or NULL */
     uint32_t unmeasured;           /* submitter: batches that found no free span */
     struct queue_latency latency;  /* submitter */
     struct stream_entries entries; /* submitter */
-    uint64_t traced;               /* account's lock: end of the latest span in a trace, ns */
+    uint64_t traced;               /* meter's lock: end of the latest span in a trace, ns */
 };
 
 /* Timeline value that the device has reached; 0 if the stream was never open. Any thread. */

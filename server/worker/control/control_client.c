@@ -58,7 +58,7 @@ static void sum_use(struct worker *worker, struct client *client, struct proto_w
     placement_view(&worker->places, &client->place, timeline_now(), &view);
     *used = (struct proto_worker_usage){.multiprocessors = view.multiprocessors,
                                         .throttled_threads = view.held_ns};
-    account_collect(&worker->account);
+    meter_collect(&worker->meter);
     gate_charge_usage(&worker->gate);
     gate_read_usage(&worker->gate, client, used);
     pthread_mutex_lock(&client->lock);
@@ -192,7 +192,7 @@ static void drop_client(struct worker *worker, struct client *client)
         if (client->streams[i].state != STREAM_FREE)
             stream_pool_unbind(&worker->pool, &client->streams[i]);
     client_stream_end_timelines(client);
-    account_forget(&worker->account, client);
+    meter_forget(&worker->meter, client);
     stream_pool_forget(&worker->pool, client);
     free_requests(&client->shared.frees, &client->shared.frees_end);
     free_requests(&client->control.ready, &client->control.ready_end);

@@ -61,7 +61,7 @@ int control_trace_start(struct worker *worker, struct channel_message *message)
         .remainder = partitions->remainder,
     };
     /* Before the trace is on: work that ran until now is counted, and stays out of the trace. */
-    account_trace_begin(&worker->account);
+    meter_trace_begin(&worker->meter);
     int started = trace_begin(&worker->trace, channel_take_fd(message, 0), wanted->count, &device);
     if (started < 0)
         return refuse_memory(worker, message, started);
@@ -74,7 +74,7 @@ int control_trace_stop(struct worker *worker, const struct channel_message *mess
 {
     gate_trace_stopping(&worker->gate);
     write_held(worker);
-    account_trace_end(&worker->account);
+    meter_trace_end(&worker->meter);
     trace_end(&worker->trace);
     return reply_send(worker, PROTO_DONE, message->header.serial, 0, NULL);
 }

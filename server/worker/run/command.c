@@ -14,10 +14,10 @@
 #include "server/worker/code/client_module.h"
 #include "server/worker/sharing/stream_pool.h"
 
-cuda_result command_open(struct command *command, const struct gpu *gpu, struct account *account,
+cuda_result command_open(struct command *command, const struct gpu *gpu, struct meter *meter,
                          struct stream_pool *pool)
 {
-    *command = (struct command){.cuda = gpu->cuda, .account = account, .pool = pool};
+    *command = (struct command){.cuda = gpu->cuda, .meter = meter, .pool = pool};
     for (size_t i = 0; i < sizeof command->order / sizeof *command->order; i++) {
         cuda_result result =
             gpu->cuda->cuEventCreate(&command->order[i], CUDA_EVENT_DISABLE_TIMING);
@@ -88,7 +88,7 @@ static bool is_alive(const struct retirement *dying, const struct client_stream 
 static void begin_work(struct command *command, struct client_stream *stream)
 {
     if (!stream->span)
-        account_begin(command->account, stream);
+        meter_begin(command->meter, stream);
     command->entries++;
 }
 
@@ -475,7 +475,7 @@ int command_complete(struct command *command, struct client_stream *stream)
 {
     uint64_t value = stream->ring.value;
     if (stream->span)
-        account_end(command->account, stream, value);
+        meter_end(command->meter, stream, value);
     /* Stored before the device can write the value, so that no thread sees more reached than
      * written. */
     atomic_store(&stream->written, value);

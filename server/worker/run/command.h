@@ -31,7 +31,7 @@ enum { COMMAND_EVENTS_MAX = 3, COMMAND_ENTRIES_MAX = 6, COMMAND_BATCH_ENTRIES = 
 /* Memory and events that commands need to be carried out; the submitter has one. */
 struct command {
     const struct cuda_driver *cuda;
-    struct account *account;
+    struct meter *meter;
     struct batch_ends *ends; /* NULL: the device writes timelines */
     struct stream_pool *pool;
     cuda_event order[16]; /* for waits between CUstreams, used one after the other */
@@ -45,7 +45,7 @@ struct command {
 
 /* Makes the events; the calling thread has the context. Returns the driver's result; after a
  * failure nothing is left open. */
-cuda_result command_open(struct command *command, const struct gpu *gpu, struct account *account,
+cuda_result command_open(struct command *command, const struct gpu *gpu, struct meter *meter,
                          struct stream_pool *pool);
 void command_close(struct command *command);
 

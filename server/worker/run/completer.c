@@ -179,7 +179,7 @@ static void tick_device(struct completer *completer, uint64_t now, bool in_use)
     if (now - completer->checked < TICK_NS)
         return;
     completer->checked = now;
-    account_collect(&worker->account);
+    meter_collect(&worker->meter);
     gate_charge_usage(&worker->gate);
     placement_tick(&worker->places, now);
     worker_reschedule(worker);

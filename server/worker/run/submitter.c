@@ -305,7 +305,7 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, str
         return error_set(why, MESSAGE(submitter_doorbell), strerror(errno));
     }
     cuda_result result =
-        command_open(&submitter->command, &worker->gpu, &worker->account, &worker->pool);
+        command_open(&submitter->command, &worker->gpu, &worker->meter, &worker->pool);
     if (result != CUDA_OK) {
         return error_set(why, MESSAGE(submitter_events), cuda_driver_error_sentence(result));
     }

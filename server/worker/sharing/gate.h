@@ -162,7 +162,7 @@ void gate_turn_away(struct gate *gate);
 uint32_t gate_level(struct gate *gate, const struct client *client);
 /* Work of the client is done. Under client->lock. */
 void gate_note_done(struct gate *gate, struct client *client);
-/* Charges the GPU time that the account has counted since the last call to all clients. */
+/* Charges the GPU time that the meter has counted since the last call to all clients. */
 void gate_charge_usage(struct gate *gate);
 /* Fills the members of *usage that are about charged time, leases and waiting. */
 void gate_read_usage(struct gate *gate, struct client *client, struct proto_worker_usage *usage);

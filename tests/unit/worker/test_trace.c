@@ -5,7 +5,7 @@
 /* What is written down of what ran when, read back from the memory as any reader would. */
 #include "tests/unit/worker/harness.h"
 
-#include "server/worker/sharing/account.h"
+#include "server/worker/sharing/meter.h"
 #include "server/worker/sharing/stream_pool.h"
 #include "server/worker/trace.h"
 
@@ -227,14 +227,14 @@ static void actor_open(struct actor *actor, uint32_t number)
 }
 
 /* The fake's clock is in milliseconds, and each record advances it by one. */
-static void run(struct account *account, struct actor *actor, uint64_t from, uint64_t to,
+static void run(struct meter *account, struct actor *actor, uint64_t from, uint64_t to,
                 uint64_t commands, bool over)
 {
     fake.clock = from - 1;
-    account_begin(account, &actor->stream);
+    meter_begin(account, &actor->stream);
     fake.clock = to - 1;
     actor->stream.ring.value += commands;
-    account_end(account, &actor->stream, actor->stream.ring.value);
+    meter_end(account, &actor->stream, actor->stream.ring.value);
     if (over)
         actor->shadow = actor->stream.ring.value;
 }
@@ -244,26 +244,26 @@ static void spans_are_as_long_as_the_device_says_and_do_not_overlap(void **state
     (void)state;
     struct cuda_driver driver = fake_driver();
     struct partition_table partitions = {.count = 4};
-    struct account account;
+    struct meter account;
     struct trace trace;
     struct reader reader;
     struct actor actor;
     fake_reset();
     trace_open(&trace);
     reader_open(&reader, 65536);
-    assert_int_equal(account_open(&account, &driver, &partitions), CUDA_OK);
+    assert_int_equal(meter_open(&account, &driver, &partitions), CUDA_OK);
     account.trace = &trace;
     actor_open(&actor, 41);
     run(&account, &actor, 1, 5, 1, true); /* before the trace */
-    account_trace_begin(&account);
+    meter_trace_begin(&account);
     assert_int_equal(start(&trace, &reader, 65536), 0);
     /* The device's time passes much faster than the host's here: only the lengths can be kept. */
     run(&account, &actor, 10, 13, 7, true);
-    account_collect(&account);
+    meter_collect(&account);
     assert_int_equal(reader.header->next, 1);
     for (uint64_t i = 0; i < 50; i++)
         run(&account, &actor, 20 + 4 * i, 22 + 4 * i, i + 1, true);
-    account_collect(&account);
+    meter_collect(&account);
     assert_int_equal(reader.header->next, 51);
     uint64_t last = 0;
     for (uint32_t i = 0; i < 51; i++) {
@@ -281,13 +281,13 @@ static void spans_are_as_long_as_the_device_says_and_do_not_overlap(void **state
     assert_true(reader.records[0].to - reader.records[0].from <= 3 * MS);
     /* What still runs at the end is there so far. */
     run(&account, &actor, 300, 900, 2, false);
-    account_trace_end(&account);
+    meter_trace_end(&account);
     trace_end(&trace);
     assert_int_equal(reader.header->next, 52);
     assert_int_equal(reader.records[51].value, 2);
     assert_true(reader.records[51].to <= timeline_now());
-    account_forget(&account, &actor.client);
-    account_close(&account);
+    meter_forget(&account, &actor.client);
+    meter_close(&account);
     assert_int_equal(fake.live_events, 0);
     shm_release(&reader.memory);
 }

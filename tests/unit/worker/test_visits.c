@@ -69,9 +69,9 @@ static int setup(void **state)
     assert_int_equal(placement_table_open(&worker->places, &worker->partitions, &notice), 0);
     stream_pool_open(&worker->pool, &worker->gpu);
     gate_open(&worker->gate);
-    assert_int_equal(account_open(&worker->account, &harness.driver, &worker->partitions), CUDA_OK);
+    assert_int_equal(meter_open(&worker->meter, &harness.driver, &worker->partitions), CUDA_OK);
     assert_int_equal(
-        command_open(&worker->submitter.command, &worker->gpu, &worker->account, &worker->pool),
+        command_open(&worker->submitter.command, &worker->gpu, &worker->meter, &worker->pool),
         CUDA_OK);
     worker->submitter.worker = worker;
     for (uint32_t i = 0; i < 2; i++) {
@@ -94,7 +94,7 @@ static int teardown(void **state)
     fake_release();
     for (uint32_t i = 0; i < 2; i++) {
         struct error why;
-        account_forget(&worker->account, clients[i]);
+        meter_forget(&worker->meter, clients[i]);
         gate_remove(&worker->gate, clients[i]);
         for (uint32_t s = 0; s < STREAMS; s++)
             stream_pool_unbind(&worker->pool, &clients[i]->streams[s]);
@@ -112,7 +112,7 @@ static int teardown(void **state)
         peer_free(peers[i]);
     }
     command_close(&worker->submitter.command);
-    account_close(&worker->account);
+    meter_close(&worker->meter);
     stream_pool_close(&worker->pool);
     placement_table_close(&worker->places);
     gate_close(&worker->gate);

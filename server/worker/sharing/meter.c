@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/worker/sharing/account.h"
+#include "server/worker/sharing/meter.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,93 +15,92 @@
  * ns. */
 #define REBASE_NS 1e9
 
-cuda_result account_open(struct account *account, const struct cuda_driver *cuda,
-                         const struct partition_table *partitions)
+cuda_result meter_open(struct meter *meter, const struct cuda_driver *cuda,
+                       const struct partition_table *partitions)
 {
-    memset(account, 0, sizeof *account);
-    account->cuda = cuda;
-    account->partitions = partitions;
-    account->incoming_end = &account->incoming;
-    account->settled =
-        -1e18; /* spans may turn out to have begun before the first one that is seen */
-    pthread_mutex_init(&account->lock, NULL);
-    pthread_mutex_init(&account->collecting, NULL);
-    for (uint32_t i = 0; i < ACCOUNT_SPANS; i++) {
-        struct account_span *span = &account->spans[i];
+    memset(meter, 0, sizeof *meter);
+    meter->cuda = cuda;
+    meter->partitions = partitions;
+    meter->incoming_end = &meter->incoming;
+    meter->settled = -1e18; /* spans may turn out to have begun before the first one that is seen */
+    pthread_mutex_init(&meter->lock, NULL);
+    pthread_mutex_init(&meter->collecting, NULL);
+    for (uint32_t i = 0; i < METER_SPANS; i++) {
+        struct meter_span *span = &meter->spans[i];
         cuda_result result = cuda->cuEventCreate(&span->start, CUDA_EVENT_DEFAULT);
         if (result == CUDA_OK)
             result = cuda->cuEventCreate(&span->end, CUDA_EVENT_DEFAULT);
         if (result != CUDA_OK) {
-            account_close(account);
+            meter_close(meter);
             return result;
         }
-        span->next = account->free;
-        account->free = span;
-        account->free_count++;
+        span->next = meter->free;
+        meter->free = span;
+        meter->free_count++;
     }
     return CUDA_OK;
 }
 
-void account_close(struct account *account)
+void meter_close(struct meter *meter)
 {
-    if (!account->cuda)
+    if (!meter->cuda)
         return;
-    for (uint32_t i = 0; i < ACCOUNT_SPANS; i++) {
-        if (account->spans[i].start)
-            account->cuda->cuEventDestroy(account->spans[i].start);
-        if (account->spans[i].end)
-            account->cuda->cuEventDestroy(account->spans[i].end);
+    for (uint32_t i = 0; i < METER_SPANS; i++) {
+        if (meter->spans[i].start)
+            meter->cuda->cuEventDestroy(meter->spans[i].start);
+        if (meter->spans[i].end)
+            meter->cuda->cuEventDestroy(meter->spans[i].end);
     }
-    pthread_mutex_destroy(&account->lock);
-    pthread_mutex_destroy(&account->collecting);
-    account->cuda = NULL;
+    pthread_mutex_destroy(&meter->lock);
+    pthread_mutex_destroy(&meter->collecting);
+    meter->cuda = NULL;
 }
 
 /* ---- submitter ---- */
 
-static struct account_span *take_free(struct account *account, struct client *client)
+static struct meter_span *take_free(struct meter *meter, struct client *client)
 {
-    pthread_mutex_lock(&account->lock);
+    pthread_mutex_lock(&meter->lock);
     /* As many as are left for others: one client alone has half of them at most. */
-    struct account_span *span = client->usage.spans < account->free_count ? account->free : NULL;
+    struct meter_span *span = client->usage.spans < meter->free_count ? meter->free : NULL;
     if (span) {
-        account->free = span->next;
-        account->free_count--;
+        meter->free = span->next;
+        meter->free_count--;
         client->usage.spans++;
     }
-    pthread_mutex_unlock(&account->lock);
+    pthread_mutex_unlock(&meter->lock);
     return span;
 }
 
 /* The span counts no more against its client; it may still be the base of times. */
-static void leave_client(struct account *account, const struct account_span *span)
+static void leave_client(struct meter *meter, const struct meter_span *span)
 {
-    pthread_mutex_lock(&account->lock);
+    pthread_mutex_lock(&meter->lock);
     span->stream->client->usage.spans--;
-    pthread_mutex_unlock(&account->lock);
+    pthread_mutex_unlock(&meter->lock);
 }
 
-static void give_free(struct account *account, struct account_span *span)
+static void give_free(struct meter *meter, struct meter_span *span)
 {
-    pthread_mutex_lock(&account->lock);
-    span->next = account->free;
-    account->free = span;
-    account->free_count++;
-    pthread_mutex_unlock(&account->lock);
+    pthread_mutex_lock(&meter->lock);
+    span->next = meter->free;
+    meter->free = span;
+    meter->free_count++;
+    pthread_mutex_unlock(&meter->lock);
 }
 
-void account_begin(struct account *account, struct client_stream *stream)
+void meter_begin(struct meter *meter, struct client_stream *stream)
 {
-    struct account_span *span = take_free(account, stream->client);
+    struct meter_span *span = take_free(meter, stream->client);
     if (!span) {
         stream->unmeasured++;
         return;
     }
     span->stream = stream;
-    span->begun = trace_is_on(account->trace) ? timeline_now() : 0;
-    if (account->cuda->cuEventRecord(span->start, stream->bound->handle) != CUDA_OK) {
-        leave_client(account, span);
-        give_free(account, span);
+    span->begun = trace_is_on(meter->trace) ? timeline_now() : 0;
+    if (meter->cuda->cuEventRecord(span->start, stream->bound->handle) != CUDA_OK) {
+        leave_client(meter, span);
+        give_free(meter, span);
         return;
     }
     span->sm_groups = stream->client->shared.partition->sm_groups;
@@ -112,61 +111,60 @@ void account_begin(struct account *account, struct client_stream *stream)
     stream->span = span;
 }
 
-void account_end(struct account *account, struct client_stream *stream, uint64_t value)
+void meter_end(struct meter *meter, struct client_stream *stream, uint64_t value)
 {
-    struct account_span *span = stream->span;
+    struct meter_span *span = stream->span;
     stream->span = NULL;
-    if (account->cuda->cuEventRecord(span->end, stream->bound->handle) != CUDA_OK) {
-        leave_client(account, span);
-        give_free(account, span);
+    if (meter->cuda->cuEventRecord(span->end, stream->bound->handle) != CUDA_OK) {
+        leave_client(meter, span);
+        give_free(meter, span);
         return;
     }
     span->value = value;
     span->started = span->over = false;
     span->next = NULL;
-    pthread_mutex_lock(&account->lock);
-    *account->incoming_end = span;
-    account->incoming_end = &span->next;
-    pthread_mutex_unlock(&account->lock);
+    pthread_mutex_lock(&meter->lock);
+    *meter->incoming_end = span;
+    meter->incoming_end = &span->next;
+    pthread_mutex_unlock(&meter->lock);
 }
 
 /* ---- times ---- */
 
-static void take_incoming(struct account *account)
+static void take_incoming(struct meter *meter)
 {
-    struct account_span **end = &account->open;
+    struct meter_span **end = &meter->open;
     while (*end)
         end = &(*end)->next;
-    pthread_mutex_lock(&account->lock);
-    *end = account->incoming;
-    account->incoming = NULL;
-    account->incoming_end = &account->incoming;
-    pthread_mutex_unlock(&account->lock);
+    pthread_mutex_lock(&meter->lock);
+    *end = meter->incoming;
+    meter->incoming = NULL;
+    meter->incoming_end = &meter->incoming;
+    pthread_mutex_unlock(&meter->lock);
 }
 
 /* Finds when a span began, if it has begun. The first span of all is the origin of times. */
-static bool find_start(struct account *account, struct account_span *span)
+static bool find_start(struct meter *meter, struct meter_span *span)
 {
     float milliseconds = 0;
-    if (account->cuda->cuEventQuery(span->start) != CUDA_OK)
+    if (meter->cuda->cuEventQuery(span->start) != CUDA_OK)
         return false;
-    if (!account->base) {
-        span->from = account->base_time;
-        account->base = span;
+    if (!meter->base) {
+        span->from = meter->base_time;
+        meter->base = span;
         return true;
     }
-    if (account->cuda->cuEventElapsedTime(&milliseconds, account->base->start, span->start) !=
-        CUDA_OK)
+    if (meter->cuda->cuEventElapsedTime(&milliseconds, meter->base->start, span->start) != CUDA_OK)
         return false;
-    span->from = account->base_time + (double)milliseconds * 1e6;
+    span->from = meter->base_time + (double)milliseconds * 1e6;
     return true;
 }
 
-static bool find_end(struct account *account, struct account_span *span)
+static bool find_end(struct meter *meter, struct meter_span *span)
 {
     float milliseconds = 0;
     if (client_stream_reached(span->stream) < span->value ||
-        account->cuda->cuEventElapsedTime(&milliseconds, span->start, span->end) != CUDA_OK)
+        meter->cuda->cuEventElapsedTime(&milliseconds, span->start, span->end) != CUDA_OK)
         return false;
     span->to = span->from + (double)milliseconds * 1e6;
     return true;
@@ -174,29 +172,29 @@ static bool find_end(struct account *account, struct account_span *span)
 
 /* ---- trace ---- */
 
-static void align_clock(struct account *account, const struct account_span *span, uint64_t seen)
+static void align_clock(struct meter *meter, const struct meter_span *span, uint64_t seen)
 {
     double least = (double)span->begun - span->from, most = (double)seen - span->to;
-    if (!account->aligned)
-        account->offset = span->begun ? least : most;
-    else if (span->begun && account->offset < least)
-        account->offset = least;
-    if (account->offset > most)
-        account->offset = most;
-    account->aligned = true;
+    if (!meter->aligned)
+        meter->offset = span->begun ? least : most;
+    else if (span->begun && meter->offset < least)
+        meter->offset = least;
+    if (meter->offset > most)
+        meter->offset = most;
+    meter->aligned = true;
 }
 
-static void write_span(struct account *account, struct account_span *span, double to)
+static void write_span(struct meter *meter, struct meter_span *span, double to)
 {
     struct client_stream *stream = span->stream;
-    double from = span->from + account->offset;
+    double from = span->from + meter->offset;
     struct proto_trace_record record = {
         .kind = TRACE_SPAN,
         .client = stream->client->number,
         .stream = stream->index,
         .value = (uint32_t)(span->value - span->first),
         .from = from > 0 ? (uint64_t)from : 0,
-        .to = (uint64_t)(to + account->offset),
+        .to = (uint64_t)(to + meter->offset),
     };
     /* The two clocks may have been aligned again since the stream's last span. */
     if (record.from < stream->traced)
@@ -205,48 +203,48 @@ static void write_span(struct account *account, struct account_span *span, doubl
         record.to = record.from;
     stream->traced = record.to;
     memcpy(record.sm_groups, span->sm_groups.bits, sizeof record.sm_groups);
-    trace_add(account->trace, &record);
+    trace_add(meter->trace, &record);
 }
 
-void account_trace_begin(struct account *account)
+void meter_trace_begin(struct meter *meter)
 {
-    account_collect(account);
-    pthread_mutex_lock(&account->collecting);
-    account->aligned = false;
-    pthread_mutex_unlock(&account->collecting);
+    meter_collect(meter);
+    pthread_mutex_lock(&meter->collecting);
+    meter->aligned = false;
+    pthread_mutex_unlock(&meter->collecting);
 }
 
-void account_trace_end(struct account *account)
+void meter_trace_end(struct meter *meter)
 {
-    account_collect(account);
-    pthread_mutex_lock(&account->collecting);
+    meter_collect(meter);
+    pthread_mutex_lock(&meter->collecting);
     double now = (double)timeline_now();
-    for (struct account_span *span = account->open; span; span = span->next) {
+    for (struct meter_span *span = meter->open; span; span = span->next) {
         if (!span->started || span->over)
             continue;
-        if (!account->aligned || account->offset > now - span->from)
-            account->offset = now - span->from; /* the span has begun, so it began before now */
-        account->aligned = true;
-        write_span(account, span, now - account->offset);
+        if (!meter->aligned || meter->offset > now - span->from)
+            meter->offset = now - span->from; /* the span has begun, so it began before now */
+        meter->aligned = true;
+        write_span(meter, span, now - meter->offset);
     }
-    pthread_mutex_unlock(&account->collecting);
+    pthread_mutex_unlock(&meter->collecting);
 }
 
 /* ---- times, continued ---- */
 
 /* Returns the time up to which all spans are known well enough to be counted. */
-static double find_times(struct account *account)
+static double find_times(struct meter *meter)
 {
-    double horizon = account->settled;
-    bool traced = trace_is_on(account->trace);
-    for (struct account_span *span = account->open; span; span = span->next) {
+    double horizon = meter->settled;
+    bool traced = trace_is_on(meter->trace);
+    for (struct meter_span *span = meter->open; span; span = span->next) {
         if (!span->started)
-            span->started = find_start(account, span);
+            span->started = find_start(meter, span);
         if (span->started && !span->over) {
-            span->over = find_end(account, span);
+            span->over = find_end(meter, span);
             if (span->over && traced) {
-                align_clock(account, span, timeline_now());
-                write_span(account, span, span->to);
+                align_clock(meter, span, timeline_now());
+                write_span(meter, span, span->to);
             }
         }
         if (span->over && span->to > horizon)
@@ -259,7 +257,7 @@ static double find_times(struct account *account)
 
 struct edge {
     double at;
-    struct account_span *span;
+    struct meter_span *span;
     bool begins;
 };
 
@@ -326,7 +324,7 @@ static struct runner *runner_of(struct runner *runners, uint32_t *count, struct 
     return &runners[(*count)++];
 }
 
-static void sweep_edges(struct account *account, struct edge *edges, uint32_t edge_count,
+static void sweep_edges(struct meter *meter, struct edge *edges, uint32_t edge_count,
                         struct runner *runners)
 {
     uint32_t count = 0;
@@ -335,7 +333,7 @@ static void sweep_edges(struct account *account, struct edge *edges, uint32_t ed
     for (uint32_t e = 0; e < edge_count; e++) {
         double passed = edges[e].at - last;
         if (e && passed > 0)
-            earn_time(account->partitions, runners, count, passed);
+            earn_time(meter->partitions, runners, count, passed);
         last = edges[e].at;
         struct runner *runner = runner_of(runners, &count, edges[e].span->stream->client);
         uint32_t weight = edges[e].span->weight;
@@ -350,16 +348,16 @@ static void sweep_edges(struct account *account, struct edge *edges, uint32_t ed
                                   (uint64_t)(runners[i].earned + 0.5), memory_order_relaxed);
 }
 
-static void settle_spans(struct account *account, double horizon)
+static void settle_spans(struct meter *meter, double horizon)
 {
-    static const size_t most = ACCOUNT_SPANS;
+    static const size_t most = METER_SPANS;
     struct edge *edges = malloc(2 * most * sizeof *edges);
     struct runner *runners = malloc(most * sizeof *runners);
     uint32_t count = 0;
-    for (struct account_span *span = account->open; edges && span; span = span->next) {
+    for (struct meter_span *span = meter->open; edges && span; span = span->next) {
         if (!span->started)
             continue;
-        double from = max(span->from, account->settled);
+        double from = max(span->from, meter->settled);
         double to = span->over ? min(span->to, horizon) : horizon;
         if (to <= from)
             continue;
@@ -369,67 +367,67 @@ static void settle_spans(struct account *account, double horizon)
     /* If memory is short, no client is charged for this stretch of time; the next one counts
      * again. */
     if (edges && runners)
-        sweep_edges(account, edges, count, runners);
+        sweep_edges(meter, edges, count, runners);
     free(edges);
     free(runners);
-    account->settled = horizon;
+    meter->settled = horizon;
 }
 
 /* Makes a later span's start the origin of times, before the floats get too coarse. */
-static void rebase_times(struct account *account, struct account_span *span)
+static void rebase_times(struct meter *meter, struct meter_span *span)
 {
-    if (!account->base || span == account->base || !account->base->over)
+    if (!meter->base || span == meter->base || !meter->base->over)
         return;
-    if (span->from - account->base_time < REBASE_NS)
+    if (span->from - meter->base_time < REBASE_NS)
         return;
-    give_free(account, account->base);
-    account->base = span;
-    account->base_time = span->from;
+    give_free(meter, meter->base);
+    meter->base = span;
+    meter->base_time = span->from;
 }
 
-static void release_settled(struct account *account)
+static void release_settled(struct meter *meter)
 {
-    struct account_span **link = &account->open;
+    struct meter_span **link = &meter->open;
     while (*link) {
-        struct account_span *span = *link;
+        struct meter_span *span = *link;
         if (!span->over) {
             link = &span->next;
             continue;
         }
         *link = span->next;
-        leave_client(account, span);
-        rebase_times(account, span);
-        if (span != account->base)
-            give_free(account, span);
+        leave_client(meter, span);
+        rebase_times(meter, span);
+        if (span != meter->base)
+            give_free(meter, span);
     }
 }
 
-void account_collect(struct account *account)
+void meter_collect(struct meter *meter)
 {
-    pthread_mutex_lock(&account->collecting);
-    take_incoming(account);
-    double horizon = find_times(account);
-    if (horizon > account->settled)
-        settle_spans(account, horizon);
-    release_settled(account);
-    pthread_mutex_unlock(&account->collecting);
+    pthread_mutex_lock(&meter->collecting);
+    take_incoming(meter);
+    double horizon = find_times(meter);
+    if (horizon > meter->settled)
+        settle_spans(meter, horizon);
+    release_settled(meter);
+    pthread_mutex_unlock(&meter->collecting);
 }
 
-void account_forget(struct account *account, const struct client *client)
+void meter_forget(struct meter *meter, const struct client *client)
 {
-    account_collect(account);
-    pthread_mutex_lock(&account->collecting);
-    struct account_span **link = &account->open;
+    meter_collect(meter);
+    pthread_mutex_lock(&meter->collecting);
+    struct meter_span **link = &meter->open;
     while (*link) {
-        struct account_span *span = *link;
+        struct meter_span *span = *link;
         if (span->stream->client != client) {
             link = &span->next;
             continue;
         }
         *link = span->next;
-        leave_client(account, span);
-        if (span != account->base)
-            give_free(account, span);
+        leave_client(meter, span);
+        if (span != meter->base)
+            give_free(meter, span);
     }
-    pthread_mutex_unlock(&account->collecting);
+    pthread_mutex_unlock(&meter->collecting);
 }

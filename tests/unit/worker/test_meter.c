@@ -3,7 +3,7 @@
 /* GPU time: each moment split equally among the clients on the same multiprocessors. */
 #include "tests/unit/worker/fake.h"
 
-#include "server/worker/sharing/account.h"
+#include "server/worker/sharing/meter.h"
 #include "server/worker/client/client.h"
 #include "server/worker/sharing/stream_pool.h"
 
@@ -11,7 +11,7 @@
 
 static struct cuda_driver driver;
 static struct partition_table partitions;
-static struct account account;
+static struct meter meter;
 
 /* A client with two streams, on some of four SM groups. */
 struct actor {
@@ -41,13 +41,13 @@ static int setup(void **state)
     fake_reset();
     driver = fake_driver();
     partitions = (struct partition_table){.count = 4};
-    return account_open(&account, &driver, &partitions) == CUDA_OK ? 0 : -1;
+    return meter_open(&meter, &driver, &partitions) == CUDA_OK ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    account_close(&account);
+    meter_close(&meter);
     assert_int_equal(fake.live_events, 0);
     return 0;
 }
@@ -56,13 +56,13 @@ static int teardown(void **state)
 static void begin_at(struct actor *actor, int stream, uint64_t when)
 {
     fake.clock = when - 1;
-    account_begin(&account, &actor->streams[stream]);
+    meter_begin(&meter, &actor->streams[stream]);
 }
 
 static void end_at(struct actor *actor, int stream, uint64_t when)
 {
     fake.clock = when - 1;
-    account_end(&account, &actor->streams[stream], ++actor->streams[stream].ring.value);
+    meter_end(&meter, &actor->streams[stream], ++actor->streams[stream].ring.value);
     actor->shadows[stream] = actor->streams[stream].ring.value;
 }
 
@@ -83,7 +83,7 @@ static void alone(void **state)
     end_at(&a, 0, 25);
     begin_at(&a, 0, 100);
     end_at(&a, 0, 101);
-    account_collect(&account);
+    meter_collect(&meter);
     used(&a, 16);
 }
 
@@ -97,7 +97,7 @@ static void two_on_the_same_sm_groups_share_equally(void **state)
     begin_at(&b, 0, 2);
     end_at(&a, 0, 5);
     end_at(&b, 0, 9);
-    account_collect(&account);
+    meter_collect(&meter);
     used(&a, 2.5);
     used(&b, 5.5);
 }
@@ -112,7 +112,7 @@ static void disjoint_sm_groups_share_nothing(void **state)
     begin_at(&b, 0, 2);
     end_at(&a, 0, 5);
     end_at(&b, 0, 9);
-    account_collect(&account);
+    meter_collect(&meter);
     used(&a, 4);
     used(&b, 7);
 }
@@ -127,7 +127,7 @@ static void some_sm_groups_shared(void **state)
     begin_at(&b, 0, 2);
     end_at(&b, 0, 6);
     end_at(&a, 0, 7);
-    account_collect(&account);
+    meter_collect(&meter);
     used(&a, 1 + 4 * 0.75 + 1);
     used(&b, 4 * 0.5);
 }
@@ -141,7 +141,7 @@ static void two_streams_of_one_client_count_once(void **state)
     begin_at(&a, 1, 3);
     end_at(&a, 0, 6);
     end_at(&a, 1, 8);
-    account_collect(&account);
+    meter_collect(&meter);
     used(&a, 7);
 }
 
@@ -153,14 +153,14 @@ static void work_that_goes_on_is_counted_so_far(void **state)
     actor_open(&b, 3);
     begin_at(&a, 0, 1);
     fake.clock = 99;
-    account_end(&account, &a.streams[0], 1); /* ends at 100, and is not over yet */
+    meter_end(&meter, &a.streams[0], 1); /* ends at 100, and is not over yet */
     begin_at(&b, 0, 11);
     end_at(&b, 0, 21);
-    account_collect(&account);
+    meter_collect(&meter);
     used(&b, 5);
     used(&a, 10 + 5);
     a.shadows[0] = 1;
-    account_collect(&account);
+    meter_collect(&meter);
     used(&a, 10 + 5 + 79);
     used(&b, 5);
 }
@@ -173,8 +173,8 @@ static void nothing_is_counted_twice(void **state)
     for (uint64_t i = 0; i < 5000; i++) {
         begin_at(&a, 0, 10 * i + 1);
         end_at(&a, 0, 10 * i + 4);
-        account_collect(&account);
-        account_collect(&account);
+        meter_collect(&meter);
+        meter_collect(&meter);
     }
     used(&a, 15000);
 }
@@ -184,15 +184,15 @@ static void batches_that_found_no_span_are_made_up_for(void **state)
     (void)state;
     struct actor a;
     actor_open(&a, 3);
-    uint64_t batches = 4 * ACCOUNT_SPANS;
+    uint64_t batches = 4 * METER_SPANS;
     for (uint64_t i = 0; i < batches; i++) {
         begin_at(&a, 0, 10 * i + 1);
         if (a.streams[0].span)
             end_at(&a, 0, 10 * i + 4);
         if (i == batches - 2)
-            account_collect(&account);
+            meter_collect(&meter);
     }
-    account_collect(&account);
+    meter_collect(&meter);
     used(&a, 3.0 * (double)batches);
 }
 
@@ -204,10 +204,10 @@ static void no_client_takes_all_spans(void **state)
     struct actor hog, b;
     actor_open(&hog, 3);
     actor_open(&b, 12);
-    for (uint64_t i = 0; i < 2 * ACCOUNT_SPANS; i++) {
+    for (uint64_t i = 0; i < 2 * METER_SPANS; i++) {
         begin_at(&hog, 0, 1);
         if (hog.streams[0].span)
-            account_end(&account, &hog.streams[0], ++hog.streams[0].ring.value);
+            meter_end(&meter, &hog.streams[0], ++hog.streams[0].ring.value);
     }
     for (uint64_t i = 0; i < 10; i++) {
         begin_at(&b, 0, 10 * i + 2);
@@ -215,15 +215,15 @@ static void no_client_takes_all_spans(void **state)
             end_at(&b, 0, 10 * i + 3);
     }
     hog.shadows[0] = hog.streams[0].ring.value;
-    account_collect(&account);
+    meter_collect(&meter);
     begin_at(&b, 0, 200);
     end_at(&b, 0, 300);
-    account_collect(&account);
+    meter_collect(&meter);
     used(&b, 10 + 100);
     /* All of them came back. */
     assert_int_equal(hog.client.usage.spans, 0);
     assert_int_equal(b.client.usage.spans, 0);
-    assert_int_equal(account.free_count, ACCOUNT_SPANS - 1);
+    assert_int_equal(meter.free_count, METER_SPANS - 1);
 }
 
 /* Completions wait for it. */
@@ -246,7 +246,7 @@ static void many_clients_are_counted_quickly(void **state)
     }
     struct timespec from, to;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
-    account_collect(&account);
+    meter_collect(&meter);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
     double seconds = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
     print_message("%.3f s\n", seconds);
@@ -265,12 +265,12 @@ static void a_client_that_leaves_is_forgotten(void **state)
     begin_at(&a, 0, 1);
     end_at(&a, 0, 5);
     begin_at(&a, 0, 6);
-    account_end(&account, &a.streams[0], 2); /* and is not over yet */
-    account_forget(&account, &a.client);
+    meter_end(&meter, &a.streams[0], 2); /* and is not over yet */
+    meter_forget(&meter, &a.client);
     memset(&a, 0xee, sizeof a);
     begin_at(&b, 0, 7);
     end_at(&b, 0, 8);
-    account_collect(&account);
+    meter_collect(&meter);
     used(&b, 1);
 }
 

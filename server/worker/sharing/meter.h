@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * account: how long the device worked for each client.
+ * meter: how long the device worked for each client.
  *
  * Each batch of a ring is a span between two timing events. While spans of several clients run on
  * the same multiprocessors at once, each moment is split equally among these clients, SM group by
@@ -16,10 +16,10 @@
  * clock is laid over the host's so that no span begins before it was submitted or ends after it
  * was seen to be over. Spans of one stream don't overlap.
  *
- * The submitter calls account_begin and account_end; any thread may call the rest.
+ * The submitter calls meter_begin and meter_end; any thread may call the rest.
  */
-#ifndef GPUSHARE_SERVER_WORKER_SHARING_ACCOUNT_H
-#define GPUSHARE_SERVER_WORKER_SHARING_ACCOUNT_H
+#ifndef GPUSHARE_SERVER_WORKER_SHARING_METER_H
+#define GPUSHARE_SERVER_WORKER_SHARING_METER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,20 +33,20 @@
 struct client;
 struct client_stream;
 
-enum { ACCOUNT_SPANS = 512 };
+enum { METER_SPANS = 512 };
 
 /* A client's use of the device. The submitter counts, under client->lock. */
-struct account_client {
+struct meter_client {
     uint64_t launches;
     uint64_t copies;
     uint64_t copied_bytes;
-    _Atomic uint64_t gpu_nanoseconds; /* account_collect counts them; readable without a lock */
+    _Atomic uint64_t gpu_nanoseconds; /* meter_collect counts them; readable without a lock */
     uint64_t waits[QUEUE_LATENCY_BUCKETS];
-    uint32_t spans; /* that the client has; under account->lock */
+    uint32_t spans; /* that the client has; under meter->lock */
 };
 
-struct account_span {
-    struct account_span *next;
+struct meter_span {
+    struct meter_span *next;
     cuda_event start, end;
     struct client_stream *stream;
     struct sm_group_set sm_groups; /* that the span runs on: the client may move meanwhile */
@@ -58,47 +58,47 @@ struct account_span {
     double from, to;    /* nanoseconds since the first span of all */
 };
 
-struct account {
+struct meter {
     const struct cuda_driver *cuda;
     const struct partition_table *partitions;
     pthread_mutex_t lock; /* of `free` and `incoming`; never held across a driver call */
-    struct account_span *free;
+    struct meter_span *free;
     uint32_t free_count;
-    struct account_span *incoming, **incoming_end;
+    struct meter_span *incoming, **incoming_end;
     pthread_mutex_t collecting; /* of all members below */
-    struct account_span *open;  /* spans that are not counted to their end */
-    struct account_span *base;  /* `from` and `to` are measured from its start */
+    struct meter_span *open;    /* spans that are not counted to their end */
+    struct meter_span *base;    /* `from` and `to` are measured from its start */
     double base_time;
     double settled; /* time up to which everything is counted */
     struct trace *trace;
     bool aligned;  /* offset was set since the trace began */
     double offset; /* host's clock less the clock of `from` and `to` */
-    struct account_span spans[ACCOUNT_SPANS];
+    struct meter_span spans[METER_SPANS];
 };
 
 /* Makes the events; the calling thread has the context. Returns the driver's result; after a
- * failure the account is closed. cuda and partitions stay the caller's. The caller may set
- * account->trace afterwards, before the first span. */
-cuda_result account_open(struct account *account, const struct cuda_driver *cuda,
-                         const struct partition_table *partitions);
-void account_close(struct account *account);
+ * failure the meter is closed. cuda and partitions stay the caller's. The caller may set
+ * meter->trace afterwards, before the first span. */
+cuda_result meter_open(struct meter *meter, const struct cuda_driver *cuda,
+                       const struct partition_table *partitions);
+void meter_close(struct meter *meter);
 
 /* The batch's first work is about to be submitted on stream->bound. Under client->lock. */
-void account_begin(struct account *account, struct client_stream *stream);
+void meter_begin(struct meter *meter, struct client_stream *stream);
 /* The batch is submitted but for its completion, which will write this timeline value. Only if
- * account_begin has set stream->span. Under client->lock. */
-void account_end(struct account *account, struct client_stream *stream, uint64_t value);
+ * meter_begin has set stream->span. Under client->lock. */
+void meter_end(struct meter *meter, struct client_stream *stream, uint64_t value);
 
 /* Adds the time of spans that have ended, and of spans under way as far as it is certain, to the
  * clients' gpu_nanoseconds. Takes locks; calls the driver. */
-void account_collect(struct account *account);
+void meter_collect(struct meter *meter);
 
 /* A trace begins: work that ran before is counted first, so that it stays out of the trace. A trace
  * ends: work that still runs is written as far as it has come. Control thread. */
-void account_trace_begin(struct account *account);
-void account_trace_end(struct account *account);
+void meter_trace_begin(struct meter *meter);
+void meter_trace_end(struct meter *meter);
 
 /* Forgets a client that leaves; nothing of it is in flight. Control thread. */
-void account_forget(struct account *account, const struct client *client);
+void meter_forget(struct meter *meter, const struct client *client);
 
 #endif
