@@ -295,7 +295,7 @@ static void check_load_beside(struct text *text, const char *what)
         raw_close(&culprits[i]);
     raw_close(&other);
     free(text->bytes);
-    if (took > 2.0)
+    if (took > patience_seconds(2))
         fail_msg("another client's load waited while the server worked for %.1f s", took);
 }
 

@@ -46,7 +46,11 @@ struct actor {
 static gpushare_error try_connect(const struct server *server, const char *request,
                                   const char *limit, gpushare_connection **gpu)
 {
-    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
+    /* With limits, so that all find addresses: a server under ThreadSanitizer has only 128 GiB. */
+    struct gpushare_options options = {.size = sizeof options,
+                                       .socket = server_socket(server),
+                                       .memory_limit = UINT64_C(1) << 30,
+                                       .host_memory_limit = UINT64_C(1) << 30};
     unsetenv("GPUSHARE_THREADS_REQUEST");
     if (request) {
         char share[16];

@@ -138,7 +138,11 @@ enum { DEPTH = 4, CROWD = 50 };
  * too; 0: none. */
 static void crowd_join(struct launcher *launcher, double request)
 {
-    struct gpushare_options options = {.thread_request = request, .thread_percentage = request};
+    /* With limits, so that all find addresses: a server under ThreadSanitizer has only 128 GiB. */
+    struct gpushare_options options = {.thread_request = request,
+                                       .thread_percentage = request,
+                                       .memory_limit = UINT64_C(1) << 28,
+                                       .host_memory_limit = UINT64_C(1) << 28};
     launcher_prepare(launcher, arrival_connect_with(server, options), 0, DEPTH, 5);
     launcher_start(launcher);
 }

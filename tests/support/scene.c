@@ -81,8 +81,12 @@ static int polls(void)
 /* A worker that follows one that was lost is still starting: the server says so. */
 static gpushare_error connect_to(struct neighbour *me, gpushare_connection **gpu)
 {
-    struct gpushare_options options = {
-        .size = sizeof options, .socket = me->socket, .name = "unkind"};
+    /* With limits, so that many find addresses: a server under ThreadSanitizer has only 128 GiB. */
+    struct gpushare_options options = {.size = sizeof options,
+                                       .socket = me->socket,
+                                       .name = "unkind",
+                                       .memory_limit = UINT64_C(1) << 30,
+                                       .host_memory_limit = UINT64_C(1) << 28};
     gpushare_error error = gpushare_connect(&options, gpu);
     for (int i = polls(); i && error == GPUSHARE_ERROR_DEVICE_NOT_READY; i--) {
         usleep(POLL_US);

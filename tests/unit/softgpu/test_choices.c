@@ -4,6 +4,7 @@
  * What the software GPU chooses at random: the seed decides it, and a switch takes it away. Every
  * case is a process, for settings are read once.
  */
+#include "common/ipc/arena.h"
 #include "tests/unit/softgpu/kernels.h"
 
 #include <stdbool.h>
@@ -50,7 +51,7 @@ static void body_choose(void)
     open_device();
     CHECK(cuMemAlloc_v2(&counts, SMS * 4) == CUDA_OK);
     for (int i = 0; i < CHOICES; i++) {
-        cuda_result result = cuMemAddressReserve(&address, 2 << 20, 0, UINT64_C(1) << 44, 0);
+        cuda_result result = cuMemAddressReserve(&address, 2 << 20, 0, ARENA_DEVICE_BASE, 0);
 
         made->refused[i] = result != CUDA_OK;
         CHECK(result != CUDA_OK || cuMemAddressFree(address, 2 << 20) == CUDA_OK);
