@@ -651,11 +651,15 @@
     X(threads_range, INVALID_VALUE, \
       "threads: request %u and limit %u (hundredths of a per cent) must be 0 to the limit " \
       "and 1 to %u") \
+    X(time_account_overcommitted, INVALID_VALUE, \
+      "time: the requests of other clients of %s come to %s; with the %s asked for that makes " \
+      "%s, more than the %s that they have together: ask for less, or an administrator can give " \
+      "them more") \
     X(time_overcommitted, INVALID_VALUE, \
-      "time: the requests of other clients there (%u) are %s; with the %s asked for that " \
+      "time: the other requests there (%u) are %s; with the %s asked for that " \
       "makes %s, more than 100 %%: ask for %s at most, or lower another request") \
     X(time_overcommitted_whole, INVALID_VALUE, \
-      "time: the requests of other clients there (%u) are %s; with the %s asked for that " \
+      "time: the other requests there (%u) are %s; with the %s asked for that " \
       "makes %s, more than 100 %%: nothing is left to ask for; an administrator can lower " \
       "another request") \
     X(threads_overcommitted, INVALID_VALUE, \

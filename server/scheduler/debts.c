@@ -15,9 +15,10 @@ static uint64_t free_at(const struct credit *credit, uint64_t now)
 
 static uint64_t all_free_at(const struct debt *debt, uint64_t now)
 {
-    const struct credit *credits[] = {&debt->request, &debt->cap, &debt->duty, &debt->extra};
+    const struct credit *credits[] = {&debt->request, &debt->cap,         &debt->duty,
+                                      &debt->extra,   &debt->account_cap, &debt->account_request};
     uint64_t last = max(debt->turn_until, now);
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof credits / sizeof *credits; i++)
         last = max(last, free_at(credits[i], now));
     return last;
 }
@@ -29,27 +30,27 @@ static void keep_greater(struct credit *kept, const struct credit *credit, uint6
         *kept = *credit;
 }
 
-static struct debt *entry_of(struct debts *debts, uint32_t owner, uint64_t now)
+static struct debt *entry_of(struct debts *debts, uint64_t account, uint64_t now)
 {
     struct debt *first = &debts->of[0];
-    for (int i = 0; i < DEBTS_OWNERS; i++) {
+    for (int i = 0; i < DEBTS_ACCOUNTS; i++) {
         struct debt *debt = &debts->of[i];
-        if (debt->owner == owner)
+        if (debt->account == account)
             return debt;
         if (all_free_at(debt, now) < all_free_at(first, now))
             first = debt;
     }
-    *first = (struct debt){.owner = owner};
+    *first = (struct debt){.account = account};
     return first;
 }
 
-/* The idle time that the client had beyond the others in its lease group. All of them with work
+/* The idle time that the account had beyond the others in its lease group. All of them with work
  * make up for it, so it is worked off by each one's part of the clock. */
 static struct credit extra_of(const struct scheduler_client *client, uint64_t now)
 {
     const struct scheduler_lease_group *lease_group = client->lease_group;
     struct credit extra = {.at = now, .rate = PLAN_WHOLE};
-    plan_credit_charge(&extra, saturating_sub(client->extra_ns, lease_group->extra_ns));
+    plan_credit_charge(&extra, saturating_sub(client->account_extra_ns, lease_group->extra_ns));
     if (lease_group->wants_count)
         extra.rate = PLAN_WHOLE / lease_group->wants_count;
     return extra;
@@ -57,16 +58,23 @@ static struct credit extra_of(const struct scheduler_client *client, uint64_t no
 
 static struct debt debt_of(const struct scheduler_client *client, uint64_t quantum_ns, uint64_t now)
 {
-    struct debt debt = {.owner = client->owner, .extra = extra_of(client, now)};
-    debt.turn_ns = client->debt_ns;
-    /* The overrun is taken off the client's next turn, and each of the others has a turn before
+    const struct scheduler_account *account = client->accounts.of[0];
+    struct debt debt = {.account = account->number};
+    keep_greater(&debt.request, &client->request, now);
+    keep_greater(&debt.cap, &client->cap, now);
+    keep_greater(&debt.duty, &client->duty, now);
+    if (account->clients > 1)
+        return debt;
+    /* The account ends with its last client, and with it all that its clients owe together. */
+    debt.extra = extra_of(client, now);
+    keep_greater(&debt.account_request, &account->request, now);
+    keep_greater(&debt.account_cap, &account->cap, now);
+    debt.turn_ns = account->debt_ns;
+    /* The overrun is taken off the account's next turn, and each of the others has a turn before
      * that. */
     if (debt.turn_ns)
         debt.turn_until =
             now + (client->lease_group->wants_count + 1) * max(quantum_ns, debt.turn_ns);
-    keep_greater(&debt.request, &client->request, now);
-    keep_greater(&debt.cap, &client->cap, now);
-    keep_greater(&debt.duty, &client->duty, now);
     return debt;
 }
 
@@ -87,36 +95,50 @@ static void owe_debt(struct credit *credit, const struct credit *kept, uint64_t 
 
 static void inherit_debt(struct scheduler_client *client, const struct debt *debt, uint64_t now)
 {
-    struct credit extra = {.at = now, .rate = PLAN_WHOLE};
     owe_debt(&client->request, &debt->request, now);
     if (client->cap.rate != PLAN_WHOLE)
         owe_debt(&client->cap, &debt->cap, now);
     if (client->duty.rate != PLAN_WHOLE)
         owe_debt(&client->duty, &debt->duty, now);
+}
+
+/* The account has its first client again. */
+static void inherit_as_account(struct scheduler_client *client, const struct debt *debt,
+                               uint64_t now)
+{
+    struct scheduler_account *account = client->accounts.of[0];
+    struct credit extra = {.at = now, .rate = PLAN_WHOLE};
+    if (account->request.rate)
+        owe_debt(&account->request, &debt->account_request, now);
+    if (account->cap.rate != PLAN_WHOLE)
+        owe_debt(&account->cap, &debt->account_cap, now);
     owe_debt(&extra, &debt->extra, now);
-    uint64_t had = client->lease_group->extra_ns + (uint64_t)-extra.parts / PLAN_WHOLE;
-    if (client->extra_ns < had)
-        client->extra_ns = had;
-    if (debt->turn_until > now && client->debt_ns < debt->turn_ns)
-        client->debt_ns = debt->turn_ns;
+    client->account_extra_ns =
+        max(client->account_extra_ns,
+            client->lease_group->extra_ns + (uint64_t)-extra.parts / PLAN_WHOLE);
+    if (debt->turn_until > now)
+        account->debt_ns = max(account->debt_ns, debt->turn_ns);
 }
 
 void debts_keep(struct debts *debts, const struct scheduler_client *client,
                 const struct list *clients, uint64_t quantum_ns, uint64_t now)
 {
+    const struct scheduler_account *account = client->accounts.of[0];
     struct debt debt = debt_of(client, quantum_ns, now);
     bool ran = client->leases || client->charged_ns;
-    if (client->owner == 0 || !ran || all_free_at(&debt, now) == now)
+    if (account->number == 0 || !ran || all_free_at(&debt, now) == now)
         return;
     struct scheduler_client *other;
     LIST_FOR_EACH (other, clients, link)
-        if (other != client && other->owner == client->owner && other->arrived > client->spends)
+        if (other != client && other->accounts.of[0] == account && other->arrived > client->spends)
             inherit_debt(other, &debt, now);
-    struct debt *kept = entry_of(debts, client->owner, now);
+    struct debt *kept = entry_of(debts, account->number, now);
     keep_greater(&kept->request, &debt.request, now);
     keep_greater(&kept->cap, &debt.cap, now);
     keep_greater(&kept->duty, &debt.duty, now);
     keep_greater(&kept->extra, &debt.extra, now);
+    keep_greater(&kept->account_request, &debt.account_request, now);
+    keep_greater(&kept->account_cap, &debt.account_cap, now);
     if (debt.turn_until > kept->turn_until) {
         kept->turn_ns = debt.turn_ns;
         kept->turn_until = debt.turn_until;
@@ -125,9 +147,14 @@ void debts_keep(struct debts *debts, const struct scheduler_client *client,
 
 void debts_owe(const struct debts *debts, struct scheduler_client *client, uint64_t now)
 {
-    if (client->owner == 0)
+    const struct scheduler_account *account = client->accounts.of[0];
+    if (account->number == 0)
         return;
-    for (const struct debt *debt = debts->of; debt != debts->of + DEBTS_OWNERS; debt++)
-        if (debt->owner == client->owner)
-            inherit_debt(client, debt, now);
+    for (const struct debt *debt = debts->of; debt != debts->of + DEBTS_ACCOUNTS; debt++) {
+        if (debt->account != account->number)
+            continue;
+        inherit_debt(client, debt, now);
+        if (account->clients == 1)
+            inherit_as_account(client, debt, now);
+    }
 }

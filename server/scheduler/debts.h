@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * debts: the debts of clients that left, kept for each owner. A client can't get rid of a debt by
+ * debts: the debts of clients that left, kept for each account. A client can't get rid of a debt by
  * leaving and coming back as a new client.
  *
  * A debt is worked off by the clock, as if its client were still there. Until then every new client
- * of the owner begins with the whole debt. A new client does not reduce the debt that is kept;
- * otherwise an owner could send a client without work ahead to take it away. A client that came
+ * of the account begins with the whole debt. A new client does not reduce the debt that is kept;
+ * otherwise a user could send a client without work ahead to take it away. A client that came
  * before the other left inherits the debt too, if it came after the other had begun to spend what
  * it owes.
+ *
+ * What an account owes as a whole stays with it while it has clients. When the last one leaves, it
+ * is kept here for the account's next client.
  *
  * A client never inherits more device time than the one that left owed, and its inherited debt ends
  * no later. A client that leaves without having run passes nothing on: what it owed is kept
@@ -25,29 +28,30 @@
 
 struct scheduler_client;
 
-/* Debts of this many owners are kept. The owner whose debt ends first makes room for another. */
-#define DEBTS_OWNERS 256
+/* Debts of this many accounts are kept. The debt that ends first makes room for another. */
+#define DEBTS_ACCOUNTS 256
 
 struct debt {
-    uint32_t owner; /* 0: the entry is free */
-    struct credit request, cap, duty;
-    /* Idle time that the client had beyond the others; worked off at its own rate. */
+    uint64_t account;                 /* its number; 0: the entry is free */
+    struct credit request, cap, duty; /* of single clients */
+    struct credit account_request, account_cap;
+    /* Idle time that the account had beyond the others; worked off at its own rate. */
     struct credit extra;
     uint64_t turn_ns;    /* by which its turns ran over */
     uint64_t turn_until; /* when its next turn would have been over */
 };
 
 struct debts {
-    struct debt of[DEBTS_OWNERS];
+    struct debt of[DEBTS_ACCOUNTS];
 };
 
 /* Keeps the debts of a client that is about to leave, and is still in its lease group. clients:
- * the list of all clients, some of which may inherit. Does nothing for a client without an
- * owner. */
+ * the list of all clients, some of which may inherit. Does nothing where the account has no number.
+ */
 void debts_keep(struct debts *debts, const struct scheduler_client *client,
                 const struct list *clients, uint64_t quantum_ns, uint64_t now);
-/* Gives a client the debts of its owner. The client has just arrived, has had no device time,
- * and has its owner, lease group and rates. */
+/* Gives a client the debts of its account. The client has just arrived, has had no device time, and
+ * has its account, lease group and rates. */
 void debts_owe(const struct debts *debts, struct scheduler_client *client, uint64_t now);
 
 #endif

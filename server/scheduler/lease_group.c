@@ -41,7 +41,27 @@ void lease_group_name(struct scheduler *scheduler, struct scheduler_client *clie
 
 /* ---- charging ---- */
 
-static void charge_lease(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+/* The account's other clients in the lease group have the same sums of the account. O(clients),
+ * when a lease begins or is charged. */
+static void tell_siblings(struct scheduler *scheduler, const struct scheduler_client *client)
+{
+    const struct scheduler_account *account = client->accounts.of[0];
+    struct scheduler_client *other;
+    if (account->clients < 2)
+        return;
+    LIST_FOR_EACH (other, &scheduler->clients, link)
+        if (other->accounts.of[0] == account && other->lease_group == client->lease_group) {
+            other->account_extra_ns = client->account_extra_ns;
+            other->account_floor_ns = client->account_floor_ns;
+        }
+}
+
+static bool is_of_account(const struct scheduler_client *client)
+{
+    return client->on_extra || client->pays != &client->request;
+}
+
+void lease_group_charge(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
 {
     uint64_t ns = now - client->charged_to;
     client->charged_to = now;
@@ -50,18 +70,31 @@ static void charge_lease(struct scheduler *scheduler, struct scheduler_client *c
         return;
     policy_settle(&scheduler->plan, client, now);
     plan_credit_charge(&client->cap, ns);
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        plan_credit_charge(&client->accounts.of[i]->cap, ns);
     if (client->on_extra)
-        client->extra_ns += ns;
+        client->account_extra_ns += ns;
     else
-        plan_credit_charge(&client->request, ns);
+        plan_credit_charge(client->pays, ns);
+    if (is_of_account(client)) {
+        client->extra_ns += ns;
+        tell_siblings(scheduler, client);
+    }
+}
+
+static void set_leased(struct scheduler *scheduler, struct scheduler_client *client, bool leased,
+                       uint64_t now)
+{
+    client->leased = leased;
+    account_note(&scheduler->plan, client, &scheduler->tickets, now);
 }
 
 void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_client *client,
                                  uint64_t now)
 {
-    charge_lease(scheduler, client, now);
-    client->leased = false;
+    lease_group_charge(scheduler, client, now);
     client->paused_since = now;
+    set_leased(scheduler, client, false, now);
     if (client->wants)
         client->held_since = now;
 }
@@ -90,6 +123,21 @@ static bool choose_holder(const struct scheduler *scheduler,
     return choice->client;
 }
 
+/* An account or a client with a smaller sum was idle, or was at its limit. It gets no time later
+ * for that. */
+static void raise_sums(struct scheduler *scheduler, struct scheduler_client *client)
+{
+    struct scheduler_lease_group *lease_group = client->lease_group;
+    if (client->on_extra)
+        client->account_extra_ns = lease_group->extra_ns =
+            max(client->account_extra_ns, lease_group->extra_ns);
+    if (is_of_account(client)) {
+        client->extra_ns = client->account_floor_ns =
+            max(client->extra_ns, client->account_floor_ns);
+        tell_siblings(scheduler, client);
+    }
+}
+
 static void begin_lease(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
                         const struct policy_choice *choice, uint64_t now)
 {
@@ -101,20 +149,18 @@ static void begin_lease(struct scheduler *scheduler, struct scheduler_lease_grou
     lease_group->idle_since = SCHEDULER_NEVER;
     client->on_extra = choice->extra;
     client->guest = choice->guest;
+    client->pays = choice->extra ? NULL : account_claim(client);
+    if (!client->pays)
+        client->pays = &client->request; /* in turns, where nothing is paid */
     client->charged_to = client->spends = now;
     client->leases++;
-    /* A client with a smaller sum was idle, or was at its limit. It gets no idle time later for
-     * that. */
-    if (choice->extra && lease_group->extra_ns < client->extra_ns)
-        lease_group->extra_ns = client->extra_ns;
-    else if (choice->extra)
-        client->extra_ns = lease_group->extra_ns;
+    raise_sums(scheduler, client);
     if (scheduler->schedule.mode == PROTO_MODE_TURNS)
         /* The turn is shorter by this part of the overrun, which is paid back with that. */
-        client->debt_ns -= scheduler->schedule.quantum_ns - choice->length_ns;
+        client->accounts.of[0]->debt_ns -= scheduler->schedule.quantum_ns - choice->length_ns;
     if (goes_on)
         return;
-    client->leased = true;
+    set_leased(scheduler, client, true, now);
     client->throttled_ns[SCHEDULER_HOLD_LEASE] += now - client->held_since;
     lease_group_name(scheduler, client);
 }
@@ -135,11 +181,11 @@ static void end_lease(struct scheduler *scheduler, struct scheduler_lease_group 
 {
     struct scheduler_client *client = lease_group->holder;
     struct policy_choice choice;
-    charge_lease(scheduler, client, now);
+    lease_group_charge(scheduler, client, now);
     if (client->wants) {
-        /* A new ticket puts the client behind all others with work. */
+        /* A new ticket puts the client behind all others with work, and its account. */
         lease_group_unqueue(lease_group, client);
-        client->ticket = ++scheduler->tickets;
+        client->ticket = client->accounts.of[0]->ticket = ++scheduler->tickets;
         lease_group_queue(lease_group, client);
         if (choose_holder(scheduler, lease_group, now, &choice) && choice.client == client) {
             begin_lease(scheduler, lease_group, &choice, now);
@@ -153,11 +199,11 @@ static void release_lease(struct scheduler *scheduler, struct scheduler_lease_gr
                           uint64_t now)
 {
     struct scheduler_client *client = lease_group->holder;
-    charge_lease(scheduler, client, now);
+    lease_group_charge(scheduler, client, now);
     if (now > lease_group->lease_ends && scheduler->schedule.mode == PROTO_MODE_TURNS)
-        client->debt_ns += now - lease_group->lease_ends;
-    client->leased = false;
+        client->accounts.of[0]->debt_ns += now - lease_group->lease_ends;
     client->held_since = client->paused_since = now;
+    set_leased(scheduler, client, false, now);
     lease_group->holder = NULL;
     lease_group->closing = false;
     lease_group->look_at = 0;
@@ -360,8 +406,8 @@ static struct scheduler_lease_group *lease_group_of(struct scheduler *scheduler,
     return &scheduler->lease_groups[0];
 }
 
-/* Takes the client out of its lease group for good. Sums of idle time are compared within a
- * lease group only, so the client takes along only its surplus over the others. */
+/* Takes the client out of its lease group for good. Sums of time are compared within a lease group
+ * only, so the client takes along only the surplus over the others. */
 static void leave_group(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
 {
     struct scheduler_lease_group *lease_group = client->lease_group;
@@ -370,17 +416,33 @@ static void leave_group(struct scheduler *scheduler, struct scheduler_client *cl
     bool counts = scheduler->schedule.mode != PROTO_MODE_CONCURRENT;
     if (client->leased && (client->in_flight == 0 || !counts))
         lease_group_settle_leftover(scheduler, client, now);
-    client->extra_ns = saturating_sub(client->extra_ns, lease_group->extra_ns);
+    client->account_extra_ns = saturating_sub(client->account_extra_ns, lease_group->extra_ns);
+    client->extra_ns = saturating_sub(client->extra_ns, client->account_floor_ns);
+    client->account_floor_ns = 0;
     list_remove(&client->wants_link);
     client->lease_group = NULL;
+}
+
+void lease_group_meet(struct scheduler *scheduler, struct scheduler_client *client)
+{
+    const struct scheduler_client *other;
+    uint64_t reached = client->lease_group->extra_ns;
+    client->account_extra_ns = max(client->account_extra_ns, reached);
+    LIST_FOR_EACH (other, &scheduler->clients, link)
+        if (other != client && other->accounts.of[0] == client->accounts.of[0] &&
+            other->lease_group == client->lease_group) {
+            client->account_extra_ns = other->account_extra_ns;
+            client->account_floor_ns = other->account_floor_ns;
+            break;
+        }
+    client->extra_ns = max(client->extra_ns, client->account_floor_ns);
 }
 
 static void join_group(struct scheduler *scheduler, struct scheduler_client *client)
 {
     struct scheduler_lease_group *lease_group = client->lease_group =
         lease_group_of(scheduler, client);
-    if (client->extra_ns < lease_group->extra_ns)
-        client->extra_ns = lease_group->extra_ns;
+    lease_group_meet(scheduler, client);
     lease_group->in_flight += client->in_flight;
     if (client->wants)
         lease_group_queue(lease_group, client);
@@ -408,7 +470,22 @@ void lease_group_regroup(struct scheduler *scheduler, bool all, uint64_t now)
         lease_group_advance(scheduler, &scheduler->lease_groups[i], now);
 }
 
-void lease_group_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
+/* An account's request counts once, and its clients' own requests are a part of it. */
+static void add_request(struct lease_group_sum *sum, const struct scheduler_client *client,
+                        uint64_t count)
+{
+    struct scheduler_account *account = client->accounts.of[0];
+    uint32_t request = account->time_request ? account->time_request : client->limits.request;
+    if (!request || (account->time_request && account->counted == count))
+        return;
+    account->counted = account->time_request ? count : account->counted;
+    if (sum->holders < 4)
+        sum->some[sum->holders] = request;
+    sum->holders++;
+    sum->requests += request;
+}
+
+void lease_group_sum(struct scheduler *scheduler, const struct scheduler_client *client,
                      const struct sm_group_set *sm_groups, struct lease_group_sum *sum)
 {
     struct sm_group_set joined = *sm_groups, before;
@@ -420,13 +497,10 @@ void lease_group_sum(const struct scheduler *scheduler, const struct scheduler_c
                 sm_group_set_join(&joined, &other->sm_groups);
     } while (memcmp(&before, &joined, sizeof joined) != 0);
     *sum = (struct lease_group_sum){0};
-    LIST_FOR_EACH (other, &scheduler->clients, link) {
-        if (other == client || !other->limits.request ||
-            !sm_group_set_overlaps(&joined, &other->sm_groups))
-            continue;
-        if (sum->clients < 4)
-            sum->some[sum->clients] = other->limits.request;
-        sum->clients++;
-        sum->requests += other->limits.request;
-    }
+    uint64_t count = ++scheduler->sums;
+    LIST_FOR_EACH (other, &scheduler->clients, link)
+        if (other != client && sm_group_set_overlaps(&joined, &other->sm_groups))
+            add_request(sum, other, count);
+    struct scheduler_account *account = client->accounts.of[0];
+    sum->has_account = account->counted == count;
 }

@@ -43,6 +43,13 @@ void lease_group_queue(struct scheduler_lease_group *lease_group, struct schedul
 void lease_group_unqueue(struct scheduler_lease_group *lease_group,
                          struct scheduler_client *client);
 
+/* Charges the client's lease up to now. */
+void lease_group_charge(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now);
+
+/* The client comes to its lease group, or to another account there: its sums of time begin at what
+ * the others have reached. */
+void lease_group_meet(struct scheduler *scheduler, struct scheduler_client *client);
+
 /* Charges a client that had a lease when lease groups changed, once its last work is done. */
 void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_client *client,
                                  uint64_t now);
@@ -54,13 +61,15 @@ void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_c
  */
 void lease_group_regroup(struct scheduler *scheduler, bool all, uint64_t now);
 
-/* The sum of the requests in one lease group: the one that a client with these SM groups is in,
- * or would join. The client's own request is left out. */
+/* The sum of the requests in one lease group: the one that a client with these SM groups is in, or
+ * would join. What the client requests is left out, but not its account's request, if other clients
+ * of the account are there. The client need not be added yet, but has its accounts. */
 struct lease_group_sum {
-    uint32_t requests, clients;
-    uint32_t some[4]; /* the first four of the requests */
+    uint32_t requests, holders; /* accounts with a request, and clients of others */
+    uint32_t some[4];           /* the first four of the requests */
+    bool has_account;           /* the client's account has a request, and it is among them */
 };
-void lease_group_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
+void lease_group_sum(struct scheduler *scheduler, const struct scheduler_client *client,
                      const struct sm_group_set *sm_groups, struct lease_group_sum *sum);
 
 /* Puts the client into the queue of clients that scheduler_decide names. Idempotent. */

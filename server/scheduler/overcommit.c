@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/messages.h"
+#include "server/scheduler/account.h"
 #include "server/scheduler/lease_group.h"
 #include "server/scheduler/plan.h"
 
@@ -20,23 +21,32 @@ static const char *percent_text(char text[16], uint32_t hundredths)
     return text;
 }
 
+uint32_t overcommit_explain_account(const struct scheduler_account *account, uint32_t others,
+                                    uint32_t asked, struct error *why)
+{
+    char a[16], b[16], c[16], d[16];
+    return error_set(why, MESSAGE(time_account_overcommitted), account->name,
+                     percent_text(a, others), percent_text(b, asked),
+                     percent_text(c, others + asked), percent_text(d, account->time_request));
+}
+
 uint32_t overcommit_explain_time(const struct lease_group_sum *sum, uint32_t asked,
                                  struct error *why)
 {
     char terms[96] = "", a[16], b[16], c[16];
     size_t used = 0;
-    for (uint32_t i = 0; i < sum->clients && i < 4; i++)
+    for (uint32_t i = 0; i < sum->holders && i < 4; i++)
         used += (size_t)snprintf(terms + used, sizeof terms - used, "%s%s", i ? " + " : "",
                                  percent_text(a, sum->some[i]));
-    if (sum->clients > 4)
+    if (sum->holders > 4)
         used += (size_t)snprintf(terms + used, sizeof terms - used, " + ...");
-    if (sum->clients > 1)
+    if (sum->holders > 1)
         snprintf(terms + used, sizeof terms - used, " = %s", percent_text(a, sum->requests));
     percent_text(b, asked);
     percent_text(c, sum->requests + asked);
     if (sum->requests >= PLAN_WHOLE)
-        return error_set(why, MESSAGE(time_overcommitted_whole), sum->clients, terms, b, c);
-    return error_set(why, MESSAGE(time_overcommitted), sum->clients, terms, b, c,
+        return error_set(why, MESSAGE(time_overcommitted_whole), sum->holders, terms, b, c);
+    return error_set(why, MESSAGE(time_overcommitted), sum->holders, terms, b, c,
                      percent_text(a, PLAN_WHOLE - sum->requests));
 }
 

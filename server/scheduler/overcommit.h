@@ -12,7 +12,14 @@
 #include "common/error.h"
 
 struct lease_group_sum;
+struct scheduler_account;
 
+/* The sentence about an account's clients, whose requests come to more than the account's. others:
+ * the sum without the new request. Here and below in hundredths of a per cent. */
+uint32_t overcommit_explain_account(const struct scheduler_account *account, uint32_t others,
+                                    uint32_t asked, struct error *why);
+
+/* The sentence about the requests in a lease group. */
 uint32_t overcommit_explain_time(const struct lease_group_sum *sum, uint32_t asked,
                                  struct error *why);
 

@@ -4,9 +4,6 @@
 
 #include "common/util.h"
 
-/* How many plans' shares a client can be owed. An honest overrun takes less. There must be an
- * end, because requests may come to more than the whole while multiprocessors are lent. */
-#define PLANS_OWED 16
 /* A processor that is busy for 30 ms then leaves the device enough to do. */
 #define ALONE_DEEPER 4
 
@@ -16,70 +13,77 @@ static int64_t cap_most(const struct plan *plan, const struct scheduler_client *
     return busy ? plan_owed(plan, client->cap.rate) : plan_burst(plan, client->cap.rate);
 }
 
-/* A waiting client may be owed all of its request, so that another client's overrun costs it
- * nothing. A client that pauses works off what it owes, and what it is owed lapses. */
-static void settle_request(const struct plan *plan, struct scheduler_client *client, bool busy,
-                           uint64_t now)
-{
-    struct credit *credit = &client->request;
-    if (busy) {
-        plan_credit_settle(credit, now, PLANS_OWED * plan_owed(plan, credit->rate));
-    } else if (credit->parts > 0) {
-        plan_credit_lapse(credit, now);
-        if (now - client->paused_since >= plan_pause(plan))
-            credit->parts = 0;
-    } else {
-        plan_credit_settle(credit, now, 0);
-    }
-}
-
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now)
 {
     bool busy = client->wants || client->leased;
-    settle_request(plan, client, busy, now);
-    if (client->cap.rate == PLAN_WHOLE)
-        client->cap = (struct credit){.at = now, .rate = PLAN_WHOLE}; /* binds nobody */
-    else
-        plan_credit_settle(&client->cap, now, cap_most(plan, client, busy));
+    plan_request_settle(plan, &client->request, busy, client->paused_since, now);
+    plan_cap_settle(&client->cap, now, cap_most(plan, client, busy));
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        account_settle(plan, client->accounts.of[i], now);
 }
 
-/* The length that the cap leaves for a lease that begins now; 0 if that is too short for a
- * lease. */
-static uint64_t cap_leaves(const struct plan *plan, const struct scheduler_client *client,
-                           uint64_t now)
+/* The length that a cap leaves for a lease that begins now; 0 if that is too short for a lease. */
+static uint64_t cap_leaves(const struct plan *plan, const struct credit *cap, uint64_t now)
 {
-    if (client->cap.rate == PLAN_WHOLE)
+    if (cap->rate == PLAN_WHOLE)
         return plan->lease_ns;
-    if (client->cap.parts < 0)
+    if (cap->parts < 0)
         return 0;
-    uint64_t budget = plan_credit_budget(&client->cap, plan, now);
+    uint64_t budget = plan_credit_budget(cap, plan, now);
     return budget < plan->shortest_ns ? 0 : min(budget, plan->lease_ns);
 }
 
 /* When the cap allows a lease, if nothing is charged until then. */
-static uint64_t cap_ready(const struct plan *plan, const struct scheduler_client *client)
+static uint64_t cap_ready(const struct plan *plan, const struct credit *cap)
 {
-    if (client->cap.rate == PLAN_WHOLE)
-        return client->cap.at;
-    uint64_t ready = plan_credit_ready(&client->cap);
+    if (cap->rate == PLAN_WHOLE)
+        return cap->at;
+    uint64_t ready = plan_credit_ready(cap);
     if (ready == PLAN_NEVER)
         return ready;
-    if (plan_credit_budget(&client->cap, plan, ready) >= plan->shortest_ns)
+    if (plan_credit_budget(cap, plan, ready) >= plan->shortest_ns)
         return ready;
     return plan_end(plan, ready);
 }
 
-/* When the client's request has paid for a lease of this length, from now on, times its rate. */
+/* The same of all the caps that hold for a client. */
+static uint64_t caps_leave(const struct plan *plan, const struct scheduler_client *client,
+                           uint64_t now)
+{
+    uint64_t least = cap_leaves(plan, &client->cap, now);
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        least = min(least, cap_leaves(plan, &client->accounts.of[i]->cap, now));
+    return least;
+}
+
+static uint64_t caps_ready(const struct plan *plan, const struct scheduler_client *client)
+{
+    uint64_t last = cap_ready(plan, &client->cap);
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        last = max(last, cap_ready(plan, &client->accounts.of[i]->cap));
+    return last;
+}
+
+/* When a request has paid for a lease of this length, from now on, times its rate. */
 static int64_t deadline_parts(const struct credit *request, uint64_t length_ns)
 {
     return (int64_t)(length_ns * PLAN_WHOLE) - request->parts;
 }
 
-static bool is_due_before(const struct scheduler_client *a, uint64_t a_ns,
-                          const struct scheduler_client *b, uint64_t b_ns)
+static bool is_due_before(const struct credit *a, uint64_t a_ns, const struct credit *b,
+                          uint64_t b_ns)
 {
-    return (__int128)deadline_parts(&a->request, a_ns) * b->request.rate <
-           (__int128)deadline_parts(&b->request, b_ns) * a->request.rate;
+    return (__int128)deadline_parts(a, a_ns) * b->rate <
+           (__int128)deadline_parts(b, b_ns) * a->rate;
+}
+
+/* Of clients that one account's request pays for, the one that had least of its time is next. */
+static bool goes_before(struct scheduler_client *client, uint64_t length,
+                        const struct policy_choice *choice)
+{
+    const struct credit *claim = account_claim(client), *best = account_claim(choice->client);
+    return claim == best ? client->extra_ns < choice->client->extra_ns
+                         : is_due_before(claim, length, best, choice->length_ns);
 }
 
 /* No longer than the share of one plan, so that a small share comes in every plan. */
@@ -97,19 +101,27 @@ void policy_claims(const struct scheduler *scheduler,
     struct scheduler_client *client;
     LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
         policy_settle(plan, client, now);
-        if (client->request.rate == 0)
+        struct credit *claim = account_claim(client);
+        if (!claim || claim->rate == 0)
             continue;
-        uint64_t length = client->request.parts >= 0 ? cap_leaves(plan, client, now) : 0;
-        length = min(length, claim_max(plan, client->request.rate));
+        uint64_t length = claim->parts >= 0 ? caps_leave(plan, client, now) : 0;
+        length = min(length, claim_max(plan, claim->rate));
         if (length == 0) {
-            uint64_t cap = cap_ready(plan, client), ready = plan_credit_ready(&client->request);
-            choice->again_at = min(choice->again_at, max(cap, ready));
-        } else if (!choice->client ||
-                   is_due_before(client, length, choice->client, choice->length_ns)) {
+            uint64_t caps = caps_ready(plan, client), ready = plan_credit_ready(claim);
+            choice->again_at = min(choice->again_at, max(caps, ready));
+        } else if (!choice->client || goes_before(client, length, choice)) {
             choice->client = client;
             choice->length_ns = length;
         }
     }
+}
+
+/* Idle time goes to the account that had least of it, and there to the client that had least. */
+static bool had_less(const struct scheduler_client *client, const struct scheduler_client *other)
+{
+    return client->accounts.of[0] == other->accounts.of[0]
+               ? client->extra_ns < other->extra_ns
+               : client->account_extra_ns < other->account_extra_ns;
 }
 
 void policy_extra(const struct scheduler *scheduler,
@@ -119,12 +131,12 @@ void policy_extra(const struct scheduler *scheduler,
     const struct plan *plan = &scheduler->plan;
     struct scheduler_client *client;
     LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
-        if (without_request && client->request.rate)
+        if (without_request && account_has_request(client))
             continue;
-        uint64_t length = cap_leaves(plan, client, now);
+        uint64_t length = caps_leave(plan, client, now);
         if (length == 0) {
-            choice->again_at = min(choice->again_at, cap_ready(plan, client));
-        } else if (!choice->client || client->extra_ns < choice->client->extra_ns) {
+            choice->again_at = min(choice->again_at, caps_ready(plan, client));
+        } else if (!choice->client || had_less(client, choice->client)) {
             choice->client = client;
             choice->length_ns = length;
             choice->extra = true;
@@ -138,36 +150,39 @@ static bool pauses_and_is_owed(const struct scheduler *scheduler,
                                const struct scheduler_lease_group *lease_group,
                                struct scheduler_client *client, uint64_t now)
 {
-    if (client->lease_group != lease_group || client->wants || client->leased ||
-        client->request.parts <= 0)
+    const struct credit *claim = account_claim(client);
+    if (client->lease_group != lease_group || !claim || claim->parts <= 0 ||
+        account_claim_is_busy(client))
         return false;
     policy_settle(&scheduler->plan, client, now);
-    return client->request.parts > 0;
+    return claim->parts > 0;
 }
 
 /* When the credit of a client that pauses has lapsed to this many parts. */
-static uint64_t lapsed_at(const struct plan *plan, const struct scheduler_client *client,
-                          int64_t parts, uint64_t now)
+static uint64_t lapsed_at(const struct plan *plan, struct scheduler_client *client, int64_t parts,
+                          uint64_t now)
 {
-    uint64_t forgotten = client->paused_since + plan_pause(plan);
-    uint32_t rate = PLAN_WHOLE - client->request.rate;
-    uint64_t missing = (uint64_t)(client->request.parts - max(parts, INT64_C(0)));
+    const struct credit *claim = account_claim(client);
+    uint64_t forgotten = account_claim_paused_since(client) + plan_pause(plan);
+    uint32_t rate = PLAN_WHOLE - claim->rate;
+    uint64_t missing = (uint64_t)(claim->parts - max(parts, INT64_C(0)));
     return rate ? min(now + missing / rate + 1, forgotten) : forgotten;
 }
 
 /* A client may be owed half a lease when it comes back and finds the device taken. The promise has
  * room for two leases; what other leases and late ends take of it was simulated
  * (tests/unit/scheduler/test_promise.c), and with a whole lease one mix of 10,000 went beyond. */
-static void keep_for(const struct plan *plan, const struct scheduler_client *client, uint64_t now,
+static void keep_for(const struct plan *plan, struct scheduler_client *client, uint64_t now,
                      struct policy_choice *choice, uint64_t *until)
 {
-    int64_t most = (int64_t)(plan->lease_ns * PLAN_WHOLE) / 2, rate = client->request.rate;
+    const struct credit *claim = account_claim(client);
+    int64_t most = (int64_t)(plan->lease_ns * PLAN_WHOLE) / 2, rate = claim->rate;
     uint64_t peak = choice->client->peak_ns;
     uint64_t waits = peak ? min(peak, choice->length_ns) : choice->length_ns;
-    if (client->request.parts + rate * (int64_t)choice->length_ns <= most)
+    if (claim->parts + rate * (int64_t)choice->length_ns <= most)
         return;
     choice->guest = true;
-    if (client->request.parts + rate * (int64_t)waits > most || !peak)
+    if (claim->parts + rate * (int64_t)waits > most || !peak)
         *until = max(*until, lapsed_at(plan, client, most - rate * (int64_t)waits, now));
 }
 
@@ -181,8 +196,9 @@ void policy_keep(const struct scheduler *scheduler, const struct scheduler_lease
     LIST_FOR_EACH (client, &scheduler->clients, link)
         if (pauses_and_is_owed(scheduler, lease_group, client, now) &&
             (choice->extra ||
-             is_due_before(client, claim_max(&scheduler->plan, client->request.rate),
-                           choice->client, choice->length_ns)))
+             is_due_before(account_claim(client),
+                           claim_max(&scheduler->plan, account_claim(client)->rate),
+                           account_claim(choice->client), choice->length_ns)))
             keep_for(&scheduler->plan, client, now, choice, &until);
     if (until > now)
         *choice = (struct policy_choice){.again_at = until};

@@ -40,17 +40,18 @@ uint32_t policy_fair_cap(const struct scheduler_limits *limits);
 
 /* ---- parts that strict and fair share ---- */
 
-/* Lets the client's credits grow up to now. A client with work may grow to what it is owed; of
- * a client without, see PAUSES in scheduler.h. */
+/* Lets a client's credits grow up to now, with those of all its accounts. With work they may grow
+ * to what is owed; without, see PAUSES in scheduler.h. */
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now);
 
-/* Chooses among the clients that may have a lease by their request the one whose request will
- * have paid for it first. Settles the credits of all. */
+/* Chooses among the clients that may have a lease by a request, their own or their account's, the
+ * one of the request that will have paid for it first. Settles the credits of all. */
 void policy_claims(const struct scheduler *scheduler,
                    const struct scheduler_lease_group *lease_group, uint64_t now,
                    struct policy_choice *choice);
-/* Chooses the client that had the least of the idle time. without_request: only clients without
- * a request count. Call it after policy_claims found no client. */
+/* Chooses the client that had the least of the idle time, of the account that had the least.
+ * without_request: only clients without a request count, their own or their account's. Call it
+ * after policy_claims found no client. */
 void policy_extra(const struct scheduler *scheduler,
                   const struct scheduler_lease_group *lease_group, uint64_t now,
                   bool without_request, struct policy_choice *choice);

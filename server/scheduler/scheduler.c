@@ -12,7 +12,7 @@
 #include "common/util.h"
 #include "server/scheduler/lease_group.h"
 #include "server/scheduler/policy.h"
-#include "server/scheduler/overcommit.h"
+#include "server/scheduler/requests.h"
 
 #define MS     UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -246,33 +246,11 @@ static void set_rates(struct scheduler *scheduler, struct scheduler_client *clie
     client->request.rate = client->limits.request;
     client->cap.rate = cap_of(scheduler, &client->limits);
     client->duty.rate = client->limits.duty;
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        account_set_rates(client->accounts.of[i], scheduler->schedule.mode == PROTO_MODE_STRICT);
 }
 
-/* Whether the request fits beside the other requests in the lease group of these SM groups. */
-static uint32_t check_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
-                          uint32_t request, const struct sm_group_set *sm_groups, struct error *why)
-{
-    struct lease_group_sum sum;
-    if (request == 0)
-        return 0;
-    lease_group_sum(scheduler, client, sm_groups, &sum);
-    if (sum.requests + request <= PLAN_WHOLE)
-        return 0;
-    return overcommit_explain_time(&sum, request, why);
-}
-
-static uint32_t check_sums(const struct scheduler *scheduler, struct error *why)
-{
-    const struct scheduler_client *client;
-    uint32_t error;
-    LIST_FOR_EACH (client, &scheduler->clients, link)
-        if ((error = check_sum(scheduler, client, client->limits.request, &client->sm_groups, why)))
-            return error;
-    return 0;
-}
-
-static uint32_t check_limits(const struct scheduler *scheduler,
-                             const struct scheduler_client *client,
+static uint32_t check_limits(struct scheduler *scheduler, const struct scheduler_client *client,
                              const struct scheduler_limits *limits,
                              const struct sm_group_set *sm_groups, struct error *why)
 {
@@ -288,7 +266,7 @@ static uint32_t check_limits(const struct scheduler *scheduler,
         return error_set(why, MESSAGE(time_request_over_limit), limits->request / 100,
                          limits->request % 100, limits->limit / 100, limits->limit % 100);
     return scheduler_time_enforced(scheduler)
-               ? check_sum(scheduler, client, limits->request, sm_groups, why)
+               ? requests_check(scheduler, client, limits->request, sm_groups, why)
                : 0;
 }
 
@@ -311,7 +289,7 @@ uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_sched
     /* Only a mode that begins to enforce time checks the sums. In a mode that enforced it
      * before, lent SM groups may bring a sum above 1 for a while; that is no reason to refuse. */
     if (enforces_time(schedule->mode) && !scheduler_time_enforced(scheduler))
-        error = check_sums(scheduler, why);
+        error = requests_check_all(scheduler, NULL, why);
     if (error)
         return error;
     let_all_go(scheduler, now);
@@ -333,50 +311,140 @@ uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_sched
     return 0;
 }
 
+static void enter_accounts(struct scheduler_client *client)
+{
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        client->accounts.of[i]->members++;
+    client->accounts.of[0]->clients++;
+}
+
+/* The client has no work and no lease, as far as the account counts it. */
+static void leave_accounts(struct scheduler_client *client)
+{
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        client->accounts.of[i]->members--;
+    client->accounts.of[0]->clients--;
+}
+
 uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
-                       const struct scheduler_limits *limits, const struct sm_group_set *sm_groups,
-                       uint64_t now, struct error *why)
+                       const struct scheduler_limits *limits,
+                       const struct scheduler_accounts *accounts,
+                       const struct sm_group_set *sm_groups, uint64_t now, struct error *why)
 {
     struct sm_group_set everywhere;
     sm_group_set_all(&everywhere);
     if (!sm_groups || sm_group_set_is_empty(sm_groups))
         sm_groups = &everywhere;
+    *client = (struct scheduler_client){.limits = *limits, .sm_groups = *sm_groups, .arrived = now};
+    account_open(&client->self, 0, "the client", now);
+    client->accounts = accounts ? *accounts : (struct scheduler_accounts){{&client->self}, 1};
     uint32_t error = check_limits(scheduler, client, limits, sm_groups, why);
     if (error)
         return error;
-    *client =
-        (struct scheduler_client){.limits = *limits, .present = true, .sm_groups = *sm_groups};
+    client->present = true;
     client->request.at = client->cap.at = client->duty.at = now;
+    enter_accounts(client);
     set_rates(scheduler, client, now);
     list_prepend(&scheduler->clients, &client->link);
     scheduler->client_count++;
     level_join(scheduler, client);
     lease_group_regroup(scheduler, false, now);
+    debts_owe(&scheduler->debts, client, now);
+    client->spends = now; /* what it owes by now was not its doing */
     return 0;
 }
 
-void scheduler_own(struct scheduler *scheduler, struct scheduler_client *client, uint32_t owner,
-                   uint64_t now)
+/* What is in force for a client has changed: clients that are held ask again. */
+static void look_again(struct scheduler *scheduler, uint64_t now)
 {
-    client->owner = owner;
-    client->arrived = now;
-    debts_owe(&scheduler->debts, client, now);
-    client->spends = now; /* what it owes by now was not its doing */
+    let_all_go(scheduler, now);
+    for (uint32_t i = 0; i < scheduler->lease_group_count; i++) {
+        scheduler->lease_groups[i].look_at = 0;
+        lease_group_advance(scheduler, &scheduler->lease_groups[i], now);
+    }
+}
+
+/* Takes the client out of its account's counts for a moment. */
+static void stop_counting(struct scheduler *scheduler, struct scheduler_client *client,
+                          uint64_t now)
+{
+    bool wants = client->wants, leased = client->leased;
+    client->wants = client->leased = false;
+    account_note(&scheduler->plan, client, &scheduler->tickets, now);
+    client->wants = wants;
+    client->leased = leased;
+}
+
+static void move_client(struct scheduler *scheduler, struct scheduler_client *client,
+                        const struct scheduler_accounts *accounts, uint64_t now)
+{
+    if (client->leased && scheduler->schedule.mode != PROTO_MODE_CONCURRENT)
+        lease_group_charge(scheduler, client, now);
+    bool another = accounts->of[0] != client->accounts.of[0];
+    if (another)
+        stop_counting(scheduler, client, now);
+    leave_accounts(client);
+    client->accounts = *accounts;
+    enter_accounts(client);
+    if (!another)
+        return;
+    if (client->pays != &client->request)
+        client->pays = &client->accounts.of[0]->request;
+    client->account_extra_ns = client->account_floor_ns = client->extra_ns = 0;
+    lease_group_meet(scheduler, client);
 }
 
 uint32_t scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,
-                          const struct scheduler_limits *limits, uint64_t now, struct error *why)
+                          const struct scheduler_limits *limits,
+                          const struct scheduler_accounts *accounts, uint64_t now,
+                          struct error *why)
 {
+    struct scheduler_accounts before = client->accounts;
+    if (accounts)
+        client->accounts = *accounts;
     uint32_t error = check_limits(scheduler, client, limits, &client->sm_groups, why);
+    client->accounts = before;
     if (error)
         return error;
     level_leave(scheduler, client, now);
+    policy_settle(&scheduler->plan, client, now);
+    if (accounts)
+        move_client(scheduler, client, accounts, now);
     client->limits = *limits;
+    account_note(&scheduler->plan, client, &scheduler->tickets, now);
     level_join(scheduler, client);
     set_rates(scheduler, client, now);
-    let_all_go(scheduler, now);
-    client->lease_group->look_at = 0;
-    lease_group_advance(scheduler, client->lease_group, now);
+    look_again(scheduler, now);
+    return 0;
+}
+
+/* ---- accounts ---- */
+
+void scheduler_account_open(struct scheduler_account *account, uint64_t number, const char *name,
+                            uint64_t now)
+{
+    account_open(account, number, name, now);
+}
+
+uint32_t scheduler_account_set(struct scheduler *scheduler, struct scheduler_account *account,
+                               uint32_t request, uint32_t limit, uint64_t now, struct error *why)
+{
+    uint32_t error =
+        check_range("time limit (hundredths of a per cent)", limit, 1, PLAN_WHOLE, why);
+    if (!error && request > limit)
+        error = error_set(why, MESSAGE(time_request_over_limit), request / 100, request % 100,
+                          limit / 100, limit % 100);
+    if (!error && scheduler_time_enforced(scheduler))
+        error = requests_check_account(scheduler, account, request, why);
+    if (error)
+        return error;
+    account_settle(&scheduler->plan, account, now);
+    if (!account->time_request)
+        account->request.parts = 0; /* what an earlier request left */
+    account->time_request = request;
+    account->time_limit = limit;
+    account_set_rates(account, scheduler->schedule.mode == PROTO_MODE_STRICT);
+    look_again(scheduler, now);
     return 0;
 }
 
@@ -408,6 +476,9 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
     /* Before the client leaves its lease group, whose sum of idle time says how much it had
      * beyond the others. */
     debts_keep(&scheduler->debts, client, &scheduler->clients, scheduler->schedule.quantum_ns, now);
+    client->leased = false;
+    account_note(&scheduler->plan, client, &scheduler->tickets, now);
+    leave_accounts(client);
     list_remove(&client->link);
     scheduler->client_count--;
     forget_name(scheduler, client);
@@ -418,6 +489,12 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
 
 /* ---- the hot path ---- */
 
+static bool is_owed(struct scheduler_client *client)
+{
+    const struct credit *claim = account_claim(client);
+    return claim && claim->parts > 0;
+}
+
 void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
 {
     struct scheduler_lease_group *lease_group = client->lease_group;
@@ -427,12 +504,13 @@ void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *clien
         level_begin(scheduler, client->limits.level);
     policy_settle(&scheduler->plan, client, now);
     client->wants = true;
+    account_note(&scheduler->plan, client, &scheduler->tickets, now);
     client->held_since = now;
     client->ticket = ++scheduler->tickets;
     lease_group_queue(lease_group, client);
     if (lease_group->holder == client)
         lease_group->idle_since = SCHEDULER_NEVER;
-    else if (lease_group->holder && lease_group->holder->guest && client->request.parts > 0)
+    else if (lease_group->holder && lease_group->holder->guest && is_owed(client))
         lease_group->lease_ends = min(lease_group->lease_ends, now);
     lease_group->look_at = 0;
     lease_group_advance(scheduler, lease_group, now);
@@ -449,6 +527,7 @@ void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client
     end_turn(scheduler, client);
     client->wants = false;
     client->paused_since = now;
+    account_note(&scheduler->plan, client, &scheduler->tickets, now);
     lease_group_unqueue(lease_group, client);
     if (!is_busy(client))
         level_end(scheduler, client->limits.level, now);

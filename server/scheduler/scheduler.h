@@ -20,7 +20,7 @@
  *               request. Time that no request claims goes in equal parts to the clients
  *               that want it, each up to its limit.
  *   turns       One client at a time on the whole GPU, for a quantum, first come first
- *               served. A turn ends early when its client has nothing to do.
+ *               served by account. A turn ends early when its client has nothing to do.
  *
  * A PLAN (strict, lease 250 ms, precision 5 %: 5 s, 20 leases; a 50 %, b 33 %, c 10 %)
  *
@@ -69,9 +69,14 @@
  * A client that has nothing to do gives its lease back after a moment (idle_ns), and is charged for
  * the time until then.
  *
- * IDLE TIME is counted apart from requests, as one sum for each client. The client with the
- * smallest sum is next. A client that comes back from idleness starts with the sum that the others
- * have reached.
+ * IDLE TIME is counted apart from requests, as one sum for each account. The account with the
+ * smallest sum is next, and of its clients the one that had least of the account's time. An account
+ * or a client that comes back from idleness starts with the sum that the others have reached.
+ *
+ * ACCOUNTS. A client is scheduled in an account: a user's, for instance. Idle time is divided among
+ * accounts, turns go round by account, and an account may have a request and a limit of its own
+ * (server/scheduler/account.h). Where the text above speaks of a client with a request, that is
+ * also an account with a request, for all of its clients that have none.
  *
  * LEASE GROUPS. Leases and partitions combine. Clients whose multiprocessors overlap, directly or
  * through others, form a lease group, and each lease group has a lease of its own. Clients of
@@ -119,6 +124,7 @@
 #include "common/error.h"
 #include "common/list.h"
 #include "protocol.h"
+#include "server/scheduler/account.h"
 #include "server/scheduler/debts.h"
 #include "server/scheduler/plan.h"
 #include "server/scheduler/sm_allocation.h"
@@ -162,6 +168,13 @@ struct scheduler_limits {
     uint32_t level;   /* of priority; 0 is the most urgent */
 };
 
+/* The accounts that a client counts in. */
+struct scheduler_accounts {
+    /* The first is the one that it is scheduled in; of the others the limits hold for it, too. */
+    struct scheduler_account *of[PROTO_CLIENT_ACCOUNTS];
+    uint32_t count;
+};
+
 /* Why a client with work has to wait. */
 enum scheduler_hold {
     /* another client has the lease, or its own share is used up */
@@ -195,7 +208,10 @@ struct scheduler_client {
     bool low_turn;     /* named by scheduler_decide as the next of the lower levels */
     struct list *held; /* the list in which it waits, or NULL */
     uint64_t ticket;   /* order among clients with work; smaller is earlier */
-    uint32_t owner;    /* from scheduler_own */
+    struct scheduler_accounts accounts;
+    struct scheduler_account self; /* its account, if it was given none */
+    struct account_part part;
+    struct credit *pays; /* the credit that its present lease is charged to, unless on_extra */
     uint64_t arrived;
     uint64_t spends;  /* the debt that it may have now comes from device time since then */
     uint64_t peak_ns; /* the longest of its recent commands; older ones count less */
@@ -206,8 +222,10 @@ struct scheduler_client {
     struct queue_link grant_link;
     struct list_link held_link;
     struct credit request, cap, duty;
-    uint64_t extra_ns; /* its sum of idle time */
-    uint64_t debt_ns;  /* by which its last turns ran over */
+    /* Its sum of its account's time, idle time and the account's request; and the sum with which
+     * a client of the account comes back. */
+    uint64_t extra_ns, account_floor_ns;
+    uint64_t account_extra_ns; /* its account's sum of idle time in this lease group */
     uint64_t charged_to;
     uint64_t held_since;
     uint64_t paused_since; /* without work or lease since then; or meaningless */
@@ -223,7 +241,7 @@ struct scheduler_lease_group {
     uint64_t lease_ends; /* from then on no work is accepted */
     uint64_t idle_since; /* since when the holder has no work; SCHEDULER_NEVER: it has some */
     uint64_t look_at;    /* no client can get a lease before, unless one gets work */
-    uint64_t extra_ns;   /* the sum of idle time with which a client comes back */
+    uint64_t extra_ns;   /* the sum of idle time with which an account comes back */
     uint64_t lost_since; /* in a pause: since when nothing of the holder is in flight; or
                             SCHEDULER_NEVER */
     bool closing;        /* the lease is over, and its work is still in flight */
@@ -242,6 +260,7 @@ struct scheduler {
     /* Clients named for that room that have not asked for it yet: one at most. */
     uint32_t low_turns;
     uint64_t tickets;
+    uint64_t sums; /* sums of requests that were counted */
     uint32_t client_count, lease_group_count;
     struct scheduler_lease_group lease_groups[SCHEDULER_LEASE_GROUPS];
     struct debts debts; /* the debts of clients that left */
@@ -281,24 +300,40 @@ uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_sched
 
 /*
  * Adds a client, which has no work yet. sm_groups: where it may run; NULL or empty for everywhere.
+ * accounts: at least one, initialised by scheduler_account_open; NULL: it has an account of its
+ * own. The client inherits the debts that other clients of its account left behind.
  *
  * Returns 0, or INVALID_VALUE with a sentence in *why: for a limit out of range, and with the
  * arithmetic if the mode enforces time and the requests of the client's lease group would come to
- * more than 1. Unless the result is 0, nothing has changed. O(clients).
+ * more than 1, or those of its account's clients to more than the account's request. Unless the
+ * result is 0, nothing has changed. O(clients).
  */
 uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
-                       const struct scheduler_limits *limits, const struct sm_group_set *sm_groups,
-                       uint64_t now, struct error *why);
+                       const struct scheduler_limits *limits,
+                       const struct scheduler_accounts *accounts,
+                       const struct sm_group_set *sm_groups, uint64_t now, struct error *why);
 
-/* Names the client's owner, right after scheduler_add; 0 for none. The client inherits the debts
- * that other clients of this owner left behind. */
-void scheduler_own(struct scheduler *scheduler, struct scheduler_client *client, uint32_t owner,
-                   uint64_t now);
-
-/* Changes a client's limits. Returns as scheduler_add does. The client's lease, credit and debt
- * stay. */
+/* Changes a client's limits, and moves it to other accounts, at least one; accounts: NULL for those
+ * that it has. Returns as scheduler_add does. The client's lease, credit and debt stay; what its
+ * former account's request owes it stays there. O(clients). */
 uint32_t scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,
-                          const struct scheduler_limits *limits, uint64_t now, struct error *why);
+                          const struct scheduler_limits *limits,
+                          const struct scheduler_accounts *accounts, uint64_t now,
+                          struct error *why);
+
+/* Initialises an account without clients, without a request and without a limit. number: not 0.
+ * name: for sentences; it stays the caller's. */
+void scheduler_account_open(struct scheduler_account *account, uint64_t number, const char *name,
+                            uint64_t now);
+
+/*
+ * Sets what the clients of an account may have of the time together, in hundredths of a per cent:
+ * request 0 (none) to limit, limit 1 to PLAN_WHOLE. Returns 0, or INVALID_VALUE with a sentence in
+ * *why: for a value out of range, and where the mode enforces time with the arithmetic, as
+ * scheduler_add does. Nothing has changed then. O(clients of the account x clients).
+ */
+uint32_t scheduler_account_set(struct scheduler *scheduler, struct scheduler_account *account,
+                               uint32_t request, uint32_t limit, uint64_t now, struct error *why);
 
 /* Says that the client runs on other SM groups from now on, because some were lent or taken
  * back. Sums of requests are not checked: while they come to more than 1, each client gets
@@ -307,7 +342,7 @@ void scheduler_place(struct scheduler *scheduler, struct scheduler_client *clien
                      const struct sm_group_set *sm_groups, uint64_t now);
 
 /* Removes a client. Commands that it has in flight are forgotten, so call it when they are done.
- * Debts of a client with an owner are kept for the owner's other clients. Idempotent. */
+ * Its debts are kept for the account's other clients. Idempotent. */
 void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now);
 
 /* Whether time fractions bind in the present mode, which is strict or fair. In turns they have

@@ -27,6 +27,7 @@
 #include "server/worker/context_loss.h"
 #include "server/worker/run/completer.h"
 #include "server/worker/gpu.h"
+#include "server/worker/sharing/account_table.h"
 #include "server/worker/sharing/gate.h"
 #include "server/worker/code/loader.h"
 #include "server/worker/run/batch_ends.h"
@@ -53,6 +54,7 @@ struct worker {
     struct meter meter;
     struct batch_ends ends;
     struct gate gate;
+    struct account_table accounts; /* the control thread's */
     struct trace trace;
     struct code_memory code_memory; /* this process's memory for clients' code */
     struct compiler compiler; /* closed after worker_start: the loaders compile by themselves */

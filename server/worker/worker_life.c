@@ -119,6 +119,7 @@ static void open_parts(struct worker *worker, const struct gpu *gpu, int channel
     pthread_mutex_init(&worker->fault_lock, NULL);
     stream_pool_open(&worker->pool, &worker->gpu);
     gate_open(&worker->gate);
+    worker->accounts = (struct account_table){.first = NULL};
     worker->gate.watch.trace = &worker->trace;
     worker->gate.between = between_leases;
     worker->gate.between_context = &worker->quiet_calls;
@@ -202,6 +203,7 @@ void worker_stop(struct worker *worker)
     stream_pool_close(&worker->pool);
     placement_table_close(&worker->places);
     gate_close(&worker->gate);
+    account_table_close(&worker->accounts);
     partition_table_close(&worker->partitions);
     clearing_close(&worker->gpu.clearing);
     gpu_close(&worker->gpu);

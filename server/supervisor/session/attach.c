@@ -214,6 +214,7 @@ static int tell_worker(struct session *session, struct request *request)
         .streams = session->server->settings->streams,
         .allowance = allowance_to_wire(&session->grant.allowance),
         .owner = session->uid + 1,
+        .accounts = {(UINT64_C(1) << 32) | session->uid},
     };
     memcpy(body.name, session->name, sizeof body.name);
     int fds[4] = {session->ring.fd, session->status.fd, session->shadow.fd, session->doorbell};

@@ -122,6 +122,7 @@ struct client_objects {
 struct client_control {
     uint64_t device_base, window_bytes; /* its window in the device arena */
     struct proto_allowance allowance;   /* in force */
+    uint32_t owner; /* a user, for turns at the driver and the loaders; 0: unknown */
     struct client_module *modules;
     uint32_t loading;                      /* jobs of this client that the loaders have */
     uint32_t deferred;                     /* requests that wait for a quiet window */

@@ -88,10 +88,28 @@ int control_progress(struct worker *worker)
 
 /* ---- which message ---- */
 
-static const struct {
+static int answer_beat(struct request *request)
+{
+    return request_done(request);
+}
+
+struct handler {
     uint16_t opcode;
     int (*handle)(struct request *request);
-} handlers[] = {
+};
+
+/* A message about no client, or about one that may not be known. */
+static const struct handler worker_handlers[] = {
+    {PROTO_WORKER_ATTACH, control_attach},
+    {PROTO_WORKER_BEAT, answer_beat},
+    {PROTO_WORKER_SCHEDULE, control_limits_schedule},
+    {PROTO_WORKER_ACCOUNT, control_limits_account},
+    {PROTO_WORKER_HOST_DROP, control_kept_drop},
+    {PROTO_WORKER_TRACE_START, control_trace_start},
+    {PROTO_WORKER_TRACE_STOP, control_trace_stop},
+};
+
+static const struct handler client_handlers[] = {
     {PROTO_WORKER_WINDOW, control_client_window},
     {PROTO_WORKER_DETACH, control_client_detach},
     {PROTO_WORKER_LIMITS, control_limits_change},
@@ -118,6 +136,17 @@ static const struct {
     {PROTO_EVENT_ELAPSED, control_event_elapsed},
 };
 
+#define HANDLERS(table) table, sizeof(table) / sizeof *(table)
+
+static const struct handler *find_handler(uint16_t opcode, const struct handler *handlers,
+                                          size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (handlers[i].opcode == opcode)
+            return &handlers[i];
+    return NULL;
+}
+
 int control_handle(struct worker *worker, struct channel_message *message)
 {
     struct request request = {
@@ -127,32 +156,20 @@ int control_handle(struct worker *worker, struct channel_message *message)
         .serial = message->header.serial,
         .number = message->header.client,
     };
-    if (message->header.opcode == PROTO_WORKER_ATTACH)
-        return control_attach(&request);
-    if (message->header.opcode == PROTO_WORKER_BEAT)
-        return request_done(&request);
-    if (message->header.opcode == PROTO_WORKER_SCHEDULE)
-        return control_limits_schedule(&request);
-    if (message->header.opcode == PROTO_WORKER_HOST_DROP)
-        return control_kept_drop(&request);
-    if (message->header.opcode == PROTO_WORKER_TRACE_START)
-        return control_trace_start(worker, message);
-    if (message->header.opcode == PROTO_WORKER_TRACE_STOP)
-        return control_trace_stop(worker, message);
+    uint16_t opcode = message->header.opcode;
+    const struct handler *handler = find_handler(opcode, HANDLERS(worker_handlers));
+    if (handler)
+        return handler->handle(&request);
     request.client = worker_find_client(worker, request.number);
-    if (!request.client && message->header.opcode == PROTO_WORKER_DETACH &&
-        control_attach_detach(&request))
+    if (!request.client && opcode == PROTO_WORKER_DETACH && control_attach_detach(&request))
         return 0;
     /* Of a client that leaves no more is asked than what keeps it. */
-    bool for_leaving = message->header.opcode == PROTO_WORKER_DETACH ||
-                       message->header.opcode == PROTO_WORKER_USAGE_QUERY;
+    bool for_leaving = opcode == PROTO_WORKER_DETACH || opcode == PROTO_WORKER_USAGE_QUERY;
     if (!request.client || (client_state_is_leaving(client_state(request.client)) && !for_leaving))
         return request_refuse(&request, MESSAGE(worker_client_unknown), request.number);
-    for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
-        if (handlers[i].opcode == message->header.opcode)
-            return handlers[i].handle(&request);
-    return request_refuse(&request, MESSAGE(worker_message_unknown),
-                          (unsigned)message->header.opcode);
+    handler = find_handler(opcode, HANDLERS(client_handlers));
+    return handler ? handler->handle(&request)
+                   : request_refuse(&request, MESSAGE(worker_message_unknown), (unsigned)opcode);
 }
 
 /* ---- the channel ---- */

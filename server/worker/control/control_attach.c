@@ -131,7 +131,7 @@ int control_attach(struct request *request)
         return request_refuse(request, MESSAGE(worker_no_memory));
     }
     call->wanted = *wanted;
-    call->control.call.caller.owner = (uint32_t)wanted->owner;
+    call->control.call.caller.owner = request->client->control.owner = wanted->owner;
     request->client->control.next_attaching = worker->attaching;
     worker->attaching = request->client;
     control_call_leave(&call->control);

@@ -44,10 +44,11 @@ static void apply_placement(struct worker *worker, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-/* Gives a client that has a share another one. Returns 0, or an error number with a sentence in
- * why; nothing has changed then. */
+/* Gives a client that has a share another one. accounts: those that it counts in from now on; NULL:
+ * as before. Returns 0, or an error number with a sentence in why; nothing has changed then. */
 static uint32_t apply_allowance(struct worker *worker, struct client *client,
-                                const struct proto_allowance *to, struct error *why)
+                                const struct proto_allowance *to,
+                                const struct scheduler_accounts *accounts, struct error *why)
 {
     const struct proto_allowance *from = &client->control.allowance;
     struct scheduler_limits time = time_limits(worker, to);
@@ -57,7 +58,7 @@ static uint32_t apply_allowance(struct worker *worker, struct client *client,
                          (uint32_t)to->threads.limit, why);
     if (error)
         return error;
-    error = gate_set_limits(&worker->gate, client, &time, why);
+    error = gate_set_limits(&worker->gate, client, &time, accounts, why);
     if (error) {
         placement_update(&worker->places, &client->place, (uint32_t)from->threads.request,
                          (uint32_t)from->threads.limit, &unused);
@@ -76,19 +77,22 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
                              const struct proto_worker_attach *wanted, struct error *why)
 {
     struct scheduler_limits time = time_limits(worker, &wanted->allowance);
+    struct scheduler_accounts accounts;
     struct placement_view view;
+    if (account_table_find_all(&worker->accounts, wanted->accounts, &accounts) < 0)
+        return error_set(why, MESSAGE(worker_no_memory));
     uint32_t error =
         placement_add(&worker->places, &client->place, (uint32_t)wanted->allowance.threads.request,
                       (uint32_t)wanted->allowance.threads.limit, why);
     if (error)
         return error;
     placement_view(&worker->places, &client->place, timeline_now(), &view);
-    error = gate_add(&worker->gate, client, &time, &view.sm_groups, why);
+    error = gate_add(&worker->gate, client, &time, accounts.count ? &accounts : NULL,
+                     &view.sm_groups, why);
     if (error) {
         placement_remove(&worker->places, &client->place);
         return error;
     }
-    gate_set_owner(&worker->gate, client, wanted->owner);
     /* Other clients' work may have moved this one before the gate knew it. */
     placement_notify(&worker->places, &client->place);
     return 0;
@@ -98,6 +102,7 @@ void control_limits_let_others(struct worker *worker, struct client *client)
 {
     gate_remove(&worker->gate, client);
     placement_remove(&worker->places, &client->place);
+    account_table_tidy(&worker->accounts);
     worker_reschedule(worker);
 }
 
@@ -140,7 +145,7 @@ static int refuse_change(struct worker *worker, struct client *client, uint32_t 
                          const struct limits_answer *asked)
 {
     struct error why, unused;
-    if (apply_allowance(worker, client, &asked->before, &unused))
+    if (apply_allowance(worker, client, &asked->before, NULL, &unused))
         return answer_limits(worker, client, asked->serial);
     apply_placement(worker, client);
     worker_reschedule(worker);
@@ -195,10 +200,33 @@ int control_limits_change(struct request *request)
     int sent = control_limits_hurry(worker, client);
     if (sent < 0)
         return sent;
-    uint32_t error = apply_allowance(worker, client, &wanted->allowance, &why);
+    struct scheduler_accounts accounts;
+    if (account_table_find_all(&worker->accounts, wanted->accounts, &accounts) < 0)
+        return request_refuse(request, MESSAGE(worker_no_memory));
+    uint32_t error = apply_allowance(worker, client, &wanted->allowance,
+                                     accounts.count ? &accounts : NULL, &why);
+    account_table_tidy(&worker->accounts);
     worker_reschedule(worker);
     return error ? request_refuse_why(request, &why)
                  : control_limits_answer(request, client, &asked);
+}
+
+int control_limits_account(struct request *request)
+{
+    struct worker *worker = request->worker;
+    const struct proto_worker_account *wanted = request->body;
+    struct account_entry *entry = account_table_find(&worker->accounts, wanted->account);
+    struct error why;
+    if (!entry)
+        return request_refuse(request, MESSAGE(worker_no_memory));
+    memcpy(entry->name, wanted->name, sizeof entry->name);
+    entry->name[sizeof entry->name - 1] = 0;
+    uint32_t error = gate_set_account(&worker->gate, &entry->time, wanted->time_request,
+                                      wanted->time_limit, &why);
+    entry->expected |= !error && entry->time.members == 0;
+    account_table_tidy(&worker->accounts);
+    worker_reschedule(worker);
+    return error ? request_refuse_why(request, &why) : request_done(request);
 }
 
 int control_limits_schedule(struct request *request)

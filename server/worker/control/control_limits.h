@@ -31,8 +31,10 @@ int control_limits_answer(struct request *request, struct client *client,
 /* Answers a request of the client that still waits for a partition. Returns 0 or -errno. */
 int control_limits_hurry(struct worker *worker, struct client *client);
 
-/* The two messages: new limits for a client; another way for all clients to share the device. */
+/* The messages: new limits for a client; for an account; another way for all clients to share the
+ * device. */
 int control_limits_change(struct request *request);
+int control_limits_account(struct request *request);
 int control_limits_schedule(struct request *request);
 
 /* Divides the device's stream priorities among the clients anew, and asks for a CUstream where

@@ -183,7 +183,7 @@ bool control_making_start(struct worker *worker)
             return true;
         }
         making->call.caller = (struct quiet_caller){.client = client->number,
-                                                    .owner = client->gate.scheduled.owner,
+                                                    .owner = client->control.owner,
                                                     .level = client->control.allowance.priority};
         making->sm_groups = sm_groups;
         making->priority = client_partition_priority(worker, client, &sm_groups);

@@ -18,7 +18,7 @@ static void call_open(struct quiet_call *call, const struct client *client,
     *call = (struct quiet_call){.make = make, .end = end};
     if (client)
         call->caller = (struct quiet_caller){.client = client->number,
-                                             .owner = client->gate.scheduled.owner,
+                                             .owner = client->control.owner,
                                              .level = client->control.allowance.priority};
 }
 

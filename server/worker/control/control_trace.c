@@ -41,18 +41,17 @@ static void write_held(struct worker *worker)
     }
 }
 
-static int refuse_memory(struct worker *worker, const struct channel_message *message, int result)
+static int refuse_memory(const struct request *request, int result)
 {
     uint32_t number = result == -EBADF || result == -EINVAL ? PROTO_ERROR_INVALID_VALUE
                                                             : error_from_errno(result);
-    struct error why;
-    error_set(&why, number, MESSAGE_TEXT(trace_memory_unusable));
-    return reply_refuse(worker, message->header.serial, 0, &why);
+    return request_refuse(request, number, MESSAGE_TEXT(trace_memory_unusable));
 }
 
-int control_trace_start(struct worker *worker, struct channel_message *message)
+int control_trace_start(struct request *request)
 {
-    const struct proto_worker_trace_start *wanted = message->body;
+    struct worker *worker = request->worker;
+    const struct proto_worker_trace_start *wanted = request->body;
     const struct partition_table *partitions = &worker->partitions;
     struct trace_device device = {
         .mode = worker->gate.scheduler.schedule.mode, /* only this thread changes it */
@@ -62,19 +61,21 @@ int control_trace_start(struct worker *worker, struct channel_message *message)
     };
     /* Before the trace is on: work that ran until now is counted, and stays out of the trace. */
     meter_trace_begin(&worker->meter);
-    int started = trace_begin(&worker->trace, channel_take_fd(message, 0), wanted->count, &device);
+    int started =
+        trace_begin(&worker->trace, channel_take_fd(request->message, 0), wanted->count, &device);
     if (started < 0)
-        return refuse_memory(worker, message, started);
+        return refuse_memory(request, started);
     gate_trace_started(&worker->gate);
     write_shares(worker);
-    return reply_send(worker, PROTO_DONE, message->header.serial, 0, NULL);
+    return request_done(request);
 }
 
-int control_trace_stop(struct worker *worker, const struct channel_message *message)
+int control_trace_stop(struct request *request)
 {
+    struct worker *worker = request->worker;
     gate_trace_stopping(&worker->gate);
     write_held(worker);
     meter_trace_end(&worker->meter);
     trace_end(&worker->trace);
-    return reply_send(worker, PROTO_DONE, message->header.serial, 0, NULL);
+    return request_done(request);
 }

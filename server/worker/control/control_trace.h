@@ -7,13 +7,12 @@
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_TRACE_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_TRACE_H
 
-#include "common/ipc/channel.h"
-#include "server/worker/worker.h"
+#include "server/worker/control/request.h"
 
 /* Records that the device is shared in this mode from now on. */
 void control_trace_mode(struct worker *worker, uint32_t mode);
 
-int control_trace_start(struct worker *worker, struct channel_message *message);
-int control_trace_stop(struct worker *worker, const struct channel_message *message);
+int control_trace_start(struct request *request);
+int control_trace_stop(struct request *request);
 
 #endif

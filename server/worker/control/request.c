@@ -37,7 +37,7 @@ int request_done(const struct request *request)
 struct quiet_caller request_caller(const struct request *request)
 {
     return (struct quiet_caller){.client = request->number,
-                                 .owner = request->client->gate.scheduled.owner,
+                                 .owner = request->client->control.owner,
                                  .level = request->client->control.allowance.priority};
 }
 

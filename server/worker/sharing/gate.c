@@ -508,7 +508,8 @@ uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_schedule *s
 }
 
 uint32_t gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-                  const struct sm_group_set *sm_groups, struct error *why)
+                  const struct scheduler_accounts *accounts, const struct sm_group_set *sm_groups,
+                  struct error *why)
 {
     struct gate_client *at = &client->gate;
     memset(at, 0, sizeof *at);
@@ -516,7 +517,8 @@ uint32_t gate_add(struct gate *gate, struct client *client, const struct schedul
     at->hold = at->traced_hold = SCHEDULER_HOLDS;
     pthread_mutex_lock(&gate->lock);
     uint64_t now = at->since = timeline_now();
-    uint32_t error = scheduler_add(&gate->scheduler, &at->scheduled, limits, sm_groups, now, why);
+    uint32_t error =
+        scheduler_add(&gate->scheduler, &at->scheduled, limits, accounts, sm_groups, now, why);
     if (!error) {
         at->added = true;
         set_in_flight_limits(gate, at);
@@ -534,22 +536,27 @@ uint32_t gate_add(struct gate *gate, struct client *client, const struct schedul
     return error;
 }
 
-void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner)
-{
-    pthread_mutex_lock(&gate->lock);
-    scheduler_own(&gate->scheduler, &client->gate.scheduled, owner, timeline_now());
-    pthread_mutex_unlock(&gate->lock);
-}
-
 uint32_t gate_set_limits(struct gate *gate, struct client *client,
-                         const struct scheduler_limits *limits, struct error *why)
+                         const struct scheduler_limits *limits,
+                         const struct scheduler_accounts *accounts, struct error *why)
 {
     shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
-    uint32_t error =
-        scheduler_update(&gate->scheduler, &client->gate.scheduled, limits, timeline_now(), why);
+    uint32_t error = scheduler_update(&gate->scheduler, &client->gate.scheduled, limits, accounts,
+                                      timeline_now(), why);
     pthread_mutex_unlock(&gate->lock);
     reopen_gate(gate, NULL);
+    return error;
+}
+
+uint32_t gate_set_account(struct gate *gate, struct scheduler_account *account, uint32_t request,
+                          uint32_t limit, struct error *why)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    uint32_t error = scheduler_account_set(&gate->scheduler, account, request, limit, now, why);
+    apply_decisions(gate, now);
+    pthread_mutex_unlock(&gate->lock);
     return error;
 }
 

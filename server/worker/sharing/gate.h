@@ -90,14 +90,19 @@ void gate_close(struct gate *gate);
  * gate_set_schedule: how the device is shared. */
 uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_schedule *schedule,
                            struct error *why);
-/* Adds a client that runs on these SM groups. The client does not become runnable before it has
- * been at the gate, so until the submitter knows the client it may be removed and freed at once. */
+/* Adds a client that runs on these SM groups and counts in these accounts; NULL: in one of its own.
+ * The client does not become runnable before it has been at the gate, so until the submitter knows
+ * the client it may be removed and freed at once. */
 uint32_t gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-                  const struct sm_group_set *sm_groups, struct error *why);
-/* Names the client's owner, which inherits its debts (scheduler_own). Right after gate_add. */
-void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner);
+                  const struct scheduler_accounts *accounts, const struct sm_group_set *sm_groups,
+                  struct error *why);
+/* accounts: NULL for those that it has. */
 uint32_t gate_set_limits(struct gate *gate, struct client *client,
-                         const struct scheduler_limits *limits, struct error *why);
+                         const struct scheduler_limits *limits,
+                         const struct scheduler_accounts *accounts, struct error *why);
+/* Sets an account's request and limit of time (scheduler_account_set). */
+uint32_t gate_set_account(struct gate *gate, struct scheduler_account *account, uint32_t request,
+                          uint32_t limit, struct error *why);
 /* The client's work runs on these SM groups from now on. Does nothing for an empty set or a client
  * that was not added. Any thread, under the lock of struct placement_table. */
 void gate_set_sm_groups(struct gate *gate, struct client *client,

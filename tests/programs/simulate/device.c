@@ -51,6 +51,23 @@ void device_open(struct device *device, const struct scheduler_schedule *setting
     scheduler_open(&device->scheduler, settings, device->now);
 }
 
+struct scheduler_account *device_account(struct device *device, uint64_t number)
+{
+    struct scheduler_account *unused = NULL;
+    if (number == 0)
+        return NULL;
+    for (struct scheduler_account *one = device->accounts; one != device->accounts + DEVICE_CLIENTS;
+         one++) {
+        if (one->members && one->number == number)
+            return one;
+        if (!unused && one->members == 0)
+            unused = one;
+    }
+    if (unused)
+        scheduler_account_open(unused, number, "the account", device->now);
+    return unused;
+}
+
 struct device_client *device_add(struct device *device, const struct scheduler_limits *limits,
                                  const struct sm_group_set *sm_groups, uint32_t engine,
                                  uint64_t seed, struct error *why)
@@ -69,8 +86,9 @@ struct device_client *device_add(struct device *device, const struct scheduler_l
                                   .kernel = any_kernel,
                                   .present = true};
     *client = fresh;
-    if (scheduler_add(&device->scheduler, &client->scheduled, limits, sm_groups, device->now,
-                      why)) {
+    struct scheduler_accounts accounts = {{device->account}, 1};
+    if (scheduler_add(&device->scheduler, &client->scheduled, limits,
+                      device->account ? &accounts : NULL, sm_groups, device->now, why)) {
         client->present = false;
         return NULL;
     }

@@ -55,6 +55,8 @@ struct device_engine {
 struct device {
     struct scheduler scheduler;
     uint64_t now, events;
+    struct scheduler_account accounts[DEVICE_CLIENTS];
+    struct scheduler_account *account; /* of clients that are added from now on; or NULL */
     struct device_client clients[DEVICE_CLIENTS];
     uint32_t client_count; /* slots that are or were in use */
     struct device_engine engines[DEVICE_ENGINES];
@@ -71,6 +73,10 @@ uint64_t device_random(uint64_t *state);
 uint64_t device_random_log(uint64_t *state, uint64_t least, uint64_t most);
 
 void device_open(struct device *device, const struct scheduler_schedule *settings);
+
+/* The account of this number, made if no client counts in one; NULL for 0, and where there are as
+ * many accounts as there can be clients. */
+struct scheduler_account *device_account(struct device *device, uint64_t number);
 
 /* Adds a client without work in a free slot. NULL: the scheduler refused, and why says so. */
 struct device_client *device_add(struct device *device, const struct scheduler_limits *limits,

@@ -34,12 +34,12 @@ static struct device_client *arrive(uint32_t request, uint32_t limit, uint64_t k
 {
     struct error why = {0};
     struct scheduler_limits limits = {.request = request, .limit = limit, .duty = PLAN_WHOLE};
+    device.account = device_account(&device, owner);
     struct device_client *client = device_add(&device, &limits, NULL, 0, 1, &why);
     if (!client) {
         print_error("%s\n", why.text);
         abort();
     }
-    scheduler_own(&device.scheduler, &client->scheduled, owner, device.now);
     client->shortest = client->longest = kernel;
     return client;
 }
@@ -186,7 +186,7 @@ static void a_turn_is_no_longer_for_leaving(void **state)
     assert_true(had > 40 && had < 52);
     /* Forgotten at last. */
     device_run(&device, device.now + 4000 * MS);
-    assert_int_equal(arrive(0, PLAN_WHOLE, MS, OWNER)->scheduled.debt_ns, 0);
+    assert_int_equal(arrive(0, PLAN_WHOLE, MS, OWNER)->scheduled.accounts.of[0]->debt_ns, 0);
 }
 
 static void only_the_owner_inherits_and_only_until_it_is_worked_off(void **state)
@@ -231,7 +231,7 @@ static void many_owners_leave_and_the_greatest_debts_are_kept(void **state)
     while (client->kernels < 1)
         device_step(&device, UINT64_MAX);
     device_remove(&device, client);
-    for (uint32_t owner = 100; owner < 100 + 2 * DEBTS_OWNERS; owner++)
+    for (uint32_t owner = 100; owner < 100 + 2 * DEBTS_ACCOUNTS; owner++)
         device_remove(&device, arrive(1000, PLAN_WHOLE, MS, owner));
     client = arrive(1000, PLAN_WHOLE, MS, OWNER);
     assert_true(client->scheduled.request.parts < 0);

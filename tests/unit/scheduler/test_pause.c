@@ -29,8 +29,8 @@ static int setup(void **state)
     scheduler_open(&scheduler, &schedule, T0);
     memset(&one, 0, sizeof one);
     memset(&two, 0, sizeof two);
-    assert_int_equal(scheduler_add(&scheduler, &one, &limits, NULL, T0, &why), 0);
-    assert_int_equal(scheduler_add(&scheduler, &two, &limits, NULL, T0, &why), 0);
+    assert_int_equal(scheduler_add(&scheduler, &one, &limits, NULL, NULL, T0, &why), 0);
+    assert_int_equal(scheduler_add(&scheduler, &two, &limits, NULL, NULL, T0, &why), 0);
     scheduler_wants(&scheduler, &one, T0);
     scheduler_wants(&scheduler, &two, T0);
     assert_ptr_equal(scheduler_decide(&scheduler, T0), &one);
@@ -121,7 +121,7 @@ static void a_lease_ends_unnoticed_beside_another_group(void **state)
     sm_group_set_add(&there, 1);
     scheduler_place(&scheduler, &one, &here, T0);
     scheduler_place(&scheduler, &two, &here, T0);
-    assert_int_equal(scheduler_add(&scheduler, &third, &limits, &there, T0, &why), 0);
+    assert_int_equal(scheduler_add(&scheduler, &third, &limits, NULL, &there, T0, &why), 0);
     scheduler_wants(&scheduler, &third, T0);
     while (scheduler_decide(&scheduler, T0))
         ;

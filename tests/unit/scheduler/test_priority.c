@@ -98,10 +98,10 @@ static void a_named_client_is_not_overtaken(void **state)
     struct error why = {0};
     scheduler_defaults(&settings);
     scheduler_open(&scheduler, &settings, 0);
-    assert_int_equal(scheduler_add(&scheduler, &urgent, &limits, NULL, 0, &why), 0);
+    assert_int_equal(scheduler_add(&scheduler, &urgent, &limits, NULL, NULL, 0, &why), 0);
     limits.level = 1;
     for (int i = 0; i < 2; i++)
-        assert_int_equal(scheduler_add(&scheduler, &low[i], &limits, NULL, 0, &why), 0);
+        assert_int_equal(scheduler_add(&scheduler, &low[i], &limits, NULL, NULL, 0, &why), 0);
     scheduler_wants(&scheduler, &urgent, 0);
     for (int i = 0; i < 2; i++)
         scheduler_wants(&scheduler, &low[i], 0);

@@ -191,10 +191,10 @@ static void come(uint32_t request, uint32_t owner, uint64_t when)
     struct scheduler_limits limits = {.request = request, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     *program = (struct program){.number = mix.count - 1, .request = request, .owner = owner};
     program->random = device_random(&mix.random);
+    device.account = device_account(&device, owner);
     program->client = device_add(&device, &limits, NULL, 0, device_random(&mix.random), &why);
     if (!program->client)
         fail_msg("mix %" PRIu64 ": %s", mix.seed, why.text);
-    scheduler_own(&device.scheduler, &program->client->scheduled, owner, device.now);
     program->client->user = program;
     uint64_t least = mix.plan / 400;
     program->client->longest = device_random_log(&mix.random, least, mix.kernel);

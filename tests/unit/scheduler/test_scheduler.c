@@ -52,7 +52,7 @@ static int try_request(uint32_t request, uint32_t limit, const struct sm_group_s
 {
     struct scheduler_client client = {0};
     struct scheduler_limits limits = {.request = request, .limit = limit, .duty = PLAN_WHOLE};
-    int result = scheduler_add(&device.scheduler, &client, &limits, set, device.now, &why);
+    int result = scheduler_add(&device.scheduler, &client, &limits, NULL, set, device.now, &why);
     if (result == 0)
         scheduler_remove(&device.scheduler, &client, device.now);
     return result;
@@ -71,7 +71,7 @@ static void the_remedy_asks_for_less_only_where_something_is_left(void **state)
     arrive_on(5000, NULL, 0);
     assert_int_equal(try_request(1, PLAN_WHOLE, NULL), PROTO_ERROR_INVALID_VALUE);
     assert_string_equal(why.text,
-                        "time: the requests of other clients there (2) are 50 % + 50 % = 100 %; "
+                        "time: the other requests there (2) are 50 % + 50 % = 100 %; "
                         "with the 0.01 % asked for that makes 100.01 %, more than 100 %: "
                         "nothing is left to ask for; an administrator can lower another "
                         "request");
@@ -87,18 +87,18 @@ static void sums_above_one_are_refused_with_the_arithmetic(void **state)
     assert_int_equal(try_request(995, PLAN_WHOLE, NULL), 0);
     assert_int_equal(try_request(996, PLAN_WHOLE, NULL), PROTO_ERROR_INVALID_VALUE);
     assert_string_equal(why.text,
-                        "time: the requests of other clients there (3) are 37.05 % + 33 % + "
+                        "time: the other requests there (3) are 37.05 % + 33 % + "
                         "20 % = 90.05 %; with the 9.96 % asked for that makes 100.01 %, more "
                         "than 100 %: ask for 9.95 % at most, or lower another request");
     /* Nothing changed by the refusal; a client's own request does not count against it. */
     struct scheduler_limits limits = {.request = 4700, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     assert_int_equal(
-        scheduler_update(&device.scheduler, &third->scheduled, &limits, device.now, &why), 0);
+        scheduler_update(&device.scheduler, &third->scheduled, &limits, NULL, device.now, &why), 0);
     limits.request++;
     assert_int_equal(
-        scheduler_update(&device.scheduler, &third->scheduled, &limits, device.now, &why),
+        scheduler_update(&device.scheduler, &third->scheduled, &limits, NULL, device.now, &why),
         PROTO_ERROR_INVALID_VALUE);
-    assert_non_null(strstr(why.text, "of other clients there (2) are 33 % + 20 % = 53 %"));
+    assert_non_null(strstr(why.text, "other requests there (2) are 33 % + 20 % = 53 %"));
     assert_int_equal(third->scheduled.limits.request, 4700);
     assert_int_equal(try_request(1, PLAN_WHOLE, NULL), PROTO_ERROR_INVALID_VALUE);
     assert_int_equal(try_request(0, PLAN_WHOLE, NULL), 0);
@@ -212,7 +212,7 @@ static void partitions_apart_have_a_lease_each(void **state)
     assert_int_equal(try_request(1001, PLAN_WHOLE, &right), PROTO_ERROR_INVALID_VALUE);
     assert_int_equal(try_request(1000, PLAN_WHOLE, &middle), 0);
     assert_int_equal(try_request(1, PLAN_WHOLE, &bridge), PROTO_ERROR_INVALID_VALUE);
-    assert_non_null(strstr(why.text, "other clients there (3) are 90 % + 40 % + 60 % = 190 %"));
+    assert_non_null(strstr(why.text, "other requests there (3) are 90 % + 40 % + 60 % = 190 %"));
 }
 
 static void partitions_that_overlap_share_a_lease(void **state)
@@ -541,7 +541,7 @@ static void every_moment_is_charged_or_waited(void **state)
             scheduler_place(&device.scheduler, client, &set, device.now);
             break;
         default:
-            assert_int_equal(scheduler_update(&device.scheduler, client, &limits, device.now, &why),
+            assert_int_equal(scheduler_update(&device.scheduler, client, &limits, NULL, device.now, &why),
                              0);
         }
         device_run(&device, device.now + device_random(&random) % (300 * MS));
@@ -570,7 +570,7 @@ static void a_running_clients_share_changes_live(void **state)
         struct scheduler_limits limits = {
             .request = fractions[i], .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
         assert_int_equal(
-            scheduler_update(&device.scheduler, &a->scheduled, &limits, device.now, &why), 0);
+            scheduler_update(&device.scheduler, &a->scheduled, &limits, NULL, device.now, &why), 0);
         uint64_t before = device_had(&device, a);
         device_run(&device, device.now + 50000 * MS);
         double had = share_of(a, before, 50000 * MS);

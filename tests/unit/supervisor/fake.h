@@ -334,7 +334,7 @@ static inline void fake_answer_attach(struct fake_worker *worker,
 {
     struct proto_worker_attach body;
     memcpy(&body, message->data + sizeof(struct proto_message_header), sizeof body);
-    struct proto_worker_limits share = {body.allowance};
+    struct proto_worker_limits share = {.allowance = body.allowance};
     worker->attached++;
     fake_answer_worker_limits(worker, message, &share);
 }

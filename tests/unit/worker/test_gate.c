@@ -582,13 +582,14 @@ static void a_clients_last_use_is_charged_before_it_goes(void **state)
     static struct client quick, next;
     struct error why = {0};
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = 2500};
+    struct scheduler_account user;
+    struct scheduler_accounts accounts = {{&user}, 1};
     gate_open(&gate);
-    assert_int_equal(gate_add(&gate, &quick, &limits, NULL, &why), 0);
-    gate_set_owner(&gate, &quick, 7);
+    scheduler_account_open(&user, 7, "user 7", timeline_now());
+    assert_int_equal(gate_add(&gate, &quick, &limits, &accounts, NULL, &why), 0);
     quick.usage.gpu_nanoseconds = 1000 * (uint64_t)MS;
     gate_remove(&gate, &quick);
-    assert_int_equal(gate_add(&gate, &next, &limits, NULL, &why), 0);
-    gate_set_owner(&gate, &next, 7);
+    assert_int_equal(gate_add(&gate, &next, &limits, &accounts, NULL, &why), 0);
     assert_true(next.gate.scheduled.duty.parts < 0);
     gate_remove(&gate, &next);
     gate_close(&gate);

@@ -31,7 +31,7 @@ static struct client *make_client(struct peer *peer, uint32_t number)
     assert_int_equal(client_create(&client, &worker->gpu, number, &attach, fds, &why), 0);
     assert_int_equal(client_register(client, &why), 0);
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
-    assert_int_equal(gate_add(&worker->gate, client, &limits, NULL, &why), 0);
+    assert_int_equal(gate_add(&worker->gate, client, &limits, NULL, NULL, &why), 0);
     assert_int_equal(placement_add(&worker->places, &client->place, 0, PROTO_PERCENT_WHOLE, &why),
                      0);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
@@ -217,7 +217,7 @@ static void a_client_that_shuts_the_gate_by_coming_is_not_named(void **state)
     struct error why = {0};
     pthread_mutex_init(&coming.lock, NULL);
     assert_null(gate_next_runnable(&worker->gate));
-    assert_int_equal(gate_add(&worker->gate, &coming, &lower, NULL, &why), 0);
+    assert_int_equal(gate_add(&worker->gate, &coming, &lower, NULL, NULL, &why), 0);
     struct client *first = gate_next_runnable(&worker->gate),
                   *second = gate_next_runnable(&worker->gate);
     assert_true((first == clients[0] && second == clients[1]) ||

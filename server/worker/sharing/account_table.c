@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/sharing/account_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/ipc/timeline.h"
+#include "server/scheduler/scheduler.h"
+
+struct account_entry *account_table_find(struct account_table *table, uint64_t number)
+{
+    struct account_entry *entry = table->first;
+    while (entry && entry->time.number != number)
+        entry = entry->next;
+    if (entry || !(entry = calloc(1, sizeof *entry)))
+        return entry;
+    scheduler_account_open(&entry->time, number, entry->name, timeline_now());
+    entry->next = table->first;
+    table->first = entry;
+    return entry;
+}
+
+int account_table_find_all(struct account_table *table, const uint64_t *numbers,
+                           struct scheduler_accounts *accounts)
+{
+    *accounts = (struct scheduler_accounts){.count = 0};
+    for (uint32_t i = 0; i < PROTO_CLIENT_ACCOUNTS && numbers[i]; i++) {
+        struct account_entry *entry = account_table_find(table, numbers[i]);
+        if (!entry)
+            return -ENOMEM;
+        accounts->of[accounts->count++] = &entry->time;
+    }
+    return 0;
+}
+
+void account_table_tidy(struct account_table *table)
+{
+    struct account_entry **link = &table->first;
+    while (*link) {
+        struct account_entry *entry = *link;
+        if (entry->time.members)
+            entry->expected = false;
+        if (entry->time.members || entry->expected) {
+            link = &entry->next;
+            continue;
+        }
+        *link = entry->next;
+        free(entry);
+    }
+}
+
+void account_table_close(struct account_table *table)
+{
+    while (table->first) {
+        struct account_entry *entry = table->first;
+        table->first = entry->next;
+        free(entry);
+    }
+}
