@@ -4,7 +4,8 @@
 # the programs that a test runs.
 
 # ---- bench
-# make bench: measures the rows of README's table. The launch rows run on the null driver. make bench-page writes them there.
+# make bench: measures the rows of docs/numbers.md. The launch rows run on the null driver. make bench-page writes them there,
+# and those that README shows into README.
 
 BENCH_SRC := $(wildcard tests/programs/bench/*.c)
 NULL_DRIVER := $(BUILD)/tests/programs/bench/null/libcuda.so.1
@@ -36,8 +37,8 @@ bench: all $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench ## measure beside 
 	BUILD=$(abspath $(BUILD)) $(BUILD)/tests/programs/bench/bench $(if $(SEED),--seed $(SEED)) $(BUILD)/bench/results.json $(ROWS)
 
 .PHONY: bench-page
-bench-page: ## write the numbers of the last make bench into README.md's table
-	tests/programs/bench/page.py $(BUILD)/bench/results.json README.md
+bench-page: ## write the numbers of the last make bench into docs/numbers.md and README.md
+	tests/programs/bench/page.py $(BUILD)/bench/results.json docs/numbers.md README.md
 
 # ---- shim
 # A driver over the software GPU's that makes chosen calls wait; tests open it.

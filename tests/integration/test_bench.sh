@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The gpushare authors
 # timed: two clients must overlap more than in the control, and no row be far off
 # light: its kernels sleep
-# make bench's program writes the file that README describes, and each row of shares, modes and limits runs to its end in
+# make bench's program writes the file that docs/numbers.md describes, and each row of shares, modes and limits runs to its end in
 # a short form. Only make bench judges numbers, on a quiet machine. This test judges three things: two clients overlap more
 # than in the control, where nothing may overlap; a launch row, which checks the driver's count of launches, passes; and the
 # rows of shares, leases, accounts, memory and stalls are not as far off as they would be without the feature that they measure.
@@ -63,7 +63,7 @@ assert row["neighbours"] and [scene["neighbours"] for scene in row["scenes"]] ==
 assert row["neighbours"] == again["neighbours"], again
 END
 
-# A row that can't measure ends neither the bench nor the row after it, and both are in the file and in README's table.
+# A row that can't measure ends neither the bench nor the row after it, and both are in the file and in the pages' tables.
 mkdir "$TMPDIR/build"
 ln -s "$BUILD/bin" "$BUILD/lib" "$BUILD/libexec" "$TMPDIR/build/" # without the null driver, no launch row's server starts
 if env BUILD="$TMPDIR/build" "$BUILD/tests/programs/bench/bench" --short "$TMPDIR/dies.json" launch_async threads_25_alone \
@@ -72,10 +72,11 @@ if env BUILD="$TMPDIR/build" "$BUILD/tests/programs/bench/bench" --short "$TMPDI
     exit 1
 fi
 grep -q '^launch_async  *NOT MEASURED: its process was ended by signal 6' "$TMPDIR/lines"
-# shellcheck disable=SC2016 # as README writes a row's name
+# shellcheck disable=SC2016 # as a page writes a row's name
 printf '| `launch_async` | a | - | - | - | b | c |\n| `threads_25_alone` | d | - | - | - | e | f |\n' >"$TMPDIR/page.md"
-tests/programs/bench/page.py "$TMPDIR/dies.json" "$TMPDIR/page.md"
-python3 - "$TMPDIR/dies.json" "$TMPDIR/page.md" <<'END'
+grep threads_25_alone "$TMPDIR/page.md" >"$TMPDIR/some.md"
+tests/programs/bench/page.py "$TMPDIR/dies.json" "$TMPDIR/page.md" "$TMPDIR/some.md"
+python3 - "$TMPDIR/dies.json" "$TMPDIR/page.md" "$TMPDIR/some.md" <<'END'
 import json, sys
 died, lived = json.load(open(sys.argv[1], encoding="utf-8"))
 assert (died["name"], died["met"], died["value"], died["ratio"]) == ("launch_async", False, None, None), died
@@ -84,6 +85,7 @@ assert (lived["name"], lived["fault"]) == ("threads_25_alone", None) and lived["
 table = open(sys.argv[2], encoding="utf-8").read().splitlines()
 assert table[0] == f"| `launch_async` | a | - | - | - | b | not measured: {died['fault']} |", table
 assert f" {lived['ratio']:.3f} | e | " in table[1], table
+assert open(sys.argv[3], encoding="utf-8").read().splitlines() == table[1:2], table
 END
 if "$BUILD/tests/programs/bench/bench" "$TMPDIR/none.json" no_such_row 2>"$TMPDIR/words"; then
     echo "a row that does not exist was accepted"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""Write the numbers of make bench into README.md's table.
+"""Write the numbers of make bench into the tables of pages.
 
-usage: page.py RESULTS.json PAGE.md
+usage: page.py RESULTS.json PAGE.md...
 
 Names, what is measured and goals stay as they are; value, yardstick, ratio and verdict follow from the results. Rows that are
 not among the results stay. A row that was not measured, or not in its scene, has the reason behind its verdict."""
@@ -28,10 +28,8 @@ def cells(result, unjudged):
     return f"{number(result['value'])} {result['unit']}", yardstick, ratio, verdict
 
 
-def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
-        results = {result["name"]: result for result in json.load(file)}
-    with open(sys.argv[2], encoding="utf-8") as file:
+def write(path, results):
+    with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")
     for at, line in enumerate(lines):
         name = re.match(r"\| `(\w+)` \|", line)
@@ -39,8 +37,15 @@ def main():
             row = [cell.strip() for cell in line.strip("|").split("|")]
             row[2], row[3], row[4], row[6] = cells(results[name.group(1)], row[5] == "stated")
             lines[at] = f"| {' | '.join(row)} |"
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
+    with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        results = {result["name"]: result for result in json.load(file)}
+    for path in sys.argv[2:]:
+        write(path, results)
 
 
 if __name__ == "__main__":
