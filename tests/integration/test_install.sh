@@ -4,8 +4,8 @@
 #
 # make install into a root of the test's own: a program is built against what was
 # installed with nothing but pkg-config's word, in C and in C++; the header needs
-# nothing of the source tree; uninstall leaves no file. README's client is built and
-# run as README says, against an installed server.
+# nothing of the source tree; uninstall leaves no file. README's client and the one of
+# docs/programming.md are built and run as these pages say, against an installed server.
 set -u
 shopt -s extglob
 cd "$(dirname "$0")/../.." || exit 1
@@ -58,7 +58,22 @@ client() {
 EOF
 }
 
+# The file NAME of docs/programming.md: the block after the first line that ends with its name and a colon, or a full stop.
+programming() {
+    awk -v name="$1" 'index($0, "`" name "`") && /[:.]$/ { named = 1; next } !named { next }
+        /^```/ { if (inside) exit; inside = 1; next } inside { print }' docs/programming.md
+}
+
 client >"$TMPDIR/mine.c"
+mkdir "$TMPDIR/add" || exit 1
+for file in add.cu add_ptx.S add.c Makefile; do
+    programming $file >"$TMPDIR/add/$file"
+    [ -s "$TMPDIR/add/$file" ] || fail "docs/programming.md has no $file"
+done
+# Without nvcc the PTX of the same kernel is there already, as on a machine to which somebody copied it.
+nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc) || cp examples/kernels/vector-add.ptx "$TMPDIR/add/add.ptx" || exit 1
+grep -v '^//' examples/kernels/vector-add.cu | sed '/./,$!d' | diff - "$TMPDIR/add/add.cu" ||
+    fail "docs/programming.md's kernel is not that of examples/kernels/vector-add.cu"
 cc=$(readme '```' | sed -n 's/ *#.*//; /^cc /p')
 [ -n "$cc" ] || fail "README does not say how to compile a client"
 cp examples/kernels/vector-add.ptx "$TMPDIR/" || exit 1
@@ -150,6 +165,10 @@ if [ -z "$(nm -D opt/lib/libgpushare-client.so.0 | grep -E '__(asan|tsan|ubsan)_
     (export PKG_CONFIG_PATH="$prefix/lib/pkgconfig" && eval "$cc -Wall -Wextra -Werror") || fail "README's client: $cc"
     sum=$(LD_LIBRARY_PATH=$prefix/lib ./mine)
     [ "$sum" = 42 ] || fail "README's client says \"$sum\", not 42"
+    PKG_CONFIG_PATH=$prefix/lib/pkgconfig CFLAGS=-Werror make -C add NVCC="$nvcc" >add.log 2>&1 ||
+        fail "docs/programming.md's client: $(cat add.log)"
+    said=$(LD_LIBRARY_PATH=$prefix/lib add/add)
+    [[ $said =~ ^"1048576 sums verified, "[0-9.]+" ms for each launch"$ ]] || fail "docs/programming.md's client says \"$said\""
 fi
 kill $server
 wait $server || fail "the installed server: exit status $?: $(cat server.log)"

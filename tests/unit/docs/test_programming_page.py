@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""docs/programming.md has every function of client/gpushare.h beside the call of CUDA that the header compares it with, and no
+function that is not there. tests/integration/test_install.sh builds and runs the page's program."""
+import os
+import re
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+
+
+def text_of(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+HEADER = text_of("client/gpushare.h")
+SECTION = text_of("docs/programming.md").split("\n## From CUDA's calls to gpushare's\n", 1)[1]
+DECLARED = re.findall(r"^GPUSHARE_API [^;(]*?\b(gpushare_\w+)\(", HEADER, re.M)
+# A function with the comment before it.
+DESCRIBED = re.findall(r"/\*((?:(?!\*/).)*)\*/\s*GPUSHARE_API [^;(]*?\b(gpushare_\w+)\(", HEADER, re.S)
+
+
+def names(text, prefix):
+    return set(re.findall(r"`(%s\w+)`" % prefix, text))
+
+
+class ProgrammingPage(unittest.TestCase):
+    def test_each_function_has_a_row(self):
+        self.assertGreater(len(DECLARED), 40)
+        rows = "\n".join(line for line in SECTION.split("\n") if line.startswith("|"))
+        self.assertEqual(names(rows, "gpushare_"), set(DECLARED))
+
+    def test_rows_have_the_call_that_the_header_names(self):
+        checked = 0
+        for comment, function in DESCRIBED:
+            rows = "\n".join(line for line in SECTION.split("\n") if line.startswith("|") and f"`{function}`" in line)
+            for call in re.findall(r"\b(cu[A-Z]\w+)", comment):
+                self.assertIn(call, names(rows, "cu"), f"{function}: {rows}")
+                checked += 1
+        self.assertGreater(checked, 25)
+
+
+if __name__ == "__main__":
+    unittest.main()
