@@ -150,6 +150,8 @@
       "%s: there is no such file: name the configuration with --config") \
     X(config_checked, SUCCESS, \
       "%s: no mistake found; whether its GPUs are there was not checked") \
+    X(config_absent, SUCCESS, \
+      "%s: there is no such file, and the server starts without one") \
     X(reload_under_way, INVALID_VALUE, \
       "another reload is under way: try again when it is over") \
     X(reload_client, SUCCESS, \

@@ -41,8 +41,14 @@ json_t *admin_client_error(const char *error, const char *format, ...)
                             "ok", 0, "error", error, "text", MESSAGE_TEXT(ctl_unreachable));
 }
 
-const char *admin_client_default_path(const char *runtime, char *path, size_t size)
+const char *admin_client_default_path(const char *clients, const char *runtime, char *path,
+                                      size_t size)
 {
+    const char *slash = clients ? strrchr(clients, '/') : NULL;
+    if (slash) {
+        snprintf(path, size, "%.*s/admin.sock", (int)(slash - clients), clients);
+        return path;
+    }
     if (runtime && *runtime == '/') {
         int length = snprintf(path, size, "%s/gpushare/admin.sock", runtime);
         if (length > 0 && (size_t)length < size && access(path, F_OK) == 0)

@@ -47,9 +47,11 @@ struct admin_client_wait {
 enum admin_outcome admin_client_ask(const char *path, json_t *request, json_t **answer,
                                     struct admin_client_wait *wait);
 
-/* Writes the path that is used if the user names none: the socket of the user's own server if
- * there is one, else the system's. runtime: $XDG_RUNTIME_DIR or NULL. Returns path. */
-const char *admin_client_default_path(const char *runtime, char *path, size_t size);
+/* Writes the path that is used if the user names none: the socket beside the one for clients if
+ * that is named, else the socket of the user's own server if there is one, else the system's.
+ * clients: $GPUSHARE_SOCKET or NULL; runtime: $XDG_RUNTIME_DIR or NULL. Returns path. */
+const char *admin_client_default_path(const char *clients, const char *runtime, char *path,
+                                      size_t size);
 
 /* Makes an error in the form of the server's answers:
  * {"schema_version":2,"ok":false,"error":...,"text":...}. The caller owns it; NULL without

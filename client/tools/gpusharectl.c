@@ -63,8 +63,9 @@ static const char help[] =
     "               ends the recording early (for the same users as set)\n"
     "\n"
     "options:\n"
-    "  --socket PATH  the server's admin socket (default: $XDG_RUNTIME_DIR/gpushare/admin.sock\n"
-    "                 if it exists, else /run/gpushare/admin.sock)\n"
+    "  --socket PATH  the server's admin socket (default: admin.sock beside $GPUSHARE_SOCKET if\n"
+    "                 that is set, else $XDG_RUNTIME_DIR/gpushare/admin.sock if it exists, else\n"
+    "                 /run/gpushare/admin.sock)\n"
     "  --json         print the answer as JSON; its schemas are schemas/admin-*.schema.json\n"
     "  --version      print the version of this tool, and exit\n"
     "  --help         print this text, and exit\n";
@@ -322,7 +323,8 @@ int main(int argc, char **argv)
         return finish_output(status);
     }
     if (!options.socket)
-        options.socket = admin_client_default_path(getenv("XDG_RUNTIME_DIR"), path, sizeof path);
+        options.socket = admin_client_default_path(getenv("GPUSHARE_SOCKET"),
+                                                   getenv("XDG_RUNTIME_DIR"), path, sizeof path);
 
     json_t *answer;
     options.trace.socket = options.socket;

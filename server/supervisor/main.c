@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* gpushared: parses its options, sets the server up and runs it; or checks its configuration. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -180,6 +181,11 @@ static int check_config(const struct settings *settings)
 {
     struct config *config;
     struct error why;
+    if (!settings->config_named && access(settings->config, F_OK) < 0 && errno == ENOENT) {
+        printf(MESSAGE_TEXT(config_absent), settings->config);
+        putchar('\n');
+        return fflush(stdout) == 0 ? 0 : 1;
+    }
     if (config_load(&config, settings->config, &why)) {
         log_error("%s", why.text);
         return 1;

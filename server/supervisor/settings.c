@@ -40,8 +40,8 @@ static const char usage[] =
     "usage: gpushared [OPTION]...\n"
     "\n"
     "gpushared lets many processes share the GPUs of this machine. It serves clients until\n"
-    "SIGTERM or Ctrl-C ends it. A PATH is absolute. A SIZE is a number of bytes, or a number\n"
-    "with K, M, G or T (powers of 1024).\n"
+    "SIGTERM or Ctrl-C ends it. A SIZE is a number of bytes, or a number with K, M, G or T\n"
+    "(powers of 1024).\n"
     "\n"
     "options:\n"
     "  --driver nvidia|softgpu|PATH\n"
@@ -55,11 +55,12 @@ static const char usage[] =
     "  --socket PATH  the socket for clients (default: $GPUSHARE_SOCKET, else gpushare.sock\n"
     "                 in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/gpushare or /run/gpushare)\n"
     "  --admin-socket PATH\n"
-    "                 the socket for gpusharectl (default: admin.sock in the first of these\n"
-    "                 folders)\n"
+    "                 the socket for gpusharectl (default: admin.sock beside the socket for\n"
+    "                 clients)\n"
     "  --admin-uid UID\n"
     "                 a user who may set, kill, reload and trace, as root may; up to 64 times\n"
-    "                 (default: root alone)\n"
+    "                 (default: root, and the server's own user if it makes the admin\n"
+    "                 socket itself)\n"
     "  --max-clients N\n"
     "                 the most clients at a time, 1 to 100000 (default: as many as the limit\n"
     "                 of file descriptors allows)\n"
@@ -188,12 +189,16 @@ static uint32_t option_refuse(struct error *why, const char *name, const char *v
     return error_set(why, MESSAGE(option_value), name, value, form);
 }
 
+/* What a relative path means does not depend on the folder that the server is in later. */
 static uint32_t set_path(char to[PATH_MAX], const char *name, const char *value, struct error *why)
 {
-    if (value[0] != '/' || strlen(value) >= PATH_MAX)
-        return option_refuse(why, name, value, "an absolute path");
-    strcpy(to, value);
-    return 0;
+    char folder[PATH_MAX] = "";
+    int length = -1;
+    if (value[0] == '/')
+        length = snprintf(to, PATH_MAX, "%s", value);
+    else if (value[0] && getcwd(folder, sizeof folder))
+        length = snprintf(to, PATH_MAX, "%s/%s", folder, value);
+    return length > 0 && length < PATH_MAX ? 0 : option_refuse(why, name, value, "a path");
 }
 
 static uint32_t set_size(uint64_t *to, const char *name, const char *value, struct error *why)
@@ -249,8 +254,8 @@ static uint32_t set_driver(struct settings *settings, const char *value, struct 
         return 0;
     }
     strcpy(settings->driver_name, "path");
-    if (value[0] != '/')
-        return option_refuse(why, "--driver", value, "nvidia, softgpu or an absolute path");
+    if (!strchr(value, '/'))
+        return option_refuse(why, "--driver", value, "nvidia, softgpu or a path with a slash");
     return set_path(settings->driver, "--driver", value, why);
 }
 
@@ -534,15 +539,23 @@ static void find_driver(struct settings *settings, const char *softgpu)
 
 /* The first of these that is set: systemd's folder, which may be a list; the user's; the
  * system's. */
-static void default_socket(char to[PATH_MAX], const char *name)
+static void default_socket(char to[PATH_MAX])
 {
     const char *systemd = getenv("RUNTIME_DIRECTORY"), *user = getenv("XDG_RUNTIME_DIR");
     if (systemd && systemd[0] == '/')
-        snprintf(to, PATH_MAX, "%.*s/%s", (int)strcspn(systemd, ":"), systemd, name);
+        snprintf(to, PATH_MAX, "%.*s/gpushare.sock", (int)strcspn(systemd, ":"), systemd);
     else if (user && user[0] == '/')
-        snprintf(to, PATH_MAX, "%s/gpushare/%s", user, name);
+        snprintf(to, PATH_MAX, "%s/gpushare/gpushare.sock", user);
     else
-        snprintf(to, PATH_MAX, "/run/gpushare/%s", name);
+        snprintf(to, PATH_MAX, "/run/gpushare/gpushare.sock");
+}
+
+/* Beside the socket for clients, so that servers of one user do not meet. */
+static void admin_socket_beside(struct settings *settings)
+{
+    const char *slash = strrchr(settings->socket, '/');
+    snprintf(settings->admin_socket, sizeof settings->admin_socket, "%.*s/admin.sock",
+             (int)(slash - settings->socket), settings->socket);
 }
 
 static const char *from_environment(const char *name, void *context)
@@ -589,8 +602,10 @@ static uint32_t read_environment(struct settings *settings, struct error *why)
     if (settings->limits.socket[0])
         snprintf(settings->socket, sizeof settings->socket, "%s", settings->limits.socket);
     else
-        default_socket(settings->socket, "gpushare.sock");
-    default_socket(settings->admin_socket, "admin.sock");
+        default_socket(settings->socket);
+    /* A service's user is one under which other programs may run. */
+    if (sockets.admin < 0)
+        settings->owner = geteuid();
     return 0;
 }
 
@@ -641,6 +656,8 @@ uint32_t settings_read(struct settings *settings, int argc, char **argv, struct 
     if (!settings->worker[0])
         path_beside(settings->worker, "../libexec/gpushare-worker",
                     "../libexec/gpushare/gpushare-worker");
+    if (!settings->admin_socket[0])
+        admin_socket_beside(settings);
     find_driver(settings, softgpu);
     return check_together(settings, why);
 }

@@ -43,7 +43,8 @@ struct settings {
     bool check_config;                 /* check the file and exit */
     int socket_fd;                     /* passed by systemd as "client"; -1: the server makes one */
     int admin_socket_fd;               /* passed by systemd as "admin"; -1: the server makes one */
-    uid_t admins[SETTINGS_ADMINS_MAX]; /* users besides root who may change things */
+    uid_t owner; /* may change things: the user of a server that makes its own admin socket; else 0 */
+    uid_t admins[SETTINGS_ADMINS_MAX]; /* users besides these who may change things */
     unsigned admin_count;
     uint32_t max_clients;      /* of all users; 0: as many as the file descriptors allow */
     uint32_t max_user_clients; /* of one uid; 0: three quarters of all */

@@ -435,10 +435,9 @@ class WithoutPartitions(WithServer):
 class Permissions(WithServer):
     settings = {"admin": 4711}
 
-    @unittest.skipIf(os.getuid() == 0, "root may always")
-    def test_the_user_who_started_the_server_has_no_special_rights(self):
-        answer = self.json("kill", "1", schema="admin-error", status=1)
-        self.assertEqual(answer["error"], "not_permitted")
+    @CHANGES
+    def test_the_user_who_started_the_server_administers_it(self):
+        self.assertEqual(self.json("kill", "1", schema="admin-error", status=1)["error"], "not_found")
 
     def as_user(self, uid, *requests):
         """The answers to these requests, sent by a process with this uid, which the server learns from the kernel."""

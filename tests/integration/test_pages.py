@@ -444,7 +444,7 @@ class Configuration(Case):
         self.assertTrue("by default `/etc/gpushare/gpushared.yaml` if that" in self.PAGE)
         for files, status, words in (({"gpushare/gpushared.yaml": "clients: {threads: 3}\n"}, 1, "/etc/gpushare/gpushared.yaml:1: threads"),
                                      ({"gpushare/gpushared.yaml": "clients: {priority: 3}\n"}, 0, "/etc/gpushare/gpushared.yaml: no mistake"),
-                                     ({}, 1, "/etc/gpushare/gpushared.yaml: there is no such file")):
+                                     ({}, 0, "/etc/gpushare/gpushared.yaml: there is no such file")):
             done = run(*self.in_an_etc_of_its_own(files), GPUSHARED, "--check-config")
             self.assertEqual(done.returncode, status, done.stdout + done.stderr)
             self.assertIn(words, done.stdout + done.stderr)

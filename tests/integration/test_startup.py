@@ -14,8 +14,9 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 
 import json_check  # noqa: E402
-from private_server import BUILD, ENV, GPUSHARED, Server, run  # noqa: E402
+from private_server import BUILD, ENV, GPUSHARECTL, GPUSHARED, SECONDS, Server, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
+from server_case import CHANGES  # noqa: E402
 
 VECTOR_ADD = os.path.join(BUILD, "examples/vector-add")
 # The shadow memory of a sanitizer lies where the ladder of address ranges leads.
@@ -61,6 +62,58 @@ class AddressRanges(unittest.TestCase):
         text = refusal("--arena", "8T", SOFTGPU_ADDRESS_BITS="45")
         self.assertIn("8T each at 32T and 48T", text)
         self.serves({"SOFTGPU_ADDRESS_BITS": "45"}, "--device-base", "0x100000000000", "--arena", "8T")
+
+
+class ByHand(unittest.TestCase):
+    """A server that a user starts in a shell, with a folder of the user's own."""
+
+    def setUp(self):
+        self.who = {} if os.getuid() else {"user": 4711, "group": 4711, "extra_groups": []}
+        if subprocess.run(["test", "-x", GPUSHARED], check=False, **self.who).returncode:
+            self.skipTest("the build folder is closed to other users")
+        folder = tempfile.TemporaryDirectory(prefix="gpushare-hand-", dir="/tmp")  # $TMPDIR may be closed to that user
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        if self.who:
+            os.chown(self.folder, 4711, 4711)
+        self.env = {**ENV, "GPUSHARE_SOCKET": f"{self.folder}/clients"}
+
+    def start(self, *options):
+        """Starts the server in its folder, and waits until it is ready."""
+        server = subprocess.Popen([GPUSHARED, "--driver", "softgpu", *options], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                  env=self.env, cwd=self.folder, **self.who)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.terminate)
+        said = ""
+        while "ready: clients connect" not in said:
+            line = server.stderr.readline()
+            self.assertTrue(line, said)
+            said += line
+
+    def ctl(self, *words):
+        return subprocess.run([GPUSHARECTL, *words], capture_output=True, text=True, env=self.env, check=False, timeout=SECONDS, **self.who)
+
+    @CHANGES
+    def test_its_user_administers_it_by_the_socket_beside_the_clients(self):
+        with open(f"{self.folder}/file.yaml", "w", encoding="utf-8") as file:
+            file.write("gpus: [{gpu: 0, mode: strict}]\n")
+        self.start("--config", "file.yaml")
+        self.assertTrue(os.path.exists(f"{self.folder}/admin.sock"))
+        for words in (("set", "gpu", "0", "lease=50ms"), ("reload",)):
+            done = self.ctl(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"{self.folder}/file.yaml", done.stdout)
+        self.assertIn(" strict ", self.ctl("get", "gpu", "0").stdout)
+
+
+class CheckConfig(unittest.TestCase):
+    def test_a_server_without_the_usual_file_has_none(self):
+        if os.path.exists("/etc/gpushare/gpushared.yaml"):
+            self.skipTest("this machine has a file of its own")
+        done = run(GPUSHARED, "--check-config")
+        self.assertEqual((done.returncode, done.stdout), (0, "/etc/gpushare/gpushared.yaml: there is no such file, and the server starts without one\n"))
+        self.assertEqual(run(GPUSHARED, "--check-config", "--config", "absent.yaml").returncode, 1)
 
 
 class Initialisation(unittest.TestCase):

@@ -31,7 +31,7 @@ static bool may_change(const struct admin_peer *peer)
     const struct settings *settings = peer->admin->settings;
     if (peer->uid == PEER_UID_UNMAPPED)
         return false;
-    if (peer->uid == 0)
+    if (peer->uid == 0 || peer->uid == settings->owner)
         return true;
     for (unsigned i = 0; i < settings->admin_count; i++)
         if (settings->admins[i] == peer->uid)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -119,7 +122,7 @@ static void a_malformed_option_is_named_with_its_form(void **state)
     refused("--max-clients-per-user", "1 to", "--max-clients-per-user", "0");
     refused("--max-window", "power of two", "--max-window", "3G");
     refused("--max-window", "size", "--max-window", "lots");
-    refused("--socket", "absolute", "--socket", "here");
+    refused("--socket", "a path", "--socket", "");
     refused("--admin-uid", "0 to", "--admin-uid", "4294967295");
     refused("--log-level", "notice", "--log-level", "loud");
     refused("--arena", "power of two", "--arena", "3G");
@@ -140,16 +143,20 @@ static void the_environment_sets_defaults(void **state)
     setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
     assert_int_equal(READ(NULL), 0);
     assert_string_equal(settings.socket, "/e/s");
-    assert_string_equal(settings.admin_socket, "/run/user/7/gpushare/admin.sock");
+    assert_string_equal(settings.admin_socket, "/e/admin.sock");
     assert_int_equal(settings.host_client, 64 << 20);
     assert_int_equal(settings.limits.allowance.threads.limit, 5000);
     assert_int_equal(settings.limits.allowance.priority, 1);
     assert_int_equal(READ("--socket", "/o/s", "--host-memory-total", "32M", NULL), 0);
     assert_string_equal(settings.socket, "/o/s");
+    assert_string_equal(settings.admin_socket, "/o/admin.sock");
     assert_int_equal(settings.host_client, 32 << 20);
     assert_int_equal(settings.pinned_pool, 4 << 20);
     assert_int_equal(READ("--pinned-pool", "0", "--host-memory-total", "32M", NULL), 0);
     assert_int_equal(settings.pinned_pool, 0);
+    unsetenv("GPUSHARE_SOCKET");
+    assert_int_equal(READ(NULL), 0);
+    assert_string_equal(settings.admin_socket, "/run/user/7/gpushare/admin.sock");
     setenv("RUNTIME_DIRECTORY", "/run/one:/run/two", 1);
     assert_int_equal(READ(NULL), 0);
     assert_string_equal(settings.admin_socket, "/run/one/admin.sock");
@@ -157,6 +164,50 @@ static void the_environment_sets_defaults(void **state)
     assert_int_equal(READ(NULL), PROTO_ERROR_INVALID_ENVIRONMENT);
     assert_non_null(strstr(why.text, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE"));
     assert_non_null(strstr(why.text, "150"));
+}
+
+static void a_relative_path_begins_in_the_present_folder(void **state)
+{
+    (void)state;
+    char folder[PATH_MAX];
+    assert_non_null(getcwd(folder, sizeof folder));
+    assert_int_equal(chdir("/usr/bin"), 0);
+    assert_int_equal(READ("--config", "here.yaml", "--socket", "run/s", "--worker", "./worker",
+                          "--driver", "../lib/libcuda.so.1", "--admin-socket", "/a", NULL),
+                     0);
+    assert_int_equal(chdir(folder), 0);
+    assert_string_equal(settings.config, "/usr/bin/here.yaml");
+    assert_string_equal(settings.socket, "/usr/bin/run/s");
+    assert_string_equal(settings.worker, "/usr/bin/./worker");
+    assert_string_equal(settings.driver, "/usr/bin/../lib/libcuda.so.1");
+    assert_string_equal(settings.admin_socket, "/a");
+}
+
+/* A socket as systemd passes it: descriptor 3. */
+static void a_server_with_a_passed_admin_socket_has_no_owner(void **state)
+{
+    (void)state;
+    char pid[16];
+    assert_int_equal(READ(NULL), 0);
+    assert_int_equal(settings.owner, geteuid());
+    int kept = fcntl(3, F_DUPFD_CLOEXEC, 10);
+    int one = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_true(one >= 0 && (one == 3 || dup2(one, 3) == 3));
+    assert_int_equal(bind(3, &(struct sockaddr){.sa_family = AF_UNIX}, sizeof(sa_family_t)), 0);
+    assert_int_equal(listen(3, 1), 0);
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    setenv("LISTEN_PID", pid, 1);
+    setenv("LISTEN_FDS", "1", 1);
+    assert_int_equal(READ(NULL), 0);
+    assert_int_equal(settings.admin_socket_fd, 3);
+    assert_int_equal(settings.owner, 0);
+    close(3);
+    if (one != 3)
+        close(one);
+    if (kept >= 0) {
+        dup2(kept, 3);
+        close(kept);
+    }
 }
 
 static void other_address_ranges_can_be_taken(void **state)
@@ -209,6 +260,8 @@ int main(void)
         cmocka_unit_test_setup(options_are_taken, clear),
         cmocka_unit_test_setup(a_malformed_option_is_named_with_its_form, clear),
         cmocka_unit_test_setup(the_environment_sets_defaults, clear),
+        cmocka_unit_test_setup(a_relative_path_begins_in_the_present_folder, clear),
+        cmocka_unit_test_setup(a_server_with_a_passed_admin_socket_has_no_owner, clear),
         cmocka_unit_test_setup(other_address_ranges_can_be_taken, clear),
         cmocka_unit_test_setup(the_environment_says_how_gpus_are_shared, clear),
     };
