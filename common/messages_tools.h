@@ -22,9 +22,13 @@
     X(tool_output, SUCCESS, \
       "the output can't be written: %s") \
     X(ctl_command_missing, INVALID_VALUE, \
-      "no command: one of ping, status, clients, version, get, set, kill, reload, trace") \
+      "no command: one of %s") \
     X(ctl_command_unknown, INVALID_VALUE, \
       "unknown command \"%s\"") \
+    X(ctl_command_misspelt, INVALID_VALUE, \
+      "there is no command \"%s\": perhaps %s was meant") \
+    X(ctl_command_none, INVALID_VALUE, \
+      "there is no command \"%s\": there are %s") \
     X(ctl_argument, INVALID_VALUE, \
       "\"%s\" is one argument too many") \
     X(ctl_target_missing, INVALID_VALUE, \

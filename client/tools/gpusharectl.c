@@ -14,73 +14,14 @@
 
 #include "client/tools/admin_client.h"
 #include "client/tools/change.h"
+#include "client/tools/command.h"
 #include "client/tools/show.h"
 #include "client/tools/table.h"
 #include "client/tools/tracing.h"
 #include "common/error.h"
-#include "common/limits/allowance.h"
 #include "common/messages.h"
 #include "common/option.h"
 #include "common/units.h"
-
-/* A format: the names of the resources of a client, and of those that have totals. */
-static const char help[] =
-    "usage: gpusharectl [--socket PATH] [--json] COMMAND\n"
-    "\n"
-    "gpusharectl shows and changes how gpushared shares the GPUs of this machine.\n"
-    "\n"
-    "commands:\n"
-    "  ping         check that the server answers\n"
-    "  status       show the server and its devices\n"
-    "  clients      show each client's limits, asked and granted, and what it uses\n"
-    "  version      show the versions of this tool and of the server\n"
-    "  get TARGET   show the limits in force. TARGET is the number of a client in `clients`,\n"
-    "               user UID for all clients of a user, group GID for a group's total, or\n"
-    "               gpu INDEX for the mode of a GPU: get gpu 0\n"
-    "  set TARGET NAME=VALUE...\n"
-    "               change limits while work is in flight; limits that are not named stay\n"
-    "               (for root, and users that gpushared was given with --admin-uid). Names\n"
-    "               of a client, or of all clients of a user:\n"
-    "               %s,\n"
-    "               each with .request or .limit, or without, which means .limit\n"
-    "               (threads=50%% memory.request=1G); priority=3; kernel_time_limit=30s, or\n"
-    "               0 for none; fraction=0.5, which sets memory.limit and time.request.\n"
-    "               Names of a user's or a group's total:\n"
-    "               %s.\n"
-    "               Names of a GPU: lease=50ms precision=5%%\n"
-    "               quantum=30s window_limit=500ms local_memory=1K\n"
-    "               departed_time_limit=5s watchdog_warning=2s watchdog_limit=10s\n"
-    "               mode=concurrent|strict|fair|turns\n"
-    "  kill [--force] CLIENT\n"
-    "               end a client's connection; CLIENT is its number in `clients` (for the same\n"
-    "               users as set). With --force also a client that has left and whose work\n"
-    "               does not end; that ends all clients of its GPU\n"
-    "  reload       make the server read its configuration file again; a file with a mistake\n"
-    "               changes nothing (for the same users as set)\n"
-    "  trace -o FILE [--seconds N] [--gpu N]\n"
-    "               record what runs on a GPU in FILE, which ui.perfetto.dev opens, for\n"
-    "               --seconds N (0.001 to 600, default: 5) on --gpu N (default: 0); Ctrl-C\n"
-    "               ends the recording early (for the same users as set)\n"
-    "\n"
-    "options:\n"
-    "  --socket PATH  the server's admin socket (default: admin.sock beside $GPUSHARE_SOCKET if\n"
-    "                 that is set, else $XDG_RUNTIME_DIR/gpushare/admin.sock if it exists, else\n"
-    "                 /run/gpushare/admin.sock)\n"
-    "  --json         print the answer as JSON; its schemas are schemas/admin-*.schema.json\n"
-    "  --version      print the version of this tool, and exit\n"
-    "  --help         print this text, and exit\n";
-
-static void print_help(void)
-{
-    char clients[ALLOWANCE_NAMES], totals[ALLOWANCE_NAMES];
-    printf(help, allowance_names(false, "", "=", " and ", clients),
-           allowance_names(true, "total.", "=", " and ", totals));
-    printf("\nexit status: 0 done, 1 the server refused, 2 wrong usage, 3 the server can't be "
-           "reached,\n"
-           "or did not answer within %d s (reload: %d s; trace: %d s more than it lasts)\n",
-           ADMIN_CLIENT_SECONDS, ADMIN_CLIENT_SECONDS + ADMIN_CLIENT_RELOAD_SECONDS,
-           ADMIN_CLIENT_SECONDS);
-}
 
 struct options {
     const char *socket;
@@ -128,17 +69,35 @@ static int check_target(const struct options *options, int count, char **words)
     return used < count ? report_usage(MESSAGE_TEXT(ctl_argument), words[used]) : -1;
 }
 
+static int refuse_command(const char *word)
+{
+    char names[COMMAND_NAMES];
+    const char *meant = command_nearest(word);
+    return meant ? report_usage(MESSAGE_TEXT(ctl_command_misspelt), word, meant)
+                 : report_usage(MESSAGE_TEXT(ctl_command_none), word, command_names(names));
+}
+
+/* Prints the help for the first word, or all of it without one. */
+static int check_help(int count, char **words)
+{
+    if (count == 0)
+        command_explain_all(stdout);
+    else if (command_is_known(words[0]))
+        command_explain(stdout, words[0]);
+    else
+        return refuse_command(words[0]);
+    return ADMIN_OK;
+}
+
 static int check_command(struct options *options, int count, char **words)
 {
-    static const char *const commands[] = {"ping", "status", "clients", "version", "kill",
-                                           "get",  "set",    "reload",  "trace"};
+    char names[COMMAND_NAMES];
     if (count == 0)
-        return report_usage(MESSAGE_TEXT(ctl_command_missing));
-    bool known = false;
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        known |= is_command(words[0], commands[i]);
-    if (!known)
-        return report_usage(MESSAGE_TEXT(ctl_command_unknown), words[0]);
+        return report_usage(MESSAGE_TEXT(ctl_command_missing), command_names(names));
+    if (!command_is_known(words[0]))
+        return refuse_command(words[0]);
+    if (is_command(words[0], "help"))
+        return check_help(count - 1, words + 1);
     options->command = words[0];
     if (options->trace_option && !is_command(words[0], "trace"))
         return report_usage(MESSAGE_TEXT(ctl_trace_option), options->trace_option);
@@ -189,9 +148,10 @@ static int read_options(struct options *options, int argc, char **argv)
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     struct error why;
+    bool help = false;
     int option;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":ho:", longs, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":hVo:", longs, NULL)) != -1) {
         switch (option) {
         case 's':
             options->socket = optarg;
@@ -214,14 +174,15 @@ static int read_options(struct options *options, int argc, char **argv)
             puts("gpusharectl " GPUSHARE_VERSION);
             return ADMIN_OK;
         case 'h':
-            print_help();
-            return ADMIN_OK;
+            help = true;
+            break;
         default:
             option_explain(option, argv, longs, &why);
             return report_usage("%s", why.text);
         }
     }
-    return check_command(options, argc - optind, argv + optind);
+    return help ? check_help(argc - optind, argv + optind)
+                : check_command(options, argc - optind, argv + optind);
 }
 
 static void print_reload(const json_t *answer)

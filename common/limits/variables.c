@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Why our own: the C library has no edit distance, and these lines are less than another library
- * in every client program. Names of Kubernetes' and Docker's links are left out: a service that is
- * called gpushare puts several into the environment of each pod, and each would be warned of. */
+/* Names of Kubernetes' and Docker's links are left out: a service that is called gpushare puts
+ * several into the environment of each pod, and each would be warned of. */
 #include "common/limits/variables.h"
 
 #include <ctype.h>
@@ -12,15 +11,12 @@
 
 #include "common/limits/allowance.h"
 #include "common/messages.h"
-#include "common/util.h"
+#include "common/spelling.h"
 
 #define PREFIX "GPUSHARE_"
 
 enum {
-    NAME_MAX_SHOWN = 60,
-    /* More edits than this, or edits to half of the letters behind the prefix, are no typing
-     * error. */
-    NEAR = 3,
+    NAME_MAX_SHOWN = SPELLING_MAX,
     /* An environment could hold thousands of such names, and each is a line of the log. */
     TOLD_MAX = 16,
 };
@@ -105,25 +101,6 @@ static bool service_link(const char *name, size_t length)
     return is_service_link(copy);
 }
 
-/* The number of letters that have to be inserted, deleted or replaced (Levenshtein 1966). */
-static size_t edit_distance(const char *a, size_t a_length, const char *b)
-{
-    size_t row[NAME_MAX_SHOWN + 1];
-    size_t b_length = strlen(b);
-    for (size_t j = 0; j <= b_length; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_length; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = min(replaced, min(row[j], row[j - 1]) + 1);
-        }
-    }
-    return row[b_length];
-}
-
 static bool is_known(const char *name, size_t length)
 {
     for (const char *known = ""; (known = known_after(known));)
@@ -132,14 +109,15 @@ static bool is_known(const char *name, size_t length)
     return false;
 }
 
+/* Edits to half of the letters behind the prefix are no typing error. */
 static const char *find_nearest(const char *name, size_t length)
 {
     const char *found = NULL;
-    size_t closest = NEAR + 1;
+    size_t closest = SPELLING_NEAR + 1;
     if (length > NAME_MAX_SHOWN)
         return NULL;
     for (const char *known = ""; (known = known_after(known));) {
-        size_t away = edit_distance(name, length, known);
+        size_t away = spelling_distance(name, length, known);
         if (away < closest && away * 2 < length - strlen(PREFIX)) {
             closest = away;
             found = known;

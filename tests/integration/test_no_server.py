@@ -5,6 +5,7 @@
 and the remedy."""
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -123,6 +124,32 @@ class NoServer(unittest.TestCase):
         with open("/dev/full", "w", encoding="utf-8") as full:
             result = subprocess.run([GPUSHARECTL, "--help"], stdout=full, stderr=subprocess.PIPE, env=ENV, check=False)
             self.assertEqual(result.returncode, 1)
+
+
+class Help(unittest.TestCase):
+    def test_each_command_has_a_page(self):
+        whole = run(GPUSHARECTL, "--help").stdout
+        self.assertEqual(whole, run(GPUSHARECTL, "help").stdout)
+        commands = re.findall(r"^  ([a-z]+) ", whole.split("commands:\n")[1].split("\noptions:")[0], re.M)
+        self.assertIn("set", commands)
+        for command in commands:
+            page = run(GPUSHARECTL, "help", command).stdout
+            for words in ((command, "--help"), (command, "-h"), ("--help", command)):
+                self.assertEqual(run(GPUSHARECTL, *words).stdout, page, words)
+            text = page.split("\n\n")[1]
+            self.assertIn(text, whole)
+            self.assertEqual(re.findall(r"^  ([a-z]+) ", text, re.M), [command])
+        self.assertEqual(run(GPUSHARECTL, "-V").stdout, run(GPUSHARECTL, "--version").stdout)
+
+    def test_a_misspelt_command_is_answered_with_the_one_that_it_resembles(self):
+        for words in (("statsu",), ("help", "statsu"), ("statsu", "--help")):
+            done = run(GPUSHARECTL, *words)
+            self.assertEqual((done.returncode, done.stderr.splitlines()[0]),
+                             (2, 'gpusharectl: there is no command "statsu": perhaps status was meant'))
+        done = run(GPUSHARECTL, "xyzzy")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('there is no command "xyzzy": there are ping, status,', done.stderr)
+        self.assertIn("no command: one of ping, status,", run(GPUSHARECTL).stderr)
 
 
 if __name__ == "__main__":

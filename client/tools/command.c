@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/tools/command.h"
+
+#include <string.h>
+
+#include "client/tools/admin_client.h"
+#include "common/limits/allowance.h"
+#include "common/spelling.h"
+
+static const char head[] =
+    "usage: gpusharectl [OPTION]... COMMAND\n"
+    "\n"
+    "gpusharectl shows and changes how gpushared shares the GPUs of this machine.\n"
+    "\n";
+
+/* A format: the names of the resources of a client, and of those that have totals. */
+static const char set_text[] =
+    "  set TARGET NAME=VALUE...\n"
+    "               change limits while work is in flight; limits that are not named stay\n"
+    "               (for root, users that gpushared was given with --admin-uid, and the user\n"
+    "               who started it by hand). Names of a client, or of all clients of a user:\n"
+    "               %s,\n"
+    "               each with .request or .limit, or without, which means .limit\n"
+    "               (threads=50%% memory.request=1G); priority=3; kernel_time_limit=30s, or\n"
+    "               0 for none; fraction=0.5, which sets memory.limit and time.request.\n"
+    "               Names of a user's or a group's total:\n"
+    "               %s.\n"
+    "               Names of a GPU: lease=50ms precision=5%%\n"
+    "               quantum=30s window_limit=500ms local_memory=1K\n"
+    "               departed_time_limit=5s watchdog_warning=2s watchdog_limit=10s\n"
+    "               mode=concurrent|strict|fair|turns\n";
+
+static const struct {
+    const char *name, *text; /* text: NULL for set_text */
+} commands[] = {
+    {"ping", "  ping         check that the server answers\n"},
+    {"status", "  status       show the server and its devices\n"},
+    {"clients", "  clients      show each client's limits, asked and granted, and what it uses\n"},
+    {"version", "  version      show the versions of this tool and of the server\n"},
+    {"get",
+     "  get TARGET   show the limits in force. TARGET is the number of a client in `clients`,\n"
+     "               user UID for all clients of a user, group GID for a group's total, or\n"
+     "               gpu INDEX for the mode of a GPU: get gpu 0\n"},
+    {"set", NULL},
+    {"kill",
+     "  kill [--force] CLIENT\n"
+     "               end a client's connection; CLIENT is its number in `clients` (for the same\n"
+     "               users as set). With --force also a client that has left and whose work\n"
+     "               does not end; that ends all clients of its GPU\n"},
+    {"reload",
+     "  reload       make the server read its configuration file again; a file with a mistake\n"
+     "               changes nothing (for the same users as set)\n"},
+    {"trace",
+     "  trace -o FILE [--seconds N] [--gpu N]\n"
+     "               record what runs on a GPU in FILE, which ui.perfetto.dev opens, for\n"
+     "               --seconds N (0.001 to 600, default: 5) on --gpu N (default: 0); Ctrl-C\n"
+     "               ends the recording early (for the same users as set)\n"},
+    {"help",
+     "  help [COMMAND]\n"
+     "               print what a command does, or this text; COMMAND --help does so too\n"},
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static const char options[] =
+    "  --socket PATH  the server's admin socket (default: admin.sock beside $GPUSHARE_SOCKET if\n"
+    "                 that is set, else $XDG_RUNTIME_DIR/gpushare/admin.sock if it exists, else\n"
+    "                 /run/gpushare/admin.sock)\n"
+    "  --json         print the answer as JSON; its schemas are schemas/admin-*.schema.json\n"
+    "  --version, -V  print the version of this tool, and exit\n"
+    "  --help, -h     print this text, or that of the command beside it, and exit\n";
+
+bool command_is_known(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Edits to half of the letters are no typing error. */
+const char *command_nearest(const char *word)
+{
+    const char *found = NULL;
+    size_t length = strlen(word), closest = SPELLING_NEAR + 1;
+    for (size_t i = 0; i < COMMANDS && length <= SPELLING_MAX; i++) {
+        size_t away = spelling_distance(word, length, commands[i].name);
+        if (away < closest && away * 2 < length) {
+            closest = away;
+            found = commands[i].name;
+        }
+    }
+    return found;
+}
+
+const char *command_names(char text[COMMAND_NAMES])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < COMMANDS && used < COMMAND_NAMES; i++)
+        used += (size_t)snprintf(text + used, COMMAND_NAMES - used, "%s%s", i ? ", " : "",
+                                 commands[i].name);
+    return text;
+}
+
+static void explain_row(FILE *out, size_t row)
+{
+    char clients[ALLOWANCE_NAMES], totals[ALLOWANCE_NAMES];
+    if (commands[row].text)
+        fputs(commands[row].text, out);
+    else
+        fprintf(out, set_text, allowance_names(false, "", "=", " and ", clients),
+                allowance_names(true, "total.", "=", " and ", totals));
+}
+
+void command_explain_all(FILE *out)
+{
+    fprintf(out, "%scommands:\n", head);
+    for (size_t i = 0; i < COMMANDS; i++)
+        explain_row(out, i);
+    fprintf(out,
+            "\noptions:\n%s\n"
+            "exit status: 0 done, 1 the server refused, 2 wrong usage, 3 the server can't be "
+            "reached,\n"
+            "or did not answer within %d s (reload: %d s; trace: %d s more than it lasts)\n",
+            options, ADMIN_CLIENT_SECONDS, ADMIN_CLIENT_SECONDS + ADMIN_CLIENT_RELOAD_SECONDS,
+            ADMIN_CLIENT_SECONDS);
+}
+
+void command_explain(FILE *out, const char *name)
+{
+    fputs("usage: gpusharectl [OPTION]... COMMAND\n\n", out);
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            explain_row(out, i);
+    fputs("\n`gpusharectl --help` shows all commands and the options.\n", out);
+}

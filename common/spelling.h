@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * spelling: how far a word that somebody typed is from a word that is known. Pure; any thread.
+ */
+#ifndef GPUSHARE_COMMON_SPELLING_H
+#define GPUSHARE_COMMON_SPELLING_H
+
+#include <stddef.h>
+
+enum {
+    SPELLING_MAX = 60, /* bytes of the longest known word */
+    /* More edits than this are no typing error. */
+    SPELLING_NEAR = 3,
+};
+
+/* The number of letters that have to be inserted, deleted or replaced to make `known` of the first
+ * `length` bytes of word. known: SPELLING_MAX bytes at most, without its NUL. */
+size_t spelling_distance(const char *word, size_t length, const char *known);
+
+#endif
