@@ -54,6 +54,8 @@
       "\"force\" must be true or false") \
     X(ctl_force_option, SUCCESS, \
       "--force is an option of kill") \
+    X(ctl_wide_option, SUCCESS, \
+      "--wide is an option of status and clients") \
     X(silence_in, SUCCESS, \
       "thread %s in %s") \
     X(silence_outside, SUCCESS, \

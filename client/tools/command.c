@@ -35,8 +35,13 @@ static const struct {
     const char *name, *text; /* text: NULL for set_text */
 } commands[] = {
     {"ping", "  ping         check that the server answers\n"},
-    {"status", "  status       show the server and its devices\n"},
-    {"clients", "  clients      show each client's limits, asked and granted, and what it uses\n"},
+    {"status",
+     "  status [--wide]\n"
+     "               show the server, its GPUs and how much of them is used; --wide: everything\n"},
+    {"clients",
+     "  clients [--wide]\n"
+     "               show the clients and what they use; --wide: each limit, asked and granted,\n"
+     "               and all counters\n"},
     {"version", "  version      show the versions of this tool and of the server\n"},
     {"get",
      "  get TARGET   show the limits in force. TARGET is the number of a client in `clients`,\n"

@@ -13,8 +13,10 @@
 #include <jansson.h>
 
 #include "client/tools/admin_client.h"
+#include "client/tools/brief.h"
 #include "client/tools/change.h"
 #include "client/tools/command.h"
+#include "client/tools/sample.h"
 #include "client/tools/show.h"
 #include "client/tools/table.h"
 #include "client/tools/tracing.h"
@@ -27,6 +29,7 @@ struct options {
     const char *socket;
     const char *command;
     bool json;
+    bool wide; /* status and clients: everything that is known */
     json_t *request;
     struct tracing_options trace;
     bool force;               /* kill: even if others end too */
@@ -69,6 +72,11 @@ static int check_target(const struct options *options, int count, char **words)
     return used < count ? report_usage(MESSAGE_TEXT(ctl_argument), words[used]) : -1;
 }
 
+static bool has_brief_form(const char *command)
+{
+    return is_command(command, "status") || is_command(command, "clients");
+}
+
 static int refuse_command(const char *word)
 {
     char names[COMMAND_NAMES];
@@ -103,6 +111,8 @@ static int check_command(struct options *options, int count, char **words)
         return report_usage(MESSAGE_TEXT(ctl_trace_option), options->trace_option);
     if (options->force && !is_command(words[0], "kill"))
         return report_usage(MESSAGE_TEXT(ctl_force_option));
+    if (options->wide && !has_brief_form(words[0]))
+        return report_usage(MESSAGE_TEXT(ctl_wide_option));
     if (is_command(words[0], "trace") && !options->trace.file)
         return report_usage(MESSAGE_TEXT(ctl_trace_file));
     options->request = json_pack("{s:s}", "request", words[0]);
@@ -138,15 +148,12 @@ static int read_trace_option(struct options *options, int option)
 /* Reads the command line. Returns an exit status, or -1 to go on. */
 static int read_options(struct options *options, int argc, char **argv)
 {
-    static const struct option longs[] = {{"socket", required_argument, NULL, 's'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"output", required_argument, NULL, 'o'},
-                                          {"seconds", required_argument, NULL, 't'},
-                                          {"gpu", required_argument, NULL, 'g'},
-                                          {"force", no_argument, NULL, 'f'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"socket", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+        {"output", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
+        {"gpu", required_argument, NULL, 'g'},    {"force", no_argument, NULL, 'f'},
+        {"wide", no_argument, NULL, 'w'},         {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     struct error why;
     bool help = false;
     int option;
@@ -161,6 +168,9 @@ static int read_options(struct options *options, int argc, char **argv)
             break;
         case 'f':
             options->force = true;
+            break;
+        case 'w':
+            options->wide = true;
             break;
         case 'o':
         case 't':
@@ -235,13 +245,28 @@ static void print_limits(const json_t *answer, struct table_look look)
         show_total(stdout, answer, look);
 }
 
-static void print_answer(const struct options *options, const json_t *answer)
+/* status and clients, with what each uses now. */
+static void print_brief(const struct options *options, json_t *answer, struct table_look look)
+{
+    struct sample sample;
+    bool of_status = is_command(options->command, "status");
+    sample_take(&sample, options->socket, of_status ? NULL : answer);
+    if (of_status)
+        show_status(stdout, answer, &sample, look);
+    else
+        brief_clients(stdout, &sample, look);
+    sample_free(&sample);
+}
+
+static void print_answer(const struct options *options, json_t *answer)
 {
     struct table_look look = show_look(stdout, getenv("NO_COLOR"), getenv("TERM"));
     const char *version = json_string_value(json_object_get(answer, "server_version"));
     const char *protocol = json_string_value(json_object_get(answer, "protocol_version"));
-    if (is_command(options->command, "status"))
-        show_status(stdout, answer, look);
+    if (has_brief_form(options->command) && !options->wide)
+        print_brief(options, answer, look);
+    else if (is_command(options->command, "status"))
+        show_status(stdout, answer, NULL, look);
     else if (is_command(options->command, "clients"))
         show_clients(stdout, answer, look);
     else if (is_command(options->command, "version"))

@@ -8,164 +8,52 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "client/tools/brief.h"
+#include "client/tools/cell.h"
 #include "client/tools/table.h"
 #include "common/limits/allowance.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "protocol.h"
 
-#define CELL         96
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* Of a resource what was asked, what is granted, and what it uses; a scalar, and what said so. */
 #define LIMITS_COLUMNS_MAX (RESOURCES * 3 + SCALARS * 2)
 
-/* ---- members as text; each returns its buffer ---- */
-
-static const char *text_of(const json_t *object, const char *name, char cell[CELL])
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    snprintf(cell, CELL, "%s", text && *text ? text : "-");
-    table_clean(cell);
-    return cell;
-}
-
-static const char *integer_of(const json_t *object, const char *name, char cell[CELL])
-{
-    const json_t *value = json_object_get(object, name);
-    if (json_is_integer(value))
-        snprintf(cell, CELL, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    else
-        strcpy(cell, "-");
-    return cell;
-}
-
-static const char *bytes_of(const json_t *object, const char *name, char cell[CELL])
-{
-    const json_t *value = json_object_get(object, name);
-    char text[UNITS_TEXT];
-    json_int_t bytes = json_integer_value(value);
-    snprintf(cell, CELL, "%s",
-             json_is_integer(value) && bytes >= 0 ? units_format_bytes((uint64_t)bytes, text)
-                                                  : "-");
-    return cell;
-}
-
-/* "12.5"; NULL if value is no percentage. */
-static const char *format_percent(const json_t *value, char text[UNITS_TEXT])
-{
-    double percent = json_number_value(value);
-    if (!json_is_number(value) || !(percent >= 0 && percent <= 100))
-        return NULL;
-    return units_format_percentage((uint32_t)(percent * 100 + 0.5), text);
-}
-
-static const char *percent_of(const json_t *object, const char *name, char cell[CELL])
-{
-    char text[UNITS_TEXT];
-    const char *percent = format_percent(json_object_get(object, name), text);
-    snprintf(cell, CELL, "%s%s", percent ? percent : "-", percent ? " %" : "");
-    return cell;
-}
-
-/* A resource's request and limit, "30 to 50 %". which: asked or granted. A request of 0 is none. */
-static const char *shares_of(const json_t *resource, const char *which, char cell[CELL])
-{
-    const json_t *request = json_object_get(json_object_get(resource, "request"), which);
-    char a[UNITS_TEXT], b[UNITS_TEXT];
-    const char *low = json_number_value(request) > 0 ? format_percent(request, a) : NULL;
-    const char *high =
-        format_percent(json_object_get(json_object_get(resource, "limit"), which), b);
-    if (low && high)
-        snprintf(cell, CELL, "%s to %s %%", low, high);
-    else if (low)
-        snprintf(cell, CELL, "%s %% to any", low);
-    else
-        snprintf(cell, CELL, "%s%s", high ? high : "-", high ? " %" : "");
-    return cell;
-}
-
-static const char *amounts_of(const json_t *resource, const char *which, char cell[CELL])
-{
-    const json_t *request = json_object_get(resource, "request");
-    char low[CELL], high[CELL];
-    bytes_of(json_object_get(resource, "limit"), which, high);
-    if (json_integer_value(json_object_get(request, which)) > 0)
-        snprintf(cell, CELL, "%.40s to %.40s", bytes_of(request, which, low),
-                 strcmp(high, "-") == 0 ? "any" : high);
-    else
-        snprintf(cell, CELL, "%s", high);
-    return cell;
-}
-
-static const char *seconds_of(const json_t *object, const char *name, char cell[CELL])
-{
-    const json_t *value = json_object_get(object, name);
-    if (json_is_number(value))
-        snprintf(cell, CELL, "%.3f s", json_number_value(value));
-    else
-        strcpy(cell, "-");
-    return cell;
-}
-
-static const char *duration_of(const json_t *object, const char *name, char cell[CELL])
-{
-    double seconds = json_number_value(json_object_get(object, name));
-    uint64_t whole = seconds > 0 && seconds < 1e12 ? (uint64_t)seconds : 0;
-    if (whole >= 86400)
-        snprintf(cell, CELL, "%" PRIu64 " d %" PRIu64 " h", whole / 86400, whole / 3600 % 24);
-    else if (whole >= 3600)
-        snprintf(cell, CELL, "%" PRIu64 " h %" PRIu64 " min", whole / 3600, whole / 60 % 60);
-    else if (whole >= 60)
-        snprintf(cell, CELL, "%" PRIu64 " min %" PRIu64 " s", whole / 60, whole % 60);
-    else
-        snprintf(cell, CELL, "%" PRIu64 " s", whole);
-    return cell;
-}
-
 /* ---- status ---- */
 
-static const char *isolation_of(const json_t *answer, char cell[CELL])
+static const char *isolation_of(const json_t *answer, char cell[CELL_BYTES])
 {
     const char *value = json_string_value(json_object_get(answer, "kernel_isolation"));
     if (value && strcmp(value, "none") == 0)
         return "none yet (one address space)";
-    return text_of(answer, "kernel_isolation", cell);
+    return cell_text(answer, "kernel_isolation", cell);
 }
 
-static void show_server(FILE *out, const json_t *answer)
+static void show_server(FILE *out, const json_t *answer, bool wide)
 {
-    char a[CELL], b[CELL], c[CELL], d[CELL];
+    char a[CELL_BYTES], b[CELL_BYTES], c[CELL_BYTES], d[CELL_BYTES];
     const json_t *driver = json_object_get(answer, "driver");
     const char *path = json_string_value(json_object_get(driver, "path"));
     char shown[4200];
     snprintf(shown, sizeof shown, "%s", path ? path : "-");
     table_clean(shown);
     fprintf(out, "gpushared %s (protocol %s), pid %s, up %s\n",
-            text_of(answer, "server_version", a), text_of(answer, "protocol_version", b),
-            integer_of(answer, "pid", c), duration_of(answer, "uptime_seconds", d));
-    fprintf(out, "driver: %s (%s)\n", text_of(driver, "name", a), shown);
+            cell_text(answer, "server_version", a), cell_text(answer, "protocol_version", b),
+            cell_integer(answer, "pid", c), cell_duration(answer, "uptime_seconds", d));
+    fprintf(out, "driver: %s (%s)\n", cell_text(driver, "name", a), shown);
     fprintf(out, "isolation between clients' kernels: %s\n", isolation_of(answer, a));
     fprintf(out, "clients: %s of at most %s; %s served, %s refused since the start\n",
-            integer_of(answer, "clients", a), integer_of(answer, "clients_max", b),
-            integer_of(answer, "clients_served", c), integer_of(answer, "clients_refused", d));
-    fprintf(out, "pinned host memory: %s of %s\n", bytes_of(answer, "host_memory_used_bytes", a),
-            bytes_of(answer, "host_memory_limit_bytes", b));
+            cell_integer(answer, "clients", a), cell_integer(answer, "clients_max", b),
+            cell_integer(answer, "clients_served", c), cell_integer(answer, "clients_refused", d));
+    fprintf(out, "pinned host memory: %s of %s\n", cell_bytes(answer, "host_memory_used_bytes", a),
+            cell_bytes(answer, "host_memory_limit_bytes", b));
+    if (!wide)
+        return;
     fprintf(out, "file descriptors for clients: %s of %s; module images cached: %s (%s)\n",
-            integer_of(answer, "descriptors", a), integer_of(answer, "descriptors_limit", b),
-            integer_of(answer, "images_cached", c), bytes_of(answer, "images_cached_bytes", d));
-}
-
-/* Seconds in the form of the configuration, "50ms". */
-static const char *time_of(const json_t *object, const char *name, char cell[CELL])
-{
-    double seconds = json_number_value(json_object_get(object, name));
-    char text[UNITS_TEXT];
-    snprintf(cell, CELL, "%s",
-             seconds > 0 && seconds < 1e9
-                 ? units_format_duration((uint64_t)(seconds * 1e9 + 0.5), text)
-                 : "-");
-    return cell;
+            cell_integer(answer, "descriptors", a), cell_integer(answer, "descriptors_limit", b),
+            cell_integer(answer, "images_cached", c), cell_bytes(answer, "images_cached_bytes", d));
 }
 
 /* How a device is shared: seven columns. */
@@ -176,40 +64,40 @@ static void add_sharing(struct table *table, const json_t *device)
 {
     const json_t *schedule = json_object_get(device, "schedule");
     const char *by = json_string_value(json_object_get(device, "threads_enforced_by"));
-    char cell[CELL];
-    table_add(table, "%s", text_of(schedule, "mode", cell));
-    table_add(table, "%s", time_of(schedule, "lease_seconds", cell));
-    table_add(table, "%s", percent_of(schedule, "precision_percent", cell));
-    table_add(table, "%s", time_of(schedule, "quantum_seconds", cell));
-    table_add(table, "%s", time_of(schedule, "window_limit_seconds", cell));
-    table_add(table, "%s", bytes_of(schedule, "local_memory_bytes", cell));
+    char cell[CELL_BYTES];
+    table_add(table, "%s", cell_text(schedule, "mode", cell));
+    table_add(table, "%s", cell_time(schedule, "lease_seconds", cell));
+    table_add(table, "%s", cell_percent(schedule, "precision_percent", cell));
+    table_add(table, "%s", cell_time(schedule, "quantum_seconds", cell));
+    table_add(table, "%s", cell_time(schedule, "window_limit_seconds", cell));
+    table_add(table, "%s", cell_bytes(schedule, "local_memory_bytes", cell));
     table_add(table, "%s",
               by && strcmp(by, "duty_cycle") == 0 ? "duty cycle"
-                                                  : text_of(device, "threads_enforced_by", cell));
+                                                  : cell_text(device, "threads_enforced_by", cell));
 }
 
 static void add_device(struct table *table, const json_t *device)
 {
-    char cell[CELL];
-    table_add(table, "%s", integer_of(device, "device", cell));
-    table_add(table, "%s", text_of(device, "name", cell));
-    table_add(table, "%s", text_of(device, "cuda_version", cell));
-    table_add(table, "%s", text_of(device, "state", cell));
-    table_add(table, "%s", integer_of(device, "clients", cell));
-    table_add(table, "%s", bytes_of(device, "memory_used_bytes", cell));
-    table_add(table, "%s", bytes_of(device, "memory_bytes", cell));
-    table_add(table, "%s", integer_of(device, "multiprocessors", cell));
-    table_add(table, "%s", integer_of(device, "partitions", cell));
-    table_add(table, "%s", integer_of(device, "shared_queues", cell));
+    char cell[CELL_BYTES];
+    table_add(table, "%s", cell_integer(device, "device", cell));
+    table_add(table, "%s", cell_text(device, "name", cell));
+    table_add(table, "%s", cell_text(device, "cuda_version", cell));
+    table_add(table, "%s", cell_text(device, "state", cell));
+    table_add(table, "%s", cell_integer(device, "clients", cell));
+    table_add(table, "%s", cell_bytes(device, "memory_used_bytes", cell));
+    table_add(table, "%s", cell_bytes(device, "memory_bytes", cell));
+    table_add(table, "%s", cell_integer(device, "multiprocessors", cell));
+    table_add(table, "%s", cell_integer(device, "partitions", cell));
+    table_add(table, "%s", cell_integer(device, "shared_queues", cell));
     add_sharing(table, device);
-    table_add(table, "%s", integer_of(device, "worker_pid", cell));
+    table_add(table, "%s", cell_integer(device, "worker_pid", cell));
 }
 
 /* A sentence of the server about a device, for a line that names the device already. */
 static void own_words(const json_t *device, const char *sentence, char *shown, size_t bytes)
 {
-    char cell[CELL], name[CELL + sizeof "device : "];
-    snprintf(name, sizeof name, "device %s: ", integer_of(device, "device", cell));
+    char cell[CELL_BYTES], name[CELL_BYTES + sizeof "device : "];
+    snprintf(name, sizeof name, "device %s: ", cell_integer(device, "device", cell));
     size_t named = strncmp(sentence, name, strlen(name)) == 0 ? strlen(name) : 0;
     snprintf(shown, bytes, "%s", sentence + named);
     table_clean(shown);
@@ -218,14 +106,14 @@ static void own_words(const json_t *device, const char *sentence, char *shown, s
 static void show_trouble(FILE *out, const json_t *device)
 {
     const char *trouble = json_string_value(json_object_get(device, "trouble"));
-    char shown[400], cell[CELL], since[CELL];
+    char shown[400], cell[CELL_BYTES], since[CELL_BYTES];
     if (!trouble)
         return;
     own_words(device, trouble, shown, sizeof shown);
-    integer_of(device, "device", cell);
+    cell_integer(device, "device", cell);
     if (json_is_number(json_object_get(device, "worker_ended_seconds")))
         fprintf(out, "device %s: the latest worker ended %s ago: %s\n", cell,
-                time_of(device, "worker_ended_seconds", since), shown);
+                cell_time(device, "worker_ended_seconds", since), shown);
     else
         fprintf(out, "device %s: no worker: %s\n", cell, shown);
 }
@@ -234,19 +122,19 @@ static void show_silence(FILE *out, const json_t *device)
 {
     const char *silence = json_string_value(json_object_get(device, "worker_silence"));
     const json_t *calls = json_object_get(device, "worker_calls"), *call;
-    char shown[128], cell[CELL], number[CELL], name[CELL];
-    integer_of(device, "device", number);
+    char shown[128], cell[CELL_BYTES], number[CELL_BYTES], name[CELL_BYTES];
+    cell_integer(device, "device", number);
     if (silence) {
         snprintf(shown, sizeof shown, "%s", silence);
         table_clean(shown);
         fprintf(out, "device %s: the worker has not answered for %s: %s\n", number,
-                time_of(device, "worker_silent_seconds", cell), shown);
+                cell_time(device, "worker_silent_seconds", cell), shown);
     }
     for (size_t i = 0; (call = json_array_get(calls, i)); i++) {
-        snprintf(shown, sizeof shown, "%s", text_of(call, "call", cell));
-        snprintf(name, sizeof name, "%s", text_of(call, "thread", cell));
+        snprintf(shown, sizeof shown, "%s", cell_text(call, "call", cell));
+        snprintf(name, sizeof name, "%s", cell_text(call, "thread", cell));
         fprintf(out, "device %s: thread %s of the worker has been in %s for %s\n", number, name,
-                shown, time_of(call, "seconds", cell));
+                shown, cell_time(call, "seconds", cell));
     }
 }
 
@@ -261,15 +149,15 @@ static void show_compilations(FILE *out, const json_t *device)
                  {"over_time", "ended for their time"},
                  {"over_memory", "ended for their memory"}};
     const json_t *counts = json_object_get(device, "compilations");
-    char cell[CELL];
+    char cell[CELL_BYTES];
     json_int_t all = 0;
     for (size_t i = 0; i < COUNT(shown); i++)
         all += json_integer_value(json_object_get(counts, shown[i].member));
     if (!all)
         return;
-    fprintf(out, "device %s: compilations:", integer_of(device, "device", cell));
+    fprintf(out, "device %s: compilations:", cell_integer(device, "device", cell));
     for (size_t i = 0; i < COUNT(shown); i++)
-        fprintf(out, "%s %s %s", i ? "," : "", integer_of(counts, shown[i].member, cell),
+        fprintf(out, "%s %s %s", i ? "," : "", cell_integer(counts, shown[i].member, cell),
                 shown[i].words);
     fputc('\n', out);
 }
@@ -277,11 +165,11 @@ static void show_compilations(FILE *out, const json_t *device)
 static void show_warnings(FILE *out, const json_t *device)
 {
     const json_t *warnings = json_object_get(device, "warnings"), *warning;
-    char shown[400], cell[CELL];
+    char shown[400], cell[CELL_BYTES];
     for (size_t i = 0; (warning = json_array_get(warnings, i)); i++) {
         const char *text = json_string_value(json_object_get(warning, "text"));
         own_words(device, text ? text : "", shown, sizeof shown);
-        fprintf(out, "device %s: warning: %s\n", integer_of(device, "device", cell), shown);
+        fprintf(out, "device %s: warning: %s\n", cell_integer(device, "device", cell), shown);
     }
 }
 
@@ -289,31 +177,31 @@ static void show_warnings(FILE *out, const json_t *device)
 
 /* A client in the cells of a message's row. */
 struct shown_client {
-    char number[CELL], name[CELL], pid[CELL], uid[CELL];
+    char number[CELL_BYTES], name[CELL_BYTES], pid[CELL_BYTES], uid[CELL_BYTES];
 };
 
 static void read_client(const json_t *client, struct shown_client *shown)
 {
-    integer_of(client, "client", shown->number);
-    snprintf(shown->name, sizeof shown->name, "%s", text_of(client, "name", shown->pid));
-    integer_of(client, "pid", shown->pid);
-    integer_of(client, "uid", shown->uid);
+    cell_integer(client, "client", shown->number);
+    snprintf(shown->name, sizeof shown->name, "%s", cell_text(client, "name", shown->pid));
+    cell_integer(client, "pid", shown->pid);
+    cell_integer(client, "uid", shown->uid);
 }
 
 void show_kill(FILE *out, const json_t *answer)
 {
     const json_t *others = json_object_get(answer, "ended_with_worker"), *other;
     struct shown_client client;
-    char gpu[CELL];
+    char gpu[CELL_BYTES];
     read_client(answer, &client);
     if (json_is_null(json_object_get(answer, "worker_replaced")))
         fprintf(out, MESSAGE_TEXT(ctl_killed), client.number, client.name, client.pid, client.uid);
     else if (json_array_size(others) == 0)
         fprintf(out, MESSAGE_TEXT(ctl_killed_alone), client.number, client.name, client.pid,
-                client.uid, integer_of(answer, "worker_replaced", gpu));
+                client.uid, cell_integer(answer, "worker_replaced", gpu));
     else
         fprintf(out, MESSAGE_TEXT(ctl_killed_worker), client.number, client.name, client.pid,
-                client.uid, integer_of(answer, "worker_replaced", gpu));
+                client.uid, cell_integer(answer, "worker_replaced", gpu));
     fputc('\n', out);
     for (size_t i = 0; (other = json_array_get(others, i)); i++) {
         read_client(other, &client);
@@ -325,24 +213,33 @@ void show_kill(FILE *out, const json_t *answer)
 
 /* ---- status ---- */
 
-void show_status(FILE *out, const json_t *answer, struct table_look look)
+static void show_devices(FILE *out, const json_t *answer, struct table_look look)
 {
     static const char *const headings[] = {
         ">DEVICE", "NAME", ">CUDA",       "STATE",          ">CLIENTS",       ">MEMORY USED",
         ">MEMORY", ">SMS", ">PARTITIONS", ">SHARED QUEUES", SHARING_HEADINGS, ">WORKER"};
     _Static_assert(sizeof headings / sizeof headings[0] <= TABLE_COLUMNS_MAX, "columns");
     const json_t *devices = json_object_get(answer, "devices"), *device;
-    size_t i;
-    show_server(out, answer);
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
     if (!table)
         return;
-    for (i = 0; (device = json_array_get(devices, i)); i++)
+    for (size_t i = 0; (device = json_array_get(devices, i)); i++)
         add_device(table, device);
-    fputc('\n', out);
     table_print(table, out, look);
     table_free(table);
-    for (i = 0; (device = json_array_get(devices, i)); i++) {
+}
+
+void show_status(FILE *out, const json_t *answer, const struct sample *sample,
+                 struct table_look look)
+{
+    const json_t *devices = json_object_get(answer, "devices"), *device;
+    show_server(out, answer, !sample);
+    fputc('\n', out);
+    if (sample)
+        brief_devices(out, answer, sample, look);
+    else
+        show_devices(out, answer, look);
+    for (size_t i = 0; (device = json_array_get(devices, i)); i++) {
         show_trouble(out, device);
         show_silence(out, device);
         show_compilations(out, device);
@@ -355,17 +252,17 @@ void show_gpus(FILE *out, const json_t *answer, struct table_look look)
     static const char *const headings[] = {">GPU", SHARING_HEADINGS, ">DEPARTED", ">WARNING",
                                            ">WATCHDOG"};
     const json_t *gpus = json_object_get(answer, "gpus"), *gpu;
-    char cell[CELL];
+    char cell[CELL_BYTES];
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
     if (!table)
         return;
     for (size_t i = 0; (gpu = json_array_get(gpus, i)); i++) {
         const json_t *schedule = json_object_get(gpu, "schedule");
-        table_add(table, "%s", integer_of(gpu, "gpu", cell));
+        table_add(table, "%s", cell_integer(gpu, "gpu", cell));
         add_sharing(table, gpu);
-        table_add(table, "%s", time_of(schedule, "departed_time_limit_seconds", cell));
-        table_add(table, "%s", time_of(schedule, "watchdog_warning_seconds", cell));
-        table_add(table, "%s", time_of(schedule, "watchdog_limit_seconds", cell));
+        table_add(table, "%s", cell_time(schedule, "departed_time_limit_seconds", cell));
+        table_add(table, "%s", cell_time(schedule, "watchdog_warning_seconds", cell));
+        table_add(table, "%s", cell_time(schedule, "watchdog_limit_seconds", cell));
     }
     table_print(table, out, look);
     table_free(table);
@@ -410,34 +307,34 @@ static void headings_add_limits(struct headings *headings)
 
 static void add_limits(struct table *table, const json_t *client)
 {
-    char cell[CELL];
+    char cell[CELL_BYTES];
     for (enum resource i = 0; i < RESOURCES; i++) {
         const struct allowance_resource *resource = allowance_resource(i);
         const json_t *limits = json_object_get(client, resource->name);
         if (resource->unit == DIALECT_BYTES) {
-            table_add(table, "%s", amounts_of(limits, "asked_bytes", cell));
-            table_add(table, "%s", amounts_of(limits, "granted_bytes", cell));
-            table_add(table, "%s", bytes_of(limits, "used_bytes", cell));
+            table_add(table, "%s", cell_amounts(limits, "asked_bytes", cell));
+            table_add(table, "%s", cell_amounts(limits, "granted_bytes", cell));
+            table_add(table, "%s", cell_bytes(limits, "used_bytes", cell));
         } else {
-            table_add(table, "%s", shares_of(limits, "asked_percent", cell));
-            table_add(table, "%s", shares_of(limits, "granted_percent", cell));
+            table_add(table, "%s", cell_shares(limits, "asked_percent", cell));
+            table_add(table, "%s", cell_shares(limits, "granted_percent", cell));
         }
         if (i == RESOURCE_THREADS)
-            table_add(table, "%s%s", integer_of(limits, "multiprocessors", cell),
+            table_add(table, "%s%s", cell_integer(limits, "multiprocessors", cell),
                       json_is_false(json_object_get(limits, "partitioned")) ? ", duty cycle" : "");
     }
     for (enum scalar i = 0; i < SCALARS; i++) {
         const struct allowance_scalar *scalar = allowance_scalar(i);
         table_add(table, "%s",
-                  scalar->unit == ALLOWANCE_TIME ? time_of(client, scalar->key, cell)
-                                                 : integer_of(client, scalar->key, cell));
+                  scalar->unit == ALLOWANCE_TIME ? cell_time(client, scalar->key, cell)
+                                                 : cell_integer(client, scalar->key, cell));
         if (scalar->source_key)
-            table_add(table, "%s", text_of(client, scalar->source_key, cell));
+            table_add(table, "%s", cell_text(client, scalar->source_key, cell));
     }
 }
 
 /* The seconds of all reasons together, and the reason with the most of them: "1.250 s, lease". */
-static const char *throttled_of(const json_t *client, char cell[CELL])
+static const char *throttled_of(const json_t *client, char cell[CELL_BYTES])
 {
     const json_t *throttled = json_object_get(client, "throttled_seconds");
     double sum = 0, high = 0;
@@ -451,14 +348,14 @@ static const char *throttled_of(const json_t *client, char cell[CELL])
         }
     }
     if (json_is_object(throttled))
-        snprintf(cell, CELL, "%.3f s%s%s", sum, why ? ", " : "", why ? why : "");
+        snprintf(cell, CELL_BYTES, "%.3f s%s%s", sum, why ? ", " : "", why ? why : "");
     else
         strcpy(cell, "-");
     return cell;
 }
 
 /* The time below which of_hundred in a hundred commands waited: the end of a histogram's step. */
-static const char *wait_of(const json_t *client, unsigned of_hundred, char cell[CELL])
+static const char *wait_of(const json_t *client, unsigned of_hundred, char cell[CELL_BYTES])
 {
     const json_t *waits = json_object_get(client, "waits"), *count;
     double all = 0, sum = 0;
@@ -474,27 +371,27 @@ static const char *wait_of(const json_t *client, unsigned of_hundred, char cell[
     if (!(all > 0) || !count)
         strcpy(cell, "-");
     else if (us < 1e3)
-        snprintf(cell, CELL, "<%.0f us", us);
+        snprintf(cell, CELL_BYTES, "<%.0f us", us);
     else if (us < 1e6)
-        snprintf(cell, CELL, "<%.0f ms", us / 1e3);
+        snprintf(cell, CELL_BYTES, "<%.0f ms", us / 1e3);
     else
-        snprintf(cell, CELL, "<%.0f s", us / 1e6);
+        snprintf(cell, CELL_BYTES, "<%.0f s", us / 1e6);
     return cell;
 }
 
 static void add_usage(struct table *table, const json_t *client)
 {
-    char cell[CELL];
-    table_add(table, "%s", integer_of(client, "multiprocessors_now", cell));
-    table_add(table, "%s", seconds_of(client, "gpu_time_seconds", cell));
-    table_add(table, "%s", seconds_of(client, "charged_seconds", cell));
-    table_add(table, "%s", integer_of(client, "launches", cell));
-    table_add(table, "%s", bytes_of(client, "copied_bytes", cell));
+    char cell[CELL_BYTES];
+    table_add(table, "%s", cell_integer(client, "multiprocessors_now", cell));
+    table_add(table, "%s", cell_seconds(client, "gpu_time_seconds", cell));
+    table_add(table, "%s", cell_seconds(client, "charged_seconds", cell));
+    table_add(table, "%s", cell_integer(client, "launches", cell));
+    table_add(table, "%s", cell_bytes(client, "copied_bytes", cell));
     table_add(table, "%s", throttled_of(client, cell));
     table_add(table, "%s", wait_of(client, 50, cell));
     table_add(table, "%s", wait_of(client, 99, cell));
-    table_add(table, "%s", integer_of(client, "shared_queues", cell));
-    table_add(table, "%s", integer_of(client, "waits_for", cell));
+    table_add(table, "%s", cell_integer(client, "shared_queues", cell));
+    table_add(table, "%s", cell_integer(client, "waits_for", cell));
 }
 
 void show_clients(FILE *out, const json_t *answer, struct table_look look)
@@ -508,7 +405,7 @@ void show_clients(FILE *out, const json_t *answer, struct table_look look)
     struct headings headings = {.count = 0};
     const json_t *clients = json_object_get(answer, "clients");
     const json_t *client;
-    char cell[CELL];
+    char cell[CELL_BYTES];
     if (json_array_size(clients) == 0) {
         fputs("no clients\n", out);
         return;
@@ -522,12 +419,12 @@ void show_clients(FILE *out, const json_t *answer, struct table_look look)
     if (!table)
         return;
     for (size_t i = 0; (client = json_array_get(clients, i)); i++) {
-        table_add(table, "%s", integer_of(client, "client", cell));
-        table_add(table, "%s", text_of(client, "name", cell));
-        table_add(table, "%s", integer_of(client, "pid", cell));
-        table_add(table, "%s", integer_of(client, "uid", cell));
-        table_add(table, "%s", text_of(client, "state", cell));
-        table_add(table, "%s", integer_of(client, "device", cell));
+        table_add(table, "%s", cell_integer(client, "client", cell));
+        table_add(table, "%s", cell_text(client, "name", cell));
+        table_add(table, "%s", cell_integer(client, "pid", cell));
+        table_add(table, "%s", cell_integer(client, "uid", cell));
+        table_add(table, "%s", cell_text(client, "state", cell));
+        table_add(table, "%s", cell_integer(client, "device", cell));
         add_limits(table, client);
         add_usage(table, client);
     }
@@ -540,7 +437,7 @@ void show_limits(FILE *out, const json_t *answer, struct table_look look)
     struct headings headings = {.count = 0};
     const json_t *clients = json_object_get(answer, "clients");
     const json_t *client;
-    char cell[CELL];
+    char cell[CELL_BYTES];
     headings_add(&headings, ">CLIENT");
     headings_add(&headings, "NAME");
     headings_add_limits(&headings);
@@ -548,8 +445,8 @@ void show_limits(FILE *out, const json_t *answer, struct table_look look)
     if (!table)
         return;
     for (size_t i = 0; (client = json_array_get(clients, i)); i++) {
-        table_add(table, "%s", integer_of(client, "client", cell));
-        table_add(table, "%s", text_of(client, "name", cell));
+        table_add(table, "%s", cell_integer(client, "client", cell));
+        table_add(table, "%s", cell_text(client, "name", cell));
         add_limits(table, client);
     }
     table_print(table, out, look);
@@ -558,12 +455,12 @@ void show_limits(FILE *out, const json_t *answer, struct table_look look)
 
 static void add_total(struct table *table, const char *whose, const char *what, const json_t *row)
 {
-    char limit[CELL], used[CELL], by[CELL];
+    char limit[CELL_BYTES], used[CELL_BYTES], by[CELL_BYTES];
     table_add(table, "%s", whose);
     table_add(table, "%s", what);
-    table_add(table, "%s", bytes_of(row, "limit_bytes", limit));
-    table_add(table, "%s", text_of(row, "limited_by", by));
-    table_add(table, "%s", bytes_of(row, "used_bytes", used));
+    table_add(table, "%s", cell_bytes(row, "limit_bytes", limit));
+    table_add(table, "%s", cell_text(row, "limited_by", by));
+    table_add(table, "%s", cell_bytes(row, "used_bytes", used));
 }
 
 void show_total(FILE *out, const json_t *answer, struct table_look look)
@@ -573,13 +470,13 @@ void show_total(FILE *out, const json_t *answer, struct table_look look)
     const json_t *total = json_object_get(answer, "total"), *row;
     const json_t *memory = json_object_get(total, "memory");
     const char *kind = json_object_get(total, "group") ? "group" : "user";
-    char whose[CELL + 8], number[CELL], what[CELL + 24];
+    char whose[CELL_BYTES + 8], number[CELL_BYTES], what[CELL_BYTES + 24];
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
     if (!table)
         return;
-    snprintf(whose, sizeof whose, "%s %s", kind, integer_of(total, kind, number));
+    snprintf(whose, sizeof whose, "%s %s", kind, cell_integer(total, kind, number));
     for (size_t i = 0; (row = json_array_get(memory, i)); i++) {
-        snprintf(what, sizeof what, "memory of GPU %s", integer_of(row, "gpu", number));
+        snprintf(what, sizeof what, "memory of GPU %s", cell_integer(row, "gpu", number));
         add_total(table, whose, what, row);
     }
     add_total(table, whose, "pinned host memory", json_object_get(total, "host_memory"));

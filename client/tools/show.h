@@ -12,11 +12,14 @@
 
 #include <jansson.h>
 
+#include "client/tools/sample.h"
 #include "client/tools/table.h"
 
 /* The clients that were ended, and those that lost their work by it, a line each. */
 void show_kill(FILE *out, const json_t *answer);
-void show_status(FILE *out, const json_t *answer, struct table_look look);
+/* sample: for the table that fits a terminal; NULL: for the one with everything. */
+void show_status(FILE *out, const json_t *answer, const struct sample *sample,
+                 struct table_look look);
 void show_clients(FILE *out, const json_t *answer, struct table_look look);
 void show_limits(FILE *out, const json_t *answer, struct table_look look);
 /* Prints the totals of a user or a group. */

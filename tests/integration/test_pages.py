@@ -222,7 +222,7 @@ class Gpusharectl(Case):
         self.addCleanup(os.unlink, tool)
         _, told = self.attached(server)
         number = str(told["client"])
-        words = {"get TARGET": ("get", number), "set TARGET NAME=VALUE...": ("set", number, "priority=1"), "kill [--force] CLIENT": ("kill", number),
+        words = {"status [--wide]": ("status",), "clients [--wide]": ("clients",), "get TARGET": ("get", number), "set TARGET NAME=VALUE...": ("set", number, "priority=1"), "kill [--force] CLIENT": ("kill", number),
                  "trace -o FILE [--seconds N] [--gpu N]": ("trace", "-o", "/dev/null", "--seconds", "0.001")}
         looks, rest = set(), set()
         for row in re.findall(r"^\| `.*", section(self.PAGE, "## gpusharectl").split("\n### ", 1)[0], re.M):
@@ -258,13 +258,25 @@ class Gpusharectl(Case):
         self.assertEqual(tool.wait(SECONDS), 0)
         return [line for line in text.decode().replace("\r", "").splitlines() if line]
 
+    def test_status_and_clients_fit_a_terminal(self):
+        server = self.served()
+        self.attached(server, name="a client with a long name", time_request=2500, time_limit=5000, memory_limit=64 << 20)
+        for command in ("status", "clients"):
+            lines = self.on_a_terminal(server, 80, command)
+            headings = [line for line in lines if re.match(r" *(GPU|CLIENT) ", line)]
+            self.assertEqual(len(headings), 1, lines)
+            table = lines[lines.index(headings[0]):]
+            self.assertEqual(len(table), 2, lines)
+            self.assertLessEqual(max(map(len, table)), 80, table)
+        self.assertRegex(table[1], r"^ +\d+  a client wit\+ .* 25 to 50 % .* 64 MiB .* 0 %$")
+
     def test_a_table_has_blocks_on_a_narrow_terminal_and_lines_elsewhere(self):
         server = self.served()
         told = [self.attached(server, name=name)[1]["client"] for name in ("first", "second")]
-        narrow, wide = (self.on_a_terminal(server, columns, "clients") for columns in (80, 1000))
+        narrow, wide = (self.on_a_terminal(server, columns, "clients", "--wide") for columns in (80, 1000))
         self.assertLessEqual(max(map(len, narrow)), 80)
         self.assertGreater(len(narrow), 6)
-        for lines in (narrow, wide, server.ctl("clients").stdout.splitlines()):
+        for lines in (narrow, wide, server.ctl("clients", "--wide").stdout.splitlines()):
             blocks = sum(line.split()[:2] == ["CLIENT", "NAME"] for line in lines)
             self.assertEqual(blocks > 1, lines is narrow)
             for number, name in zip(told, ("first", "second")):
@@ -282,7 +294,7 @@ class Gpusharectl(Case):
                              (("memory.request=1G", "memory.limit=4G"), "1 GiB to 4 GiB")):
             self.assertTrue(f"`{shown}`" in self.PAGE, shown)
             self.assertEqual(server.ctl("set", number, *words).returncode, 0)
-            for command in (("get", number), ("clients",), ("get", "user", str(os.getuid()))):
+            for command in (("get", number), ("clients", "--wide"), ("get", "user", str(os.getuid()))):
                 self.assertIn(shown, re.split("  +", server.ctl(*command).stdout.strip()), f"{words} {command}")
 
     def test_partitions_are_distinct_sets_of_multiprocessors(self):
@@ -371,7 +383,7 @@ class Gpusharectl(Case):
                     first.go()
                     second.go()
                     held = second.row()["throttled_seconds"]
-                    line, = (line for line in server.ctl("clients").stdout.splitlines() if " guest " in line)
+                    line, = (line for line in server.ctl("clients", "--wide").stdout.splitlines() if " guest " in line)
                 if held[reason] > 0.01:
                     break
             launches = f"{second.launches} kernels of 2 ms in {seconds} s: {held}"

@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include "client/tools/brief.h"
 #include "client/tools/show.h"
 #include "client/tools/table.h"
 
@@ -138,39 +139,59 @@ static void show(void (*what)(FILE *, const json_t *, struct table_look), const 
     json_decref(answer);
 }
 
+/* With the same answer as sample before and after. */
+static struct sample sample_of(const json_t *answer)
+{
+    return (struct sample){(json_t *)(uintptr_t)answer, (json_t *)(uintptr_t)answer};
+}
+
+static void show_both_status(FILE *to, const json_t *answer, struct table_look look)
+{
+    const struct sample sample = sample_of(answer);
+    show_status(to, answer, NULL, look);
+    show_status(to, answer, &sample, look);
+}
+
+static void show_both_clients(FILE *to, const json_t *answer, struct table_look look)
+{
+    const struct sample sample = sample_of(answer);
+    show_clients(to, answer, look);
+    brief_clients(to, &sample, look);
+}
+
 static void answers_of_another_version_are_shown(void **state)
 {
     (void)state;
-    show(show_status,
+    show(show_both_status,
          "{\"devices\":[{\"device\":0,\"future\":1}],\"kernel_isolation\":\"fenced\"}");
     assert_non_null(strstr(text(), "isolation between clients' kernels: fenced"));
-    show(show_status, "{}");
-    show(show_clients, "{\"clients\":[{}, 7, null]}");
-    show(show_clients, "{\"clients\":\"many\"}");
+    show(show_both_status, "{}");
+    show(show_both_clients, "{\"clients\":[{}, 7, null]}");
+    show(show_both_clients, "{\"clients\":\"many\"}");
     assert_non_null(strstr(text(), "no clients"));
 }
 
 static void impossible_numbers_are_shown_as_a_dash(void **state)
 {
     (void)state;
-    show(show_clients,
+    show(show_both_clients,
          "{\"clients\":[{\"client\":1,\"name\":\"\\u001b]0;x\\u0007\",\"memory\":{\"limit\":"
          "{\"asked_bytes\":-1}},\"threads\":{\"limit\":{\"asked_percent\":1e300}},\"waits\":[1e9,-"
          "1],"
          "\"throttled_seconds\":{\"lease\":-1e300},\"gpu_time_seconds\":\"much\","
          "\"launches\":1.5}]}");
-    show(show_clients, "{\"clients\":[{\"client\":1,\"name\":\"\\u001b]0;x\\u0007\"}]}");
+    show(show_both_clients, "{\"clients\":[{\"client\":1,\"name\":\"\\u001b]0;x\\u0007\"}]}");
     assert_null(strchr(text(), '\x1b'));
     assert_null(strchr(text(), '\x07'));
     assert_non_null(strstr(text(), "?]0;x?"));
-    show(show_status, "{\"uptime_seconds\":-1e300,\"driver\":{\"path\":\"/a\\u009bb\"}}");
+    show(show_both_status, "{\"uptime_seconds\":-1e300,\"driver\":{\"path\":\"/a\\u009bb\"}}");
     assert_null(strstr(text(), "\xc2\x9b"));
 }
 
 static void amounts_are_for_people(void **state)
 {
     (void)state;
-    show(show_clients,
+    show(show_both_clients,
          "{\"clients\":[{\"client\":3,\"name\":\"job\",\"memory\":{\"request\":{\"granted_bytes\":"
          "536870912},\"limit\":{\"asked_bytes\":null,\"granted_bytes\":1610612736}},"
          "\"threads\":{\"request\":{\"asked_percent\":30,\"granted_percent\":0},"
@@ -194,7 +215,7 @@ static void waiting_is_summed_up(void **state)
 {
     (void)state;
     /* 98 of 100 below 2 us, one below 64 us, one of 2^20 us and more. */
-    show(show_clients,
+    show(show_both_clients,
          "{\"clients\":[{\"client\":1,\"waits\":[98,0,0,0,0,1,0,0,0,0,0,0,0,0,0,0,0,0,"
          "0,0,1,0,0,0,0,0,0,0,0,0,0,0],\"throttled_seconds\":{\"lease\":0.25,"
          "\"duty\":0,\"priority\":1.5,\"threads\":0}}]}");
@@ -206,8 +227,8 @@ static void waiting_is_summed_up(void **state)
 static void a_client_that_never_waited_has_a_dash(void **state)
 {
     (void)state;
-    show(show_clients, "{\"clients\":[{\"client\":1,\"waits\":[0,0],\"throttled_seconds\":"
-                       "{\"lease\":0}}]}");
+    show(show_both_clients, "{\"clients\":[{\"client\":1,\"waits\":[0,0],\"throttled_seconds\":"
+                            "{\"lease\":0}}]}");
     assert_null(strchr(text(), '<'));
     assert_non_null(strstr(text(), " 0.000 s "));
 }

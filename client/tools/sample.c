@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/tools/sample.h"
+
+#include <time.h>
+
+#include "client/tools/admin_client.h"
+
+#define BETWEEN_NS 500000000L
+
+#define UNKNOWN (-1.0)
+
+static json_t *ask_clients(const char *socket)
+{
+    json_t *request = json_pack("{s:s}", "request", "clients"), *answer = NULL;
+    if (request && admin_client_ask(socket, request, &answer, NULL) != ADMIN_OK) {
+        json_decref(answer);
+        answer = NULL;
+    }
+    json_decref(request);
+    return answer;
+}
+
+void sample_take(struct sample *sample, const char *socket, json_t *first)
+{
+    const struct timespec between = {.tv_nsec = BETWEEN_NS};
+    *sample = (struct sample){.before = first ? json_incref(first) : ask_clients(socket)};
+    if (json_array_size(json_object_get(sample->before, "clients")) > 0) {
+        nanosleep(&between, NULL);
+        sample->after = ask_clients(socket);
+    }
+    if (!sample->after)
+        sample->after = json_incref(sample->before);
+}
+
+void sample_free(struct sample *sample)
+{
+    json_decref(sample->before);
+    json_decref(sample->after);
+    *sample = (struct sample){0};
+}
+
+/* The row of the same client in the first answer; NULL: it came later. */
+static const json_t *find_before(const struct sample *sample, const json_t *client)
+{
+    const json_t *rows = json_object_get(sample->before, "clients"), *row;
+    const json_t *number = json_object_get(client, "client");
+    for (size_t i = 0; (row = json_array_get(rows, i)); i++)
+        if (json_equal(json_object_get(row, "client"), number))
+            return row;
+    return NULL;
+}
+
+double sample_client_share(const struct sample *sample, const json_t *client)
+{
+    const json_t *before = find_before(sample, client);
+    const json_t *first = json_object_get(before, "gpu_time_seconds");
+    const json_t *last = json_object_get(client, "gpu_time_seconds");
+    if (!json_is_number(first) || !json_is_number(last))
+        return UNKNOWN;
+    double worked = json_number_value(last) - json_number_value(first);
+    double passed = json_number_value(json_object_get(client, "connected_seconds")) -
+                    json_number_value(json_object_get(before, "connected_seconds"));
+    if (!(passed > 0) || !(worked >= 0))
+        return UNKNOWN;
+    /* Work counts when it has ended, so a long kernel comes to more than the time between. */
+    return worked < passed ? worked / passed : 1;
+}
+
+double sample_device_share(const struct sample *sample, const json_t *device)
+{
+    const json_t *rows = json_object_get(sample->after, "clients"), *row;
+    const json_t *index = json_object_get(device, "device");
+    double all = json_number_value(json_object_get(device, "multiprocessors")), sum = 0;
+    for (size_t i = 0; (row = json_array_get(rows, i)); i++) {
+        const json_t *now = json_object_get(row, "multiprocessors_now");
+        if (!json_equal(json_object_get(row, "device"), index))
+            continue;
+        double share = sample_client_share(sample, row);
+        if (share < 0 || !json_is_number(now))
+            return UNKNOWN;
+        sum += share * json_number_value(now);
+    }
+    if (!(all > 0) || !rows)
+        return UNKNOWN;
+    return sum < all ? sum / all : 1;
+}
