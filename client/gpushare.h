@@ -133,7 +133,8 @@ enum gpushare_error {
     GPUSHARE_ERROR_KILLED = 10011,                /* an administrator ended this connection */
     GPUSHARE_ERROR_DEPENDENCY_CIRCLE = 10012,     /* streams wait for each other */
     GPUSHARE_ERROR_TOO_MANY_OBJECTS = 10013, /* streams, modules or events: as many as allowed */
-    GPUSHARE_ERROR_SERVER_RESOURCES = 10014  /* the server lacks memory or descriptors */
+    GPUSHARE_ERROR_SERVER_RESOURCES = 10014, /* the server lacks memory or descriptors */
+    GPUSHARE_ERROR_NO_ROOM = 10015           /* requests do not fit beside those of others */
 };
 typedef enum gpushare_error gpushare_error;
 
@@ -262,7 +263,8 @@ struct gpushare_options {
  * has one a device; a second one to the same device is a client of its own, with
  * memory and limits of its own. Errors: CONNECTION_FAILED, PROTOCOL_VERSION,
  * INVALID_ENVIRONMENT, INVALID_DEVICE, DEVICE_NOT_READY, NO_DEVICE, TOO_MANY_CLIENTS,
- * ADDRESS_SPACE_FULL, WINDOW_TAKEN, SERVER_RESOURCES, INVALID_VALUE.
+ * ADDRESS_SPACE_FULL, WINDOW_TAKEN, SERVER_RESOURCES, INVALID_VALUE; NO_ROOM if what is requested
+ * does not fit beside the requests of other clients: it may fit when one of them has left.
  */
 GPUSHARE_API gpushare_error gpushare_connect(const struct gpushare_options *options,
                                              gpushare_connection **connection);

@@ -651,22 +651,22 @@
     X(threads_range, INVALID_VALUE, \
       "threads: request %u and limit %u (hundredths of a per cent) must be 0 to the limit " \
       "and 1 to %u") \
-    X(time_account_overcommitted, INVALID_VALUE, \
+    X(time_account_overcommitted, NO_ROOM, \
       "time: the requests of other clients of %s come to %s; with the %s asked for that makes " \
       "%s, more than the %s that they have together: ask for less, or an administrator can give " \
       "them more") \
-    X(time_overcommitted, INVALID_VALUE, \
+    X(time_overcommitted, NO_ROOM, \
       "time: the other requests there (%u) are %s; with the %s asked for that " \
       "makes %s, more than 100 %%: ask for %s at most, or lower another request") \
-    X(time_overcommitted_whole, INVALID_VALUE, \
+    X(time_overcommitted_whole, NO_ROOM, \
       "time: the other requests there (%u) are %s; with the %s asked for that " \
       "makes %s, more than 100 %%: nothing is left to ask for; an administrator can lower " \
       "another request") \
-    X(threads_overcommitted, INVALID_VALUE, \
+    X(threads_overcommitted, NO_ROOM, \
       "threads: other clients there (%u) have %u of the device's %u groups of %u " \
       "multiprocessors of their own; with the %u asked for that makes %u: ask for %u at " \
       "most, or lower another request") \
-    X(threads_overcommitted_whole, INVALID_VALUE, \
+    X(threads_overcommitted_whole, NO_ROOM, \
       "threads: other clients there (%u) have %u of the device's %u groups of %u " \
       "multiprocessors of their own; with the %u asked for that makes %u: nothing is left " \
       "to ask for; an administrator can lower another request") \

@@ -43,14 +43,14 @@
       "gpusharectl set") \
     X(source_unknown, SUCCESS, \
       "its grant") \
-    X(guarantee_total, OUT_OF_MEMORY, \
+    X(guarantee_total, NO_ROOM, \
       "a request of %s of %s does not fit: %s: of %s others hold %s, in use or guaranteed: ask " \
       "for less (the request comes from %s, and the total from %s), or wait until they have freed " \
       "some") \
-    X(guarantee_never, INVALID_VALUE, \
+    X(guarantee_never, NO_ROOM, \
       "a request of %s of %s does not fit: %s are guaranteed to other clients, together %s, " \
       "and there are %s: ask for less (the request comes from %s)") \
-    X(guarantee_not_now, OUT_OF_MEMORY, \
+    X(guarantee_not_now, NO_ROOM, \
       "a request of %s of %s does not fit now: of %s other clients have %s guaranteed and use %s " \
       "beyond that: ask for less (the request comes from %s), or wait until they have freed some") \
     X(peer_unknown, CONNECTION_LOST, \

@@ -102,7 +102,7 @@ void clients_accept(struct supervisor *supervisor, int fd)
         over_limit = OVER_LIMIT_SERVER;
     else if (served >= supervisor->server.user_clients_max)
         over_limit = OVER_LIMIT_USER;
-    supervisor->refused += over_limit != OVER_LIMIT_NONE;
+    supervisor->server.refused += over_limit != OVER_LIMIT_NONE;
     if (!over_limit || (supervisor->over_limit < OVER_LIMIT_MAX && waiting < OVER_LIMIT_USER_MAX))
         client_admit(supervisor, fd, over_limit);
     else if (over_limit == OVER_LIMIT_SERVER)

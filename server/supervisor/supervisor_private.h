@@ -24,7 +24,6 @@ struct supervisor {
     struct supervisor_events events;
     uint32_t next_number;     /* number of the latest session */
     uint32_t over_limit;      /* sessions that are kept only until their hello is refused */
-    uint64_t refused;         /* connections turned away since the start */
     uv_prepare_t before_wait; /* the loop's turn: before it sleeps */
     uv_check_t after_wait;    /* the loop's turn: after callbacks of descriptors */
     uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];

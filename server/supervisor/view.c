@@ -121,7 +121,7 @@ void view_server(const struct supervisor *supervisor, struct server_view *view)
         .clients = supervisor->server.sessions,
         .clients_max = supervisor->server.budget.clients,
         .clients_served = supervisor->server.served,
-        .clients_refused = supervisor->refused,
+        .clients_refused = supervisor->server.refused,
         .host_limit = supervisor->server.accounts[RESOURCE_HOST_MEMORY].limit,
         .host_charged = supervisor->server.accounts[RESOURCE_HOST_MEMORY].used,
         .fds_limit = supervisor->server.budget.descriptors,

@@ -187,7 +187,7 @@ class Commands(WithServer):
                 self.assertIn(part, refused["text"])
             # The requests exceed the device: the worker's arithmetic says so, and nothing has changed.
             refused = self.json("set", str(other["client"]), "threads.request=90%", "priority=3", schema="admin-error", status=1)
-            self.assertEqual(refused["error"], "invalid_value")
+            self.assertEqual(refused["error"], "no_room")
             self.assertRegex(refused["text"], "4 of the device's 16 .* 14 asked for .* makes 18")
             after = self.limits(other["client"])
             self.assertEqual((after["threads"]["request"]["granted_percent"], after["priority"]), (0, 0))
@@ -231,7 +231,7 @@ class Commands(WithServer):
                 self.assertEqual((told["mode"], told["time_request"]), (0, 6000))
                 # Mode concurrent promises no time; a switch to a mode that would have to is refused.
                 refused = self.json("set", "gpu", "0", "mode=fair", schema="admin-error", status=1)
-                self.assertEqual(refused["error"], "invalid_value")
+                self.assertEqual(refused["error"], "no_room")
                 self.assertRegex(refused["text"], "110")
                 self.assertEqual(schedule()["mode"], "concurrent")
                 self.json("set", str(other["client"]), "time.request=40%")
@@ -249,12 +249,15 @@ class Commands(WithServer):
                 refused = self.json("set", str(other["client"]), "time.request=41%", schema="admin-error", status=1)
                 self.assertRegex(refused["text"], "101")
                 # A client that attaches now and asks for more than is left is refused at once.
-                late = RawClient(self.server.client)
+                late, before = RawClient(self.server.client), self.json("status")["clients_refused"]
                 try:
                     with self.assertRaisesRegex(RuntimeError, "105"):
                         late.attach(time_request=500, time_limit=10000)
                 finally:
                     late.close()
+                self.assertEqual(self.json("status")["clients_refused"], before + 1)
+                info = self.server.info("--json", GPUSHARE_TIME_REQUEST="5%")
+                self.assertEqual((info.returncode, json.loads(info.stdout)["error"]), (1, "no_room"))
                 self.json("set", "gpu", "0", "lease=short")
                 self.assertEqual((schedule()["mode"], schedule()["lease_seconds"]), ("fair", 0.01))
         finally:

@@ -191,6 +191,13 @@ static void attach_finish(struct session *session, const void *body)
     send_attached(session);
 }
 
+/* A client that tries again on its connection is counted once. */
+static void count_refused(struct session *session)
+{
+    session->server->refused += !session->refused;
+    session->refused = true;
+}
+
 static void attach_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
@@ -198,6 +205,7 @@ static void attach_answered(void *context, const struct worker_answer *answer)
     if (answer->outcome == WORKER_ANSWERED) {
         attach_finish(session, answer->message->body);
     } else if (answer->outcome == WORKER_REFUSED) {
+        count_refused(session);
         session_refuse(session, session->attach_serial, answer->error, "%s", answer->text);
         session_fail(session, answer->error, MESSAGE_TEXT(attach_refused), answer->text);
     }
@@ -275,14 +283,15 @@ static const struct session *exposed_to(const struct session *session, const str
     return NULL;
 }
 
-void session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
+/* False: the client was refused. */
+static bool attach_begin(struct session *session, uint64_t serial, const struct proto_attach *wish)
 {
     struct server *server = session->server;
     struct device *device = &server->devices[wish->device];
     const struct session *other = exposed_to(session, device);
     if (other) {
         session_refuse(session, serial, MESSAGE(host_access_users), device->index, other->uid);
-        return;
+        return false;
     }
     session->asked = *wish;
     session->wish = allowance_from_wire(&wish->allowance, &wish->sources);
@@ -294,19 +303,19 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
         session_attach_grant(session, server->config, device, &session->wish, &session->grant);
     if (result < 0) {
         session_refuse(session, serial, MESSAGE(profile_unknown), wish->profile);
-        return;
+        return false;
     }
     result = join_group(session, wish);
     if (result < 0) {
         session_refuse(session, serial, MESSAGE(group_token));
-        return;
+        return false;
     }
     session->device = device;
     if (!pinned_pool_take_window(session) &&
         address_plan_take(&server->plan, &session->window, session->grant.window_bytes, 0)) {
         session->device = NULL;
         no_room(session, serial);
-        return;
+        return false;
     }
     session->attach_serial = serial;
     objects_open(&session->objects, session->server->settings->streams,
@@ -328,7 +337,7 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
         if (result == 0)
             result = tell_worker(session, request);
         if (result == 0)
-            return;
+            return true;
         if (result == -EPIPE)
             session_refuse(session, serial, MESSAGE(attach_worker_ended), device->index);
         else
@@ -336,6 +345,13 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
         session_request_end(request);
     }
     session_attach_release(session);
+    return false;
+}
+
+void session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
+{
+    if (!attach_begin(session, serial, wish))
+        count_refused(session);
 }
 
 /* ---- window_move ---- */

@@ -91,6 +91,7 @@ struct session {
     uint32_t worker_start; /* which of the device's workers that is: device->starts */
     bool released;         /* it has left, and the worker has no memory of it any more */
     bool lost;             /* its worker is gone */
+    bool refused;          /* attaching was, and the server has counted that */
 
     struct {
         bool present;

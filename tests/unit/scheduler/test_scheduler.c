@@ -69,12 +69,11 @@ static void the_remedy_asks_for_less_only_where_something_is_left(void **state)
     open_mode(PROTO_MODE_STRICT);
     arrive_on(5000, NULL, 0);
     arrive_on(5000, NULL, 0);
-    assert_int_equal(try_request(1, PLAN_WHOLE, NULL), PROTO_ERROR_INVALID_VALUE);
-    assert_string_equal(why.text,
-                        "time: the other requests there (2) are 50 % + 50 % = 100 %; "
-                        "with the 0.01 % asked for that makes 100.01 %, more than 100 %: "
-                        "nothing is left to ask for; an administrator can lower another "
-                        "request");
+    assert_int_equal(try_request(1, PLAN_WHOLE, NULL), PROTO_ERROR_NO_ROOM);
+    assert_string_equal(why.text, "time: the other requests there (2) are 50 % + 50 % = 100 %; "
+                                  "with the 0.01 % asked for that makes 100.01 %, more than 100 %: "
+                                  "nothing is left to ask for; an administrator can lower another "
+                                  "request");
 }
 
 static void sums_above_one_are_refused_with_the_arithmetic(void **state)
@@ -85,7 +84,7 @@ static void sums_above_one_are_refused_with_the_arithmetic(void **state)
     arrive_on(3300, NULL, 0);
     struct device_client *third = arrive_on(3705, NULL, 0);
     assert_int_equal(try_request(995, PLAN_WHOLE, NULL), 0);
-    assert_int_equal(try_request(996, PLAN_WHOLE, NULL), PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(try_request(996, PLAN_WHOLE, NULL), PROTO_ERROR_NO_ROOM);
     assert_string_equal(why.text,
                         "time: the other requests there (3) are 37.05 % + 33 % + "
                         "20 % = 90.05 %; with the 9.96 % asked for that makes 100.01 %, more "
@@ -97,10 +96,10 @@ static void sums_above_one_are_refused_with_the_arithmetic(void **state)
     limits.request++;
     assert_int_equal(
         scheduler_update(&device.scheduler, &third->scheduled, &limits, NULL, device.now, &why),
-        PROTO_ERROR_INVALID_VALUE);
+        PROTO_ERROR_NO_ROOM);
     assert_non_null(strstr(why.text, "other requests there (2) are 33 % + 20 % = 53 %"));
     assert_int_equal(third->scheduled.limits.request, 4700);
-    assert_int_equal(try_request(1, PLAN_WHOLE, NULL), PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(try_request(1, PLAN_WHOLE, NULL), PROTO_ERROR_NO_ROOM);
     assert_int_equal(try_request(0, PLAN_WHOLE, NULL), 0);
 }
 
@@ -209,9 +208,9 @@ static void partitions_apart_have_a_lease_each(void **state)
     /* Sums count within a lease group; one that joins the two would have to fit both. */
     struct sm_group_set bridge = sm_groups(7, 8), middle = sm_groups(8, 8);
     assert_int_equal(try_request(1000, PLAN_WHOLE, &right), 0);
-    assert_int_equal(try_request(1001, PLAN_WHOLE, &right), PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(try_request(1001, PLAN_WHOLE, &right), PROTO_ERROR_NO_ROOM);
     assert_int_equal(try_request(1000, PLAN_WHOLE, &middle), 0);
-    assert_int_equal(try_request(1, PLAN_WHOLE, &bridge), PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(try_request(1, PLAN_WHOLE, &bridge), PROTO_ERROR_NO_ROOM);
     assert_non_null(strstr(why.text, "other requests there (3) are 90 % + 40 % + 60 % = 190 %"));
 }
 
@@ -228,7 +227,7 @@ static void partitions_that_overlap_share_a_lease(void **state)
     assert_ptr_equal(clients[0]->scheduled.lease_group, clients[1]->scheduled.lease_group);
     /* So do their requests: x's count for z, though these two don't meet. */
     assert_int_equal(try_request(4000, PLAN_WHOLE, &z), 0);
-    assert_int_equal(try_request(4001, PLAN_WHOLE, &z), PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(try_request(4001, PLAN_WHOLE, &z), PROTO_ERROR_NO_ROOM);
     device_run(&device, device.now + 30000 * MS);
     for (int i = 0; i < 3; i++)
         assert_in_range(device_had(&device, clients[i]), 9700 * MS, 10300 * MS);
@@ -356,7 +355,7 @@ static void modes_that_enforce_time_need_requests_that_fit(void **state)
         for (int mode = PROTO_MODE_STRICT; mode <= PROTO_MODE_FAIR; mode++) {
             settings.mode = (enum proto_mode)mode;
             assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why),
-                             PROTO_ERROR_INVALID_VALUE);
+                             PROTO_ERROR_NO_ROOM);
             assert_non_null(strstr(why.text, "100.01 %"));
             assert_memory_equal(&device.scheduler.schedule, &before, sizeof before);
         }
@@ -541,8 +540,8 @@ static void every_moment_is_charged_or_waited(void **state)
             scheduler_place(&device.scheduler, client, &set, device.now);
             break;
         default:
-            assert_int_equal(scheduler_update(&device.scheduler, client, &limits, NULL, device.now, &why),
-                             0);
+            assert_int_equal(
+                scheduler_update(&device.scheduler, client, &limits, NULL, device.now, &why), 0);
         }
         device_run(&device, device.now + device_random(&random) % (300 * MS));
         for (int i = 0; i < 4; i++) {

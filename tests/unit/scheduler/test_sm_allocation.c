@@ -257,8 +257,7 @@ static void overcommitted_requests_are_refused_with_the_arithmetic(void **state)
     sm_allocation_open(&allocation, 16, 8, 4);
     arrive(&allocation, &a, 5000, 5000);
     arrive(&allocation, &b, 3000, PLAN_WHOLE);
-    assert_int_equal(sm_allocation_add(&allocation, &c, 4000, 4000, &why),
-                     PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(sm_allocation_add(&allocation, &c, 4000, 4000, &why), PROTO_ERROR_NO_ROOM);
     assert_string_equal(why.text,
                         "threads: other clients there (2) have 12 of the device's 16 groups of "
                         "8 multiprocessors of their own; with the 6 asked for that makes 18: "
@@ -269,7 +268,7 @@ static void overcommitted_requests_are_refused_with_the_arithmetic(void **state)
     assert_int_equal(sm_allocation_add(&allocation, &c, 2500, 4000, &why), 0);
     /* 31 % of 132 are 40.92: 5 SM groups, and 8 + 4 are there. */
     assert_int_equal(sm_allocation_update(&allocation, &b, 3100, PLAN_WHOLE, &why),
-                     PROTO_ERROR_INVALID_VALUE);
+                     PROTO_ERROR_NO_ROOM);
     assert_int_equal(b.request, 3000);
     assert_int_equal(sm_allocation_update(&allocation, &c, 2400, 4000, &why), 0);
     assert_int_equal(sm_allocation_update(&allocation, &b, 3100, PLAN_WHOLE, &why), 0);

@@ -271,7 +271,7 @@ static void guarantees_hold_and_come_back(void **state)
     /* There is no more to promise, and trying took nothing. */
     change = nothing;
     change.memory.request = 200 * MIB;
-    refused(b.client, change, PROTO_ERROR_INVALID_VALUE,
+    refused(b.client, change, PROTO_ERROR_NO_ROOM,
             "a request of 200 MiB of device memory does not fit: 64 MiB");
     assert_int_equal(set(b.client, change), -ENOSPC);
     change.part[RESOURCE_MEMORY].request = 5000; /* of 256 MiB: what b has already is enough */

@@ -96,7 +96,7 @@ static void requests_beyond_the_device_are_refused_with_the_arithmetic(void **st
              "  - {match: {name: c}, memory: {request: 24M}}\n");
     int a = attached(0, "a");
     attach_refused(
-        "a2", PROTO_ERROR_INVALID_VALUE,
+        "a2", PROTO_ERROR_NO_ROOM,
         "a request of 40 MiB of device memory does not fit: 40 MiB are guaranteed to other "
         "clients, together 80 MiB, and there are 64 MiB");
     assert_int_equal(fake.supervisor->server.devices[0].accounts[RESOURCE_MEMORY].used, 40 * MIB);
@@ -104,7 +104,7 @@ static void requests_beyond_the_device_are_refused_with_the_arithmetic(void **st
     int b = attached(0, "b");
     fake_alloc(&fake, b, 2 * MIB);
     attach_refused(
-        "c", PROTO_ERROR_OUT_OF_MEMORY,
+        "c", PROTO_ERROR_NO_ROOM,
         "a request of 24 MiB of device memory does not fit now: of 64 MiB other clients have "
         "40 MiB guaranteed and use 2 MiB beyond that: ask for less (the request comes from "
         "/tmp/gpushare-fake-");
@@ -136,7 +136,7 @@ static void host_memory_is_guaranteed_too(void **state)
     fake_expect_failed(&fake, fds[4], PROTO_ERROR_OUT_OF_MEMORY,
                        "pinned host memory limit of the server (--host-memory-total): 64 MiB of "
                        "64 MiB are in use or guaranteed");
-    attach_refused("a", PROTO_ERROR_OUT_OF_MEMORY,
+    attach_refused("a", PROTO_ERROR_NO_ROOM,
                    "of 64 MiB other clients have 48 MiB guaranteed and "
                    "use 16 MiB beyond that");
     alloc.count = 16 * MIB;
@@ -225,15 +225,15 @@ static void a_request_needs_room_in_the_total_and_holds_it(void **state)
     begin(1, "groups:\n  - {memory: {limit: 16M}}\n"
              "rules:\n  - {match: {name: a}, memory: {request: 10M}}\n");
     int a = attached(0, "a");
-    attach_refused("a", PROTO_ERROR_OUT_OF_MEMORY,
+    attach_refused("a", PROTO_ERROR_NO_ROOM,
                    "a request of 10 MiB of device memory does not fit: "
                    "device memory limit of all clients of group");
     int b = attached(0, "b");
     fake_alloc(&fake, b, 6 * MIB);
     fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "of group");
     /* Both are named by their lines. */
-    attach_refused("a", PROTO_ERROR_OUT_OF_MEMORY, ":4, and the total from ");
-    attach_refused("a", PROTO_ERROR_OUT_OF_MEMORY, ":2), or wait");
+    attach_refused("a", PROTO_ERROR_NO_ROOM, ":4, and the total from ");
+    attach_refused("a", PROTO_ERROR_NO_ROOM, ":2), or wait");
     fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, ":2)");
     fake_alloc(&fake, a, 10 * MIB);
     close(a);

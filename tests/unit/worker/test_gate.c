@@ -366,7 +366,7 @@ static const char *refused_schedule(enum proto_mode mode)
     struct proto_worker_schedule wanted = schedule(mode);
     const struct proto_failed *failed =
         harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_FAILED);
-    assert_int_equal(failed->error, PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(failed->error, PROTO_ERROR_NO_ROOM);
     return failed->text;
 }
 
@@ -386,7 +386,7 @@ static void requests_that_do_not_fit_are_refused(void **state)
     set_mode(PROTO_MODE_STRICT);
     limits.allowance.time.request = 4001;
     const struct proto_failed *failed = harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_FAILED);
-    assert_int_equal(failed->error, PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(failed->error, PROTO_ERROR_NO_ROOM);
     assert_non_null(strstr(failed->text, "ask for 40 % at most"));
     /* What was refused left everything as it was. */
     assert_int_equal(harness.worker.gate.scheduler.schedule.mode, PROTO_MODE_STRICT);

@@ -343,7 +343,7 @@ static void over_committed(uint32_t client, uint32_t request)
     struct proto_worker_limits limits = {.allowance = granted_whole()};
     limits.allowance.threads.request = request;
     harness_ask(PROTO_WORKER_LIMITS, client, &limits, PROTO_FAILED);
-    assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(harness_error(), PROTO_ERROR_NO_ROOM);
     const struct proto_failed *failed = (const void *)harness.message.body;
     assert_non_null(
         strstr(failed->text, "other clients there (1) have 9 of the device's 16 groups"));
