@@ -171,6 +171,8 @@
       "SIGHUP: the configuration has been read again") \
     X(log_reload_admin, SUCCESS, \
       "admin: reload asked for by %s: %s") \
+    X(log_reset_admin_done, SUCCESS, \
+      "admin: reload --reset asked for by %s: done; all is as the configuration says") \
     X(log_reload_admin_done, SUCCESS, \
       "admin: reload asked for by %s: done") \
     X(log_config, SUCCESS, \

@@ -52,6 +52,15 @@
       "'%s', which had left: what the clients had on the device is lost") \
     X(admin_force, INVALID_VALUE, \
       "\"force\" must be true or false") \
+    X(admin_reset, INVALID_VALUE, \
+      "\"reset\" must be true or false") \
+    X(ctl_reset_option, SUCCESS, \
+      "--reset is an option of reload") \
+    X(ctl_drift, SUCCESS, \
+      "GPU %s: %s is %s, and the configuration says %s") \
+    X(ctl_drift_remedy, SUCCESS, \
+      "`gpusharectl set gpu N NAME=configured` goes back to the configuration, and so does " \
+      "`reload --reset` with everything that administrators have set") \
     X(ctl_force_option, SUCCESS, \
       "--force is an option of kill") \
     X(ctl_wide_option, SUCCESS, \

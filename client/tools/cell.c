@@ -123,6 +123,16 @@ const char *cell_time(const json_t *object, const char *name, char cell[CELL_BYT
     return cell;
 }
 
+const char *cell_limit(const json_t *object, const char *name, char cell[CELL_BYTES])
+{
+    const json_t *value = json_object_get(object, name);
+    if (json_is_number(value) && json_number_value(value) == 0)
+        strcpy(cell, "0");
+    else
+        cell_time(object, name, cell);
+    return cell;
+}
+
 const char *cell_cut(char cell[CELL_BYTES], unsigned most)
 {
     unsigned width = 0;

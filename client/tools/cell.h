@@ -25,6 +25,9 @@ const char *cell_duration(const json_t *object, const char *name, char cell[CELL
 /* Seconds in the form of the configuration, "50ms". */
 const char *cell_time(const json_t *object, const char *name, char cell[CELL_BYTES]);
 
+/* The same of a time that 0 lifts: "0". */
+const char *cell_limit(const json_t *object, const char *name, char cell[CELL_BYTES]);
+
 /* A resource's request and limit, "30 to 50 %" or "1 GiB to 4 GiB". A request of 0 is none. which:
  * the member of both that is meant, such as "granted_percent". */
 const char *cell_shares(const json_t *resource, const char *which, char cell[CELL_BYTES]);

@@ -29,7 +29,8 @@ static const char set_text[] =
     "               Names of a GPU: lease=50ms precision=5%%\n"
     "               quantum=30s window_limit=500ms local_memory=1K\n"
     "               departed_time_limit=5s watchdog_warning=2s watchdog_limit=10s\n"
-    "               mode=concurrent|strict|fair|turns\n";
+    "               mode=concurrent|strict|fair|turns\n"
+    "               each also with the value configured: as the configuration says\n";
 
 static const struct {
     const char *name, *text; /* text: NULL for set_text */
@@ -54,8 +55,10 @@ static const struct {
      "               users as set). With --force also a client that has left and whose work\n"
      "               does not end; that ends all clients of its GPU\n"},
     {"reload",
-     "  reload       make the server read its configuration file again; a file with a mistake\n"
-     "               changes nothing (for the same users as set)\n"},
+     "  reload [--reset]\n"
+     "               make the server read its configuration file again; a file with a mistake\n"
+     "               changes nothing (for the same users as set). With --reset nothing that\n"
+     "               was set by `set` stays: all is as the file says\n"},
     {"trace",
      "  trace -o FILE [--seconds N] [--gpu N]\n"
      "               record what runs on a GPU in FILE, which ui.perfetto.dev opens, for\n"

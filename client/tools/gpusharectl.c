@@ -33,6 +33,7 @@ struct options {
     json_t *request;
     struct tracing_options trace;
     bool force;               /* kill: even if others end too */
+    bool reset;               /* reload: what administrators have set goes back */
     const char *trace_option; /* the last option of `trace` that was given, or NULL */
 };
 
@@ -111,6 +112,8 @@ static int check_command(struct options *options, int count, char **words)
         return report_usage(MESSAGE_TEXT(ctl_trace_option), options->trace_option);
     if (options->force && !is_command(words[0], "kill"))
         return report_usage(MESSAGE_TEXT(ctl_force_option));
+    if (options->reset && !is_command(words[0], "reload"))
+        return report_usage(MESSAGE_TEXT(ctl_reset_option));
     if (options->wide && !has_brief_form(words[0]))
         return report_usage(MESSAGE_TEXT(ctl_wide_option));
     if (is_command(words[0], "trace") && !options->trace.file)
@@ -118,6 +121,8 @@ static int check_command(struct options *options, int count, char **words)
     options->request = json_pack("{s:s}", "request", words[0]);
     if (options->force)
         json_object_set_new(options->request, "force", json_true());
+    if (options->reset)
+        json_object_set_new(options->request, "reset", json_true());
     if (is_command(words[0], "kill") || is_command(words[0], "get") || is_command(words[0], "set"))
         return check_target(options, count - 1, words + 1);
     return count > 1 ? report_usage(MESSAGE_TEXT(ctl_argument), words[1]) : -1;
@@ -148,12 +153,17 @@ static int read_trace_option(struct options *options, int option)
 /* Reads the command line. Returns an exit status, or -1 to go on. */
 static int read_options(struct options *options, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"socket", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
-        {"output", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
-        {"gpu", required_argument, NULL, 'g'},    {"force", no_argument, NULL, 'f'},
-        {"wide", no_argument, NULL, 'w'},         {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"socket", required_argument, NULL, 's'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"output", required_argument, NULL, 'o'},
+                                          {"seconds", required_argument, NULL, 't'},
+                                          {"gpu", required_argument, NULL, 'g'},
+                                          {"force", no_argument, NULL, 'f'},
+                                          {"wide", no_argument, NULL, 'w'},
+                                          {"reset", no_argument, NULL, 'r'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     struct error why;
     bool help = false;
     int option;
@@ -171,6 +181,9 @@ static int read_options(struct options *options, int argc, char **argv)
             break;
         case 'w':
             options->wide = true;
+            break;
+        case 'r':
+            options->reset = true;
             break;
         case 'o':
         case 't':

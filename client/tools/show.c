@@ -229,6 +229,52 @@ static void show_devices(FILE *out, const json_t *answer, struct table_look look
     table_free(table);
 }
 
+static bool has_text(const json_t *list, const char *text)
+{
+    const json_t *item;
+    for (size_t i = 0; (item = json_array_get(list, i)); i++)
+        if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
+            return true;
+    return false;
+}
+
+/* One line for each setting that is not as the configuration says, and how to go back. */
+static void show_drift(FILE *out, const json_t *gpus, const char *index)
+{
+    static const struct {
+        const char *name, *key;
+        const char *(*cell)(const json_t *object, const char *name, char cell[CELL_BYTES]);
+    } settings[] = {
+        {"mode", "mode", cell_text},
+        {"lease", "lease_seconds", cell_time},
+        {"precision", "precision_percent", cell_percent},
+        {"quantum", "quantum_seconds", cell_time},
+        {"window_limit", "window_limit_seconds", cell_time},
+        {"local_memory", "local_memory_bytes", cell_bytes},
+        {"departed_time_limit", "departed_time_limit_seconds", cell_limit},
+        {"watchdog_warning", "watchdog_warning_seconds", cell_limit},
+        {"watchdog_limit", "watchdog_limit_seconds", cell_limit},
+    };
+    char number[CELL_BYTES], is[CELL_BYTES], says[CELL_BYTES];
+    const json_t *gpu;
+    bool any = false;
+    for (size_t i = 0; (gpu = json_array_get(gpus, i)); i++) {
+        const json_t *now = json_object_get(gpu, "schedule");
+        const json_t *configured = json_object_get(gpu, "configured");
+        for (size_t k = 0; k < COUNT(settings); k++) {
+            if (!has_text(json_object_get(gpu, "changed"), settings[k].name))
+                continue;
+            fprintf(out, MESSAGE_TEXT(ctl_drift), cell_integer(gpu, index, number),
+                    settings[k].name, settings[k].cell(now, settings[k].key, is),
+                    settings[k].cell(configured, settings[k].key, says));
+            fputc('\n', out);
+            any = true;
+        }
+    }
+    if (any)
+        fprintf(out, "%s\n", MESSAGE_TEXT(ctl_drift_remedy));
+}
+
 void show_status(FILE *out, const json_t *answer, const struct sample *sample,
                  struct table_look look)
 {
@@ -245,6 +291,7 @@ void show_status(FILE *out, const json_t *answer, const struct sample *sample,
         show_compilations(out, device);
         show_warnings(out, device);
     }
+    show_drift(out, devices, "device");
 }
 
 void show_gpus(FILE *out, const json_t *answer, struct table_look look)
@@ -266,6 +313,7 @@ void show_gpus(FILE *out, const json_t *answer, struct table_look look)
     }
     table_print(table, out, look);
     table_free(table);
+    show_drift(out, gpus, "gpu");
 }
 
 /* ---- clients ---- */

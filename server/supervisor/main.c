@@ -96,7 +96,7 @@ static void server_reload(struct server *server)
 {
     struct error why;
     bool over;
-    uint32_t error = reload_start(server->supervisor, &over, reload_ended, server, &why);
+    uint32_t error = reload_start(server->supervisor, false, &over, reload_ended, server, &why);
     if (error || over)
         reload_ended(server, error, why.text);
 }

@@ -32,6 +32,7 @@ struct change {
     struct grant old, new;        /* as the two files say */
     struct session_totals totals; /* under the file that is not in force */
     struct allowance guaranteed;  /* before the reload, in bytes */
+    bool reset;                   /* values on which the files agree change too */
 };
 
 struct reload {
@@ -40,7 +41,9 @@ struct reload {
         *config; /* the one that is not in force: the new one, after success the old one */
     struct change *changes;
     size_t count;
-    struct transaction transaction; /* of all that workers enforce */
+    bool reset;                          /* nothing that an administrator has set stays */
+    struct total_overrides no_overrides; /* with reset: those that are not in force */
+    struct transaction transaction;      /* of all that workers enforce */
     bool planned;
     reload_done *done;
     void *context;
@@ -98,9 +101,10 @@ static void move_lose(void *context, const struct transaction_move *move, int re
         log_error(MESSAGE_TEXT(log_reload_not_undone), why.text);
 }
 
-static uint64_t value_if_changed(uint64_t old, uint64_t new, uint64_t now)
+static uint64_t value_if_changed(const struct change *change, uint64_t old, uint64_t new,
+                                 uint64_t now)
 {
-    return new == old ? now : new;
+    return new == old && !change->reset ? now : new;
 }
 
 /* The share of the device that the reload gives a client. A value that an administrator has set
@@ -113,12 +117,13 @@ static struct allowance wanted_limits(const struct change *change, const struct 
         struct allowance_range *range = &to.of[i];
         if (!allowance_resource(i)->by_worker)
             continue;
-        range->limit = value_if_changed(old->of[i].limit, new->of[i].limit, range->limit);
-        range->request = value_if_changed(old->of[i].request, new->of[i].request, range->request);
+        range->limit = value_if_changed(change, old->of[i].limit, new->of[i].limit, range->limit);
+        range->request =
+            value_if_changed(change, old->of[i].request, new->of[i].request, range->request);
         range->request = min(range->request, range->limit);
     }
     for (enum scalar i = 0; i < SCALARS; i++)
-        if (new->scalar[i] != old->scalar[i]) {
+        if (new->scalar[i] != old->scalar[i] || change->reset) {
             to.scalar[i] = new->scalar[i];
             to.scalar_from[i] = new->scalar_from[i];
         }
@@ -151,19 +156,15 @@ static void plan_client(struct reload *reload, const struct change *change,
     transaction_add_client(&reload->transaction, RANK_SHARE, change->client, &share, now);
 }
 
-static struct schedule schedule_under(const struct reload *reload, const struct config *config,
-                                      uint32_t device)
-{
-    return config ? config->schedules[device] : reload->supervisor->server.settings->schedule;
-}
-
 static void plan_device(struct reload *reload, uint32_t index)
 {
     const struct server *server = &reload->supervisor->server;
-    struct schedule old = schedule_under(reload, server->config, index);
-    struct schedule new = schedule_under(reload, reload->config, index);
-    transaction_add_device(&reload->transaction, RANK_SCHEDULE, index, &new,
-                           &server->devices[index].schedule, schedule_differs(&old, &new));
+    const struct schedule *unsaid = &server->settings->schedule;
+    const struct schedule *now = &server->devices[index].schedule;
+    const struct schedule *old = config_schedule(server->config, index, unsaid);
+    const struct schedule *new = config_schedule(reload->config, index, unsaid);
+    transaction_add_device(&reload->transaction, RANK_SCHEDULE, index, new, now,
+                           schedule_differs(reload->reset ? now : old, new));
 }
 
 /* ---- memory: at once ---- */
@@ -174,7 +175,8 @@ static uint64_t wanted_limit(const struct change *change, const struct session *
 {
     uint64_t old = change->old.allowance.of[resource].limit;
     uint64_t new = change->new.allowance.of[resource].limit;
-    return new == old ? session->accounts[resource].limit : min(new, session->window.bytes);
+    return min(value_if_changed(change, old, new, session->accounts[resource].limit),
+               session->window.bytes);
 }
 
 /* A request changes likewise, and stays below its limit. falling: none rises. */
@@ -186,13 +188,24 @@ static struct allowance wanted_guarantees(const struct change *change,
         const uint64_t old = change->old.allowance.of[i].request;
         const uint64_t new = change->new.allowance.of[i].request;
         const uint64_t now = wanted.of[i].request;
-        uint64_t to = min(value_if_changed(old, new, now), wanted_limit(change, session, i));
+        uint64_t to =
+            min(value_if_changed(change, old, new, now), wanted_limit(change, session, i));
         wanted.of[i].request = falling ? min(to, now) : to;
-        if (new != old)
+        if (new != old || change->reset)
             wanted.of_from[i].request =
                 allowance_source(&change->new.allowance, i, ALLOWANCE_REQUEST);
     }
     return wanted;
+}
+
+static void swap_overrides(struct reload *reload)
+{
+    struct total_overrides *in_force = &reload->supervisor->server.total_overrides;
+    const struct total_overrides before = *in_force;
+    if (!reload->reset)
+        return;
+    *in_force = reload->no_overrides;
+    reload->no_overrides = before;
 }
 
 static void swap_totals(struct reload *reload)
@@ -255,12 +268,14 @@ static bool change_memory(struct reload *reload, bool trial, struct error *why)
 {
     struct supervisor *supervisor = reload->supervisor;
     remember_guarantees(reload);
+    swap_overrides(reload);
     swap_totals(reload);
     session_quota_limit_totals(&supervisor->server, reload->config);
     bool fits = guarantees_change(reload, true, why) && guarantees_change(reload, false, why);
     if (fits && !trial)
         return true;
     guarantee_as_before(reload);
+    swap_overrides(reload);
     swap_totals(reload);
     session_quota_limit_totals(&supervisor->server, supervisor->server.config);
     return fits;
@@ -305,7 +320,7 @@ static int compare_client(struct reload *reload, struct session *session)
 {
     struct supervisor *supervisor = reload->supervisor;
     struct change *change = &reload->changes[reload->count];
-    *change = (struct change){.client = session->number};
+    *change = (struct change){.client = session->number, .reset = reload->reset};
     if (session_attach_grant(session, supervisor->server.config, session->device, &session->wish,
                              &change->old) < 0)
         change->old = session->grant;
@@ -388,6 +403,7 @@ static void reload_finish(struct reload *reload)
         session_quota_drop_totals(&supervisor->server, &reload->changes[i].totals);
     free(reload->changes);
     transaction_free(&reload->transaction);
+    total_override_free(&reload->no_overrides);
     config_free(reload->config);
     supervisor->reload = NULL;
     supervisor->server.attaching_waits = false;
@@ -426,16 +442,19 @@ static bool go_on(struct reload *reload)
     return transaction_advance(&reload->transaction);
 }
 
-static uint32_t reload_begin(struct supervisor *supervisor, struct config *config, bool *over,
-                             reload_done *done, void *context, struct error *why)
+static uint32_t reload_begin(struct supervisor *supervisor, struct config *config, bool reset,
+                             bool *over, reload_done *done, void *context, struct error *why)
 {
     struct reload *reload = calloc(1, sizeof *reload);
     if (!reload) {
         config_free(config);
         return error_set(why, MESSAGE(server_no_memory));
     }
-    *reload = (struct reload){
-        .supervisor = supervisor, .config = config, .done = done, .context = context};
+    *reload = (struct reload){.supervisor = supervisor,
+                              .config = config,
+                              .reset = reset,
+                              .done = done,
+                              .context = context};
     supervisor->reload = reload;
     supervisor->server.attaching_waits = true;
     *over = go_on(reload);
@@ -470,8 +489,8 @@ static uint32_t config_read(const struct supervisor *supervisor, struct config *
     return error;
 }
 
-uint32_t reload_start(struct supervisor *supervisor, bool *over, reload_done *done, void *context,
-                      struct error *why)
+uint32_t reload_start(struct supervisor *supervisor, bool reset, bool *over, reload_done *done,
+                      void *context, struct error *why)
 {
     struct config *config;
     *over = true;
@@ -482,7 +501,7 @@ uint32_t reload_start(struct supervisor *supervisor, bool *over, reload_done *do
         config_free(config);
         return error;
     }
-    return reload_begin(supervisor, config, over, done, context, why);
+    return reload_begin(supervisor, config, reset, over, done, context, why);
 }
 
 void reload_advance(struct supervisor *supervisor)

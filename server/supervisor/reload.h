@@ -9,7 +9,7 @@
  * last is memory, which the supervisor changes by itself, at once.
  *
  * The first refusal takes back what was made. Only values that differ between the two files are
- * touched.
+ * touched, unless it is a reset.
  *
  * A reload begins when no client is being attached. Until it is over clients that want to attach
  * wait, and no other change is accepted. Loop thread.
@@ -31,7 +31,8 @@ typedef void reload_done(void *context, uint32_t error, const char *text);
 /*
  * Reads the configuration file that the settings name again, and puts all of it in force, or
  * nothing. It holds for clients that attach from now on, for attached clients whose values differ
- * from those of the old file, and for the devices. No client is dropped. Called at start, too.
+ * from those of the old file, and for the devices. No client is dropped. reset: everything that an
+ * administrator has set goes back to what the new file says. Called at start, too.
  *
  * Returns 0, or an error number with a sentence in *why; then nothing has changed, and done is not
  * called. *over: true if the reload is complete, and done is not called either. If it is false,
@@ -39,8 +40,8 @@ typedef void reload_done(void *context, uint32_t error, const char *text);
  * If a worker refuses, everything is as it was. change_check, change_set and change_schedule refuse
  * until the reload is over.
  */
-uint32_t reload_start(struct supervisor *supervisor, bool *over, reload_done *done, void *context,
-                      struct error *why);
+uint32_t reload_start(struct supervisor *supervisor, bool reset, bool *over, reload_done *done,
+                      void *context, struct error *why);
 
 /* Goes on with a reload under way whose answers are there. The loop calls it in every turn. */
 void reload_advance(struct supervisor *supervisor);

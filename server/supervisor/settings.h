@@ -33,17 +33,18 @@ enum settings_page {
 };
 
 struct settings {
-    char driver[PATH_MAX];             /* absolute path of the libcuda.so.1 to open */
-    char driver_name[16];              /* "nvidia", "softgpu" or "path", for messages */
-    char worker[PATH_MAX];             /* absolute path of gpushare-worker */
-    char socket[PATH_MAX];             /* path of the clients' socket */
-    char admin_socket[PATH_MAX];       /* path of the administrators' socket */
-    char config[PATH_MAX];             /* path of the configuration file; "": none */
-    bool config_named;                 /* --config named it, so it must exist */
-    bool check_config;                 /* check the file and exit */
-    int socket_fd;                     /* passed by systemd as "client"; -1: the server makes one */
-    int admin_socket_fd;               /* passed by systemd as "admin"; -1: the server makes one */
-    uid_t owner; /* may change things: the user of a server that makes its own admin socket; else 0 */
+    char driver[PATH_MAX];       /* absolute path of the libcuda.so.1 to open */
+    char driver_name[16];        /* "nvidia", "softgpu" or "path", for messages */
+    char worker[PATH_MAX];       /* absolute path of gpushare-worker */
+    char socket[PATH_MAX];       /* path of the clients' socket */
+    char admin_socket[PATH_MAX]; /* path of the administrators' socket */
+    char config[PATH_MAX];       /* path of the configuration file; "": none */
+    bool config_named;           /* --config named it, so it must exist */
+    bool check_config;           /* check the file and exit */
+    int socket_fd;               /* passed by systemd as "client"; -1: the server makes one */
+    int admin_socket_fd;         /* passed by systemd as "admin"; -1: the server makes one */
+    uid_t
+        owner; /* may change things: the user of a server that makes its own admin socket; else 0 */
     uid_t admins[SETTINGS_ADMINS_MAX]; /* users besides these who may change things */
     unsigned admin_count;
     uint32_t max_clients;      /* of all users; 0: as many as the file descriptors allow */

@@ -323,7 +323,7 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
         return error;
     /* No worker has to be asked: there are none yet. */
     bool over;
-    return reload_start(supervisor, &over, NULL, NULL, why);
+    return reload_start(supervisor, false, &over, NULL, NULL, why);
 }
 
 uint32_t supervisor_start(struct supervisor *supervisor, const struct discovery *discovery,

@@ -50,6 +50,8 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
         .worker_pid = device->process ? worker_process_pid(device->process) : 0,
         .worker_starts = device->starts,
         .schedule = device->schedule,
+        .configured = *config_schedule(supervisor->server.config, index,
+                                       &supervisor->server.settings->schedule),
     };
     memcpy(view->trouble, device->trouble, sizeof view->trouble);
     memcpy(view->warnings, device->warnings, sizeof view->warnings);

@@ -30,6 +30,7 @@ struct device_view {
     uint32_t partitions;           /* distinct sets of multiprocessors that its clients have */
     uint64_t memory_charged;       /* bytes, all clients together */
     struct schedule schedule;      /* in force; without a worker: for the next one */
+    struct schedule configured;    /* as the configuration in force says */
     char trouble[DEVICE_TROUBLE];  /* why the latest worker ended; empty if none has */
     bool ended;                    /* a worker has ended */
     uint64_t ended_ns;             /* time since the latest one did */

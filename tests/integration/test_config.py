@@ -528,6 +528,72 @@ rules:
                 self.assertEqual(a.ask("limits_query")["mode"], 3)
 
     @CHANGES
+    def test_settings_that_are_not_the_files_are_shown_and_go_back(self):
+        def ctl(*words):
+            answer = json.loads(it.server.ctl("--json", *words).stdout)
+            json_check.check(f"admin-{words[0]}", answer)
+            return answer
+
+        def drift():
+            (gpu,), (device,) = ctl("get", "gpu", "0")["gpus"], ctl("status")["devices"]
+            self.assertEqual((gpu["changed"], gpu["configured"]), (device["changed"], device["configured"]))
+            self.assertEqual((gpu["configured"]["mode"], gpu["configured"]["lease_seconds"]), ("strict", 0.1))
+            return gpu["changed"]
+
+        with self.configured("gpus: [{gpu: 0, mode: strict, lease: 100ms}]\n") as it:
+            self.assertEqual(drift(), [])
+            self.assertNotIn("configuration says", it.server.ctl("status").stdout)
+            for back in (("mode=default", "lease=configured", "watchdog_limit=default"), ("mode=configured", "lease=100ms", "watchdog_limit=10s")):
+                ctl("set", "gpu", "0", "mode=turns", "lease=default", "watchdog_limit=0")
+                self.assertEqual(it.reload().returncode, 0)
+                self.assertEqual(drift(), ["mode", "lease", "watchdog_limit"], "the files agree")
+                for words in (("status",), ("status", "--wide"), ("get", "gpu", "0")):
+                    text = it.server.ctl(*words).stdout
+                    self.assertIn("GPU 0: mode is turns, and the configuration says strict\n", text)
+                    self.assertIn("GPU 0: lease is 250ms, and the configuration says 100ms\n", text)
+                    self.assertIn("GPU 0: watchdog_limit is 0, and the configuration says 10s\n", text)
+                ctl("set", "gpu", "0", *back)
+                self.assertEqual(drift(), [])
+
+    @CHANGES
+    def test_a_reset_gives_up_all_that_an_administrator_has_set(self):
+        text = f"clients: {{memory: {{limit: 32M}}, priority: 3}}\nusers: [{{uid: {UID}, memory: {{limit: 48M}}}}]\n"
+
+        def ctl(*words):
+            answer = json.loads(it.server.ctl("--json", *words).stdout)
+            json_check.check(f"admin-{words[0]}", answer)
+            return answer
+
+        def total():
+            return ctl("get", "user", str(UID))["total"]
+
+        with self.configured(text) as it:
+            client, other = RawClient(it.server.client), RawClient(it.server.client)
+            with contextlib.closing(client), contextlib.closing(other):
+                told = client.attach(threads_limit=5000, time_limit=6000)
+                other.attach()
+                number = str(told["client"])
+                before = ctl("get", number)["clients"], total(), ctl("get", "gpu", "0")["gpus"]
+                ctl("set", number, "threads=25%", "time.request=10%", "memory.limit=16M", "memory.request=8M", "host_memory=1M",
+                    "priority=5", "kernel_time_limit=3s")
+                ctl("set", "user", str(UID), "total.memory=20M", "total.host_memory=4M")
+                ctl("set", "gpu", "0", "mode=fair", "quantum=3s")
+                changed = ctl("get", number)["clients"], total(), ctl("get", "gpu", "0")["gpus"]
+                self.assertEqual(it.reload().returncode, 0)
+                self.assertEqual((ctl("get", number)["clients"], total(), ctl("get", "gpu", "0")["gpus"]), changed)
+                # What does not fit changes nothing.
+                it.write("gpus: [{gpu: 0, mode: strict}]\nclients: {threads: {request: 100%}}\n")
+                self.assertIn("that makes 24: ask for 8 at most", it.server.ctl("reload", "--reset").stderr)
+                self.assertEqual((ctl("get", number)["clients"], total(), ctl("get", "gpu", "0")["gpus"]), changed)
+                it.write(text)
+                self.assertTrue(ctl("reload", "--reset")["ok"])
+                self.assertEqual((ctl("get", number)["clients"], total(), ctl("get", "gpu", "0")["gpus"]), before)
+                self.assertIn("reload --reset asked for by uid", it.server.text())
+                with self.assertRaisesRegex(RuntimeError, "of 32 MiB"):
+                    client.ask("memory_alloc", count=33 * MIB)
+                client.ask("memory_alloc", count=30 * MIB)
+
+    @CHANGES
     def test_a_broken_file_changes_nothing(self):
         good = "clients:\n  memory: {limit: 32M}\nprofiles: {a: {}}\n"
         with self.configured(good) as it:

@@ -75,7 +75,7 @@ static void serve_request(struct admin_peer *peer, const struct admin_request *r
         admin_kill(peer, request);
         break;
     case ADMIN_RELOAD:
-        admin_reload(peer);
+        admin_reload(peer, request);
         break;
     case ADMIN_TRACE:
         admin_trace(peer, request);

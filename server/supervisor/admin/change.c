@@ -253,9 +253,11 @@ static void change_gpu(struct change_work *pending)
         error_set(&pending->transaction.why, MESSAGE(server_no_memory));
         return;
     }
+    struct schedule to = request->schedule;
     view_device(supervisor, request->number, &view);
-    transaction_add_device(&pending->transaction, RANK_GIVES, request->number, &request->schedule,
-                           &view.schedule, request->parts);
+    schedule_merge(&to, &view.configured, request->back);
+    transaction_add_device(&pending->transaction, RANK_GIVES, request->number, &to, &view.schedule,
+                           request->parts);
     change_carry_out(pending);
 }
 

@@ -14,6 +14,7 @@
 struct reloading {
     struct admin_work work; /* first */
     struct error why;       /* number 0: it is done */
+    bool reset;
     char by[ADMIN_NAME];
 };
 
@@ -41,6 +42,8 @@ static void reload_log(const struct reloading *reloading)
 {
     if (reloading->why.number)
         log_notice(MESSAGE_TEXT(log_reload_admin), reloading->by, reloading->why.text);
+    else if (reloading->reset)
+        log_notice(MESSAGE_TEXT(log_reset_admin_done), reloading->by);
     else
         log_notice(MESSAGE_TEXT(log_reload_admin_done), reloading->by);
 }
@@ -53,7 +56,7 @@ static void reload_answered(void *context, uint32_t error, const char *text)
     admin_peer_work_came(&reloading->work);
 }
 
-void admin_reload(struct admin_peer *peer)
+void admin_reload(struct admin_peer *peer, const struct admin_request *request)
 {
     bool over;
     struct reloading *reloading = calloc(1, sizeof *reloading);
@@ -64,8 +67,9 @@ void admin_reload(struct admin_peer *peer)
     reloading->work = (struct admin_work){.answer = reloading_answer, .free = reloading_free};
     admin_peer_name(peer, reloading->by);
     admin_peer_work_begin(&reloading->work, peer);
-    uint32_t error =
-        reload_start(peer->admin->supervisor, &over, reload_answered, reloading, &reloading->why);
+    reloading->reset = request->reset;
+    uint32_t error = reload_start(peer->admin->supervisor, request->reset, &over, reload_answered,
+                                  reloading, &reloading->why);
     reloading->work.outstanding = !error && !over;
     if (error || over)
         reload_log(reloading);

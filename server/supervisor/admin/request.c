@@ -84,6 +84,8 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
         return strcmp(key, "seconds") == 0;
     if (kind == ADMIN_KILL)
         return strcmp(key, "force") == 0;
+    if (kind == ADMIN_RELOAD)
+        return strcmp(key, "reset") == 0;
     if (kind != ADMIN_SET)
         return false;
     if (target == ADMIN_TARGET_GPU)
@@ -278,6 +280,13 @@ static uint32_t read_total(struct admin_request *request, json_t *root, struct e
     return 0;
 }
 
+/* The word "default" is one of NVIDIA's classes of leases. */
+static bool goes_back(unsigned part, const char *text)
+{
+    return strcmp(text, "configured") == 0 ||
+           (part != SCHEDULE_LEASE && strcmp(text, "default") == 0);
+}
+
 /* Of a GPU. */
 static uint32_t read_schedule_change(struct admin_request *request, json_t *root, struct error *why)
 {
@@ -289,10 +298,11 @@ static uint32_t read_schedule_change(struct admin_request *request, json_t *root
         const char *text = json_string_value(json_object_iter_value(at));
         if (!text)
             return error_set(why, MESSAGE(admin_schedule_text), key);
-        uint32_t error =
-            schedule_set(&request->schedule, (enum schedule_part)part, text, strlen(text), why);
-        if (error)
-            return error;
+        if (goes_back(part, text))
+            request->back |= part;
+        else if (schedule_set(&request->schedule, (enum schedule_part)part, text, strlen(text),
+                              why))
+            return why->number;
         request->parts |= part;
     }
     if (!request->parts)
@@ -331,6 +341,15 @@ static uint32_t read_force(struct admin_request *request, json_t *root, struct e
     return 0;
 }
 
+static uint32_t read_reset(struct admin_request *request, json_t *root, struct error *why)
+{
+    json_t *reset = json_object_get(root, "reset");
+    if (reset && !json_is_boolean(reset))
+        return error_set(why, MESSAGE(admin_reset));
+    request->reset = json_is_true(reset);
+    return 0;
+}
+
 static uint32_t read_root(struct admin_request *request, json_t *root, struct error *why)
 {
     const char *name = json_string_value(json_object_get(root, "request"));
@@ -351,6 +370,8 @@ static uint32_t read_root(struct admin_request *request, json_t *root, struct er
         error = read_set(request, root, why);
     if (!error && request->kind == ADMIN_KILL)
         error = read_force(request, root, why);
+    if (!error && request->kind == ADMIN_RELOAD)
+        error = read_reset(request, root, why);
     if (!error && request->kind == ADMIN_TRACE)
         error = read_trace(request, root, why);
     return error;

@@ -54,8 +54,10 @@ struct admin_request {
     struct total_change total; /* set: new limits of the user's or the group's total */
     struct schedule schedule;  /* set, of a GPU: new parts of its schedule */
     unsigned parts;            /* set, of a GPU: these parts, as bits of enum schedule_part */
-    uint32_t gpu;              /* trace: the GPU's index */
-    uint32_t milliseconds;     /* trace: 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
+    unsigned back;         /* set, of a GPU: of these, those that go back to the configuration's */
+    bool reset;            /* reload: what administrators have set goes back, too */
+    uint32_t gpu;          /* trace: the GPU's index */
+    uint32_t milliseconds; /* trace: 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
 };
 
 /* The name of a kind in requests: "ping", "version", ... The string is static. */

@@ -185,9 +185,22 @@ static json_t *schedule_json(const struct schedule *schedule)
     return admin_json_finish(&json);
 }
 
+/* The settings of which the configuration says something else. */
+static json_t *changed_json(const struct device_view *view)
+{
+    const unsigned parts = schedule_differs(&view->schedule, &view->configured);
+    json_t *names = json_array();
+    const char *name;
+    for (size_t i = 0; (name = schedule_part_name(parts, i)); i++)
+        json_array_append_new(names, json_string(name));
+    return names;
+}
+
 void admin_rows_put_sharing(struct admin_json *object, const struct device_view *view)
 {
     admin_json_put(object, "schedule", schedule_json(&view->schedule));
+    admin_json_put(object, "configured", schedule_json(&view->configured));
+    admin_json_put(object, "changed", changed_json(view));
     /* If the driver can't split the device, a limit of threads lets a client run less often. */
     admin_json_put(object, "threads_enforced_by",
                    !view->info.multiprocessors            ? json_null()

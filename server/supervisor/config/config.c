@@ -605,3 +605,9 @@ uint32_t config_resolve(struct config *config, const struct schedule *unsaid,
         config_sizes_find(config, i, config->schedules[i].partition_sizes);
     return 0;
 }
+
+const struct schedule *config_schedule(const struct config *config, uint32_t device,
+                                       const struct schedule *unsaid)
+{
+    return config ? &config->schedules[device] : unsaid;
+}

@@ -102,6 +102,10 @@ uint32_t config_resolve(struct config *config, const struct schedule *unsaid,
                         const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
                         struct error *why);
 
+/* How a device is shared by a configuration; by `unsaid` if config is NULL. */
+const struct schedule *config_schedule(const struct config *config, uint32_t device,
+                                       const struct schedule *unsaid);
+
 /* Frees a configuration. NULL is allowed. */
 void config_free(struct config *config);
 

@@ -74,6 +74,14 @@ unsigned schedule_part_of(const char *name, size_t length)
     return 0;
 }
 
+const char *schedule_part_name(unsigned which, size_t index)
+{
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if ((which & parts[i].part) && index-- == 0)
+            return parts[i].name;
+    return NULL;
+}
+
 static int read_mode(const char *text, size_t length, enum proto_mode *mode)
 {
     for (uint32_t i = 0; i < PROTO_MODE_COUNT; i++) {

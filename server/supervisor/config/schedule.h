@@ -72,6 +72,10 @@ bool schedule_time_enforced(enum proto_mode mode);
 /* The part with this name, such as "lease"; 0 if there is none. */
 unsigned schedule_part_of(const char *name, size_t length);
 
+/* The names of parts (bits), in the order in which people write them: the one at `index`; NULL
+ * after the last. Parts that nobody writes have none. Static. */
+const char *schedule_part_name(unsigned which, size_t index);
+
 /*
  * Sets one part of a schedule from what people write: a mode's name; a lease like "50ms"
  * or one of NVIDIA's classes, by name or number (default|short|medium|long, 0 to 3); a

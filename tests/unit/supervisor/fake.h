@@ -512,7 +512,7 @@ static inline int fake_reload_begin(struct fake *fake, const char *yaml, struct 
     snprintf(fake->settings.config, sizeof fake->settings.config, "%s", path);
     struct error why = {0};
     bool over;
-    uint32_t error = reload_start(fake->supervisor, &over, fake_reloaded, reload, &why);
+    uint32_t error = reload_start(fake->supervisor, false, &over, fake_reloaded, reload, &why);
     unlink(path);
     if (error || over)
         fake_reloaded(reload, error, why.text);

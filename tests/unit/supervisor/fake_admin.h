@@ -48,6 +48,7 @@ struct supervisor {
     uint32_t client_count;
     uint32_t killed;
     unsigned reloads;
+    bool reset;  /* the latest reload was one */
     bool broken; /* the configuration has a mistake */
     bool reload_later;
     reload_done *reload_done;
@@ -70,7 +71,8 @@ struct supervisor {
     } setting[16];
     size_t setting_count;
     struct schedule schedule; /* of device 0 */
-    unsigned parts;           /* of the latest change of it */
+    struct schedule configured;
+    unsigned parts; /* of the latest change of it */
     change_done *scheduled;
     void *scheduled_context;
     struct {
@@ -104,7 +106,10 @@ uint32_t view_device_count(const struct supervisor *self)
 
 void view_device(const struct supervisor *self, uint32_t index, struct device_view *view)
 {
-    *view = (struct device_view){.index = index, .ordinal = index, .schedule = self->schedule};
+    *view = (struct device_view){.index = index,
+                                 .ordinal = index,
+                                 .schedule = self->schedule,
+                                 .configured = self->configured};
     if (index == 1) {
         strcpy(view->trouble, "the worker ended: \x01 no driver");
         return;
@@ -220,10 +225,11 @@ int change_schedule(struct supervisor *self, uint32_t device, const struct sched
     return 0;
 }
 
-uint32_t reload_start(struct supervisor *self, bool *over, reload_done *done, void *context,
-                      struct error *why)
+uint32_t reload_start(struct supervisor *self, bool reset, bool *over, reload_done *done,
+                      void *context, struct error *why)
 {
     self->reloads++;
+    self->reset = reset;
     self->reload_done = done;
     self->reload_context = context;
     *over = !self->reload_later;
@@ -391,7 +397,7 @@ static inline int set_up(void **state)
     memset(&supervisor, 0, sizeof supervisor);
     uv_loop_init(&supervisor.loop);
     supervisor.workers_answer = true;
-    supervisor.schedule = schedule_default();
+    supervisor.schedule = supervisor.configured = schedule_default();
     supervisor.settings.admin_socket_fd = -1;
     strcpy(supervisor.settings.driver_name, "softgpu");
     strcpy(supervisor.settings.driver, "/lib/libcuda.so.1");

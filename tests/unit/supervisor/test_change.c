@@ -325,7 +325,7 @@ static void changes_are_undone_before_a_reload_goes_on(void **state)
     fake.worker[0].automatic = false;
     change.priority = 3;
     assert_int_equal(set(attached.client, change), 0);
-    assert_int_equal(reload_start(fake.supervisor, &at_once, reloaded, &over, &why), 0);
+    assert_int_equal(reload_start(fake.supervisor, false, &at_once, reloaded, &over, &why), 0);
     assert_false(at_once);
     assert_int_equal(set(attached.client, change), -EBUSY);
     assert_int_equal(
