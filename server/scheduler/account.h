@@ -51,6 +51,7 @@ struct scheduler_account {
     uint64_t paused_since; /* since when it has no sharers */
     uint64_t ticket;       /* in turns: the order among accounts with work; smaller is earlier */
     uint64_t debt_ns;      /* in turns: by which its last turns ran over */
+    uint64_t busy_at;      /* when one of its clients was last seen busy (balance.h); 0: never */
     uint64_t counted;      /* the last sum of requests that has this one in it */
 };
 

@@ -41,9 +41,7 @@ void lease_group_name(struct scheduler *scheduler, struct scheduler_client *clie
 
 /* ---- charging ---- */
 
-/* The account's other clients in the lease group have the same sums of the account. O(clients),
- * when a lease begins or is charged. */
-static void tell_siblings(struct scheduler *scheduler, const struct scheduler_client *client)
+void lease_group_tell_siblings(struct scheduler *scheduler, const struct scheduler_client *client)
 {
     const struct scheduler_account *account = client->accounts.of[0];
     struct scheduler_client *other;
@@ -78,7 +76,7 @@ void lease_group_charge(struct scheduler *scheduler, struct scheduler_client *cl
         plan_credit_charge(client->pays, ns);
     if (is_of_account(client)) {
         client->extra_ns += ns;
-        tell_siblings(scheduler, client);
+        lease_group_tell_siblings(scheduler, client);
     }
 }
 
@@ -134,7 +132,7 @@ static void raise_sums(struct scheduler *scheduler, struct scheduler_client *cli
     if (is_of_account(client)) {
         client->extra_ns = client->account_floor_ns =
             max(client->extra_ns, client->account_floor_ns);
-        tell_siblings(scheduler, client);
+        lease_group_tell_siblings(scheduler, client);
     }
 }
 

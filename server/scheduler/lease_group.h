@@ -43,6 +43,10 @@ void lease_group_queue(struct scheduler_lease_group *lease_group, struct schedul
 void lease_group_unqueue(struct scheduler_lease_group *lease_group,
                          struct scheduler_client *client);
 
+/* The client's sums of its account have changed: the account's other clients in the lease group
+ * have the same ones. O(clients). */
+void lease_group_tell_siblings(struct scheduler *scheduler, const struct scheduler_client *client);
+
 /* Charges the client's lease up to now. */
 void lease_group_charge(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now);
 

@@ -52,3 +52,12 @@ uint32_t policy_concurrent_in_flight_limit(const struct scheduler *scheduler,
     uint32_t lower = scheduler->total_in_flight - scheduler->level_in_flight[urgent];
     return lower < most ? client->in_flight + most - lower : 0;
 }
+
+int32_t scheduler_stream_priority(uint32_t level, uint32_t levels, int32_t greatest, int32_t least)
+{
+    if (levels < 2 || least <= greatest)
+        return greatest;
+    if (level > levels - 1)
+        level = levels - 1;
+    return greatest + (int32_t)((uint64_t)level * (uint64_t)(least - greatest) / (levels - 1));
+}

@@ -10,6 +10,7 @@
 #include "common/messages.h"
 #include "common/list.h"
 #include "common/util.h"
+#include "server/scheduler/balance.h"
 #include "server/scheduler/lease_group.h"
 #include "server/scheduler/policy.h"
 #include "server/scheduler/requests.h"
@@ -91,6 +92,7 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_schedule
     list_init(&scheduler->clients);
     list_init(&scheduler->throttled);
     list_init(&scheduler->lower);
+    list_init(&scheduler->ahead);
     apply_schedule(scheduler, schedule, now);
     scheduler->throttled_until = SCHEDULER_NEVER;
     scheduler->first_level = SCHEDULER_LEVELS;
@@ -109,6 +111,13 @@ bool scheduler_time_enforced(const struct scheduler *scheduler)
 
 /* ---- holding clients back ---- */
 
+static enum scheduler_hold reason_of(const struct scheduler *scheduler, const struct list *list)
+{
+    if (list == &scheduler->ahead)
+        return SCHEDULER_HOLD_LEASE;
+    return list == &scheduler->lower ? SCHEDULER_HOLD_PRIORITY : SCHEDULER_HOLD_DUTY;
+}
+
 /* The reason for which the client waits; SCHEDULER_HOLDS if it does not wait. */
 static enum scheduler_hold held_by(const struct scheduler *scheduler,
                                    const struct scheduler_client *client)
@@ -117,7 +126,7 @@ static enum scheduler_hold held_by(const struct scheduler *scheduler,
         return client->wants && !client->leased ? SCHEDULER_HOLD_LEASE : SCHEDULER_HOLDS;
     if (!client->held)
         return SCHEDULER_HOLDS;
-    return client->held == &scheduler->lower ? SCHEDULER_HOLD_PRIORITY : SCHEDULER_HOLD_DUTY;
+    return reason_of(scheduler, client->held);
 }
 
 uint64_t scheduler_throttled(const struct scheduler *scheduler,
@@ -173,9 +182,9 @@ static void end_turn(struct scheduler *scheduler, struct scheduler_client *clien
 /* Names all clients that are held back, so that they ask again. */
 static void let_all_go(struct scheduler *scheduler, uint64_t now)
 {
-    const struct list *lists[] = {&scheduler->throttled, &scheduler->lower};
+    const struct list *lists[] = {&scheduler->throttled, &scheduler->lower, &scheduler->ahead};
     struct scheduler_client *client;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         LIST_FOR_EACH (client, lists[i], held_link) {
             count_wait(scheduler, client, now);
             let_go(client);
@@ -194,6 +203,8 @@ static void level_begin(struct scheduler *scheduler, uint32_t level)
 
 static void level_end(struct scheduler *scheduler, uint32_t level, uint64_t now)
 {
+    /* Clients that were held for one that has no work any more need not wait for a report. */
+    scheduler->look_at_balance |= !list_is_empty(&scheduler->ahead);
     scheduler->level_busy[level]--;
     scheduler->level_seen[level] = now;
 }
@@ -273,6 +284,8 @@ static uint32_t check_limits(struct scheduler *scheduler, const struct scheduler
 /* Credit does not pass from one mode to another, because some modes don't count any. */
 static void drop_credit(struct scheduler_client *client)
 {
+    client->account_extra_ns = client->account_floor_ns = client->extra_ns = 0;
+    client->ahead = client->guest = false;
     if (client->request.parts > 0)
         client->request.parts = 0;
     if (client->cap.parts > 0)
@@ -547,9 +560,7 @@ static struct scheduler_answer hold_until(struct scheduler *scheduler,
     }
     if (list == &scheduler->throttled)
         scheduler->throttled_until = min(scheduler->throttled_until, until);
-    enum scheduler_hold why =
-        list == &scheduler->lower ? SCHEDULER_HOLD_PRIORITY : SCHEDULER_HOLD_DUTY;
-    return (struct scheduler_answer){.hold = why, .until = until};
+    return (struct scheduler_answer){.hold = reason_of(scheduler, list), .until = until};
 }
 
 static void go_on(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
@@ -567,6 +578,10 @@ static struct scheduler_answer may_submit_at_once(struct scheduler *scheduler,
     if (ready > now) {
         end_turn(scheduler, client); /* the room that it was named for goes to the others */
         return hold_until(scheduler, client, &scheduler->throttled, ready, now);
+    }
+    if (client->ahead) {
+        end_turn(scheduler, client);
+        return hold_until(scheduler, client, &scheduler->ahead, SCHEDULER_NEVER, now);
     }
     uint32_t urgent = policy_concurrent_urgent(scheduler, now);
     uint32_t in_flight_limit = policy_concurrent_in_flight_limit(scheduler, client, urgent);
@@ -634,6 +649,8 @@ void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *clie
     if (scheduler->schedule.mode != PROTO_MODE_CONCURRENT)
         return;
     client->charged_ns += device_ns;
+    balance_charge(scheduler, client, device_ns);
+    scheduler->look_at_balance = true;
     plan_credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
     /* Not in debt now: a debt that follows comes from device time since this moment. */
     if (client->duty.parts >= 0)
@@ -705,7 +722,7 @@ uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now)
 {
     if (scheduler->paused)
         return SCHEDULER_NEVER;
-    uint64_t next = lower_event(scheduler);
+    uint64_t next = scheduler->look_at_balance ? now : lower_event(scheduler);
     if (scheduler->schedule.mode == PROTO_MODE_CONCURRENT) {
         next = min(next, scheduler->throttled_until);
     } else {
@@ -732,6 +749,24 @@ static void look_at_throttled(struct scheduler *scheduler, uint64_t now)
     }
 }
 
+/* After each report of time used. An account that waits does not wait for ever: the others' reports
+ * go on while they have work, and when they have none nobody is held. */
+static void look_at_balance(struct scheduler *scheduler, uint64_t now)
+{
+    struct scheduler_client *client;
+    if (!scheduler->look_at_balance)
+        return;
+    scheduler->look_at_balance = false;
+    if (scheduler->schedule.mode != PROTO_MODE_CONCURRENT)
+        return;
+    balance_look(scheduler, now);
+    LIST_FOR_EACH (client, &scheduler->ahead, held_link)
+        if (!client->ahead) {
+            go_on(scheduler, client, now);
+            lease_group_name(scheduler, client);
+        }
+}
+
 static void look_at_lower(struct scheduler *scheduler, uint64_t now)
 {
     struct scheduler_client *client =
@@ -755,6 +790,7 @@ struct scheduler_client *scheduler_decide(struct scheduler *scheduler, uint64_t 
         for (uint32_t i = 0; i < scheduler->lease_group_count; i++)
             lease_group_advance(scheduler, &scheduler->lease_groups[i], now);
         look_at_throttled(scheduler, now);
+        look_at_balance(scheduler, now);
         look_at_lower(scheduler, now);
     }
     struct scheduler_client *client =
@@ -762,15 +798,4 @@ struct scheduler_client *scheduler_decide(struct scheduler *scheduler, uint64_t 
     if (client)
         client->granted = false;
     return client;
-}
-
-/* ---- priority ---- */
-
-int32_t scheduler_stream_priority(uint32_t level, uint32_t levels, int32_t greatest, int32_t least)
-{
-    if (levels < 2 || least <= greatest)
-        return greatest;
-    if (level > levels - 1)
-        level = levels - 1;
-    return greatest + (int32_t)((uint64_t)level * (uint64_t)(least - greatest) / (levels - 1));
 }

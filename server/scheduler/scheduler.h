@@ -12,7 +12,8 @@
  *   concurrent  All clients run at once. Time fractions are kept but not enforced, and
  *               the client is told so (scheduler_time_enforced). Only `duty` binds: a
  *               client's own device time, as scheduler_charge reports it, is held to
- *               that fraction.
+ *               that fraction. While kernels fill the device, each account has an equal
+ *               part of it (server/scheduler/balance.h).
  *   strict      One client at a time, for a lease. A client with a time request gets
  *               exactly that. The rest of the time stays idle, or goes to clients
  *               without a request.
@@ -135,7 +136,8 @@ enum {
     SCHEDULER_LEVELS = 1024,
     /* commands in flight for each queue with work, unless it borrows; see IN-FLIGHT LIMITS */
     SCHEDULER_IN_FLIGHT_MIN = 2,
-    SCHEDULER_LEASE_GROUPS = SM_GROUPS_MAX
+    SCHEDULER_LEASE_GROUPS = SM_GROUPS_MAX,
+    SCHEDULER_WIDTH = 1024 /* of a client whose kernels fill its multiprocessors */
 };
 
 struct scheduler_schedule {
@@ -201,10 +203,13 @@ struct scheduler_client {
     bool wants;         /* has work to submit */
     /* set by the caller */
     uint32_t rings; /* how many of its queues have work; 0 counts as 1 */
+    uint32_t width; /* how much of its multiprocessors one of its kernels fills, as far as is known:
+                       1 to SCHEDULER_WIDTH; 0: all */
     bool borrows;   /* it runs on multiprocessors of another client's request */
     /* private */
     bool leased, on_extra, granted, present;
     bool guest;        /* its lease ends when a client comes back that is owed something */
+    bool ahead;        /* its account had more time than another one with work (balance.h) */
     bool low_turn;     /* named by scheduler_decide as the next of the lower levels */
     struct list *held; /* the list in which it waits, or NULL */
     uint64_t ticket;   /* order among clients with work; smaller is earlier */
@@ -245,6 +250,7 @@ struct scheduler_lease_group {
     uint64_t lost_since; /* in a pause: since when nothing of the holder is in flight; or
                             SCHEDULER_NEVER */
     bool closing;        /* the lease is over, and its work is still in flight */
+    bool crowded;        /* see balance.h */
 };
 
 struct scheduler {
@@ -255,6 +261,8 @@ struct scheduler {
     struct queue grants;      /* clients that scheduler_decide will name */
     struct list throttled;    /* clients that wait for their duty */
     uint64_t throttled_until; /* when the first of them may go on */
+    struct list ahead;        /* clients that wait for other accounts (balance.h) */
+    bool look_at_balance;     /* time was reported, or a client's work ended */
     /* clients that wait for room below the in-flight limit of lower levels, in order */
     struct list lower;
     /* Clients named for that room that have not asked for it yet: one at most. */

@@ -52,6 +52,8 @@ struct function {
     uint32_t dynamic_bytes; /* maximum of dynamic shared memory */
     uint32_t dynamic_most;  /* what the driver was told of that; dynamic_bytes at least */
     uint32_t local_bytes;   /* local memory a thread */
+    uint32_t shared_bytes;  /* static shared memory */
+    uint32_t registers;     /* of a thread */
 };
 
 struct event {
@@ -91,6 +93,7 @@ struct client_shared {
     uint32_t watched_count; /* streams on whose timeline a thread sleeps */
     uint32_t closing_count; /* streams in STREAM_CLOSING */
     uint32_t in_flight;     /* commands, as last counted */
+    uint32_t width;         /* mean of its latest kernels' (launch_width.h); 0: unknown */
     struct retirement *frees, **frees_end;
     struct work_length length; /* of its commands */
     /* Local memory, bytes a thread: what its launches wait for, 0 for none; whether that was asked

@@ -87,6 +87,8 @@ uint32_t client_function_ask(const struct client *client, struct client_module_l
     function->parameter_bytes = info->parameter_bytes;
     function->block_threads = info->block_threads;
     function->local_bytes = info->local_bytes;
+    function->shared_bytes = info->shared_bytes;
+    function->registers = info->registers;
     function->dynamic_most =
         kernel_attribute(cuda, function->handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
     /* It may have been raised already; the client has not asked. */

@@ -12,6 +12,7 @@
 #include "server/worker/activity.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
+#include "server/worker/run/launch_width.h"
 #include "server/worker/sharing/stream_pool.h"
 
 cuda_result command_open(struct command *command, const struct gpu *gpu, struct meter *meter,
@@ -108,6 +109,16 @@ static int await_local_memory(struct command *command, struct client_stream *str
     return COMMAND_BLOCKED;
 }
 
+/* A moving average: one launch weighs a quarter. */
+static void note_width(struct client *client, const struct function *function,
+                       const struct proto_command_launch *launch)
+{
+    uint32_t had = client->shared.width;
+    uint32_t width = launch_width(&client->gpu->info, function, launch,
+                                  client->shared.partition->multiprocessors);
+    client->shared.width = had ? max((3 * had + width) / 4, 1u) : width;
+}
+
 static int run_launch(struct command *command, struct client_stream *stream,
                       const struct proto_command_launch *launch)
 {
@@ -140,6 +151,8 @@ static int run_launch(struct command *command, struct client_stream *stream,
         return await_local_memory(command, stream, function->local_bytes);
     void *extra[] = {CUDA_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)parameters,
                      CUDA_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CUDA_LAUNCH_PARAM_END};
+    if (command->weighs)
+        note_width(client, function, launch);
     begin_work(command, stream);
     activity_in(ACTIVITY_cuLaunchKernel);
     cuda_result result = command->cuda->cuLaunchKernel(

@@ -38,6 +38,7 @@ struct command {
     uint32_t order_next;
     uint32_t weight;  /* of large copies within a visit, in commands; the caller resets it */
     uint32_t entries; /* of hardware queues that were used; the caller resets */
+    bool weighs;      /* the caller's: clients' widths are wanted (launch_width.h) */
     cuda_result fatal;
     enum context_loss loss;
     _Alignas(64) uint8_t parameters[PROTO_PARAMETERS_MAX + 4];

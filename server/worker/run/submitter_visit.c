@@ -421,6 +421,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         }
         if (index == client->stream_count)
             break;
+        submitter->command.weighs = !gate_is_open(gate);
         if (room == 0)
             room = gate_enter(gate, client, (uint32_t)client->submit.deficit, &held);
         if (room == 0) {

@@ -21,13 +21,6 @@
 #define PACE_COMMANDS 8
 #define PACE_NS       1000000
 
-static bool is_open(const struct gate *gate)
-{
-    /* Relaxed: gate_enter looks again under the lock; and shut_gate takes the lock of every client,
-     * under which the submitter acts on an open gate. */
-    return atomic_load_explicit(&gate->open, memory_order_relaxed);
-}
-
 /* ---- runnable clients ---- */
 
 static void set_hold(struct gate *gate, struct gate_client *at, enum scheduler_hold hold)
@@ -105,7 +98,7 @@ static void apply_decisions(struct gate *gate, uint64_t now)
 {
     uint64_t next = SCHEDULER_NEVER;
     gate->ending = NULL;
-    if (!is_open(gate)) {
+    if (!gate_is_open(gate)) {
         struct scheduler_client *named;
         while ((named = scheduler_decide(&gate->scheduler, now))) {
             mark_runnable(gate, gate_client_of(named));
@@ -222,6 +215,7 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
     struct scheduler_client *scheduled = &at->scheduled;
     uint64_t now = timeline_now();
     scheduled->rings = rings_with_work(client);
+    scheduled->width = client->shared.width;
     count_in_flight(gate, client, now);
     at->since_exact = true;
     scheduler_wants(&gate->scheduler, scheduled, now);
@@ -244,11 +238,11 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
 uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t max, bool *held)
 {
     *held = false;
-    if (is_open(gate))
+    if (gate_is_open(gate))
         return room_while_open(gate, client, max);
     pthread_mutex_lock(&gate->lock);
     /* The gate may have been opened meanwhile; then the scheduler must not be asked. */
-    bool open = is_open(gate);
+    bool open = gate_is_open(gate);
     uint32_t room = open ? 0 : ask_scheduler(gate, client, max, held);
     pthread_mutex_unlock(&gate->lock);
     return open ? room_while_open(gate, client, max) : room;
@@ -256,7 +250,7 @@ uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t max, bool
 
 void gate_leave(struct gate *gate, struct client *client, bool more)
 {
-    if (is_open(gate))
+    if (gate_is_open(gate))
         return;
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
@@ -420,7 +414,8 @@ static bool may_be_open(const struct gate *gate)
     const struct gate_client *first = gate->first;
     for (const struct gate_client *at = first; at; at = at->next)
         if (at->scheduled.limits.duty != PLAN_WHOLE ||
-            at->scheduled.limits.level != first->scheduled.limits.level)
+            at->scheduled.limits.level != first->scheduled.limits.level ||
+            at->scheduled.accounts.of[0] != first->scheduled.accounts.of[0])
             return false;
     return true;
 }
@@ -429,7 +424,7 @@ static bool may_be_open(const struct gate *gate)
  * flight. */
 static void shut_gate(struct gate *gate)
 {
-    if (!is_open(gate))
+    if (!gate_is_open(gate))
         return;
     atomic_store(&gate->open, 0);
     /* The submitter may still act on an open gate, but only under the client's lock. */
@@ -528,7 +523,7 @@ uint32_t gate_add(struct gate *gate, struct client *client, const struct schedul
     bool open = may_be_open(gate);
     apply_decisions(gate, now);
     pthread_mutex_unlock(&gate->lock);
-    if (!open && is_open(gate)) {
+    if (!open && gate_is_open(gate)) {
         shut_gate(gate);
         /* Attaching the client may still fail; then it is freed at once. */
         reopen_gate(gate, at);
@@ -593,6 +588,6 @@ void gate_remove(struct gate *gate, struct client *client)
     bool open = may_be_open(gate);
     apply_decisions(gate, now);
     pthread_mutex_unlock(&gate->lock);
-    if (open && !is_open(gate))
+    if (open && !gate_is_open(gate))
         reopen_gate(gate, NULL);
 }

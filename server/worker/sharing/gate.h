@@ -7,9 +7,10 @@
  * which clients the scheduler lets go on: these are runnable. The gate counts from a client's
  * timelines how much the client has in flight, and tells the scheduler the difference.
  *
- * In concurrent mode, while no client has a duty cycle and all have the same priority, the gate is
- * open: it holds no client and does not ask the scheduler. The submitter compares two numbers; the
- * gate counts a client's work in flight only when it may have reached the client's in-flight limit.
+ * In concurrent mode, while no client has a duty cycle and all have the same priority and account,
+ * the gate is open: it holds no client and does not ask the scheduler. The submitter compares two
+ * numbers; the gate counts a client's work in flight only when it may have reached the client's
+ * in-flight limit.
  *
  * The submitter leaves a held client alone until the gate makes it runnable. gate_next says when to
  * ask for runnable clients; reports of other threads may bring that time forward.
@@ -150,6 +151,13 @@ void gate_narrow(struct gate *gate, uint64_t ns);
 
 /* ---- any thread ---- */
 
+/* A hint, outside of the client's lock. */
+static inline bool gate_is_open(const struct gate *gate)
+{
+    /* Relaxed: gate_enter looks again under the lock; and whoever shuts the gate takes the lock of
+     * every client, under which the submitter acts on an open gate. */
+    return atomic_load_explicit(&gate->open, memory_order_relaxed);
+}
 static inline bool gate_is_paused(const struct gate *gate)
 {
     return atomic_load(&gate->paused) != 0;

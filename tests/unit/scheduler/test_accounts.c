@@ -97,6 +97,76 @@ static void eight_clients_have_as_much_as_one(void **state)
     }
 }
 
+/* In concurrent mode the device runs the kernels of all in turns. */
+static void eight_concurrent_clients_have_as_much_as_one(void **state)
+{
+    (void)state;
+    static const uint64_t kernels[] = {MS / 5, MS, 7 * MS, 30 * MS};
+    for (int i = 0; i < 4; i++) {
+        struct device_client *one, *eight[8];
+        open_mode(PROTO_MODE_CONCURRENT);
+        one = arrive(1, 0, PLAN_WHOLE, kernels[i]);
+        for (int j = 0; j < 8; j++)
+            eight[j] = arrive(2, 0, PLAN_WHOLE, kernels[3 - i]);
+        device_run(&device, device.now + 1000 * MS);
+        assert_percent(percent_of(&one, 1), 50, "the user with one client");
+        assert_percent(percent_of(eight, 8), 50, "the user with eight");
+        /* Nobody waits for a user that has nothing to do. */
+        device_work(&device, one, 0);
+        device_run(&device, device.now + 1000 * MS);
+        assert_percent(percent_of(eight, 8), 100, "the user with eight, alone");
+        /* And what was had meanwhile is not counted. */
+        device_work(&device, one, ANY);
+        device_run(&device, device.now + 1000 * MS);
+        assert_percent(percent_of(&one, 1), 50, "the user that came back");
+        for (int j = 0; j < 8; j++)
+            device_remove(&device, eight[j]);
+        assert_percent(percent_of(&one, 1), 100, "the user that is left");
+    }
+}
+
+/* Of kernels that leave most of the device free, eight run beside each other, and nobody is held.
+ */
+static void small_kernels_are_not_held(void **state)
+{
+    (void)state;
+    struct device_client *clients[9];
+    open_mode(PROTO_MODE_CONCURRENT);
+    for (int i = 0; i < 9; i++) {
+        clients[i] = arrive(i ? 2 : 1, 0, PLAN_WHOLE, MS);
+        clients[i]->scheduled.width = SCHEDULER_WIDTH / 9;
+    }
+    device_run(&device, device.now + 10000 * MS);
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(scheduler_throttled(&device.scheduler, &clients[i]->scheduled,
+                                             SCHEDULER_HOLD_LEASE, device.now),
+                         0);
+    clients[4]->scheduled.width = 2 * SCHEDULER_WIDTH / 9;
+    device_run(&device, device.now + 10000 * MS);
+    assert_true(scheduler_throttled(&device.scheduler, &clients[4]->scheduled, SCHEDULER_HOLD_LEASE,
+                                    device.now) > 1000 * MS);
+}
+
+/* A more urgent account is not held for a less urgent one. */
+static void priority_goes_before_accounts(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    struct device_client *urgent, *low;
+    open_mode(PROTO_MODE_CONCURRENT);
+    urgent = arrive(1, 0, PLAN_WHOLE, MS);
+    low = arrive(2, 0, PLAN_WHOLE, MS);
+    struct scheduler_limits limits = low->scheduled.limits;
+    limits.level = 1;
+    assert_int_equal(
+        scheduler_update(&device.scheduler, &low->scheduled, &limits, NULL, device.now, &why), 0);
+    device_run(&device, device.now + 1000 * MS);
+    assert_percent(percent_of(&urgent, 1), 100, "the urgent one");
+    assert_int_equal(scheduler_throttled(&device.scheduler, &urgent->scheduled,
+                                         SCHEDULER_HOLD_LEASE, device.now),
+                     0);
+}
+
 /* Without accounts eight clients have eight ninths. */
 static void clients_without_an_account_stand_for_themselves(void **state)
 {
@@ -390,6 +460,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eight_clients_have_as_much_as_one),
+        cmocka_unit_test(eight_concurrent_clients_have_as_much_as_one),
+        cmocka_unit_test(small_kernels_are_not_held),
+        cmocka_unit_test(priority_goes_before_accounts),
         cmocka_unit_test(clients_without_an_account_stand_for_themselves),
         cmocka_unit_test(a_request_belongs_to_the_account),
         cmocka_unit_test(own_requests_come_out_of_the_accounts),

@@ -201,13 +201,19 @@ static void a_client_that_left_is_charged_for_no_memory_while_its_modules_wait(v
     end();
 }
 
+/* Whoever runs the test is none of them. */
+static uint32_t another_user(uint32_t i)
+{
+    return getuid() + 1 + i;
+}
+
 static void the_pool_gives_way_to_a_client_that_needs_the_room(void **state)
 {
     (void)state;
     struct proto_host_alloc more = {.count = 16 * MIB};
     open_with(48 * MIB);
     for (unsigned i = 0; i < 3; i++)
-        leave_buffer(1000 + i, 16 * MIB, NULL);
+        leave_buffer(another_user(i), 16 * MIB, NULL);
     FAKE_WAIT(&fake, idle() == 3);
     int one = attach(NULL), two = attach(NULL);
     fake_host_alloc(&fake, one, 16 * MIB, NULL);
@@ -233,7 +239,7 @@ static void who_waits_for_the_pool_is_refused_in_the_end(void **state)
     (void)state;
     open_with(48 * MIB);
     for (unsigned i = 0; i < 3; i++)
-        leave_buffer(1000 + i, 16 * MIB, NULL);
+        leave_buffer(another_user(i), 16 * MIB, NULL);
     int one = attach(NULL), two = attach(NULL);
     fake_host_alloc(&fake, one, 16 * MIB, NULL);
     worker()->hold_frees = true;
@@ -248,15 +254,15 @@ static void the_pool_keeps_no_more_than_it_may(void **state)
 {
     (void)state;
     open_with(20 * MIB);
-    leave_buffer(1000, 16 * MIB, NULL);
+    leave_buffer(another_user(0), 16 * MIB, NULL);
     FAKE_WAIT(&fake, idle() == 1);
     /* This one has no room, and the first makes room for the next. */
-    leave_buffer(1001, 16 * MIB, NULL);
+    leave_buffer(another_user(1), 16 * MIB, NULL);
     FAKE_WAIT(&fake, worker()->host_drops == 2);
     FAKE_WAIT(&fake, charged() == 0);
     assert_int_equal(worker()->host_mapped, 0);
     assert_int_equal(server()->plan.windows, 0);
-    leave_buffer(1002, 16 * MIB, NULL);
+    leave_buffer(another_user(2), 16 * MIB, NULL);
     FAKE_WAIT(&fake, idle() == 1);
     end();
 }

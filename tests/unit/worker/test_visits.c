@@ -11,6 +11,10 @@
 
 static struct worker *worker;
 static struct peer *peers[2];
+/* All clients are of one user. */
+static struct scheduler_account user;
+static const struct scheduler_accounts accounts = {{&user}, 1};
+
 static struct client *clients[2];
 
 static struct client *make_client(struct peer *peer, uint32_t number)
@@ -31,7 +35,7 @@ static struct client *make_client(struct peer *peer, uint32_t number)
     assert_int_equal(client_create(&client, &worker->gpu, number, &attach, fds, &why), 0);
     assert_int_equal(client_register(client, &why), 0);
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
-    assert_int_equal(gate_add(&worker->gate, client, &limits, NULL, NULL, &why), 0);
+    assert_int_equal(gate_add(&worker->gate, client, &limits, &accounts, NULL, &why), 0);
     assert_int_equal(placement_add(&worker->places, &client->place, 0, PROTO_PERCENT_WHOLE, &why),
                      0);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
@@ -56,6 +60,7 @@ static void ignore(void *context)
 static int setup(void **state)
 {
     (void)state;
+    scheduler_account_open(&user, 7, "user 7", timeline_now());
     struct error why = {0};
     const struct placement_events notice = {ignore_place, ignore, NULL};
     fake_reset();
@@ -217,7 +222,7 @@ static void a_client_that_shuts_the_gate_by_coming_is_not_named(void **state)
     struct error why = {0};
     pthread_mutex_init(&coming.lock, NULL);
     assert_null(gate_next_runnable(&worker->gate));
-    assert_int_equal(gate_add(&worker->gate, &coming, &lower, NULL, NULL, &why), 0);
+    assert_int_equal(gate_add(&worker->gate, &coming, &lower, &accounts, NULL, &why), 0);
     struct client *first = gate_next_runnable(&worker->gate),
                   *second = gate_next_runnable(&worker->gate);
     assert_true((first == clients[0] && second == clients[1]) ||
