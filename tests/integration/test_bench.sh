@@ -92,3 +92,6 @@ if "$BUILD/tests/programs/bench/bench" "$TMPDIR/none.json" no_such_row 2>"$TMPDI
     exit 1
 fi
 grep -q "there is no row 'no_such_row'" "$TMPDIR/words"
+# No file is named --help: the whole bench would run for it.
+(cd "$TMPDIR" && timeout 5 "$BUILD/tests/programs/bench/bench" --help launch_async 2>"$TMPDIR/words") && exit 1
+grep -q "^usage: bench" "$TMPDIR/words"

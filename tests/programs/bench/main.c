@@ -118,7 +118,7 @@ int main(int argc, char **argv)
     }
     if (argc == 2 && !strcmp(argv[1], "--list"))
         return list_rows();
-    if (argc < 2) {
+    if (argc < 2 || argv[1][0] == '-') {
         fprintf(stderr,
                 "usage: bench [--short] [--neighbours] [--seed N] OUT.json [ROW...] | --list\n");
         return 2;
