@@ -7,10 +7,13 @@
 /* A processor that is busy for 30 ms then leaves the device enough to do. */
 #define ALONE_DEEPER 4
 
-/* A waiting client may be owed one plan's part under its limit. */
+/* A waiting client may be owed two leases under its limit, so that another client's overrun costs it
+ * little; more would let it go beyond its limit by more than a point of ten plans
+ * (tests/unit/scheduler/test_limit.c). Idleness earns nothing. */
 static int64_t cap_most(const struct plan *plan, const struct scheduler_client *client, bool busy)
 {
-    return busy ? plan_owed(plan, client->cap.rate) : plan_burst(plan, client->cap.rate);
+    int64_t leases = 2 * (int64_t)(plan->lease_ns * PLAN_WHOLE);
+    return busy ? min(plan_owed(plan, client->cap.rate), leases) : 0;
 }
 
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now)
