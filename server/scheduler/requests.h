@@ -5,7 +5,7 @@
  * those of clients in accounts without one must not come to more than 1; in an account with a
  * request, its clients' own must not come to more than that.
  *
- * They return 0, or INVALID_VALUE with the arithmetic in *why, and change nothing. The mode is not
+ * They return 0, or NO_ROOM with the arithmetic in *why, and change nothing. The mode is not
  * looked at. A check is O(clients) for each client that it looks at. One thread at a time, as for
  * scheduler.h.
  */

@@ -311,10 +311,10 @@ uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_sched
  * accounts: at least one, initialised by scheduler_account_open; NULL: it has an account of its
  * own. The client inherits the debts that other clients of its account left behind.
  *
- * Returns 0, or INVALID_VALUE with a sentence in *why: for a limit out of range, and with the
- * arithmetic if the mode enforces time and the requests of the client's lease group would come to
- * more than 1, or those of its account's clients to more than the account's request. Unless the
- * result is 0, nothing has changed. O(clients).
+ * Returns 0, or an error number with a sentence in *why: INVALID_VALUE for a limit out of range,
+ * and NO_ROOM with the arithmetic if the mode enforces time and the requests of the client's lease
+ * group would come to more than 1, or those of its account's clients to more than the account's
+ * request. Unless the result is 0, nothing has changed. O(clients).
  */
 uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
                        const struct scheduler_limits *limits,
@@ -336,9 +336,9 @@ void scheduler_account_open(struct scheduler_account *account, uint64_t number, 
 
 /*
  * Sets what the clients of an account may have of the time together, in hundredths of a per cent:
- * request 0 (none) to limit, limit 1 to PLAN_WHOLE. Returns 0, or INVALID_VALUE with a sentence in
- * *why: for a value out of range, and where the mode enforces time with the arithmetic, as
- * scheduler_add does. Nothing has changed then. O(clients of the account x clients).
+ * request 0 (none) to limit, limit 1 to PLAN_WHOLE. Returns 0, or an error number with a sentence
+ * in *why: INVALID_VALUE for a value out of range, and where the mode enforces time with the
+ * arithmetic, as scheduler_add does. Nothing has changed then. O(clients of the account x clients).
  */
 uint32_t scheduler_account_set(struct scheduler *scheduler, struct scheduler_account *account,
                                uint32_t request, uint32_t limit, uint64_t now, struct error *why);

@@ -228,6 +228,7 @@ static inline struct peer *peer_offer(uint32_t number, uint32_t percentage, uint
                                          .window_bytes = WINDOW_BYTES,
                                          .streams = STREAMS,
                                          .allowance = granted_threads(percentage),
+                                         .accounts = {1}, /* all are of one user */
                                          .name = "peer"};
     attach.allowance.priority = priority;
     int fds[4] = {peer->rings.fd, peer->status.fd, peer->shadows.fd, peer->doorbell};

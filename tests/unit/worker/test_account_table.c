@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Accounts at the worker: from the supervisor's messages to the scheduler. */
+#include "tests/unit/worker/harness.h"
+
+#include <string.h>
+
+enum { USER = 100, OTHER = 200, GROUP = 300 };
+
+static void set_mode(enum proto_mode mode)
+{
+    struct proto_worker_schedule wanted = {.mode = mode,
+                                           .precision = PROTO_PRECISION_DEFAULT,
+                                           .lease = PROTO_LEASE_DEFAULT,
+                                           .quantum = PROTO_QUANTUM_DEFAULT,
+                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
+                                           .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
+}
+
+static struct proto_worker_account account(uint64_t number, uint32_t request, uint32_t limit)
+{
+    return (struct proto_worker_account){.account = number,
+                                         .time_request = request,
+                                         .time_limit = limit,
+                                         .threads_limit = PROTO_PERCENT_WHOLE,
+                                         .name = "user 100"};
+}
+
+static void set_account(uint64_t number, uint32_t request, uint32_t limit)
+{
+    struct proto_worker_account wanted = account(number, request, limit);
+    harness_ask(PROTO_WORKER_ACCOUNT, 0, &wanted, PROTO_DONE);
+}
+
+/* Moves an attached client to these accounts. */
+static void move(uint32_t client, uint64_t first, uint64_t second, uint32_t request,
+                 uint16_t expected)
+{
+    struct proto_worker_limits limits = {.allowance = granted_whole(), .accounts = {first, second}};
+    limits.allowance.time.request = request;
+    harness_ask(PROTO_WORKER_LIMITS, client, &limits, expected);
+}
+
+static const struct scheduler_client *scheduled(uint32_t number)
+{
+    return &worker_find_client(&harness.worker, number)->gate.scheduled;
+}
+
+static size_t accounts_there(void)
+{
+    size_t count = 0;
+    for (const struct account_entry *entry = harness.worker.accounts.first; entry;
+         entry = entry->next)
+        count++;
+    return count;
+}
+
+static void an_account_is_there_for_its_clients(void **state)
+{
+    (void)state;
+    set_account(USER, 2000, 5000);
+    assert_int_equal(accounts_there(), 1);
+    struct peer *one = peer_attach(1), *two = peer_attach(2);
+    /* It waits for its first client, while others come and go. */
+    peer_detach(two);
+    assert_int_equal(accounts_there(), 2);
+    move(1, USER, 0, 1000, PROTO_WORKER_ATTACHED);
+    assert_int_equal(accounts_there(), 1);
+    assert_int_equal(scheduled(1)->accounts.of[0]->number, USER);
+    assert_int_equal(scheduled(1)->accounts.of[0]->time_request, 2000);
+    assert_int_equal(scheduled(1)->accounts.of[0]->time_limit, 5000);
+    move(1, OTHER, USER, 1000, PROTO_WORKER_ATTACHED);
+    assert_int_equal(accounts_there(), 2);
+    assert_int_equal(scheduled(1)->accounts.of[0]->number, OTHER);
+    assert_int_equal(scheduled(1)->accounts.of[1]->number, USER);
+    peer_detach(one);
+    assert_int_equal(accounts_there(), 0);
+}
+
+static void requests_are_compared_by_account(void **state)
+{
+    (void)state;
+    struct peer *one = peer_attach(1), *two = peer_attach(2), *three = peer_attach(3);
+    set_mode(PROTO_MODE_STRICT);
+    set_account(USER, 6000, PROTO_PERCENT_WHOLE);
+    move(1, USER, 0, 1000, PROTO_WORKER_ATTACHED);
+    move(2, USER, 0, 5000, PROTO_WORKER_ATTACHED);
+    /* 10 % + 51 % are more than the account's. */
+    move(2, USER, 0, 5100, PROTO_FAILED);
+    assert_non_null(strstr(((const struct proto_failed *)harness.message.body)->text, "user 100"));
+    assert_int_equal(scheduled(2)->limits.request, 5000);
+    move(3, OTHER, 0, 4000, PROTO_WORKER_ATTACHED);
+    struct proto_worker_account more = account(USER, 6100, PROTO_PERCENT_WHOLE);
+    harness_ask(PROTO_WORKER_ACCOUNT, 0, &more, PROTO_FAILED);
+    assert_int_equal(scheduled(1)->accounts.of[0]->time_request, 6000);
+    more = account(USER, 5000, 4000);
+    harness_ask(PROTO_WORKER_ACCOUNT, 0, &more, PROTO_FAILED);
+    peer_detach(one);
+    peer_detach(two);
+    peer_detach(three);
+}
+
+/* In concurrent mode the scheduler is asked where it has to choose between users. */
+static void the_gate_is_open_for_one_user(void **state)
+{
+    (void)state;
+    struct peer *one = peer_attach(1), *two = peer_attach(2);
+    assert_true(gate_is_open(&harness.worker.gate));
+    move(2, OTHER, GROUP, 0, PROTO_WORKER_ATTACHED);
+    assert_false(gate_is_open(&harness.worker.gate));
+    move(1, OTHER, 0, 0, PROTO_WORKER_ATTACHED);
+    assert_true(gate_is_open(&harness.worker.gate));
+    peer_detach(one);
+    peer_detach(two);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_account_is_there_for_its_clients, harness_setup,
+                                        harness_stop),
+        cmocka_unit_test_setup_teardown(requests_are_compared_by_account, harness_setup,
+                                        harness_stop),
+        cmocka_unit_test_setup_teardown(the_gate_is_open_for_one_user, harness_setup, harness_stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
