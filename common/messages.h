@@ -663,13 +663,20 @@
       "makes %s, more than 100 %%: nothing is left to ask for; an administrator can lower " \
       "another request") \
     X(threads_overcommitted, NO_ROOM, \
-      "threads: other clients there (%u) have %u of the device's %u groups of %u " \
+      "threads: the other requests there (%u) have %u of the device's %u groups of %u " \
       "multiprocessors of their own; with the %u asked for that makes %u: ask for %u at " \
       "most, or lower another request") \
     X(threads_overcommitted_whole, NO_ROOM, \
-      "threads: other clients there (%u) have %u of the device's %u groups of %u " \
+      "threads: the other requests there (%u) have %u of the device's %u groups of %u " \
       "multiprocessors of their own; with the %u asked for that makes %u: nothing is left " \
       "to ask for; an administrator can lower another request") \
+    X(threads_account_overcommitted, NO_ROOM, \
+      "threads: other clients of the account (%u) have %u of its %u groups of %u " \
+      "multiprocessors of their own; with the %u asked for that makes %u: ask for less, or " \
+      "lower another request") \
+    X(threads_account_too_few, NO_ROOM, \
+      "threads: clients of the account (%u) have %u groups of %u multiprocessors of their " \
+      "own; the account would have %u in total: lower its clients' requests first") \
     X(variable_form, INVALID_ENVIRONMENT, \
       "%s=\"%s\" is not %s") \
     X(variable_list, INVALID_ENVIRONMENT, \

@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "common/list.h"
+#include "common/util.h"
 #include "server/scheduler/plan.h"
 #include "common/messages.h"
 #include "server/scheduler/overcommit.h"
+#include "server/scheduler/sm_cost.h"
 
 /* ---- percentages ---- */
 
@@ -54,23 +56,33 @@ static uint32_t own_sm_groups(const struct sm_allocation *allocation, uint32_t r
 
 /* ---- where a client may run ---- */
 
-static bool has_all(const struct sm_allocation *allocation,
-                    const struct sm_allocation_client *client)
+/* Whether an account limits its clients to fewer SM groups than there are. */
+static bool is_bounded(const struct sm_allocation *allocation,
+                       const struct sm_allocation_account *account)
 {
-    return client->max_sm_groups == allocation->count &&
-           (client->max_remainder || !allocation->remainder);
+    return account && account->limit &&
+           !sm_cost_is_all(allocation, account->max_sm_groups, account->max_remainder);
 }
 
 static void count_load(struct sm_allocation *allocation, const struct sm_allocation_client *client,
                        uint32_t change)
 {
     /* A client that may have every SM group is no reason to prefer one of them to another. */
-    if (has_all(allocation, client))
+    if (sm_cost_has_all(allocation, client))
         return;
     for (uint32_t sm_group = 0; sm_group < allocation->count + (allocation->remainder ? 1 : 0);
          sm_group++)
         if (sm_group_set_has(&client->now, sm_group))
             allocation->load[sm_group] += change;
+}
+
+static void count_loads(struct sm_allocation *allocation,
+                        const struct sm_allocation_account *account, uint32_t change)
+{
+    for (const struct sm_allocation_client *client = allocation->first; client;
+         client = client->next)
+        if (client->account == account)
+            count_load(allocation, client, change);
 }
 
 static void note_change(struct sm_allocation *allocation, struct sm_allocation_client *client)
@@ -97,73 +109,76 @@ struct sm_allocation_client *sm_allocation_next_changed(struct sm_allocation *al
     return client;
 }
 
-/* The SM groups that other clients own and, having work, use. */
+/* The SM groups that others own and, having work, use: others than this client, or with NULL than
+ * the account's clients. An account with work uses all that it owns. */
 static void collect_taken(const struct sm_allocation *allocation,
+                          const struct sm_allocation_account *account,
                           const struct sm_allocation_client *client, struct sm_group_set *set)
 {
     memset(set, 0, sizeof *set);
-    for (const struct sm_allocation_client *other = allocation->first; other; other = other->next)
-        if (other != client && other->wants)
-            sm_group_set_join(set, &other->own);
+    for (const struct sm_allocation_client *other = allocation->first; other; other = other->next) {
+        bool together = account && other->account == account;
+        if (other == client || !other->wants || (together && !client))
+            continue;
+        sm_group_set_join(set, &other->own);
+        if (other->account && !together)
+            sm_group_set_join(set, &other->account->own);
+    }
+}
+
+/* The SM groups on which the client may not run now. */
+static void collect_forbidden(const struct sm_allocation *allocation,
+                              const struct sm_allocation_client *client, struct sm_group_set *set)
+{
+    struct sm_group_set beyond;
+    collect_taken(allocation, client->account, client, set);
+    if (!is_bounded(allocation, client->account))
+        return;
+    sm_group_set_all(&beyond);
+    sm_group_set_cut(&beyond, &client->account->now);
+    sm_group_set_join(set, &beyond);
 }
 
 bool sm_allocation_may_use(const struct sm_allocation *allocation,
                            const struct sm_allocation_client *client,
                            const struct sm_group_set *sm_groups)
 {
-    struct sm_group_set others;
-    collect_taken(allocation, client, &others);
-    return !sm_group_set_overlaps(&others, sm_groups);
+    struct sm_group_set forbidden;
+    collect_forbidden(allocation, client, &forbidden);
+    return !sm_group_set_overlaps(&forbidden, sm_groups);
+}
+
+/* What the client shares with nobody but clients of its account. */
+static void find_home(const struct sm_allocation_client *client, struct sm_group_set *home)
+{
+    *home = (struct sm_group_set){{0}};
+    if (client->account) {
+        *home = client->account->own;
+        sm_group_set_cut(home, &client->account->clients_own);
+    }
+    sm_group_set_join(home, &client->own);
+}
+
+bool sm_allocation_owns(const struct sm_allocation_client *client,
+                        const struct sm_group_set *sm_groups)
+{
+    struct sm_group_set home, beyond = *sm_groups;
+    find_home(client, &home);
+    sm_group_set_cut(&beyond, &home);
+    return !sm_group_set_is_empty(sm_groups) && sm_group_set_is_empty(&beyond);
 }
 
 bool sm_allocation_borrows(const struct sm_allocation *allocation,
                            const struct sm_allocation_client *client,
                            const struct sm_group_set *sm_groups)
 {
-    struct sm_group_set others = allocation->owned;
-    sm_group_set_cut(&others, &client->own);
+    struct sm_group_set home, others = allocation->owned;
+    find_home(client, &home);
+    sm_group_set_cut(&others, &home);
     return sm_group_set_overlaps(&others, sm_groups);
 }
 
-/* The number of whole SM groups of a set. */
-static uint32_t whole_sm_groups(const struct sm_allocation *allocation,
-                                const struct sm_group_set *set)
-{
-    uint32_t sm_groups = sm_group_set_count(set);
-    return allocation->remainder && sm_group_set_has(set, allocation->count) ? sm_groups - 1
-                                                                             : sm_groups;
-}
-
-/* The least loaded SM group that is in neither set. Of equals it takes the first, so that
- * clients with equal limits end up on equal sets. allocation->count: there is none. */
-static uint32_t least_loaded(const struct sm_allocation *allocation, const struct sm_group_set *a,
-                             const struct sm_group_set *b)
-{
-    uint32_t best = allocation->count;
-    for (uint32_t sm_group = 0; sm_group < allocation->count; sm_group++)
-        if (!sm_group_set_has(a, sm_group) && !sm_group_set_has(b, sm_group) &&
-            (best == allocation->count || allocation->load[sm_group] < allocation->load[best]))
-            best = sm_group;
-    return best;
-}
-
-/* Drops the most loaded SM groups first, so that a client whose limit fell makes room where it
- * is scarce. Of equals it drops the last. */
-static void drop_sm_groups(const struct sm_allocation *allocation, struct sm_group_set *set,
-                           const struct sm_group_set *keep, uint32_t most)
-{
-    while (whole_sm_groups(allocation, set) > most) {
-        uint32_t worst = allocation->count;
-        for (uint32_t sm_group = allocation->count; sm_group-- > 0;)
-            if (sm_group_set_has(set, sm_group) && !sm_group_set_has(keep, sm_group) &&
-                (worst == allocation->count ||
-                 allocation->load[sm_group] > allocation->load[worst]))
-                worst = sm_group;
-        if (worst == allocation->count)
-            break;
-        set->bits[worst / 64] &= ~(UINT64_C(1) << (worst % 64));
-    }
-}
+/* ---- settling ---- */
 
 static bool has_remainder(const struct sm_allocation *allocation,
                           const struct sm_allocation_client *client)
@@ -177,10 +192,10 @@ static bool has_remainder(const struct sm_allocation *allocation,
 static bool may_have_remainder(const struct sm_allocation *allocation,
                                const struct sm_allocation_client *client)
 {
-    if (!client->max_remainder || has_all(allocation, client))
+    if (!client->max_remainder || sm_cost_has_all(allocation, client))
         return client->max_remainder;
     for (const struct sm_allocation_client *other = allocation->first; other; other = other->next) {
-        if (other == client || !other->max_remainder || has_all(allocation, other))
+        if (other == client || !other->max_remainder || sm_cost_has_all(allocation, other))
             continue;
         if (other->max_sm_groups < client->max_sm_groups ||
             (other->max_sm_groups == client->max_sm_groups && has_remainder(allocation, other)))
@@ -189,43 +204,103 @@ static bool may_have_remainder(const struct sm_allocation *allocation,
     return true;
 }
 
+static void note_lent(const struct sm_allocation *allocation,
+                      const struct sm_allocation_client *client)
+{
+    for (struct sm_allocation_client *other = allocation->first; other; other = other->next)
+        if (other != client && sm_group_set_overlaps(&other->own, &client->now))
+            other->lent = true;
+    for (struct sm_allocation_account *account = allocation->accounts; account;
+         account = account->next)
+        if (account != client->account && sm_group_set_overlaps(&account->own, &client->now))
+            account->lent = true;
+}
+
 /* Keeps the client's SM groups as far as they are still allowed, so that few partitions change,
  * and adds others up to its limit. */
 static void settle_client(struct sm_allocation *allocation, struct sm_allocation_client *client)
 {
-    struct sm_group_set others, set = client->now, last = {{0}};
-    collect_taken(allocation, client, &others);
+    struct sm_group_set forbidden, set = client->now;
+    struct sm_cost costs;
+    collect_forbidden(allocation, client, &forbidden);
     /* -1: the client must not count as load on its own SM groups */
     count_load(allocation, client, UINT32_MAX);
+    sm_cost_find(allocation, client->account, client, &costs);
     sm_group_set_join(&set, &client->own);
-    sm_group_set_cut(&set, &others);
-    drop_sm_groups(allocation, &set, &client->own, client->max_sm_groups);
-    while (whole_sm_groups(allocation, &set) < client->max_sm_groups) {
-        uint32_t sm_group = least_loaded(allocation, &set, &others);
-        if (sm_group == allocation->count)
-            break;
-        sm_group_set_add(&set, sm_group);
-    }
+    sm_group_set_cut(&set, &forbidden);
+    sm_cost_size(allocation, &costs, &set, &client->own, &forbidden, client->max_sm_groups);
+    if (client->account)
+        sm_cost_go_home(allocation, &costs, &set, client, &forbidden);
     if (allocation->remainder) {
-        sm_group_set_add(&last, allocation->count);
-        sm_group_set_cut(&set, &last);
-        if (may_have_remainder(allocation, client) && !sm_group_set_overlaps(&last, &others))
-            sm_group_set_join(&set, &last);
+        sm_group_set_remove(&set, allocation->count);
+        if (may_have_remainder(allocation, client) &&
+            !sm_group_set_has(&forbidden, allocation->count))
+            sm_group_set_add(&set, allocation->count);
     }
     if (!sm_group_set_equals(&set, &client->now))
         note_change(allocation, client);
     client->now = set;
     count_load(allocation, client, 1);
-    for (struct sm_allocation_client *other = allocation->first; other; other = other->next)
-        if (other != client && sm_group_set_overlaps(&other->own, &set))
-            other->lent = true;
+    note_lent(allocation, client);
+}
+
+static void cut_client(struct sm_allocation *allocation, struct sm_allocation_client *client,
+                       const struct sm_group_set *to)
+{
+    struct sm_group_set beyond = client->now;
+    sm_group_set_cut(&beyond, to);
+    if (sm_group_set_is_empty(&beyond))
+        return;
+    sm_group_set_cut(&client->now, &beyond);
+    note_change(allocation, client);
+}
+
+/* Does for the SM groups of an account with a limit what settle_client does for a client's. Its
+ * clients leave those that it has no more before any of them gets others. */
+static void settle_account(struct sm_allocation *allocation, struct sm_allocation_account *account)
+{
+    struct sm_group_set taken, set = account->now, keep = account->own;
+    struct sm_cost costs;
+    struct sm_allocation_client *client;
+    bool begins = sm_group_set_is_empty(&set);
+    sm_group_set_join(&keep, &account->clients_own);
+    collect_taken(allocation, account, NULL, &taken);
+    count_loads(allocation, account, UINT32_MAX);
+    sm_cost_find(allocation, account, NULL, &costs);
+    for (client = allocation->first; client && begins; client = client->next)
+        if (client->account == account)
+            sm_group_set_join(&set, &client->now);
+    sm_group_set_join(&set, &keep);
+    sm_group_set_cut(&set, &taken);
+    sm_cost_size(allocation, &costs, &set, &keep, &taken, account->max_sm_groups);
+    if (allocation->remainder) {
+        sm_group_set_remove(&set, allocation->count);
+        if (account->max_remainder)
+            sm_group_set_add(&set, allocation->count);
+    }
+    account->now = set;
+    for (client = allocation->first; client; client = client->next)
+        if (client->account == account)
+            cut_client(allocation, client, &set);
+    count_loads(allocation, account, 1);
+    for (client = allocation->first; client; client = client->next)
+        if (client->account == account)
+            settle_client(allocation, client);
 }
 
 static bool has_its_max(const struct sm_allocation *allocation,
                         const struct sm_allocation_client *client)
 {
-    return whole_sm_groups(allocation, &client->now) == client->max_sm_groups &&
+    return sm_cost_whole_sm_groups(allocation, &client->now) == client->max_sm_groups &&
            (!client->max_remainder || sm_group_set_has(&client->now, allocation->count));
+}
+
+/* Whether the account has a limit and, since others took some, fewer SM groups than that. */
+static bool is_short(const struct sm_allocation *allocation,
+                     const struct sm_allocation_account *account)
+{
+    return is_bounded(allocation, account) &&
+           sm_cost_whole_sm_groups(allocation, &account->now) < account->max_sm_groups;
 }
 
 /* To be called when a client came, left or has other limits: who had the remainder may lose it, and
@@ -240,70 +315,280 @@ static void pass_remainder_on(struct sm_allocation *allocation)
             settle_client(allocation, client);
 }
 
-/* Offers free SM groups to the clients that have work and less than their limit. */
+/* Offers free SM groups to the accounts and clients that have work and less than their limit. */
 static void lend_rest(struct sm_allocation *allocation)
 {
+    for (struct sm_allocation_account *account = allocation->accounts; account;
+         account = account->next)
+        if (account->working && is_short(allocation, account))
+            settle_account(allocation, account);
     for (struct sm_allocation_client *client = allocation->first; client; client = client->next)
         if (client->wants && !has_its_max(allocation, client))
             settle_client(allocation, client);
 }
 
-/* Takes the client's own SM groups back: other clients on them move. */
-static void take_back(struct sm_allocation *allocation, struct sm_allocation_client *client)
+/* Takes back what this client owns, or with NULL what the account owns: others on it move. */
+static void take_back(struct sm_allocation *allocation, struct sm_allocation_account *account,
+                      struct sm_allocation_client *client)
 {
+    bool *lent = client ? &client->lent : &account->lent;
+    const struct sm_group_set *own = client ? &client->own : &account->own;
+    if (!*lent || sm_group_set_is_empty(own))
+        return;
+    for (struct sm_allocation_account *other = allocation->accounts; other; other = other->next)
+        if (other != account && is_bounded(allocation, other) &&
+            sm_group_set_overlaps(&other->now, own))
+            settle_account(allocation, other);
     for (struct sm_allocation_client *other = allocation->first; other; other = other->next)
-        if (other != client && sm_group_set_overlaps(&other->now, &client->own))
+        if (other != client && (client || other->account != account) &&
+            sm_group_set_overlaps(&other->now, own))
             settle_client(allocation, other);
-    client->lent = false;
+    *lent = false;
+}
+
+/* ---- requests ---- */
+
+/* Own SM groups that requests need, and how many requests that are. */
+struct demand {
+    uint32_t requests, sm_groups;
+};
+
+static void add_demand(const struct sm_allocation *allocation, struct demand *demand,
+                       uint32_t request)
+{
+    if (!request)
+        return;
+    demand->requests++;
+    demand->sm_groups += own_sm_groups(allocation, request);
+}
+
+/* Whether the requests fit if the account (or NULL) had this request and limit, and the client (or
+ * NULL) were in it with that request. */
+static uint32_t check_fits(const struct sm_allocation *allocation,
+                           const struct sm_allocation_account *account, uint32_t account_request,
+                           uint32_t account_limit, const struct sm_allocation_client *client,
+                           uint32_t request, struct error *why)
+{
+    struct demand beside = {0}, inside = {0};
+    bool remainder;
+    for (const struct sm_allocation_account *other = allocation->accounts; other;
+         other = other->next)
+        /* An account that the client leaves as its last one asks for nothing any more. */
+        if (other != account && other->clients > (client && client->account == other))
+            add_demand(allocation, &beside, other->request);
+    for (const struct sm_allocation_client *other = allocation->first; other; other = other->next) {
+        if (other == client)
+            continue;
+        bool together = account && other->account == account;
+        if (together)
+            add_demand(allocation, &inside, other->request);
+        if (together ? !account_request : !other->account || !other->account->request)
+            add_demand(allocation, &beside, other->request);
+    }
+    uint32_t asked = own_sm_groups(allocation, request);
+    uint32_t room = account_request ? own_sm_groups(allocation, account_request)
+                    : account_limit ? sm_allocation_sm_groups(allocation, account_limit, &remainder)
+                                    : allocation->count;
+    if (inside.sm_groups + asked > room)
+        return overcommit_explain_account_threads(inside.requests, inside.sm_groups, asked, room,
+                                                  allocation->sm_group_size, why);
+    if (account_request)
+        asked = own_sm_groups(allocation, account_request);
+    if (beside.sm_groups + asked <= allocation->count)
+        return 0;
+    return overcommit_explain_threads(beside.requests, beside.sm_groups, asked, allocation->count,
+                                      allocation->sm_group_size, why);
+}
+
+static uint32_t check_range(uint32_t request, uint32_t limit, struct error *why)
+{
+    return limit < 1 || limit > PLAN_WHOLE || request > limit
+               ? error_set(why, MESSAGE(threads_range), request, limit, PLAN_WHOLE)
+               : 0;
+}
+
+static uint32_t check_client(const struct sm_allocation *allocation,
+                             const struct sm_allocation_account *account,
+                             const struct sm_allocation_client *client, uint32_t request,
+                             uint32_t limit, struct error *why)
+{
+    uint32_t error = check_range(request, limit, why);
+    return error ? error
+                 : check_fits(allocation, account, account ? account->request : 0,
+                              account ? account->limit : 0, client, request, why);
+}
+
+static void release_own(struct sm_allocation *allocation, struct sm_allocation_client *client)
+{
+    struct sm_allocation_account *account = client->account;
+    if (account)
+        sm_group_set_cut(&account->clients_own, &client->own);
+    if (!account || !account->request)
+        sm_group_set_cut(&allocation->owned, &client->own);
+}
+
+/* Chooses the client's own SM groups: first those that it owns already, then the least loaded of
+ * those without an owner, or without one in its account. */
+static void choose_own(struct sm_allocation *allocation, struct sm_allocation_client *client)
+{
+    const struct sm_group_set nothing = {{0}};
+    struct sm_allocation_account *account = client->account;
+    struct sm_group_set owned, first;
+    struct sm_cost costs;
+    uint32_t sm_groups = own_sm_groups(allocation, client->request);
+    release_own(allocation, client);
+    if (account && account->request) {
+        sm_group_set_all(&owned);
+        sm_group_set_cut(&owned, &account->own);
+        sm_group_set_join(&owned, &account->clients_own);
+    } else {
+        owned = allocation->owned;
+    }
+    sm_group_set_cut(&client->own, &owned);
+    sm_cost_find(allocation, account, client, &costs);
+    /* An account's SM groups change as little as they can. */
+    first = owned;
+    if (is_bounded(allocation, account)) {
+        struct sm_group_set beyond;
+        sm_group_set_all(&beyond);
+        sm_group_set_cut(&beyond, &account->now);
+        sm_group_set_join(&first, &beyond);
+    }
+    sm_cost_size(allocation, &costs, &client->own, &nothing, &first, sm_groups);
+    sm_cost_size(allocation, &costs, &client->own, &nothing, &owned, sm_groups);
+    if (account)
+        sm_group_set_join(&account->clients_own, &client->own);
+    if (!account || !account->request)
+        sm_group_set_join(&allocation->owned, &client->own);
+}
+
+/* Chooses the account's own SM groups, those of its clients among them. Without a request, and
+ * without clients, it owns none. */
+static void choose_account_own(struct sm_allocation *allocation,
+                               struct sm_allocation_account *account)
+{
+    struct sm_group_set owned, beyond;
+    struct sm_cost costs;
+    sm_group_set_cut(&allocation->owned, &account->own);
+    sm_group_set_cut(&allocation->owned, &account->clients_own);
+    uint32_t sm_groups = account->clients ? own_sm_groups(allocation, account->request) : 0;
+    sm_group_set_join(&account->own, &account->clients_own);
+    owned = beyond = allocation->owned;
+    if (is_bounded(allocation, account) && !sm_group_set_is_empty(&account->now)) {
+        sm_group_set_all(&beyond);
+        sm_group_set_cut(&beyond, &account->now);
+        sm_group_set_join(&beyond, &owned);
+    }
+    sm_cost_find(allocation, NULL, NULL, &costs);
+    sm_cost_size(allocation, &costs, &account->own, &account->clients_own, &beyond, sm_groups);
+    sm_cost_size(allocation, &costs, &account->own, &account->clients_own, &owned, sm_groups);
+    sm_group_set_join(&allocation->owned, &account->own);
+    if (!account->request)
+        account->own = (struct sm_group_set){{0}};
+}
+
+/* ---- accounts ---- */
+
+static void enter_account(struct sm_allocation *allocation, struct sm_allocation_client *client,
+                          struct sm_allocation_account *account)
+{
+    client->account = account;
+    if (!account)
+        return;
+    account->working += client->wants;
+    if (account->clients++)
+        return;
+    account->next = allocation->accounts;
+    allocation->accounts = account;
+    choose_account_own(allocation, account);
+    account->lent = true; /* assumed: earlier clients may be on them */
+}
+
+static void leave_account(struct sm_allocation *allocation, struct sm_allocation_client *client)
+{
+    struct sm_allocation_account *account = client->account, **at = &allocation->accounts;
+    release_own(allocation, client);
+    client->account = NULL;
+    if (!account)
+        return;
+    if (account->request) /* they stay the account's */
+        client->own = (struct sm_group_set){{0}};
+    account->working -= client->wants;
+    if (--account->clients)
+        return;
+    choose_account_own(allocation, account);
+    account->now = (struct sm_group_set){{0}};
+    while (*at != account)
+        at = &(*at)->next;
+    *at = account->next;
+}
+
+static void find_max(const struct sm_allocation *allocation, struct sm_allocation_client *client)
+{
+    const struct sm_allocation_account *account = client->account;
+    client->max_sm_groups =
+        sm_allocation_sm_groups(allocation, client->limit, &client->max_remainder);
+    if (!is_bounded(allocation, account))
+        return;
+    client->max_sm_groups = min(client->max_sm_groups, account->max_sm_groups);
+    client->max_remainder = client->max_remainder && account->max_remainder;
+}
+
+uint32_t sm_allocation_account_set(struct sm_allocation *allocation,
+                                   struct sm_allocation_account *account, uint32_t request,
+                                   uint32_t limit, struct error *why)
+{
+    uint32_t error = check_range(request, limit, why);
+    if (!error && account->clients)
+        error = check_fits(allocation, account, request, limit, NULL, 0, why);
+    if (error)
+        return error;
+    account->request = request;
+    account->limit = limit;
+    account->max_sm_groups = sm_allocation_sm_groups(allocation, limit, &account->max_remainder);
+    if (!account->clients)
+        return 0;
+    count_loads(allocation, account, UINT32_MAX);
+    choose_account_own(allocation, account);
+    for (struct sm_allocation_client *client = allocation->first; client; client = client->next)
+        if (client->account == account)
+            find_max(allocation, client);
+    count_loads(allocation, account, 1);
+    account->lent = true;
+    if (account->working)
+        take_back(allocation, account, NULL);
+    if (is_bounded(allocation, account))
+        settle_account(allocation, account);
+    else
+        account->now = (struct sm_group_set){{0}};
+    for (struct sm_allocation_client *client = allocation->first; client; client = client->next)
+        if (client->account == account)
+            settle_client(allocation, client);
+    pass_remainder_on(allocation);
+    lend_rest(allocation);
+    return 0;
 }
 
 /* ---- clients ---- */
 
-static uint32_t check_fits(const struct sm_allocation *allocation,
-                           const struct sm_allocation_client *client, uint32_t request,
-                           uint32_t limit, struct error *why)
-{
-    uint32_t others = 0, owned = 0;
-    if (limit < 1 || limit > PLAN_WHOLE || request > limit) {
-        return error_set(why, MESSAGE(threads_range), request, limit, PLAN_WHOLE);
-    }
-    for (const struct sm_allocation_client *other = allocation->first; other; other = other->next)
-        if (other != client && other->request) {
-            others++;
-            owned += whole_sm_groups(allocation, &other->own);
-        }
-    uint32_t asked = own_sm_groups(allocation, request);
-    if (owned + asked <= allocation->count)
-        return 0;
-    return overcommit_explain_threads(others, owned, asked, allocation->count,
-                                      allocation->sm_group_size, why);
-}
-
-/* Chooses the client's own SM groups: first those that it owns already, then the least loaded of
- * those without an owner. */
-static void choose_own(struct sm_allocation *allocation, struct sm_allocation_client *client)
-{
-    const struct sm_group_set nothing = {{0}};
-    uint32_t sm_groups = own_sm_groups(allocation, client->request);
-    sm_group_set_cut(&allocation->owned, &client->own);
-    drop_sm_groups(allocation, &client->own, &nothing, sm_groups);
-    while (sm_group_set_count(&client->own) < sm_groups)
-        sm_group_set_add(&client->own, least_loaded(allocation, &client->own, &allocation->owned));
-    sm_group_set_join(&allocation->owned, &client->own);
-}
-
+/* To be called when a client came, or has another request, limit or account. */
 static void apply_limits(struct sm_allocation *allocation, struct sm_allocation_client *client,
                          uint32_t request, uint32_t limit)
 {
+    struct sm_allocation_account *account = client->account;
     count_load(allocation, client, UINT32_MAX);
     client->request = request;
     client->limit = limit;
-    client->max_sm_groups = sm_allocation_sm_groups(allocation, limit, &client->max_remainder);
+    find_max(allocation, client);
     choose_own(allocation, client);
     count_load(allocation, client, 1);
     client->lent = true; /* assumed: an earlier client may be on them */
+    if (account && account->working)
+        take_back(allocation, account, NULL);
     if (client->wants)
-        take_back(allocation, client);
+        take_back(allocation, account, client);
+    if (is_bounded(allocation, account))
+        settle_account(allocation, account);
     settle_client(allocation, client);
     pass_remainder_on(allocation);
     lend_rest(allocation);
@@ -324,14 +609,16 @@ int sm_allocation_open(struct sm_allocation *allocation, uint32_t count, uint32_
 }
 
 uint32_t sm_allocation_add(struct sm_allocation *allocation, struct sm_allocation_client *client,
-                           uint32_t request, uint32_t limit, struct error *why)
+                           struct sm_allocation_account *account, uint32_t request, uint32_t limit,
+                           struct error *why)
 {
-    uint32_t error = check_fits(allocation, client, request, limit, why);
+    uint32_t error = check_client(allocation, account, client, request, limit, why);
     if (error)
         return error;
     *client = (struct sm_allocation_client){.present = true, .previous = allocation->last};
     *(allocation->last ? &allocation->last->next : &allocation->first) = client;
     allocation->last = client;
+    enter_account(allocation, client, account);
     apply_limits(allocation, client, request, limit);
     return 0;
 }
@@ -339,10 +626,24 @@ uint32_t sm_allocation_add(struct sm_allocation *allocation, struct sm_allocatio
 uint32_t sm_allocation_update(struct sm_allocation *allocation, struct sm_allocation_client *client,
                               uint32_t request, uint32_t limit, struct error *why)
 {
-    uint32_t error = check_fits(allocation, client, request, limit, why);
+    uint32_t error = check_client(allocation, client->account, client, request, limit, why);
     if (!error)
         apply_limits(allocation, client, request, limit);
     return error;
+}
+
+uint32_t sm_allocation_move(struct sm_allocation *allocation, struct sm_allocation_client *client,
+                            struct sm_allocation_account *account, struct error *why)
+{
+    uint32_t error = account == client->account ? 0
+                                                : check_client(allocation, account, client,
+                                                               client->request, client->limit, why);
+    if (error || account == client->account)
+        return error;
+    leave_account(allocation, client);
+    enter_account(allocation, client, account);
+    apply_limits(allocation, client, client->request, client->limit);
+    return 0;
 }
 
 void sm_allocation_remove(struct sm_allocation *allocation, struct sm_allocation_client *client)
@@ -354,7 +655,7 @@ void sm_allocation_remove(struct sm_allocation *allocation, struct sm_allocation
     *(client->next ? &client->next->previous : &allocation->last) = client->previous;
     *(client->previous ? &client->previous->next : &allocation->first) = client->next;
     client->present = false;
-    sm_group_set_cut(&allocation->owned, &client->own);
+    leave_account(allocation, client);
     pass_remainder_on(allocation);
     if (client->wants)
         lend_rest(allocation);
@@ -362,20 +663,26 @@ void sm_allocation_remove(struct sm_allocation *allocation, struct sm_allocation
 
 void sm_allocation_wants(struct sm_allocation *allocation, struct sm_allocation_client *client)
 {
+    struct sm_allocation_account *account = client->account;
     if (client->wants)
         return;
     client->wants = true;
-    if (client->lent && !sm_group_set_is_empty(&client->own))
-        take_back(allocation, client);
-    if (!has_its_max(allocation, client))
+    if (account && account->working++ == 0)
+        take_back(allocation, account, NULL);
+    take_back(allocation, account, client);
+    if (is_short(allocation, account))
+        settle_account(allocation, account);
+    if (!has_its_max(allocation, client) || (account && account->request))
         settle_client(allocation, client);
 }
 
 void sm_allocation_idle(struct sm_allocation *allocation, struct sm_allocation_client *client)
 {
+    struct sm_allocation_account *account = client->account;
     if (!client->wants)
         return;
     client->wants = false;
-    if (!sm_group_set_is_empty(&client->own))
+    bool last = account && --account->working == 0 && !sm_group_set_is_empty(&account->own);
+    if (last || !sm_group_set_is_empty(&client->own))
         lend_rest(allocation);
 }

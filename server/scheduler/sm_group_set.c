@@ -11,6 +11,11 @@ void sm_group_set_add(struct sm_group_set *set, uint32_t sm_group)
     set->bits[sm_group / 64] |= UINT64_C(1) << (sm_group % 64);
 }
 
+void sm_group_set_remove(struct sm_group_set *set, uint32_t sm_group)
+{
+    set->bits[sm_group / 64] &= ~(UINT64_C(1) << (sm_group % 64));
+}
+
 void sm_group_set_all(struct sm_group_set *set)
 {
     memset(set, 0xff, sizeof *set);

@@ -21,7 +21,8 @@ static inline bool sm_group_set_has(const struct sm_group_set *set, uint32_t sm_
     return set->bits[sm_group / 64] >> (sm_group % 64) & 1;
 }
 
-void sm_group_set_add(struct sm_group_set *set, uint32_t sm_group); /* below SM_GROUPS_MAX */
+void sm_group_set_add(struct sm_group_set *set, uint32_t sm_group);    /* below SM_GROUPS_MAX */
+void sm_group_set_remove(struct sm_group_set *set, uint32_t sm_group); /* below SM_GROUPS_MAX */
 void sm_group_set_all(struct sm_group_set *set); /* all SM_GROUPS_MAX SM groups */
 bool sm_group_set_is_empty(const struct sm_group_set *set);
 bool sm_group_set_overlaps(const struct sm_group_set *a, const struct sm_group_set *b);

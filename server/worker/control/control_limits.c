@@ -81,9 +81,9 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
     struct placement_view view;
     if (account_table_find_all(&worker->accounts, wanted->accounts, &accounts) < 0)
         return error_set(why, MESSAGE(worker_no_memory));
-    uint32_t error =
-        placement_add(&worker->places, &client->place, (uint32_t)wanted->allowance.threads.request,
-                      (uint32_t)wanted->allowance.threads.limit, why);
+    uint32_t error = placement_add(&worker->places, &client->place, NULL,
+                                   (uint32_t)wanted->allowance.threads.request,
+                                   (uint32_t)wanted->allowance.threads.limit, why);
     if (error)
         return error;
     placement_view(&worker->places, &client->place, timeline_now(), &view);

@@ -96,19 +96,11 @@ static void find_steady(struct placement *place)
     atomic_store_explicit(&place->steady, steady, memory_order_relaxed);
 }
 
-static bool is_home(const struct placement *place, struct sm_group_set sm_groups)
-{
-    if (sm_group_set_is_empty(&sm_groups))
-        return false;
-    sm_group_set_cut(&sm_groups, &place->allocation.own);
-    return sm_group_set_is_empty(&sm_groups);
-}
-
 bool placement_is_home(struct placement_table *places, const struct placement *place,
                        const struct sm_group_set *sm_groups)
 {
     pthread_mutex_lock(&places->lock);
-    bool home = is_home(place, *sm_groups);
+    bool home = sm_allocation_owns(&place->allocation, sm_groups);
     pthread_mutex_unlock(&places->lock);
     return home;
 }
@@ -117,7 +109,8 @@ static void find_borrowed(struct placement_table *places, struct placement *plac
 {
     struct sm_group_set both = place->allocation.now;
     sm_group_set_join(&both, &place->at);
-    atomic_store_explicit(&place->at_home, is_home(place, place->at), memory_order_relaxed);
+    atomic_store_explicit(&place->at_home, sm_allocation_owns(&place->allocation, &place->at),
+                          memory_order_relaxed);
     /* Relaxed: the gate reads it as a hint, when it counts the next time. */
     atomic_store_explicit(&place->borrows,
                           sm_allocation_borrows(&places->allocation, &place->allocation, &both),
@@ -184,12 +177,9 @@ void placement_made(struct placement_table *places, struct placement *place,
 
 /* ---- clients ---- */
 
-uint32_t placement_add(struct placement_table *places, struct placement *place, uint32_t request,
-                       uint32_t limit, struct error *why)
+/* To be called when requests, limits or accounts have changed. Passes the error on. */
+static uint32_t end_change(struct placement_table *places, uint32_t error)
 {
-    pthread_mutex_lock(&places->lock);
-    uint32_t error =
-        sm_allocation_add(&places->allocation, &place->allocation, request, limit, why);
     if (!error) {
         aim_named(places);
         find_all_borrowed(places);
@@ -198,18 +188,38 @@ uint32_t placement_add(struct placement_table *places, struct placement *place, 
     return error;
 }
 
+uint32_t placement_add(struct placement_table *places, struct placement *place,
+                       struct sm_allocation_account *account, uint32_t request, uint32_t limit,
+                       struct error *why)
+{
+    pthread_mutex_lock(&places->lock);
+    return end_change(places, sm_allocation_add(&places->allocation, &place->allocation, account,
+                                                request, limit, why));
+}
+
 uint32_t placement_update(struct placement_table *places, struct placement *place, uint32_t request,
                           uint32_t limit, struct error *why)
 {
     pthread_mutex_lock(&places->lock);
-    uint32_t error =
-        sm_allocation_update(&places->allocation, &place->allocation, request, limit, why);
-    if (!error) {
-        aim_named(places);
-        find_all_borrowed(places);
-    }
-    pthread_mutex_unlock(&places->lock);
-    return error;
+    return end_change(
+        places, sm_allocation_update(&places->allocation, &place->allocation, request, limit, why));
+}
+
+uint32_t placement_move_account(struct placement_table *places, struct placement *place,
+                                struct sm_allocation_account *account, struct error *why)
+{
+    pthread_mutex_lock(&places->lock);
+    return end_change(places,
+                      sm_allocation_move(&places->allocation, &place->allocation, account, why));
+}
+
+uint32_t placement_account_set(struct placement_table *places,
+                               struct sm_allocation_account *account, uint32_t request,
+                               uint32_t limit, struct error *why)
+{
+    pthread_mutex_lock(&places->lock);
+    return end_change(places,
+                      sm_allocation_account_set(&places->allocation, account, request, limit, why));
 }
 
 void placement_notify(struct placement_table *places, struct placement *place)

@@ -13,8 +13,8 @@
  * all the time.
  *
  * The control thread makes a partition that is not in the pool. Meanwhile the client goes on where
- * it is, unless other clients with work own some of those SM groups: then the client waits. A
- * client for which there is no SM group at all waits too.
+ * it is, unless other clients with work own some of those SM groups, or its account may not have
+ * them any more: then the client waits. A client for which there is no SM group at all waits too.
  *
  * Any thread, except where a function names the control thread. One lock protects all placements;
  * it is never held across a call of the driver. A change of where clients may run is O(clients x SM
@@ -50,7 +50,7 @@ struct placement {
     struct placement *idle_next, *idle_previous, *make_next;
     _Atomic uint32_t steady;  /* it has work and is settled: placement_enter has nothing to do */
     _Atomic uint32_t borrows; /* it is on SM groups that another client owns */
-    _Atomic uint32_t at_home; /* it is on SM groups of its own alone */
+    _Atomic uint32_t at_home; /* it is on SM groups of its own, or of its account, alone */
 };
 
 /* Called under the lock of struct placement_table; they must not call placement.h again. */
@@ -78,14 +78,21 @@ int placement_table_open(struct placement_table *places, struct partition_table 
 /* Every placement must have been removed. Idempotent. */
 void placement_table_close(struct placement_table *places);
 
-/* Set a client's request and limit (sm_allocation_add, sm_allocation_update say in which unit).
- * Return 0, or an error number with a sentence in why, and then nothing has changed. Afterwards
- * placement_next_to_make has the partitions to make; a new client can run nowhere before that.
- * Control thread. */
-uint32_t placement_add(struct placement_table *places, struct placement *place, uint32_t request,
-                       uint32_t limit, struct error *why);
+/* Set a client's request and limit, its account (NULL: none), and what an account's clients have
+ * together (server/scheduler/sm_allocation.h says in which unit, and for how long an account
+ * stays). Return 0, or an error number with a sentence in why, and then nothing has changed.
+ * Afterwards placement_next_to_make has the partitions to make; a new client can run nowhere before
+ * that. Control thread. */
+uint32_t placement_add(struct placement_table *places, struct placement *place,
+                       struct sm_allocation_account *account, uint32_t request, uint32_t limit,
+                       struct error *why);
 uint32_t placement_update(struct placement_table *places, struct placement *place, uint32_t request,
                           uint32_t limit, struct error *why);
+uint32_t placement_move_account(struct placement_table *places, struct placement *place,
+                                struct sm_allocation_account *account, struct error *why);
+uint32_t placement_account_set(struct placement_table *places,
+                               struct sm_allocation_account *account, uint32_t request,
+                               uint32_t limit, struct error *why);
 /* Calls `changed` once more for a client, which the gate did not know yet when placement_add called
  * it. Control thread. */
 void placement_notify(struct placement_table *places, struct placement *place);
@@ -111,7 +118,8 @@ void placement_idle(struct placement_table *places, struct placement *place, uin
  * when the next client will, or PLACEMENT_NEVER. */
 uint64_t placement_tick(struct placement_table *places, uint64_t now);
 
-/* Whether all of these SM groups are the client's own. Any thread. */
+/* Whether all of these SM groups are the client's own, or its account's and no other client's. Any
+ * thread. */
 bool placement_is_home(struct placement_table *places, const struct placement *place,
                        const struct sm_group_set *sm_groups);
 

@@ -97,13 +97,13 @@ static bool find_set(const struct partition_table *partitions, uint32_t size, ui
         count > allocation.count)
         return false;
     for (uint32_t i = 0; i < count; i++) {
-        if (sm_allocation_add(&allocation, &clients[i], size, size, &unused))
+        if (sm_allocation_add(&allocation, &clients[i], NULL, size, size, &unused))
             return false;
         sm_allocation_wants(&allocation, &clients[i]);
     }
     *sm_groups = clients[count - 1].now;
     if (which == OF_OTHERS) {
-        if (sm_allocation_add(&allocation, &other, 0, PLAN_WHOLE, &unused))
+        if (sm_allocation_add(&allocation, &other, NULL, 0, PLAN_WHOLE, &unused))
             return false;
         sm_allocation_wants(&allocation, &other);
         *sm_groups = other.now;

@@ -19,7 +19,7 @@ static void arrive(struct sm_allocation *allocation, struct sm_allocation_client
                    uint32_t request, uint32_t limit)
 {
     memset(client, 0, sizeof *client);
-    int result = sm_allocation_add(allocation, client, request, limit, &why);
+    int result = sm_allocation_add(allocation, client, NULL, request, limit, &why);
     if (result)
         fail_msg("%d: %s", result, why.text);
 }
@@ -257,15 +257,16 @@ static void overcommitted_requests_are_refused_with_the_arithmetic(void **state)
     sm_allocation_open(&allocation, 16, 8, 4);
     arrive(&allocation, &a, 5000, 5000);
     arrive(&allocation, &b, 3000, PLAN_WHOLE);
-    assert_int_equal(sm_allocation_add(&allocation, &c, 4000, 4000, &why), PROTO_ERROR_NO_ROOM);
-    assert_string_equal(why.text,
-                        "threads: other clients there (2) have 12 of the device's 16 groups of "
-                        "8 multiprocessors of their own; with the 6 asked for that makes 18: "
-                        "ask for 4 at most, or lower another request");
+    assert_int_equal(sm_allocation_add(&allocation, &c, NULL, 4000, 4000, &why),
+                     PROTO_ERROR_NO_ROOM);
+    assert_string_equal(
+        why.text, "threads: the other requests there (2) have 12 of the device's 16 groups of "
+                  "8 multiprocessors of their own; with the 6 asked for that makes 18: "
+                  "ask for 4 at most, or lower another request");
     assert_false(c.present);
-    assert_int_equal(sm_allocation_add(&allocation, &c, 5000, 4000, &why),
+    assert_int_equal(sm_allocation_add(&allocation, &c, NULL, 5000, 4000, &why),
                      PROTO_ERROR_INVALID_VALUE);
-    assert_int_equal(sm_allocation_add(&allocation, &c, 2500, 4000, &why), 0);
+    assert_int_equal(sm_allocation_add(&allocation, &c, NULL, 2500, 4000, &why), 0);
     /* 31 % of 132 are 40.92: 5 SM groups, and 8 + 4 are there. */
     assert_int_equal(sm_allocation_update(&allocation, &b, 3100, PLAN_WHOLE, &why),
                      PROTO_ERROR_NO_ROOM);
@@ -393,7 +394,7 @@ static void any_mix_keeps_the_promises(void **state)
             request = device_random(&random) % 2 ? request : 0;
             uint64_t what = device_random(&random) % 8;
             if (!client->present)
-                sm_allocation_add(&allocation, client, request, limit, &why);
+                sm_allocation_add(&allocation, client, NULL, request, limit, &why);
             else if (what == 0)
                 sm_allocation_remove(&allocation, client);
             else if (what == 1)

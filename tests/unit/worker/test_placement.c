@@ -9,7 +9,7 @@
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/placement.h"
 
-enum { MS = 1000000, CLIENTS = 12 };
+enum { MS = 1000000, CLIENTS = 12, ACCOUNTS = 3 };
 
 static struct cuda_driver driver;
 static struct gpu gpu;
@@ -24,6 +24,7 @@ struct runner {
 };
 
 static struct runner runners[CLIENTS];
+static struct sm_allocation_account accounts[ACCOUNTS];
 static uint32_t asked;
 
 static void changed(void *context, struct placement *place)
@@ -47,6 +48,7 @@ static int start(void **state)
     driver = fake_driver();
     gpu = (struct gpu){.cuda = &driver, .info.multiprocessors = fake.multiprocessors};
     memset(runners, 0, sizeof runners);
+    memset(accounts, 0, sizeof accounts);
     assert_int_equal(partition_table_open(&partitions, &gpu, &why), 0);
     const struct placement_events notice = {changed, to_make, NULL};
     assert_int_equal(placement_table_open(&places, &partitions, &notice), 0);
@@ -107,7 +109,7 @@ static struct runner *arrive(int i, uint32_t request, uint32_t limit)
 {
     struct error why = {0};
     struct runner *runner = &runners[i];
-    if (placement_add(&places, &runner->place, request, limit, &why))
+    if (placement_add(&places, &runner->place, NULL, request, limit, &why))
         fail_msg("%s", why.text);
     make_all();
     return runner;
@@ -266,6 +268,47 @@ static void a_partition_that_can_not_be_made_is_asked_for_again(void **state)
     assert_int_equal(a->on->multiprocessors, 16);
 }
 
+/* What the account has lost is no place for its clients, even before there is another one. */
+static void an_account_is_on_no_more_than_its_limit(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    struct runner *a = arrive(0, 0, PLAN_WHOLE), *b = arrive(1, 0, PLAN_WHOLE);
+    assert_int_equal(placement_move_account(&places, &a->place, &accounts[0], &why), 0);
+    assert_int_equal(placement_move_account(&places, &b->place, &accounts[0], &why), 0);
+    enter(a, 1);
+    enter(b, 1);
+    assert_int_equal(on(a), 0x1ff);
+    assert_int_equal(placement_account_set(&places, &accounts[0], 0, 5000, &why), 0);
+    assert_int_equal(view(a, 2).max_multiprocessors, 32);
+    assert_int_equal(enter(a, 2), PLACEMENT_HOLD);
+    assert_int_equal(enter(b, 2), PLACEMENT_HOLD);
+    make_all();
+    assert_int_equal(enter(a, 3), PLACEMENT_MOVE);
+    assert_int_equal(enter(b, 3), PLACEMENT_MOVE);
+    assert_int_equal(on(a), 0x00f);
+    assert_int_equal(on(b), 0x00f);
+}
+
+static void an_accounts_request_is_home_to_its_clients(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    struct runner *a = arrive(0, 0, 5000), *b = arrive(1, 0, PLAN_WHOLE);
+    assert_int_equal(placement_account_set(&places, &accounts[0], 5000, 5000, &why), 0);
+    assert_int_equal(placement_move_account(&places, &a->place, &accounts[0], &why), 0);
+    make_all();
+    enter(b, 1);
+    assert_true(b->place.borrows);
+    assert_int_equal(enter(a, 2), PLACEMENT_MOVE);
+    assert_true(a->place.at_home);
+    assert_false(a->place.borrows);
+    assert_int_equal(enter(b, 2), PLACEMENT_HOLD);
+    make_all();
+    assert_int_equal(enter(b, 3), PLACEMENT_MOVE);
+    assert_int_equal(on(b) & on(a), 0);
+}
+
 static uint32_t drawn = 777;
 
 static uint32_t draw(uint32_t below)
@@ -283,6 +326,16 @@ static void check_entered(int i, enum placement_answer said, int step)
         if (other != i && runners[other].place.allocation.present && runners[other].place.working &&
             sm_group_set_overlaps(&runners[other].place.allocation.own, &runners[i].on->sm_groups))
             fail_msg("step %d: client %d runs on SM groups of %d, which has work", step, i, other);
+    const struct sm_allocation_account *mine = runners[i].place.allocation.account;
+    for (int other = 0; other < CLIENTS; other++) {
+        const struct sm_allocation_account *owner = runners[other].place.allocation.account;
+        if (runners[other].place.working && owner && owner != mine &&
+            sm_group_set_overlaps(&owner->own, &runners[i].on->sm_groups))
+            fail_msg("step %d: client %d runs on SM groups of %d's account", step, i, other);
+    }
+    uint32_t most = mine && mine->limit ? 68 * mine->limit / PLAN_WHOLE : 68;
+    if (runners[i].on->multiprocessors > most && runners[i].on->multiprocessors > 8)
+        fail_msg("step %d: client %d runs on more than its account's %u", step, i, most);
 }
 
 static void any_mix_keeps_the_promises(void **state)
@@ -296,14 +349,20 @@ static void any_mix_keeps_the_promises(void **state)
         uint32_t limit = draw(3) ? 1 + draw(PLAN_WHOLE) : PLAN_WHOLE;
         uint32_t request = draw(2) ? draw(limit / 3 + 1) : 0;
         uint32_t what = draw(20);
+        uint32_t of = draw(2 * ACCOUNTS);
+        struct sm_allocation_account *account = of < ACCOUNTS ? &accounts[of] : NULL;
         now += draw(2 * MS);
         placement_tick(&places, now);
-        if (!place->allocation.present) {
-            placement_add(&places, place, request, limit, &why);
+        if (account && draw(200) == 0) {
+            placement_account_set(&places, account, request, limit, &why);
+        } else if (!place->allocation.present) {
+            placement_add(&places, place, account, request, limit, &why);
         } else if (what == 0) {
             leave(&runners[i]);
         } else if (what == 1) {
             placement_update(&places, place, request, limit, &why);
+        } else if (what == 2 && draw(4) == 0) {
+            placement_move_account(&places, place, account, &why);
         } else if (what < 6) {
             placement_idle(&places, place, now);
         } else {
@@ -344,6 +403,8 @@ int main(void)
         T(a_place_that_was_removed_is_left_alone),
         T(without_an_sm_group_a_client_waits_and_is_told),
         T(a_partition_that_can_not_be_made_is_asked_for_again),
+        T(an_account_is_on_no_more_than_its_limit),
+        T(an_accounts_request_is_home_to_its_clients),
         T(any_mix_keeps_the_promises),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,8 +36,8 @@ static struct client *make_client(struct peer *peer, uint32_t number)
     assert_int_equal(client_register(client, &why), 0);
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     assert_int_equal(gate_add(&worker->gate, client, &limits, &accounts, NULL, &why), 0);
-    assert_int_equal(placement_add(&worker->places, &client->place, 0, PROTO_PERCENT_WHOLE, &why),
-                     0);
+    assert_int_equal(
+        placement_add(&worker->places, &client->place, NULL, 0, PROTO_PERCENT_WHOLE, &why), 0);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
                        peer->marks[0], 0);
     /* As if its doorbell had been rung. */
