@@ -297,6 +297,21 @@ class Gpusharectl(Case):
             for command in (("get", number), ("clients", "--wide"), ("get", "user", str(os.getuid()))):
                 self.assertIn(shown, re.split("  +", server.ctl(*command).stdout.strip()), f"{words} {command}")
 
+    def test_commands_beside_nvidias_are_carried_out(self):
+        server = self.served()
+        _, told = self.attached(server)
+        tried = set()
+        for row in re.findall(r"^\| .*", section(self.PAGE, "### Coming from NVIDIA's commands"), re.M):
+            for words in re.findall(r"`(?:watch -n 1 )?gpusharectl ([^`]*)`", row.strip("|").rsplit(" | ", 1)[1]):
+                if words in tried or words == "kill 7":
+                    continue
+                tried.add(words)
+                done = server.ctl(*words.replace("user 1000", f"user {os.getuid()}").replace(" 7", f" {told['client']}").split())
+                self.assertEqual(done.returncode, 0, words + done.stderr)
+        self.assertEqual({words.split()[0] for words in tried}, {"status", "--json", "clients", "set"})
+        self.assertGreater(len(tried), 6)
+        self.assertEqual(server.ctl("kill", str(told["client"])).returncode, 0)
+
     def test_partitions_are_distinct_sets_of_multiprocessors(self):
         server = self.served()
         # The fifth client's quarter is a set that exists already; the last client has all SM groups.
