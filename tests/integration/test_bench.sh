@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: The gpushare authors
 # timed: two clients must overlap more than in the control, and no row be far off
 # light: its kernels sleep
+# long: a row after the other runs to its end
 # make bench's program writes the file that docs/numbers.md describes, and each row of shares, modes and limits runs to its end in
 # a short form. Only make bench judges numbers, on a quiet machine. This test judges three things: two clients overlap more
 # than in the control, where nothing may overlap; a launch row, which checks the driver's count of launches, passes; and the

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SPDX-FileCopyrightText: The gpushare authors */
-/* timed: short kernels must end within 2 s beside others, else they exceed their own limit */
-/* light: it waits for limits of time */
-/* draining: without locks, for if mapping waited, nobody could connect beside the endless kernel */
+/* SPDX-FileCopyrightText: The gpushare authors *
+ * timed: short kernels must end within 2 s beside others, else they exceed their own limit
+ * light: it waits for limits of time
+ * long: one limit of time after the other passes
+ * draining: without locks, for if mapping waited, nobody could connect beside the endless kernel
+ */
 /*
  * Kernels that don't end: kernel_time_limit, departed_time_limit and kill --force replace the
  * worker, and each client is told what concerns it. Clients are processes, started at random times.

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SPDX-FileCopyrightText: The gpushare authors */
-/* timed: a worker that runs must answer within a second */
-/* light: its workers stand still */
-/* draining: not, for no kernel runs: it stops the worker */
+/* SPDX-FileCopyrightText: The gpushare authors *
+ * timed: a worker that runs must answer within a second
+ * light: its workers stand still
+ * long: one worker after the other is given up
+ * draining: not, for no kernel runs: it stops the worker
+ */
 /*
  * A worker that does not answer: it is noticed, it is replaced, and no client is told what is not
  * so. SIGSTOP stands for whatever makes a worker hang.
