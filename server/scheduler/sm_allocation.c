@@ -12,6 +12,7 @@
 #include "common/messages.h"
 #include "server/scheduler/overcommit.h"
 #include "server/scheduler/sm_cost.h"
+#include "server/scheduler/sm_packing.h"
 
 /* ---- percentages ---- */
 
@@ -571,6 +572,36 @@ uint32_t sm_allocation_account_set(struct sm_allocation *allocation,
 
 /* ---- clients ---- */
 
+/* Takes the clients that sm_packing_find moves to where it says. */
+static void move_packed(struct sm_allocation *allocation)
+{
+    for (struct sm_allocation_client *client = allocation->first; client; client = client->next) {
+        if (!client->moves)
+            continue;
+        client->moves = false;
+        if (sm_group_set_equals(&client->now, &client->move_to))
+            continue;
+        count_load(allocation, client, UINT32_MAX);
+        client->now = client->move_to;
+        count_load(allocation, client, 1);
+        note_change(allocation, client);
+    }
+}
+
+static void make_time_fit(struct sm_allocation *allocation, struct sm_allocation_client *client)
+{
+    if (allocation->time_binds && !sm_packing_fits(allocation, client) &&
+        sm_packing_find(allocation, client))
+        move_packed(allocation);
+}
+
+void sm_allocation_bind_time(struct sm_allocation *allocation, bool binds)
+{
+    allocation->time_binds = binds;
+    for (struct sm_allocation_client *client = allocation->first; client; client = client->next)
+        make_time_fit(allocation, client);
+}
+
 /* To be called when a client came, or has another request, limit or account. */
 static void apply_limits(struct sm_allocation *allocation, struct sm_allocation_client *client,
                          uint32_t request, uint32_t limit)
@@ -592,6 +623,7 @@ static void apply_limits(struct sm_allocation *allocation, struct sm_allocation_
     settle_client(allocation, client);
     pass_remainder_on(allocation);
     lend_rest(allocation);
+    make_time_fit(allocation, client);
 }
 
 int sm_allocation_open(struct sm_allocation *allocation, uint32_t count, uint32_t sm_group_size,
@@ -615,7 +647,8 @@ uint32_t sm_allocation_add(struct sm_allocation *allocation, struct sm_allocatio
     uint32_t error = check_client(allocation, account, client, request, limit, why);
     if (error)
         return error;
-    *client = (struct sm_allocation_client){.present = true, .previous = allocation->last};
+    *client = (struct sm_allocation_client){
+        .present = true, .time_request = client->time_request, .previous = allocation->last};
     *(allocation->last ? &allocation->last->next : &allocation->first) = client;
     allocation->last = client;
     enter_account(allocation, client, account);

@@ -13,9 +13,9 @@
  *     a has none               . . . . | b b | . .    b: 0 to 7;      c: 0 1 6 7
  *     a has work again         named: b, now 4 5 6 7; c, now 6 7; a runs on 0 1 2 3
  *
- * ACCOUNTS. Clients of an account have one set of SM groups. The account's limit bounds the union of
- * the SM groups of its clients. Its request gives it SM groups of its own: while any of its clients
- * has work, no client of others is on them.
+ * ACCOUNTS. Clients of an account have one set of SM groups. The account's limit bounds the union
+ * of the SM groups of its clients. Its request gives it SM groups of its own: while any of its
+ * clients has work, no client of others is on them.
  *
  * Requests of its clients come out of that: such a client owns a part of the account's own SM
  * groups, and while it has no work, the account's other clients have that part. In an account
@@ -37,6 +37,10 @@
  *
  * An account owns SM groups, and its request counts, for as long as it has a client. Without a
  * request and with a limit of PLAN_WHOLE it changes nothing for its clients.
+ *
+ * TIME. Where requests of time bind (sm_allocation_bind_time), a client that comes or changes gets
+ * SM groups on which they fit. Clients with limits may move for that (sm_packing.h). If there are
+ * none, the client is where it would be otherwise, and the caller refuses it.
  *
  * Percentages are rounded down to whole SM groups, but to one at least. The remainder, an SM group
  * of fewer multiprocessors, is the last. It belongs to a share only if the share, rounded down to
@@ -73,11 +77,12 @@
 #include "server/scheduler/sm_group_set.h"
 
 /* An account, which lives in memory of the caller's and stays there while a client is in it. Zero
- * it once: it has no request and no limit then. The caller reads the members, and writes `number`;
- * only the calls below change the others. */
+ * it once: it has no request and no limit then. The caller reads the members, and writes `number`
+ * and `time_request`; only the calls below change the others. */
 struct sm_allocation_account {
     uint64_t number;         /* the caller's, for sentences */
     uint32_t request, limit; /* in hundredths of a per cent; limit 0: never set, no limit */
+    uint32_t time_request;   /* hundredths of a per cent of the time; 0: none */
     struct sm_group_set own; /* while one of its clients has work, no others are on these */
     /* With a limit: its clients run on no others. */
     struct sm_group_set now;
@@ -91,7 +96,8 @@ struct sm_allocation_account {
 };
 
 /* A client, which lives in memory of the caller's. Zero it before sm_allocation_add. The caller
- * reads the members; only the calls below change them. */
+ * reads the members, and writes `time_request`, before sm_allocation_add and before
+ * sm_allocation_update; only the calls below change the others. */
 struct sm_allocation_client {
     uint32_t request, limit; /* as asked for, in hundredths of a per cent */
     struct sm_group_set own; /* while it has work, no other client is on these */
@@ -102,11 +108,15 @@ struct sm_allocation_client {
     bool max_remainder;
     bool wants;
     struct sm_allocation_account *account; /* or NULL */
+    uint32_t time_request;                 /* as of an account */
     bool lent;                             /* other clients may be on its own SM groups */
     /* private */
     bool present, named;
     struct sm_allocation_client *next, *previous;
     struct queue_link name_link;
+    uint32_t bin; /* these three are sm_packing's */
+    bool moves;
+    struct sm_group_set move_to;
 };
 
 struct sm_allocation {
@@ -117,7 +127,8 @@ struct sm_allocation {
     /* Number of clients on each SM group, without those that have all SM groups. */
     uint32_t load[SM_GROUPS_MAX];
     struct sm_group_set owned; /* SM groups that accounts own, or clients beside them */
-    struct sm_allocation_account *accounts;    /* those that have clients */
+    struct sm_allocation_account *accounts; /* those that have clients */
+    bool time_binds;
     struct sm_allocation_client *first, *last; /* in the order of their arrival */
     struct queue names;
 };
@@ -147,6 +158,10 @@ uint32_t sm_allocation_move(struct sm_allocation *allocation, struct sm_allocati
 uint32_t sm_allocation_account_set(struct sm_allocation *allocation,
                                    struct sm_allocation_account *account, uint32_t request,
                                    uint32_t limit, struct error *why);
+
+/* Says whether requests of time bind. Clients whose requests don't fit where they are may move
+ * then, and are named. */
+void sm_allocation_bind_time(struct sm_allocation *allocation, bool binds);
 
 /* Removes a client and forgets that it was to be named. Idempotent. */
 void sm_allocation_remove(struct sm_allocation *allocation, struct sm_allocation_client *client);

@@ -222,6 +222,20 @@ uint32_t placement_account_set(struct placement_table *places,
                       sm_allocation_account_set(&places->allocation, account, request, limit, why));
 }
 
+void placement_set_time(struct placement_table *places, struct placement *place, uint32_t request)
+{
+    pthread_mutex_lock(&places->lock);
+    place->allocation.time_request = request;
+    pthread_mutex_unlock(&places->lock);
+}
+
+void placement_bind_time(struct placement_table *places, bool binds)
+{
+    pthread_mutex_lock(&places->lock);
+    sm_allocation_bind_time(&places->allocation, binds);
+    end_change(places, 0);
+}
+
 void placement_notify(struct placement_table *places, struct placement *place)
 {
     pthread_mutex_lock(&places->lock);

@@ -93,6 +93,11 @@ uint32_t placement_move_account(struct placement_table *places, struct placement
 uint32_t placement_account_set(struct placement_table *places,
                                struct sm_allocation_account *account, uint32_t request,
                                uint32_t limit, struct error *why);
+/* A client's request of time, in hundredths of a per cent; set it before placement_add and
+ * placement_update, which then choose SM groups on which it fits. And whether such requests bind;
+ * clients may move when they begin to. Control thread. */
+void placement_set_time(struct placement_table *places, struct placement *place, uint32_t request);
+void placement_bind_time(struct placement_table *places, bool binds);
 /* Calls `changed` once more for a client, which the gate did not know yet when placement_add called
  * it. Control thread. */
 void placement_notify(struct placement_table *places, struct placement *place);
