@@ -390,7 +390,9 @@ static uint32_t check_fits(const struct sm_allocation *allocation,
     uint32_t room = account_request ? own_sm_groups(allocation, account_request)
                     : account_limit ? sm_allocation_sm_groups(allocation, account_limit, &remainder)
                                     : allocation->count;
-    if (inside.sm_groups + asked > room)
+    /* Of a user who was given nothing special the device's own sentence is the plainer one. */
+    bool bounded = account_request || (account_limit && account_limit != PLAN_WHOLE);
+    if (bounded && inside.sm_groups + asked > room)
         return overcommit_explain_account_threads(inside.requests, inside.sm_groups, asked, room,
                                                   allocation->sm_group_size, why);
     if (account_request)

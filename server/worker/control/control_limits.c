@@ -44,24 +44,41 @@ static void apply_placement(struct worker *worker, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
+/* What a client has of the multiprocessors. */
+static uint32_t apply_threads(struct worker *worker, struct client *client,
+                              const struct proto_allowance *to,
+                              struct sm_allocation_account *account, struct error *why)
+{
+    struct sm_allocation_account *before = client->place.allocation.account;
+    struct error unused;
+    uint32_t error = account == before
+                         ? 0
+                         : placement_move_account(&worker->places, &client->place, account, why);
+    if (error)
+        return error;
+    error = placement_update(&worker->places, &client->place, (uint32_t)to->threads.request,
+                             (uint32_t)to->threads.limit, why);
+    if (error && account != before)
+        placement_move_account(&worker->places, &client->place, before, &unused);
+    return error;
+}
+
 /* Gives a client that has a share another one. accounts: those that it counts in from now on; NULL:
  * as before. Returns 0, or an error number with a sentence in why; nothing has changed then. */
 static uint32_t apply_allowance(struct worker *worker, struct client *client,
                                 const struct proto_allowance *to,
-                                const struct scheduler_accounts *accounts, struct error *why)
+                                const struct account_choice *accounts, struct error *why)
 {
     const struct proto_allowance *from = &client->control.allowance;
+    struct sm_allocation_account *before = client->place.allocation.account;
     struct scheduler_limits time = time_limits(worker, to);
     struct error unused;
-    uint32_t error =
-        placement_update(&worker->places, &client->place, (uint32_t)to->threads.request,
-                         (uint32_t)to->threads.limit, why);
+    uint32_t error = apply_threads(worker, client, to, accounts ? accounts->threads : before, why);
     if (error)
         return error;
-    error = gate_set_limits(&worker->gate, client, &time, accounts, why);
+    error = gate_set_limits(&worker->gate, client, &time, accounts ? &accounts->time : NULL, why);
     if (error) {
-        placement_update(&worker->places, &client->place, (uint32_t)from->threads.request,
-                         (uint32_t)from->threads.limit, &unused);
+        apply_threads(worker, client, from, before, &unused);
         apply_placement(worker, client);
         return error;
     }
@@ -77,17 +94,17 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
                              const struct proto_worker_attach *wanted, struct error *why)
 {
     struct scheduler_limits time = time_limits(worker, &wanted->allowance);
-    struct scheduler_accounts accounts;
+    struct account_choice accounts;
     struct placement_view view;
     if (account_table_find_all(&worker->accounts, wanted->accounts, &accounts) < 0)
         return error_set(why, MESSAGE(worker_no_memory));
-    uint32_t error = placement_add(&worker->places, &client->place, NULL,
+    uint32_t error = placement_add(&worker->places, &client->place, accounts.threads,
                                    (uint32_t)wanted->allowance.threads.request,
                                    (uint32_t)wanted->allowance.threads.limit, why);
     if (error)
         return error;
     placement_view(&worker->places, &client->place, timeline_now(), &view);
-    error = gate_add(&worker->gate, client, &time, accounts.count ? &accounts : NULL,
+    error = gate_add(&worker->gate, client, &time, accounts.time.count ? &accounts.time : NULL,
                      &view.sm_groups, why);
     if (error) {
         placement_remove(&worker->places, &client->place);
@@ -200,15 +217,33 @@ int control_limits_change(struct request *request)
     int sent = control_limits_hurry(worker, client);
     if (sent < 0)
         return sent;
-    struct scheduler_accounts accounts;
+    struct account_choice accounts;
     if (account_table_find_all(&worker->accounts, wanted->accounts, &accounts) < 0)
         return request_refuse(request, MESSAGE(worker_no_memory));
     uint32_t error = apply_allowance(worker, client, &wanted->allowance,
-                                     accounts.count ? &accounts : NULL, &why);
+                                     accounts.time.count ? &accounts : NULL, &why);
     account_table_tidy(&worker->accounts);
     worker_reschedule(worker);
     return error ? request_refuse_why(request, &why)
                  : control_limits_answer(request, client, &asked);
+}
+
+/* Returns 0, or an error number with a sentence in why; nothing has changed then. */
+static uint32_t set_account(struct worker *worker, struct account_entry *entry,
+                            const struct proto_worker_account *wanted, struct error *why)
+{
+    uint32_t request = entry->threads.request;
+    uint32_t limit = entry->threads.limit ? entry->threads.limit : PLAN_WHOLE;
+    struct error unused;
+    uint32_t error = placement_account_set(&worker->places, &entry->threads,
+                                           wanted->threads_request, wanted->threads_limit, why);
+    if (error)
+        return error;
+    error = gate_set_account(&worker->gate, &entry->time, wanted->time_request, wanted->time_limit,
+                             why);
+    if (error)
+        placement_account_set(&worker->places, &entry->threads, request, limit, &unused);
+    return error;
 }
 
 int control_limits_account(struct request *request)
@@ -221,8 +256,7 @@ int control_limits_account(struct request *request)
         return request_refuse(request, MESSAGE(worker_no_memory));
     memcpy(entry->name, wanted->name, sizeof entry->name);
     entry->name[sizeof entry->name - 1] = 0;
-    uint32_t error = gate_set_account(&worker->gate, &entry->time, wanted->time_request,
-                                      wanted->time_limit, &why);
+    uint32_t error = set_account(worker, entry, wanted, &why);
     entry->expected |= !error && entry->time.members == 0;
     account_table_tidy(&worker->accounts);
     worker_reschedule(worker);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "common/ipc/timeline.h"
-#include "server/scheduler/scheduler.h"
 
 struct account_entry *account_table_find(struct account_table *table, uint64_t number)
 {
@@ -16,20 +15,23 @@ struct account_entry *account_table_find(struct account_table *table, uint64_t n
     if (entry || !(entry = calloc(1, sizeof *entry)))
         return entry;
     scheduler_account_open(&entry->time, number, entry->name, timeline_now());
+    entry->threads.number = number;
     entry->next = table->first;
     table->first = entry;
     return entry;
 }
 
 int account_table_find_all(struct account_table *table, const uint64_t *numbers,
-                           struct scheduler_accounts *accounts)
+                           struct account_choice *choice)
 {
-    *accounts = (struct scheduler_accounts){.count = 0};
+    *choice = (struct account_choice){.threads = NULL};
     for (uint32_t i = 0; i < PROTO_CLIENT_ACCOUNTS && numbers[i]; i++) {
         struct account_entry *entry = account_table_find(table, numbers[i]);
         if (!entry)
             return -ENOMEM;
-        accounts->of[accounts->count++] = &entry->time;
+        choice->time.of[choice->time.count++] = &entry->time;
+        if (!choice->threads)
+            choice->threads = &entry->threads;
     }
     return 0;
 }

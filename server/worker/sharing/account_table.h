@@ -7,8 +7,8 @@
  * counts in it any more. One that was set before its first client came stays until that client has
  * come and left. server/scheduler/account.h says what an account is.
  *
- * The control thread makes and frees accounts; what the scheduler keeps in one is under the gate's
- * lock.
+ * The control thread makes and frees accounts. `time` is under the gate's lock, `threads` under
+ * that of struct placement_table.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_ACCOUNT_TABLE_H
 #define GPUSHARE_SERVER_WORKER_SHARING_ACCOUNT_TABLE_H
@@ -18,9 +18,12 @@
 
 #include "protocol.h"
 #include "server/scheduler/account.h"
+#include "server/scheduler/scheduler.h"
+#include "server/scheduler/sm_allocation.h"
 
 struct account_entry {
     struct scheduler_account time;
+    struct sm_allocation_account threads;
     struct account_entry *next;
     bool expected; /* it was set, and none of its clients has come yet */
     char name[sizeof((struct proto_worker_account *)0)->name];
@@ -30,7 +33,11 @@ struct account_table {
     struct account_entry *first;
 };
 
-struct scheduler_accounts;
+/* The accounts of one client. */
+struct account_choice {
+    struct scheduler_accounts time;        /* none, if the supervisor names none */
+    struct sm_allocation_account *threads; /* the first one's; NULL then */
+};
 
 /* The account of this number, which is not 0; made if there is none. NULL: memory is short. */
 struct account_entry *account_table_find(struct account_table *table, uint64_t number);
@@ -38,7 +45,7 @@ struct account_entry *account_table_find(struct account_table *table, uint64_t n
 /* The accounts of these numbers, up to the first 0. Returns 0, or -ENOMEM; accounts without clients
  * may have been made then. */
 int account_table_find_all(struct account_table *table, const uint64_t *numbers,
-                           struct scheduler_accounts *accounts);
+                           struct account_choice *choice);
 
 /* Frees the accounts that no client counts in and that none is expected for. */
 void account_table_tidy(struct account_table *table);

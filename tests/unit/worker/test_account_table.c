@@ -101,6 +101,49 @@ static void requests_are_compared_by_account(void **state)
     peer_detach(three);
 }
 
+/* Half of the device for a user: its clients have no more together, and their requests are of it.
+ */
+static void threads_are_divided_by_account(void **state)
+{
+    (void)state;
+    struct proto_worker_account half = account(USER, 0, PROTO_PERCENT_WHOLE);
+    half.threads_limit = 5000;
+    half.threads_request = 2500;
+    harness_ask(PROTO_WORKER_ACCOUNT, 0, &half, PROTO_DONE);
+    struct peer *one = peer_attach(1), *two = peer_attach(2), *three = peer_attach(3);
+    move(1, USER, 0, 0, PROTO_WORKER_ATTACHED);
+    const struct proto_worker_attached *attached = (const void *)harness.message.body;
+    uint64_t first = attached->sm_groups[0];
+    move(2, USER, 0, 0, PROTO_WORKER_ATTACHED);
+    uint64_t both = first | attached->sm_groups[0];
+    assert_in_range(__builtin_popcountll(both), 1, 8); /* of 16 SM groups */
+    move(3, OTHER, 0, 0, PROTO_WORKER_ATTACHED);
+    assert_in_range(__builtin_popcountll(attached->sm_groups[0]), 9, 17);
+    /* A quarter is the user's: of its own clients none can have more, of others three quarters. */
+    struct proto_worker_limits limits = {.allowance = granted_whole(), .accounts = {USER}};
+    limits.allowance.threads.request = 4000;
+    harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_NO_ROOM);
+    limits.accounts[0] = OTHER;
+    limits.allowance.threads.request = 8000;
+    harness_ask(PROTO_WORKER_LIMITS, 3, &limits, PROTO_FAILED);
+    limits.allowance.threads.request = 7000;
+    harness_ask(PROTO_WORKER_LIMITS, 3, &limits, PROTO_WORKER_ATTACHED);
+    /* What doesn't fit changes neither time nor threads. */
+    half.threads_request = 4000;
+    half.time_limit = 3000;
+    harness_ask(PROTO_WORKER_ACCOUNT, 0, &half, PROTO_FAILED);
+    assert_int_equal(scheduled(1)->accounts.of[0]->time_limit, PROTO_PERCENT_WHOLE);
+    half.threads_request = 2000;
+    half.time_request = 4000;
+    harness_ask(PROTO_WORKER_ACCOUNT, 0, &half, PROTO_FAILED); /* above the limit of time */
+    assert_int_equal(worker_find_client(&harness.worker, 1)->place.allocation.account->request,
+                     2500);
+    peer_detach(one);
+    peer_detach(two);
+    peer_detach(three);
+}
+
 /* In concurrent mode the scheduler is asked where it has to choose between users. */
 static void the_gate_is_open_for_one_user(void **state)
 {
@@ -121,6 +164,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_account_is_there_for_its_clients, harness_setup,
                                         harness_stop),
         cmocka_unit_test_setup_teardown(requests_are_compared_by_account, harness_setup,
+                                        harness_stop),
+        cmocka_unit_test_setup_teardown(threads_are_divided_by_account, harness_setup,
                                         harness_stop),
         cmocka_unit_test_setup_teardown(the_gate_is_open_for_one_user, harness_setup, harness_stop),
     };
