@@ -17,11 +17,14 @@ INSTALL ?= install
 
 CLIENT_SO := libgpushare-client.so
 CLIENT_REAL := $(CLIENT_SO).$(VERSION)
+# The example that README compiles.
+EXAMPLE_FILES := vector-add.c example.h vector-add.cu vector-add.ptx
 UNITS := gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service
 INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(LIBEXECDIR)/gpushare-worker $(LIBEXECDIR)/gpushare-devices \
     $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
     $(INCLUDEDIR)/gpushare.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
     $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf \
+    $(EXAMPLE_FILES:%=$(DOCDIR)/examples/%) \
     $(DOCDIR)/gpushared.yaml $(DOCDIR)/configuration.md $(DOCDIR)/gpushared-config.schema.json $(DOCDIR)/gpushared.env
 
 .PHONY: install uninstall
@@ -38,6 +41,10 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	$(INSTALL) -m 0644 $(BUILD)/lib/softgpu/libcuda.so.1 $(DESTDIR)$(SOFTGPUDIR)/
 	$(INSTALL) -m 0644 systemd/gpushare.sysusers $(DESTDIR)$(SYSUSERSDIR)/gpushare.conf
 	$(INSTALL) -m 0644 docs/gpushared.yaml docs/configuration.md schemas/gpushared-config.schema.json systemd/gpushared.env $(DESTDIR)$(DOCDIR)/
+	sed -e 's|"examples/example.h"|"example.h"|' -e 's|"examples/kernels/|"|' examples/vector-add.c >$(DESTDIR)$(DOCDIR)/examples/vector-add.c
+	sed -e 's|"client/gpushare.h"|<gpushare.h>|' examples/example.h >$(DESTDIR)$(DOCDIR)/examples/example.h
+	$(INSTALL) -m 0644 examples/kernels/vector-add.cu examples/kernels/vector-add.ptx $(DESTDIR)$(DOCDIR)/examples/
+	chmod 0644 $(EXAMPLE_FILES:%=$(DESTDIR)$(DOCDIR)/examples/%)
 	for unit in $(UNITS); do \
 	    sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' systemd/$$unit.in >$(DESTDIR)$(UNITDIR)/$$unit && \
 	    chmod 0644 $(DESTDIR)$(UNITDIR)/$$unit || exit 1; done
@@ -50,4 +57,4 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 
 uninstall: ## remove what install put there (same PREFIX and DESTDIR); configuration and users stay
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	-rmdir $(DESTDIR)$(DOCDIR) $(DESTDIR)$(SOFTGPUDIR) $(DESTDIR)$(PREFIX)/lib/gpushare 2>/dev/null
+	-rmdir $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(DOCDIR) $(DESTDIR)$(SOFTGPUDIR) $(DESTDIR)$(PREFIX)/lib/gpushare 2>/dev/null

@@ -75,6 +75,8 @@ nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc) || cp examples/ke
 grep -v '^//' examples/kernels/vector-add.cu | sed '/./,$!d' | diff - "$TMPDIR/add/add.cu" ||
     fail "docs/programming.md's kernel is not that of examples/kernels/vector-add.cu"
 cc=$(readme '```' | sed -n 's/ *#.*//; /^cc /p')
+copy=$(readme '```' | sed -n '/^cp /p')
+[ -n "$copy" ] || fail "README does not say where its example is"
 [ -n "$cc" ] || fail "README does not say how to compile a client"
 cp examples/kernels/vector-add.ptx "$TMPDIR/" || exit 1
 
@@ -162,7 +164,13 @@ for ((i = 0; i < 1200; i++)); do
 done
 opt/bin/gpusharectl ping >/dev/null || fail "the installed server does not answer: $(cat server.log)"
 if [ -z "$(nm -D opt/lib/libgpushare-client.so.0 | grep -E '__(asan|tsan|ubsan)_')" ]; then
-    (export PKG_CONFIG_PATH="$prefix/lib/pkgconfig" && eval "$cc -Wall -Wextra -Werror") || fail "README's client: $cc"
+    # The example as it is installed, in a folder of its own; then README's lines of C.
+    mkdir example || exit 1
+    (cd example && eval "${copy//\/usr\/local/$prefix}" && export PKG_CONFIG_PATH="$prefix/lib/pkgconfig" &&
+        eval "$cc -Wall -Wextra -Werror") || fail "README's example: $cc"
+    said=$(LD_LIBRARY_PATH=$prefix/lib example/vector-add -r 1)
+    [[ $said == *"vector-add: 1048576 sums verified" ]] || fail "README's example says \"$said\""
+    (export PKG_CONFIG_PATH="$prefix/lib/pkgconfig" && eval "${cc//vector-add/mine} -Wall -Wextra -Werror") || fail "README's client: $cc"
     sum=$(LD_LIBRARY_PATH=$prefix/lib ./mine)
     [ "$sum" = 42 ] || fail "README's client says \"$sum\", not 42"
     PKG_CONFIG_PATH=$prefix/lib/pkgconfig CFLAGS=-Werror make -C add NVCC="$nvcc" >add.log 2>&1 ||
