@@ -17,7 +17,12 @@ rows="launch_sync_vs_socket softgpu_lane_instructions_per_second overlap_two_cli
     strict_share_error_points fair_busy_ratio fair_idle_split_error_points lease_5ms_loss threads_30_70_error \
     share_change_ms reclaim_ms_p99 priority_p99 memory_exact_bytes accounting_error neighbour_streams \
     stall_by_arrivals_ms_p99 stall_by_endless_ms load_waits_ms_p99 windows_share fair_busy_on_busy_cpu \
-    reclaim_ten_waves_ms_p99"
+    reclaim_ten_waves_ms_p99 strict_random_mixes_points strict_come_and_go_points fair_pauses_points limit_overrun_points \
+    ring_bytes_idle_client"
+# Only root has clients of two users.
+if [ "$(id -u)" = 0 ]; then
+    rows="$rows user_totals_points"
+fi
 if [ "$(nproc)" -lt 2 ]; then
     rows=${rows#* * } # these pin themselves to one processor, or to two
 fi
@@ -51,6 +56,10 @@ for name, least, most in [("neighbour_streams", 0.3, 2), ("stall_by_arrivals_ms_
                           ("load_waits_ms_p99", 0, 30000), ("windows_share", 0, 0.9), ("fair_busy_on_busy_cpu", 0.3, 1)]:
     assert least < results[name]["value"] < most, results[name]
 assert results["memory_exact_bytes"]["met"], results["memory_exact_bytes"]
+# Without leases a client of many has up to the whole device; without accounts eight have 89 of 100.
+for name, most in {"strict_random_mixes_points": 30, "strict_come_and_go_points": 30, "limit_overrun_points": 30,
+                   "user_totals_points": 30}.items():
+    assert name not in results or results[name]["value"] < most, results[name]
 END
 # Beside neighbours a row is measured in that scene alone, and says which. The same seed draws the same.
 for i in 1 2; do

@@ -60,6 +60,7 @@ void bench_idle_cpu(struct bench_result *result);
 void bench_idle_wakeups(struct bench_result *result);
 void bench_idle_bytes(struct bench_result *result);
 void bench_lane_instructions(struct bench_result *result);
+void bench_ring_bytes(struct bench_result *result);
 void bench_neighbour_streams(struct bench_result *result);
 void bench_stall_by_arrivals(struct bench_result *result);
 void bench_stall_by_endless(struct bench_result *result);
@@ -67,6 +68,11 @@ void bench_load_waits(struct bench_result *result);
 void bench_windows_share(struct bench_result *result);
 void bench_fair_busy_on_busy_cpu(struct bench_result *result);
 void bench_reclaim_ten_waves(struct bench_result *result);
+void bench_strict_random_mixes(struct bench_result *result);
+void bench_fair_pauses(struct bench_result *result);
+void bench_limit_overrun(struct bench_result *result);
+void bench_strict_come_and_go(struct bench_result *result);
+void bench_user_totals(struct bench_result *result);
 
 /* ---- what rows share ---- */
 

@@ -3,15 +3,21 @@
 /*
  * The idle rows: the cost of 64 connected clients that do nothing.
  *
+ * ring_bytes_idle_client: the shared memory of one client that has connected and done nothing: the
+ * pages that its rings, shadow and status memory have, by the server's descriptors of them, and its
+ * charge of pinned memory. The row is the larger one.
+ *
  * No neighbours: the rows are what nobody's work costs.
  */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/programs/bench/administer.h"
 #include "tests/programs/bench/bench.h"
 
 enum { IDLE_CLIENTS = 64, IDLE_SECONDS = 10 };
@@ -149,4 +155,55 @@ void bench_idle_bytes(struct bench_result *result)
     snprintf(result->note, sizeof result->note,
              "proportional: pages that the client maps too count in part");
     close_idle(&idle);
+}
+
+/* ---- the shared memory of one ---- */
+
+/* The bytes of pages that the shared memory has of which a process has descriptors. */
+static double shared_bytes(pid_t pid)
+{
+    char path[64], name[352], target[256];
+    double bytes = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        bench_die("%s can't be read", path);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        struct stat file;
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        ssize_t length = readlink(name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = 0;
+        if (!strncmp(target, "/memfd:gpushare-", 16) && stat(name, &file) == 0)
+            bytes += (double)file.st_blocks * 512;
+    }
+    closedir(folder);
+    return bytes;
+}
+
+static double charged_bytes(const struct server *server)
+{
+    int admin = administer_open(server);
+    json_int_t used;
+    json_t *answer = administer(admin, "{\"request\":\"clients\"}");
+    if (json_unpack(answer, "{s:[{s:{s:I}}]}", "clients", "host_memory", "used_bytes", &used))
+        bench_die("the server does not say what its client has");
+    json_decref(answer);
+    close(admin);
+    return (double)used;
+}
+
+void bench_ring_bytes(struct bench_result *result)
+{
+    struct server *server = bench_server_soft(NULL);
+    gpushare_connection *gpu = bench_connect(server, 0);
+    gpushare_close(&gpu); /* costs that the first client causes once are not the client's */
+    sleep(1);
+    double before = shared_bytes(server_pid(server));
+    gpu = bench_connect(server, 0);
+    sleep(1);
+    double real = shared_bytes(server_pid(server)) - before, charged = charged_bytes(server);
+    result->value = real > charged ? real : charged;
+    snprintf(result->note, sizeof result->note, "pages %.0f, charged %.0f", real, charged);
+    gpushare_close(&gpu);
+    bench_server_stop(server);
 }

@@ -3,6 +3,7 @@
 #include "tests/programs/bench/load.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,7 +220,10 @@ static void child_report(struct load *child)
 
 _Noreturn static void child_main(struct load *child, const struct server *server, pid_t parent)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    uint32_t uid = child->spec.uid;
+    if (uid && (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid)))
+        bench_die("%s: no other user than this program's: %s", child->spec.name, strerror(errno));
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user's process has it no more */
     if (getppid() != parent)
         _exit(1);
     child_open(child, server);

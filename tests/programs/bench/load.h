@@ -21,7 +21,7 @@
 #include "tests/programs/bench/span.h"
 #include "tests/support/server.h"
 
-enum { LOAD_TIMES = 4096 };
+enum { LOAD_TIMES = 1 << 15 };
 
 struct load;
 
@@ -36,7 +36,9 @@ struct load_spec {
     uint32_t depth;   /* maximum of launches that are not done; 0: 25 ms of kernels */
     bool endless;     /* words are looked at once and then overwritten: there are no spans */
     bool drain;       /* waits for its launches before it ends, so that none is lost */
+    uint32_t uid;     /* the user that it runs as, for a program of root's; 0: this program's */
     void (*behave)(struct load *child); /* NULL: launches all the time, except while it rests */
+    const void *context;                /* for `behave` */
 };
 
 /* Shared between parent and child. */

@@ -57,6 +57,12 @@ const struct row rows[] = {
     {"fair_busy_on_busy_cpu", "of the time", NULL, VALUE_MIN, 0.95, 0, bench_fair_busy_on_busy_cpu,
      0},
     {"reclaim_ten_waves_ms_p99", "ms", NULL, VALUE_MAX, 0, 15, bench_reclaim_ten_waves, ANY},
+    {"strict_random_mixes_points", "points", NULL, VALUE_MAX, 0, 1, bench_strict_random_mixes, 0},
+    {"strict_come_and_go_points", "points", NULL, VALUE_MAX, 0, 1.5, bench_strict_come_and_go, 0},
+    {"fair_pauses_points", "points", NULL, VALUE_MIN, -1, 0, bench_fair_pauses, 0},
+    {"user_totals_points", "points", NULL, VALUE_MAX, 0, 1, bench_user_totals, 0},
+    {"limit_overrun_points", "points", NULL, VALUE_MAX, 0, 1, bench_limit_overrun, 0},
+    {"ring_bytes_idle_client", "bytes", NULL, VALUE_MAX, 0, 64 << 10, bench_ring_bytes, 0},
     {"softgpu_lane_instructions_per_second", "1/s", NULL, VALUE_MIN, 1e9, 0,
      bench_lane_instructions, 0},
 };

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * user_totals_points: two users, one with one client and one with eight, all of which always have
+ * work. Nothing is asked for, so each user's account should have half of the device. The scenes are
+ * the modes `fair` (lease 50 ms), `turns` (quantum 50 ms) and `concurrent`, each on a server of its
+ * own.
+ *
+ * A launch has a block for each multiprocessor, and a block takes all of one, so in
+ * `concurrent` too a user's part of the device is its part of the blocks' time. The row is the
+ * distance of the users' parts from a half, in points, in the worst mode and over ten seconds.
+ *
+ * Only root can have clients of two users. No neighbours: they would be a third user's.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/programs/bench/administer.h"
+#include "tests/programs/bench/load.h"
+#include "tests/programs/bench/mixes.h"
+
+enum { MODES = 3, CLIENTS = 9, SMS = 16, KERNEL_NS = 5000000, ONE_UID = 61001, EIGHT_UID = 61002 };
+
+static void play(const struct server *server, struct mixes_scene *scene)
+{
+    static const struct administer_mode modes[MODES] = {
+        {.mode = "fair", .lease = "50ms", .precision = "5%"},
+        {.mode = "turns", .quantum = "50ms"},
+        {.mode = "concurrent"},
+    };
+    struct load *loads[CLIENTS];
+    int admin = administer_open(server);
+    administer_mode(admin, &modes[scene->number]);
+    close(admin);
+    for (int i = 0; i < CLIENTS; i++) {
+        struct load_spec spec = {.name = i ? "one of eight" : "one",
+                                 .kernel_ns = KERNEL_NS,
+                                 .blocks = SMS,
+                                 .whole_sm = true,
+                                 .most = 1 << 13,
+                                 .uid = i ? EIGHT_UID : ONE_UID};
+        loads[i] = load_start(server, &spec);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        load_go(loads[i]);
+    usleep(1000000);
+    scene->from = bench_now();
+    bench_sleep_until(scene->to = scene->from + (bench_short ? 1 : 10));
+    usleep(100000); /* until the kernels that ran by then have written their words */
+    uint64_t from = load_device_time(loads[0], scene->from);
+    uint64_t to = load_device_time(loads[0], scene->to);
+    double one = 0, all = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        load_stop(loads[i]);
+        all += (double)load_ns(loads[i], from, to);
+        one += i ? 0 : (double)load_ns(loads[i], from, to);
+        load_free(loads[i]);
+    }
+    scene->points = fabs(100 * one / all - 50);
+    snprintf(scene->words, sizeof scene->words, "%s: the one client had %.2f %%",
+             modes[scene->number].mode, 100 * one / all);
+}
+
+void bench_user_totals(struct bench_result *result)
+{
+    if (geteuid())
+        bench_die("only root can have clients of two users");
+    mixes_run(result, play, MODES, MODES);
+}
