@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """docs/programming.md has every function of client/gpushare.h beside the call of CUDA that the header compares it with, and no
-function that is not there. tests/integration/test_install.sh builds and runs the page's program."""
+function or error that is not there. tests/integration/test_install.sh builds and runs the page's program."""
 import os
 import re
 import unittest
@@ -16,7 +16,8 @@ def text_of(path):
 
 
 HEADER = text_of("client/gpushare.h")
-SECTION = text_of("docs/programming.md").split("\n## From CUDA's calls to gpushare's\n", 1)[1]
+PAGE = text_of("docs/programming.md")
+SECTION = PAGE.split("\n## From CUDA's calls to gpushare's\n", 1)[1]
 DECLARED = re.findall(r"^GPUSHARE_API [^;(]*?\b(gpushare_\w+)\(", HEADER, re.M)
 # A function with the comment before it.
 DESCRIBED = re.findall(r"/\*((?:(?!\*/).)*)\*/\s*GPUSHARE_API [^;(]*?\b(gpushare_\w+)\(", HEADER, re.S)
@@ -40,6 +41,12 @@ class ProgrammingPage(unittest.TestCase):
                 self.assertIn(call, names(rows, "cu"), f"{function}: {rows}")
                 checked += 1
         self.assertGreater(checked, 25)
+
+    def test_errors_are_the_headers(self):
+        rows = re.findall(r"^\| (`.*?) \|", PAGE.split("\n## When a call fails\n", 1)[1].split("\n## ", 1)[0], re.M)
+        errors = set(re.findall(r"`(\w+)`", " ".join(rows)))
+        self.assertGreater(len(errors), 5)
+        self.assertLessEqual(errors, {name.lower() for name in re.findall(r"\bGPUSHARE_ERROR_(\w+) =", HEADER)})
 
 
 if __name__ == "__main__":
