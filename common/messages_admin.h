@@ -48,16 +48,25 @@
     X(admin_set_nothing, INVALID_VALUE, \
       "\"set\" needs something to set: %s, %s") \
     X(admin_total_request, INVALID_VALUE, \
-      "\"total.%s.request\" is not allowed: a request is of one client, and all clients " \
+      "\"total.%s.request\" is not allowed: each client requests memory, and all clients " \
       "together can have a limit only") \
     X(admin_total_resource, INVALID_VALUE, \
       "\"total.%s\" must be an object {\"limit\": text}: %s, or default") \
+    X(admin_total_share, INVALID_VALUE, \
+      "\"total.%s\" must be an object {\"request\": text, \"limit\": text} of one or both: %s, or " \
+      "default") \
     X(admin_total_limit_text, INVALID_VALUE, \
       "\"total.%s.limit\" must be a text: %s, or default, which stands for the " \
       "configuration's limit") \
     X(admin_total_limit, INVALID_VALUE, \
       "\"total.%s.limit\": \"%.64s\" is not %s, nor default, which stands for the " \
       "configuration's limit") \
+    X(admin_total_request_text, INVALID_VALUE, \
+      "\"total.%s.request\" must be a text: %s, or default, which stands for the " \
+      "configuration's request") \
+    X(admin_total_request_form, INVALID_VALUE, \
+      "\"total.%s.request\": \"%.64s\" is not %s, nor default, which stands for the " \
+      "configuration's request") \
     X(admin_total_alone, INVALID_VALUE, \
       "\"total\" can't be set together with limits of each client: send two requests") \
     X(admin_group_total, INVALID_VALUE, \
@@ -141,6 +150,11 @@
       "open it") \
     X(log_set_not_undone, SUCCESS, \
       "admin: the limits of client %u could not be restored: %s") \
+    X(total_request_over_limit, INVALID_VALUE, \
+      "the request of %s in total, %s, would exceed the limit, %s: set both, or raise the limit " \
+      "first") \
+    X(log_total_set_request, SUCCESS, \
+      "%s %u, request in total set by %s: %s %s") \
     X(log_total_set, SUCCESS, \
       "%s %u, limit in total set by %s: %s %s") \
     X(log_total_set_part, SUCCESS, \

@@ -77,8 +77,12 @@
       "%s.limit must be %s") \
     X(config_bound_request_form, INVALID_VALUE, \
       "%s.request must be %s") \
+    X(config_per, INVALID_VALUE, \
+      "per must be client: each client that the rule fits is then an account of its own") \
+    X(config_cgroup_missing, INVALID_VALUE, \
+      "an entry of cgroups needs the key cgroup: a path like /batch.slice") \
     X(config_total_request, INVALID_VALUE, \
-      "%s.request is not allowed here: a request is of one client, and all clients together " \
+      "%s.request is not allowed here: each client requests memory, and all clients together " \
       "can have a limit only") \
     X(config_resource_mapping, INVALID_VALUE, \
       "%s must be a mapping: %s: {request: ..., limit: ...}") \

@@ -14,6 +14,13 @@
     X(memory_over_limit, OUT_OF_MEMORY, \
       "%s: %s of %s are in use or guaranteed to clients and %s more were asked for: free some, or " \
       "wait until other clients have") \
+    X(log_account_refused, SUCCESS, \
+      "GPU %u: the worker refuses the requests of %s, so nothing is guaranteed to it: %s") \
+    X(log_account_unlimited, SUCCESS, \
+      "GPU %u: the worker could not be told the limits of %s, so they do not hold there") \
+    X(log_accounts_left_out, SUCCESS, \
+      "client %u (%s) counts in the %u accounts with the lowest limits; %u others have no effect " \
+      "on it") \
     X(memory_over_total, OUT_OF_MEMORY, \
       "%s: %s of %s are in use or guaranteed to clients and %s more were asked for: free some, " \
       "wait until other clients have, or ask the administrator for a higher total (it comes from " \

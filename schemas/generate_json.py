@@ -17,6 +17,9 @@ import sys
 sys.dont_write_bytecode = True  # the folder holds sources alone
 import generate  # pylint: disable=wrong-import-position
 
+# `$comment` of an object whose rows are totals: of all resources, or of those that a worker enforces.
+TOTALS = ("total", "total of shares")
+SHARES = ("threads", "time")
 LAYOUT_WORDS = {"share_range": "percent", "size_range": "bytes"}
 # The resources of which the supervisor keeps account, with totals: whether each device has its own, and how an amount is
 # written. A worker enforces the others.
@@ -101,7 +104,22 @@ def row_configured(resource):
                   CONFIGURED.get(name, text))
 
 
+def share_shown(name):
+    percent = {"type": ["number", "null"], "minimum": 0, "maximum": 100}
+    members = {"gpu": {"type": "integer", "description": "index of the device", "minimum": 0, "maximum": 4294967295},
+               "request_percent": {**percent, "description": "guaranteed to them together; null: nothing is said"},
+               "limit_percent": {**percent, "description": "most that they may have; null: no limit"},
+               "limited_by": {"enum": ["configuration", "administrator", None],
+                              "description": "who said so: the configuration, or a set since; null: nobody"},
+               "clients": {"type": "integer", "description": "that are scheduled in this account", "minimum": 0},
+               "clients_request_percent": {"type": "number", "description": "the sum of these clients' own requests", "minimum": 0}}
+    return {"type": "array", "description": f"{SHOWN[name][0]}, of each device",
+            "items": closed(members, "one device", required=list(members))}
+
+
 def total_shown(name):
+    if name not in ACCOUNTS:
+        return share_shown(name)
     members = {"limit_bytes": {"type": ["integer", "null"], "description": "most that they may have; null: no limit", "minimum": 0},
                "used_bytes": {"type": "integer", "description": "in use by them, or guaranteed to them", "minimum": 0},
                "limited_by": {"enum": ["configuration", "administrator", None],
@@ -113,6 +131,11 @@ def total_shown(name):
 
 
 def total_asked(name):
+    if name not in ACCOUNTS:
+        said = "\"25%\" or \"0.25\"; \"default\": as the configuration says"
+        return closed({"request": {"type": "string", "description": f"guaranteed to them together: {said}"},
+                       "limit": {"type": "string", "description": f"what they never exceed together: {said}"}},
+                      ASKED[name][0], minProperties=1)
     text = "of each device: \"4G\" or a share of it" if ACCOUNTS[name][0] else ASKED[name][0]
     return closed({"limit": {"type": "string",
                              "description": "what new allocations may not exceed; \"default\": as the configuration says"}},
@@ -120,6 +143,8 @@ def total_asked(name):
 
 
 def total_configured(name):
+    if name not in ACCOUNTS:
+        return {"$ref": f"#/$defs/{name}"}
     text = "of each GPU" if ACCOUNTS[name][0] else CONFIGURED[name]
     return {"type": "object", "description": text, "properties": {"limit": {"$ref": f"#/$defs/{ACCOUNTS[name][1]}"}},
             "additionalProperties": False}
@@ -217,12 +242,13 @@ def fill_rows(node, found, single, rows):
     properties = node.get("properties", {})
     named = [resource for resource in found if resource[0] in properties]
     if len(named) >= 2:
-        if any(resource[0] not in ACCOUNTS for resource in named):
+        kind = node.get("$comment")
+        if kind not in TOTALS:
             made = {resource[0]: rows[0](resource, properties.get(resource[0], {})) for resource in found}
             for scalar in single:
                 made.update({name: described(part, properties.get(name, {})) for name, part in rows[2](scalar).items()})
         else:
-            made = {name: rows[1](name) for name, _, _ in found if name in ACCOUNTS}
+            made = {name: rows[1](name) for name, _, _ in found if name in SHARES or (kind == "total" and name in ACCOUNTS)}
         node["properties"] = {name: made.get(name) or properties[name] for name in merged(properties, made)}
         if set(made) & set(node.get("required", ())):
             node["required"] = merged(node["required"], made)

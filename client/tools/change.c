@@ -179,7 +179,7 @@ static const struct {
               .limits = true,
               .totals = true,
               .example = "threads=25% or total.memory=40%"},
-    [GROUP] = {.totals = true, .example = "total.memory=40%"},
+    [GROUP] = {.totals = true, .example = "total.time=50%"},
     [GPU] = {.places = of_gpus, .count = COUNT(of_gpus), .example = "mode=fair"},
 };
 
@@ -216,7 +216,8 @@ static uint32_t read_scalars(json_t *request, const char *word, bool *known, str
     return 0;
 }
 
-/* The same at the places of the resources of a client. total: of the totals, which are limits. */
+/* The same at the places of the resources of a client. total: of the totals; those of
+ * memory are limits alone. */
 static uint32_t read_resources(json_t *request, const char *word, bool total, bool *known,
                                struct error *why)
 {
@@ -224,9 +225,9 @@ static uint32_t read_resources(json_t *request, const char *word, bool total, bo
         const char *suffix, *member;
     } bounds[] = {{"", ".limit"}, {".limit", ".limit"}, {".request", ".request"}};
     const char *prefix = total ? "total." : "";
-    size_t forms = total ? COUNT(bounds) - 1 : COUNT(bounds);
     for (enum resource i = 0; i < RESOURCES; i++) {
         const struct allowance_resource *row = allowance_resource(i);
+        size_t forms = total && !row->by_worker ? COUNT(bounds) - 1 : COUNT(bounds);
         for (size_t k = 0; k < forms && (!total || row->has_total); k++) {
             char name[64], path[64];
             snprintf(name, sizeof name, "%s%s%s", prefix, row->name, bounds[k].suffix);

@@ -506,27 +506,52 @@ static void add_total(struct table *table, const char *whose, const char *what, 
     char limit[CELL_BYTES], used[CELL_BYTES], by[CELL_BYTES];
     table_add(table, "%s", whose);
     table_add(table, "%s", what);
+    table_add(table, "-");
     table_add(table, "%s", cell_bytes(row, "limit_bytes", limit));
     table_add(table, "%s", cell_text(row, "limited_by", by));
     table_add(table, "%s", cell_bytes(row, "used_bytes", used));
 }
 
+/* The time or the threads of one device: in use is what the account's clients request. */
+static void add_share(struct table *table, const char *whose, const char *what, const json_t *row)
+{
+    char request[CELL_BYTES], limit[CELL_BYTES], by[CELL_BYTES], used[CELL_BYTES];
+    char clients[CELL_BYTES];
+    table_add(table, "%s", whose);
+    table_add(table, "%s", what);
+    table_add(table, "%s", cell_percent(row, "request_percent", request));
+    table_add(table, "%s", cell_percent(row, "limit_percent", limit));
+    table_add(table, "%s", cell_text(row, "limited_by", by));
+    table_add(table, "%s by %s", cell_percent(row, "clients_request_percent", used),
+              cell_integer(row, "clients", clients));
+}
+
+static void
+add_totals(struct table *table, const char *whose, const json_t *total, const char *resource,
+           void (*add)(struct table *table, const char *whose, const char *what, const json_t *row))
+{
+    char number[CELL_BYTES], what[CELL_BYTES + 24];
+    const json_t *list = json_object_get(total, resource), *row;
+    for (size_t i = 0; (row = json_array_get(list, i)); i++) {
+        snprintf(what, sizeof what, "%s of GPU %s", resource, cell_integer(row, "gpu", number));
+        add(table, whose, what, row);
+    }
+}
+
 void show_total(FILE *out, const json_t *answer, struct table_look look)
 {
-    static const char *const headings[] = {"ALL CLIENTS OF", "IN TOTAL", ">LIMIT", "LIMITED BY",
-                                           ">USED"};
-    const json_t *total = json_object_get(answer, "total"), *row;
-    const json_t *memory = json_object_get(total, "memory");
+    static const char *const headings[] = {"ALL CLIENTS OF", "IN TOTAL",   ">REQUEST",
+                                           ">LIMIT",         "LIMITED BY", ">USED"};
+    const json_t *total = json_object_get(answer, "total");
     const char *kind = json_object_get(total, "group") ? "group" : "user";
-    char whose[CELL_BYTES + 8], number[CELL_BYTES], what[CELL_BYTES + 24];
+    char whose[CELL_BYTES + 8], number[CELL_BYTES];
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
     if (!table)
         return;
     snprintf(whose, sizeof whose, "%s %s", kind, cell_integer(total, kind, number));
-    for (size_t i = 0; (row = json_array_get(memory, i)); i++) {
-        snprintf(what, sizeof what, "memory of GPU %s", cell_integer(row, "gpu", number));
-        add_total(table, whose, what, row);
-    }
+    add_totals(table, whose, total, "threads", add_share);
+    add_totals(table, whose, total, "time", add_share);
+    add_totals(table, whose, total, "memory", add_total);
     add_total(table, whose, "pinned host memory", json_object_get(total, "host_memory"));
     table_print(table, out, look);
     table_free(table);

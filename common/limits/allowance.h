@@ -105,8 +105,10 @@ struct allowance_resource {
     bool of_device;         /* of an account: each device has its own; else the server has one */
     /* Names within a sentence, of an account: a client's, and that of all clients. */
     const char *account, *whole_account;
-    bool has_total; /* a user or a group can have a limit for the total of its clients */
-    bool divided;   /* `replicas: n` gives each replica one n-th of it */
+    /* A user or a group can have a limit for the total of its clients; where by_worker, a request
+     * too. */
+    bool has_total;
+    bool divided; /* `replicas: n` gives each replica one n-th of it */
     int (*parse)(const char *text, size_t length, struct dialect_amount *amount);
     /* Of the alias and the namesake; NULL: they hold a list (common/limits/limits.h). */
     int (*parse_alias)(const char *text, size_t length, struct dialect_amount *amount);

@@ -53,120 +53,183 @@ static uint64_t quota_claim(const struct quota *quota)
     return max(quota->used, quota->guarantee);
 }
 
-void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
-                      enum resource resource, uint32_t device, struct total_view *view)
+/* Adds up what a client requests of an account's share. */
+static void view_share(const struct supervisor *supervisor, const struct account_owner *owner,
+                       enum resource resource, uint32_t device, struct total_view *view)
 {
-    struct allowance limits;
     const struct server *server = &supervisor->server;
-    bool of_device = allowance_resource(resource)->of_device;
-    unsigned set =
-        total_override_limits(&supervisor->server.total_overrides, supervisor->server.config,
-                              kind_of(owner), owner->id, &limits);
-    *view =
-        (struct total_view){.set = (set & RESOURCE_BIT(resource)) != 0,
-                            .limit = session_quota_total_limit(
-                                &limits, resource, of_device ? &server->devices[device] : NULL)};
+    const struct proto_worker_account account =
+        client_accounts_owner(&server->total_overrides, server->config, kind_of(owner), owner->id);
+    const struct session *session;
+    LIST_FOR_EACH (session, &server->session_list, link)
+        if (session->device && session->device->index == device && session->counts_in.count &&
+            session->counts_in.of[0].account == account.account) {
+            view->clients++;
+            view->used += session->grant.allowance.of[resource].request;
+        }
+}
+
+static void view_memory(const struct supervisor *supervisor, const struct account_owner *owner,
+                        enum resource resource, uint32_t device, struct total_view *view)
+{
+    const bool of_device = allowance_resource(resource)->of_device;
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (client_counts(session, owner) && (!of_device || session->device->index == device))
             view->used += quota_claim(&session->accounts[resource]);
 }
 
-/* ---- setting ---- */
-
-struct place {
-    struct session *session;
-    struct session_totals totals;
-};
-
-/* Finds the totals for each client that the change concerns. Returns 0, or -ENOMEM and all of them
- * have been given back. */
-static int find_places(struct supervisor *supervisor, const struct account_owner *owner,
-                       struct place *places, size_t *count)
-{
-    int result = 0;
-    *count = 0;
-    struct session *session;
-    LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
-        /* A client that can't be identified is bound by the strictest of all totals. */
-        if (!client_counts(session, owner) && (!has_accounts(session) || is_seen(session, owner)))
-            continue;
-        places[*count].session = session;
-        result =
-            session_quota_find_totals(session, supervisor->server.config, &places[*count].totals);
-        if (result < 0)
-            break;
-        ++*count;
-    }
-    for (size_t i = 0; result < 0 && i < *count; i++)
-        session_quota_drop_totals(&supervisor->server, &places[i].totals);
-    return result;
-}
-
-static int put_in_force(struct supervisor *supervisor, const struct account_owner *owner)
-{
-    size_t count;
-    struct place *places = calloc((size_t)supervisor->server.sessions + 1, sizeof *places);
-    int result = places ? find_places(supervisor, owner, places, &count) : -ENOMEM;
-    if (result == 0) {
-        for (size_t i = 0; i < count; i++)
-            session_quota_swap_totals(places[i].session, &places[i].totals);
-        for (size_t i = 0; i < count; i++)
-            session_quota_drop_totals(&supervisor->server, &places[i].totals);
-        session_quota_limit_totals(&supervisor->server, supervisor->server.config);
-    }
-    free(places);
-    return result;
-}
-
-static void log_set(const struct supervisor *supervisor, const struct account_owner *owner,
-                    const char *by)
+void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
+                      enum resource resource, uint32_t device, struct total_view *view)
 {
     struct allowance limits;
+    const struct server *server = &supervisor->server;
+    bool of_device = allowance_resource(resource)->of_device;
+    unsigned set = total_override_limits(&server->total_overrides, server->config, kind_of(owner),
+                                         owner->id, &limits);
+    *view =
+        (struct total_view){.set = (set & RESOURCE_BIT(resource)) != 0,
+                            .request = limits.of[resource].request,
+                            .limit = session_quota_total_limit(
+                                &limits, resource, of_device ? &server->devices[device] : NULL)};
+    if (allowance_resource(resource)->by_worker)
+        view_share(supervisor, owner, resource, device, view);
+    else
+        view_memory(supervisor, owner, resource, device, view);
+}
+
+/* ---- setting ---- */
+
+/* A change of totals that is under way. */
+struct setting {
+    struct supervisor *supervisor;
+    struct account_owner owner;
+    unsigned parts; /* RESOURCE_BITs of what changes */
+    char by[64];
+    reload_done *done;
+    void *context;
+};
+
+static void log_part(const struct setting *setting, enum resource resource, uint64_t part)
+{
+    const char *kind = setting->owner.group ? "group" : "user";
+    char text[UNITS_TEXT];
+    log_notice(MESSAGE_TEXT(log_total_set_part), kind, setting->owner.id, setting->by,
+               allowance_resource(resource)->phrase, units_format_percentage((uint32_t)part, text));
+}
+
+static void log_set(const struct setting *setting)
+{
+    const struct server *server = &setting->supervisor->server;
+    const struct account_owner *owner = &setting->owner;
     const char *kind = owner->group ? "group" : "user";
-    total_override_limits(&supervisor->server.total_overrides, supervisor->server.config,
-                          kind_of(owner), owner->id, &limits);
+    struct allowance limits;
+    total_override_limits(&server->total_overrides, server->config, kind_of(owner), owner->id,
+                          &limits);
     for (enum resource i = 0; i < RESOURCES; i++) {
-        const struct allowance_resource *resource = allowance_resource(i);
+        const struct allowance_resource *row = allowance_resource(i);
         uint64_t limit = limits.of[i].limit, part = limits.part[i].limit;
-        char text[UNITS_TEXT];
-        if (!resource->has_total)
+        char text[UNITS_TEXT], request[UNITS_TEXT];
+        if (!(setting->parts & RESOURCE_BIT(i)))
             continue;
+        if (row->by_worker && allowance_has(&limits, i, ALLOWANCE_REQUEST))
+            log_notice(MESSAGE_TEXT(log_total_set_request), kind, owner->id, setting->by,
+                       row->phrase, allowance_format(i, limits.of[i].request, request));
         if (part != ALLOWANCE_UNSET)
-            log_notice(MESSAGE_TEXT(log_total_set_part), kind, owner->id, by, resource->phrase,
-                       units_format_percentage((uint32_t)part, text));
+            log_part(setting, i, part);
         else if (limit != ALLOWANCE_UNSET)
-            log_notice(MESSAGE_TEXT(log_total_set), kind, owner->id, by, resource->phrase,
-                       units_format_bytes(limit, text));
+            log_notice(MESSAGE_TEXT(log_total_set), kind, owner->id, setting->by, row->phrase,
+                       row->unit == DIALECT_BYTES ? units_format_bytes(limit, text)
+                                                  : allowance_format(i, limit, text));
         else
-            log_notice(MESSAGE_TEXT(log_total_lifted), kind, owner->id, by, resource->phrase);
+            log_notice(MESSAGE_TEXT(log_total_lifted), kind, owner->id, setting->by, row->phrase);
     }
+}
+
+static void setting_ended(void *context, uint32_t error, const char *text)
+{
+    struct setting *setting = context;
+    if (!error)
+        log_set(setting);
+    setting->done(setting->context, error, text);
+    free(setting);
+}
+
+/* What the worker enforces has two bounds: the one that does not change stays as it is. Where both
+ * are the configuration's, nothing is left that was set. */
+static void complete_shares(const struct server *server, const struct account_owner *owner,
+                            const struct total_change *change, struct allowance *limits)
+{
+    struct allowance now, says;
+    const struct total_overrides none = {0};
+    const enum total_kind kind = kind_of(owner);
+    total_override_limits(&server->total_overrides, server->config, kind, owner->id, &now);
+    total_override_limits(&none, server->config, kind, owner->id, &says);
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        struct allowance_range *to = &limits->of[i];
+        if (!allowance_resource(i)->by_worker)
+            continue;
+        if (!(change->parts & RESOURCE_BIT(i)))
+            to->limit = now.of[i].limit;
+        else if (to->limit == ALLOWANCE_UNSET)
+            to->limit = says.of[i].limit;
+        if (!(change->request_parts & RESOURCE_BIT(i)))
+            to->request = now.of[i].request;
+        else if (to->request == ALLOWANCE_UNSET)
+            to->request = says.of[i].request;
+        if (to->limit == says.of[i].limit && to->request == says.of[i].request)
+            to->limit = to->request = ALLOWANCE_UNSET;
+    }
+}
+
+static uint32_t check_shares(const struct allowance *limits, struct error *why)
+{
+    struct allowance_excess excess;
+    char request[UNITS_TEXT], limit[UNITS_TEXT];
+    if (!allowance_exceeds(limits, &excess))
+        return 0;
+    const char *name = allowance_resource(excess.resource)->name;
+    return error_set(why, MESSAGE(total_request_over_limit), name,
+                     dialect_format(excess.request, request), dialect_format(excess.limit, limit));
 }
 
 uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,
-                         const struct total_change *change, const char *by, struct error *why)
+                         const struct total_change *change, const char *by, bool *over,
+                         reload_done *done, void *context, struct error *why)
 {
-    struct total_overrides before = supervisor->server.total_overrides;
+    struct total_overrides overrides;
+    const struct server *server = &supervisor->server;
     struct allowance limits = change->limits;
+    *over = true;
     if (supervisor->reload)
         return error_set(why, MESSAGE(reload_first));
     if (owner->id == CONFIG_ID_UNKNOWN || (!owner->group && !identity_uid_is_seen(owner->id)))
         return owner->group ? error_set(why, MESSAGE(total_of_unidentified_group), owner->id)
                             : error_set(why, MESSAGE(total_of_unidentified), owner->id);
+    complete_shares(server, owner, change, &limits);
+    if (check_shares(&limits, why))
+        return why->number;
     allowance_attribute(&limits, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
-    int result =
-        total_override_with(&supervisor->server.total_overrides, &before, supervisor->server.config,
-                            kind_of(owner), owner->id, change->parts, &limits);
-    if (result == 0)
-        result = put_in_force(supervisor, owner);
-    if (result == 0) {
-        total_override_free(&before);
-        log_set(supervisor, owner, by);
-        return 0;
+    struct setting *setting = malloc(sizeof *setting);
+    int result = setting ? total_override_with(&overrides, &server->total_overrides, server->config,
+                                               kind_of(owner), owner->id,
+                                               change->parts | change->request_parts, &limits)
+                         : -ENOMEM;
+    if (result < 0) {
+        free(setting);
+        return result == -ENOSPC ? error_set(why, MESSAGE(totals_max), TOTAL_OVERRIDES_MAX)
+                                 : error_set(why, MESSAGE(server_no_memory));
     }
-    if (supervisor->server.total_overrides.items != before.items)
-        total_override_free(&supervisor->server.total_overrides);
-    supervisor->server.total_overrides = before;
-    return result == -ENOSPC ? error_set(why, MESSAGE(totals_max), TOTAL_OVERRIDES_MAX)
-                             : error_set(why, MESSAGE(server_no_memory));
+    *setting = (struct setting){.supervisor = supervisor,
+                                .owner = *owner,
+                                .parts = change->parts | change->request_parts,
+                                .done = done,
+                                .context = context};
+    snprintf(setting->by, sizeof setting->by, "%s", by);
+    uint32_t error = reload_totals(supervisor, &overrides, over, setting_ended, setting, why);
+    if (!error && *over)
+        log_set(setting);
+    if (error || *over)
+        free(setting);
+    return error;
 }

@@ -13,6 +13,7 @@
 #include "common/limits/allowance.h"
 #include "protocol.h"
 #include "server/supervisor/account/total.h"
+#include "server/supervisor/reload.h"
 
 struct supervisor;
 
@@ -24,22 +25,32 @@ struct account_owner {
 
 /* New limits of a total. */
 struct total_change {
-    unsigned parts;          /* RESOURCE_BITs of what changes; other limits stay */
-    struct allowance limits; /* memory is for each GPU; unset: the configuration's limit applies */
+    /* RESOURCE_BITs of the limits and requests that change; others stay. Only what the worker
+     * enforces has a request. */
+    unsigned parts, request_parts;
+    struct allowance limits; /* memory is for each GPU; unset: the configuration's word applies */
 };
 
 /*
- * Limits what they have in total from now on, in place of what the configuration says, until that
+ * Sets what they have in total from now on, in place of what the configuration says, until that
  * says something else of them. A limit below what is in use takes nothing away. After an error
  * nothing has changed. by names who asked, for the log.
+ *
+ * *over and done: as for reload_start, since a change of totals is a reload of these alone. A
+ * worker is asked for time and threads; it refuses where the requests don't fit.
  */
 uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,
-                         const struct total_change *change, const char *by, struct error *why);
+                         const struct total_change *change, const char *by, bool *over,
+                         reload_done *done, void *context, struct error *why);
 
+/* Amounts are in the resource's own unit: bytes, or hundredths of a per cent. */
 struct total_view {
-    uint64_t limit; /* bytes; PROTO_UNSET: none */
-    uint64_t used;  /* bytes; of each client what it uses or is guaranteed, whichever is more */
-    bool set;       /* the limit was set by owner_total_set */
+    uint64_t request; /* guaranteed to all of them; PROTO_UNSET: nothing is said, or it has none */
+    uint64_t limit;   /* PROTO_UNSET: none */
+    uint64_t used;    /* of memory: what each client uses or is guaranteed, whichever is more; of
+                         what the worker enforces: the clients' own requests */
+    uint32_t clients; /* scheduled in this account, of what the worker enforces */
+    bool set;         /* by owner_total_set */
 };
 /* Fills *view with the total of a resource, on this device if each device has its own of it. */
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
+#include "server/supervisor/account_moves.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/session/session.h"
@@ -24,7 +25,7 @@ static const char by[] = "the configuration";
 
 /* Requests that fall make room for those that rise; and the workers need the new modes before they
  * see what is to hold in them. */
-enum rank { RANK_LOWER, RANK_SCHEDULE, RANK_SHARE };
+enum rank { RANK_LOWER, RANK_SCHEDULE, RANK_ACCOUNT, RANK_MEMBER, RANK_SHARE };
 
 /* One client's grants under the old and the new file. */
 struct change {
@@ -41,9 +42,11 @@ struct reload {
         *config; /* the one that is not in force: the new one, after success the old one */
     struct change *changes;
     size_t count;
-    bool reset;                          /* nothing that an administrator has set stays */
-    struct total_overrides no_overrides; /* with reset: those that are not in force */
-    struct transaction transaction;      /* of all that workers enforce */
+    bool reset;                       /* nothing that an administrator has set stays */
+    bool of_totals;                   /* overrides alone change; the configuration stays */
+    struct total_overrides overrides; /* with either: those that are not in force */
+    struct account_moves accounts;    /* what the clients' accounts become */
+    struct transaction transaction;   /* of all that workers enforce */
     bool planned;
     reload_done *done;
     void *context;
@@ -66,7 +69,9 @@ static int move_make(void *context, const struct transaction_move *move, bool ba
                      change_done *done, void *of_done)
 {
     struct reload *reload = context;
-    if (move->of_device)
+    if (move->subject == TRANSACTION_ACCOUNT)
+        return account_moves_make(&reload->accounts, move->number, back, done, of_done);
+    if (move->subject == TRANSACTION_DEVICE)
         return device_schedule_set(&reload->supervisor->server.devices[move->number],
                                    back ? &move->device.back : &move->device.to, move->device.parts,
                                    by, done, of_done);
@@ -77,13 +82,27 @@ static int move_make(void *context, const struct transaction_move *move, bool ba
                 : session_limits_set(session, &move->client.to, by, done, of_done);
 }
 
+static bool account_refuse(const struct reload *reload, const struct account_move *move,
+                           uint32_t error, const char *text, struct error *why)
+{
+    if (!move->client)
+        error_set(why, error, MESSAGE_TEXT(reload_gpu), move->device, text);
+    else if (client_find(reload, move->client))
+        error_set(why, error, MESSAGE_TEXT(reload_client), move->client, text);
+    else
+        return false;
+    return true;
+}
+
 static bool move_refuse(void *context, const struct transaction_move *move, int result,
                         uint32_t error, const char *text, struct error *why)
 {
     const struct reload *reload = context;
     if (result < 0)
         refuse_errno(result, why);
-    else if (move->of_device)
+    else if (move->subject == TRANSACTION_ACCOUNT)
+        return account_refuse(reload, &reload->accounts.of[move->number], error, text, why);
+    else if (move->subject == TRANSACTION_DEVICE)
         error_set(why, error, MESSAGE_TEXT(reload_gpu), move->number, text);
     else if (client_find(reload, move->number))
         error_set(why, error, MESSAGE_TEXT(reload_client), move->number, text);
@@ -131,10 +150,9 @@ static struct allowance wanted_limits(const struct change *change, const struct 
 }
 
 /* The requests that fall go first, to make room for those that rise. */
-static void plan_client(struct reload *reload, const struct change *change,
-                        const struct session *session)
+static void plan_client(struct reload *reload, const struct change *change)
 {
-    const struct allowance *now = &session->grant.allowance;
+    const struct allowance *now = &client_find(reload, change->client)->grant.allowance;
     const struct allowance to = wanted_limits(change, now);
     struct allowance lower = allowance_none, share = allowance_none;
     for (enum resource i = 0; i < RESOURCES; i++) {
@@ -202,10 +220,10 @@ static void swap_overrides(struct reload *reload)
 {
     struct total_overrides *in_force = &reload->supervisor->server.total_overrides;
     const struct total_overrides before = *in_force;
-    if (!reload->reset)
+    if (!reload->reset && !reload->of_totals)
         return;
-    *in_force = reload->no_overrides;
-    reload->no_overrides = before;
+    *in_force = reload->overrides;
+    reload->overrides = before;
 }
 
 static void swap_totals(struct reload *reload)
@@ -333,7 +351,6 @@ static int compare_client(struct reload *reload, struct session *session)
     if (result < 0)
         return result;
     reload->count++;
-    plan_client(reload, change, session);
     return 0;
 }
 
@@ -343,10 +360,22 @@ static int clients_compare(struct reload *reload)
     reload->changes = calloc((size_t)server->sessions + 1, sizeof *reload->changes);
     int result = reload->changes ? 0 : -ENOMEM;
     struct session *session;
+    swap_overrides(reload);
     LIST_FOR_EACH (session, &server->session_list, link)
         if (result == 0 && session->state == PROTO_CONNECTION_STATE_ATTACHED)
             result = compare_client(reload, session);
+    if (result == 0)
+        result = account_moves_plan(&reload->accounts, reload->supervisor, reload->config,
+                                    &server->total_overrides);
+    swap_overrides(reload);
     return result;
+}
+
+static enum rank account_rank(const struct account_move *move)
+{
+    if (move->client)
+        return RANK_MEMBER;
+    return account_moves_gives(move) ? RANK_LOWER : RANK_ACCOUNT;
 }
 
 static void log_new(const struct supervisor *supervisor)
@@ -374,12 +403,15 @@ static void take_effect(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
     struct config *before = supervisor->server.config;
-    limit_memory(reload);
-    supervisor->server.config = reload->config;
-    reload->config = before;
-    total_override_forget(&supervisor->server.total_overrides, supervisor->server.config,
-                          log_forgotten);
-    log_new(supervisor);
+    if (!reload->of_totals) {
+        limit_memory(reload);
+        supervisor->server.config = reload->config;
+        reload->config = before;
+        total_override_forget(&supervisor->server.total_overrides, supervisor->server.config,
+                              log_forgotten);
+        log_new(supervisor);
+    }
+    account_moves_commit(supervisor);
 }
 
 /* Memory is the supervisor's own, so it changes in one go, with all else that needs nobody. */
@@ -403,8 +435,10 @@ static void reload_finish(struct reload *reload)
         session_quota_drop_totals(&supervisor->server, &reload->changes[i].totals);
     free(reload->changes);
     transaction_free(&reload->transaction);
-    total_override_free(&reload->no_overrides);
-    config_free(reload->config);
+    account_moves_free(&reload->accounts);
+    total_override_free(&reload->overrides);
+    if (!reload->of_totals)
+        config_free(reload->config);
     supervisor->reload = NULL;
     supervisor->server.attaching_waits = false;
     struct session *session;
@@ -419,11 +453,17 @@ static void reload_plan(struct reload *reload)
 {
     const struct server *server = &reload->supervisor->server;
     struct error *why = &reload->transaction.why;
-    const size_t room = 2 * (size_t)server->sessions + server->device_count;
-    int result = transaction_init(&reload->transaction, room, &reload_moves, reload);
+    size_t room = 2 * (size_t)server->sessions + server->device_count;
     reload->planned = true;
+    int result = clients_compare(reload);
+    room += reload->accounts.count;
     if (result == 0)
-        result = clients_compare(reload);
+        result = transaction_init(&reload->transaction, room, &reload_moves, reload);
+    for (size_t i = 0; result == 0 && i < reload->count; i++)
+        plan_client(reload, &reload->changes[i]);
+    for (size_t i = 0; result == 0 && i < reload->accounts.count; i++)
+        transaction_add_account(&reload->transaction, account_rank(&reload->accounts.of[i]),
+                                (uint32_t)i);
     for (uint32_t i = 0; result == 0 && i < server->device_count; i++)
         plan_device(reload, i);
     if (result < 0)
@@ -442,19 +482,19 @@ static bool go_on(struct reload *reload)
     return transaction_advance(&reload->transaction);
 }
 
-static uint32_t reload_begin(struct supervisor *supervisor, struct config *config, bool reset,
-                             bool *over, reload_done *done, void *context, struct error *why)
+/* Begins a copy of *wanted; on failure what it has is freed. */
+static uint32_t reload_begin(const struct reload *wanted, bool *over, struct error *why)
 {
-    struct reload *reload = calloc(1, sizeof *reload);
+    struct supervisor *supervisor = wanted->supervisor;
+    struct reload *reload = malloc(sizeof *reload);
     if (!reload) {
-        config_free(config);
+        struct total_overrides overrides = wanted->overrides;
+        total_override_free(&overrides);
+        if (!wanted->of_totals)
+            config_free(wanted->config);
         return error_set(why, MESSAGE(server_no_memory));
     }
-    *reload = (struct reload){.supervisor = supervisor,
-                              .config = config,
-                              .reset = reset,
-                              .done = done,
-                              .context = context};
+    *reload = *wanted;
     supervisor->reload = reload;
     supervisor->server.attaching_waits = true;
     *over = go_on(reload);
@@ -466,6 +506,19 @@ static uint32_t reload_begin(struct supervisor *supervisor, struct config *confi
     reload_finish(reload);
     free(reload);
     return error;
+}
+
+uint32_t reload_totals(struct supervisor *supervisor, struct total_overrides *overrides, bool *over,
+                       reload_done *done, void *context, struct error *why)
+{
+    const struct reload reload = {.supervisor = supervisor,
+                                  .config = supervisor->server.config,
+                                  .of_totals = true,
+                                  .overrides = *overrides,
+                                  .done = done,
+                                  .context = context};
+    *over = true;
+    return reload_begin(&reload, over, why);
 }
 
 static uint32_t config_read(const struct supervisor *supervisor, struct config **config,
@@ -501,7 +554,12 @@ uint32_t reload_start(struct supervisor *supervisor, bool reset, bool *over, rel
         config_free(config);
         return error;
     }
-    return reload_begin(supervisor, config, reset, over, done, context, why);
+    const struct reload reload = {.supervisor = supervisor,
+                                  .config = config,
+                                  .reset = reset,
+                                  .done = done,
+                                  .context = context};
+    return reload_begin(&reload, over, why);
 }
 
 void reload_advance(struct supervisor *supervisor)

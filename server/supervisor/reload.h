@@ -23,6 +23,7 @@
 #include "common/error.h"
 
 struct supervisor;
+struct total_overrides;
 
 /* error: 0, or an error number with a sentence in text. The reload is over when this is called: the
  * callee may begin another. */
@@ -42,6 +43,13 @@ typedef void reload_done(void *context, uint32_t error, const char *text);
  */
 uint32_t reload_start(struct supervisor *supervisor, bool reset, bool *over, reload_done *done,
                       void *context, struct error *why);
+
+/*
+ * Puts these overrides in force in the place of those that are, and changes nothing else; takes
+ * *overrides over in any case. Returns, *over and done: as for reload_start.
+ */
+uint32_t reload_totals(struct supervisor *supervisor, struct total_overrides *overrides, bool *over,
+                       reload_done *done, void *context, struct error *why);
 
 /* Goes on with a reload under way whose answers are there. The loop calls it in every turn. */
 void reload_advance(struct supervisor *supervisor);

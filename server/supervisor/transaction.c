@@ -42,10 +42,12 @@ static struct allowance back_from(const struct allowance *change, const struct a
     return back;
 }
 
-static struct transaction_move *add_move(struct transaction *transaction, unsigned rank,
+static struct transaction_move *add_move(struct transaction *transaction,
+                                         enum transaction_subject subject, unsigned rank,
                                          uint32_t number)
 {
     struct transaction_move *move = &transaction->moves[transaction->count++];
+    move->subject = subject;
     move->rank = rank;
     move->number = number;
     return move;
@@ -56,7 +58,7 @@ void transaction_add_client(struct transaction *transaction, unsigned rank, uint
 {
     if (allowance_equal(to, &allowance_none))
         return;
-    struct transaction_move *move = add_move(transaction, rank, client);
+    struct transaction_move *move = add_move(transaction, TRANSACTION_CLIENT, rank, client);
     move->client.to = *to;
     move->client.back = back_from(to, now);
 }
@@ -66,11 +68,15 @@ void transaction_add_device(struct transaction *transaction, unsigned rank, uint
 {
     if (!parts)
         return;
-    struct transaction_move *move = add_move(transaction, rank, device);
-    move->of_device = true;
+    struct transaction_move *move = add_move(transaction, TRANSACTION_DEVICE, rank, device);
     move->device.to = *to;
     move->device.back = *now;
     move->device.parts = parts;
+}
+
+void transaction_add_account(struct transaction *transaction, unsigned rank, uint32_t number)
+{
+    add_move(transaction, TRANSACTION_ACCOUNT, rank, number);
 }
 
 /* ---- carry out ---- */
@@ -86,22 +92,22 @@ static void note_refusal(struct transaction *transaction, const struct transacti
         transaction->why = why;
 }
 
-static struct transaction_move *find_asked(struct transaction *transaction, bool of_device,
-                                           uint32_t number)
+static struct transaction_move *find_asked(struct transaction *transaction,
+                                           enum transaction_subject subject, uint32_t number)
 {
     for (size_t i = 0; i < transaction->count; i++) {
         struct transaction_move *move = &transaction->moves[i];
-        if (move->asked && move->of_device == of_device && move->number == number)
+        if (move->asked && move->subject == subject && move->number == number)
             return move;
     }
     return NULL;
 }
 
 /* A worker answers about one client, or one device, in the order in which it was asked. */
-static void take_answer(struct transaction *transaction, bool of_device, uint32_t number,
-                        uint32_t error, const char *text)
+static void take_answer(struct transaction *transaction, enum transaction_subject subject,
+                        uint32_t number, uint32_t error, const char *text)
 {
-    struct transaction_move *move = find_asked(transaction, of_device, number);
+    struct transaction_move *move = find_asked(transaction, subject, number);
     move->asked = false;
     transaction->due--;
     if (error)
@@ -114,19 +120,26 @@ static void take_answer(struct transaction *transaction, bool of_device, uint32_
 
 static void client_answered(void *context, uint32_t client, uint32_t error, const char *text)
 {
-    take_answer(context, false, client, error, text);
+    take_answer(context, TRANSACTION_CLIENT, client, error, text);
 }
 
 static void device_answered(void *context, uint32_t device, uint32_t error, const char *text)
 {
-    take_answer(context, true, device, error, text);
+    take_answer(context, TRANSACTION_DEVICE, device, error, text);
+}
+
+static void account_answered(void *context, uint32_t number, uint32_t error, const char *text)
+{
+    take_answer(context, TRANSACTION_ACCOUNT, number, error, text);
 }
 
 static void make_move(struct transaction *transaction, struct transaction_move *move)
 {
-    int result =
-        transaction->work->make(transaction->context, move, transaction->back,
-                                move->of_device ? device_answered : client_answered, transaction);
+    static change_done *const answered[] = {[TRANSACTION_CLIENT] = client_answered,
+                                            [TRANSACTION_DEVICE] = device_answered,
+                                            [TRANSACTION_ACCOUNT] = account_answered};
+    int result = transaction->work->make(transaction->context, move, transaction->back,
+                                         answered[move->subject], transaction);
     move->made = result == 1 && !transaction->back;
     move->asked = result == 0;
     transaction->due += result == 0;

@@ -22,9 +22,15 @@
 #include "server/supervisor/account/change_done.h"
 #include "server/supervisor/config/schedule.h"
 
+enum transaction_subject {
+    TRANSACTION_CLIENT,
+    TRANSACTION_DEVICE,
+    TRANSACTION_ACCOUNT, /* the owner of the transaction knows it by its number */
+};
+
 struct transaction_move {
-    bool of_device;
-    uint32_t number; /* of the client or the device */
+    enum transaction_subject subject;
+    uint32_t number; /* of the client, the device, or the move of an account */
     unsigned rank;
     union {
         struct {
@@ -91,6 +97,9 @@ void transaction_add_client(struct transaction *transaction, unsigned rank, uint
 /* Adds a change of these parts of a device's schedule, which is *now; none if there are none. */
 void transaction_add_device(struct transaction *transaction, unsigned rank, uint32_t device,
                             const struct schedule *to, const struct schedule *now, unsigned parts);
+
+/* Adds a change of an account, which `make` knows by this number. */
+void transaction_add_account(struct transaction *transaction, unsigned rank, uint32_t number);
 
 /*
  * Goes as far as it can without further answers: begins the transaction, or goes on with it.

@@ -244,7 +244,7 @@ def schemas():
 
 
 # Keys that must stand beside a key, by the key above both.
-BESIDE = {"gpus[]": "gpu: 0", "users[]": "uid: 1", "groups[]": "gid: 1", "resources[]": "replicas: 2",
+BESIDE = {"gpus[]": "gpu: 0", "users[]": "uid: 1", "groups[]": "gid: 1", "cgroups[]": "cgroup: /a", "resources[]": "replicas: 2",
           "mps": "resources: [{replicas: 2}]", "timeSlicing": "resources: [{replicas: 2}]"}
 
 

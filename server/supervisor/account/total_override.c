@@ -29,13 +29,20 @@ static void overrides_copy(struct allowance *to, const struct allowance *from, u
         }
 }
 
-/* The parts that have a limit. */
-static unsigned is_limited(const struct allowance *limits)
+/* The parts that have a limit or a request. */
+static unsigned parts_set(const struct allowance *limits)
 {
     unsigned parts = 0;
     for (enum resource i = 0; i < RESOURCES; i++)
-        parts |= allowance_has(limits, i, ALLOWANCE_LIMIT) ? RESOURCE_BIT(i) : 0;
+        if (allowance_has(limits, i, ALLOWANCE_LIMIT) ||
+            allowance_has(limits, i, ALLOWANCE_REQUEST))
+            parts |= RESOURCE_BIT(i);
     return parts;
+}
+
+static bool range_equal(const struct allowance_range *a, const struct allowance_range *b)
+{
+    return a->request == b->request && a->limit == b->limit;
 }
 
 /* The parts of an override about which the configuration still says what it said at that time. */
@@ -45,7 +52,7 @@ static unsigned override_in_force(const struct total_override *override,
     const struct allowance *said = &override->said;
     unsigned same = 0;
     for (enum resource i = 0; i < RESOURCES; i++)
-        if (said->of[i].limit == says->of[i].limit && said->part[i].limit == says->part[i].limit)
+        if (range_equal(&said->of[i], &says->of[i]) && range_equal(&said->part[i], &says->part[i]))
             same |= RESOURCE_BIT(i);
     return override->parts & same;
 }
@@ -109,7 +116,7 @@ int total_override_with(struct total_overrides *to, const struct total_overrides
     file_says(config, kind, id, &says);
     overrides_copy(&override->limits, limits, parts);
     overrides_copy(&override->said, &says, parts);
-    override->parts = is_limited(&override->limits);
+    override->parts = parts_set(&override->limits);
     if (!override->parts)
         *override = to->items[--to->count];
     if (to->count <= TOTAL_OVERRIDES_MAX)

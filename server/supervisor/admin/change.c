@@ -37,9 +37,10 @@ static void change_work_answer(struct admin_work *work, struct admin_peer *peer,
 {
     struct change_work *pending = (struct change_work *)work;
     struct error *why = &pending->transaction.why;
-    const bool of_gpu = pending->request.target == ADMIN_TARGET_GPU;
-    /* A late worker's changes of clients are taken back when the answers come; a schedule stays. */
-    if (late && !why->number && !of_gpu)
+    const bool stays = pending->request.target == ADMIN_TARGET_GPU || pending->request.totals;
+    /* A late worker's changes of clients are taken back when the answers come; a schedule and a
+     * total stay. */
+    if (late && !why->number && !stays)
         error_set(why, MESSAGE(set_late), ADMIN_SET_MS / 1000);
     if (why->number)
         admin_peer_refuse(peer, why->number, "%s", why->text);
@@ -56,7 +57,7 @@ static int move_make(void *context, const struct transaction_move *move, bool ba
 {
     struct change_work *pending = context;
     struct supervisor *supervisor = pending->work.admin->supervisor;
-    if (move->of_device)
+    if (move->subject == TRANSACTION_DEVICE)
         return change_schedule(supervisor, move->number,
                                back ? &move->device.back : &move->device.to, move->device.parts,
                                pending->by, done, of_done);
@@ -82,7 +83,7 @@ static bool move_refuse(void *context, const struct transaction_move *move, int 
                         uint32_t error, const char *text, struct error *why)
 {
     struct change_work *pending = context;
-    if (move->of_device) {
+    if (move->subject == TRANSACTION_DEVICE) {
         refuse_schedule(move->number, result, error, text, why);
         return true;
     }
@@ -143,13 +144,25 @@ static void change_carry_out(struct change_work *pending)
 
 /* ---- a user or a group ---- */
 
+static void total_answered(void *context, uint32_t error, const char *text)
+{
+    struct change_work *pending = context;
+    if (error)
+        error_set(&pending->transaction.why, error, "%s", text);
+    admin_peer_work_came(&pending->work);
+}
+
 static void change_total(struct change_work *pending)
 {
     const struct admin_request *request = &pending->request;
     struct account_owner owner = admin_request_owner(request);
-    if (request->kind == ADMIN_SET)
+    bool over;
+    if (request->kind != ADMIN_SET)
+        return;
+    uint32_t error =
         owner_total_set(pending->work.admin->supervisor, &owner, &request->total, pending->by,
-                        &pending->transaction.why);
+                        &over, total_answered, pending, &pending->transaction.why);
+    pending->work.outstanding += !error && !over;
 }
 
 static bool is_limited(const struct change_work *pending)
@@ -158,11 +171,11 @@ static bool is_limited(const struct change_work *pending)
     struct account_owner owner = admin_request_owner(&pending->request);
     struct total_view view;
     bool limited = false;
-    ACCOUNT_FOR_EACH (i) {
+    for (enum resource i = 0; i < RESOURCES; i++) {
         uint32_t count = allowance_resource(i)->of_device ? view_device_count(supervisor) : 1;
         for (uint32_t at = 0; at < count; at++) {
             owner_total_view(supervisor, &owner, i, at, &view);
-            limited |= view.limit != PROTO_UNSET;
+            limited |= view.limit != PROTO_UNSET || view.request != PROTO_UNSET;
         }
     }
     return limited;

@@ -228,28 +228,47 @@ static uint32_t read_change(struct allowance *change, json_t *root, struct error
     return 0;
 }
 
-/* One member of "total": {"limit": text}. Nothing is put where the configuration's word is to hold
- * again. */
-static uint32_t read_total_part(json_t *total, enum resource resource, struct allowance *limits,
+/* A limit or a request of one member of "total". Nothing is put where the configuration's word is
+ * to hold again. */
+static uint32_t read_total_bound(struct total_change *change, enum resource resource, json_t *value,
+                                 enum allowance_bound bound, struct error *why)
+{
+    const struct allowance_resource *row = allowance_resource(resource);
+    const char *text = json_string_value(value);
+    const bool request = bound == ALLOWANCE_REQUEST;
+    struct dialect_amount amount = {0};
+    if (!value)
+        return 0;
+    if (!text)
+        return request ? error_set(why, MESSAGE(admin_total_request_text), row->name, row->form)
+                       : error_set(why, MESSAGE(admin_total_limit_text), row->name, row->form);
+    if (strcmp(text, "default") != 0 &&
+        allowance_parse(resource, bound, text, strlen(text), &amount) != 0)
+        return request
+                   ? error_set(why, MESSAGE(admin_total_request_form), row->name, text, row->form)
+                   : error_set(why, MESSAGE(admin_total_limit), row->name, text, row->form);
+    allowance_put(&change->limits, resource, bound, amount);
+    *(request ? &change->request_parts : &change->parts) |= RESOURCE_BIT(resource);
+    return 0;
+}
+
+/* One member of "total": {"limit": text}, or {"request": text, "limit": text}. */
+static uint32_t read_total_part(json_t *total, enum resource resource, struct total_change *change,
                                 struct error *why)
 {
     const struct allowance_resource *row = allowance_resource(resource);
     json_t *part = json_object_get(total, row->name), *limit = json_object_get(part, "limit");
-    const char *text = json_string_value(limit);
-    struct dialect_amount amount = {0};
+    json_t *request = json_object_get(part, "request");
+    const size_t members = (limit != NULL) + (request != NULL);
     if (!part)
         return 0;
-    if (json_object_get(part, "request"))
+    if (request && !row->by_worker)
         return error_set(why, MESSAGE(admin_total_request), row->name);
-    if (!limit || json_object_size(part) != 1)
-        return error_set(why, MESSAGE(admin_total_resource), row->name, row->form);
-    if (!text)
-        return error_set(why, MESSAGE(admin_total_limit_text), row->name, row->form);
-    if (strcmp(text, "default") != 0 &&
-        allowance_parse(resource, ALLOWANCE_LIMIT, text, strlen(text), &amount) != 0)
-        return error_set(why, MESSAGE(admin_total_limit), row->name, text, row->form);
-    allowance_put(limits, resource, ALLOWANCE_LIMIT, amount);
-    return 0;
+    if (!members || json_object_size(part) != members)
+        return row->by_worker ? error_set(why, MESSAGE(admin_total_share), row->name, row->form)
+                              : error_set(why, MESSAGE(admin_total_resource), row->name, row->form);
+    uint32_t error = read_total_bound(change, resource, limit, ALLOWANCE_LIMIT, why);
+    return error ? error : read_total_bound(change, resource, request, ALLOWANCE_REQUEST, why);
 }
 
 /* Of a user or a group. */
@@ -270,11 +289,9 @@ static uint32_t read_total(struct admin_request *request, json_t *root, struct e
         return error_set(why, MESSAGE(admin_total_object),
                          allowance_names(true, "\"", "\"", " and ", names));
     for (enum resource i = 0; i < RESOURCES; i++) {
-        uint32_t error = read_total_part(total, i, &change->limits, why);
+        uint32_t error = read_total_part(total, i, change, why);
         if (error)
             return error;
-        if (json_object_get(total, allowance_resource(i)->name))
-            change->parts |= RESOURCE_BIT(i);
     }
     request->totals = true;
     return 0;

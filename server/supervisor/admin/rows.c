@@ -216,6 +216,35 @@ json_t *admin_rows_gpu(const struct device_view *view)
     return admin_json_finish(&gpu);
 }
 
+static json_t *percent_or_null(uint64_t value)
+{
+    return value == PROTO_UNSET ? json_null() : admin_json_percent((uint32_t)value);
+}
+
+static json_t *limited_by_json(const struct total_view *view)
+{
+    if (view->set)
+        return json_string("administrator");
+    return view->limit != PROTO_UNSET || view->request != PROTO_UNSET ? json_string("configuration")
+                                                                      : json_null();
+}
+
+/* Of what the worker enforces: each device has its own. */
+static json_t *share_json(const struct supervisor *supervisor, const struct account_owner *owner,
+                          enum resource resource, uint32_t device)
+{
+    struct admin_json total = admin_json_new();
+    struct total_view view;
+    owner_total_view(supervisor, owner, resource, device, &view);
+    admin_json_put(&total, "gpu", json_integer(device));
+    admin_json_put(&total, "request_percent", percent_or_null(view.request));
+    admin_json_put(&total, "limit_percent", percent_or_null(view.limit));
+    admin_json_put(&total, "limited_by", limited_by_json(&view));
+    admin_json_put(&total, "clients", json_integer(view.clients));
+    admin_json_put(&total, "clients_request_percent", admin_json_percent((uint32_t)view.used));
+    return admin_json_finish(&total);
+}
+
 static json_t *total_json(const struct supervisor *supervisor, const struct account_owner *owner,
                           enum resource resource, uint32_t device)
 {
@@ -226,10 +255,7 @@ static json_t *total_json(const struct supervisor *supervisor, const struct acco
         admin_json_put(&total, "gpu", json_integer(device));
     admin_json_put(&total, "limit_bytes", admin_json_amount(view.limit));
     admin_json_put(&total, "used_bytes", admin_json_amount(view.used));
-    admin_json_put(&total, "limited_by",
-                   view.set                    ? json_string("administrator")
-                   : view.limit != PROTO_UNSET ? json_string("configuration")
-                                               : json_null());
+    admin_json_put(&total, "limited_by", limited_by_json(&view));
     return admin_json_finish(&total);
 }
 
@@ -237,11 +263,14 @@ static json_t *total_json(const struct supervisor *supervisor, const struct acco
 static json_t *totals_json(const struct supervisor *supervisor, const struct account_owner *owner,
                            enum resource resource)
 {
-    if (!allowance_resource(resource)->of_device)
+    const bool by_worker = allowance_resource(resource)->by_worker;
+    if (!by_worker && !allowance_resource(resource)->of_device)
         return total_json(supervisor, owner, resource, TOTAL_OF_SERVER);
     json_t *list = json_array();
     for (uint32_t i = 0; list && i < view_device_count(supervisor); i++)
-        if (json_array_append_new(list, total_json(supervisor, owner, resource, i)) < 0) {
+        if (json_array_append_new(list, by_worker
+                                            ? share_json(supervisor, owner, resource, i)
+                                            : total_json(supervisor, owner, resource, i)) < 0) {
             json_decref(list);
             return NULL;
         }

@@ -361,11 +361,22 @@ static uint32_t read_rule_profile(struct config_reader *reader, const struct con
                  : config_refuse(reader, value->line, MESSAGE(config_profile_unknown), value->text);
 }
 
+static uint32_t read_per(struct config_reader *reader, const struct config_node *value, void *to)
+{
+    struct config_rule *rule = to;
+    if (value->kind != CONFIG_TEXT || strcmp(value->text, "client") != 0)
+        return config_refuse(reader, value->line, MESSAGE(config_per));
+    rule->per_client = true;
+    return 0;
+}
+
 static uint32_t read_rule(struct config_reader *reader, const struct config_node *node,
                           struct config_rule *rule)
 {
-    static const struct config_field fields[] = {
-        {"match", read_match}, {"except", read_except}, {"profile", read_rule_profile}};
+    static const struct config_field fields[] = {{"match", read_match},
+                                                 {"except", read_except},
+                                                 {"profile", read_rule_profile},
+                                                 {"per", read_per}};
     struct config_table own = CONFIG_TABLE(fields, rule);
     rule->profile = CONFIG_NO_PROFILE;
     rule->line = node->line;
@@ -418,8 +429,8 @@ static uint32_t read_totals(struct config_reader *reader, const struct config_no
     const struct config_node *item = value->first;
     for (size_t i = 0; !error && i < *count; i++, item = item->next) {
         struct config_total *total = &(*totals)[i];
-        struct config_table table = {id, 1, total};
-        error = config_limits_read_total(reader, item, entry, &table, &total->limits);
+        const struct config_totals each = {.what = entry, .id = {id, 1, total}};
+        error = config_limits_read_total(reader, item, &each, &total->limits);
     }
     return error;
 }
@@ -438,6 +449,44 @@ static uint32_t read_groups(struct config_reader *reader, const struct config_no
     return read_totals(reader, value, "groups", &gid, &config->groups, &config->group_count);
 }
 
+/* ---- cgroups ---- */
+
+static uint32_t read_cgroup_paths(struct config_reader *reader, const struct config_node *value,
+                                  void *to)
+{
+    struct config_cgroup *cgroup = to;
+    return read_patterns(reader, value, "cgroup", true, &cgroup->patterns, &cgroup->pattern_count);
+}
+
+static uint32_t read_cgroup(struct config_reader *reader, const struct config_node *node,
+                            struct config_cgroup *cgroup)
+{
+    static const struct config_field path = {"cgroup", read_cgroup_paths};
+    const struct config_totals each = {
+        .what = "an entry of cgroups", .id = {&path, 1, cgroup}, .by_worker = true};
+    uint32_t error = config_limits_read_total(reader, node, &each, &cgroup->limits);
+    if (!error && !cgroup->pattern_count)
+        return config_refuse(reader, node->line, MESSAGE(config_cgroup_missing));
+    return error;
+}
+
+static uint32_t read_cgroup_list(struct config_reader *reader, const struct config_node *value,
+                                 void *to)
+{
+    struct config *config = to;
+    void *items;
+    uint32_t error =
+        config_reader_open_list(reader, value, "cgroups", CONFIG_ITEMS_MAX, sizeof *config->cgroups,
+                                &items, &config->cgroup_count);
+    config->cgroups = items;
+    if (error)
+        return error;
+    const struct config_node *item = value->first;
+    for (size_t i = 0; !error && i < config->cgroup_count; i++, item = item->next)
+        error = read_cgroup(reader, item, &config->cgroups[i]);
+    return error;
+}
+
 /* ---- the file ---- */
 
 static uint32_t read_later(struct config_reader *reader, const struct config_node *value, void *to)
@@ -450,13 +499,14 @@ static uint32_t read_later(struct config_reader *reader, const struct config_nod
 
 /* Rules name profiles, which may stand below them in the file; so it is read in two passes. */
 static const struct config_field first_pass[] = {
-    {"clients", read_clients},       {"gpus", read_gpus},   {"profiles", read_profiles},
-    {"rules", read_later},           {"users", read_users}, {"groups", read_groups},
-    {"sharing", config_sharing_read}};
-static const struct config_field second_pass[] = {{"clients", read_later},  {"gpus", read_later},
-                                                  {"profiles", read_later}, {"rules", read_rules},
-                                                  {"users", read_later},    {"groups", read_later},
-                                                  {"sharing", read_later}};
+    {"clients", read_clients},     {"gpus", read_gpus},
+    {"profiles", read_profiles},   {"rules", read_later},
+    {"users", read_users},         {"groups", read_groups},
+    {"cgroups", read_cgroup_list}, {"sharing", config_sharing_read}};
+static const struct config_field second_pass[] = {
+    {"clients", read_later}, {"gpus", read_later},   {"profiles", read_later},
+    {"rules", read_rules},   {"users", read_later},  {"groups", read_later},
+    {"cgroups", read_later}, {"sharing", read_later}};
 
 static uint32_t read_file(struct config_reader *reader, const struct config_node *root)
 {
@@ -466,16 +516,19 @@ static uint32_t read_file(struct config_reader *reader, const struct config_node
     return error ? error : config_reader_read_map(reader, root, "the configuration", &second, 1);
 }
 
+static void free_patterns(char **patterns, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(patterns[i]);
+    free(patterns);
+}
+
 static void free_match(struct config_match *match)
 {
-    for (size_t i = 0; i < match->cgroup_count; i++)
-        free(match->cgroups[i]);
-    for (size_t i = 0; i < match->name_count; i++)
-        free(match->names[i]);
+    free_patterns(match->cgroups, match->cgroup_count);
+    free_patterns(match->names, match->name_count);
     free(match->uids);
     free(match->gids);
-    free(match->cgroups);
-    free(match->names);
 }
 
 void config_free(struct config *config)
@@ -490,8 +543,11 @@ void config_free(struct config *config)
         free(config->users[i].ids);
     for (size_t i = 0; i < config->group_count; i++)
         free(config->groups[i].ids);
+    for (size_t i = 0; i < config->cgroup_count; i++)
+        free_patterns(config->cgroups[i].patterns, config->cgroups[i].pattern_count);
     free(config->users);
     free(config->groups);
+    free(config->cgroups);
     free(config->file);
     free(config->gpus);
     free(config->profiles);

@@ -58,6 +58,7 @@ struct config_rule {
     bool excepts;
     struct config_match except;
     uint32_t profile; /* index, or CONFIG_NO_PROFILE */
+    bool per_client;  /* each of these clients is an account of its own */
     struct allowance limits;
 };
 
@@ -65,7 +66,14 @@ struct config_rule {
 struct config_total {
     struct config_range *ids; /* NULL: each user or each group has this total */
     size_t id_count;
-    struct allowance limits; /* memory (for each GPU) and host_memory */
+    struct allowance limits; /* time, threads and memory (for each GPU), and host_memory */
+};
+
+/* The shares of all clients in one cgroup: each path that a pattern fits is a cgroup. */
+struct config_cgroup {
+    char **patterns;
+    size_t pattern_count;
+    struct allowance limits; /* time and threads */
 };
 
 struct config {
@@ -78,7 +86,8 @@ struct config {
     struct config_profile *profiles;
     struct config_rule *rules;
     struct config_total *users, *groups;
-    size_t gpu_count, profile_count, rule_count, user_count, group_count;
+    struct config_cgroup *cgroups;
+    size_t gpu_count, profile_count, rule_count, user_count, group_count, cgroup_count;
     /* For each device, set by config_resolve: */
     struct allowance ceilings[LIMITS_DEVICES_MAX];
     struct schedule schedules[LIMITS_DEVICES_MAX];

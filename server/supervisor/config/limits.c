@@ -39,7 +39,8 @@ struct block {
 struct entry {
     enum resource resource;
     struct allowance *limits;
-    unsigned *line; /* set to the request's line; NULL: a request is refused */
+    unsigned *line; /* set to the request's line */
+    bool total;
 };
 
 static const char *name_of(const struct entry *entry)
@@ -74,7 +75,7 @@ static uint32_t read_request(struct config_reader *reader, const struct config_n
                              void *to)
 {
     const struct entry *entry = to;
-    if (!entry->line)
+    if (entry->total && !allowance_resource(entry->resource)->by_worker)
         return config_refuse(reader, value->line, MESSAGE(config_total_request), name_of(entry));
     *entry->line = value->line;
     return read_bound(reader, value, entry, ALLOWANCE_REQUEST);
@@ -91,14 +92,14 @@ static uint32_t read_resource_limits(struct config_reader *reader, const struct 
     static const struct config_field block[] = {{"request", read_request}, {"limit", read_limit}};
     static const struct config_field total[] = {{"limit", read_limit}, {"request", read_request}};
     const struct entry *entry = to;
-    struct config_table table = {entry->line ? block : total, 2, to};
+    struct config_table table = {entry->total ? total : block, 2, to};
     const char *name = name_of(entry);
     if (value->kind != CONFIG_MAP)
-        return entry->line
-                   ? config_refuse(reader, value->line, MESSAGE(config_resource_mapping), name,
-                                   name)
-                   : config_refuse(reader, value->line, MESSAGE(config_total_mapping), name, name);
-    if (entry->line && entry->resource == RESOURCE_TIME && !reader->config->time_line)
+        return entry->total
+                   ? config_refuse(reader, value->line, MESSAGE(config_total_mapping), name, name)
+                   : config_refuse(reader, value->line, MESSAGE(config_resource_mapping), name,
+                                   name);
+    if (entry->resource == RESOURCE_TIME && !reader->config->time_line)
         reader->config->time_line = value->line;
     return config_reader_read_map(reader, value, name, &table, 1);
 }
@@ -111,13 +112,14 @@ struct resource_tables {
 };
 
 static size_t resource_tables_fill(struct resource_tables *resources, struct config_table *tables,
-                                   struct allowance *limits, unsigned *lines)
+                                   struct block *block, const struct config_totals *total)
 {
     size_t count = 0;
     for (enum resource i = 0; i < RESOURCES; i++) {
-        if (!lines && !allowance_resource(i)->has_total)
+        const struct allowance_resource *row = allowance_resource(i);
+        if (total && (!row->has_total || (total->by_worker && !row->by_worker)))
             continue;
-        resources->entries[i] = (struct entry){i, limits, lines ? &lines[i] : NULL};
+        resources->entries[i] = (struct entry){i, &block->limits, &block->line[i], total != NULL};
         resources->fields[i] =
             (struct config_field){allowance_resource(i)->name, read_resource_limits};
         tables[count++] = (struct config_table){&resources->fields[i], 1, &resources->entries[i]};
@@ -286,7 +288,7 @@ uint32_t config_limits_read(struct config_reader *reader, const struct config_no
     size_t count = 0;
     if (other)
         tables[count++] = *other;
-    count += resource_tables_fill(&resources, tables + count, &block.limits, block.line);
+    count += resource_tables_fill(&resources, tables + count, &block, NULL);
     tables[count++] = (struct config_table)CONFIG_TABLE(fields, &block);
     count += scalar_tables_fill(&scalars, tables + count, &block.limits);
     uint32_t error = config_reader_read_map(reader, map, what, tables, count);
@@ -297,12 +299,15 @@ uint32_t config_limits_read(struct config_reader *reader, const struct config_no
 }
 
 uint32_t config_limits_read_total(struct config_reader *reader, const struct config_node *map,
-                                  const char *what, const struct config_table *id,
-                                  struct allowance *to)
+                                  const struct config_totals *totals, struct allowance *to)
 {
+    struct block block = {.limits = allowance_none};
     struct resource_tables resources;
-    struct config_table tables[RESOURCES + 1] = {*id};
-    *to = allowance_none;
-    size_t count = 1 + resource_tables_fill(&resources, tables + 1, to, NULL);
-    return config_reader_read_map(reader, map, what, tables, count);
+    struct config_table tables[RESOURCES + 1] = {totals->id};
+    size_t count = 1 + resource_tables_fill(&resources, tables + 1, &block, totals);
+    uint32_t error = config_reader_read_map(reader, map, totals->what, tables, count);
+    if (!error)
+        error = block_check(reader, &block);
+    *to = block.limits;
+    return error;
 }

@@ -12,6 +12,7 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_LIMITS_H
 #define GPUSHARE_SERVER_SUPERVISOR_CONFIG_LIMITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,11 +30,17 @@ uint32_t config_limits_read(struct config_reader *reader, const struct config_no
                             const char *what, const struct config_table *other,
                             struct allowance *to);
 
-/* Reads a mapping of what users or groups have in total: limits alone, of the resources that have a
- * total; id knows its other key. to is set. */
+/* An entry of a list of totals. */
+struct config_totals {
+    const char *what;       /* the entry's name in sentences */
+    struct config_table id; /* the key that says whose total it is */
+    bool by_worker;         /* of the resources that the worker enforces alone */
+};
+
+/* Reads a mapping of what several clients have in total: a limit of each resource that has a total,
+ * and a request of those that the worker enforces. to is set. */
 uint32_t config_limits_read_total(struct config_reader *reader, const struct config_node *map,
-                                  const char *what, const struct config_table *id,
-                                  struct allowance *to);
+                                  const struct config_totals *totals, struct allowance *to);
 
 /* Tightens *to to the part of one of n replicas: memory and threads, rounded down. n from 1. line:
  * where the file says so. */

@@ -137,6 +137,36 @@ int config_rules_choose(const struct config *config, uint32_t device, const stru
     return 0;
 }
 
+bool config_rules_per_client(const struct config *config, const struct config_who *who)
+{
+    for (size_t i = 0; i < config->rule_count; i++) {
+        const struct config_rule *rule = &config->rules[i];
+        if (rule->per_client && rule_fits(&rule->match, who, false) &&
+            !(rule->excepts && rule_fits(&rule->except, who, true)))
+            return true;
+    }
+    return false;
+}
+
+size_t config_rules_pattern_covers(const char *pattern, const char *path)
+{
+    size_t length = 0;
+    if (!config_rules_pattern_fits(pattern, path, false))
+        return 0;
+    if (!strcmp(pattern, "/"))
+        return 1;
+    for (; *pattern; pattern++)
+        if (*pattern == '/')
+            length += 1 + strcspn(path + length + 1, "/");
+    return length;
+}
+
+bool config_rules_total_fits(const struct config_total *total, uint32_t id)
+{
+    return !total->id_count || id == CONFIG_ID_UNKNOWN ||
+           in_ranges(total->ids, total->id_count, id);
+}
+
 bool config_rules_total(const struct config_total *totals, size_t count, uint32_t id,
                         struct allowance *limits)
 {
@@ -144,8 +174,7 @@ bool config_rules_total(const struct config_total *totals, size_t count, uint32_
     *limits = allowance_none;
     for (size_t i = 0; i < count; i++) {
         const struct config_total *total = &totals[i];
-        if (total->id_count && id != CONFIG_ID_UNKNOWN &&
-            !in_ranges(total->ids, total->id_count, id))
+        if (!config_rules_total_fits(total, id))
             continue;
         allowance_tighten(limits, &total->limits);
         found = true;

@@ -42,9 +42,20 @@ bool config_rules_pattern_fits(const char *pattern, const char *text, bool whole
 int config_rules_choose(const struct config *config, uint32_t device, const struct config_who *who,
                         struct allowance *limits);
 
+/* Whether the client is to be an account of its own: a rule that is certain to be meant for it says
+ * so. */
+bool config_rules_per_client(const struct config *config, const struct config_who *who);
+
+/* How much of a cgroup's path, in bytes, a pattern stands for: as many of its folders as the
+ * pattern names; 0: the pattern does not fit. */
+size_t config_rules_pattern_covers(const char *pattern, const char *path);
+
 /* Stands for clients that can't be identified: no user and no group has this number, and every
  * entry of totals fits it. */
 #define CONFIG_ID_UNKNOWN UINT32_MAX
+
+/* Whether an entry is about this user or group. */
+bool config_rules_total_fits(const struct config_total *total, uint32_t id);
 
 /* Computes the limits of a user's or group's total: the strictest of the entries that fit. Returns
  * false, and limits that are not set, if no entry fits. */

@@ -25,6 +25,7 @@
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/device/device_account.h"
 #include "server/supervisor/device/tracing.h"
 
 #define PAGE UINT64_C(4096)
@@ -212,6 +213,17 @@ static void attach_answered(void *context, const struct worker_answer *answer)
     session_request_end(request);
 }
 
+/* The worker forgets an account without clients, so it is told each time. */
+static int tell_accounts(const struct session *session)
+{
+    const struct client_accounts *accounts = &session->counts_in;
+    int result = 0;
+    for (uint32_t i = 0; i < accounts->count && result == 0; i++)
+        if (client_accounts_bound(&accounts->of[i]))
+            result = device_account_tell(session->device, &accounts->of[i]);
+    return result;
+}
+
 static int tell_worker(struct session *session, struct request *request)
 {
     const struct address_plan *plan = &session->server->plan;
@@ -222,13 +234,15 @@ static int tell_worker(struct session *session, struct request *request)
         .streams = session->server->settings->streams,
         .allowance = allowance_to_wire(&session->grant.allowance),
         .owner = session->uid + 1,
-        .accounts = {(UINT64_C(1) << 32) | session->uid},
     };
+    client_accounts_numbers(&session->counts_in, body.accounts);
     memcpy(body.name, session->name, sizeof body.name);
     int fds[4] = {session->ring.fd, session->status.fd, session->shadow.fd, session->doorbell};
     struct worker_request message = {
         .opcode = PROTO_WORKER_ATTACH, .body = &body, .fds = fds, .fd_count = 4};
-    int result = session_send(session, &message, attach_answered, request);
+    int result = tell_accounts(session);
+    if (result == 0)
+        result = session_send(session, &message, attach_answered, request);
     if (result == 0) {
         session->at_worker = true;
         session->worker_start = session->device->starts;
@@ -237,18 +251,32 @@ static int tell_worker(struct session *session, struct request *request)
     return result;
 }
 
+static struct config_who who_attaches(const struct session *session)
+{
+    const struct identity *identity = &session->identity;
+    return (struct config_who){.identified = identity->known,
+                               .uid = session->uid,
+                               .gids = identity->gids,
+                               .gid_count = identity->gid_count,
+                               .cgroup = identity->cgroup,
+                               .name = session->asked.name,
+                               .profile = session->asked.profile};
+}
+
+unsigned session_attach_accounts(const struct session *session, const struct config *config,
+                                 const struct total_overrides *overrides,
+                                 struct client_accounts *accounts)
+{
+    const struct config_who who = who_attaches(session);
+    return client_accounts_choose(accounts, overrides, config, &who, session->number,
+                                  &session->server->cache.key);
+}
+
 int session_attach_grant(const struct session *session, const struct config *config,
                          const struct device *device, const struct allowance *wish,
                          struct grant *grant)
 {
-    const struct identity *identity = &session->identity;
-    struct config_who who = {.identified = identity->known,
-                             .uid = session->uid,
-                             .gids = identity->gids,
-                             .gid_count = identity->gid_count,
-                             .cgroup = identity->cgroup,
-                             .name = session->asked.name,
-                             .profile = session->asked.profile};
+    const struct config_who who = who_attaches(session);
     return admission_choose(&device->admission, config, device->index, &who, &device->info, wish,
                             grant);
 }
@@ -310,6 +338,11 @@ static bool attach_begin(struct session *session, uint64_t serial, const struct 
         session_refuse(session, serial, MESSAGE(group_token));
         return false;
     }
+    const unsigned left_out = session_attach_accounts(
+        session, server->config, &server->total_overrides, &session->counts_in);
+    if (left_out)
+        log_warning(MESSAGE_TEXT(log_accounts_left_out), session->number, session->name,
+                    PROTO_CLIENT_ACCOUNTS, left_out);
     session->device = device;
     if (!pinned_pool_take_window(session) &&
         address_plan_take(&server->plan, &session->window, session->grant.window_bytes, 0)) {

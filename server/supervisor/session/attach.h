@@ -31,4 +31,10 @@ int session_attach_grant(const struct session *session, const struct config *con
                          const struct device *device, const struct allowance *wish,
                          struct grant *grant);
 
+/* Chooses the accounts that a client would count in under a configuration (NULL: without one) and
+ * these overrides. Returns as client_accounts_choose does. */
+unsigned session_attach_accounts(const struct session *session, const struct config *config,
+                                 const struct total_overrides *overrides,
+                                 struct client_accounts *accounts);
+
 #endif

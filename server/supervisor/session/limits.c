@@ -196,6 +196,7 @@ struct limits_change {
     struct allowance asked;  /* as the worker was asked */
     change_done *done;
     void *context;
+    uint32_t number; /* that done is told */
     char by[64];
 };
 
@@ -243,7 +244,8 @@ static void worker_answered(void *context, const struct worker_answer *answer)
         memcpy(&session->worker, answer->message->body, sizeof session->worker);
         allowance_change(&session->grant.allowance, &pending->asked);
         set_memory(session, &pending->change);
-        log_change(session, pending->by);
+        if (*pending->by)
+            log_change(session, pending->by);
         break;
     case WORKER_REFUSED:
         keep_guarantees(session, &session->grant.allowance);
@@ -254,20 +256,17 @@ static void worker_answered(void *context, const struct worker_answer *answer)
         text = MESSAGE_TEXT(change_client_left);
         break;
     }
-    pending->done(pending->context, session->number, error, text);
+    pending->done(pending->context, pending->number, error, text);
     session_request_end(pending->request);
     free(pending);
 }
 
-/* Makes a change whose guarantees are taken already. change: in bytes. */
-static int change_limits(struct session *session, const struct allowance *change, const char *by,
-                         change_done *done, void *context)
+/* Asks the worker for a change whose guarantees are taken already. change: in bytes. accounts: in
+ * which the client counts from now on; NULL: those that it has. */
+static int ask_limits(struct session *session, const struct allowance *change,
+                      const struct client_accounts *accounts, uint32_t number, const char *by,
+                      change_done *done, void *context)
 {
-    if (!concerns_worker(change)) {
-        set_memory(session, change);
-        log_change(session, by);
-        return 1;
-    }
     struct limits_change *pending = calloc(1, sizeof *pending);
     struct request *request = pending ? session_request_own(session) : NULL;
     if (!request) {
@@ -279,11 +278,14 @@ static int change_limits(struct session *session, const struct allowance *change
                                       .request = request,
                                       .change = *change,
                                       .done = done,
-                                      .context = context};
+                                      .context = context,
+                                      .number = number};
     snprintf(pending->by, sizeof pending->by, "%s", by);
     struct allowance wanted = allowance_wanted(session, change);
     pending->asked = allowance_of_worker(&wanted);
     struct proto_worker_limits body = {.allowance = allowance_to_wire(&wanted)};
+    if (accounts)
+        client_accounts_numbers(accounts, body.accounts);
     int result = session_ask(session, PROTO_WORKER_LIMITS, &body, worker_answered, pending);
     if (result < 0) {
         keep_guarantees(session, &session->grant.allowance);
@@ -294,6 +296,24 @@ static int change_limits(struct session *session, const struct allowance *change
     session->limits_sent = pending->asked;
     session->answers_due++;
     return 0;
+}
+
+/* Makes a change whose guarantees are taken already. change: in bytes. */
+static int change_limits(struct session *session, const struct allowance *change, const char *by,
+                         change_done *done, void *context)
+{
+    if (!concerns_worker(change)) {
+        set_memory(session, change);
+        log_change(session, by);
+        return 1;
+    }
+    return ask_limits(session, change, NULL, session->number, by, done, context);
+}
+
+int session_limits_move(struct session *session, const struct client_accounts *accounts,
+                        uint32_t number, change_done *done, void *context)
+{
+    return ask_limits(session, &allowance_none, accounts, number, "", done, context);
 }
 
 int session_limits_set(struct session *session, const struct allowance *change, const char *by,

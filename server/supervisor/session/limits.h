@@ -36,4 +36,9 @@ int session_limits_set(struct session *session, const struct allowance *change, 
 int session_limits_put_back(struct session *session, const struct allowance *change, const char *by,
                             change_done *done, void *context);
 
+/* Has the client count in these accounts, with the limits that it has; session->counts_in does not
+ * change. Results and done as for change_set, but that done is told `number`. */
+int session_limits_move(struct session *session, const struct client_accounts *accounts,
+                        uint32_t number, change_done *done, void *context);
+
 #endif

@@ -32,6 +32,7 @@
 #include "common/ipc/shm.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/account/admission.h"
+#include "server/supervisor/account/client_accounts.h"
 #include "server/supervisor/account/heap.h"
 #include "server/supervisor/client/identity.h"
 #include "server/supervisor/client/objects.h"
@@ -103,6 +104,8 @@ struct session {
     struct proto_attach asked;
     struct allowance wish; /* the limits in `asked` */
     struct grant grant;
+    struct client_accounts
+        counts_in; /* as its worker was told when the client attached, or since */
     struct proto_worker_attached worker; /* the worker's latest answer about its share */
     struct allowance limits_sent;        /* what the worker was asked for last */
     uint32_t answers_due;                /* answers about shares that are still due */

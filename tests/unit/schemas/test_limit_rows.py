@@ -18,7 +18,9 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 WORDS = {"share_range": "percent", "size_range": "bytes"}
 # The schemas that show or take limits, and in how many places each has the rows of a client and those of totals.
 PLACES = {"admin-clients": (1, 0), "admin-get": (1, 2), "admin-set": (1, 2), "admin-request": (2, 2),
-          "gpushare-info": (1, 0), "gpushared-config": (4, 2)}
+          "gpushare-info": (1, 0), "gpushared-config": (4, 3)}
+# `$comment` of an object of totals: the resources in it.
+TOTALS = {"total": {"threads", "time", "memory", "host_memory"}, "total of shares": {"threads", "time"}}
 
 
 def resources():
@@ -66,8 +68,7 @@ class LimitRows(unittest.TestCase):
         self.assertIn(required, (set(), set(self.RESOURCES)), f"{where}: all are always there, or none")
 
     def of_totals(self, place, where):
-        # Only memory has totals: the supervisor keeps account of it.
-        self.assertEqual(set(place["properties"]) & set(self.RESOURCES), {"memory", "host_memory"}, where)
+        self.assertEqual(set(place["properties"]) & set(self.RESOURCES), TOTALS[place["$comment"]], where)
 
     def test_every_schema_has_every_resource(self):
         self.assertGreaterEqual(len(self.RESOURCES), 4)
@@ -81,7 +82,7 @@ class LimitRows(unittest.TestCase):
                 named = set(place["properties"]) & set(self.RESOURCES)
                 if len(named) < 2:
                     continue  # one alone is something else, as the seconds that a client was held back
-                if any(self.RESOURCES[name] == "percent" for name in named):
+                if place.get("$comment") not in TOTALS:
                     clients += 1
                     self.of_a_client(document, place, where)
                 else:
@@ -133,7 +134,7 @@ def client_limits(folder, member):
         with open(os.path.join(folder, f"{name}.schema.json"), encoding="utf-8") as file:
             document = json.load(file)
         for place in objects(document):
-            if {"threads", "memory"} <= set(place["properties"]):
+            if {"threads", "memory"} <= set(place["properties"]) and place.get("$comment") not in TOTALS:
                 yield name, document, place
             else:
                 assert member not in place["properties"], (name, place)

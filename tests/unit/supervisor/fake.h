@@ -55,8 +55,11 @@ struct fake_worker {
     uint32_t refuse_map;   /* this many maps are answered out_of_memory */
     uint64_t refuse_above; /* maps larger than this are, if not 0 */
     bool refuse_load;
-    bool refuse_unmap;           /* unmap, host_unmap and quiesce are answered unknown */
-    const char *refuse_schedule; /* in these words */
+    bool refuse_unmap;                   /* unmap, host_unmap and quiesce are answered unknown */
+    const char *refuse_schedule;         /* in these words */
+    const char *refuse_requests;         /* of accounts, likewise */
+    struct proto_worker_account account; /* the latest that was set */
+    uint32_t accounts;                   /* how often one was */
     struct proto_worker_schedule schedule;
     uint32_t schedules;
     bool sums; /* refuses requests that come to more than there is */
@@ -335,6 +338,7 @@ static inline void fake_answer_attach(struct fake_worker *worker,
     struct proto_worker_attach body;
     memcpy(&body, message->data + sizeof(struct proto_message_header), sizeof body);
     struct proto_worker_limits share = {.allowance = body.allowance};
+    memcpy(share.accounts, body.accounts, sizeof share.accounts);
     worker->attached++;
     fake_answer_worker_limits(worker, message, &share);
 }
@@ -344,6 +348,11 @@ static inline void fake_answer_limits(struct fake_worker *worker,
 {
     struct proto_worker_limits share;
     memcpy(&share, message->data + sizeof(struct proto_message_header), sizeof share);
+    /* Without accounts those stay that the client has. */
+    if (!share.accounts[0])
+        memcpy(share.accounts,
+               worker->client_limits[message->header.client % FAKE_CLIENTS].accounts,
+               sizeof share.accounts);
     worker->limits++;
     fake_answer_worker_limits(worker, message, &share);
 }
@@ -363,6 +372,21 @@ static inline void fake_answer_schedule(struct fake_worker *worker,
         worker->schedule = before;
     else
         fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+}
+
+static inline void fake_answer_account(struct fake_worker *worker,
+                                       const struct channel_message *message)
+{
+    struct proto_worker_account account;
+    memcpy(&account, message->body, sizeof account);
+    if (worker->refuse_requests && account.time_request) {
+        channel_send_failed(worker->fd, message->header.serial, message->header.client,
+                            PROTO_ERROR_INVALID_VALUE, "%s", worker->refuse_requests);
+        return;
+    }
+    worker->account = account;
+    worker->accounts++;
+    fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
 }
 
 /* Buffers that are kept between two uses. */
@@ -402,6 +426,9 @@ static inline void fake_answer(struct fake_worker *worker, const struct channel_
         break;
     case PROTO_WORKER_LIMITS:
         fake_answer_limits(worker, message);
+        break;
+    case PROTO_WORKER_ACCOUNT:
+        fake_answer_account(worker, message);
         break;
     case PROTO_WORKER_MAP:
         fake_answer_map(worker, message);

@@ -237,9 +237,13 @@ uint32_t reload_start(struct supervisor *self, bool reset, bool *over, reload_do
 }
 
 uint32_t owner_total_set(struct supervisor *self, const struct account_owner *owner,
-                         const struct total_change *change, const char *by, struct error *why)
+                         const struct total_change *change, const char *by, bool *over,
+                         reload_done *done, void *context, struct error *why)
 {
     (void)by;
+    (void)done;
+    (void)context;
+    *over = true;
     if (self->total.refused)
         return error_set(why, PROTO_ERROR_NOT_READY, "%s", self->total.refused);
     self->total.owner = *owner;
@@ -257,11 +261,14 @@ void owner_total_view(const struct supervisor *self, const struct account_owner 
     bool both = owner->id == (owner->group ? 780u : 770u);
     bool limited = both || (!owner->group && owner->id == 771);
     bool pinned = both || (!owner->group && owner->id == 772);
-    *view = (struct total_view){.limit = PROTO_UNSET, .used = device + 5};
+    *view = (struct total_view){.request = PROTO_UNSET, .limit = PROTO_UNSET, .used = device + 5};
     if (limited && device == 1)
         view->limit = 4096;
     if (resource == RESOURCE_HOST_MEMORY)
-        *view = (struct total_view){.limit = pinned ? 512 : PROTO_UNSET, .used = 64, .set = pinned};
+        *view = (struct total_view){
+            .request = PROTO_UNSET, .limit = pinned ? 512 : PROTO_UNSET, .used = 64, .set = pinned};
+    if (allowance_resource(resource)->by_worker)
+        *view = (struct total_view){.request = PROTO_UNSET, .limit = PROTO_UNSET};
 }
 
 void view_config(const struct supervisor *self, struct config_view *view)

@@ -371,8 +371,13 @@ static void totals_that_cannot_be_set_are_refused_in_words(void **state)
     refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\",\"most\":\"5G\"}}}", "invalid_value",
                  "{\"limit\": text}");
     refused_with(TOTAL "{\"memory\":{\"limit\":4}}}", "invalid_value", "total.memory.limit");
-    refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\"},\"threads\":{\"limit\":\"5%\"}}}",
+    refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\"},\"priority\":{\"limit\":\"5%\"}}}",
                  "invalid_value", "at least one of them");
+    refused_with(TOTAL "{\"time\":{\"most\":\"5%\"}}}", "invalid_value", "of one or both");
+    refused_with(TOTAL "{\"time\":{\"request\":5}}}", "invalid_value",
+                 "total.time.request\" must be a text");
+    refused_with(TOTAL "{\"time\":{\"request\":\"5G\"}}}", "invalid_value",
+                 "total.time.request\": \"5G\" is not");
     refused_with(TOTAL "{\"memory\":{\"request\":\"4G\"}}}", "invalid_value",
                  "total.memory.request");
     refused_with(TOTAL "{\"host_memory\":{\"limit\":\"5%\"}}}", "invalid_value",

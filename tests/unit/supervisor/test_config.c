@@ -63,7 +63,7 @@ static void an_empty_file_limits_nothing(void **state)
         "---\n",
         "{}\n",
         "~\n",
-        "clients:\ngpus:\nprofiles:\nrules:\nusers:\ngroups:\nsharing:\n"};
+        "clients:\ngpus:\nprofiles:\nrules:\nusers:\ngroups:\ncgroups:\nsharing:\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct config *config = accept(texts[i]);
         struct allowance limits;
@@ -160,7 +160,7 @@ static void unknown_keys_are_named_with_the_known(void **state)
     (void)state;
     refused("client: {}\n", 1,
             "unknown key \"client\" in the configuration: known are clients, "
-            "gpus, profiles, rules, users, groups, sharing");
+            "gpus, profiles, rules, users, groups, cgroups, sharing");
     refused("clients:\n  memroy: {limit: 1G}\n", 2, "unknown key \"memroy\" in clients");
     refused("clients:\n  memory:\n    max: 1G\n", 3, "unknown key \"max\" in memory");
     refused("gpus:\n  - gpu: 0\n    leases: 1\n", 3, "unknown key \"leases\" in an entry of gpus");
@@ -169,8 +169,8 @@ static void unknown_keys_are_named_with_the_known(void **state)
     refused("rules:\n  - uid: 1\n", 2, "unknown key \"uid\" in a rule");
     refused("users:\n  - gid: 1\n", 2,
             "unknown key \"gid\" in an entry of users: known are uid, "
-            "memory, host_memory");
-    refused("groups:\n  - {gid: 1, threads: {limit: 1%}}\n", 2, "unknown key \"threads\"");
+            "threads, time, memory, host_memory");
+    refused("cgroups:\n  - {cgroup: /a, memory: {limit: 1G}}\n", 2, "unknown key \"memory\"");
     refused("sharing: {replicas: 2}\n", 1, "unknown key \"replicas\" in sharing");
 }
 

@@ -4,7 +4,7 @@
 #include "tests/unit/supervisor/fake.h"
 
 static struct fake fake;
-static struct fake_reload reload;
+static struct fake_reload reload, set_over;
 
 static void begin(uint32_t devices, const char *yaml)
 {
@@ -272,7 +272,14 @@ static uint32_t set_total(bool group, uint32_t id, struct total_change change, s
     struct account_owner owner = {.group = group, .id = id};
     for (enum resource i = 0; i < RESOURCES; i++)
         change.parts |= allowance_has(&change.limits, i, ALLOWANCE_LIMIT) ? RESOURCE_BIT(i) : 0;
-    return owner_total_set(fake.supervisor, &owner, &change, "a test", why);
+    set_over = (struct fake_reload){0};
+    bool over;
+    uint32_t error = owner_total_set(fake.supervisor, &owner, &change, "a test", &over,
+                                     fake_reloaded, &set_over, why);
+    if (error || over)
+        return error;
+    FAKE_WAIT(&fake, set_over.over);
+    return set_over.error ? error_set(why, set_over.error, "%s", set_over.text) : 0;
 }
 
 static struct total_change total_of(uint64_t memory, uint64_t host)

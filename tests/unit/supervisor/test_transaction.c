@@ -37,7 +37,7 @@ static struct {
 
 static void put(const struct transaction_move *move, bool back)
 {
-    if (move->of_device)
+    if (move->subject == TRANSACTION_DEVICE)
         schedule_merge(&world.device[move->number], back ? &move->device.back : &move->device.to,
                        move->device.parts);
     else
@@ -50,8 +50,9 @@ static int make(void *context, const struct transaction_move *move, bool back, c
     size_t used = strlen(world.order);
     (void)context;
     snprintf(world.order + used, sizeof world.order - used, "%s%s%c%u", used ? " " : "",
-             back ? "-" : "+", move->of_device ? 'd' : 'c', move->number);
-    if (world.fails && !back && !move->of_device && move->number == world.failing)
+             back ? "-" : "+", move->subject == TRANSACTION_DEVICE ? 'd' : 'c', move->number);
+    if (world.fails && !back && move->subject == TRANSACTION_CLIENT &&
+        move->number == world.failing)
         return world.fails;
     if (world.at_once) {
         put(move, back);
