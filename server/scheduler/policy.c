@@ -7,8 +7,8 @@
 /* A processor that is busy for 30 ms then leaves the device enough to do. */
 #define ALONE_DEEPER 4
 
-/* A waiting client may be owed two leases under its limit, so that another client's overrun costs it
- * little; more would let it go beyond its limit by more than a point of ten plans
+/* A waiting client may be owed two leases under its limit, so that another client's overrun costs
+ * it little; more would let it go beyond its limit by more than a point of ten plans
  * (tests/unit/scheduler/test_limit.c). Idleness earns nothing. */
 static int64_t cap_most(const struct plan *plan, const struct scheduler_client *client, bool busy)
 {
@@ -172,14 +172,16 @@ static uint64_t lapsed_at(const struct plan *plan, struct scheduler_client *clie
     return rate ? min(now + missing / rate + 1, forgotten) : forgotten;
 }
 
-/* A client may be owed half a lease when it comes back and finds the device taken. The promise has
- * room for two leases; what other leases and late ends take of it was simulated
- * (tests/unit/scheduler/test_promise.c), and with a whole lease one mix of 10,000 went beyond. */
+/* A client may be owed four ninths of a lease when it comes back and finds the device taken. The
+ * promise has room for two leases; what other leases and late ends take of it was simulated
+ * (tests/unit/scheduler/test_promise.c). With a whole lease one mix of 10,000 went beyond, with
+ * half a lease two of 300,000, by a hundredth of a point; with two fifths the device idled too much
+ * (test_shares.c, fair_keeps_the_device_busy). */
 static void keep_for(const struct plan *plan, struct scheduler_client *client, uint64_t now,
                      struct policy_choice *choice, uint64_t *until)
 {
     const struct credit *claim = account_claim(client);
-    int64_t most = (int64_t)(plan->lease_ns * PLAN_WHOLE) / 2, rate = claim->rate;
+    int64_t most = (int64_t)(plan->lease_ns * PLAN_WHOLE) / 9 * 4, rate = claim->rate;
     uint64_t peak = choice->client->peak_ns;
     uint64_t waits = peak ? min(peak, choice->length_ns) : choice->length_ns;
     if (claim->parts + rate * (int64_t)choice->length_ns <= most)

@@ -58,7 +58,7 @@ void policy_extra(const struct scheduler *scheduler,
 
 /*
  * Keeps the device for clients that pause for a moment and are owed something, so that none of them
- * is owed more than half a lease when it comes back. The chosen client is a guest then, or has to
+ * is owed more than 4/9 of a lease when it comes back. The chosen client is a guest then, or has to
  * wait (choice->again_at). A claim that is due before theirs is let be. Call it last.
  */
 void policy_keep(const struct scheduler *scheduler, const struct scheduler_lease_group *lease_group,

@@ -52,9 +52,9 @@
  * client that arrives does, or with what it still owes.
  *
  * A client that pauses for a moment would find the device taken by a lease each time it comes back.
- * So when it could be owed more than half a lease by then, others are its guests: they get its time
- * with little work in flight, and their lease ends when it has work again. A client whose kernels
- * would make it wait too long gets no lease in its pause.
+ * So when it could be owed more than 4/9 of a lease by then, others are its guests: they get its
+ * time with little work in flight, and their lease ends when it has work again. A client whose
+ * kernels would make it wait too long gets no lease in its pause.
  *
  * CHARGES. In strict, fair and turns a lease is charged for the time from its beginning until the
  * last of its work is done. No other client begins before that. A kernel cannot be stopped, so a
