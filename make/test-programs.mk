@@ -74,7 +74,7 @@ CHAOS := $(BUILD)/tests/programs/chaos/chaos
 CHAOS_SECONDS ?= 120
 CHAOS_CHANGES ?= 10000
 CHAOS_MIXES ?= 1000000
-CHAOS_PROPERTIES := $(BUILD)/tests/unit/scheduler/test_promise
+CHAOS_PROPERTIES := $(addprefix $(BUILD)/tests/unit/scheduler/,test_promise test_limit)
 CHAOS_PARTS := $(filter-out %/main.o,$(call obj,$(BENCH_SRC)))
 
 $(CHAOS): $(call obj,tests/programs/chaos/chaos.c) $(CHAOS_PARTS) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a

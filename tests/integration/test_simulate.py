@@ -13,7 +13,8 @@ import xml.etree.ElementTree as ElementTree
 SIMULATE = os.path.join(os.environ["BUILD"], "tests/programs/simulate/simulate")
 CHART = os.path.join(os.path.dirname(__file__), "../programs/simulate/chart.py")
 SVG = "{http://www.w3.org/2000/svg}"
-COLUMNS = ("busy", "error_p50", "error_p99", "wait_p50", "wait_p99", "wait_most", "wait_request", "jain", "bursts")
+COLUMNS = ("busy", "error_p50", "error_p99", "error_most", "wait_p50", "wait_p99", "wait_most", "wait_request", "jain",
+           "bursts")
 
 
 def simulate(folder, *arguments):
@@ -50,6 +51,7 @@ class Simulate(unittest.TestCase):
                 self.assertGreater(row["bursts"], 500)
                 self.assertEqual(row["bursts"], self.rows["fair"]["bursts"])
                 self.assertLessEqual(row["error_p50"], row["error_p99"])
+                self.assertLessEqual(row["error_p99"], row["error_most"] + 0.001)
                 self.assertLessEqual(row["wait_p50"], row["wait_p99"])
                 self.assertGreaterEqual(row["wait_most"], row["wait_request"])
 
@@ -64,6 +66,19 @@ class Simulate(unittest.TestCase):
         # The measure can fail: with turns of 30 s no client has an equal part of a burst of 50 s.
         self.assertGreater(self.rows["turns"]["error_p99"], 10)
         self.assertLess(self.rows["turns"]["jain"], 0.97)
+
+    def test_the_yardstick_is_held_against_the_same_promises(self):
+        lines = self.done.stdout.split("plain time-slicing", 1)[1].splitlines()
+        sliced = {words[0]: [float(word) for word in words[1:]]
+                  for words in (line.replace("|", " ").split() for line in lines) if words and words[0] in self.rows}
+        self.assertEqual(list(sliced), ["strict", "fair"])
+        for mode, (median, p99, most, jain) in sliced.items():
+            with self.subTest(mode):
+                self.assertLessEqual(median, p99)
+                self.assertLessEqual(p99, most + 0.001)
+                # Equal parts know of no requests.
+                self.assertGreater(p99, 5 * self.rows[mode]["error_p99"])
+                self.assertLess(jain, self.rows[mode]["jain"])
 
     def test_the_picture_shows_the_tables_numbers(self):
         subprocess.run([sys.executable, CHART, self.folder], check=True)

@@ -12,6 +12,14 @@
 #define SECOND      (1000 * MS)
 #define HOUR        (3600 * SECOND)
 #define CLIENTS_MAX 32 /* maximum of clients on a GPU */
+#define USERS       6  /* whose clients they are; each is an account */
+#define US          UINT64_C(1000)
+
+/* Another client's kernel begins so much later, and the server sees ends up to so late. */
+#define SWITCH_NS (10 * US)
+#define LATE_NS   (100 * US)
+/* Less is no wait: within a lease, the server sees an end and submits again. */
+#define WAIT_MIN MS
 
 /* A stretch counts if it is at least ten plans of 5 s long. */
 #define STRETCH_MIN (50 * SECOND)
@@ -20,6 +28,7 @@
 
 struct visitor {
     struct scheduler_limits limits;
+    uint32_t user;                /* 0 to USERS - 1 */
     struct device_client *client; /* NULL: the visitor is away */
     bool wants;
     uint64_t random, seed;
@@ -27,12 +36,19 @@ struct visitor {
     uint64_t since, had_before;
     double promised; /* ns promised to it since then */
     double rate;
+    double sliced, sliced_rate; /* the same of what plain time-slicing would give it */
+};
+
+/* Of all bursts: what clients had of what was promised. */
+struct errors {
+    uint32_t count[ERROR_BUCKETS];
+    double x, xx, most;
 };
 
 struct totals {
-    uint32_t errors[ERROR_BUCKETS];
+    struct errors here, sliced;
     uint64_t waits[DEVICE_WAITS];
-    double x, xx, promised, busy, error_most, wait_most, wait_most_request;
+    double promised, busy, wait_most, wait_most_request;
     uint32_t stretches;
     uint64_t kernels;
 };
@@ -42,22 +58,36 @@ static struct totals totals;
 
 /* ---- what is promised ---- */
 
-/* Splits `left` equally among the visitors that take part, each up to its limit. */
-static void split(struct visitor *visitors, uint32_t count, const bool *takes_part, double left)
+struct part {
+    bool takes;
+    double most;
+};
+
+static bool is_open(const struct visitor *visitor, const struct part *part)
+{
+    return part->takes && visitor->rate < part->most - 1e-12;
+}
+
+/* Splits `left` equally among the users of the visitors that take part, and each user's part
+ * equally among its visitors, each up to its most. */
+static void split(struct visitor *visitors, uint32_t count, const struct part *parts, double left)
 {
     while (left > 1e-9) {
-        uint32_t open = 0;
+        uint32_t open[USERS] = {0}, users = 0;
         for (uint32_t i = 0; i < count; i++)
-            open += takes_part[i] && visitors[i].rate < visitors[i].limits.limit / 10000.0 - 1e-12;
-        if (open == 0)
+            if (is_open(&visitors[i], &parts[i]) && open[visitors[i].user]++ == 0)
+                users++;
+        if (users == 0)
             return;
-        double each = left / open;
+        double each = left / users;
         for (uint32_t i = 0; i < count; i++) {
-            double room = visitors[i].limits.limit / 10000.0 - visitors[i].rate;
-            if (!takes_part[i] || room <= 1e-12)
+            struct visitor *visitor = &visitors[i];
+            if (!is_open(visitor, &parts[i]))
                 continue;
-            double more = room < each ? room : each;
-            visitors[i].rate += more;
+            double room = parts[i].most - visitor->rate;
+            double more = each / open[visitor->user];
+            more = room < more ? room : more;
+            visitor->rate += more;
             left -= more;
         }
     }
@@ -65,25 +95,22 @@ static void split(struct visitor *visitors, uint32_t count, const bool *takes_pa
 
 static void promise(int mode, struct visitor *visitors, uint32_t count)
 {
-    bool takes_part[CLIENTS_MAX];
+    struct part parts[CLIENTS_MAX];
     bool by_request = mode == PROTO_MODE_STRICT || mode == PROTO_MODE_FAIR;
     double left = 1;
+    uint32_t wanting = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct visitor *visitor = &visitors[i];
         visitor->rate = visitor->wants && by_request ? visitor->limits.request / 10000.0 : 0;
         left -= visitor->rate;
-        takes_part[i] =
+        parts[i].takes =
             visitor->wants && (mode != PROTO_MODE_STRICT || visitor->limits.request == 0);
+        parts[i].most = by_request ? visitor->limits.limit / 10000.0 : 1;
+        wanting += visitor->wants;
     }
-    if (by_request) {
-        split(visitors, count, takes_part, left);
-        return;
-    }
-    uint32_t wanting = 0;
+    split(visitors, count, parts, left);
     for (uint32_t i = 0; i < count; i++)
-        wanting += visitors[i].wants;
-    for (uint32_t i = 0; i < count; i++)
-        visitors[i].rate = visitors[i].wants ? 1.0 / wanting : 0;
+        visitors[i].sliced_rate = visitors[i].wants ? 1.0 / wanting : 0;
 }
 
 /* ---- a stretch of demand ---- */
@@ -92,7 +119,17 @@ static void stretch_begins(struct visitor *visitor)
 {
     visitor->since = device.now;
     visitor->had_before = device_had(&device, visitor->client);
-    visitor->promised = 0;
+    visitor->promised = visitor->sliced = 0;
+}
+
+static void note(struct errors *errors, double had, double promised, double span)
+{
+    double error = 100.0 * (had - promised) / span, x = had / promised;
+    error = error < 0 ? -error : error;
+    errors->count[error < 100 ? (uint32_t)(error * 1000) : ERROR_BUCKETS - 1]++;
+    errors->most = error > errors->most ? error : errors->most;
+    errors->x += x;
+    errors->xx += x * x;
 }
 
 static void stretch_ends(const struct visitor *visitor)
@@ -101,13 +138,8 @@ static void stretch_ends(const struct visitor *visitor)
     double had = (double)(device_had(&device, visitor->client) - visitor->had_before);
     if (span < (double)STRETCH_MIN || visitor->promised < span * 1e-4)
         return;
-    double error = 100.0 * (had - visitor->promised) / span;
-    error = error < 0 ? -error : error;
-    double x = had / visitor->promised;
-    totals.errors[error < 100 ? (uint32_t)(error * 1000) : ERROR_BUCKETS - 1]++;
-    totals.error_most = error > totals.error_most ? error : totals.error_most;
-    totals.x += x;
-    totals.xx += x * x;
+    note(&totals.here, had, visitor->promised, span);
+    note(&totals.sliced, visitor->sliced, visitor->promised, span);
     totals.stretches++;
 }
 
@@ -121,10 +153,11 @@ static uint64_t pause_or_burst(struct visitor *visitor)
 static void come(struct visitor *visitor)
 {
     struct error why = {0};
+    device.account = device_account(&device, visitor->user + 1);
     visitor->client = device_add(&device, &visitor->limits, NULL, 0, visitor->seed, &why);
     if (!visitor->client)
         abort(); /* the requests were drawn so that they fit */
-    visitor->client->shortest = device_random_log(&visitor->random, 20 * MS, 150 * MS);
+    visitor->client->shortest = device_random_log(&visitor->random, 10 * US, 150 * MS);
     visitor->client->longest = device_random_log(&visitor->random, 150 * MS, 300 * MS);
     visitor->leaves_at = device.now + device_random_log(&visitor->random, HOUR, 8 * HOUR);
     visitor->toggles_at = device.now + pause_or_burst(visitor);
@@ -180,6 +213,7 @@ static uint32_t draw_visitors(struct visitor *visitors, uint32_t gpu, uint32_t g
     for (uint32_t number = gpu; number < DAY_CLIENTS * gpus / DAY_GPUS; number += gpus) {
         struct visitor *visitor = &visitors[count++];
         visitor->random = visitor->seed = number + 1;
+        visitor->user = (uint32_t)(device_random(&visitor->random) % USERS);
         uint32_t request = 200 + (uint32_t)(device_random(&visitor->random) % 1800);
         if (request > left || device_random(&visitor->random) % 3 == 0)
             request = 0;
@@ -201,6 +235,8 @@ static void run_gpu(int mode, uint64_t span, uint32_t gpu, uint32_t gpus)
     scheduler_defaults(&settings);
     settings.mode = (enum proto_mode)mode;
     device_open(&device, &settings);
+    device.switch_ns = SWITCH_NS;
+    device.late_most = LATE_NS;
     uint64_t end = device.now + span;
     uint32_t count = draw_visitors(visitors, gpu, gpus);
     while (device.now < end) {
@@ -212,6 +248,7 @@ static void run_gpu(int mode, uint64_t span, uint32_t gpu, uint32_t gpus)
         device_run(&device, until < end ? until : end);
         for (uint32_t i = 0; i < count; i++) {
             visitors[i].promised += visitors[i].rate * (double)(device.now - from);
+            visitors[i].sliced += visitors[i].sliced_rate * (double)(device.now - from);
             totals.promised += visitors[i].rate * (double)(device.now - from);
         }
         if (until <= end)
@@ -222,7 +259,7 @@ static void run_gpu(int mode, uint64_t span, uint32_t gpu, uint32_t gpus)
         if (visitors[i].client)
             depart(&visitors[i]);
     totals.busy += (double)device_busy(&device, 0);
-    for (int i = 0; i < DEVICE_WAITS; i++)
+    for (uint32_t i = device_wait_bucket(WAIT_MIN); i < DEVICE_WAITS; i++)
         totals.waits[i] += device.waits[i];
 }
 
@@ -239,12 +276,22 @@ static double wait_at(double part)
     return device_bucket_wait(at) / 1e6;
 }
 
-static double error_at(double part)
+static double error_at(const struct errors *errors, double part)
 {
     uint32_t seen = 0, at = 0;
-    while (at < ERROR_BUCKETS - 1 && (seen += totals.errors[at]) < part * totals.stretches)
+    while (at < ERROR_BUCKETS - 1 && (seen += errors->count[at]) < part * totals.stretches)
         at++;
     return at / 1000.0;
+}
+
+static struct day_errors errors_of(const struct errors *errors)
+{
+    return (struct day_errors){
+        .median = error_at(errors, 0.5),
+        .p99 = error_at(errors, 0.99),
+        .most = errors->most,
+        .jain = errors->xx > 0 ? errors->x * errors->x / (totals.stretches * errors->xx) : 0,
+    };
 }
 
 void day_run(int mode, uint64_t span_ns, uint32_t gpus, struct day_result *result)
@@ -256,14 +303,12 @@ void day_run(int mode, uint64_t span_ns, uint32_t gpus, struct day_result *resul
     *result = (struct day_result){
         .mode = names[mode],
         .busy = totals.promised > 0 ? totals.busy / totals.promised : 0,
-        .error_median = error_at(0.5),
-        .error_p99 = error_at(0.99),
-        .error_most = totals.error_most,
+        .errors = errors_of(&totals.here),
+        .sliced = errors_of(&totals.sliced),
         .wait_median_ms = wait_at(0.5),
         .wait_p99_ms = wait_at(0.99),
         .wait_most_ms = totals.wait_most / 1e6,
         .wait_most_request_ms = totals.wait_most_request / 1e6,
-        .jain = totals.xx > 0 ? totals.x * totals.x / (totals.stretches * totals.xx) : 0,
         .stretches = totals.stretches,
         .kernels = totals.kernels,
     };

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * day: clients that come and go, and work in bursts, on GPUs of one mode.
+ * day: clients of several users that come and go, and work in bursts, on GPUs of one mode.
  *
  * The promise of each mode is computed here from its definition alone. Strict promises a client its
- * request, and clients without a request equal parts of the rest. Fair promises the request and an
- * equal part of the idle time, up to the limit. Turns promises equal parts. Concurrent promises
- * nothing, and is compared with equal parts.
+ * request; the rest goes in equal parts to the users of clients without a request, and there to
+ * these clients. Fair promises the request and such a part of the idle time to all, up to the
+ * limit. Turns promises equal parts to users. Concurrent promises nothing, and is compared with
+ * equal parts.
+ *
+ * The yardstick is plain time-slicing, as of NVIDIA's driver or of equal replicas: an equal part to
+ * each client with work, whatever it and its user are to have.
  */
 #ifndef GPUSHARE_TESTS_PROGRAMS_SIMULATE_DAY_H
 #define GPUSHARE_TESTS_PROGRAMS_SIMULATE_DAY_H
@@ -15,13 +19,18 @@
 
 enum { DAY_GPUS = 64, DAY_CLIENTS = 1000, DAY_MODES = 4 };
 
+/* Of bursts: what clients had, against the mode's promise. */
+struct day_errors {
+    double median, p99, most; /* points */
+    double jain;              /* of had / promised */
+};
+
 struct day_result {
     const char *mode;
     double busy; /* part of the promised time in which the devices ran something */
-    double error_median, error_p99, error_most; /* points */
+    struct day_errors errors, sliced; /* sliced: of plain time-slicing, against the same promise */
     double wait_median_ms, wait_p99_ms, wait_most_ms;
     double wait_most_request_ms; /* longest wait of a client with a request */
-    double jain;
     uint32_t stretches;
     uint64_t kernels;
 };

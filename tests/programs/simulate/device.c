@@ -48,6 +48,7 @@ void device_open(struct device *device, const struct scheduler_schedule *setting
     memset(device, 0, sizeof *device);
     device->now = 1000000000;
     device->engine_count = 1;
+    device->late_random = 1;
     scheduler_open(&device->scheduler, settings, device->now);
 }
 
@@ -139,7 +140,36 @@ static void start_kernel(struct device *device, struct device_engine *engine)
         device->overlapped++;
 }
 
-static struct device_client *end_kernel(struct device *device, struct device_engine *engine)
+/* ---- the end of a kernel, on the device and where the submitter sees it ---- */
+
+static void see_end(struct device *device, struct device_client *client, uint64_t ns)
+{
+    scheduler_charge(&device->scheduler, &client->scheduled, ns, device->now);
+    scheduler_pace(&client->scheduled, 1, ns);
+    scheduler_done(&device->scheduler, &client->scheduled, 1, device->now);
+}
+
+static void see_later(struct device *device, struct device_client *client, uint64_t ns)
+{
+    uint64_t at = device->now + device_random(&device->late_random) % device->late_most;
+    if (device->unseen_tail - device->unseen_head == DEVICE_UNSEEN)
+        abort(); /* far more than clients have in flight */
+    if (device->unseen_tail != device->unseen_head) {
+        uint64_t before = device->unseen[(device->unseen_tail - 1) % DEVICE_UNSEEN].seen_at;
+        at = at > before ? at : before;
+    }
+    device->unseen[device->unseen_tail++ % DEVICE_UNSEEN] =
+        (struct device_unseen){.client = client, .ns = ns, .seen_at = at};
+}
+
+static const struct device_unseen *next_unseen(const struct device *device)
+{
+    return device->unseen_tail == device->unseen_head
+               ? NULL
+               : &device->unseen[device->unseen_head % DEVICE_UNSEEN];
+}
+
+static void end_kernel(struct device *device, struct device_engine *engine)
 {
     struct device_client *client = engine->runs;
     uint64_t ns = engine->ends - engine->began;
@@ -152,10 +182,10 @@ static struct device_client *end_kernel(struct device *device, struct device_eng
         client->waiting = true;
         client->unserved_since = device->now;
     }
-    scheduler_charge(&device->scheduler, &client->scheduled, ns, device->now);
-    scheduler_pace(&client->scheduled, 1, ns);
-    scheduler_done(&device->scheduler, &client->scheduled, 1, device->now);
-    return client;
+    if (device->late_most)
+        see_later(device, client, ns);
+    else
+        see_end(device, client, ns);
 }
 
 /* ---- the submitter ---- */
@@ -225,6 +255,9 @@ void device_remove(struct device *device, struct device_client *client)
         engine->busy_ns += device->now > engine->began ? device->now - engine->began : 0;
         engine->runs = NULL;
     }
+    for (uint32_t i = device->unseen_head; i != device->unseen_tail; i++)
+        if (device->unseen[i % DEVICE_UNSEEN].client == client)
+            device->unseen[i % DEVICE_UNSEEN].client = NULL;
     scheduler_remove(&device->scheduler, &client->scheduled, device->now);
     client->present = false;
     if (device->last[client->engine] == client)
@@ -247,6 +280,13 @@ struct device_client *device_step(struct device *device, uint64_t until)
     }
     if (first)
         at = first->ends;
+    const struct device_unseen *unseen = next_unseen(device);
+    if (unseen && unseen->seen_at <= at) {
+        at = unseen->seen_at;
+        first = NULL;
+    } else {
+        unseen = NULL;
+    }
     if (at > until) {
         device->now = until;
         return NULL;
@@ -254,15 +294,20 @@ struct device_client *device_step(struct device *device, uint64_t until)
     if (at > device->now)
         device->now = at;
     struct device_client *client = NULL;
-    if (first) {
-        client = end_kernel(device, first);
-        visit(device, client);
-        follow(device);
-        if (!first->runs)
-            start_kernel(device, first);
-    } else {
-        follow(device);
+    if (unseen) {
+        client = unseen->client;
+        device->unseen_head++;
+        if (client)
+            see_end(device, client, unseen->ns);
+    } else if (first) {
+        client = first->runs;
+        end_kernel(device, first);
     }
+    if (client && !(first && device->late_most))
+        visit(device, client);
+    follow(device);
+    if (first && !first->runs)
+        start_kernel(device, first);
     return client;
 }
 

@@ -14,7 +14,13 @@
 
 #include "server/scheduler/scheduler.h"
 
-enum { DEVICE_CLIENTS = 64, DEVICE_ENGINES = 8, DEVICE_QUEUE = 256, DEVICE_WAITS = 8 * 48 };
+enum {
+    DEVICE_CLIENTS = 64,
+    DEVICE_ENGINES = 8,
+    DEVICE_QUEUE = 256,
+    DEVICE_WAITS = 8 * 48,
+    DEVICE_UNSEEN = 4096
+};
 
 struct device;
 struct device_client;
@@ -52,6 +58,12 @@ struct device_engine {
     uint64_t busy_ns; /* sum over kernels that have ended */
 };
 
+/* The end of a kernel that the submitter has not seen yet. */
+struct device_unseen {
+    struct device_client *client; /* NULL: it has left */
+    uint64_t ns, seen_at;
+};
+
 struct device {
     struct scheduler scheduler;
     uint64_t now, events;
@@ -62,6 +74,10 @@ struct device {
     struct device_engine engines[DEVICE_ENGINES];
     uint32_t engine_count;
     uint64_t switch_ns; /* lost whenever an engine goes on to another client's kernel */
+    uint64_t late_most; /* the submitter sees a kernel's end up to so late; 0: at once */
+    uint64_t late_random;
+    struct device_unseen unseen[DEVICE_UNSEEN]; /* a ring, in the order in which they are seen */
+    uint32_t unseen_head, unseen_tail;
     struct device_client *last[DEVICE_ENGINES];
     uint64_t served;              /* number of kernels begun, for taking turns */
     uint32_t waits[DEVICE_WAITS]; /* clients' waits for a kernel to begin, by device_wait_bucket */
