@@ -490,6 +490,31 @@ static void choose_account_own(struct sm_allocation *allocation,
         account->own = (struct sm_group_set){{0}};
 }
 
+/* ---- requests of time ---- */
+
+/* Takes the clients that sm_packing_find moves to where it says. */
+static void move_packed(struct sm_allocation *allocation)
+{
+    for (struct sm_allocation_client *client = allocation->first; client; client = client->next) {
+        if (!client->moves)
+            continue;
+        client->moves = false;
+        if (sm_group_set_equals(&client->now, &client->move_to))
+            continue;
+        count_load(allocation, client, UINT32_MAX);
+        client->now = client->move_to;
+        count_load(allocation, client, 1);
+        note_change(allocation, client);
+    }
+}
+
+static void make_time_fit(struct sm_allocation *allocation, struct sm_allocation_client *client)
+{
+    if (allocation->time_binds && !sm_packing_fits(allocation, client) &&
+        sm_packing_find(allocation, client))
+        move_packed(allocation);
+}
+
 /* ---- accounts ---- */
 
 static void enter_account(struct sm_allocation *allocation, struct sm_allocation_client *client,
@@ -569,33 +594,13 @@ uint32_t sm_allocation_account_set(struct sm_allocation *allocation,
             settle_client(allocation, client);
     pass_remainder_on(allocation);
     lend_rest(allocation);
+    for (struct sm_allocation_client *client = allocation->first; client; client = client->next)
+        if (client->account == account)
+            make_time_fit(allocation, client);
     return 0;
 }
 
 /* ---- clients ---- */
-
-/* Takes the clients that sm_packing_find moves to where it says. */
-static void move_packed(struct sm_allocation *allocation)
-{
-    for (struct sm_allocation_client *client = allocation->first; client; client = client->next) {
-        if (!client->moves)
-            continue;
-        client->moves = false;
-        if (sm_group_set_equals(&client->now, &client->move_to))
-            continue;
-        count_load(allocation, client, UINT32_MAX);
-        client->now = client->move_to;
-        count_load(allocation, client, 1);
-        note_change(allocation, client);
-    }
-}
-
-static void make_time_fit(struct sm_allocation *allocation, struct sm_allocation_client *client)
-{
-    if (allocation->time_binds && !sm_packing_fits(allocation, client) &&
-        sm_packing_find(allocation, client))
-        move_packed(allocation);
-}
 
 void sm_allocation_bind_time(struct sm_allocation *allocation, bool binds)
 {

@@ -44,13 +44,14 @@ static void apply_placement(struct worker *worker, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-/* What a client has of the multiprocessors. */
+/* What a client has of the multiprocessors. The request of time counts where they are chosen. */
 static uint32_t apply_threads(struct worker *worker, struct client *client,
                               const struct proto_allowance *to,
                               struct sm_allocation_account *account, struct error *why)
 {
     struct sm_allocation_account *before = client->place.allocation.account;
     struct error unused;
+    placement_set_time(&worker->places, &client->place, (uint32_t)to->time.request);
     uint32_t error = account == before
                          ? 0
                          : placement_move_account(&worker->places, &client->place, account, why);
@@ -74,8 +75,10 @@ static uint32_t apply_allowance(struct worker *worker, struct client *client,
     struct scheduler_limits time = time_limits(worker, to);
     struct error unused;
     uint32_t error = apply_threads(worker, client, to, accounts ? accounts->threads : before, why);
-    if (error)
+    if (error) {
+        placement_set_time(&worker->places, &client->place, (uint32_t)from->time.request);
         return error;
+    }
     error = gate_set_limits(&worker->gate, client, &time, accounts ? &accounts->time : NULL, why);
     if (error) {
         apply_threads(worker, client, from, before, &unused);
@@ -98,6 +101,7 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
     struct placement_view view;
     if (account_table_find_all(&worker->accounts, wanted->accounts, &accounts) < 0)
         return error_set(why, MESSAGE(worker_no_memory));
+    placement_set_time(&worker->places, &client->place, time.request);
     uint32_t error = placement_add(&worker->places, &client->place, accounts.threads,
                                    (uint32_t)wanted->allowance.threads.request,
                                    (uint32_t)wanted->allowance.threads.limit, why);
@@ -234,15 +238,19 @@ static uint32_t set_account(struct worker *worker, struct account_entry *entry,
 {
     uint32_t request = entry->threads.request;
     uint32_t limit = entry->threads.limit ? entry->threads.limit : PLAN_WHOLE;
+    uint32_t time_request = entry->threads.time_request;
     struct error unused;
+    entry->threads.time_request = wanted->time_request;
     uint32_t error = placement_account_set(&worker->places, &entry->threads,
                                            wanted->threads_request, wanted->threads_limit, why);
-    if (error)
-        return error;
-    error = gate_set_account(&worker->gate, &entry->time, wanted->time_request, wanted->time_limit,
-                             why);
-    if (error)
-        placement_account_set(&worker->places, &entry->threads, request, limit, &unused);
+    if (!error) {
+        error = gate_set_account(&worker->gate, &entry->time, wanted->time_request,
+                                 wanted->time_limit, why);
+        if (!error)
+            return 0;
+    }
+    entry->threads.time_request = time_request;
+    placement_account_set(&worker->places, &entry->threads, request, limit, &unused);
     return error;
 }
 
@@ -278,7 +286,11 @@ int control_limits_schedule(struct request *request)
     schedule.precision = wanted->precision;
     schedule.lease_ns = wanted->lease;
     schedule.quantum_ns = wanted->quantum;
+    placement_bind_time(&worker->places,
+                        wanted->mode == PROTO_MODE_STRICT || wanted->mode == PROTO_MODE_FAIR);
     uint32_t refused = gate_set_schedule(&worker->gate, &schedule, &why);
+    if (refused)
+        placement_bind_time(&worker->places, scheduler_time_enforced(&worker->gate.scheduler));
     worker_reschedule(worker);
     if (refused) {
         control_quiet_grow_drop(growth);
