@@ -27,6 +27,15 @@ static uint64_t most_of(enum resource resource, uint64_t window)
     return row->by_worker ? ALLOWANCE_UNSET : window;
 }
 
+/* A client's own request for more of the device than there is stays whole: it is then refused with
+ * the sum where the memory is guaranteed, and not lowered without a word. */
+static bool never_fits(const struct allowance *to, enum resource resource, uint64_t device_memory)
+{
+    return allowance_resource(resource)->of_device && to->of[resource].request != ALLOWANCE_UNSET &&
+           to->of[resource].request > device_memory &&
+           allowance_source(to, resource, ALLOWANCE_REQUEST).origin == ALLOWANCE_BY_CLIENT;
+}
+
 struct grant admission_grant(const struct admission *admission,
                              const struct proto_device_info *device, const struct allowance *wish)
 {
@@ -42,8 +51,9 @@ struct grant admission_grant(const struct admission *admission,
     uint64_t window = address_plan_size(to.memory.limit, to.host_memory.limit, most);
     for (enum resource i = 0; i < RESOURCES; i++) {
         uint64_t request = to.of[i].request == ALLOWANCE_UNSET ? 0 : to.of[i].request;
+        const bool whole = never_fits(&to, i, device->memory);
         limit_to(&to, i, most_of(i, window));
-        to.of[i].request = min(request, to.of[i].limit);
+        to.of[i].request = whole ? request : min(request, to.of[i].limit);
     }
     for (enum scalar i = 0; i < SCALARS; i++)
         if (to.scalar[i] == ALLOWANCE_UNSET)

@@ -26,7 +26,9 @@ struct admission {
 };
 
 struct grant {
-    struct allowance allowance; /* every value is set, no request exceeds its limit; `part` unset */
+    /* Every value is set; `part` is unset. No request exceeds its limit, but for a client's own
+     * request for more memory than the device has: it can't be guaranteed. */
+    struct allowance allowance;
     uint64_t window_bytes;
 };
 

@@ -118,6 +118,24 @@ static void requests_beyond_the_device_are_refused_with_the_arithmetic(void **st
     end();
 }
 
+static void a_clients_request_for_more_than_the_device_has_is_refused(void **state)
+{
+    (void)state;
+    begin(1, "");
+    struct proto_attach body = {.device = 0, .allowance = PROTO_ALLOWANCE_UNSET};
+    body.allowance.memory.request = 64 * MIB + 1;
+    int fd = fake_greet(&fake);
+    fake_send(&fake, fd, PROTO_ATTACH, &body);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_NO_ROOM, "and there are 64 MiB");
+    body.allowance.memory.request = 64 * MIB;
+    fake_send(&fake, fd, PROTO_ATTACH, &body);
+    fake_expect(&fake, fd, PROTO_ATTACHED);
+    channel_close_fds(&fake.message);
+    assert_int_equal(fake_first(&fake)->grant.allowance.memory.request, 64 * MIB);
+    close(fd);
+    end();
+}
+
 static void host_memory_is_guaranteed_too(void **state)
 {
     (void)state;
@@ -578,6 +596,7 @@ int main(void)
         cmocka_unit_test(requested_memory_stays_free_for_its_client),
         cmocka_unit_test(slabs_leave_room_for_guarantees),
         cmocka_unit_test(requests_beyond_the_device_are_refused_with_the_arithmetic),
+        cmocka_unit_test(a_clients_request_for_more_than_the_device_has_is_refused),
         cmocka_unit_test(host_memory_is_guaranteed_too),
         cmocka_unit_test(a_guarantee_that_fails_in_part_changes_nothing),
         cmocka_unit_test(all_clients_of_a_user_have_one_total),
