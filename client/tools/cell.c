@@ -143,7 +143,7 @@ const char *cell_cut(char cell[CELL_BYTES], unsigned most)
         if (width++ == most - 1)
             end = at;
     }
-    if (width > most)
+    if (width > most && end)
         strcpy(end, "+");
     return cell;
 }

@@ -8,9 +8,9 @@
  * as a user with one. A client may count in other accounts besides. Their limits hold for it, and
  * nothing else of them.
  *
- * Requests of the account's own clients come out of its request. What is left of it is one credit,
- * as a client's request is: it grows while a client that has no request of its own has work, and
- * pays for leases of these clients. The client that had least of the account's time is next.
+ * Requests of the account's own clients come out of its request. The rest of it is one credit, as a
+ * client's request is: it grows while a client that has no request of its own has work, and pays
+ * for leases of these clients. The client that had least of the account's time is next.
  *
  *   Worked (fair): user a has a request of 50 % and two clients, one of which requests 20 %; user b
  *   has none and eight clients. All have work. The client with a request has 20 % of the time and

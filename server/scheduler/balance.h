@@ -12,7 +12,7 @@
  *
  * Only accounts of one level of priority are compared: between levels priority decides.
  *
- * What fills the multiprocessors is judged by the clients' `width` and the number of their queues
+ * How much kernels fill is judged by the clients' `width` and the number of their queues
  * with work. Time counts as scheduler_charge reports it, and only while several accounts have work.
  * An account that had none for BALANCE_PAUSE_NS begins again with the time of the account that had
  * least.

@@ -10,8 +10,8 @@
  * before the other left inherits the debt too, if it came after the other had begun to spend what
  * it owes.
  *
- * What an account owes as a whole stays with it while it has clients. When the last one leaves, it
- * is kept here for the account's next client.
+ * The debts of an account as a whole stay with it while it has clients. When the last one leaves,
+ * they are kept here for the account's next client.
  *
  * A client never inherits more device time than the one that left owed, and its inherited debt ends
  * no later. A client that leaves without having run passes nothing on: what it owed is kept

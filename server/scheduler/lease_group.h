@@ -66,7 +66,7 @@ void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_c
 void lease_group_regroup(struct scheduler *scheduler, bool all, uint64_t now);
 
 /* The sum of the requests in one lease group: the one that a client with these SM groups is in, or
- * would join. What the client requests is left out, but not its account's request, if other clients
+ * would join. The client's own request is left out, but not its account's request, if other clients
  * of the account are there. The client need not be added yet, but has its accounts. */
 struct lease_group_sum {
     uint32_t requests, holders; /* accounts with a request, and clients of others */

@@ -44,7 +44,8 @@ static void apply_placement(struct worker *worker, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-/* What a client has of the multiprocessors. The request of time counts where they are chosen. */
+/* Gives a client its part of the multiprocessors; its request of time counts where they are chosen.
+ * Result as below. */
 static uint32_t apply_threads(struct worker *worker, struct client *client,
                               const struct proto_allowance *to,
                               struct sm_allocation_account *account, struct error *why)

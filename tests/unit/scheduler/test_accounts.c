@@ -44,8 +44,10 @@ static struct device_client *arrive(uint64_t account, uint32_t request, uint32_t
 {
     struct error why = {0};
     struct device_client *client = try_arrive(account, request, limit, &why);
-    if (!client)
-        fail_msg("%s", why.text);
+    if (!client) {
+        print_error("%s\n", why.text);
+        abort();
+    }
     client->shortest = client->longest = kernel;
     device_work(&device, client, ANY);
     return client;

@@ -94,8 +94,10 @@ static void come(uint32_t request, uint32_t limit)
     struct error why = {0};
     *program = (struct program){.limit = limit};
     program->client = device_add(&device, &limits, NULL, 0, device_random(&mix.random), &why);
-    if (!program->client)
-        fail_msg("mix %" PRIu64 ": %s", mix.seed, why.text);
+    if (!program->client) {
+        print_error("mix %" PRIu64 ": %s\n", mix.seed, why.text);
+        abort();
+    }
     struct device_client *client = program->client;
     client->user = program;
     program->longest = device_random_log(&mix.random, mix.plan / 1000, mix.plan * 8 / 100);

@@ -193,8 +193,10 @@ static void come(uint32_t request, uint32_t owner, uint64_t when)
     program->random = device_random(&mix.random);
     device.account = device_account(&device, owner);
     program->client = device_add(&device, &limits, NULL, 0, device_random(&mix.random), &why);
-    if (!program->client)
-        fail_msg("mix %" PRIu64 ": %s", mix.seed, why.text);
+    if (!program->client) {
+        print_error("mix %" PRIu64 ": %s\n", mix.seed, why.text);
+        abort();
+    }
     program->client->user = program;
     uint64_t least = mix.plan / 400;
     program->client->longest = device_random_log(&mix.random, least, mix.kernel);
