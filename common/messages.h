@@ -162,7 +162,7 @@
     X(closes_wait, PROTOCOL_VIOLATION, \
       "too many descriptors that clients have sent wait to be closed: send memfds only") \
     X(client_hung_up, SUCCESS, \
-      "hung up") \
+      "it closed its connection") \
     X(answer_unsent, SERVER_RESOURCES, \
       "an answer could not be sent: %s") \
     X(request_no_memory, SERVER_RESOURCES, \
@@ -432,6 +432,8 @@
       "the driver could not make timing events: %s") \
     X(driver_call, SUCCESS, \
       "the driver's %s failed: %s (%s)") \
+    X(log_suspects, SUCCESS, \
+      "device %u: work of these clients was in flight, and one of them made it fail: %s") \
     X(context_lost, SUCCESS, \
       "device %u: %s during work on the device (%s)") \
     X(context_lost_entering, SUCCESS, \

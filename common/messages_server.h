@@ -236,7 +236,7 @@
       "ask an administrator (gpusharectl kill %u says whom, kill --force %u does it)") \
     X(log_client_used, SUCCESS, \
       "client %u '%s' (pid %d, uid %u) used %.6f GPU seconds, %llu launches, %llu copies of " \
-      "%llu bytes") \
+      "%s") \
     X(log_object_not_destroyed, SUCCESS, \
       "client %u: the worker sent %s of %u, which was not destroyed") \
     X(log_unmap_refused, SUCCESS, \
@@ -285,11 +285,11 @@
     X(log_notify_socket, SUCCESS, \
       "NOTIFY_SOCKET=%s can't be used: %s") \
     X(log_client_attached, SUCCESS, \
-      "client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors, %llu bytes of device " \
-      "memory, %llu of pinned host memory") \
+      "client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors, %s of device memory, " \
+      "%s of pinned host memory") \
     X(log_client_attached_duty, SUCCESS, \
-      "client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors by duty cycle, %llu " \
-      "bytes of device memory, %llu of pinned host memory") \
+      "client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors by duty cycle, %s of " \
+      "device memory, %s of pinned host memory") \
     X(log_client_changed, SUCCESS, \
       "client %u '%s' has by %s: %s; at most %u multiprocessors; %s") \
     X(log_guarantee_lost, SUCCESS, \

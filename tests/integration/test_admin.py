@@ -491,7 +491,7 @@ class Permissions(WithServer):
                     self.assertEqual(killed["error"], "not_permitted")
                     self.assertIn(f"uid {uid}", killed["text"])
                     self.assertEqual(client.ask("memory_query")["used"], 0, "the client is still served")
-                self.assertIn("was refused", self.server.text())
+                self.assertIn(f'asked for "kill client {told["client"]}" and was refused', self.server.text())
                 self.assertTrue(self.as_user(4711, kill)[0]["ok"])
                 self.assertEqual(client.receive()[0], "ended")
         finally:

@@ -92,11 +92,35 @@ static void *wait_for_slow(void *context)
     return (void *)(uintptr_t)gpushare_synchronize(client->gpu);
 }
 
+/* The log names the clients whose work was in flight, and no other. */
+static void suspects_are_logged(uint32_t guilty, uint32_t idle)
+{
+    char *log = server_log(server), *line = NULL, name[2][16];
+    /* The latest line: an earlier fault has one too. */
+    for (char *at = log; (at = strstr(at, "was in flight, and one of them")); at++)
+        line = at;
+    assert_non_null(line);
+    line[strcspn(line, "\n")] = '\0';
+    snprintf(name[0], sizeof name[0], " %u '", guilty);
+    snprintf(name[1], sizeof name[1], " %u '", idle);
+    assert_non_null(strstr(line, name[0]));
+    assert_null(strstr(line, name[1]));
+    free(log);
+}
+
+static uint32_t number_of(const struct client *client)
+{
+    struct gpushare_limits limits = {.size = sizeof limits};
+    OK(gpushare_limits(client->gpu, &limits));
+    return limits.client;
+}
+
 /* One client faults while another waits in a call and a third is idle; all three are told the
  * error. */
 static void all_are_told(const char *kernel, gpushare_error expected)
 {
     struct client guilty = open_client(), waiting = open_client(), idle = open_client();
+    uint32_t culprit = number_of(&guilty), innocent = number_of(&idle);
     pthread_t thread;
     void *waited;
     OK(launch(&waiting, "slow"));
@@ -111,6 +135,7 @@ static void all_are_told(const char *kernel, gpushare_error expected)
         usleep(1000);
     }
     assert_int_equal(error, expected);
+    suspects_are_logged(culprit, innocent);
     /* Every further call says the same, and none hangs. */
     gpushare_address address;
     assert_int_equal(gpushare_memory_alloc(idle.gpu, 4096, &address), expected);

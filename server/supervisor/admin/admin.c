@@ -51,8 +51,9 @@ static void refuse_change(struct admin_peer *peer)
 static void serve_request(struct admin_peer *peer, const struct admin_request *request)
 {
     if (admin_request_kind_changes(request->kind) && !may_change(peer)) {
+        char text[ADMIN_REQUEST_TEXT];
         log_warning(MESSAGE_TEXT(log_admin_refused), (unsigned)peer->uid, (int)peer->pid,
-                    admin_request_kind_name(request->kind));
+                    admin_request_describe(request, text));
         refuse_change(peer);
         return;
     }

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/admin/request.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -64,6 +65,20 @@ static const char *const targets[] = {[ADMIN_TARGET_CLIENT] = "client",
                                       [ADMIN_TARGET_GROUP] = "group",
                                       [ADMIN_TARGET_GPU] = "gpu"};
 #define TARGETS (sizeof targets / sizeof targets[0])
+
+const char *admin_request_describe(const struct admin_request *request,
+                                   char text[ADMIN_REQUEST_TEXT])
+{
+    const char *name = kind_names[request->kind];
+    if (request->kind == ADMIN_TRACE)
+        snprintf(text, ADMIN_REQUEST_TEXT, "%s of gpu %u", name, request->gpu);
+    else if (request->target == ADMIN_TARGET_NONE)
+        snprintf(text, ADMIN_REQUEST_TEXT, "%s%s", name, request->reset ? " --reset" : "");
+    else
+        snprintf(text, ADMIN_REQUEST_TEXT, "%s%s %s %u", name, request->force ? " --force" : "",
+                 targets[request->target], request->number);
+    return text;
+}
 
 static bool may_be_about(enum admin_kind kind, enum admin_target target)
 {

@@ -63,6 +63,12 @@ struct admin_request {
 /* The name of a kind in requests: "ping", "version", ... The string is static. */
 const char *admin_request_kind_name(enum admin_kind kind);
 
+/* A request without its values: "kill client 7", "set user 1000", "reload". Returns
+ * text. */
+enum { ADMIN_REQUEST_TEXT = 40 };
+const char *admin_request_describe(const struct admin_request *request,
+                                   char text[ADMIN_REQUEST_TEXT]);
+
 /* Whether a get or set is about this client. False for every client if it is about a GPU. */
 bool admin_request_concerns(const struct admin_request *request, const struct client_view *view);
 

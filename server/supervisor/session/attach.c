@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/error.h"
 #include "common/messages.h"
+#include "common/units.h"
 #include "common/ipc/ring.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
@@ -173,12 +174,13 @@ static void send_attached(struct session *session)
     int fds[3] = {session->ring.fd, status, session->doorbell};
     session_answer(session, PROTO_ATTACHED, session->attach_serial, &body, fds, 3);
     close(status);
+    char memory[UNITS_TEXT], host[UNITS_TEXT];
     log_info(body.grant.partitioned ? MESSAGE_TEXT(log_client_attached)
                                     : MESSAGE_TEXT(log_client_attached_duty),
              session->number, session->name, (int)session->pid, session->uid,
              session->device->index, body.grant.multiprocessors,
-             (unsigned long long)body.grant.allowance.memory.limit,
-             (unsigned long long)body.grant.allowance.host_memory.limit);
+             units_format_bytes(body.grant.allowance.memory.limit, memory),
+             units_format_bytes(body.grant.allowance.host_memory.limit, host));
 }
 
 static void attach_finish(struct session *session, const void *body)

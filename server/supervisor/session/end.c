@@ -9,6 +9,7 @@
 
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/units.h"
 #include "common/ipc/timeline.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/attach.h"
@@ -65,9 +66,10 @@ static void hang_up(struct session *session)
 /* Writes the client's use in its whole life to the log. */
 static void log_usage(const struct session *session, const struct proto_worker_usage *used)
 {
+    char copied[UNITS_TEXT];
     log_info(MESSAGE_TEXT(log_client_used), session->number, session->name, (int)session->pid,
              session->uid, (double)used->gpu_nanoseconds / 1e9, (unsigned long long)used->launches,
-             (unsigned long long)used->copies, (unsigned long long)used->copied_bytes);
+             (unsigned long long)used->copies, units_format_bytes(used->copied_bytes, copied));
 }
 
 /* The worker is dead, or has nothing of the client any more. */
