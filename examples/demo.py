@@ -77,9 +77,10 @@ class Server:
 
     def grants(self):
         """Returns each client's grant by name: multiprocessors and bytes of device memory."""
-        pattern = re.compile(r"client \d+ '([^']*)' .* has device \d+: (\d+) multiprocessors.*?, (\d+) bytes of device")
+        pattern = re.compile(r"client \d+ '([^']*)' .* has device \d+: (\d+) multiprocessors.*?, ([\d.]+) ([KMGT]?)i?B of device")
         with open(self.log, encoding="utf-8", errors="replace") as log:
-            return {m.group(1): (int(m.group(2)), int(m.group(3))) for m in map(pattern.search, log) if m}
+            return {m.group(1): (int(m.group(2)), round(float(m.group(3)) * 1024 ** " KMGT".index(m.group(4) or " ")))
+                    for m in map(pattern.search, log) if m}
 
     def bills(self):
         """Returns each client's use by name. The server writes it to its log when a client has gone."""

@@ -76,12 +76,12 @@ class ByHand(unittest.TestCase):
         self.folder = folder.name
         if self.who:
             os.chown(self.folder, 4711, 4711)
-        self.env = {**ENV, "GPUSHARE_SOCKET": f"{self.folder}/clients"}
+        self.socket = {"GPUSHARE_SOCKET": f"{self.folder}/clients"}
 
     def start(self, *options):
         """Starts the server in its folder, and waits until it is ready."""
         server = subprocess.Popen([GPUSHARED, "--driver", "softgpu", *options], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                  env=self.env, cwd=self.folder, **self.who)
+                                  env={**ENV, **self.socket}, cwd=self.folder, **self.who)
         self.addCleanup(server.wait)
         self.addCleanup(server.stderr.close)
         self.addCleanup(server.terminate)
@@ -92,7 +92,7 @@ class ByHand(unittest.TestCase):
             said += line
 
     def ctl(self, *words):
-        return subprocess.run([GPUSHARECTL, *words], capture_output=True, text=True, env=self.env, check=False, timeout=SECONDS, **self.who)
+        return subprocess.run([GPUSHARECTL, *words], capture_output=True, text=True, env={**ENV, **self.socket}, check=False, timeout=SECONDS, **self.who)
 
     @CHANGES
     def test_its_user_administers_it_by_the_socket_beside_the_clients(self):

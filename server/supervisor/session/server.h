@@ -43,7 +43,7 @@ struct server {
     struct fd_budget budget;
     uint32_t user_clients_max; /* number of clients that one uid may have */
     uint64_t served;           /* clients that attached since the start */
-    uint64_t refused;          /* connections that could not: one too many, or refused by attaching */
+    uint64_t refused; /* connections that could not: one too many, or refused by attaching */
     struct address_plan plan;
     struct quota accounts[RESOURCES]; /* of all clients: resources that no device has its own of */
     struct pinned_pool pinned;        /* host buffers that nobody uses, and their windows */

@@ -58,9 +58,9 @@ struct client_stream {
     struct stream_waits waits; /* its commands in flight that wait for other streams */
     struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */
     struct client_stream *next_user; /* of the same pool_stream; under the pool's lock */
-    uint64_t settled; /* the pool's changes at which it was bound as well as can be, or 0 */
-    struct meter_span *span;     /* submitter: of the batch under way, or NULL */
-    uint32_t unmeasured;           /* submitter: batches that found no free span */
+    uint64_t settled;        /* the pool's changes at which it was bound as well as can be, or 0 */
+    struct meter_span *span; /* submitter: of the batch under way, or NULL */
+    uint32_t unmeasured;     /* submitter: batches that found no free span */
     struct queue_latency latency;  /* submitter */
     struct stream_entries entries; /* submitter */
     uint64_t traced;               /* meter's lock: end of the latest span in a trace, ns */

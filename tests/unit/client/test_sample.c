@@ -37,7 +37,7 @@ static json_t *parse(const char *text)
 {
     char line[2048];
     size_t i = 0;
-    for (; text[i] && i < sizeof line - 1; i++)
+    for (; i < sizeof line - 1 && text[i]; i++)
         line[i] = text[i] == '\'' ? '"' : text[i];
     line[i] = '\0';
     json_t *json = json_loads(line, 0, NULL);

@@ -48,7 +48,8 @@ static void the_resources_are_listed_within_a_sentence(void **state)
     char text[ALLOWANCE_NAMES];
     assert_string_equal(allowance_names(false, "", "", " and ", text),
                         "threads, time, memory and host_memory");
-    assert_string_equal(allowance_names(true, "<", ">", " or ", text), "<memory> or <host_memory>");
+    assert_string_equal(allowance_names(true, "<", ">", " or ", text),
+                        "<threads>, <time>, <memory> or <host_memory>");
 }
 
 static void scalars_are_read_and_written_within_their_bounds(void **state)

@@ -483,7 +483,8 @@ static void idle_time_is_not_saved_up(void **state)
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     struct error why = {0};
     assert_int_equal(
-        scheduler_update(&device.scheduler, &limited->scheduled, &limits, NULL, device.now, &why), 0);
+        scheduler_update(&device.scheduler, &limited->scheduled, &limits, NULL, device.now, &why),
+        0);
     before = device_had(&device, limited), at = device.now;
     device_run(&device, at + 6000 * MS);
     had = points(device_had(&device, limited) - before, 6000 * MS, 0);
