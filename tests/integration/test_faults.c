@@ -100,6 +100,8 @@ static void suspects_are_logged(uint32_t guilty, uint32_t idle)
     for (char *at = log; (at = strstr(at, "was in flight, and one of them")); at++)
         line = at;
     assert_non_null(line);
+    if (!line) /* for an analyser that does not know cmocka */
+        return;
     line[strcspn(line, "\n")] = '\0';
     snprintf(name[0], sizeof name[0], " %u '", guilty);
     snprintf(name[1], sizeof name[1], " %u '", idle);
