@@ -201,7 +201,7 @@ class Numbers(Case):
                 continue
             self.assertEqual(reach.startswith("ratio"), row["aim"]["of"] == "ratio", name)
             least, most = row["aim"]["at_least"], row["aim"]["at_most"]
-            limits = [float(one.replace(",", "")) for one in re.findall(r"\d[\d.,e]*", reach)]
+            limits = [float(one.replace(",", "")) for one in re.findall(r"-?\d[\d.,e]*", reach)]
             self.assertEqual(limits, [bound for bound in (least, most) if bound is not None], name)
             if most is None or least is None:
                 self.assertTrue(reach.endswith("at least" if most is None else "at most"), name)
