@@ -5,6 +5,7 @@
 #include "common/list.h"
 #include "common/util.h"
 #include "server/scheduler/lease_group.h"
+#include "server/scheduler/level.h"
 
 /* Accounts of a lease group. */
 struct crowd {
@@ -12,11 +13,6 @@ struct crowd {
     bool several;
     uint64_t least; /* time of the account that had least */
 };
-
-static bool is_busy(const struct scheduler_client *client)
-{
-    return client->wants || client->in_flight;
-}
 
 static bool is_there(const struct scheduler_account *account, uint64_t now)
 {
@@ -69,7 +65,7 @@ static void look_at_level(struct scheduler *scheduler, struct scheduler_lease_gr
             !is_there(client->accounts.of[0], now))
             continue;
         join_crowd(&there, client);
-        if (!is_busy(client))
+        if (!level_has_work(client))
             continue;
         join_crowd(&busy, client);
         fill += fill_of(client);
@@ -81,7 +77,7 @@ static void look_at_level(struct scheduler *scheduler, struct scheduler_lease_gr
         if (client->lease_group != lease_group || client->limits.level != level)
             continue;
         client->ahead = crowded && is_ahead_of(&busy, client, client->ahead);
-        /* What it has in flight is in the way of an account that comes back in a moment. */
+        /* Its commands in flight would be in the way of an account that comes back in a moment. */
         client->guest = is_ahead_of(&there, client, client->guest);
     }
 }
@@ -107,10 +103,10 @@ void balance_look(struct scheduler *scheduler, uint64_t now)
 {
     struct scheduler_client *client;
     LIST_FOR_EACH (client, &scheduler->clients, link)
-        if (is_busy(client))
+        if (level_has_work(client))
             meet(scheduler, client, now);
     LIST_FOR_EACH (client, &scheduler->clients, link)
-        if (is_busy(client))
+        if (level_has_work(client))
             client->accounts.of[0]->busy_at = now;
     for (uint32_t i = 0; i < scheduler->lease_group_count; i++)
         look_at_group(scheduler, &scheduler->lease_groups[i], now);

@@ -12,6 +12,7 @@
 #include "common/util.h"
 #include "server/scheduler/balance.h"
 #include "server/scheduler/lease_group.h"
+#include "server/scheduler/level.h"
 #include "server/scheduler/policy.h"
 #include "server/scheduler/requests.h"
 
@@ -193,55 +194,6 @@ static void let_all_go(struct scheduler *scheduler, uint64_t now)
     scheduler->throttled_until = SCHEDULER_NEVER;
 }
 
-/* ---- levels of priority ---- */
-
-static void level_begin(struct scheduler *scheduler, uint32_t level)
-{
-    scheduler->level_busy[level]++;
-    scheduler->about[level / 64] |= UINT64_C(1) << (level % 64);
-}
-
-static void level_end(struct scheduler *scheduler, uint32_t level, uint64_t now)
-{
-    /* Clients that were held for one that has no work any more need not wait for a report. */
-    scheduler->look_at_balance |= !list_is_empty(&scheduler->ahead);
-    scheduler->level_busy[level]--;
-    scheduler->level_seen[level] = now;
-}
-
-static bool is_busy(const struct scheduler_client *client)
-{
-    return client->wants || client->in_flight;
-}
-
-static void find_first_level(struct scheduler *scheduler)
-{
-    scheduler->first_level = 0;
-    while (scheduler->first_level < SCHEDULER_LEVELS &&
-           scheduler->level_clients[scheduler->first_level] == 0)
-        scheduler->first_level++;
-}
-
-static void level_join(struct scheduler *scheduler, struct scheduler_client *client)
-{
-    uint32_t level = client->limits.level;
-    scheduler->level_clients[level]++;
-    scheduler->level_in_flight[level] += client->in_flight;
-    if (is_busy(client))
-        level_begin(scheduler, level);
-    find_first_level(scheduler);
-}
-
-static void level_leave(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
-{
-    uint32_t level = client->limits.level;
-    scheduler->level_clients[level]--;
-    scheduler->level_in_flight[level] -= client->in_flight;
-    if (is_busy(client))
-        level_end(scheduler, level, now);
-    find_first_level(scheduler);
-}
-
 /* ---- clients ---- */
 
 static uint32_t cap_of(const struct scheduler *scheduler, const struct scheduler_limits *limits)
@@ -367,7 +319,7 @@ uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *cli
     return 0;
 }
 
-/* What is in force for a client has changed: clients that are held ask again. */
+/* Called when a client's limits or place have changed: clients that are held ask again. */
 static void look_again(struct scheduler *scheduler, uint64_t now)
 {
     let_all_go(scheduler, now);
@@ -513,7 +465,7 @@ void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *clien
     struct scheduler_lease_group *lease_group = client->lease_group;
     if (client->wants)
         return;
-    if (!is_busy(client))
+    if (!level_has_work(client))
         level_begin(scheduler, client->limits.level);
     policy_settle(&scheduler->plan, client, now);
     client->wants = true;
@@ -542,7 +494,7 @@ void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client
     client->paused_since = now;
     account_note(&scheduler->plan, client, &scheduler->tickets, now);
     lease_group_unqueue(lease_group, client);
-    if (!is_busy(client))
+    if (!level_has_work(client))
         level_end(scheduler, client->limits.level, now);
     if (lease_group->holder == client && client->in_flight == 0)
         lease_group->idle_since = now;
@@ -619,7 +571,7 @@ void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *c
     (void)now;
     if (commands == 0)
         return;
-    if (!is_busy(client))
+    if (!level_has_work(client))
         level_begin(scheduler, client->limits.level);
     client->in_flight += commands;
     client->lease_group->in_flight += commands;
@@ -665,12 +617,12 @@ void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client
     struct scheduler_lease_group *lease_group = client->lease_group;
     /* A report of too many commands must not make the counts wrap around. */
     commands = min(commands, client->in_flight);
-    bool was_busy = is_busy(client);
+    bool was_busy = level_has_work(client);
     client->in_flight -= commands;
     lease_group->in_flight -= commands;
     scheduler->total_in_flight -= commands;
     scheduler->level_in_flight[client->limits.level] -= commands;
-    if (was_busy && !is_busy(client))
+    if (was_busy && !level_has_work(client))
         level_end(scheduler, client->limits.level, now);
     if (scheduler->paused && lease_group->holder == client && client->in_flight == 0)
         lease_group->lost_since = min(lease_group->lost_since, now);
@@ -702,27 +654,11 @@ void scheduler_resume(struct scheduler *scheduler, uint64_t now)
         lease_group_resume(scheduler, &scheduler->lease_groups[i], now);
 }
 
-static uint64_t lower_event(const struct scheduler *scheduler)
-{
-    const struct scheduler_client *first =
-        LIST_FIRST(&scheduler->lower, struct scheduler_client, held_link);
-    if (!first)
-        return SCHEDULER_NEVER;
-    for (uint32_t level = 0; level < first->limits.level; level++) {
-        if (!(scheduler->about[level / 64] >> (level % 64) & 1))
-            continue;
-        if (scheduler->level_busy[level])
-            return SCHEDULER_NEVER;
-        return scheduler->level_seen[level] + scheduler->schedule.linger_ns;
-    }
-    return 0;
-}
-
 uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now)
 {
     if (scheduler->paused)
         return SCHEDULER_NEVER;
-    uint64_t next = scheduler->look_at_balance ? now : lower_event(scheduler);
+    uint64_t next = scheduler->look_at_balance ? now : level_next_event(scheduler);
     if (scheduler->schedule.mode == PROTO_MODE_CONCURRENT) {
         next = min(next, scheduler->throttled_until);
     } else {

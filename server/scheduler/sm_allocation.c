@@ -149,7 +149,7 @@ bool sm_allocation_may_use(const struct sm_allocation *allocation,
     return !sm_group_set_overlaps(&forbidden, sm_groups);
 }
 
-/* What the client shares with nobody but clients of its account. */
+/* The SM groups that the client shares with nobody but clients of its account. */
 static void find_home(const struct sm_allocation_client *client, struct sm_group_set *home)
 {
     *home = (struct sm_group_set){{0}};

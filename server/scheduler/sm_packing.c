@@ -27,7 +27,7 @@ struct search {
     uint32_t arrangements;
 };
 
-/* What the client adds to the time of a bin. */
+/* The part of the time that the client adds to a bin. */
 static uint32_t time_of(const struct search *search, const struct sm_allocation_client *client,
                         uint32_t bin)
 {
