@@ -34,7 +34,7 @@ static const char *user_cell(const json_t *client, char cell[CELL_BYTES])
     return cell_cut(cell, USER_NAME_MAX);
 }
 
-/* What is in the way of using anything stands in the place of the share. */
+/* A state in which nothing can be used stands in the place of the share. */
 static void add_use(struct table *table, const json_t *row, const char *usual, double share)
 {
     char cell[CELL_BYTES];

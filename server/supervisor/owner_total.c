@@ -155,8 +155,8 @@ static void setting_ended(void *context, uint32_t error, const char *text)
     free(setting);
 }
 
-/* What the worker enforces has two bounds: the one that does not change stays as it is. Where both
- * are the configuration's, nothing is left that was set. */
+/* A resource that the worker enforces has two bounds: the one that does not change stays as it is.
+ * Where both are the configuration's, nothing is left that was set. */
 static void complete_shares(const struct server *server, const struct account_owner *owner,
                             const struct total_change *change, struct allowance *limits)
 {

@@ -189,7 +189,7 @@ static uint32_t option_refuse(struct error *why, const char *name, const char *v
     return error_set(why, MESSAGE(option_value), name, value, form);
 }
 
-/* What a relative path means does not depend on the folder that the server is in later. */
+/* A relative path must mean the same when the server has another working directory later. */
 static uint32_t set_path(char to[PATH_MAX], const char *name, const char *value, struct error *why)
 {
     char folder[PATH_MAX] = "";

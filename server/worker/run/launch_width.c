@@ -7,7 +7,7 @@
 #include "server/scheduler/scheduler.h"
 #include "server/worker/client/client.h"
 
-/* What each architecture since Volta has at least: CUDA C Programming Guide, "Technical
+/* Each architecture since Volta has at least this: CUDA C Programming Guide, "Technical
  * Specifications per Compute Capability". */
 #define REGISTERS  65536u
 #define BLOCKS_MAX 16u
