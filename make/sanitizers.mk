@@ -15,12 +15,13 @@ SAN_LIMIT ?= 600
 # ASan guesses where glibc keeps the thread-local storage of a library that was opened late. If two words
 # before it lie 16 bytes into a page, ASan takes them for a header. Earlier allocations decide whether that
 # is right. If it is wrong, the leak check reads wild addresses at the end and dies, so it must not guess.
+# allocator_may_return_null: some tests ask for more memory than there can be, to see the refusal.
 ASAN_ENV = TEST_LIMIT=$(SAN_LIMIT) \
-    ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:intercept_tls_get_addr=0:$(ASAN_OPTIONS) \
+    ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:intercept_tls_get_addr=0:allocator_may_return_null=1:$(ASAN_OPTIONS) \
     LSAN_OPTIONS=suppressions=$(SUPPRESSIONS)/lsan.supp:print_suppressions=0 \
     UBSAN_OPTIONS=print_stacktrace=1
 TSAN_ENV = TEST_LIMIT=$(SAN_LIMIT) \
-    TSAN_OPTIONS=suppressions=$(SUPPRESSIONS)/tsan.supp:exitcode=66:second_deadlock_stack=1:$(TSAN_OPTIONS)
+    TSAN_OPTIONS=suppressions=$(SUPPRESSIONS)/tsan.supp:exitcode=66:second_deadlock_stack=1:allocator_may_return_null=1:$(TSAN_OPTIONS)
 
 # TSan of gcc 12 and clang 14 knows only the usual layouts of the address space. With more than 28 bits of
 # randomness (newer kernels) it stops at once with "unexpected memory mapping". So randomness is switched

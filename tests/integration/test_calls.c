@@ -25,7 +25,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/gpushare.h"
@@ -35,6 +34,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/launcher.h"
 #include "tests/support/ok.h"
+#include "tests/support/seed.h"
 #include "tests/support/server.h"
 
 #define MS UINT64_C(1000000)
@@ -365,9 +365,7 @@ static void no_call_that_waits_stops_anybody(void **state)
 int main(void)
 {
     server_needs_softgpu();
-    const char *seed = getenv("TEST_SEED");
-    first_seed = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
-    print_message("TEST_SEED=%u\n", first_seed);
+    first_seed = seed_draw();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_call_that_waits_stops_anybody),
     };

@@ -29,6 +29,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/server.h"
 #include "tests/support/patience.h"
+#include "tests/support/seed.h"
 
 enum { OTHERS = 3, CROWD = 16, QUEUE = 14 };
 
@@ -730,9 +731,7 @@ static void kill_ends_work_of_a_client_that_left_in_any_mode(void **state)
 int main(void)
 {
     server_needs_softgpu();
-    const char *seed = getenv("TEST_SEED");
-    random_state = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
-    printf("TEST_SEED=%u\n", random_state);
+    random_state = seed_draw();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_endless_kernel_is_ended_and_its_owner_is_named),
         cmocka_unit_test(a_client_limits_its_own_kernels),

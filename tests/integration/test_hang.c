@@ -28,6 +28,7 @@
 #include "tests/support/arrival.h"
 #include "tests/support/kernels.h"
 #include "tests/support/patience.h"
+#include "tests/support/seed.h"
 #include "tests/support/server.h"
 
 static unsigned random_state;
@@ -238,9 +239,7 @@ static void a_thread_whose_call_comes_back_has_lost_nothing(void **state)
 int main(void)
 {
     server_needs_softgpu();
-    const char *seed = getenv("TEST_SEED");
-    random_state = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
-    print_message("TEST_SEED=%u\n", random_state);
+    random_state = seed_draw();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_submitter_that_hangs_is_named_with_its_call_and_replaced),
         cmocka_unit_test(a_completer_that_hangs_is_named_with_its_call_and_replaced),

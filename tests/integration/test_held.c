@@ -19,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/gpushare.h"
 #include "tests/support/ok.h"
+#include "tests/support/seed.h"
 #include "tests/support/server.h"
 
 enum { CLIENTS = 4, ROUNDS = 6, STEPS = 30, HELD_AT_ONCE = 8 };
@@ -272,9 +272,7 @@ static void no_call_is_made_by_a_thread_that_must_not_wait(void **state)
     char thread[32], call[64];
     unsigned lines = 0, wrong = 0, caller = 0, driver = 0, seen[AWAITED] = {0};
     int held;
-    const char *drawn = getenv("TEST_SEED");
-    uint64_t seed = drawn ? strtoull(drawn, NULL, 10) : (uint64_t)time(NULL);
-    printf("TEST_SEED=%" PRIu64 "\n", seed);
+    uint64_t seed = seed_draw();
     for (uint32_t i = 0; i < CLIENTS; i++) {
         actors[i].random = seed * CLIENTS + i;
         assert_int_equal(pthread_create(&actors[i].thread, NULL, act, &actors[i]), 0);

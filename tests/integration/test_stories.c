@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/gpushare.h"
@@ -25,6 +24,7 @@
 #include "tests/support/kernels.h"
 #include "tests/support/launcher.h"
 #include "tests/support/ok.h"
+#include "tests/support/seed.h"
 #include "tests/support/server.h"
 
 enum { MIB = 1 << 20 };
@@ -188,9 +188,7 @@ static void a_crowd_on_shared_streams_does_not_block_the_submitter(void **state)
 int main(void)
 {
     server_needs_softgpu();
-    const char *seed = getenv("TEST_SEED");
-    random_state = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
-    print_message("TEST_SEED=%u\n", random_state);
+    random_state = seed_draw();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_and_fills_over_registrations_arrive_whole),
         cmocka_unit_test(kept_partitions_go_when_no_more_can_be_made),

@@ -26,6 +26,7 @@
 
 #include "client/gpushare.h"
 #include "tests/support/admin_answer.h"
+#include "tests/support/seed.h"
 #include "tests/support/server.h"
 
 enum { CLIENTS = 4, FILLS = 200 };
@@ -330,9 +331,7 @@ static void arrivals_are_told_that_the_worker_does_not_answer(void **state)
 int main(void)
 {
     server_needs_softgpu();
-    const char *seed = getenv("TEST_SEED");
-    random_state = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
-    printf("TEST_SEED=%u\n", random_state);
+    random_state = seed_draw();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stopped_worker_is_replaced_and_its_clients_know_why),
         cmocka_unit_test(a_worker_that_goes_on_loses_nothing),

@@ -11,12 +11,12 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/gpushare.h"
 #include "tests/support/kernels.h"
 #include "tests/support/patience.h"
+#include "tests/support/seed.h"
 
 enum {
     KINDS = 6,
@@ -290,15 +290,6 @@ static bool wait_round(const struct scene *scene, unsigned kind, unsigned long a
     return false;
 }
 
-static unsigned choose_seed(void)
-{
-    const char *given = getenv("TEST_SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
-    printf("neighbours: TEST_SEED=%u\n", seed);
-    fflush(stdout); /* or each process prints it once more */
-    return seed;
-}
-
 struct scene *scene_begin(const struct server *server, unsigned which)
 {
     struct scene *scene = calloc(1, sizeof *scene);
@@ -306,7 +297,7 @@ struct scene *scene_begin(const struct server *server, unsigned which)
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!scene || page == MAP_FAILED)
         abort();
-    unsigned seed = choose_seed();
+    unsigned seed = seed_draw();
     scene->kinds = which;
     scene->shared = page;
     for (unsigned i = 0; i < KINDS; i++) {

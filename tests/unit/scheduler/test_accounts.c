@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "tests/programs/simulate/device.h"
+#include "tests/support/seed.h"
 
 #define MS    UINT64_C(1000000)
 #define ANY   UINT64_MAX
@@ -444,8 +445,7 @@ static void any_mix_of_accounts_gets_what_is_promised(void **state)
 {
     (void)state;
     enum { MIXES = 150 };
-    const char *given = getenv("TEST_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 10) : 1;
+    uint64_t seed = seed_number("TEST_SEED", 1);
     double worst = -100;
     for (uint64_t mix = seed; mix < seed + MIXES; mix++)
         for (int i = 0; i < 2; i++) {

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "common/util.h"
+#include "tests/support/seed.h"
 #include "tests/programs/simulate/device.h"
 
 #define MS UINT64_C(1000000)
@@ -191,16 +192,10 @@ static void run_mix(uint64_t seed)
     assert_int_equal(device.overlapped, 0);
 }
 
-static uint64_t number_in(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static void no_client_exceeds_its_limit_by_more_than_a_kernel(void **state)
 {
-    uint64_t given = number_in("TEST_MIXES", 0), count = given ? given : MIXES;
-    uint64_t first = given ? number_in("TEST_SEED", 1) : 1;
+    uint64_t given = seed_number("TEST_MIXES", 0), count = given ? given : MIXES;
+    uint64_t first = given ? seed_number("TEST_SEED", 1) : 1;
     (void)state;
     worst.points = -100;
     for (uint64_t seed = first; seed < first + count; seed++)

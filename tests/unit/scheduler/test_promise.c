@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "tests/support/seed.h"
 #include "tests/programs/simulate/device.h"
 
 #define MS    UINT64_C(1000000)
@@ -311,16 +312,10 @@ static void run_mix(uint64_t seed, enum proto_mode mode)
         judge_program(&programs[i], device.now);
 }
 
-static uint64_t number_in(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static void any_mix_gets_what_is_promised(void **state)
 {
-    uint64_t given = number_in("TEST_MIXES", 0), count = given ? given : MIXES;
-    uint64_t first = given ? number_in("TEST_SEED", 1) : 1;
+    uint64_t given = seed_number("TEST_MIXES", 0), count = given ? given : MIXES;
+    uint64_t first = given ? seed_number("TEST_SEED", 1) : 1;
     (void)state;
     less_strict = more_strict = less_fair = (struct worst){-100, 0};
     for (uint64_t seed = first; seed < first + count; seed++)

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "server/scheduler/plan.h"
+#include "tests/support/seed.h"
 #include "server/scheduler/sm_allocation.h"
 #include "tests/programs/simulate/device.h"
 
@@ -467,8 +468,7 @@ static void any_mix_keeps_the_promises(void **state)
 {
     (void)state;
     static struct sm_group_set known[CLIENTS];
-    const char *given = getenv("TEST_SEED");
-    uint64_t first = given ? strtoull(given, NULL, 0) : 1;
+    uint64_t first = seed_number("TEST_SEED", 1);
     for (uint64_t mix = 0; mix < 300; mix++) {
         seed = first * 1000 + mix;
         memset(clients, 0, sizeof clients);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "server/scheduler/plan.h"
+#include "tests/support/seed.h"
 #include "server/scheduler/sm_allocation.h"
 #include "server/scheduler/sm_packing.h"
 #include "tests/programs/simulate/device.h"
@@ -175,8 +176,7 @@ static bool has_arrangement(int at, int *group_of, int groups)
 static void nobody_is_refused_what_fits(void **state)
 {
     (void)state;
-    const char *given = getenv("TEST_SEED");
-    uint64_t random = given ? strtoull(given, NULL, 0) : 1;
+    uint64_t random = seed_number("TEST_SEED", 1);
     int refused = 0, moved = 0;
     for (int mix = 0; mix < 400; mix++) {
         start(2 + (uint32_t)(device_random(&random) % 7), 0);

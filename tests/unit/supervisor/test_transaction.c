@@ -260,19 +260,6 @@ static void a_move_without_memory_leaves_nothing_in_force(void **state)
     assert_int_equal(world.commits, 0);
 }
 
-/* Sanitizers end a program that asks for as much as the test above does, unless they are told. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
-
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
-
 static void what_cannot_be_committed_is_taken_back(void **state)
 {
     (void)state;

@@ -124,6 +124,17 @@ static inline uint64_t harness_send(uint16_t opcode, uint32_t client, const void
     return serial;
 }
 
+/* A schedule of this mode with leases and quanta of so many nanoseconds, and defaults otherwise. */
+static inline struct proto_worker_schedule harness_schedule(enum proto_mode mode, uint64_t lease)
+{
+    return (struct proto_worker_schedule){.mode = mode,
+                                          .precision = PROTO_PRECISION_DEFAULT,
+                                          .lease = lease,
+                                          .quantum = lease,
+                                          .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
+                                          .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
+}
+
 /* Sends and expects this answer; its body is in harness.message. */
 static inline const void *harness_ask(uint16_t opcode, uint32_t client, const void *body,
                                       uint16_t expected)
@@ -135,6 +146,12 @@ static inline const void *harness_ask(uint16_t opcode, uint32_t client, const vo
     assert_int_equal(got, expected);
     assert_int_equal(harness.message.header.serial, serial);
     return harness.message.body;
+}
+
+static inline void harness_set_mode(enum proto_mode mode, uint64_t lease)
+{
+    struct proto_worker_schedule wanted = harness_schedule(mode, lease);
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
 }
 
 static inline uint32_t harness_error(void)

@@ -7,17 +7,6 @@
 
 enum { USER = 100, OTHER = 200, GROUP = 300 };
 
-static void set_mode(enum proto_mode mode)
-{
-    struct proto_worker_schedule wanted = {.mode = mode,
-                                           .precision = PROTO_PRECISION_DEFAULT,
-                                           .lease = PROTO_LEASE_DEFAULT,
-                                           .quantum = PROTO_QUANTUM_DEFAULT,
-                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
-                                           .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
-    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
-}
-
 static struct proto_worker_account account(uint64_t number, uint32_t request, uint32_t limit)
 {
     return (struct proto_worker_account){.account = number,
@@ -82,7 +71,7 @@ static void requests_are_compared_by_account(void **state)
 {
     (void)state;
     struct peer *one = peer_attach(1), *two = peer_attach(2), *three = peer_attach(3);
-    set_mode(PROTO_MODE_STRICT);
+    harness_set_mode(PROTO_MODE_STRICT, PROTO_LEASE_DEFAULT);
     set_account(USER, 6000, PROTO_PERCENT_WHOLE);
     move(1, USER, 0, 1000, PROTO_WORKER_ATTACHED);
     move(2, USER, 0, 5000, PROTO_WORKER_ATTACHED);

@@ -135,14 +135,12 @@ static void push_kernels(uint32_t number, uint32_t count)
         peer_push(peers[number], 0, &launch);
 }
 
+/* Leases of 5 ms and plans of two leases. */
 static struct proto_worker_schedule schedule(enum proto_mode mode)
 {
-    return (struct proto_worker_schedule){.mode = mode,
-                                          .precision = 5000,
-                                          .lease = 5 * MS,
-                                          .quantum = 5 * MS,
-                                          .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
-                                          .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
+    struct proto_worker_schedule wanted = harness_schedule(mode, 5 * MS);
+    wanted.precision = 5000;
+    return wanted;
 }
 
 static void set_mode(enum proto_mode mode)

@@ -18,7 +18,7 @@ static void short_leases_keep_the_device_busy(void **state)
     double kept = 0;
     for (uint32_t i = 0; i < PEERS; i++)
         arrive(i);
-    set_mode(PROTO_MODE_FAIR, 5 * MS);
+    harness_set_mode(PROTO_MODE_FAIR, 5 * MS);
     for (int round = 0; round < 8 && kept < KEPT_MIN; round++) {
         keep_busy(1, 100000, 30 * MS);
         uint64_t alone = keep_busy(1, 100000, 200 * MS);

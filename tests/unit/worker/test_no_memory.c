@@ -75,12 +75,8 @@ static void a_schedule_without_memory_changes_nothing(void **state)
     (void)state;
     NO_DROUGHT;
     struct peer *peer = peer_attach(1);
-    struct proto_worker_schedule wanted = {.mode = PROTO_MODE_FAIR,
-                                           .precision = 500,
-                                           .lease = 5000000,
-                                           .quantum = 5000000,
-                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
-                                           .local_memory = 8192};
+    struct proto_worker_schedule wanted = harness_schedule(PROTO_MODE_FAIR, 5000000);
+    wanted.local_memory = 8192;
     enum proto_mode before = harness.worker.gate.scheduler.schedule.mode;
     assert_int_not_equal(before, PROTO_MODE_FAIR);
     dry = true;

@@ -7,12 +7,7 @@ enum { HALF = 5000 };
 
 static uint32_t ask_mode(enum proto_mode mode)
 {
-    struct proto_worker_schedule wanted = {.mode = mode,
-                                           .precision = PROTO_PRECISION_DEFAULT,
-                                           .lease = PROTO_LEASE_DEFAULT,
-                                           .quantum = PROTO_QUANTUM_DEFAULT,
-                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
-                                           .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
+    struct proto_worker_schedule wanted = harness_schedule(mode, PROTO_LEASE_DEFAULT);
     harness_send(PROTO_WORKER_SCHEDULE, 0, &wanted, NULL, 0, NULL, 0);
     return harness_receive();
 }

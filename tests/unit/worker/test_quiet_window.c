@@ -284,12 +284,8 @@ static void a_client_leaves_while_its_load_waits(void **state)
 
 static void set_fair(void)
 {
-    struct proto_worker_schedule wanted = {.mode = PROTO_MODE_FAIR,
-                                           .precision = 5000,
-                                           .lease = 5000000,
-                                           .quantum = 5000000,
-                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
-                                           .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
+    struct proto_worker_schedule wanted = harness_schedule(PROTO_MODE_FAIR, 5000000);
+    wanted.precision = 5000;
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
 }
 
@@ -397,12 +393,8 @@ static void a_client_that_leaves_needs_no_room_any_more(void **state)
 static void an_administrator_has_room_made_beforehand(void **state)
 {
     (void)state;
-    struct proto_worker_schedule wanted = {.mode = PROTO_MODE_CONCURRENT,
-                                           .precision = 500,
-                                           .lease = 5000000,
-                                           .quantum = 5000000,
-                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
-                                           .local_memory = 8192};
+    struct proto_worker_schedule wanted = harness_schedule(PROTO_MODE_CONCURRENT, 5000000);
+    wanted.local_memory = 8192;
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
     struct proto_command_launch launch = peer_launch(function_with_local(other, 1, 8192));
     assert_int_equal(peer_wait(other, 0, peer_push(other, 0, &launch)), 0);

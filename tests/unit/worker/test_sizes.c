@@ -8,12 +8,8 @@
 
 static void name_sizes(const uint32_t *sizes, size_t count)
 {
-    struct proto_worker_schedule wanted = {.mode = PROTO_MODE_CONCURRENT,
-                                           .precision = PROTO_PRECISION_DEFAULT,
-                                           .lease = PROTO_LEASE_DEFAULT,
-                                           .quantum = PROTO_QUANTUM_DEFAULT,
-                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
-                                           .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
+    struct proto_worker_schedule wanted =
+        harness_schedule(PROTO_MODE_CONCURRENT, PROTO_LEASE_DEFAULT);
     memcpy(wanted.partition_sizes, sizes, count * sizeof *sizes);
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
 }

@@ -351,17 +351,6 @@ static void the_supervisor_begins_and_ends_traces(void **state)
     shm_release(&reader.memory);
 }
 
-static void set_mode(uint32_t mode)
-{
-    struct proto_worker_schedule schedule = {.mode = mode,
-                                             .precision = 500,
-                                             .lease = 5 * MS,
-                                             .quantum = 50 * MS,
-                                             .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
-                                             .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
-    harness_ask(PROTO_WORKER_SCHEDULE, 0, &schedule, PROTO_DONE);
-}
-
 static struct proto_worker_usage usage_of(uint32_t client)
 {
     return *(const struct proto_worker_usage *)harness_ask(PROTO_WORKER_USAGE_QUERY, client, NULL,
@@ -394,7 +383,7 @@ static void leases_add_up_to_charges_and_holds_to_throttled_time(void **state)
     harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(reader.header->mode, PROTO_MODE_CONCURRENT);
-    set_mode(PROTO_MODE_STRICT);
+    harness_set_mode(PROTO_MODE_STRICT, 5 * MS);
     uint64_t end = timeline_now() + 120 * MS;
     while (timeline_now() < end)
         for (uint32_t i = 0; i < 2; i++)
@@ -425,7 +414,7 @@ static void leases_add_up_to_charges_and_holds_to_throttled_time(void **state)
         about_the_same(sum_of(&reader, TRACE_HOLD, i + 1), used[i].throttled_lease, 5 * MS);
         assert_true(used[i].throttled_lease > 0);
     }
-    set_mode(PROTO_MODE_CONCURRENT);
+    harness_set_mode(PROTO_MODE_CONCURRENT, 5 * MS);
     peer_detach(peers[0]);
     peer_detach(peers[1]);
     shm_release(&reader.memory);

@@ -74,17 +74,6 @@ static inline void arrive(uint32_t i)
     arrive_with(i, PROTO_PERCENT_WHOLE);
 }
 
-static inline void set_mode(enum proto_mode mode, uint64_t lease)
-{
-    struct proto_worker_schedule wanted = {.mode = mode,
-                                           .precision = 500,
-                                           .lease = lease,
-                                           .quantum = lease,
-                                           .window_limit = PROTO_WINDOW_LIMIT_DEFAULT,
-                                           .local_memory = PROTO_LOCAL_MEMORY_DEFAULT};
-    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
-}
-
 static inline uint64_t queued(uint32_t i)
 {
     return peers[i]->producers[0].value - peer_completed(peers[i], 0);
