@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The gpushare authors
 #
 # Sources are found by folder: a new .c file in a folder joins that folder's
-# component, a new tests/<kind>/**/test_*.{c,sh,py} is a test. What needs a rule
-# of its own has it in a make/*.mk fragment, named for what it builds.
+# component, a new tests/<kind>/**/test_*.{c,sh,py} is a test. A source that needs a
+# rule of its own has it in a make/*.mk fragment, named for what it builds.
 
 BUILD ?= build
 ifeq ($(origin CC),default)

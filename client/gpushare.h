@@ -142,7 +142,7 @@ typedef enum gpushare_error gpushare_error;
  * have. Static. */
 GPUSHARE_API const char *gpushare_error_name(gpushare_error error);
 
-/* What the number means: one lower-case sentence without a full stop. Static. */
+/* The meaning of the number: one lower-case sentence without a full stop. Static. */
 GPUSHARE_API const char *gpushare_error_string(gpushare_error error);
 
 /*
@@ -187,7 +187,7 @@ struct gpushare_dim {
 typedef void (*gpushare_warn)(void *context, const char *text);
 
 /*
- * What a program asks for. Initialise with {.size = sizeof(struct gpushare_options)}: a member
+ * The wishes of a program. Initialise with {.size = sizeof(struct gpushare_options)}: a member
  * that is 0 or NULL asks for nothing. Limits only tighten: of the limits in this struct, in the
  * environment and in the server's configuration the strictest one holds.
  */

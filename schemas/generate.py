@@ -384,7 +384,7 @@ const char *proto_command_name(uint16_t number);
 
 
 def conditions(field, value, label, whole):
-    """What is wrong with a number: pairs of a C condition and its sentence. whole: it may not be unset."""
+    """The errors of a number: pairs of a C condition and its sentence. whole: it may not be unset."""
     if field.get("reserved"):
         return [(f"{value} != 0", f"{label} must be zero")]
     if field.get("enum"):

@@ -86,7 +86,7 @@ static void settle_credit(struct quiet *quiet, uint32_t working, uint64_t now)
     charge_loss(quiet, lost);
 }
 
-/* Whose work ends last; overdue work never seems to. NULL: there is none. */
+/* The client with the work that ends last; overdue work never seems to. NULL: there is none. */
 static const struct quiet_work *find_last(const struct quiet_scene *scene)
 {
     const struct quiet_work *last = NULL;

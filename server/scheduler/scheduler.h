@@ -400,7 +400,7 @@ void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *clie
 
 /*
  * A pause: the caller lets nobody submit, whatever the answers are. No lease ends or begins, and
- * nobody is named. What is in flight is charged as ever, to whom it belongs; from when nothing of a
+ * nobody is named. Work in flight is charged as ever, to its own client; from when nothing of a
  * lease's client is in flight until scheduler_resume, its lease stands still and costs it nothing.
  */
 void scheduler_pause(struct scheduler *scheduler, uint64_t now);

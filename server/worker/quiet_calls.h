@@ -64,7 +64,7 @@ struct quiet_calls {
     bool stopped;
 };
 
-/* What waits, for the decision. */
+/* The calls that wait, for the decision. */
 struct quiet_calls_view {
     bool any;           /* calls wait */
     bool asks;          /* of them, one may ask for a window now */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Who a client is, the kernel says: what one process has overheard is of no use to
- * another, a socket that a child keeps open keeps no dead client alive, and of clients
- * that were killed nothing stays.
+ * The kernel says which process a client is: a secret that one process has overheard is of no use
+ * to another, a socket that a child keeps open keeps no dead client alive, and of clients that were
+ * killed nothing stays.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -29,8 +29,8 @@
 /* Of a worker with 64 MiB one load may have 16, modules 32, those of one client 8. */
 #define IMAGE_MEMORY "64M"
 enum { MIB = 1 << 20 };
-/* What it may take: all of it once, and once more by the driver's compiler for loads at work; twice
- * that for the allocator's waste. Without the limit a single load takes a gigabyte. */
+/* The memory it may take: all of it once, and once more by the driver's compiler for loads at work;
+ * twice that for the allocator's waste. Without the limit a single load takes a gigabyte. */
 enum { GROWTH_MAX_MIB = 256 };
 
 static struct server *server;

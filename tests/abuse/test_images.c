@@ -84,7 +84,7 @@ static uint32_t load(struct raw *raw, const void *bytes, size_t count)
     return error;
 }
 
-/* What those of a process's threads have worked that may hold up a request: the neighbour's kernels
+/* The CPU time of those of a process's threads that may hold up a request: the neighbour's kernels
  * and launches (softgpu, submitter) go on all the time, and hold up nobody. */
 static double worked(pid_t pid)
 {

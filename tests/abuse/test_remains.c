@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * What a client leaves behind: whoever comes next finds nothing of it in device
+ * Remains of a client: the next one finds nothing of it in device
  * memory, in host buffers or in rings, however the first one ended.
  */
 #include <setjmp.h>

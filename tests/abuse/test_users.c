@@ -74,7 +74,7 @@ static void one_user_cannot_take_every_connection(void **state)
         raw_close(&more[i]);
     for (int i = 0; i < CLIENTS_MAX; i++)
         raw_close(&culprits[i]);
-    /* What it gave back it may have again. */
+    /* It may have again the memory it gave back. */
     uint32_t again = PROTO_ERROR_TOO_MANY_CLIENTS;
     for (int i = 0; i < 500 && again; i++) {
         connect_as(&culprits[0], server, CULPRIT);

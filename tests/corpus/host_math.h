@@ -3,8 +3,8 @@
 /*
  * host_math: the device's mathematical functions on the host.
  *
- * What CUDA promises exactly is exact here (host_math.cc, with the rounding mode set).
- * What it promises within some ulp is computed in long double and rounded once, so
+ * Results that CUDA promises exactly are exact here (host_math.cc, with the rounding mode set).
+ * Results within some ulp are computed in long double and rounded once, so
  * that all of the tolerance belongs to the device.
  */
 #ifndef GPUSHARE_TESTS_CORPUS_HOST_MATH_H

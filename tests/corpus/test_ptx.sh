@@ -35,8 +35,8 @@ same() {
 }
 for source in *.cu; do
     name=${source%.cu}
-    # nvcc 13.0 orders some code by addresses in its own memory: of twelve runs on storage.cu eight agreed. What is
-    # checked in is one of its answers, so a few more are asked for before that is called a difference.
+    # nvcc 13.0 orders some code by addresses in its own memory: of twelve runs on storage.cu eight agreed. One of its
+    # answers is checked in, so a few more are asked for before that is called a difference.
     for try in 1 2 3 4 5 6 7 8 9 10; do
         same "$name" && continue 2
         ../programs/corpus/make-ptx --as-is --output "$folder" "$source" || exit 1

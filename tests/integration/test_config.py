@@ -581,7 +581,7 @@ rules:
                 changed = ctl("get", number)["clients"], total(), ctl("get", "gpu", "0")["gpus"]
                 self.assertEqual(it.reload().returncode, 0)
                 self.assertEqual((ctl("get", number)["clients"], total(), ctl("get", "gpu", "0")["gpus"]), changed)
-                # What does not fit changes nothing.
+                # Limits that do not fit change nothing.
                 it.write("gpus: [{gpu: 0, mode: strict}]\nclients: {threads: {request: 100%}}\n")
                 self.assertIn("that makes 24: ask for 8 at most", it.server.ctl("reload", "--reset").stderr)
                 self.assertEqual((ctl("get", number)["clients"], total(), ctl("get", "gpu", "0")["gpus"]), changed)

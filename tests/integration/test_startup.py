@@ -24,7 +24,7 @@ SANITIZED = any(name in os.environ for name in ("ASAN_OPTIONS", "TSAN_OPTIONS"))
 
 
 def refusal(*options, **env):
-    """What a server says that does not start."""
+    """The words of a server that does not start."""
     with tempfile.TemporaryDirectory() as folder:
         result = run(GPUSHARED, "--driver", "softgpu", "--socket", f"{folder}/s", "--admin-socket", f"{folder}/a", *options, **env)
     if result.returncode != 1:
@@ -205,7 +205,7 @@ class Machine(unittest.TestCase):
 
 class OwnDevice(unittest.TestCase):
     def visible(self, server):
-        """What each worker's driver is told to show."""
+        """The devices that each worker's driver is told to show."""
         told = []
         for device in json.loads(server.ctl("--json", "status").stdout)["devices"]:
             with open(f"/proc/{device['worker_pid']}/environ", encoding="utf-8") as file:

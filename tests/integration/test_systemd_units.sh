@@ -66,7 +66,7 @@ has gpushared.service EnvironmentFile=-/etc/default/gpushared
 has gpushared.service Wants=gpushare-devices.service
 has gpushared.service Nice=-10
 has gpushare-devices.service Type=oneshot
-# What the driver needs, and hardening would take away: the exposure level rewards its loss.
+# The driver's needs that hardening would take away: the exposure level rewards its loss.
 for device in char-nvidia char-nvidia-frontend char-nvidiactl char-nvidia-uvm char-nvidia-caps; do
     has gpushared.service "DeviceAllow=$device rw"
 done
@@ -99,7 +99,7 @@ for unit in nvidia-persistenced.service nvidia-fabricmanager.service; do
     after gpushared.service "$unit"
     after gpushare-devices.service "$unit"
 done
-# What the environment file says reaches the command line, as words and not as one.
+# Options in the environment file reach the command line, as words and not as one.
 grep -qx 'ExecStart=/bin/true $GPUSHARED_OPTIONS' "$units/gpushared.service" || fail "no options from the environment file"
 
 # The group of the admin socket and the user of the service are created by name.

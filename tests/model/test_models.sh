@@ -113,7 +113,7 @@ for model in doorbell waiter room free; do
     done
 done
 
-# What a model mirrors has the name it says, and each model says what it mirrors.
+# Each model says which function it mirrors, and there is a function of that name.
 for model in doorbell waiter room free; do
     mirrored=$(grep -oE '[a-z_/]+\.c:[a-z_]+' $model.pml | sort -u)
     [ -n "$mirrored" ] || { echo "FAILED $model: mirrors nothing"; failures=$((failures + 1)); }

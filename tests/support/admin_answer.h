@@ -15,10 +15,10 @@ struct server;
  * releases it with json_decref. */
 json_t *admin_answer(const struct server *server, const char *words);
 
-/* What `status` says of the first device. The caller releases it. */
+/* The row of `status` of the first device. The caller releases it. */
 json_t *admin_answer_device(const struct server *server);
 
-/* What `clients` says of the client of this number; fails the test if there is none. The caller
+/* The row of `clients` of the client of this number; fails the test if there is none. The caller
  * releases it. */
 json_t *admin_answer_client(const struct server *server, unsigned client);
 

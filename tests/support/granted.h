@@ -28,7 +28,7 @@ static inline struct proto_allowance granted_threads(uint64_t limit)
     return allowance;
 }
 
-/* What a server without limits of its own grants a client that asks for this. */
+/* The grant of a server without limits of its own to a client that asks for this. */
 static inline struct proto_allowance granted_asked(const struct proto_allowance *asked)
 {
     const struct proto_allowance_sources nobody = {0};

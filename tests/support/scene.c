@@ -40,7 +40,7 @@ struct scene {
     struct shared *shared;
 };
 
-/* What a neighbour's process knows. */
+/* The knowledge of a neighbour's process. */
 struct neighbour {
     const char *socket;
     struct shared *shared;

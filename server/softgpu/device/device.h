@@ -105,7 +105,7 @@ struct hardware_queues {
     unsigned count, next;
 };
 
-/* See context_lock.h. Whose number is served holds it. */
+/* See context_lock.h. The thread with the number that is served holds it. */
 struct context_lock {
     pthread_mutex_t mutex;
     pthread_cond_t turn;

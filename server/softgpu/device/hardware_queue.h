@@ -3,7 +3,7 @@
 /*
  * hardware_queue: the queues between streams and the device.
  *
- * A stream is given a queue when it is made, in turn and for good. What its streams submit
+ * A stream is given a queue when it is made, in turn and for good. Work that its streams submit
  * stands in the queue in the order of submission until it begins; only the first may
  * begin, so that one which waits for something holds up all behind it. A queue has
  * SOFTGPU_QUEUE_ENTRIES entries.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Which of the tables of exec_values.c an x86-64 processor uses, asked of itself. */
+/* The table of exec_values.c that an x86-64 processor uses, asked of itself. */
 #include "server/softgpu/exec/exec.h"
 
 static int vector_level(void)

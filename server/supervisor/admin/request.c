@@ -87,7 +87,7 @@ static bool may_be_about(enum admin_kind kind, enum admin_target target)
            (kind == ADMIN_TRACE && target == ADMIN_TARGET_GPU);
 }
 
-/* Which members a request of this kind may have. */
+/* The members that a request of this kind may have. */
 static bool has_member(enum admin_kind kind, enum admin_target target, const char *key)
 {
     if (strcmp(key, "request") == 0)

@@ -24,7 +24,7 @@
 /* A step takes some tens of milliseconds at most. */
 #define JOB_STEP_BYTES (UINT64_C(32) << 20)
 
-/* What `run` returns when its job needs another step; common/error.h explains positive results. */
+/* Returned by `run` when its job needs another step; common/error.h explains positive results. */
 #define JOB_AGAIN 1
 
 /* A place in the order: of the pool, of a user or of a client. Private to job.c. */

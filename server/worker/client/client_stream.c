@@ -11,8 +11,8 @@
 
 uint64_t client_stream_reached(const struct client_stream *stream)
 {
-    /* In memory that the device writes, so no _Atomic. What the work wrote into host memory is
-     * seen with it. */
+    /* In memory that the device writes, so no _Atomic. Words that the work wrote into host memory
+     * are seen with it. */
     return stream->shadow ? shared_word_read(stream->shadow) : 0;
 }
 

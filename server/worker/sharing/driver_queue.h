@@ -3,7 +3,7 @@
 /*
  * driver_queue: the hardware queues behind the CUstreams, as far as the driver's habit is known.
  *
- * What CUstreams submit stands in a hardware queue until it begins, and what is first there holds
+ * Work of CUstreams stands in a hardware queue until it begins, and the first there holds
  * up all behind it, whatever multiprocessors it is for.
  *
  * A context has at most 32 queues; a start finds out how many (queue_probe.h). The driver gives

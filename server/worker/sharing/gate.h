@@ -162,7 +162,7 @@ static inline bool gate_is_paused(const struct gate *gate)
 {
     return atomic_load(&gate->paused) != 0;
 }
-/* What gate_narrow set last. */
+/* The width that gate_narrow set last. */
 static inline uint64_t gate_narrowed(const struct gate *gate)
 {
     return atomic_load_explicit(&gate->narrow, memory_order_relaxed); /* a hint */

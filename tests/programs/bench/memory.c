@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * memory_exact_bytes: a client with a limit of device memory takes pieces until one is refused.
- * What it has then is read from the device's own count of free memory (cuMemGetInfo of another
- * process), and not from the server's. The distance of that from the limit, above or below, is the
- * error.
+ * The memory it has then is read from the device's own count of free memory (cuMemGetInfo of
+ * another process), and not from the server's. The distance of that from the limit, above or below,
+ * is the error.
  *
  * The row is the largest error of several clients: with pieces of one granule (the unit of device
  * memory) and of 1,000 bytes; after a module with variables, after a large image, after many

@@ -41,8 +41,8 @@ struct mix {
     uint64_t kernel;     /* the longest kernel, as the kernels wrote it, ns */
 };
 
-/* What a client had too much, and too little, in hundredths of a window, at the worst window of ten
- * plans; below 0: within the promise. The mix's longest kernel is taken off. */
+/* The time that a client had too much, and too little, in hundredths of a window, at the worst
+ * window of ten plans; below 0: within the promise. The mix's longest kernel is taken off. */
 struct mix_distance {
     double more, less;
 };

@@ -17,7 +17,7 @@
 
 #include "tests/programs/bench/bench.h"
 
-/* Starts and ends the thread. What it noticed stays until the next start. */
+/* Starts and ends the thread. Its findings stay until the next start. */
 void quiet_start(void);
 void quiet_stop(void);
 

@@ -17,10 +17,10 @@
  * longer than a second are killed, and some have to be. Both have limits in a first run, and
  * requests in a second one; the worst stall of both.
  *
- * What other programs took of the machine (quiet.h) is noise, which is taken off a stall: to drop
- * stalls with noise would drop the long ones. The note has the value with noise too. A row is not
- * met, whatever its value, if others had a tenth of the CPUs, if a call of an arrival failed, or if
- * fewer than four fifths of ten a second arrived.
+ * Time that other programs took of the machine (quiet.h) is noise, which is taken off a stall: to
+ * drop stalls with noise would drop the long ones. The note has the value with noise too. A row is
+ * not met, whatever its value, if others had a tenth of the CPUs, if a call of an arrival failed,
+ * or if fewer than four fifths of ten a second arrived.
  *
  * No more neighbours: those that come and go are the scene.
  */
@@ -162,7 +162,7 @@ void bench_stall_by_arrivals(struct bench_result *result)
     bench_server_stop(server);
 }
 
-/* What the server says of quiet windows. */
+/* The server's counts of quiet windows. */
 struct windows {
     double seconds;
     int64_t count;
@@ -181,7 +181,7 @@ static struct windows ask_for_windows(int admin)
     return windows;
 }
 
-/* Whether two parts of the time are further apart than a fifth of the larger. What is lost to other
+/* Whether two parts of the time are further apart than a fifth of the larger. Time lost to other
  * things than windows comes to a two hundredth at most. */
 static bool differ(double one, double other)
 {

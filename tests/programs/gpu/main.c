@@ -108,7 +108,7 @@ static void print_result(const struct result *result)
     fflush(stdout);
 }
 
-/* What several steps have in common may hang: after two that were killed in the same call, a step
+/* A call that several steps make may hang: after two that were killed in the same call, a step
  * gets little time until one ends by itself. */
 struct patience {
     char call[80];

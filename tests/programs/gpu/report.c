@@ -198,7 +198,7 @@ static void write_measures(const struct report *report, FILE *page)
     }
 }
 
-/* What was said of an assumption; NULL: nothing yet. */
+/* The verdict on an assumption; NULL: none yet. */
 static const json_t *find_judgement(const struct report *report, const struct step_assumption *a)
 {
     const struct step *step = step_find(a->step);

@@ -150,7 +150,7 @@ static bool was_judged(const struct result *result, const char *assumption)
     return false;
 }
 
-/* What the step itself said of why it could not answer. */
+/* The step's own reason why it could not answer. */
 static const char *find_reason(const struct result *result)
 {
     size_t i;

@@ -55,6 +55,6 @@ nvidia)
 *) echo "run-checks.sh: --driver takes nvidia, softgpu or an absolute path, not '$driver'" >&2; exit 2 ;;
 esac
 [ -e "$library" ] || { echo "run-checks.sh: there is no $library" >&2; exit 5; }
-# What a driver loads by name lies beside it: its compiler of PTX above all.
+# Libraries that a driver loads by name lie beside it: its compiler of PTX above all.
 LD_LIBRARY_PATH="$needed:$(dirname "$library")"
 exec "$here/gpu/checks" run --library "$library" --driver "$driver" "$@"

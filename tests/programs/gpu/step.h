@@ -69,8 +69,8 @@ void step_program(const char *argument);
 void step_bench_row(const char *argument);
 
 /*
- * What runs in the processes that probe_spawn() starts: `part` names the function, socket is 3
- * or -1. They end by returning or by being killed.
+ * The function that runs in the processes that probe_spawn() starts: `part` names the function,
+ * socket is 3 or -1. They end by returning or by being killed.
  */
 struct step_part {
     const char *name;

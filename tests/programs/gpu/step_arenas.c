@@ -89,7 +89,7 @@ int step_arenas_attempt(const char *argument, int socket)
     return write(socket, &attempt, sizeof attempt) == (ssize_t)sizeof attempt ? 0 : 1;
 }
 
-/* What else would do, with each error. */
+/* Other arenas that would do, with each error. */
 static void climb_down(void)
 {
     static const uint64_t tib = UINT64_C(1) << 40;

@@ -25,7 +25,7 @@ static const double held_up_ms = 50;
 static const double busy_host_ms = 10;
 enum { OWN, NEIGHBOUR, SPARE, PARTITIONS };
 
-/* What the calls work on; a prepare function fills in what its call needs. */
+/* The objects that the calls work on; a prepare function fills in what its call needs. */
 static struct {
     struct probe_partition partitions[PARTITIONS];
     bool green;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What launches cost, from one thread and several, and by a replayed graph; what pinning costs. */
+/* The cost of launches, from one thread and several, and by a replayed graph; the cost of pinning.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What there is: driver, device, libraries, kernel, limits of a process; and whether PTX compiles.
+/* The machine: driver, device, libraries, kernel, limits of a process; and whether PTX compiles.
  */
 #include <dirent.h>
 #include <limits.h>

@@ -20,7 +20,7 @@
 
 enum { LONG_SECONDS = 60 };
 
-/* What the rows below tell this process. */
+/* The figures that the rows below tell this process. */
 static struct {
     pid_t orphan;
     bool parted;

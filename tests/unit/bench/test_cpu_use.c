@@ -87,7 +87,7 @@ static double grown(enum who who, double *all, double *own)
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
     }
-    /* What a child used counts when it has ended too, since this process waited for it. */
+    /* CPU time of a child counts when it has ended too, since this process waited for it. */
     if (who == CHILD)
         assert_true(cpu_use_below(getpid()) - before >= below - SLACK);
     close(done[0]);

@@ -68,7 +68,7 @@ static inline void fixture_launch(const struct fixture *f, gpushare_stream *stre
     OK(gpushare_launch(fixture_kernel(f, "k"), one, one, 0, stream, NULL));
 }
 
-/* What stands next in a ring, by name; "" if nothing. Consumes it. */
+/* The next command in a ring, by name; "" if there is none. Consumes it. */
 static inline const char *fixture_next(const struct fixture *f, uint32_t stream,
                                        struct ring_descriptor *descriptor)
 {

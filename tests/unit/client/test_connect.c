@@ -416,7 +416,7 @@ static void no_server_is_connection_failed_with_the_path(void **state)
     assert_non_null(strstr(gpushare_error_text(), "/nonexistent/gpushare.sock"));
 }
 
-/* What a server that was killed leaves in the runtime directory is the first to be named. */
+/* Remains of a killed server in the runtime directory are the first to be named. */
 static void dead_socket_in_the_runtime_directory_is_named(void **state)
 {
     (void)state;
@@ -646,7 +646,8 @@ static void forked_child_is_not_initialized(void **state)
     assert_int_equal(gpushare_event_create(gpu, 0, &event), 0);
     assert_int_equal(gpushare_memory_alloc(gpu, 64, &memory), 0);
     assert_int_equal(gpushare_host_alloc(gpu, 64, &buffer), 0);
-    /* What server and client share, and both windows: none of it may be mapped in the child. */
+    /* Memory that server and client share, and both windows: none of it may be mapped in the child.
+     */
     const uint64_t shared[] = {
         (uint64_t)(uintptr_t)gpu->ring_memory.base, (uint64_t)(uintptr_t)gpu->status_memory.base,
         (uint64_t)(uintptr_t)buffer, gpu->device_base + gpu->window_bytes - 4096,

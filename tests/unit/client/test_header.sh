@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# What programs see of the client library: a header that compiles as C99 and as C++,
+# The part of the client library that programs see: a header that compiles as C99 and as C++,
 # and no symbol but gpushare_*.
 set -eu
 

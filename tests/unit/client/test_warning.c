@@ -32,7 +32,7 @@ static int clean(void **state)
     return 0;
 }
 
-/* What one connection with these options, to such a server, is told. */
+/* The warnings that one connection with these options, to such a server, gets. */
 static struct heard connect_and_hear(const struct fake_options *fake,
                                      struct gpushare_options options)
 {

@@ -214,7 +214,7 @@ static void structures_agree(void **state)
     SAME_MEMBER(cuda_dev_resource, sm, CUdevResource, sm);
 }
 
-/* What cuda.h's macros make of a name: cuMemAlloc becomes "cuMemAlloc_v2". */
+/* The name that cuda.h's macros make: cuMemAlloc becomes "cuMemAlloc_v2". */
 #define EXPANDED_(name) #name
 #define EXPANDED(name)  EXPANDED_(name)
 

@@ -44,7 +44,7 @@ static void a_drivers_results_keep_their_numbers(void **state)
     assert_int_equal(error_from_cuda(2), PROTO_ERROR_OUT_OF_MEMORY);
     assert_int_equal(error_from_cuda(700), PROTO_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(error_from_cuda(719), PROTO_ERROR_LAUNCH_FAILED);
-    /* What the table lacks, and our own numbers in a driver's mouth. */
+    /* Numbers that the table lacks, and our own numbers from a driver. */
     assert_int_equal(error_from_cuda(4), PROTO_ERROR_UNKNOWN);
     assert_int_equal(error_from_cuda(-1), PROTO_ERROR_UNKNOWN);
     assert_int_equal(error_from_cuda(10011), PROTO_ERROR_UNKNOWN);

@@ -571,7 +571,7 @@ static void the_strictest_limit_of_memory_names_its_variable(void **state)
                         "GPUSHARE_MEMORY_LIMIT");
 }
 
-/* Who asks for nothing leaves alone what is given. */
+/* A client that asks for nothing leaves its grant alone. */
 static void a_request_of_nothing_is_no_wish(void **state)
 {
     (void)state;

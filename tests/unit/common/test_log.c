@@ -34,7 +34,7 @@ static int release(void **state)
     return 0;
 }
 
-/* What was written since the start; static. */
+/* The text written since the start; static. */
 static const char *written(void)
 {
     static char text[1 << 20];

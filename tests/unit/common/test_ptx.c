@@ -261,7 +261,7 @@ static void memory_that_is_not_allowed_is_an_error_of_its_own(void **state)
     limits.bytes = 1;
     assert_int_equal(ptx_read_within(sample, strlen(sample), &limits, &m, &why),
                      PROTO_ERROR_OUT_OF_MEMORY);
-    /* What fails first is told. */
+    /* The first failure is told. */
     limits.bytes = 1 << 20;
     assert_int_equal(ptx_read_within("hello", 5, &limits, &m, &why), PROTO_ERROR_INVALID_PTX);
 }

@@ -216,7 +216,7 @@ static void arena_ranges_are_checked(void **state)
     both_close(&both);
 }
 
-/* What a launch does with its parameters: room in both, write, publish. */
+/* A launch's steps with its parameters: room in both, write, publish. */
 static bool push_parameters(struct both *both, uint32_t bytes, uint8_t fill)
 {
     uint32_t offset;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""What the built objects say of the structure: files of a component call each other in one direction, the client
+"""The structure as the built objects show it: files of a component call each other in one direction, the client
 library's engine calls none of its public functions, and no exported name stands twice."""
 import os
 import platform

@@ -80,8 +80,33 @@ class Doubles(unittest.TestCase):
         self.assertEqual(found, [], "the star of a line's beginning stands within a line")
 
 
+class Subjects(unittest.TestCase):
+    """No sentence has a bare "what" or "who" as its subject: the reader has to guess the noun."""
+
+    BARE = re.compile(r"(?:^|(?<=[.:] ))(?:What|Who|Whose|Whom|Which)\b[^.?]*[.?]?")
+
+    def found(self, text):
+        return [match[0] for match in self.BARE.finditer(text) if not match[0].endswith("?")]
+
+    def test_comments_of_c_sources_name_their_subjects(self):
+        self.assertEqual(len(self.found("Read. What it says is so. What is it? Which says: Who runs it.")), 2)
+        bare = [f"{place(path, text, comment.start())}: {sentence}" for path, text in sources()
+                for comment in COMMENT.finditer(text) for sentence in self.found(words(comment[0]))]
+        self.assertEqual(bare, [], "begin the sentence with the noun")
+
+    def test_pages_and_the_protocol_name_their_subjects(self):
+        pages = ["README.md", "HACKING.md", "schemas/protocol.xml"]
+        pages += sorted("docs/" + name for name in os.listdir(os.path.join(ROOT, "docs")) if name.endswith(".md"))
+        bare = []
+        for page in pages:
+            with open(os.path.join(ROOT, page), encoding="utf-8") as lines:
+                bare += [f"{page}:{number}: {sentence}" for number, line in enumerate(lines, 1)
+                         for sentence in self.found(line.strip(" |*-\n"))]
+        self.assertEqual(bare, [], "begin the sentence with the noun")
+
+
 class Contracts(unittest.TestCase):
-    """What a header says of a function."""
+    """A header's words on a function."""
 
     def contracts(self):
         for path, text in sources():

@@ -9,7 +9,7 @@ import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 SUPERVISOR, WORKER, SOFTGPU = "server/supervisor/", "server/worker/", "server/softgpu/"
-# What each folder may include of the others, and all that the scheduler may include of the system.
+# The folders that each folder may include, and all that the scheduler may include of the system.
 COMMON = ("common", "common/limits", "common/ipc", "common/cuda")
 MAY_INCLUDE = {
     "common": (),
@@ -49,7 +49,7 @@ MAY_INCLUDE = {
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
 FLOOR = ("common/error.h", "common/list.h", "common/messages.h", "common/util.h")
-# What the administrator decided may be read anywhere in the supervisor, and the public header anywhere in the library.
+# The administrator's decisions may be read anywhere in the supervisor, and the public header anywhere in the library.
 SETTINGS, PUBLIC = "server/supervisor/settings.h", "client/gpushare.h"
 # The files that include what stands above their folder. A main stands on everything. The two headers of the worker put
 # together, by value, the parts that the folders declare; so the files of these folders, which are given the whole, stand

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What a step says, however malformed, becomes a verdict that flatters nobody. */
+/* A step's answer, however malformed, becomes a verdict that flatters nobody. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

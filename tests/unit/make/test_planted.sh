@@ -23,7 +23,7 @@ expect() {
 expect 0 '' 'grep -q "number / nothing" "$1" && echo "$1:4: division by zero [zerodiv]" && exit 1'
 # Names it, yet lint would go on.
 expect 1 'exits with success' 'echo "$1:4: [zerodiv]"'
-# What our cppcheck once did: nothing, with success.
+# Our cppcheck once did this: nothing, with success.
 expect 1 'looks at nothing' 'true'
 # Fails, but of something else.
 expect 1 'does not name the planted fault' 'echo "unknown option"; exit 1'

@@ -32,7 +32,7 @@ def sources(suffix):
 
 
 def made_in(function):
-    """What each name of a function was assigned, as text."""
+    """The values assigned to each name of a function, as text."""
     made = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign):

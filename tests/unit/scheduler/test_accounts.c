@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * What accounts get, in each mode: a user with eight clients as much as a user with one. Counted by
- * the kernels of the simulated device.
+ * The time of accounts, in each mode: a user with eight clients as much as a user with one. Counted
+ * by the kernels of the simulated device.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -217,7 +217,7 @@ static void own_requests_come_out_of_the_accounts(void **state)
     double own = percent_of(&a[1], 1);
     if (own < 19)
         fail_msg("a request of 20 %% had %.2f %%", own);
-    /* What one of its clients doesn't use, its other ones do. */
+    /* Time that one of its clients doesn't use goes to its other ones. */
     device_work(&device, a[1], 0);
     device_run(&device, device.now + 1000 * MS);
     assert_percent(percent_of(a, 1), 75, "the account's other client");
@@ -440,7 +440,7 @@ static double play_mix(uint64_t seed, enum proto_mode mode)
     return worst;
 }
 
-/* What the account is promised does not depend on what its clients do. */
+/* The account's promise does not depend on its clients' behaviour. */
 static void any_mix_of_accounts_gets_what_is_promised(void **state)
 {
     (void)state;

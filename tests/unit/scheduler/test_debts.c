@@ -100,7 +100,7 @@ static void in_strict_mode_a_successor_that_comes_early_gains_nothing(void **sta
     assert_true(had > 8000 * MS && had < 11000 * MS);
 }
 
-/* Who was there all along does not pay for its user's other clients. */
+/* A client that was there all along does not pay for its user's other clients. */
 static void a_client_that_was_there_before_inherits_nothing(void **state)
 {
     (void)state;

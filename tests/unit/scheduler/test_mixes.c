@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * Thousands of random mixes: any mode, lease and precision, clients that come, go, have work and
- * have none, at any moment. What each had is counted by the kernels of the simulated device, and
- * held against what the contract (scheduler.h) promises of requests, limits, idle time and waits,
- * by sums of the clients' wishes alone: the scheduler's own plan, credit and charges are not asked.
+ * have none, at any moment. Each client's time is counted by the kernels of the simulated device,
+ * and held against what the contract (scheduler.h) promises of requests, limits, idle time and
+ * waits, by sums of the clients' wishes alone: the scheduler's own plan, credit and charges are not
+ * asked.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +83,8 @@ static void check_limit(int at)
     judge(0, had, due + (double)overrun(), at, "more than its limit");
 }
 
-/* Who has had work for a while had its request of that, but for the plan in which it began. */
+/* A client that has had work for a while had its request of that, but for the plan in which it
+ * began. */
 static void check_request(int at)
 {
     const struct wish *wish = &mix.wishes[at];

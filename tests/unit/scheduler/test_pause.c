@@ -45,7 +45,7 @@ static void a_lease_is_longer_by_what_a_pause_took_from_it(void **state)
     scheduler_pause(&scheduler, T0 + 10 * MS);
     scheduler_done(&scheduler, &one, 1, T0 + 40 * MS);
     scheduler_resume(&scheduler, T0 + 100 * MS);
-    /* What it ran itself in the pause is its own. */
+    /* Time in which it ran itself in the pause is its own. */
     assert_int_equal(one.lease_group->lease_ends, ends + 60 * MS);
     assert_int_equal(scheduler_charged(&scheduler, &one, T0 + 100 * MS), 40 * MS);
 }

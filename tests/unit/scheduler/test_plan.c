@@ -30,7 +30,7 @@ static void a_plan_is_lease_by_precision(void **state)
     assert_int_equal(plan.length_ns, 1000000 * MS);
 }
 
-/* What a fraction of a million uneven stretches comes to is what it is of their sum. */
+/* The parts of a million uneven stretches come to the same part of their sum. */
 static void credit_loses_no_part_over_many_stretches(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void a_budget_ends_with_the_plan(void **state)
     plan_credit_charge(&credit, 1500 * MS);
     plan_credit_settle(&credit, 4546 * MS, INT64_MAX);
     assert_int_equal(plan_credit_budget(&credit, &plan, 4546 * MS), 150 * MS);
-    /* Who comes in the middle has half. */
+    /* A client that comes in the middle has half. */
     credit = (struct credit){.rate = 3300, .at = 2500 * MS};
     assert_int_equal(plan_credit_budget(&credit, &plan, 2500 * MS), 825 * MS);
     plan_credit_charge(&credit, 900 * MS);

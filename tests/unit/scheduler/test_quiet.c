@@ -293,8 +293,8 @@ static struct quiet_scene see(const struct device *device, struct quiet_work *wo
     return scene;
 }
 
-/* What windows may have taken by now: 100 ms that were saved up, and of the time as much as makes a
- * twentieth of 20 s with these. */
+/* The time that windows may have taken by now: 100 ms that were saved up, and of the time as much
+ * as makes a twentieth of 20 s with these. */
 static uint64_t share_by(uint64_t now)
 {
     return (now - T0) * 45 / 1000 + 100 * MS;

@@ -326,7 +326,7 @@ static void modes_switch_with_work_in_flight(void **state)
         device_run(&device, device.now + 333 * MS);
         settings.mode = modes[i];
         assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why), 0);
-        /* What was in flight in concurrent mode is done first. */
+        /* Work in flight from concurrent mode is done first. */
         device_run(&device, device.now + 1000 * MS);
         uint64_t before_a = device_had(&device, a), before_b = device_had(&device, b);
         device_run(&device, device.now + 60000 * MS);
@@ -370,7 +370,7 @@ static void modes_that_enforce_time_need_requests_that_fit(void **state)
     }
 }
 
-/* What may be in flight is bounded in number, in time, and by two for each ring with work, or one
+/* Work in flight is bounded in number, in time, and by two for each ring with work, or one
  * of a borrower. */
 static void in_flight_limits_are_bounded_in_time(void **state)
 {
@@ -414,7 +414,8 @@ static void in_flight_limits_are_bounded_in_time(void **state)
     assert_int_equal(policy_in_flight_limit(&settings, &client, false), 128);
 }
 
-/* Whose SM groups change while it runs meets others there, or parts from them, at once. */
+/* A client with SM groups that change while it runs meets others there, or parts from them, at
+ * once. */
 static void a_client_that_moves_joins_and_leaves_lease_groups(void **state)
 {
     (void)state;
@@ -438,7 +439,7 @@ static void a_client_that_moves_joins_and_leaves_lease_groups(void **state)
     assert_int_equal(device.overlapped, 0);
 }
 
-/* What the documents say of the moment: a 50th of a lease, 1 ms at most. */
+/* The moment as documented: a 50th of a lease, 1 ms at most. */
 static void a_lease_without_work_is_given_back_after_a_moment(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * strict and fair over thousands of mixes of clients. What clients had is counted by
- * the kernels of the simulated device.
+ * strict and fair over thousands of mixes of clients. Clients' time is counted by the
+ * kernels of the simulated device.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,7 +152,7 @@ static void strict_leaves_the_rest_idle(void **state)
     device_run(&device, device.now + 50000 * MS);
     assert_true(size_of(points(device_had(&device, half), 50000 * MS, 5000)) < 0.1);
     assert_true(half->unserved_most < 260 * MS);
-    /* Who has no request shares what is left. */
+    /* Clients without a request share the rest. */
     struct device_client *rest[2] = {arrive(0, PLAN_WHOLE, MS, MS, 2),
                                      arrive(0, PLAN_WHOLE, MS, MS, 3)};
     uint64_t before = device_had(&device, half), at = device.now;
@@ -243,8 +243,8 @@ static uint64_t many_long_ones(struct device_client *client, uint64_t left)
     return left < 3 * MS ? 300 * MS : 20 * US;
 }
 
-/* What is in flight can't be taken back, an in-flight limit of long kernels least of all. Whom that
- * withholds its share from, for longer than a plan, is given it afterwards. */
+/* Work in flight can't be taken back, an in-flight limit of long kernels least of all. A client
+ * that is kept from its share by that, for longer than a plan, is given it afterwards. */
 static void overrun_by_many_long_kernels_is_made_good(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static void work_up_to_the_in_flight_limit_does_not_overrun(void **state)
 
 /* ---- fair ---- */
 
-/* What fair promises: water filled equally over those who want it, up to each limit. */
+/* Fair's promise: water filled equally over those who want it, up to each limit. */
 static void expected_shares(const uint32_t *requests, const uint32_t *limits, int count,
                             double *expected)
 {
@@ -442,7 +442,7 @@ static void fair_keeps_the_device_busy(void **state)
     }
 }
 
-/* Who was away comes back to its share, not to what it did not use. */
+/* A client that was away comes back to its share, not to time that it did not use. */
 static void idleness_is_not_saved_up(void **state)
 {
     (void)state;
@@ -479,7 +479,7 @@ static void idle_time_is_not_saved_up(void **state)
     double had = points(device_had(&device, steady) - before, 5000 * MS, 0);
     if (had < 40.0)
         fail_msg("the steady client had %.1f %% after the other came back", had);
-    /* Who was held at a limit does not catch up when the limit is lifted. */
+    /* A client that was held at a limit does not catch up when the limit is lifted. */
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     struct error why = {0};
     assert_int_equal(

@@ -155,7 +155,8 @@ static void an_account_keeps_its_limit_when_sm_groups_are_taken_back(void **stat
     assert_int_equal(sm_group_set_count(&a.now), 4);
     struct sm_group_set on = {{bits(&b) & ~bits(&a)}};
     assert_true(sm_group_set_is_empty(&on));
-    /* What the account may have no more is no place for its clients, though nobody owns it. */
+    /* SM groups that the account may have no more are no place for its clients, though nobody owns
+     * them. */
     struct sm_group_set before = a.now;
     set(&u, 0, 2500);
     assert_false(sm_allocation_may_use(&allocation, &a, &before));

@@ -47,7 +47,7 @@ GOOD = """<?xml version="1.0"?>
 </protocol>
 """
 
-# What GOOD has none of: a schema of its own, so that the lines above stay where they are.
+# GOOD has none of these: a schema of its own, so that the lines above stay where they are.
 NESTED = """<?xml version="1.0"?>
 <protocol name="p" major="1" minor="0">
   About it.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * What the software GPU chooses at random: the seed decides it, and a switch takes it away. Every
+ * Random choices of the software GPU: the seed decides them, and a switch takes them away. Every
  * case is a process, for settings are read once.
  */
 #include "common/ipc/arena.h"
@@ -12,7 +12,7 @@
 
 enum { SMS = 16, CHOICES = 40 };
 
-/* Which multiprocessor each of some kernels began on, and which of some hints were refused. Shared
+/* The multiprocessor that each of some kernels began on, and the hints that were refused. Shared
  * with the process that looks. */
 struct choices {
     uint8_t sm[CHOICES];

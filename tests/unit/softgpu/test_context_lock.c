@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: of calls that do not wait, most come back within 50 ms */
 /*
- * Which calls wait for a kernel that runs, and who waits behind them. Every case is a
+ * Calls that wait for a kernel that runs, and the calls behind them. Every case is a
  * process, for settings are read once; in each an endless kernel runs until the test
  * writes its flag.
  */

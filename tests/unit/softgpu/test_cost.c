@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * What calls cost, and when ends are seen. Every case is a process, for settings are
+ * The cost of calls, and the delay of ends. Every case is a process, for settings are
  * read once. Costs are set far above what a busy machine adds; what is measured is that
  * they are paid, so that a slow machine changes nothing.
  */
@@ -306,7 +306,7 @@ static void costs_are_paid_while_the_lock_is_held(void **state)
     }
 }
 
-/* What happens on the device takes its time there, and nobody's lock. */
+/* Work of the device takes its time there, and nobody's lock. */
 static void body_device_time(void)
 {
     uint64_t start;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What a kernel may not do, and how precisely it is told. */
+/* Faults of kernels, and how precisely each is told. */
 #include "tests/unit/softgpu/kernel.h"
 
 #include "server/softgpu/exec/exec.h"

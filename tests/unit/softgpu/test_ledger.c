@@ -177,7 +177,7 @@ static void charges_of_dead_processes_are_dropped_unless_exported(void **state)
     assert_int_equal(used(), 12 * MIB);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &status, 0), child);
-    /* What only it held is free; what we hold a descriptor of is not. */
+    /* Memory that only it held is free; memory that we hold a descriptor of is not. */
     assert_int_equal(used(), 8 * MIB);
     in_child(heir);
     assert_int_equal(used(), 8 * MIB);
@@ -198,8 +198,9 @@ static int64_t work_of_looking(struct ledger *ledger, uint64_t expected)
     return (ended.tv_sec - began.tv_sec) * INT64_C(1000000000) + ended.tv_nsec - began.tv_nsec;
 }
 
-/* What only descriptors hold is looked up in one go: the driver's memory is locked meanwhile, and a
- * look at each process for each of them takes seconds on a machine with a hundred processes. */
+/* Memory that only descriptors hold is looked up in one go: the driver's memory is locked
+ * meanwhile, and a look at each process for each of them takes seconds on a machine with a hundred
+ * processes. */
 static void many_descriptors_are_looked_up_at_once(void **state)
 {
     enum { COUNT = 400 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * What the environment asks for is what one gets. Every case is a process.
+ * The environment's settings take effect. Every case is a process.
  */
 #include "tests/unit/softgpu/kernels.h"
 
@@ -96,7 +96,7 @@ static void strictness_changes_what_no_variable_says(void **state)
     assert_int_equal(strict.arrival_ns, 3000);
 }
 
-/* What a process writes to standard error in cuInit. */
+/* The text that a process writes to standard error in cuInit. */
 static void read_greeting(char *text, size_t size)
 {
     int ends[2], status;
@@ -494,7 +494,7 @@ static void try_spanning_copies(cuda_result wanted)
     CHECK(cuMemcpyHtoDAsync_v2(device, host, 2 * HALF, NULL) == wanted);
     CHECK(cuMemcpyDtoHAsync_v2(host + 4096, device, HALF, NULL) == wanted);
     CHECK(cuMemsetD32Async((uintptr_t)host + HALF - 4, 1, 2, NULL) == wanted);
-    /* What stays within one is copied, also to where two mappings meet. */
+    /* A copy within one is done, also to the place where two mappings meet. */
     CHECK(cuMemcpyHtoDAsync_v2(device + 4096, host + HALF, HALF, NULL) == CUDA_OK);
     CHECK(cuMemsetD32Async((uintptr_t)host + HALF - 4, 1, 1, NULL) == CUDA_OK);
     CHECK(cuMemsetD8Async(device, 1, 2 * HALF, NULL) == CUDA_OK);

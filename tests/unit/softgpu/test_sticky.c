@@ -17,7 +17,7 @@ static const cuda_mem_allocation_prop prop = {
 static const cuda_mem_access_desc read_write = {{CUDA_MEM_LOCATION_DEVICE, 0},
                                                 CUDA_MEM_ACCESS_READWRITE};
 
-/* What every call says from now on. */
+/* Every call's answer from now on. */
 static void check_everything_says(cuda_result error, cuda_stream stream, cuda_event event)
 {
     cuda_device_ptr ptr;

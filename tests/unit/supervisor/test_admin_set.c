@@ -175,7 +175,7 @@ static void a_guarantee_without_room_gives_the_first_ones_back(void **state)
     supervisor.clients[0].granted.host_memory.request = 77;
     refused_with("{\"request\":\"set\",\"user\":1000,\"host_memory\":{\"request\":\"64K\"}}",
                  "out_of_memory", "there is no room for client 6");
-    /* What was asked for last is client 5's again. */
+    /* The value asked for last is client 5's again. */
     assert_true(supervisor.change.host_memory.request == 77);
     assert_true(supervisor.change.host_memory.limit == PROTO_UNSET);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What an administrator changes of a client that runs. */
+/* An administrator's changes of a client that runs. */
 #include "tests/unit/supervisor/fake.h"
 
 static struct fake fake;
@@ -260,7 +260,7 @@ static void guarantees_hold_and_come_back(void **state)
     int second = fake_attach(&fake, 0, 256 * MIB, NULL, &b);
     change.memory.request = 64 * MIB;
     assert_int_equal(set(a.client, change), 1);
-    /* What is guaranteed nobody else can have, be it used or not. */
+    /* Nobody else can have guaranteed memory, be it used or not. */
     uint64_t block = fake_alloc(&fake, second, 192 * MIB);
     fake_alloc_refused(&fake, second, 1 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "");
     change.memory.request = 65 * MIB;

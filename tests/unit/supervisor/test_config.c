@@ -325,7 +325,7 @@ static void nvidias_block_is_a_spelling(void **state)
     assert_int_equal(config->schedules[0].mode, PROTO_MODE_FAIR);
     assert_int_equal(config->schedules[0].lease_ns, 10000000);
     assert_int_equal(config->schedule_parts[0], SCHEDULE_MODE | SCHEDULE_LEASE);
-    /* What is said of one GPU goes before. */
+    /* A section for one GPU goes before. */
     assert_int_equal(config->schedules[1].mode, PROTO_MODE_TURNS);
     config_free(config);
 }
@@ -376,7 +376,7 @@ static void totals_are_of_users_and_groups(void **state)
     assert_int_equal(limits.part[RESOURCE_MEMORY].limit, 5000);
     assert_int_equal(limits.host_memory.limit, 1 << 30);
     assert_false(config_rules_total(config->users, config->user_count, 999, &limits));
-    /* Who is not known is in every range. */
+    /* An unknown user is in every range. */
     assert_true(config_rules_total(config->users, config->user_count, CONFIG_ID_UNKNOWN, &limits));
     assert_int_equal(limits.host_memory.limit, 1 << 30);
     assert_true(config_rules_total(config->groups, config->group_count, 7, &limits));
@@ -676,7 +676,7 @@ static void the_least_of_several_requests_binds(void **state)
     assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
     assert_int_equal(limits.threads.request, 3000);
     assert_int_equal(limits.time.request, 900);
-    /* What may not be meant for it gives it nothing. */
+    /* A rule that may not be meant for it gives it nothing. */
     who = somebody(5);
     who.cgroup = NULL;
     assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);

@@ -79,7 +79,7 @@ static void a_fault_counts_when_the_process_is_seen_to_end_first(void **state)
     expect_fault(fd);
 }
 
-/* What is queued for it can't be sent any more, and shows its end before its message is read. */
+/* Messages queued for it can't be sent any more, and show its end before its message is read. */
 static void a_fault_counts_when_waiting_requests_can_not_be_sent(void **state)
 {
     (void)state;

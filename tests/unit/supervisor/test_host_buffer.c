@@ -192,7 +192,7 @@ static void a_shared_buffer_counts_for_both(void **state)
     fake_close(&fake);
 }
 
-/* What a link hands to the other worker can only be read, and ends with the client. */
+/* A buffer that a link hands to the other worker can only be read, and ends with the client. */
 static void a_link_shows_a_timeline_and_its_end(void **state)
 {
     (void)state;

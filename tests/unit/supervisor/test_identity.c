@@ -47,7 +47,7 @@ static void a_peer_has_its_groups(void **state)
     struct identity identity;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
     identity_read(&identity, pair[0], getpid(), getuid(), -1);
-    /* Who runs this as the user that stands for all unknown ones is unknown. */
+    /* The user that stands for all unknown ones is unknown itself. */
     assert_int_equal(identity.known, getuid() != 65534);
     bool own = false;
     for (size_t i = 0; i < identity.gid_count; i++)

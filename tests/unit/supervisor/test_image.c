@@ -25,7 +25,7 @@ static struct image *image_of(const char *text)
     return image;
 }
 
-/* What a session does with a copy, on one thread. */
+/* A session's steps with a copy, on one thread. */
 static struct image *admit(struct image_cache *cache, struct image *copy)
 {
     struct image *known;

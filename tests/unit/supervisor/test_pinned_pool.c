@@ -98,7 +98,7 @@ static void expect_zero(int buffer, uint64_t bytes)
     close(buffer);
 }
 
-/* Ends the server. What it kept goes, though no client asked for the room. */
+/* Ends the server. Memory it kept goes, though no client asked for the room. */
 static void end(void)
 {
     FAKE_WAIT(&fake, server()->sessions == 0);

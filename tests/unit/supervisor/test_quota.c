@@ -206,7 +206,8 @@ static void a_total_counts_all_accounts_that_joined_it(void **state)
     assert_int_equal(quota_charge(&a, &one, 20, &culprit), 0);
     assert_int_equal(user.used, 50);
     assert_int_equal(group.used, 20);
-    /* Who leaves it takes along what it has; who joins brings it, even beyond the limit. */
+    /* A client that leaves it takes its use along; one that joins brings it, even beyond the limit.
+     */
     quota_leave(&a, &ag);
     assert_int_equal(group.used, 0);
     group.limit = 10;
@@ -418,7 +419,7 @@ static void a_request_comes_from_either_side_and_the_administrators_is_the_ceili
     assert_int_equal(grant.allowance.threads.request, 3000);
     assert_int_equal(grant.allowance.time.request, 2000);
     assert_int_equal(grant.allowance.time.limit, 6000);
-    /* What is given lowers it, and need not be asked for. */
+    /* A buffer that is given lowers it, and need not be asked for. */
     server.limits.threads.request = 2500;
     server.limits.time.request = 4000;
     server.limits.time.limit = 5000;

@@ -115,7 +115,7 @@ static void set_request(uint32_t client, uint32_t request)
     FAKE_WAIT(&fake, done);
 }
 
-/* What a worker and its clients have, and what a new client would get. */
+/* The limits of a worker and its clients, and those of a new client. */
 struct picture {
     struct proto_worker_limits client_limits[FAKE_CLIENTS];
     struct proto_worker_schedule schedule;
@@ -366,7 +366,7 @@ static void a_profile_that_has_gone_leaves_its_client_as_it_is(void **state)
     end();
 }
 
-/* What set the limit of device memory, as the refusal says it, and nothing else. */
+/* The source of the limit of device memory, as the refusal says it, and nothing else. */
 static void expect_remedy(int fd, const char *word)
 {
     static const char *const all[] = {"GPUSHARE_MEMORY_LIMIT",

@@ -62,7 +62,7 @@ static void messages_arrive_once_and_in_order(void **state)
     send_queue_close(&send_queue);
 }
 
-/* What waits goes before what is new, also when the socket has room again. */
+/* Messages that wait go before new ones, also when the socket has room again. */
 static void no_message_overtakes_a_queued_one(void **state)
 {
     (void)state;

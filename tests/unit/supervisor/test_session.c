@@ -659,7 +659,8 @@ static void a_number_is_given_again_when_the_worker_has_done_with_it(void **stat
     fake_settle(&fake);
     assert_int_equal(create_event(fd), 1);
     assert_int_equal(create_event(fd), 4);
-    /* What the worker refuses to make has no number; what it refuses to destroy keeps its. */
+    /* An object that the worker refuses to make has no number; one that it refuses to destroy keeps
+     * its. */
     fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
     asked = fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
     channel_send_failed(fake.worker[0].fd, asked->header.serial, asked->header.client,
@@ -695,7 +696,7 @@ static void streams_end_at_the_number_granted(void **state)
         struct proto_stream_created created = {.stream = number};
         fake_reply(&fake.worker[0], asked, PROTO_STREAM_CREATED, &created, NULL, 0);
         fake_expect(&fake, fd, PROTO_STREAM_CREATED);
-        /* What another worker would be told. */
+        /* The message that another worker would get. */
         struct object *stream = objects_find(&fake_first(&fake)->objects, OBJECT_STREAM, number);
         assert_int_equal(stream->state, OBJECT_MADE);
         assert_int_equal(stream->priority, -3);

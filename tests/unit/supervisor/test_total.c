@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What is guaranteed to a client, and what users and groups have in total: by accounts. */
+/* Guarantees of clients, and totals of users and groups: by accounts. */
 #include "tests/unit/supervisor/fake.h"
 
 static struct fake fake;
@@ -226,7 +226,7 @@ static void all_clients_of_a_user_have_one_total(void **state)
     fake_expect_failed(&fake, a, PROTO_ERROR_OUT_OF_MEMORY,
                        "pinned host memory limit of all clients "
                        "of user");
-    /* Who leaves gives it back. */
+    /* A client that leaves gives it back. */
     close(b);
     FAKE_WAIT(&fake, fake.worker[0].detached == 1);
     fake_settle(&fake);
@@ -284,7 +284,7 @@ static void a_new_file_changes_totals_of_attached_clients(void **state)
 
 /* ---- by an administrator ---- */
 
-/* What is PROTO_UNSET stays. */
+/* A value of PROTO_UNSET changes nothing. */
 static uint32_t set_total(bool group, uint32_t id, struct total_change change, struct error *why)
 {
     struct account_owner owner = {.group = group, .id = id};
@@ -353,7 +353,7 @@ static void a_total_is_set_for_attached_and_for_later_clients(void **state)
     fake_send(&fake, a, PROTO_HOST_ALLOC, &alloc);
     fake_expect_failed(&fake, a, PROTO_ERROR_OUT_OF_MEMORY, "of user");
     shows(false, getuid(), TOTAL_OF_SERVER, MIB, MIB);
-    /* What is not named stays; below what is in use nothing is taken away. */
+    /* Limits that are not named stay; below the memory in use nothing is taken away. */
     may_have(8 * MIB, PROTO_UNSET);
     shows(false, getuid(), TOTAL_OF_SERVER, MIB, MIB);
     fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 8 MiB are in use");

@@ -34,7 +34,7 @@ static void a_user_with_many_clients_leaves_a_quarter_to_others(void **state)
     fake_alloc_refused(&fake, fds[3], 2 * MIB, PROTO_ERROR_SERVER_RESOURCES, who);
     fake_host_alloc(&fake, other, 1, NULL);
     fake_alloc(&fake, other, 2 * MIB);
-    /* What one client gives back another one of the user may have. */
+    /* Another client of the user may have the memory that one gives back. */
     fake_host_free(&fake, fds[29 % CLIENTS], buffer);
     FAKE_WAIT(&fake, fake.supervisor->server.fds.used == 32);
     fake_alloc(&fake, fds[3], 2 * MIB);

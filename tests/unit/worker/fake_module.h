@@ -4,7 +4,7 @@
 #ifndef GPUSHARE_TESTS_UNIT_WORKER_FAKE_MODULE_H
 #define GPUSHARE_TESTS_UNIT_WORKER_FAKE_MODULE_H
 
-/* What the fake linker's images begin with. */
+/* The first bytes of the fake linker's images. */
 static const char fake_linked[] = "\177LINKED";
 
 static inline cuda_result fake_compile(const char *image, unsigned count, void **values)

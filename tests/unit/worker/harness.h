@@ -326,7 +326,7 @@ static inline uint64_t peer_push(struct peer *peer, uint32_t stream, const void 
     struct ring_producer *producer = &peer->producers[stream];
     struct ring_descriptor descriptor;
     memcpy(descriptor.bytes, command, 64);
-    /* What the test wrote before is ordered by the ring, which the worker maps at an address of
+    /* The test's earlier writes are ordered by the ring, which the worker maps at an address of
      * its own, where ThreadSanitizer sees no order: the lock that each fake call takes tells it. */
     pthread_mutex_lock(&fake.lock);
     pthread_mutex_unlock(&fake.lock);

@@ -118,7 +118,7 @@ static void threads_are_divided_by_account(void **state)
     harness_ask(PROTO_WORKER_LIMITS, 3, &limits, PROTO_FAILED);
     limits.allowance.threads.request = 7000;
     harness_ask(PROTO_WORKER_LIMITS, 3, &limits, PROTO_WORKER_ATTACHED);
-    /* What doesn't fit changes neither time nor threads. */
+    /* Limits that don't fit change neither time nor threads. */
     half.threads_request = 4000;
     half.time_limit = 3000;
     harness_ask(PROTO_WORKER_ACCOUNT, 0, &half, PROTO_FAILED);

@@ -9,7 +9,7 @@ static struct shm shm;
 static _Atomic uint32_t in_launch, in_copy, in_end;
 static struct cuda_driver real;
 
-/* What the supervisor would read while the call lasts. */
+/* The text that the supervisor would read while the call lasts. */
 static uint32_t shown(void)
 {
     const struct activity_page *page = shm.base;

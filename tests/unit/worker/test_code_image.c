@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What an image is, which part of a fatbin is taken, and what a cubin says of its kernels. */
+/* Kinds of images, the part of a fatbin that is taken, and a cubin's words on its kernels. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

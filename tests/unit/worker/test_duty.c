@@ -26,7 +26,7 @@ static void threads_are_duty_where_they_can_not_be_divided(void **state)
     assert_false(harness.worker.partitions.supported);
     arrive_with(0, 2500);
     arrive(1);
-    /* What may be saved up is used up first. */
+    /* Time that may be saved up is used up first. */
     keep_busy(1, 100000, 500 * MS);
     double share = 0;
     uint64_t elapsed = 0;

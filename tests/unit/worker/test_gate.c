@@ -53,7 +53,7 @@ static bool run_one(void)
             if (!fake_step(fake.streams[i]))
                 break;
         }
-        /* What follows a kernel at once: its completion. */
+        /* A kernel's completion follows at once. */
         while (fake.streams[i]->count &&
                fake.streams[i]->queue[fake.streams[i]->done % FAKE_QUEUE].kind !=
                    FAKE_ENTRY_KERNEL &&
@@ -280,7 +280,7 @@ static void a_client_that_waits_for_itself_delays_no_other(void **state)
     assert_int_equal(kernels_of(1), 2);
 }
 
-/* What a kernel ran over the end of its lease is paid for out of the next ones. */
+/* Time that a kernel ran over the end of its lease is paid for out of the next ones. */
 static void overrun_is_paid_back(void **state)
 {
     (void)state;
@@ -386,7 +386,7 @@ static void requests_that_do_not_fit_are_refused(void **state)
     const struct proto_failed *failed = harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_FAILED);
     assert_int_equal(failed->error, PROTO_ERROR_NO_ROOM);
     assert_non_null(strstr(failed->text, "ask for 40 % at most"));
-    /* What was refused left everything as it was. */
+    /* A refusal leaves everything as it was. */
     assert_int_equal(harness.worker.gate.scheduler.schedule.mode, PROTO_MODE_STRICT);
     push_kernels(2, 10);
     wait_all(2, 2);
@@ -416,7 +416,8 @@ static const struct scheduler_lease_group *lease_group_of(uint32_t number)
     return worker_find_client(&harness.worker, number)->gate.scheduled.lease_group;
 }
 
-/* Whose multiprocessors no longer overlap need not wait for each other, and the other way round. */
+/* Clients on multiprocessors that no longer overlap need not wait for each other, and the reverse.
+ */
 static void a_client_that_moves_apart_has_leases_of_its_own(void **state)
 {
     (void)state;
@@ -452,7 +453,7 @@ static void work_until_it(uint32_t number, bool is)
     }
 }
 
-/* What runs on lent multiprocessors must be away soon: the gate keeps less of it in flight. */
+/* Work on lent multiprocessors must end soon: the gate keeps less of it in flight. */
 static void the_gate_knows_the_clients_on_lent_multiprocessors(void **state)
 {
     (void)state;
@@ -572,7 +573,7 @@ static void levels_divide_the_devices_range(void **state)
     await_priority(1, -1);
 }
 
-/* What the account found out only when all was done. */
+/* Use that the account found out only when all was done. */
 static void a_clients_last_use_is_charged_before_it_goes(void **state)
 {
     (void)state;

@@ -10,8 +10,8 @@
 #define KEPT_MIN 0.9
 #endif
 
-/* Four clients with 5 ms each, of kernels of 100 us, beside one that has the device alone. What
- * else the machine does takes part, so the best of some rounds counts. */
+/* Four clients with 5 ms each, of kernels of 100 us, beside one that has the device alone. Other
+ * work of the machine takes part, so the best of some rounds counts. */
 static void short_leases_keep_the_device_busy(void **state)
 {
     (void)state;

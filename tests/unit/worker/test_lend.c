@@ -164,7 +164,7 @@ static void own_sm_groups_are_lent_while_idle_and_taken_back(void **state)
         fake_hold();
         launch(2, 3 * round + 1);
         wait_for_multiprocessors(2, ALL);
-        /* Who borrows may always have two in flight, and no more when they take as long as this. */
+        /* A borrower may always have two in flight, and no more when they take as long as this. */
         fake_release();
         assert_int_equal(peer_wait(peers[2], 0, 3 * round + 1), 0);
         fake_hold();

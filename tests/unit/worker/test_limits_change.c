@@ -9,7 +9,7 @@ static struct peer *peer;
 static uint32_t function;
 static uint32_t rings[RINGS];
 
-/* What a kernel of the random test carries with it. */
+/* The parameters of a kernel of the random test. */
 struct carried {
     uint32_t ring, number; /* the number-th launch of this ring, from 1 */
     uint32_t other, after; /* at least so many launches of that ring must have run */

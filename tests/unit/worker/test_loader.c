@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Whose module is loaded when, and what a compiler that never ends costs others. */
+/* The order in which clients' modules are loaded, and the cost of a compiler that never ends. */
 #include "tests/unit/worker/harness.h"
 
 #define SLOW_PTX "// WAIT FOR ME\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What waits for what: rings for rings, frees for work, clients for nobody. */
+/* Order of work: rings wait for rings, frees for work, clients for nobody. */
 #include "tests/unit/worker/harness.h"
 
 enum { GRANULE = FAKE_GRANULE };
@@ -561,7 +561,7 @@ static void commands_in_flight_are_bounded(void **state)
     settle_at(SCHEDULER_IN_FLIGHT_MIN);
     for (int i = 0; i < 500; i++)
         peer_push(low, 0, &lower);
-    /* What is below somebody with work has one command in flight. */
+    /* A client below another with work has one command in flight. */
     settle_at(SCHEDULER_IN_FLIGHT_MIN + 1);
     fake_release();
     assert_int_equal(peer_wait(peer, 0, 500), 0);

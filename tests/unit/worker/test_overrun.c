@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: a limit must be seen to pass */
 /* light: it waits for limits */
-/* Whose work is said to take longer than it may. The device ends nothing until it is released. */
+/* The client named for work that takes longer than it may. The device ends nothing until it is
+ * released. */
 #include "tests/unit/worker/harness.h"
 
 #define LIMIT_NS 200000000u

@@ -42,7 +42,7 @@ static void half_and_half_and_most_of_a_half_fit_in_any_order(void **state)
             for (uint32_t j = 0; j < i; j++)
                 assert_int_equal(sm_group_set_overlaps(sm_groups_of(i + 1), sm_groups_of(j + 1)),
                                  orders[order][i] + orders[order][j] <= PLAN_WHOLE);
-        /* What fits nowhere is refused, and nobody moves for it. */
+        /* A request that fits nowhere is refused, and nobody moves for it. */
         struct sm_group_set before = *sm_groups_of(1);
         struct peer *fourth = peer_attach_with(4, HALF, 0);
         assert_int_equal(ask_time(4, 2000), PROTO_FAILED);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Who runs where while SM groups are lent and taken back. */
+/* The places of clients while SM groups are lent and taken back. */
 #include "tests/unit/worker/fake.h"
 #include "tests/unit/worker/got_partition.h"
 
@@ -77,7 +77,7 @@ static int stop(void **state)
     return 0;
 }
 
-/* What the control thread does. Returns how many it made. */
+/* The control thread's part. Returns how many it made. */
 static int make_all(void)
 {
     struct sm_group_set sm_groups;
@@ -268,7 +268,8 @@ static void a_partition_that_can_not_be_made_is_asked_for_again(void **state)
     assert_int_equal(a->on->multiprocessors, 16);
 }
 
-/* What the account has lost is no place for its clients, even before there is another one. */
+/* SM groups that the account has lost are no place for its clients, even before there are others.
+ */
 static void an_account_is_on_no_more_than_its_limit(void **state)
 {
     (void)state;

@@ -247,7 +247,7 @@ static void unloads_and_unregistrations_ride_along(void **state)
     uint64_t first = harness_send(PROTO_MODULE_UNLOAD, 2, &unload, NULL, 0, NULL, 0);
     uint64_t second = harness_send(PROTO_WORKER_HOST_UNMAP, 2, &unmap, NULL, 0, NULL, 0);
     assert_false(harness_has_message(100));
-    /* What waits for nothing is answered meanwhile. */
+    /* Requests that wait for nothing are answered meanwhile. */
     uint64_t memory = peer_map(other, 0, FAKE_GRANULE);
     struct proto_worker_unmap give = {.address = memory, .count = FAKE_GRANULE};
     harness_ask(PROTO_WORKER_UNMAP, 2, &give, PROTO_DONE);

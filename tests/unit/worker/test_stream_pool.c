@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Which CUstream a ring gets: its own while there are enough, its client's before another's. */
+/* The CUstream that a ring gets: its own while there are enough, its client's before another's. */
 #include "tests/unit/worker/harness.h"
 
 static struct peer *peer;

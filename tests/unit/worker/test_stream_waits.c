@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Which commands of a stream wait for others. */
+/* Commands of a stream that wait for others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

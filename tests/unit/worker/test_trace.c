@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: between a question for what a client used and the end of a trace a hold may last 5 ms more
  */
-/* What is written down of what ran when, read back from the memory as any reader would. */
+/* The record of work and its times, read back from the memory as any reader would. */
 #include "tests/unit/worker/harness.h"
 
 #include "server/worker/sharing/meter.h"
@@ -279,7 +279,7 @@ static void spans_are_as_long_as_the_device_says_and_do_not_overlap(void **state
         last = record->to;
     }
     assert_true(reader.records[0].to - reader.records[0].from <= 3 * MS);
-    /* What still runs at the end is there so far. */
+    /* Work that still runs at the end is there so far. */
     run(&account, &actor, 300, 900, 2, false);
     meter_trace_end(&account);
     trace_end(&trace);

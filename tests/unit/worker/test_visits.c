@@ -213,7 +213,7 @@ static void in_flight_work_stays_within_the_in_flight_limit(void **state)
         assert_true(visit(0));
 }
 
-/* Who is named the submitter looks at; one that only arrives may be gone by then. */
+/* The submitter looks at a named client; one that only arrives may be gone by then. */
 static void a_client_that_shuts_the_gate_by_coming_is_not_named(void **state)
 {
     (void)state;

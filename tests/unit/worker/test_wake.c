@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Who wakes a sleeper where the device was faster than the submitter. */
+/* A sleeper is woken where the device was faster than the submitter. */
 #include "tests/unit/worker/harness.h"
 
 #include <sched.h>

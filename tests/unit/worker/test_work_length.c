@@ -103,7 +103,7 @@ static void of_a_batch_no_end_is_seen_before_its_last(void **state)
     work_length_reach(&length, &span, 8, T0 + 8 * MS);
     assert_false(work_length_expect(&length, &span, 40, 32, T0 + 50 * MS).overdue);
     assert_true(work_length_expect(&length, &span, 40, 1, T0 + 50 * MS).overdue);
-    /* What is late is not thought to end at once. */
+    /* Late work is not thought to end at once. */
     assert_int_equal(work_length_expect(&length, &span, 2, 2, T0 + 15 * MS).left_ns, MS / 4);
 }
 

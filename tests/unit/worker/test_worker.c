@@ -153,7 +153,7 @@ static void sticky_error_of_a_launch_ends_the_worker(void **state)
     assert_int_equal(peer_wait(other, 0, 1), PROTO_ERROR_ILLEGAL_ADDRESS);
     pthread_join(harness.thread, NULL);
     assert_int_equal(harness.result, CONTROL_CONTEXT_LOST);
-    /* What a process's end would do. */
+    /* The effects of a process's end. */
     submitter_stop(&harness.worker.submitter);
     harness.worker.failed = 0;
     fake_release();
