@@ -47,9 +47,9 @@ $(BUILD)/generated/protocol.h $(BUILD)/generated/protocol.c &: schemas/protocol.
 	@mkdir -p $(@D)
 	$(PYTHON) schemas/generate.py --header $(BUILD)/generated/protocol.h --source $(BUILD)/generated/protocol.c schemas/protocol.xml
 
-$(BUILD)/generated/activity_calls.inc: common/cuda/cuda_driver.h server/worker/generate_activity.py
+$(BUILD)/generated/activity_calls.inc: common/cuda/cuda_driver.h server/worker/calls/generate_activity.py
 	@mkdir -p $(@D)
-	$(PYTHON) server/worker/generate_activity.py common/cuda/cuda_driver.h $@
+	$(PYTHON) server/worker/calls/generate_activity.py common/cuda/cuda_driver.h $@
 
 # ---- components: folder -> archive ---------------------------------------
 COMMON_SRC     := $(wildcard common/*.c common/*/*.c)

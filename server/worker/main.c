@@ -13,12 +13,12 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 #include "server/worker/code/compiler_process.h"
 #include "server/worker/control/control.h"
 #include "server/worker/control/control_client.h"
-#include "server/worker/device_list.h"
-#include "server/worker/start_check.h"
+#include "server/worker/device/device_list.h"
+#include "server/worker/device/start_check.h"
 #include "server/worker/worker.h"
 
 struct options {

@@ -11,7 +11,7 @@
  * common/ipc/doorbell.c:doorbell_ring (its bit alone; the sleep handshake is
  * doorbell.pml's), client/engine/stream.c:stream_push, server/worker/run/submitter_visit.c:mark_watched,
  * server/worker/run/command.c:command_complete, server/worker/run/completer.c:completer_look,
- * server/worker/wake.c:wake_completer and server/worker/run/completer.c:rest_until_woken.
+ * server/worker/calls/wake.c:wake_completer and server/worker/run/completer.c:rest_until_woken.
  *
  * Proved: a waiter returns only when its value is reached or the fault word is set,
  * and never sleeps for good after either. The waiter's sleep is bounded in the

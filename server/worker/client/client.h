@@ -29,7 +29,7 @@
 #include "server/worker/sharing/meter.h"
 #include "server/worker/client/bits.h"
 #include "server/worker/client/client_state.h"
-#include "server/worker/gpu.h"
+#include "server/worker/device/gpu.h"
 #include "server/worker/sharing/gate.h"
 #include "server/worker/client/retire.h"
 #include "server/worker/sharing/partition.h"

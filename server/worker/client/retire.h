@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/worker/quiet_calls.h"
+#include "server/worker/calls/quiet_calls.h"
 
 struct client;
 struct client_module;

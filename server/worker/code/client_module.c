@@ -12,15 +12,15 @@
 #include "common/messages.h"
 #include "common/util.h"
 #include "common/cuda/ptx.h"
-#include "server/worker/code/cubin.h"
+#include "server/worker/image/cubin.h"
 #include "server/worker/code/device_launch.h"
-#include "server/worker/code/code_image.h"
+#include "server/worker/image/code_image.h"
 #include "server/worker/code/compiler.h"
 #include "server/worker/code/kernel.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/ptx_link.h"
-#include "server/worker/code/rewrite.h"
-#include "server/worker/code/symbols.h"
+#include "server/worker/image/rewrite.h"
+#include "server/worker/image/symbols.h"
 
 /* Bytes of tree for each byte of an ordinary PTX text. */
 #define TREE_ORDINARY 16

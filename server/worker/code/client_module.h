@@ -22,7 +22,7 @@
 
 #include "server/worker/code/code_memory.h"
 #include "server/worker/client/client.h"
-#include "server/worker/quiet_calls.h"
+#include "server/worker/calls/quiet_calls.h"
 #include "common/error.h"
 
 struct client_module;

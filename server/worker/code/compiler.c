@@ -20,7 +20,7 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 
 /* Two processes may work at a time, so a quarter of the machine together. */
 enum { MACHINE_PART = 8 };

@@ -16,8 +16,8 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "server/worker/driver_error.h"
-#include "server/worker/gpu.h"
+#include "server/worker/device/driver_error.h"
+#include "server/worker/device/gpu.h"
 
 /* A compilation never keeps a submitter from its core, and is what the system ends first when
  * memory is short. */

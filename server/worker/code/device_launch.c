@@ -7,7 +7,7 @@
 
 #include "common/cuda/ptx_token.h"
 #include "common/messages.h"
-#include "server/worker/code/cubin.h"
+#include "server/worker/image/cubin.h"
 
 /* The names that code of nvcc 13.0 refers to, and those of the PTX ISA and older compilers; a
  * suffix such as V2 follows. */

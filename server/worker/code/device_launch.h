@@ -10,8 +10,8 @@
 #ifndef GPUSHARE_SERVER_WORKER_CODE_DEVICE_LAUNCH_H
 #define GPUSHARE_SERVER_WORKER_CODE_DEVICE_LAUNCH_H
 
-#include "server/worker/code/code_image.h"
-#include "server/worker/gpu.h"
+#include "server/worker/image/code_image.h"
+#include "server/worker/device/gpu.h"
 
 /* The function of CUDA's device runtime by which the unpacked image launches; NULL: it does not.
  * Static. */

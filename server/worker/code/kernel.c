@@ -3,7 +3,7 @@
 #include "server/worker/code/kernel.h"
 
 #include "common/util.h"
-#include "server/worker/gpu.h"
+#include "server/worker/device/gpu.h"
 
 uint32_t kernel_attribute(const struct cuda_driver *cuda, cuda_function function,
                           cuda_function_attribute which)

@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 #include "common/messages.h"
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/worker.h"
 

@@ -24,8 +24,8 @@
 #include "common/error.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/code/code_cache.h"
-#include "server/worker/owner_turns.h"
-#include "server/worker/quiet_calls.h"
+#include "server/worker/calls/owner_turns.h"
+#include "server/worker/calls/quiet_calls.h"
 
 enum loader_kind { LOADER_INSPECT, LOADER_LOAD, LOADER_CLEAR };
 

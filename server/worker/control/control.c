@@ -12,7 +12,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 #include "server/worker/control/control_attach.h"
 #include "server/worker/control/control_call.h"
 #include "server/worker/control/control_client.h"

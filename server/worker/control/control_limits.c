@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 #include "server/worker/control/control_limits.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/util.h"
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/run/launch_width.h"

@@ -14,7 +14,7 @@
 
 #include "common/ipc/ring.h"
 #include "server/worker/client/client.h"
-#include "server/worker/context_loss.h"
+#include "server/worker/device/context_loss.h"
 #include "server/worker/run/batch_ends.h"
 
 enum {

@@ -13,7 +13,7 @@
 #include "common/messages.h"
 #include "common/util.h"
 #include "common/ipc/timeline.h"
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 #include "server/worker/worker.h"
 
 #define YIELD_NS       5000    /* ns of looks without a pause, which let other threads run */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/messages.h"
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 #include "server/worker/worker.h"
 
 static void *driver_caller_main(void *argument)

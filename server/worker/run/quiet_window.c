@@ -11,7 +11,7 @@
 #include "common/ipc/timeline.h"
 #include "common/messages.h"
 #include "common/util.h"
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 #include "server/worker/worker.h"
 
 /* How often the end of the last work is looked for: the device idles that long. */

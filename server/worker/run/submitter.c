@@ -16,7 +16,7 @@
 #include "common/ipc/doorbell.h"
 #include "common/messages.h"
 #include "common/ipc/timeline.h"
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 #include "server/worker/worker.h"
 
 /* How long an idle submitter stays awake, and an idle client in its scan set: longer than the gap

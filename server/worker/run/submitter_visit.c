@@ -8,7 +8,7 @@
 #include "common/ipc/doorbell.h"
 #include "common/ipc/timeline.h"
 #include "common/util.h"
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 #include "server/worker/run/submitter.h"
 #include "server/worker/worker.h"
 #include "server/worker/sharing/client_partition.h"

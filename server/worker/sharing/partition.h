@@ -32,7 +32,7 @@
 
 #include "common/error.h"
 #include "server/scheduler/sm_allocation.h"
-#include "server/worker/gpu.h"
+#include "server/worker/device/gpu.h"
 
 /* A group of channels has 64 sub-contexts from Volta on, and each green context takes one, with
  * memory of its own: what is kept must leave most of them to clients. */

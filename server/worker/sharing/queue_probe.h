@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#include "server/worker/gpu.h"
+#include "server/worker/device/gpu.h"
 
 /*
  * At start, on an idle device. streams: of one partition, in the order in which they were made one

@@ -11,6 +11,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 SUPERVISOR, WORKER, SOFTGPU = "server/supervisor/", "server/worker/", "server/softgpu/"
 # The folders that each folder may include, and all that the scheduler may include of the system.
 COMMON = ("common", "common/limits", "common/ipc", "common/cuda")
+FLOOR_OF_WORKER = COMMON + (WORKER + "calls", WORKER + "device")
 MAY_INCLUDE = {
     "common": (),
     "common/limits": ("common",),
@@ -27,13 +28,17 @@ MAY_INCLUDE = {
     "server/supervisor": COMMON + (SUPERVISOR + "loop", SUPERVISOR + "config", SUPERVISOR + "account", SUPERVISOR + "device",
                           SUPERVISOR + "client", SUPERVISOR + "session"),
     "server/supervisor/admin": COMMON + ("server/supervisor", SUPERVISOR + "loop", SUPERVISOR + "config", SUPERVISOR + "account"),
-    "server/worker": COMMON,
-    "server/worker/client": COMMON + ("server/worker",),
-    "server/worker/code": COMMON + ("server/worker", WORKER + "client"),
-    "server/worker/sharing": COMMON + ("server/scheduler", "server/worker", WORKER + "client"),
-    "server/worker/run": COMMON + ("server/scheduler", "server/worker", WORKER + "client", WORKER + "code", WORKER + "sharing"),
-    "server/worker/control": COMMON + ("server/scheduler", "server/worker", WORKER + "client", WORKER + "code",
-                              WORKER + "sharing", WORKER + "run"),
+    "server/worker/calls": COMMON,
+    "server/worker/image": COMMON,
+    "server/worker/device": COMMON + (WORKER + "calls",),
+    "server/worker": FLOOR_OF_WORKER,
+    "server/worker/client": FLOOR_OF_WORKER + ("server/worker",),
+    "server/worker/code": FLOOR_OF_WORKER + ("server/worker", WORKER + "image", WORKER + "client"),
+    "server/worker/sharing": FLOOR_OF_WORKER + ("server/scheduler", "server/worker", WORKER + "client"),
+    "server/worker/run": FLOOR_OF_WORKER + ("server/scheduler", "server/worker", WORKER + "client", WORKER + "code",
+                                            WORKER + "sharing"),
+    "server/worker/control": FLOOR_OF_WORKER + ("server/scheduler", "server/worker", WORKER + "client", WORKER + "image",
+                                                WORKER + "code", WORKER + "sharing", WORKER + "run"),
     "server/softgpu": COMMON,
     "server/softgpu/memory": COMMON + ("server/softgpu",),
     "server/softgpu/exec": COMMON + ("server/softgpu", SOFTGPU + "memory"),

@@ -3,7 +3,7 @@
 /* The supervisor sees in which call of a batch the submitter is. */
 #include "tests/unit/worker/harness.h"
 
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 
 static struct shm shm;
 static _Atomic uint32_t in_launch, in_copy, in_end;

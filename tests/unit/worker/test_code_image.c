@@ -17,8 +17,8 @@
 #include "common/error.h"
 #include "common/cuda/fatbin.h"
 #include "protocol.h"
-#include "server/worker/code/cubin.h"
-#include "server/worker/code/code_image.h"
+#include "server/worker/image/cubin.h"
+#include "server/worker/image/code_image.h"
 
 static struct code_image image;
 static struct error why = {0};

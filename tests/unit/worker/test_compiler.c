@@ -18,7 +18,7 @@
 #include "common/ipc/shm.h"
 #include "common/ipc/timeline.h"
 #include "protocol.h"
-#include "server/worker/activity.h"
+#include "server/worker/calls/activity.h"
 #include "server/worker/code/compiler.h"
 
 #define TEXT(comment, name)                                                                        \

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "protocol.h"
-#include "server/worker/code/cubin.h"
+#include "server/worker/image/cubin.h"
 #include "server/worker/code/device_launch.h"
 #include "tests/unit/worker/fake.h"
 

@@ -12,8 +12,8 @@
 
 #include "common/ipc/timeline.h"
 #include "common/util.h"
-#include "server/worker/driver_calls.h"
-#include "server/worker/wake.h"
+#include "server/worker/calls/driver_calls.h"
+#include "server/worker/calls/wake.h"
 
 static struct wake wake;
 static struct driver_calls calls;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/worker/owner_turns.h"
+#include "server/worker/calls/owner_turns.h"
 
 enum { PLACES = OWNER_TURNS_SETS * OWNER_TURNS_WAYS, ROUNDS = 100000 };
 

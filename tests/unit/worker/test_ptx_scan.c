@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "server/worker/code/ptx_scan.h"
+#include "server/worker/image/ptx_scan.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 

@@ -11,8 +11,8 @@
 
 #include "common/ipc/timeline.h"
 #include "common/util.h"
-#include "server/worker/quiet_calls.h"
-#include "server/worker/wake.h"
+#include "server/worker/calls/quiet_calls.h"
+#include "server/worker/calls/wake.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -18,8 +18,8 @@
 #include "common/cuda/ptx.h"
 #include "common/error.h"
 #include "common/ipc/arena.h"
-#include "server/worker/code/rewrite.h"
-#include "server/worker/code/symbols.h"
+#include "server/worker/image/rewrite.h"
+#include "server/worker/image/symbols.h"
 
 #define BASE UINT64_C(0x200000000000) /* 35184372088832 */
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -8,11 +8,11 @@
 #include <sys/wait.h>
 
 #include "common/error.h"
-#include "server/worker/device_list.h"
-#include "server/worker/driver_error.h"
-#include "server/worker/gpu.h"
-#include "server/worker/gpu_arena.h"
-#include "server/worker/start_check.h"
+#include "server/worker/device/device_list.h"
+#include "server/worker/device/driver_error.h"
+#include "server/worker/device/gpu.h"
+#include "server/worker/device/gpu_arena.h"
+#include "server/worker/device/start_check.h"
 
 #define TIB (UINT64_C(1) << 40)
 #define GIB (UINT64_C(1) << 30)

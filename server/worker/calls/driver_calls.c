@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/calls/driver_calls.h"
+
+#include <time.h>
+
+#include "common/ipc/timeline.h"
+#include "common/util.h"
+#include "server/worker/calls/wake.h"
+
+#define NEVER UINT64_MAX
+
+void driver_calls_open(struct driver_calls *calls, struct wake *wake)
+{
+    *calls = (struct driver_calls){.wake = wake};
+    pthread_mutex_init(&calls->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&calls->more, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+void driver_calls_close(struct driver_calls *calls)
+{
+    pthread_cond_destroy(&calls->more);
+    pthread_mutex_destroy(&calls->lock);
+}
+
+/* ---- the queue; under the lock ---- */
+
+static void append_first(struct driver_calls *calls, struct driver_call *call)
+{
+    struct driver_call **end = &calls->first;
+    while (*end)
+        end = &(*end)->next;
+    call->next = NULL;
+    call->turn = ++calls->turn;
+    *end = call;
+}
+
+static struct driver_call *first_of(const struct driver_calls *calls, uint32_t client)
+{
+    struct driver_call *call = calls->first;
+    while (call && call->caller.client != client)
+        call = call->next;
+    return call;
+}
+
+/* A client may have thousands of calls waiting, so none of them is walked. */
+static void append_behind(struct driver_call *first, struct driver_call *call)
+{
+    call->next = NULL;
+    if (first->last_behind)
+        first->last_behind->next = call;
+    else
+        first->behind = call;
+    first->last_behind = call;
+}
+
+/* The call was made: the client's next one takes its place, at the end. */
+static void remove_first(struct driver_calls *calls, struct driver_call *call)
+{
+    struct driver_call **link = &calls->first;
+    while (*link != call)
+        link = &(*link)->next;
+    *link = call->next;
+    struct driver_call *next = call->behind;
+    if (!next)
+        return;
+    next->behind = next->next;
+    next->last_behind = next->behind ? call->last_behind : NULL;
+    append_first(calls, next);
+}
+
+static void append_done(struct driver_calls *calls, struct driver_call *call)
+{
+    call->next = NULL;
+    if (calls->last_done)
+        calls->last_done->next = call;
+    else
+        calls->done = call;
+    calls->last_done = call;
+}
+
+static bool is_due(const struct driver_calls *calls, const struct driver_call *call, uint64_t now)
+{
+    return calls->stopped || call->not_before <= now;
+}
+
+/* When the first step is due that is held back now. */
+static uint64_t next_due(const struct driver_calls *calls)
+{
+    uint64_t next = NEVER;
+    for (const struct driver_call *call = calls->first; call; call = call->next)
+        next = min(next, call->not_before);
+    return next;
+}
+
+/* Of the owner that was served longest ago, the call whose step was queued first; NULL: none is
+ * due. */
+static struct driver_call *choose_call(struct driver_calls *calls)
+{
+    struct driver_call *best = NULL;
+    uint64_t now = timeline_now();
+    for (struct driver_call *call = calls->first; call; call = call->next) {
+        if (!is_due(calls, call, now))
+            continue;
+        uint64_t owner = owner_turns_last(&calls->owners, call->caller.owner);
+        uint64_t best_owner = best ? owner_turns_last(&calls->owners, best->caller.owner) : 0;
+        if (!best || owner < best_owner || (owner == best_owner && call->turn < best->turn))
+            best = call;
+    }
+    if (best)
+        owner_turns_take(&calls->owners, best->caller.owner);
+    return best;
+}
+
+/* ---- for the threads ---- */
+
+void driver_calls_leave(struct driver_calls *calls, struct driver_call *call)
+{
+    call->behind = call->last_behind = NULL;
+    call->not_before = 0;
+    pthread_mutex_lock(&calls->lock);
+    struct driver_call *first = first_of(calls, call->caller.client);
+    if (first)
+        append_behind(first, call);
+    else
+        append_first(calls, call);
+    pthread_cond_signal(&calls->more);
+    pthread_mutex_unlock(&calls->lock);
+}
+
+struct driver_call *driver_calls_collect(struct driver_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    struct driver_call *call = calls->done;
+    if (call)
+        calls->done = call->next;
+    if (!calls->done)
+        calls->last_done = NULL;
+    pthread_mutex_unlock(&calls->lock);
+    return call;
+}
+
+bool driver_calls_make_next(struct driver_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    struct driver_call *call = choose_call(calls);
+    pthread_mutex_unlock(&calls->lock);
+    if (!call)
+        return false;
+    /* It stays the first of its client meanwhile, so that later ones queue behind it. */
+    bool more = call->make(call);
+    pthread_mutex_lock(&calls->lock);
+    if (more) {
+        call->turn = ++calls->turn;
+    } else {
+        remove_first(calls, call);
+        append_done(calls, call);
+    }
+    pthread_mutex_unlock(&calls->lock);
+    if (!more)
+        wake_control(calls->wake);
+    return true;
+}
+
+bool driver_calls_wait(struct driver_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    uint64_t due;
+    while (!calls->stopped && (due = next_due(calls)) > timeline_now()) {
+        struct timespec until = {.tv_sec = (time_t)(due / 1000000000),
+                                 .tv_nsec = (long)(due % 1000000000)};
+        if (due == NEVER)
+            pthread_cond_wait(&calls->more, &calls->lock);
+        else
+            pthread_cond_timedwait(&calls->more, &calls->lock, &until);
+    }
+    bool stopped = calls->stopped;
+    pthread_mutex_unlock(&calls->lock);
+    return !stopped;
+}
+
+void driver_calls_stop(struct driver_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    calls->stopped = true;
+    pthread_cond_broadcast(&calls->more);
+    pthread_mutex_unlock(&calls->lock);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/calls/quiet_calls.h"
+
+#include <time.h>
+
+#include "common/ipc/timeline.h"
+#include "common/util.h"
+#include "server/worker/calls/wake.h"
+
+void quiet_calls_open(struct quiet_calls *calls, struct wake *wake)
+{
+    pthread_condattr_t clock;
+    *calls = (struct quiet_calls){.wake = wake};
+    pthread_mutex_init(&calls->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&calls->queue_changed, &clock);
+    pthread_cond_init(&calls->over, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+void quiet_calls_close(struct quiet_calls *calls)
+{
+    pthread_cond_destroy(&calls->queue_changed);
+    pthread_cond_destroy(&calls->over);
+    pthread_mutex_destroy(&calls->lock);
+}
+
+static void append_call(struct quiet_call **end, struct quiet_call *call)
+{
+    while (*end)
+        end = &(*end)->next;
+    call->next = NULL;
+    *end = call;
+}
+
+/* ---- those who leave calls ---- */
+
+/* Under the lock. */
+static void enqueue_call(struct quiet_calls *calls, struct quiet_call *call, uint64_t since)
+{
+    call->since = since;
+    call->over = call->made = false;
+    append_call(&calls->queued, call);
+    pthread_cond_signal(&calls->queue_changed);
+}
+
+bool quiet_calls_make(struct quiet_calls *calls, struct quiet_call *call)
+{
+    pthread_mutex_lock(&calls->lock);
+    call->awaited = true;
+    call->over = call->made = false;
+    if (!calls->stopped)
+        enqueue_call(calls, call, timeline_now());
+    else
+        call->over = true;
+    while (!call->over)
+        pthread_cond_wait(&calls->over, &calls->lock);
+    bool made = call->made;
+    pthread_mutex_unlock(&calls->lock);
+    return made;
+}
+
+void quiet_calls_work_begin(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    while (calls->closed && !calls->stopped)
+        pthread_cond_wait(&calls->over, &calls->lock);
+    calls->working++;
+    pthread_mutex_unlock(&calls->lock);
+}
+
+bool quiet_calls_work_try(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    bool begun = !calls->closed || calls->stopped;
+    calls->working += begun;
+    pthread_mutex_unlock(&calls->lock);
+    return begun;
+}
+
+void quiet_calls_work_end(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    calls->working--;
+    pthread_mutex_unlock(&calls->lock);
+}
+
+void quiet_calls_defer(struct quiet_calls *calls, struct quiet_call *call, bool asks)
+{
+    pthread_mutex_lock(&calls->lock);
+    call->awaited = false;
+    bool stopped = calls->stopped;
+    if (!stopped)
+        enqueue_call(calls, call,
+                     call->patient ? UINT64_MAX
+                                   : timeline_now() + (asks ? 0 : QUIET_CALLS_LAZY_NS));
+    pthread_mutex_unlock(&calls->lock);
+    if (!stopped)
+        return;
+    call->make(call);
+    pthread_mutex_lock(&calls->lock);
+    call->over = call->made = true;
+    append_call(&calls->done, call);
+    pthread_mutex_unlock(&calls->lock);
+}
+
+struct quiet_call *quiet_calls_collect(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    struct quiet_call *call = calls->done;
+    if (call)
+        calls->done = call->next;
+    pthread_mutex_unlock(&calls->lock);
+    return call;
+}
+
+/* Of one client, or of all (0): calls lie with those who wait for them, and go with them. Under the
+ * lock. */
+static void forget_awaited(struct quiet_calls *calls, uint32_t client)
+{
+    for (struct quiet_call **at = &calls->queued; *at;) {
+        struct quiet_call *call = *at;
+        if (!call->awaited || (client && call->caller.client != client)) {
+            at = &call->next;
+            continue;
+        }
+        *at = call->next;
+        call->over = true;
+    }
+    pthread_cond_broadcast(&calls->over);
+}
+
+/* Under the lock. */
+static bool drop_deferred(struct quiet_calls *calls, uint32_t client)
+{
+    bool any = false;
+    for (struct quiet_call **at = &calls->queued; *at;) {
+        struct quiet_call *call = *at;
+        if (!call->droppable || call->caller.client != client) {
+            at = &call->next;
+            continue;
+        }
+        *at = call->next;
+        call->over = any = true;
+        append_call(&calls->done, call);
+    }
+    return any;
+}
+
+void quiet_calls_forget(struct quiet_calls *calls, uint32_t client)
+{
+    pthread_mutex_lock(&calls->lock);
+    forget_awaited(calls, client);
+    bool dropped = drop_deferred(calls, client);
+    pthread_cond_signal(&calls->queue_changed);
+    pthread_mutex_unlock(&calls->lock);
+    if (dropped)
+        wake_control(calls->wake);
+}
+
+bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client)
+{
+    uint64_t now = timeline_now();
+    bool waits = false;
+    pthread_mutex_lock(&calls->lock);
+    for (const struct quiet_call *call = calls->queued; call && !waits; call = call->next)
+        waits = call->caller.client == client && call->since <= now;
+    pthread_mutex_unlock(&calls->lock);
+    return waits;
+}
+
+/* ---- the driver thread ---- */
+
+void quiet_calls_nudge(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    calls->nudged = true;
+    pthread_cond_signal(&calls->queue_changed);
+    pthread_mutex_unlock(&calls->lock);
+}
+
+bool quiet_calls_wait(struct quiet_calls *calls, uint64_t until)
+{
+    struct timespec end = {.tv_sec = (time_t)(until / 1000000000u),
+                           .tv_nsec = (long)(until % 1000000000u)};
+    pthread_mutex_lock(&calls->lock);
+    if (calls->nudged)
+        calls->nudged = false;
+    else if (!calls->stopped && until == UINT64_MAX && !calls->queued)
+        pthread_cond_wait(&calls->queue_changed, &calls->lock);
+    else if (!calls->stopped && until != UINT64_MAX)
+        pthread_cond_timedwait(&calls->queue_changed, &calls->lock, &end);
+    bool stopped = calls->stopped;
+    pthread_mutex_unlock(&calls->lock);
+    return !stopped;
+}
+
+void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_calls_view *view)
+{
+    *view = (struct quiet_calls_view){.asks_next = UINT64_MAX};
+    pthread_mutex_lock(&calls->lock);
+    view->owner = calls->queued ? calls->queued->caller.owner : 0;
+    for (const struct quiet_call *call = calls->queued; call; call = call->next) {
+        view->any = true;
+        if (call->since > now) {
+            view->asks_next = min(view->asks_next, call->since);
+            continue;
+        }
+        view->asks = true;
+    }
+    view->working = calls->working;
+    pthread_mutex_unlock(&calls->lock);
+}
+
+void quiet_calls_each_asking(struct quiet_calls *calls, uint64_t now,
+                             void (*see)(void *context, const struct quiet_caller *caller,
+                                         uint64_t since),
+                             void *context)
+{
+    pthread_mutex_lock(&calls->lock);
+    for (const struct quiet_call *call = calls->queued; call; call = call->next)
+        if (call->since <= now)
+            see(context, &call->caller, call->since);
+    pthread_mutex_unlock(&calls->lock);
+}
+
+void quiet_calls_shut(struct quiet_calls *calls, bool closed)
+{
+    pthread_mutex_lock(&calls->lock);
+    calls->closed = closed;
+    pthread_cond_broadcast(&calls->over);
+    pthread_mutex_unlock(&calls->lock);
+}
+
+/* 0 is the most urgent. The end of a client rides along, but what it had is missing to others until
+ * then; nobody misses what is made beforehand. */
+static uint32_t rank_of(const struct quiet_call *call, uint64_t now)
+{
+    if (call->since > now)
+        return call->patient ? UINT32_MAX : UINT32_MAX - 1;
+    return now - call->since >= QUIET_CALLS_PATIENCE_NS ? 0 : call->caller.level;
+}
+
+/* Whether it comes before another one that was queued earlier. Under the lock. */
+static bool goes_before(const struct quiet_calls *calls, const struct quiet_call *call,
+                        const struct quiet_call *earlier, uint64_t now)
+{
+    uint32_t rank = rank_of(call, now), other = rank_of(earlier, now);
+    if (rank != other)
+        return rank < other;
+    return owner_turns_last(&calls->owners, call->caller.owner) <
+           owner_turns_last(&calls->owners, earlier->caller.owner);
+}
+
+/* Under the lock. */
+static struct quiet_call *take_next(struct quiet_calls *calls, uint64_t now)
+{
+    struct quiet_call **best = NULL;
+    for (struct quiet_call **at = &calls->queued; *at; at = &(*at)->next)
+        if (!best || goes_before(calls, *at, *best, now))
+            best = at;
+    if (!best)
+        return NULL;
+    struct quiet_call *call = *best;
+    *best = call->next;
+    owner_turns_take(&calls->owners, call->caller.owner);
+    return call;
+}
+
+bool quiet_calls_make_next(struct quiet_calls *calls, uint64_t now, uint32_t *owner)
+{
+    pthread_mutex_lock(&calls->lock);
+    struct quiet_call *call = calls->stopped ? NULL : take_next(calls, now);
+    pthread_mutex_unlock(&calls->lock);
+    if (!call)
+        return false;
+    if (owner)
+        *owner = call->caller.owner;
+    call->make(call);
+    pthread_mutex_lock(&calls->lock);
+    bool awaited = call->awaited;
+    call->over = call->made = true;
+    /* An awaited call is its waiter's again as soon as the lock is free. */
+    if (awaited)
+        pthread_cond_broadcast(&calls->over);
+    else
+        append_call(&calls->done, call);
+    pthread_mutex_unlock(&calls->lock);
+    if (!awaited)
+        wake_control(calls->wake);
+    return true;
+}
+
+void quiet_calls_stop(struct quiet_calls *calls)
+{
+    pthread_mutex_lock(&calls->lock);
+    calls->stopped = true;
+    forget_awaited(calls, 0);
+    pthread_cond_broadcast(&calls->queue_changed);
+    pthread_mutex_unlock(&calls->lock);
+}
+
+void quiet_calls_make_rest(struct quiet_calls *calls)
+{
+    for (;;) {
+        pthread_mutex_lock(&calls->lock);
+        struct quiet_call *call = calls->queued;
+        if (call)
+            calls->queued = call->next;
+        pthread_mutex_unlock(&calls->lock);
+        if (!call)
+            return;
+        quiet_calls_defer(calls, call, false);
+    }
+}

@@ -1,0 +1,791 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/image/rewrite.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/messages.h"
+#include "common/cuda/ptx.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "protocol.h"
+#include "server/worker/image/text_edit.h"
+#include "server/worker/image/symbols.h"
+#include "server/worker/image/ptx_scan.h"
+
+/* One .global variable, and the decision about it. */
+struct placed {
+    const struct ptx_variable *variable;
+    const char *stays; /* why it stays, or NULL: it moves */
+    uint64_t offset;   /* of its new place, from the base */
+};
+
+struct rewrite {
+    struct ptx_module *tree; /* NULL: not understood */
+    struct error unread;
+    const char *text;
+    size_t length;
+    struct placed *placed;
+    uint32_t count;
+    struct placed **by_id; /* variable->id -> its entry, or NULL */
+    uint64_t bytes, base;
+    char constant[32]; /* the name of ours that holds the base; "": the text does not need it */
+    size_t used;       /* bytes of memory that are taken, the tree's included */
+    struct ptx_limits limits;
+    bool exceeded; /* limits.bytes was not enough */
+};
+
+/* Allocates zeroed memory and counts it. The caller that frees it lowers the count. */
+static void *allocate_counted(struct rewrite *rewrite, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) ||
+        bytes > rewrite->limits.bytes - rewrite->used) {
+        rewrite->exceeded = true;
+        return NULL;
+    }
+    rewrite->used += bytes;
+    return calloc(count, size);
+}
+
+static struct placed *placed_of(const struct rewrite *rewrite, const struct ptx_variable *variable)
+{
+    return variable ? rewrite->by_id[variable->id] : NULL;
+}
+
+static bool variable_moves(const struct rewrite *rewrite, const struct ptx_variable *variable)
+{
+    const struct placed *placed = placed_of(rewrite, variable);
+    return placed && !placed->stays;
+}
+
+/* ---- which variables move ---- */
+
+static const char *why_by_itself(const struct ptx_variable *variable)
+{
+    if (variable->type == PTX_TEXREF || variable->type == PTX_SAMPLERREF ||
+        variable->type == PTX_SURFREF)
+        return MESSAGE_TEXT(variable_is_texture);
+    if (variable->linkage == PTX_LINK_EXTERN)
+        return MESSAGE_TEXT(variable_is_extern);
+    if (variable->redeclared)
+        return MESSAGE_TEXT(variable_is_redeclared);
+    if (variable->managed)
+        return MESSAGE_TEXT(variable_is_managed);
+    if (variable->bytes == 0)
+        return MESSAGE_TEXT(variable_is_unsized);
+    if (variable->align > REWRITE_ALIGN)
+        return MESSAGE_TEXT(variable_is_aligned);
+    for (uint32_t i = 0; i < variable->initialiser_count; i++)
+        if (variable->initialisers[i].function)
+            return MESSAGE_TEXT(variable_holds_function);
+    return NULL;
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '$';
+}
+
+/* ---- what debugging sections name: the tree does not hold it ---- */
+
+static const char *bare_name(const struct placed *placed)
+{
+    const char *name = placed->variable->name;
+    return *name == '%' ? name + 1 : name;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(bare_name(*(struct placed *const *)a), bare_name(*(struct placed *const *)b));
+}
+
+/* Index of the first of these with this name, or `count`. */
+static uint32_t first_named(struct placed *const *sorted, uint32_t count, const char *word,
+                            size_t length)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (strncmp(bare_name(sorted[middle]), word, length) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < count && strncmp(bare_name(sorted[low]), word, length) == 0 &&
+                 bare_name(sorted[low])[length] == '\0';
+    return found ? low : count;
+}
+
+static void keep_what_text_names(const char *at, const char *end, struct placed *const *sorted,
+                                 uint32_t count)
+{
+    const char *const named = MESSAGE_TEXT(variable_is_debugged);
+    while (at < end) {
+        const char *word = at;
+        while (at < end && is_word(*at))
+            at++;
+        size_t length = (size_t)(at - word);
+        uint32_t i = length ? first_named(sorted, count, word, length) : count;
+        /* Variables that were marked before are skipped, so that each is marked once. */
+        for (; i < count && sorted[i]->stays != named &&
+               strncmp(bare_name(sorted[i]), word, length) == 0 && !bare_name(sorted[i])[length];
+             i++)
+            sorted[i]->stays = named;
+        at += at < end;
+    }
+}
+
+static bool keep_what_sections_name(struct rewrite *rewrite)
+{
+    const char *section = memmem(rewrite->text, rewrite->length, ".section", 8);
+    if (!section || !rewrite->count)
+        return true;
+    /* Room for twice the pointers, since sorting may copy them. */
+    struct placed **sorted = allocate_counted(rewrite, rewrite->count, 2 * sizeof(struct placed *));
+    if (!sorted)
+        return false;
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        sorted[i] = &rewrite->placed[i];
+    qsort(sorted, rewrite->count, sizeof(struct placed *), by_name);
+    keep_what_text_names(section + 8, rewrite->text + rewrite->length, sorted, rewrite->count);
+    free(sorted);
+    return true;
+}
+
+/* ---- variables that stay because others do ---- */
+
+/*
+ * A variable whose initial value holds the address of another one is joined with it. Only the
+ * driver knows where a variable lies that stays, and only once it is loaded. So every variable that
+ * is joined with one that stays has to stay too. A text may chain very many variables; each is
+ * visited once.
+ */
+struct join {
+    uint32_t other; /* its id */
+    uint32_t next;  /* index + 1 of the variable's next join; 0: none */
+    bool holds;     /* this variable's value holds the other one's address */
+};
+
+struct joins {
+    struct join *all;
+    uint32_t *first; /* by id: index + 1 of the variable's first join; 0: none */
+    uint32_t *todo;  /* ids of variables that stay and whose neighbours were not visited */
+    uint8_t *seen;   /* by id: SEEN, SEEN_STATEMENT */
+    uint32_t count, waiting;
+};
+
+enum { SEEN = 1, SEEN_STATEMENT = 2 };
+
+static void mark_staying(struct joins *joins, uint32_t id)
+{
+    if (joins->seen[id] & SEEN)
+        return;
+    joins->seen[id] |= SEEN;
+    joins->todo[joins->waiting++] = id;
+}
+
+static void join_one(struct joins *joins, uint32_t from, uint32_t to, bool holds)
+{
+    joins->all[joins->count] = (struct join){to, joins->first[from], holds};
+    joins->first[from] = ++joins->count;
+}
+
+static void join_variable(const struct rewrite *rewrite, struct joins *joins,
+                          const struct ptx_variable *variable)
+{
+    for (uint32_t i = 0; i < variable->initialiser_count; i++) {
+        const struct ptx_variable *other = variable->initialisers[i].variable;
+        if (!other)
+            continue;
+        join_one(joins, variable->id, other->id, true);
+        join_one(joins, other->id, variable->id, false);
+        if (!variable_moves(rewrite, variable))
+            mark_staying(joins, variable->id);
+        if (!variable_moves(rewrite, other))
+            mark_staying(joins, other->id);
+    }
+}
+
+static uint64_t count_joins(const struct ptx_variable *const *variables, uint32_t count)
+{
+    uint64_t joins = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < variables[i]->initialiser_count; k++)
+            joins += variables[i]->initialisers[k].variable ? 2 : 0;
+    return joins;
+}
+
+static bool joins_open(struct joins *joins, struct rewrite *rewrite)
+{
+    const struct ptx_module *tree = rewrite->tree;
+    uint64_t max = count_joins(tree->variables, tree->variable_count);
+    for (uint32_t f = 0; f < tree->function_count; f++)
+        max += count_joins(tree->functions[f]->variables, tree->functions[f]->variable_count);
+    if (max >= UINT32_MAX)
+        return false;
+    size_t ids = (size_t)tree->variable_ids + 1;
+    joins->all = allocate_counted(rewrite, max + 1, sizeof *joins->all);
+    joins->first = allocate_counted(rewrite, ids, sizeof *joins->first);
+    joins->todo = allocate_counted(rewrite, ids, sizeof *joins->todo);
+    joins->seen = allocate_counted(rewrite, ids, 1);
+    if (!joins->all || !joins->first || !joins->todo || !joins->seen)
+        return false;
+    for (uint32_t i = 0; i < tree->variable_count; i++)
+        join_variable(rewrite, joins, tree->variables[i]);
+    for (uint32_t f = 0; f < tree->function_count; f++)
+        for (uint32_t i = 0; i < tree->functions[f]->variable_count; i++)
+            join_variable(rewrite, joins, tree->functions[f]->variables[i]);
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (rewrite->placed[i].stays)
+            mark_staying(joins, rewrite->placed[i].variable->id);
+    return true;
+}
+
+static void keep_in_place(struct joins *joins, struct placed *placed, const char *why)
+{
+    if (!placed || placed->stays)
+        return;
+    placed->stays = why;
+    mark_staying(joins, placed->variable->id);
+}
+
+/* Either all variables of a statement move or none does. They are neighbours in the table. */
+static void keep_statement(struct rewrite *rewrite, struct joins *joins, struct placed *placed)
+{
+    uint32_t start = placed->variable->start;
+    const struct placed *end = rewrite->placed + rewrite->count;
+    if (joins->seen[placed->variable->id] & SEEN_STATEMENT)
+        return;
+    while (placed > rewrite->placed && placed[-1].variable->start == start)
+        placed--;
+    for (; placed < end && placed->variable->start == start; placed++) {
+        joins->seen[placed->variable->id] |= SEEN_STATEMENT;
+        keep_in_place(joins, placed, MESSAGE_TEXT(variable_stays_beside));
+    }
+}
+
+static void keep_the_joined(struct rewrite *rewrite, struct joins *joins)
+{
+    while (joins->waiting) {
+        uint32_t id = joins->todo[--joins->waiting];
+        struct placed *placed = rewrite->by_id[id];
+        for (uint32_t i = joins->first[id]; i; i = joins->all[i - 1].next)
+            keep_in_place(joins, rewrite->by_id[joins->all[i - 1].other],
+                          joins->all[i - 1].holds ? MESSAGE_TEXT(variable_is_held)
+                                                  : MESSAGE_TEXT(variable_holds));
+        if (placed)
+            keep_statement(rewrite, joins, placed);
+    }
+}
+
+static bool decide_moves(struct rewrite *rewrite)
+{
+    struct joins joins = {0};
+    size_t used = rewrite->used;
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        rewrite->placed[i].stays = why_by_itself(rewrite->placed[i].variable);
+    bool decided = keep_what_sections_name(rewrite) && joins_open(&joins, rewrite);
+    if (decided)
+        keep_the_joined(rewrite, &joins);
+    free(joins.all);
+    free(joins.first);
+    free(joins.todo);
+    free(joins.seen);
+    rewrite->used = used;
+    return decided;
+}
+
+static bool lay_out(struct rewrite *rewrite)
+{
+    for (uint32_t i = 0; i < rewrite->count; i++) {
+        struct placed *placed = &rewrite->placed[i];
+        if (placed->stays)
+            continue;
+        uint64_t align = placed->variable->align ? placed->variable->align : 1;
+        uint64_t at = (rewrite->bytes + align - 1) & ~(align - 1);
+        if (at < rewrite->bytes ||
+            __builtin_add_overflow(at, placed->variable->bytes, &rewrite->bytes))
+            return false;
+        placed->offset = at;
+    }
+    /* Far from overflow, since a base is added to it. */
+    return rewrite->bytes <= UINT64_MAX / 4;
+}
+
+static void add_variable(struct rewrite *rewrite, const struct ptx_variable *variable)
+{
+    if (variable->space != PTX_SPACE_GLOBAL)
+        return;
+    rewrite->placed[rewrite->count++].variable = variable;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    uint32_t one = ((const struct placed *)a)->variable->name_start;
+    uint32_t other = ((const struct placed *)b)->variable->name_start;
+    return one < other ? -1 : one > other;
+}
+
+static void collect_variables(struct rewrite *rewrite)
+{
+    const struct ptx_module *tree = rewrite->tree;
+    for (uint32_t i = 0; i < tree->variable_count; i++)
+        add_variable(rewrite, tree->variables[i]);
+    for (uint32_t f = 0; f < tree->function_count; f++)
+        for (uint32_t i = 0; i < tree->functions[f]->variable_count; i++)
+            add_variable(rewrite, tree->functions[f]->variables[i]);
+    /* In the order of the text, so that variables of one statement are neighbours. */
+    qsort(rewrite->placed, rewrite->count, sizeof *rewrite->placed, by_place);
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        rewrite->by_id[rewrite->placed[i].variable->id] = &rewrite->placed[i];
+}
+
+static uint32_t no_memory(struct error *why)
+{
+    return error_set(why, MESSAGE(module_no_memory));
+}
+
+static uint32_t refuse_text(const struct rewrite *rewrite, bool exceeded, struct error *why)
+{
+    char max[UNITS_TEXT];
+    if (!exceeded)
+        return no_memory(why);
+    return error_set(why, MESSAGE(ptx_too_large), rewrite->length,
+                     units_format_bytes(rewrite->limits.bytes, max));
+}
+
+/* Succeeds without a tree for a text that the reader does not understand. */
+static bool read_text(struct rewrite *rewrite, struct error *why)
+{
+    uint32_t error = ptx_read_within(rewrite->text, rewrite->length, &rewrite->limits,
+                                     &rewrite->tree, &rewrite->unread);
+    if (error == PROTO_ERROR_INVALID_PTX)
+        return true;
+    if (error == PROTO_ERROR_OUT_OF_MEMORY) {
+        refuse_text(rewrite, true, why);
+        return false;
+    }
+    if (error) {
+        *why = rewrite->unread;
+        return false;
+    }
+    rewrite->used += rewrite->tree->memory;
+    size_t ids = (size_t)rewrite->tree->variable_ids + 1;
+    rewrite->placed = allocate_counted(rewrite, ids, sizeof *rewrite->placed);
+    rewrite->by_id = allocate_counted(rewrite, ids, sizeof(struct placed *));
+    bool read = rewrite->placed && rewrite->by_id;
+    if (read) {
+        collect_variables(rewrite);
+        read = decide_moves(rewrite);
+    }
+    if (!read)
+        refuse_text(rewrite, rewrite->exceeded, why);
+    return read;
+}
+
+/* Whether the text may be loaded, for all that it declares. */
+static bool accept_variables(struct rewrite *rewrite, struct error *why)
+{
+    uint32_t line = rewrite->tree ? 0 : ptx_scan_declaration(rewrite->text, rewrite->length);
+    if (line) {
+        error_set(why, MESSAGE(ptx_unread_variables), rewrite->unread.text, line);
+        return false;
+    }
+    if (!lay_out(rewrite)) {
+        error_set(why, MESSAGE(variables_too_large));
+        return false;
+    }
+    return true;
+}
+
+uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length,
+                      const struct ptx_limits *limits, struct error *why)
+{
+    struct rewrite *rewrite = calloc(1, sizeof *rewrite);
+    *out = NULL;
+    if (!rewrite)
+        return no_memory(why);
+    rewrite->text = text;
+    rewrite->length = length;
+    rewrite->limits = *limits;
+    if (!read_text(rewrite, why) || !accept_variables(rewrite, why)) {
+        rewrite_close(rewrite);
+        return why->number;
+    }
+    *out = rewrite;
+    return 0;
+}
+
+void rewrite_close(struct rewrite *rewrite)
+{
+    if (!rewrite)
+        return;
+    if (rewrite->tree)
+        ptx_destroy(rewrite->tree);
+    free(rewrite->placed);
+    free(rewrite->by_id);
+    free(rewrite);
+}
+
+const char *rewrite_unread(const struct rewrite *rewrite)
+{
+    return rewrite->tree ? NULL : rewrite->unread.text;
+}
+
+uint64_t rewrite_global_bytes(const struct rewrite *rewrite)
+{
+    return rewrite->bytes;
+}
+
+uint64_t rewrite_resident_bytes(const struct rewrite *rewrite)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (rewrite->placed[i].stays &&
+            __builtin_add_overflow(bytes, rewrite->placed[i].variable->bytes, &bytes))
+            return UINT64_MAX;
+    return bytes;
+}
+
+/* ---- the new text ---- */
+
+static uint64_t address_of(const struct rewrite *rewrite, const struct ptx_variable *variable)
+{
+    return rewrite->base + placed_of(rewrite, variable)->offset;
+}
+
+/* Bytes of constants that a module may have; and the most that one of ours adds to them, with what
+ * its alignment leaves empty. */
+enum { CONSTANT_BYTES = 65536, CONSTANT_OURS = 16 };
+
+struct uses {
+    const struct rewrite *rewrite;
+    struct text_edit *edit;
+    const char *prefix; /* of our registers' names; no name in the text begins like this */
+    const char *opcode; /* of the instruction that puts the base into a register */
+    char base[48];      /* its operand */
+    uint32_t registers; /* number of ours in the present function */
+    uint32_t first;     /* where the first function begins that has any; UINT32_MAX: none has */
+};
+
+/* Puts the base and an offset from it into a register of ours, before the instruction. */
+static void insert_address(struct uses *uses, const struct ptx_instruction *instruction,
+                           uint64_t offset)
+{
+    char code[192], name[48];
+    snprintf(name, sizeof name, "%s%u", uses->prefix, uses->registers);
+    int length = snprintf(code, sizeof code, "%s %s, %s; ", uses->opcode, name, uses->base);
+    if (offset)
+        snprintf(code + length, sizeof code - (size_t)length, "add.s64 %s, %s, %lld; ", name, name,
+                 (long long)offset);
+    text_edit_replace(uses->edit, instruction->start, instruction->start, code);
+}
+
+static void use_operand(struct uses *uses, const struct ptx_instruction *instruction,
+                        const struct ptx_operand *operand)
+{
+    char name[48];
+    for (uint32_t i = 0; i < operand->count; i++)
+        use_operand(uses, instruction, &operand->items[i]);
+    if (operand->kind != PTX_OPERAND_VARIABLE || !variable_moves(uses->rewrite, operand->variable))
+        return;
+    uint64_t offset = placed_of(uses->rewrite, operand->variable)->offset;
+    /* A register stands for the name; only mov takes no addend beside a register. */
+    bool whole = strcmp(instruction->opcode, "mov") == 0;
+    insert_address(uses, instruction, whole ? offset + (uint64_t)operand->addend : offset);
+    snprintf(name, sizeof name, "%s%u", uses->prefix, uses->registers);
+    text_edit_replace(uses->edit, whole ? operand->start : operand->symbol_start,
+                      whole ? operand->end : operand->symbol_end, name);
+    uses->registers++;
+}
+
+static void use_in_function(struct uses *uses, const struct ptx_function *function)
+{
+    char code[128];
+    uses->registers = 0;
+    for (uint32_t i = 0; i < function->instruction_count; i++) {
+        const struct ptx_instruction *instruction = &function->instructions[i];
+        for (uint32_t o = 0; o < instruction->operand_count; o++)
+            use_operand(uses, instruction, &instruction->operands[o]);
+    }
+    if (uses->registers == 0)
+        return;
+    uses->first = min(uses->first, function->start);
+    snprintf(code, sizeof code, " .reg .b64 %s<%u>; ", uses->prefix, uses->registers);
+    text_edit_replace(uses->edit, function->body_start, function->body_start, code);
+}
+
+/* Removes the declaration and keeps its line breaks, so that all lines keep their numbers. */
+static void remove_declaration(struct text_edit *edit, const struct rewrite *rewrite,
+                               const struct ptx_variable *variable)
+{
+    size_t lines = 0;
+    for (uint32_t at = variable->start; at < variable->end; at++)
+        lines += rewrite->text[at] == '\n';
+    char *blank = malloc(lines + 1);
+    if (!blank) {
+        edit->failed = true;
+        return;
+    }
+    memset(blank, '\n', lines);
+    blank[lines] = 0;
+    text_edit_replace(edit, variable->start, variable->end, blank);
+    free(blank);
+}
+
+/* The beginning of our names, and the number and the underscore behind it. */
+static const char our_word[] = "gpushare";
+enum { OUR_LETTERS = sizeof our_word - 1 };
+
+/* The place behind the next word of ours, or NULL. */
+static const char *next_ours(const char *at, const char *end)
+{
+    const char *word = memmem(at, (size_t)(end - at), our_word, OUR_LETTERS);
+    return word ? word + OUR_LETTERS : NULL;
+}
+
+/* The number between our word and an underscore, as we write it; `bound` for another text and for
+ * numbers from there on. */
+static size_t number_of_ours(const char *at, const char *end, size_t bound)
+{
+    const char *first = at;
+    size_t number = 0;
+    while (at < end && *at >= '0' && *at <= '9' && number < bound)
+        number = number * 10 + (size_t)(*at++ - '0');
+    bool is_ours = at > first && at < end && *at == '_' && (*first != '0' || at == first + 1);
+    return is_ours ? min(number, bound) : bound;
+}
+
+/*
+ * Of registers it begins with %, of the constant not. The number is the first one that the text
+ * does not use, so the same text gets the same one, and its code is found again. A text with n
+ * words like ours leaves one of n + 1 numbers free; a search of the text for each number would take
+ * quadratic time. Returns false without memory.
+ */
+static bool choose_prefix(struct rewrite *rewrite, char *prefix, size_t size)
+{
+    const char *end = rewrite->text + rewrite->length;
+    size_t words = 0, number = 0, used = rewrite->used;
+    for (const char *at = next_ours(rewrite->text, end); at; at = next_ours(at, end))
+        words++;
+    bool *taken = allocate_counted(rewrite, words + 2, sizeof *taken);
+    rewrite->used = used;
+    if (!taken)
+        return false;
+    for (const char *at = next_ours(rewrite->text, end); at; at = next_ours(at, end))
+        taken[number_of_ours(at, end, words + 1)] = true;
+    while (taken[number])
+        number++;
+    free(taken);
+    snprintf(prefix, size, "%%%s%zu_", our_word, number);
+    return true;
+}
+
+static uint64_t constant_bytes(const struct ptx_variable *const *variables, uint32_t count)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (variables[i]->space == PTX_SPACE_CONST)
+            bytes = saturating_add(bytes, saturating_add(variables[i]->bytes, variables[i]->align));
+    return bytes;
+}
+
+/* Whether the module has room for a constant more, however the compiler lays them out. */
+static bool has_room_for_constant(const struct ptx_module *tree)
+{
+    uint64_t bytes = constant_bytes(tree->variables, tree->variable_count);
+    for (uint32_t f = 0; f < tree->function_count; f++)
+        bytes = saturating_add(bytes, constant_bytes(tree->functions[f]->variables,
+                                                     tree->functions[f]->variable_count));
+    return bytes <= CONSTANT_BYTES - CONSTANT_OURS;
+}
+
+static void choose_base(struct rewrite *rewrite, struct uses *uses)
+{
+    if (!has_room_for_constant(rewrite->tree)) {
+        uses->opcode = "mov.u64";
+        snprintf(uses->base, sizeof uses->base, "%llu", (unsigned long long)rewrite->base);
+        return;
+    }
+    snprintf(rewrite->constant, sizeof rewrite->constant, "%sbase", uses->prefix + 1);
+    uses->opcode = "ld.const.u64";
+    snprintf(uses->base, sizeof uses->base, "[%s]", rewrite->constant);
+}
+
+static uint32_t ask_limits(const struct rewrite *rewrite, struct error *why)
+{
+    return rewrite->limits.ask ? rewrite->limits.ask(rewrite->limits.context, why) : 0;
+}
+
+static uint32_t replace_uses(struct rewrite *rewrite, struct uses *uses, struct error *why)
+{
+    char code[96];
+    choose_base(rewrite, uses);
+    for (uint32_t f = 0; f < rewrite->tree->function_count; f++) {
+        uint32_t ended = ask_limits(rewrite, why);
+        if (ended)
+            return ended;
+        if (rewrite->tree->functions[f]->defined)
+            use_in_function(uses, rewrite->tree->functions[f]);
+    }
+    if (uses->first == UINT32_MAX)
+        rewrite->constant[0] = 0;
+    if (!rewrite->constant[0])
+        return 0;
+    snprintf(code, sizeof code, ".visible .const .align 8 .u64 %s; ", rewrite->constant);
+    text_edit_replace(uses->edit, uses->first, uses->first, code);
+    return 0;
+}
+
+uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, struct error *why)
+{
+    struct text_edit edit;
+    char prefix[32];
+    struct uses uses = {.rewrite = rewrite, .edit = &edit, .prefix = prefix, .first = UINT32_MAX};
+    if (!choose_prefix(rewrite, prefix, sizeof prefix))
+        return refuse_text(rewrite, rewrite->exceeded, why);
+    text_edit_open(&edit, rewrite->text, rewrite->length, rewrite->limits.bytes - rewrite->used);
+    rewrite->base = base;
+    for (uint32_t i = 0; i < rewrite->count; i++) {
+        const struct ptx_variable *variable = rewrite->placed[i].variable;
+        bool first = i == 0 || rewrite->placed[i - 1].variable->start != variable->start;
+        if (!rewrite->placed[i].stays && first)
+            remove_declaration(&edit, rewrite, variable);
+    }
+    uint32_t ended = rewrite->bytes ? replace_uses(rewrite, &uses, why) : 0;
+    edit.failed |= ended != 0;
+    *text = text_edit_finish(&edit);
+    rewrite->text = NULL;
+    if (*text || ended)
+        return ended;
+    return refuse_text(rewrite, edit.exceeded, why);
+}
+
+uint64_t rewrite_base(const struct rewrite *rewrite)
+{
+    return rewrite->base;
+}
+
+const char *rewrite_constant(const struct rewrite *rewrite)
+{
+    return rewrite->constant[0] ? rewrite->constant : NULL;
+}
+
+/* ---- initial contents ---- */
+
+static uint64_t initial_value(const struct rewrite *rewrite, const struct ptx_initialiser *from)
+{
+    uint64_t value = from->value;
+    if (from->variable)
+        value += address_of(rewrite, from->variable);
+    if (from->mask)
+        value = (value & from->mask) >> __builtin_ctzll(from->mask);
+    return value;
+}
+
+bool rewrite_initial(const struct rewrite *rewrite, uint32_t *next, uint64_t *address,
+                     uint8_t **bytes, size_t *count)
+{
+    while (*next < rewrite->count) {
+        const struct placed *placed = &rewrite->placed[(*next)++];
+        const struct ptx_variable *variable = placed->variable;
+        if (placed->stays || variable->initialiser_count == 0)
+            continue;
+        const struct ptx_initialiser *last =
+            &variable->initialisers[variable->initialiser_count - 1];
+        *count = last->offset + last->bytes;
+        *address = rewrite->base + placed->offset;
+        *bytes = calloc(1, *count);
+        for (uint32_t i = 0; *bytes && i < variable->initialiser_count; i++) {
+            const struct ptx_initialiser *from = &variable->initialisers[i];
+            uint64_t value = initial_value(rewrite, from);
+            if (from->bytes <= sizeof value && from->offset + from->bytes <= *count)
+                memcpy(*bytes + from->offset, &value, from->bytes);
+        }
+        return true;
+    }
+    return false;
+}
+
+/* ---- questions ---- */
+
+static bool is_kernel(const struct ptx_function *function)
+{
+    return function->entry && function->defined &&
+           function->param_count <= PROTO_PARAMETER_COUNT_MAX;
+}
+
+static void add_kernel(struct symbols *symbols, const struct ptx_function *function)
+{
+    uint32_t pairs[2 * PROTO_PARAMETER_COUNT_MAX];
+    for (uint32_t i = 0; i < function->param_count; i++) {
+        pairs[2 * i] = (uint32_t)ptx_param_offset(function, i);
+        pairs[2 * i + 1] = (uint32_t)function->params[i]->bytes;
+    }
+    symbols_add_kernel(symbols, function->name, pairs, function->param_count,
+                       ptx_param_offset(function, function->param_count));
+}
+
+static bool is_found_by_name(const struct placed *placed)
+{
+    return !placed->stays && !placed->variable->in_function;
+}
+
+struct symbols *rewrite_symbols(const struct rewrite *rewrite)
+{
+    uint32_t functions = rewrite->tree ? rewrite->tree->function_count : 0;
+    struct symbols_room room = {0};
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (is_found_by_name(&rewrite->placed[i]))
+            symbols_room_variable(&room, rewrite->placed[i].variable->name);
+    for (uint32_t i = 0; i < functions; i++)
+        if (is_kernel(rewrite->tree->functions[i]))
+            symbols_room_kernel(&room, rewrite->tree->functions[i]->name,
+                                rewrite->tree->functions[i]->param_count);
+    struct symbols *symbols = symbols_create(&room);
+    if (!symbols)
+        return NULL;
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (is_found_by_name(&rewrite->placed[i]))
+            symbols_add_variable(symbols, rewrite->placed[i].variable->name,
+                                 rewrite->base + rewrite->placed[i].offset,
+                                 rewrite->placed[i].variable->bytes);
+    for (uint32_t i = 0; i < functions; i++)
+        if (is_kernel(rewrite->tree->functions[i]))
+            add_kernel(symbols, rewrite->tree->functions[i]);
+    symbols_sort(symbols);
+    return symbols;
+}
+
+size_t rewrite_tree_bytes(const struct rewrite *rewrite)
+{
+    return rewrite->tree ? rewrite->tree->memory : 0;
+}
+
+static const struct placed *find_placed(const struct rewrite *rewrite, const char *name)
+{
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (!rewrite->placed[i].variable->in_function &&
+            strcmp(rewrite->placed[i].variable->name, name) == 0)
+            return &rewrite->placed[i];
+    return NULL;
+}
+
+const char *rewrite_why_stays(const struct rewrite *rewrite, const char *name)
+{
+    const struct placed *placed = find_placed(rewrite, name);
+    return placed ? placed->stays : NULL;
+}
+
+const char *rewrite_first_that_stays(const struct rewrite *rewrite)
+{
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (rewrite->placed[i].stays)
+            return rewrite->placed[i].variable->name;
+    return NULL;
+}
