@@ -7,7 +7,7 @@
 # make bench: measures the rows of docs/numbers.md. The launch rows run on the null driver. make bench-page writes them there,
 # and those that README shows into README.
 
-BENCH_SRC := $(wildcard tests/programs/bench/*.c)
+BENCH_SRC := $(wildcard tests/programs/bench/*.c tests/programs/bench/rows/*.c)
 NULL_DRIVER := $(BUILD)/tests/programs/bench/null/libcuda.so.1
 
 $(NULL_DRIVER): $(call obj,tests/programs/bench/null/null.c) $(A)/libcommon.a
