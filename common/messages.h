@@ -424,6 +424,12 @@
     X(local_memory_refused, SUCCESS, \
       "device %u: the driver could not make room for %llu bytes of local memory a thread: %s; " \
       "kernels that need as much fail until there is more memory") \
+    X(local_memory_room, SUCCESS, \
+      "device %u: there is room for %llu bytes of local memory a thread, which takes up to %llu " \
+      "MiB of the device's memory") \
+    X(local_memory_unloadable, SUCCESS, \
+      "device %u: no kernel could be launched beforehand to make room for local memory: %s; " \
+      "a first kernel with much local memory may hold up others") \
     X(sm_groups_driver, SUCCESS, \
       "the driver could not divide the multiprocessors: %s") \
     X(streams_driver, SUCCESS, \

@@ -49,7 +49,8 @@ enum {
     X(link_obeys, "SOFTGPU_LINK_OBEYS", 0, 1, 0, 0)                                                \
     X(serialize, "SOFTGPU_SERIALIZE", 0, 1, 0, 0)                                                  \
     X(unmap_waits, "SOFTGPU_UNMAP_WAITS", 0, 1, 0, 0)                                              \
-    X(limit_reserves, "SOFTGPU_LIMIT_RESERVES", 0, 1, 1, 1)                                        \
+    X(limit_reserves, "SOFTGPU_LIMIT_RESERVES", 0, 1, 1, 0)                                        \
+    X(local_apart, "SOFTGPU_LOCAL_APART", 0, 1, 0, 1)                                              \
     X(context_delay_us, "SOFTGPU_CONTEXT_DELAY_US", 0, 10000000, 0, 0)                             \
     X(instruction_ps, "SOFTGPU_INSTRUCTION_PS", 0, 1000000000, 0, 0)                               \
     X(connections, "CUDA_DEVICE_MAX_CONNECTIONS", 1, SETTINGS_MAX_QUEUES, 32, 32)                  \

@@ -180,6 +180,9 @@ uint32_t worker_start(struct worker *worker, const struct gpu *gpu, int channel,
     }
     worker->gpu.info.partition_multiprocessors =
         worker->partitions.supported ? worker->partitions.sm_group_size : 0;
+    if (worker->gpu.local.unloadable != CUDA_OK)
+        log_notice(MESSAGE_TEXT(local_memory_unloadable), worker->gpu.info.device,
+                   cuda_driver_error_sentence(worker->gpu.local.unloadable));
     if (!worker->partitions.supported)
         log_warning(MESSAGE_TEXT(partitions_off), worker->gpu.info.device,
                     worker->partitions.unsupported);
@@ -206,6 +209,7 @@ void worker_stop(struct worker *worker)
     account_table_close(&worker->accounts);
     partition_table_close(&worker->partitions);
     clearing_close(&worker->gpu.clearing);
+    local_memory_close(&worker->gpu.local, worker->gpu.cuda);
     gpu_close(&worker->gpu);
     wake_close(&worker->wake);
     free(worker->clients);

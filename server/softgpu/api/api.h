@@ -40,6 +40,9 @@ cuda_result api_stream(cuda_stream handle, struct stream **stream);
 bool api_green_alive(const struct cuda_green_ctx_object *green);
 void api_green_stream_gone(struct cuda_green_ctx_object *green);
 
+/* Bytes of local memory a thread that there is room for in this green context by itself. */
+atomic_size_t *api_green_local_bytes(struct cuda_green_ctx_object *green);
+
 #define API_TRY(call)                                                                              \
     do {                                                                                           \
         cuda_result tried_ = (call);                                                               \

@@ -47,6 +47,7 @@ struct cuda_green_ctx_object {
     struct device *device;
     struct sm_set sms;
     struct hardware_queues queues; /* its own; count 0: none */
+    atomic_size_t local_bytes;
     unsigned streams; /* not yet destroyed; those of a destroyed context still point here */
 };
 
@@ -330,6 +331,7 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
         made->device = device;
         made->sms = desc->sms;
         made->queues = (struct hardware_queues){.count = desc->queues};
+        atomic_store_explicit(&made->local_bytes, 0, memory_order_relaxed);
         /* Nobody can use the default stream of a green context that is never current, but it is
          * there, and has a queue. */
         hardware_queue_assign(queues_of(made), NULL);
@@ -349,6 +351,11 @@ bool api_green_alive(const struct cuda_green_ctx_object *green)
 void api_green_stream_gone(struct cuda_green_ctx_object *green)
 {
     green->streams--;
+}
+
+atomic_size_t *api_green_local_bytes(struct cuda_green_ctx_object *green)
+{
+    return &green->local_bytes;
 }
 
 static cuda_result find_green(cuda_green_ctx green)

@@ -635,14 +635,20 @@ static cuda_result read_extra(void **extra, uint32_t wanted, const void **params
 }
 
 /* The first kernel that needs more local memory than any before it makes the driver allocate it for
- * all threads of the device. It is not given back. */
-static void grow_local_memory(struct device *device, size_t bytes)
+ * all threads of the device, or of its green context. It is not given back. */
+static void grow_local_memory(const struct stream *stream, size_t bytes)
 {
-    if (bytes <= atomic_load_explicit(&device->local_bytes, memory_order_relaxed))
+    struct device *device = stream->device;
+    atomic_size_t *room = stream->green && device_settings()->local_apart
+                              ? api_green_local_bytes(stream->green)
+                              : &device->local_bytes;
+
+    if (bytes <= atomic_load_explicit(&device->local_bytes, memory_order_relaxed) ||
+        bytes <= atomic_load_explicit(room, memory_order_relaxed))
         return;
     context_lock_call(device, CONTEXT_CALL_GROW_LOCAL);
-    if (bytes > atomic_load_explicit(&device->local_bytes, memory_order_relaxed))
-        atomic_store_explicit(&device->local_bytes, bytes, memory_order_relaxed);
+    if (bytes > atomic_load_explicit(room, memory_order_relaxed))
+        atomic_store_explicit(room, bytes, memory_order_relaxed);
     context_lock_release(device);
 }
 
@@ -694,6 +700,6 @@ cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned gri
     else if (launch.param_bytes > 0)
         return CUDA_ERR_INVALID_VALUE;
     atomic_fetch_add(&atomic_load(&function->module->code)->refs, 1);
-    grow_local_memory(stream->device, function->info.local_bytes);
+    grow_local_memory(stream, function->info.local_bytes);
     return submit_kernel(stream, &launch);
 }

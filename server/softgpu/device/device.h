@@ -126,7 +126,7 @@ struct device {
     atomic_uint context_flags;
     atomic_size_t limits[3];
     struct context_lock context_lock;
-    atomic_size_t local_bytes; /* of each thread, as large as any kernel needed yet */
+    atomic_size_t local_bytes; /* of each thread, that there is room for in all contexts */
     struct sm_set all;
     struct sm sm[SETTINGS_MAX_SMS];
     struct copy_engine copy[STATS_COPY_ENGINES];

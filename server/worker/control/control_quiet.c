@@ -92,7 +92,15 @@ static void make_growth(struct quiet_call *call)
 {
     struct growth *growth = container_of(call, struct growth, call);
     struct gpu *gpu = &growth->worker->gpu;
-    growth->grown = local_memory_grow(&gpu->local, gpu->cuda, growth->local_bytes);
+    cuda_stream streams[STREAM_POOL_MAX];
+    uint32_t count = stream_pool_one_of_each(&growth->worker->pool, streams, STREAM_POOL_MAX);
+    growth->grown = local_memory_grow(&gpu->local, gpu->cuda, growth->local_bytes, streams, count);
+}
+
+/* Of all threads that the device can run at once. */
+static unsigned long long mebibytes_of(const struct proto_device_info *device, uint64_t bytes)
+{
+    return bytes * device->multiprocessors * device->multiprocessor_threads >> 20;
 }
 
 static void say_grown(struct worker *worker, const struct growth *growth)
@@ -103,6 +111,10 @@ static void say_grown(struct worker *worker, const struct growth *growth)
         log_warning(MESSAGE_TEXT(local_memory_refused), worker->gpu.info.device,
                     (unsigned long long)growth->local_bytes,
                     cuda_driver_error_sentence(growth->grown));
+    else
+        log_notice(MESSAGE_TEXT(local_memory_room), worker->gpu.info.device,
+                   (unsigned long long)growth->local_bytes,
+                   mebibytes_of(&worker->gpu.info, growth->local_bytes));
 }
 
 /* A call that was dropped counts as made: its client leaves. */

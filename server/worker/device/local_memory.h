@@ -18,15 +18,20 @@
 #include <stdint.h>
 
 #include "common/cuda/cuda_driver.h"
+#include "server/worker/device/local_kernel.h"
 
 struct local_memory {
     _Atomic uint64_t room; /* launches that need no more wait for nothing */
     atomic_bool wished;
+    struct local_kernel kernel; /* needs all of the room; of the thread that makes more */
+    cuda_result unloadable;     /* why the driver loads none; CUDA_OK: it does */
 };
 
-/* Asks the driver for the room that there is; none, if it does not say. The calling thread has the
- * context. */
+/* Asks the driver for the room that there is; none, if it does not say. At start. The calling
+ * thread has the context. */
 void local_memory_open(struct local_memory *local, const struct cuda_driver *cuda);
+/* At the end. Idempotent. */
+void local_memory_close(struct local_memory *local, const struct cuda_driver *cuda);
 
 /* Any thread. */
 static inline uint64_t local_memory_room(const struct local_memory *local)
@@ -35,10 +40,15 @@ static inline uint64_t local_memory_room(const struct local_memory *local)
     return atomic_load_explicit(&local->room, memory_order_acquire);
 }
 
-/* Makes room for so much. The driver thread, in a quiet window. Returns the driver's result; after
- * a failure there is as much as before. */
+/* Makes room for so much. streams: one CUstream of each partition. The driver thread, in a quiet
+ * window. Returns the driver's result; after a failure there is as much as before. */
 cuda_result local_memory_grow(struct local_memory *local, const struct cuda_driver *cuda,
-                              uint64_t bytes);
+                              uint64_t bytes, const cuda_stream *streams, uint32_t count);
+
+/* Makes the room that there is on a new partition too, which has this CUstream. At start, or the
+ * driver thread in a quiet window. Returns the driver's result. */
+cuda_result local_memory_extend(const struct local_memory *local, const struct cuda_driver *cuda,
+                                cuda_stream stream);
 
 /* A client's client_shared.local_wanted was raised: the control thread has to look; it must be
  * woken. Submitter. */

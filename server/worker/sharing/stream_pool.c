@@ -311,10 +311,35 @@ cuda_result stream_pool_add_partition(struct stream_pool *pool, struct partition
     return CUDA_OK;
 }
 
+static uint32_t count_of_partition(const struct stream_pool *pool,
+                                   const struct partition *partition)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pool->count; i++)
+        count += pool->streams[i]->partition == partition;
+    return count;
+}
+
+/* The first CUstream of a partition is made before anybody can have work there. */
+static cuda_result make_stream(struct stream_pool *pool, struct partition *partition,
+                               int32_t priority, struct pool_stream **made)
+{
+    pthread_mutex_lock(&pool->lock);
+    bool first = count_of_partition(pool, partition) == 0;
+    pthread_mutex_unlock(&pool->lock);
+    cuda_result result = pool_stream_make(made, pool->gpu, partition, priority);
+    if (result != CUDA_OK || !first)
+        return result;
+    result = local_memory_extend(&pool->gpu->local, pool->gpu->cuda, (*made)->handle);
+    if (result != CUDA_OK)
+        pool_stream_destroy(*made, pool->gpu);
+    return result;
+}
+
 static cuda_result add_stream(struct stream_pool *pool, struct partition *partition,
                               int32_t priority, struct pool_stream **made)
 {
-    cuda_result result = pool_stream_make(made, pool->gpu, partition, priority);
+    cuda_result result = make_stream(pool, partition, priority, made);
     if (result != CUDA_OK)
         return result;
     pthread_mutex_lock(&pool->lock);
@@ -332,13 +357,19 @@ static cuda_result add_stream(struct stream_pool *pool, struct partition *partit
     return CUDA_ERR_OUT_OF_MEMORY;
 }
 
-static uint32_t count_of_partition(const struct stream_pool *pool,
-                                   const struct partition *partition)
+uint32_t stream_pool_one_of_each(struct stream_pool *pool, cuda_stream streams[], uint32_t room)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < pool->count; i++)
-        count += pool->streams[i]->partition == partition;
-    return count;
+    uint32_t found = 0;
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < pool->count && found < room; i++) {
+        uint32_t same = 0;
+        while (pool->streams[same]->partition != pool->streams[i]->partition)
+            same++;
+        if (same == i)
+            streams[found++] = pool->streams[i]->handle;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return found;
 }
 
 cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,

@@ -78,7 +78,8 @@ void stream_pool_close(struct stream_pool *pool);
  */
 cuda_result stream_pool_add_partition(struct stream_pool *pool, struct partition *partition);
 
-/* Makes CUstreams until the partition has `count` of this priority. Returns the driver's result; if
+/* Makes CUstreams until the partition has `count` of this priority. With its first one, a partition
+ * gets the local memory that there is on others (local_memory.h). Returns the driver's result; if
  * it is not CUDA_OK, those that were made stay. */
 cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,
                                 int32_t priority, uint32_t count);
@@ -92,6 +93,9 @@ void stream_pool_count_queues(struct stream_pool *pool, uint32_t count);
  * driver's result. Only in a window: rings that have nothing in flight are unbound. */
 cuda_result stream_pool_extend(struct stream_pool *pool, struct partition *partition,
                                int32_t priority, uint32_t count);
+
+/* Gives one CUstream of each partition, at most `room`. Returns how many these are. */
+uint32_t stream_pool_one_of_each(struct stream_pool *pool, cuda_stream streams[], uint32_t room);
 
 /* Destroys the CUstreams of a partition that no client has any more. Only in a window. Returns
  * whether all are gone; otherwise a thread looks at one just now. */

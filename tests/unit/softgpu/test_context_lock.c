@@ -86,6 +86,13 @@ static void grow_local(void)
     CHECK(launch(deep, 1, 32, other, NULL) == CUDA_OK);
 }
 
+static cuda_stream green_stream;
+
+static void grow_green(void)
+{
+    CHECK(launch(deep, 1, 32, green_stream, NULL) == CUDA_OK);
+}
+
 static void limit_stack(void)
 {
     CHECK(cuCtxSetLimit(CUDA_LIMIT_STACK_SIZE, 4096) == CUDA_OK);
@@ -385,6 +392,30 @@ static void a_draining_call_sometimes_does_not_wait(void **state)
     in_child(body_sometimes);
 }
 
+/* Neither the limit nor a launch elsewhere makes room in a green context. */
+static void body_apart(void)
+{
+    struct caller behind;
+
+    setenv("SOFTGPU_CONTEXT_LOCK", "1", 1);
+    setenv("SOFTGPU_DRAIN_PERCENT", "100", 1);
+    setenv("SOFTGPU_LIMIT_RESERVES", "0", 1);
+    setenv("SOFTGPU_LOCAL_APART", "1", 1);
+    prepare();
+    CHECK(cuGreenCtxStreamCreate(&green_stream, green, CUDA_STREAM_NON_BLOCKING, 0) == CUDA_OK);
+    limit_stack();
+    waits(grow_green, &behind, 1);
+    do_not_wait(&(driver_call *){grow_green}, 1);
+    waits(grow_local, &behind, 1);
+    do_not_wait(&(driver_call *){grow_local}, 1);
+}
+
+static void local_memory_can_be_apart(void **state)
+{
+    (void)state;
+    in_child(body_apart);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +424,7 @@ int main(void)
         cmocka_unit_test(the_calls_that_wait_can_be_named),
         cmocka_unit_test(without_the_lock_nobody_waits),
         cmocka_unit_test(a_draining_call_sometimes_does_not_wait),
+        cmocka_unit_test(local_memory_can_be_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@
 #include "common/ipc/ring.h"
 #include "common/ipc/shm.h"
 #include "common/ipc/timeline.h"
+#include "server/worker/device/local_kernel.h"
 
 enum { FAKE_LOG = 65536, FAKE_GRANULE = 1 << 21, FAKE_QUEUE = 4096 };
 
@@ -54,6 +55,7 @@ enum fake_kind {
     FAKE_STREAM_DESTROY,
     FAKE_GROW,
     FAKE_ATTRIBUTE,
+    FAKE_ROOM, /* a launch of the worker's own, which makes room for local memory: a bytes */
 };
 
 struct fake_call {
@@ -124,6 +126,7 @@ static struct fake {
     cuda_result next_launch;
     uint32_t local_bytes;  /* that functions need, from when they are looked up */
     cuda_result next_grow; /* of the local memory, until changed */
+    cuda_result next_room; /* of the launch that makes it, until changed */
     cuda_result next_unmap;
     /* of one unmap alone */ /* result of the next launches, until changed */
     cuda_result query;       /* of cuStreamQuery */

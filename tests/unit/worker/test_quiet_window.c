@@ -408,6 +408,56 @@ static void an_administrator_has_room_made_beforehand(void **state)
     peer_detach(other);
 }
 
+/* Nobody has published whether the limit alone is enough. */
+static void room_is_made_on_each_partition(void **state)
+{
+    (void)state;
+    const void *seen[STREAM_POOL_MAX];
+    cuda_stream streams[STREAM_POOL_MAX];
+    uint32_t partitions = stream_pool_one_of_each(&harness.worker.pool, streams, STREAM_POOL_MAX);
+    uint32_t begun = fake_count(FAKE_ROOM);
+    /* Those that are made at start have had theirs. */
+    assert_true(partitions > 3);
+    assert_int_equal(begun, partitions);
+    for (uint32_t i = 0; i < begun; i++)
+        assert_int_equal(fake_call(FAKE_ROOM, i).a, 1024);
+    struct proto_command_launch launch = peer_launch(function_with_local(other, 1, 4096));
+    assert_int_equal(peer_wait(other, 0, peer_push(other, 0, &launch)), 0);
+    assert_int_equal(fake_count(FAKE_ROOM), begun + partitions);
+    for (uint32_t i = 0; i < partitions; i++) {
+        struct fake_call call = fake_call(FAKE_ROOM, begun + i);
+        assert_int_equal(call.a, 4096);
+        seen[i] = ((const struct cuda_stream_object *)call.stream)->green;
+        for (uint32_t before = 0; before < i; before++)
+            assert_ptr_not_equal(seen[before], seen[i]);
+    }
+    /* A new partition has as much. */
+    struct peer *third = peer_attach_with(3, 3700, 0);
+    assert_int_equal(fake_count(FAKE_ROOM), begun + partitions + 1);
+    assert_int_equal(fake_call(FAKE_ROOM, begun + partitions).a, 4096);
+    peer_detach(busy);
+    peer_detach(other);
+    peer_detach(third);
+}
+
+static void a_partition_without_memory_left_refuses_the_room(void **state)
+{
+    (void)state;
+    struct proto_command_launch launch = peer_launch(function_with_local(other, 1, 65536));
+    uint32_t launches = fake_count(FAKE_LAUNCH);
+    fake.next_room = CUDA_ERR_OUT_OF_MEMORY;
+    peer_wait(other, 0, peer_push(other, 0, &launch));
+    assert_int_equal(fake_count(FAKE_LAUNCH), launches);
+    /* The limit is what it was. */
+    assert_int_equal(fake_call(FAKE_GROW, 0).a, 65536);
+    assert_int_equal(fake_call(FAKE_GROW, 1).a, 1024);
+    fake.next_room = CUDA_OK;
+    peer_wait(other, 0, peer_push(other, 0, &launch));
+    assert_int_equal(fake_count(FAKE_LAUNCH), launches + 1);
+    peer_detach(busy);
+    peer_detach(other);
+}
+
 /* The worker must not wait for a window that will not come. */
 static void a_worker_ends_with_calls_that_wait(void **state)
 {
@@ -445,6 +495,8 @@ int main(void)
         T(a_refusal_fails_the_launch_and_the_next_one_asks_again),
         T(a_client_that_leaves_needs_no_room_any_more),
         T(an_administrator_has_room_made_beforehand),
+        T(room_is_made_on_each_partition),
+        T(a_partition_without_memory_left_refuses_the_room),
         T(a_worker_ends_with_calls_that_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
