@@ -179,6 +179,14 @@ class Runner(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertTrue(text.endswith("; 1 repeated because the machine was busy: test_first.sh\n"), text)
 
+    def test_three_light_tests_run_side_by_side_where_there_are_two_lanes(self):
+        light, here = TIMED + "# light: it waits\n", self.file("here")
+        scripts = [self.script(f"test_light_{number}.sh", f"{light}touch {here}{number}\n" +
+                               self.shell_until(f"[ -e {here}{(number + 1) % 3} ]")) for number in range(3)]
+        status, text = self.run_all(*scripts, options=("--lanes", "2"))
+        self.assertEqual(status, 0, text)
+        self.assertIn("3 passed", text)
+
     def test_an_orphan_is_ended_with_the_test_that_left_it_and_not_with_another(self):
         """The orphan of the first must live when a test beside it has ended and the next one has begun there."""
         pid, next_one = self.file("pid"), self.file("next")
