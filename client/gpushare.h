@@ -213,8 +213,9 @@ struct gpushare_options {
     gpushare_warn warn;           /* is called with warnings of gpushare_connect; see there */
     void *warn_context;
     /* Is called with a sentence that says for whom a module load waits, while a load of this
-     * connection waits for longer than a second; on a thread that calls the library. It must not
-     * call the library, and the context must last until gpushare_close. */
+     * connection waits for longer than a second; and with one that says that a request of the
+     * connection's own is lowered, because other users are there. On a thread that calls the
+     * library. It must not call the library, and the context must last until gpushare_close. */
     gpushare_warn notice;
     void *notice_context;
     /* ns that a kernel of this connection may run, from 100 ms to 24 hours. A kernel that takes

@@ -50,6 +50,16 @@
       "gpusharectl set") \
     X(source_unknown, SUCCESS, \
       "its grant") \
+    X(own_request_lowered, SUCCESS, \
+      "the request of %s is %s now, of %s asked for: others are there, and a client may reserve " \
+      "for itself an equal part; it rises again when they leave") \
+    X(log_own_requests_lowered, SUCCESS, \
+      "what clients request for themselves is lowered to equal parts from now on: client %u '%s' " \
+      "has for %s %s, of %s asked for; a request in a rule or profile is not lowered") \
+    X(log_own_requests_whole, SUCCESS, \
+      "what clients request for themselves is theirs again, as they asked for it") \
+    X(log_own_request_stays, SUCCESS, \
+      "client %u: what it requests for itself stays: %s") \
     X(guarantee_total, NO_ROOM, \
       "a request of %s of %s does not fit: %s: of %s others hold %s, in use or guaranteed: ask " \
       "for less (the request comes from %s, and the total from %s), or wait until they have freed " \

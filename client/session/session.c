@@ -66,17 +66,26 @@ static gpushare_error report_end(const struct session *session)
 
 /* ---- reading ---- */
 
-/* Whether the message tells without being asked for whom a load waits; passes it on. Called by the
- * reading thread, without the lock: the program's function may take its time. */
+/* The sentence that a message tells without being asked; NULL: it is another message. */
+static const char *notice_text(const struct channel_message *message)
+{
+    if (message->header.serial != 0)
+        return NULL;
+    if (message->header.opcode == PROTO_LOAD_WAIT)
+        return ((const struct proto_load_wait *)message->body)->text;
+    return message->header.opcode == PROTO_NOTICE
+               ? ((const struct proto_notice *)message->body)->text
+               : NULL;
+}
+
+/* Whether the message is such a notice; passes it on. Called by the reading thread, without the
+ * lock: the program's function may take its time. */
 static bool pass_notice(const struct session *session)
 {
-    const struct channel_message *message = session->message;
-    if (message->header.opcode != PROTO_LOAD_WAIT || message->header.serial != 0)
-        return false;
-    const struct proto_load_wait *wait = message->body;
-    if (session->notice && *wait->text)
-        session->notice(session->notice_context, wait->text);
-    return true;
+    const char *text = notice_text(session->message);
+    if (text && *text && session->notice)
+        session->notice(session->notice_context, text);
+    return text != NULL;
 }
 
 /* Takes a waiter whose request is over out of the list. Called with the lock. */

@@ -17,6 +17,7 @@
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/attach.h"
 #include "server/supervisor/session/limits.h"
+#include "server/supervisor/session/own_request.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/transaction.h"
@@ -34,6 +35,8 @@ struct change {
     struct session_totals totals; /* under the file that is not in force */
     struct allowance guaranteed;  /* before the reload, in bytes */
     bool reset;                   /* values on which the files agree change too */
+    unsigned own; /* RESOURCE_BITs of requests that were the client's own, or become that: they
+                     are as in `new`, even if the files agree */
 };
 
 struct reload {
@@ -120,6 +123,11 @@ static void move_lose(void *context, const struct transaction_move *move, int re
         log_error(MESSAGE_TEXT(log_reload_not_undone), why.text);
 }
 
+static bool is_own(const struct change *change, enum resource resource)
+{
+    return change->own & RESOURCE_BIT(resource);
+}
+
 static uint64_t value_if_changed(const struct change *change, uint64_t old, uint64_t new,
                                  uint64_t now)
 {
@@ -137,8 +145,9 @@ static struct allowance wanted_limits(const struct change *change, const struct 
         if (!allowance_resource(i)->by_worker)
             continue;
         range->limit = value_if_changed(change, old->of[i].limit, new->of[i].limit, range->limit);
-        range->request =
-            value_if_changed(change, old->of[i].request, new->of[i].request, range->request);
+        range->request = is_own(change, i) ? new->of[i].request
+                                           : value_if_changed(change, old->of[i].request,
+                                                              new->of[i].request, range->request);
         range->request = min(range->request, range->limit);
     }
     for (enum scalar i = 0; i < SCALARS; i++)
@@ -206,8 +215,8 @@ static struct allowance wanted_guarantees(const struct change *change,
         const uint64_t old = change->old.allowance.of[i].request;
         const uint64_t new = change->new.allowance.of[i].request;
         const uint64_t now = wanted.of[i].request;
-        uint64_t to =
-            min(value_if_changed(change, old, new, now), wanted_limit(change, session, i));
+        const uint64_t said = is_own(change, i) ? new : value_if_changed(change, old, new, now);
+        uint64_t to = min(said, wanted_limit(change, session, i));
         wanted.of[i].request = falling ? min(to, now) : to;
         if (new != old || change->reset)
             wanted.of_from[i].request =
@@ -350,8 +359,54 @@ static int compare_client(struct reload *reload, struct session *session)
     int result = session_quota_find_totals(session, reload->config, &change->totals);
     if (result < 0)
         return result;
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (session_own_request_counts(session, i) && change->old.own[i] && !change->new.own[i])
+            change->own |= RESOURCE_BIT(i);
     reload->count++;
     return 0;
+}
+
+/* A request that an administrator has set stays that, unless everything is set anew. */
+static void describe_request(struct reload *reload, const struct change *change,
+                             struct own_request *request)
+{
+    struct session *session = client_find(reload, change->client);
+    const struct allowance *now = &session->grant.allowance;
+    const struct allowance *old = &change->old.allowance, *new = &change->new.allowance;
+    *request = (struct own_request){.session = session};
+    session_attach_accounts(session, reload->config, &reload->supervisor->server.total_overrides,
+                            &request->accounts);
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        const bool own = change->new.own[i] && (change->reset || !change->old.own[i] ||
+                                                session_own_request_counts(session, i));
+        if (own)
+            request->asked[i] = change->new.own[i];
+        else if (is_own(change, i))
+            request->reserved[i] = new->of[i].request;
+        else
+            request->reserved[i] = value_if_changed(change, old->of[i].request, new->of[i].request,
+                                                    now->of[i].request);
+    }
+}
+
+/* Requests that clients make for themselves give way to those that the file makes for them. */
+static int own_requests_plan(struct reload *reload)
+{
+    struct own_request *requests = calloc(reload->count + 1, sizeof *requests);
+    if (!requests)
+        return -ENOMEM;
+    for (size_t i = 0; i < reload->count; i++)
+        describe_request(reload, &reload->changes[i], &requests[i]);
+    int result = session_own_requests_divide(&reload->supervisor->server, requests, reload->count);
+    for (size_t i = 0; result == 0 && i < reload->count; i++)
+        for (enum resource resource = 0; resource < RESOURCES; resource++)
+            if (requests[i].asked[resource]) {
+                reload->changes[i].own |= RESOURCE_BIT(resource);
+                reload->changes[i].new.allowance.of[resource].request =
+                    requests[i].granted[resource];
+            }
+    free(requests);
+    return result;
 }
 
 static int clients_compare(struct reload *reload)
@@ -364,6 +419,8 @@ static int clients_compare(struct reload *reload)
     LIST_FOR_EACH (session, &server->session_list, link)
         if (result == 0 && session->state == PROTO_CONNECTION_STATE_ATTACHED)
             result = compare_client(reload, session);
+    if (result == 0)
+        result = own_requests_plan(reload);
     if (result == 0)
         result = account_moves_plan(&reload->accounts, reload->supervisor, reload->config,
                                     &server->total_overrides);
@@ -411,6 +468,11 @@ static void take_effect(struct reload *reload)
                               log_forgotten);
         log_new(supervisor);
     }
+    for (size_t i = 0; i < reload->count; i++) {
+        struct session *session = client_find(reload, reload->changes[i].client);
+        if (session)
+            memcpy(session->grant.own, reload->changes[i].new.own, sizeof session->grant.own);
+    }
     account_moves_commit(supervisor);
 }
 
@@ -441,6 +503,7 @@ static void reload_finish(struct reload *reload)
         config_free(reload->config);
     supervisor->reload = NULL;
     supervisor->server.attaching_waits = false;
+    session_own_requests_settle(&supervisor->server);
     struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->parked.present &&

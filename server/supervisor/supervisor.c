@@ -40,6 +40,7 @@ static void stop_advance(struct supervisor *supervisor)
     supervisor->stopped = true;
     uv_close((uv_handle_t *)&supervisor->before_wait, NULL);
     uv_close((uv_handle_t *)&supervisor->after_wait, NULL);
+    session_own_requests_close(&supervisor->server);
     supervisor->events.stopped(supervisor->events.context);
 }
 
@@ -58,11 +59,32 @@ static void end_sessions(struct supervisor *supervisor)
     }
 }
 
+static void unpark_clients(struct supervisor *supervisor, const struct device *device)
+{
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+        if (session->parked.present && session->parked.body.device == device->index)
+            session_unpark(session);
+}
+
+/* Clients that wait for others to attach may go on. */
+static void unpark_waiting(struct supervisor *supervisor)
+{
+    struct server *server = &supervisor->server;
+    if (!server->own_requests.look)
+        return;
+    server->own_requests.look = false;
+    for (uint32_t i = 0; i < server->device_count; i++)
+        if (device_serves(&server->devices[i]))
+            unpark_clients(supervisor, &server->devices[i]);
+}
+
 /* No callback is on the stack now, so the work that callbacks have left can be done. */
 static void take_turn(struct supervisor *supervisor)
 {
     do {
         end_sessions(supervisor);
+        unpark_waiting(supervisor);
         reload_advance(supervisor);
     } while (!queue_is_empty(&supervisor->server.due));
     stop_advance(supervisor);
@@ -127,6 +149,7 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
     supervisor->server.accounts[RESOURCE_HOST_MEMORY].limit = settings->host_total;
     quota_open(&supervisor->server.images, "module image memory of the server",
                machine_memory() / IMAGES_PART, NULL);
+    session_own_requests_open(&supervisor->server);
     turn_open(supervisor);
     *out = supervisor;
     return 0;
@@ -172,14 +195,6 @@ static void say_status(struct supervisor *supervisor)
         error_set(&status, MESSAGE(status_devices), ready, supervisor->server.device_count);
     if (supervisor->events.status)
         supervisor->events.status(supervisor->events.context, status.text);
-}
-
-static void unpark_clients(struct supervisor *supervisor, const struct device *device)
-{
-    struct session *session;
-    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (session->parked.present && session->parked.body.device == device->index)
-            session_unpark(session);
 }
 
 static void device_ready(void *context, struct device *device)

@@ -36,10 +36,17 @@ static bool never_fits(const struct allowance *to, enum resource resource, uint6
            allowance_source(to, resource, ALLOWANCE_REQUEST).origin == ALLOWANCE_BY_CLIENT;
 }
 
+/* A request that never fits is none that could be lowered: it is refused. */
+static bool is_own(const struct admission *admission, enum resource resource, bool never)
+{
+    return !never && !allowance_has(&admission->limits, resource, ALLOWANCE_REQUEST);
+}
+
 struct grant admission_grant(const struct admission *admission,
                              const struct proto_device_info *device, const struct allowance *wish)
 {
     struct allowance to = admission->limits;
+    struct grant grant = {.window_bytes = 0};
     uint64_t most =
         admission->max_window ? admission->max_window : address_plan_round(device->memory);
     allowance_tighten(&to, wish);
@@ -54,11 +61,14 @@ struct grant admission_grant(const struct admission *admission,
         const bool whole = never_fits(&to, i, device->memory);
         limit_to(&to, i, most_of(i, window));
         to.of[i].request = whole ? request : min(request, to.of[i].limit);
+        grant.own[i] = is_own(admission, i, whole) ? to.of[i].request : 0;
     }
     for (enum scalar i = 0; i < SCALARS; i++)
         if (to.scalar[i] == ALLOWANCE_UNSET)
             to.scalar[i] = 0;
-    return (struct grant){.allowance = to, .window_bytes = window};
+    grant.allowance = to;
+    grant.window_bytes = window;
+    return grant;
 }
 
 int admission_choose(const struct admission *admission, const struct config *config,

@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "common/limits/allowance.h"
 #include "protocol.h"
 #include "server/supervisor/config/limits.h"
 
@@ -30,6 +31,9 @@ struct grant {
      * request for more memory than the device has: it can't be guaranteed. */
     struct allowance allowance;
     uint64_t window_bytes;
+    /* Of these requests those that the client makes for itself, and of which nobody else says
+     * anything: they may be lowered (session/own_request.h). 0: there is none. */
+    uint64_t own[RESOURCES];
 };
 
 /* Computes a grant. It never exceeds its window, since addresses are a limit too. */

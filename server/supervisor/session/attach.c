@@ -23,6 +23,7 @@
 #include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
+#include "server/supervisor/session/own_request.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
@@ -151,6 +152,7 @@ void session_attach_release(struct session *session)
         }
     }
     destroy_shared(session);
+    session_own_request_end(session);
     session->device = NULL;
 }
 
@@ -192,6 +194,7 @@ static void attach_finish(struct session *session, const void *body)
                  session->uid);
     uv_timer_stop(&session->deadline);
     send_attached(session);
+    session_own_request_attached(session);
 }
 
 /* A client that tries again on its connection is counted once. */
@@ -313,15 +316,17 @@ static const struct session *exposed_to(const struct session *session, const str
     return NULL;
 }
 
-/* False: the client was refused. */
-static bool attach_begin(struct session *session, uint64_t serial, const struct proto_attach *wish)
+enum beginning { BEGINNING_REFUSED, BEGINNING_WAITS, BEGINNING_MADE };
+
+static enum beginning attach_begin(struct session *session, uint64_t serial,
+                                   const struct proto_attach *wish)
 {
     struct server *server = session->server;
     struct device *device = &server->devices[wish->device];
     const struct session *other = exposed_to(session, device);
     if (other) {
         session_refuse(session, serial, MESSAGE(host_access_users), device->index, other->uid);
-        return false;
+        return BEGINNING_REFUSED;
     }
     session->asked = *wish;
     session->wish = allowance_from_wire(&wish->allowance, &wish->sources);
@@ -333,12 +338,12 @@ static bool attach_begin(struct session *session, uint64_t serial, const struct 
         session_attach_grant(session, server->config, device, &session->wish, &session->grant);
     if (result < 0) {
         session_refuse(session, serial, MESSAGE(profile_unknown), wish->profile);
-        return false;
+        return BEGINNING_REFUSED;
     }
     result = join_group(session, wish);
     if (result < 0) {
         session_refuse(session, serial, MESSAGE(group_token));
-        return false;
+        return BEGINNING_REFUSED;
     }
     const unsigned left_out = session_attach_accounts(
         session, server->config, &server->total_overrides, &session->counts_in);
@@ -346,11 +351,19 @@ static bool attach_begin(struct session *session, uint64_t serial, const struct 
         log_warning(MESSAGE_TEXT(log_accounts_left_out), session->number, session->name,
                     PROTO_CLIENT_ACCOUNTS, left_out);
     session->device = device;
+    result = session_own_request_begin(session);
+    if (result) {
+        session->device = NULL;
+        if (result < 0)
+            session_refuse(session, serial, MESSAGE(attach_resources), strerror(-result));
+        return result < 0 ? BEGINNING_REFUSED : BEGINNING_WAITS;
+    }
     if (!pinned_pool_take_window(session) &&
         address_plan_take(&server->plan, &session->window, session->grant.window_bytes, 0)) {
+        session_own_request_end(session);
         session->device = NULL;
         no_room(session, serial);
-        return false;
+        return BEGINNING_REFUSED;
     }
     session->attach_serial = serial;
     objects_open(&session->objects, session->server->settings->streams,
@@ -372,7 +385,7 @@ static bool attach_begin(struct session *session, uint64_t serial, const struct 
         if (result == 0)
             result = tell_worker(session, request);
         if (result == 0)
-            return true;
+            return BEGINNING_MADE;
         if (result == -EPIPE)
             session_refuse(session, serial, MESSAGE(attach_worker_ended), device->index);
         else
@@ -380,13 +393,15 @@ static bool attach_begin(struct session *session, uint64_t serial, const struct 
         session_request_end(request);
     }
     session_attach_release(session);
-    return false;
+    return BEGINNING_REFUSED;
 }
 
-void session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
+bool session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
 {
-    if (!attach_begin(session, serial, wish))
+    enum beginning beginning = attach_begin(session, serial, wish);
+    if (beginning == BEGINNING_REFUSED)
         count_refused(session);
+    return beginning != BEGINNING_WAITS;
 }
 
 /* ---- window_move ---- */

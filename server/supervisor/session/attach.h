@@ -7,6 +7,7 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_ATTACH_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_ATTACH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "protocol.h"
@@ -19,8 +20,9 @@ struct grant;
 session_handler session_attach_move;
 
 /* Attaches the client to the device that `wish` names, which is ready; or refuses the client's
- * message with that serial. The worker's answer comes later. */
-void session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish);
+ * message with that serial. The worker's answer comes later. Returns false, and has done neither,
+ * if the client has to wait (session/own_request.h): call again then. */
+bool session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish);
 
 /* Takes everything but the connection back. The worker must have nothing of the client any more. */
 void session_attach_release(struct session *session);

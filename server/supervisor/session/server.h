@@ -21,6 +21,7 @@
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/account/fd_budget.h"
 #include "server/supervisor/account/quota.h"
+#include "server/supervisor/session/own_request.h"
 #include "server/supervisor/session/pinned_pool.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/account/total.h"
@@ -52,6 +53,7 @@ struct server {
     struct user_shares user_shares;   /* parts of these two that one user may have */
     struct totals totals;             /* of users and groups */
     struct total_overrides total_overrides;
+    struct own_requests own_requests;
     struct image_cache cache;
     struct closer *closer; /* of descriptors that clients have sent */
     struct job_pool jobs;

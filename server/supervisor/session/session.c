@@ -205,9 +205,9 @@ static void attach_handle(struct session *session, struct channel_message *messa
     struct proto_attach body;
     memcpy(&body, message->body, sizeof body);
     const struct device *device = device_of(session, message->header.serial, body.device);
-    if (device && device_serves(device) && !session->server->attaching_waits)
-        session_attach_now(session, message->header.serial, &body);
-    else if (device)
+    bool taken = device && device_serves(device) && !session->server->attaching_waits &&
+                 session_attach_now(session, message->header.serial, &body);
+    if (device && !taken)
         request_park(session, message);
 }
 
@@ -226,7 +226,7 @@ void session_unpark(struct session *session)
         device_refuse(device, &why);
         session_refuse_why(session, serial, &why);
     } else if (session->parked.opcode == PROTO_ATTACH) {
-        session_attach_now(session, serial, &session->parked.body);
+        session->parked.present = !session_attach_now(session, serial, &session->parked.body);
     } else {
         device_describe(session, serial, device);
     }

@@ -110,6 +110,7 @@ struct session {
     struct allowance limits_sent;        /* what the worker was asked for last */
     uint32_t answers_due;                /* answers about shares that are still due */
     uint64_t attach_serial;
+    uint64_t own_told; /* last_serial, when it was told that its requests are lowered */
 
     struct address_window window;
     struct quota accounts[RESOURCES]; /* those of ACCOUNT_FOR_EACH are open from attaching on */
