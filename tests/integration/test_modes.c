@@ -145,11 +145,23 @@ static void wait_ms(long ms)
     nanosleep(&pause, NULL);
 }
 
+/* Requests that an administrator sets are not lowered when clients of other users come. */
+static void set_request(struct program *program, const char *request)
+{
+    struct gpushare_limits limits = {.size = sizeof limits};
+    char words[64];
+    OK(gpushare_limits(program->gpu, &limits));
+    snprintf(words, sizeof words, "set %u time.request=%s", limits.client, request);
+    assert_int_equal(control(words), 0);
+}
+
 static void strict_shares_hold(void)
 {
     struct timespec from, to;
     OK(arrive(&programs[0], "60%"));
     OK(arrive(&programs[1], "30%"));
+    set_request(&programs[0], "60%");
+    set_request(&programs[1], "30%");
     assert_int_equal(control("set gpu 0 mode=strict lease=20ms precision=10%"), 0);
     clock_gettime(CLOCK_MONOTONIC, &from);
     for (int i = 0; i < 2; i++)
