@@ -150,7 +150,8 @@ static void make_move(struct transaction *transaction, struct transaction_move *
 static void take_rank(struct transaction *transaction, unsigned rank)
 {
     for (size_t i = 0; i < transaction->count; i++) {
-        struct transaction_move *move = &transaction->moves[i];
+        const size_t at = transaction->back ? transaction->count - 1 - i : i;
+        struct transaction_move *move = &transaction->moves[at];
         if (move->rank == rank && (transaction->back ? move->made : !transaction->why.number))
             make_move(transaction, move);
     }

@@ -6,9 +6,9 @@
  * at a time.
  *
  * A transaction is a list of moves, each with a rank. Ranks are taken in order, so that what gives
- * room comes before what takes it. The first refusal turns the transaction round: the moves that
- * were made are taken back, the highest rank first, so that each state on the way back was in force
- * before. Loop thread.
+ * room comes before what takes it; within a rank, in the order in which they were added. The first
+ * refusal turns the transaction round: the moves that were made are taken back, the last one first,
+ * so that each state on the way back was in force before. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_TRANSACTION_H
 #define GPUSHARE_SERVER_SUPERVISOR_TRANSACTION_H

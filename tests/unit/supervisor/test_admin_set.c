@@ -91,14 +91,14 @@ static void set_for_a_user_is_all_or_nothing(void **state)
     answer_setting(0, 0, "");
     answer_setting(1, 0, "");
     answer_setting(2, PROTO_ERROR_INVALID_VALUE, "50 % and 50 % and 50 % are 150 %");
-    /* The two that were changed are put back as they were. */
+    /* The two that were changed are put back as they were, the last one first. */
     await_settings(5);
-    assert_int_equal(supervisor.setting[3].client, 6);
-    assert_int_equal(supervisor.setting[3].change.threads.request, 9000);
-    assert_int_equal(supervisor.setting[3].change.priority, 0);
-    assert_true(supervisor.setting[3].change.threads.limit == ALLOWANCE_UNSET);
-    assert_int_equal(supervisor.setting[4].client, 7);
-    assert_int_equal(supervisor.setting[4].change.threads.request, 5000);
+    assert_int_equal(supervisor.setting[3].client, 7);
+    assert_int_equal(supervisor.setting[3].change.threads.request, 5000);
+    assert_int_equal(supervisor.setting[4].client, 6);
+    assert_int_equal(supervisor.setting[4].change.threads.request, 9000);
+    assert_int_equal(supervisor.setting[4].change.priority, 0);
+    assert_true(supervisor.setting[4].change.threads.limit == ALLOWANCE_UNSET);
     char byte;
     assert_int_equal(recv(fd, &byte, 1, MSG_PEEK), -1);
     answer_setting(3, 0, "");

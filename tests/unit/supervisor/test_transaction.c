@@ -267,7 +267,7 @@ static void what_cannot_be_committed_is_taken_back(void **state)
     world.at_once = true;
     world.commit_refuses = PROTO_ERROR_OUT_OF_MEMORY;
     assert_true(transaction_advance(&transaction));
-    expect_order("+c0 +d1 +c1 +c2 -c1 -c2 -d1 -c0");
+    expect_order("+c0 +d1 +c1 +c2 -c2 -c1 -d1 -c0");
     expect_nothing_in_force();
     assert_string_equal(transaction.why.text, "no room");
     assert_false(transaction_made_any(&transaction));
