@@ -238,12 +238,6 @@ unsigned client_accounts_choose(struct client_accounts *accounts,
 
 /* ---- asking ---- */
 
-bool client_accounts_bound(const struct proto_worker_account *account)
-{
-    return account->time_request || account->threads_request ||
-           tightness(account) != ALLOWANCE_WHOLE;
-}
-
 struct proto_worker_account client_accounts_unbound(const struct proto_worker_account *account)
 {
     struct proto_worker_account unbound = *account;

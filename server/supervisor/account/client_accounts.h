@@ -48,9 +48,6 @@ struct proto_worker_account client_accounts_owner(const struct total_overrides *
                                                   const struct config *config, enum total_kind kind,
                                                   uint32_t id);
 
-/* Whether the account has a request or a limit. */
-bool client_accounts_bound(const struct proto_worker_account *account);
-
 /* The same account, of which nothing is said. */
 struct proto_worker_account client_accounts_unbound(const struct proto_worker_account *account);
 

@@ -218,14 +218,14 @@ static void attach_answered(void *context, const struct worker_answer *answer)
     session_request_end(request);
 }
 
-/* The worker forgets an account without clients, so it is told each time. */
+/* The worker forgets an account without clients, so it is told each time; also of one of which
+ * nothing is said any more, since a client of it that leaves may have kept what was said before. */
 static int tell_accounts(const struct session *session)
 {
     const struct client_accounts *accounts = &session->counts_in;
     int result = 0;
     for (uint32_t i = 0; i < accounts->count && result == 0; i++)
-        if (client_accounts_bound(&accounts->of[i]))
-            result = device_account_tell(session->device, &accounts->of[i]);
+        result = device_account_tell(session->device, &accounts->of[i]);
     return result;
 }
 

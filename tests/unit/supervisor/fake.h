@@ -555,12 +555,17 @@ static inline uint32_t fake_configure(struct fake *fake, const char *yaml,
     return reload->error;
 }
 
-/* Waits for a request to a worker that is not automatic. */
+/* Waits for a request to a worker that is not automatic. Those about accounts, which come before
+ * each client, are answered on the way. */
 static inline struct channel_message *fake_worker_expect(struct fake *fake, uint32_t device,
                                                          uint16_t opcode)
 {
     struct fake_worker *worker = &fake->worker[device];
     FAKE_WAIT(fake, fake_worker_take(worker));
+    while (worker->message.header.opcode == PROTO_WORKER_ACCOUNT) {
+        fake_answer_account(worker, &worker->message);
+        FAKE_WAIT(fake, fake_worker_take(worker));
+    }
     assert_int_equal(worker->message.header.opcode, opcode);
     return &worker->message;
 }

@@ -48,6 +48,14 @@ static void choose_refused(const char *yaml, const char *word)
 
 /* ---- choosing ---- */
 
+static void expect_unbound(const struct proto_worker_account *account)
+{
+    assert_int_equal(account->time_request, 0);
+    assert_int_equal(account->time_limit, 10000);
+    assert_int_equal(account->threads_request, 0);
+    assert_int_equal(account->threads_limit, 10000);
+}
+
 static void a_user_of_whom_nothing_is_said_is_an_account_without_bounds(void **state)
 {
     (void)state;
@@ -55,7 +63,7 @@ static void a_user_of_whom_nothing_is_said_is_an_account_without_bounds(void **s
     choose("users:\n  - {uid: 8, time: {limit: 10%}}\n  - {uid: 7, memory: {limit: 1G}}\n", &who);
     assert_int_equal(accounts.count, 1);
     assert_int_equal(accounts.of[0].account, USER(7));
-    assert_false(client_accounts_bound(&accounts.of[0]));
+    expect_unbound(&accounts.of[0]);
 }
 
 static void the_first_of_cgroups_users_and_groups_schedules_and_the_others_cap(void **state)
@@ -142,7 +150,7 @@ static void a_rule_makes_each_client_an_account_that_its_users_limit_caps(void *
            &who);
     assert_int_equal(accounts.count, 2);
     assert_int_equal(accounts.of[0].account, (UINT64_C(4) << 32) + 9);
-    assert_false(client_accounts_bound(&accounts.of[0]));
+    expect_unbound(&accounts.of[0]);
     assert_int_equal(accounts.of[1].account, USER(7));
     assert_int_equal(accounts.of[1].time_limit, 5000);
 }
@@ -281,6 +289,25 @@ static void a_worker_knows_an_account_before_its_client(void **state)
     end(fd);
 }
 
+/* The client that leaves counts in the account still, so the worker has not forgotten it. */
+static void the_next_client_has_nothing_of_what_was_said_of_the_last_one(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 64 * MIB);
+    configure("users:\n  - {uid: %u, time: {request: 50%%, limit: 80%%}}\n");
+    int fd = attached();
+    fake.worker[0].hold_detach = true;
+    close(fd);
+    FAKE_WAIT(&fake, fake.worker[0].held_count == 1);
+    configure("{}\n");
+    fd = attached();
+    assert_int_equal(fake.worker[0].account.account, USER(getuid()));
+    assert_int_equal(fake.worker[0].account.time_request, 0);
+    assert_int_equal(fake.worker[0].account.time_limit, 10000);
+    fake_release(&fake.worker[0]);
+    end(fd);
+}
+
 static void a_request_that_does_not_fit_leaves_the_limit_of_a_new_client(void **state)
 {
     (void)state;
@@ -364,6 +391,7 @@ int main(void)
         cmocka_unit_test(who_can_not_be_seen_has_all_limits_and_no_request),
         cmocka_unit_test(mistakes_in_entries_are_refused),
         cmocka_unit_test(a_worker_knows_an_account_before_its_client),
+        cmocka_unit_test(the_next_client_has_nothing_of_what_was_said_of_the_last_one),
         cmocka_unit_test(a_request_that_does_not_fit_leaves_the_limit_of_a_new_client),
         cmocka_unit_test(a_share_is_set_for_running_clients_and_goes_back),
         cmocka_unit_test(a_refused_share_changes_nothing),
