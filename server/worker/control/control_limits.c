@@ -23,15 +23,33 @@
  * answer says whether the driver made one. */
 #define ANSWER_NS UINT64_C(250000000)
 
+/* A client's part of the multiprocessors, with the limits of the accounts behind its first one. */
+static struct proto_share_range threads_of(const struct proto_allowance *allowance,
+                                           const struct scheduler_accounts *accounts)
+{
+    const uint64_t most = account_table_threads_limit(accounts);
+    return (struct proto_share_range){.request = min(allowance->threads.request, most),
+                                      .limit = min(allowance->threads.limit, most)};
+}
+
 /* Where multiprocessors can't be divided, a limit of them is enforced as a share of time. */
 static struct scheduler_limits time_limits(const struct worker *worker,
-                                           const struct proto_allowance *allowance)
+                                           const struct proto_allowance *allowance,
+                                           const struct scheduler_accounts *accounts)
 {
-    return (struct scheduler_limits){
-        .request = (uint32_t)allowance->time.request,
-        .limit = (uint32_t)allowance->time.limit,
-        .duty = worker->partitions.supported ? PLAN_WHOLE : (uint32_t)allowance->threads.limit,
-        .level = allowance->priority};
+    const uint64_t threads = threads_of(allowance, accounts).limit;
+    return (struct scheduler_limits){.request = (uint32_t)allowance->time.request,
+                                     .limit = (uint32_t)allowance->time.limit,
+                                     .duty = worker->partitions.supported ? PLAN_WHOLE
+                                                                          : (uint32_t)threads,
+                                     .level = allowance->priority};
+}
+
+/* The accounts that a client counts in now. */
+static struct account_choice accounts_of(const struct client *client)
+{
+    return (struct account_choice){.time = client->gate.scheduled.accounts,
+                                   .threads = client->place.allocation.account};
 }
 
 /* Moves a client to where it belongs now, if there is room for it. */
@@ -48,19 +66,21 @@ static void apply_placement(struct worker *worker, struct client *client)
  * Result as below. */
 static uint32_t apply_threads(struct worker *worker, struct client *client,
                               const struct proto_allowance *to,
-                              struct sm_allocation_account *account, struct error *why)
+                              const struct account_choice *accounts, struct error *why)
 {
     struct sm_allocation_account *before = client->place.allocation.account;
+    const struct proto_share_range threads = threads_of(to, &accounts->time);
     struct error unused;
     placement_set_time(&worker->places, &client->place, (uint32_t)to->time.request);
-    uint32_t error = account == before
-                         ? 0
-                         : placement_move_account(&worker->places, &client->place, account, why);
+    uint32_t error =
+        accounts->threads == before
+            ? 0
+            : placement_move_account(&worker->places, &client->place, accounts->threads, why);
     if (error)
         return error;
-    error = placement_update(&worker->places, &client->place, (uint32_t)to->threads.request,
-                             (uint32_t)to->threads.limit, why);
-    if (error && account != before)
+    error = placement_update(&worker->places, &client->place, (uint32_t)threads.request,
+                             (uint32_t)threads.limit, why);
+    if (error && accounts->threads != before)
         placement_move_account(&worker->places, &client->place, before, &unused);
     return error;
 }
@@ -72,17 +92,18 @@ static uint32_t apply_allowance(struct worker *worker, struct client *client,
                                 const struct account_choice *accounts, struct error *why)
 {
     const struct proto_allowance *from = &client->control.allowance;
-    struct sm_allocation_account *before = client->place.allocation.account;
-    struct scheduler_limits time = time_limits(worker, to);
+    const struct account_choice before = accounts_of(client);
+    const struct account_choice *after = accounts ? accounts : &before;
+    struct scheduler_limits time = time_limits(worker, to, &after->time);
     struct error unused;
-    uint32_t error = apply_threads(worker, client, to, accounts ? accounts->threads : before, why);
+    uint32_t error = apply_threads(worker, client, to, after, why);
     if (error) {
         placement_set_time(&worker->places, &client->place, (uint32_t)from->time.request);
         return error;
     }
     error = gate_set_limits(&worker->gate, client, &time, accounts ? &accounts->time : NULL, why);
     if (error) {
-        apply_threads(worker, client, from, before, &unused);
+        apply_threads(worker, client, from, &before, &unused);
         apply_placement(worker, client);
         return error;
     }
@@ -97,15 +118,15 @@ static uint32_t apply_allowance(struct worker *worker, struct client *client,
 uint32_t control_limits_take(struct worker *worker, struct client *client,
                              const struct proto_worker_attach *wanted, struct error *why)
 {
-    struct scheduler_limits time = time_limits(worker, &wanted->allowance);
     struct account_choice accounts;
     struct placement_view view;
     if (account_table_find_all(&worker->accounts, wanted->accounts, &accounts) < 0)
         return error_set(why, MESSAGE(worker_no_memory));
+    struct scheduler_limits time = time_limits(worker, &wanted->allowance, &accounts.time);
+    const struct proto_share_range threads = threads_of(&wanted->allowance, &accounts.time);
     placement_set_time(&worker->places, &client->place, time.request);
     uint32_t error = placement_add(&worker->places, &client->place, accounts.threads,
-                                   (uint32_t)wanted->allowance.threads.request,
-                                   (uint32_t)wanted->allowance.threads.limit, why);
+                                   (uint32_t)threads.request, (uint32_t)threads.limit, why);
     if (error)
         return error;
     placement_view(&worker->places, &client->place, timeline_now(), &view);
@@ -255,6 +276,45 @@ static uint32_t set_account(struct worker *worker, struct account_entry *entry,
     return error;
 }
 
+/* Gives the clients that count in an account besides their own what its limit leaves them. Result
+ * as above, but that some may have changed. */
+static uint32_t limit_further_clients(struct worker *worker, const struct account_entry *entry,
+                                      struct error *why)
+{
+    uint32_t error = 0;
+    for (uint32_t i = 0; i < worker->client_count && !error; i++) {
+        struct client *client = worker->clients[i];
+        const struct account_choice accounts = accounts_of(client);
+        if (!client->gate.added || !account_table_is_further(&accounts.time, entry))
+            continue;
+        error = apply_allowance(worker, client, &client->control.allowance, NULL, why);
+        if (!error)
+            apply_placement(worker, client);
+    }
+    return error;
+}
+
+/* Sets an account's shares, for all clients that count in it. Result as above. */
+static uint32_t change_account(struct worker *worker, struct account_entry *entry,
+                               const struct proto_worker_account *wanted, struct error *why)
+{
+    const struct proto_worker_account before = {
+        .time_request = entry->time.time_request,
+        .time_limit = entry->time.time_limit,
+        .threads_request = entry->threads.request,
+        .threads_limit = entry->threads.limit ? entry->threads.limit : PLAN_WHOLE};
+    struct error unused;
+    uint32_t error = set_account(worker, entry, wanted, why);
+    if (error)
+        return error;
+    error = limit_further_clients(worker, entry, why);
+    if (error) {
+        set_account(worker, entry, &before, &unused);
+        limit_further_clients(worker, entry, &unused);
+    }
+    return error;
+}
+
 int control_limits_account(struct request *request)
 {
     struct worker *worker = request->worker;
@@ -265,7 +325,7 @@ int control_limits_account(struct request *request)
         return request_refuse(request, MESSAGE(worker_no_memory));
     memcpy(entry->name, wanted->name, sizeof entry->name);
     entry->name[sizeof entry->name - 1] = 0;
-    uint32_t error = set_account(worker, entry, wanted, &why);
+    uint32_t error = change_account(worker, entry, wanted, &why);
     entry->expected |= !error && entry->time.members == 0;
     account_table_tidy(&worker->accounts);
     worker_reschedule(worker);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/ipc/timeline.h"
+#include "common/util.h"
 
 struct account_entry *account_table_find(struct account_table *table, uint64_t number)
 {
@@ -34,6 +35,27 @@ int account_table_find_all(struct account_table *table, const uint64_t *numbers,
             choice->threads = &entry->threads;
     }
     return 0;
+}
+
+uint32_t account_table_threads_limit(const struct scheduler_accounts *accounts)
+{
+    uint32_t limit = PLAN_WHOLE;
+    for (uint32_t i = 1; i < accounts->count; i++) {
+        const struct account_entry *entry =
+            container_of(accounts->of[i], struct account_entry, time);
+        if (entry->threads.limit)
+            limit = min(limit, entry->threads.limit);
+    }
+    return limit;
+}
+
+bool account_table_is_further(const struct scheduler_accounts *accounts,
+                              const struct account_entry *entry)
+{
+    for (uint32_t i = 1; i < accounts->count; i++)
+        if (accounts->of[i] == &entry->time)
+            return true;
+    return false;
 }
 
 void account_table_tidy(struct account_table *table)

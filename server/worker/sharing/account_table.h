@@ -47,6 +47,14 @@ struct account_entry *account_table_find(struct account_table *table, uint64_t n
 int account_table_find_all(struct account_table *table, const uint64_t *numbers,
                            struct account_choice *choice);
 
+/* The limit of threads that the accounts behind the first set for a client that counts in them, in
+ * hundredths of a per cent: the lowest; PLAN_WHOLE: none. Control thread. */
+uint32_t account_table_threads_limit(const struct scheduler_accounts *accounts);
+
+/* Whether the account is one of these, behind the first. */
+bool account_table_is_further(const struct scheduler_accounts *accounts,
+                              const struct account_entry *entry);
+
 /* Frees the accounts that no client counts in and that none is expected for. */
 void account_table_tidy(struct account_table *table);
 

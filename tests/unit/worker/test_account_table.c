@@ -90,6 +90,44 @@ static void requests_are_compared_by_account(void **state)
     peer_detach(three);
 }
 
+/* A group's clients have no more than the group may, in whatever user's account they are. */
+static void limits_of_further_accounts_cap_a_client(void **state)
+{
+    (void)state;
+    struct proto_worker_account quarter = account(GROUP, 0, PROTO_PERCENT_WHOLE);
+    quarter.threads_limit = 2500;
+    harness_ask(PROTO_WORKER_ACCOUNT, 0, &quarter, PROTO_DONE);
+    struct peer *one = peer_attach(1), *two = peer_attach(2);
+    const struct sm_allocation_client *placed =
+        &worker_find_client(&harness.worker, 1)->place.allocation;
+    struct proto_worker_limits limits = {.allowance = granted_whole(), .accounts = {USER, GROUP}};
+    limits.allowance.threads.request = 5000;
+    harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
+    assert_int_equal(placed->max_sm_groups, 4); /* of 16 */
+    assert_int_equal(sm_group_set_count(&placed->own), 4);
+    /* The group's limit changes: its client follows, and nobody else. */
+    move(2, USER, 0, 0, PROTO_WORKER_ATTACHED);
+    quarter.threads_limit = 1250;
+    harness_ask(PROTO_WORKER_ACCOUNT, 0, &quarter, PROTO_DONE);
+    assert_int_equal(placed->max_sm_groups, 2);
+    assert_int_equal(sm_group_set_count(&placed->own), 2);
+    /* Client 2 owns so much that half of the device is not free any more. */
+    limits.accounts[1] = 0;
+    limits.allowance.threads.request = 8000;
+    harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
+    quarter.threads_limit = 6000;
+    harness_ask(PROTO_WORKER_ACCOUNT, 0, &quarter, PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_NO_ROOM);
+    assert_int_equal(placed->max_sm_groups, 2);
+    /* Without the group the client has what it asked for, as far as there is room. */
+    limits.allowance.threads.request = 0;
+    harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
+    move(1, USER, 0, 0, PROTO_WORKER_ATTACHED);
+    assert_true(placed->max_sm_groups >= 16);
+    peer_detach(one);
+    peer_detach(two);
+}
+
 /* Half of the device for a user: its clients have no more together, and their requests are of it.
  */
 static void threads_are_divided_by_account(void **state)
@@ -153,6 +191,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_account_is_there_for_its_clients, harness_setup,
                                         harness_stop),
         cmocka_unit_test_setup_teardown(requests_are_compared_by_account, harness_setup,
+                                        harness_stop),
+        cmocka_unit_test_setup_teardown(limits_of_further_accounts_cap_a_client, harness_setup,
                                         harness_stop),
         cmocka_unit_test_setup_teardown(threads_are_divided_by_account, harness_setup,
                                         harness_stop),
