@@ -271,6 +271,8 @@
       "the client has as many links as it may have") \
     X(link_unusable, SUCCESS, \
       "the timelines of link %u can't be used: %s") \
+    X(rings_unusable, SUCCESS, \
+      "the memory of the ring of stream %u can't be used: %s") \
     X(link_no_memory, SERVER_RESOURCES, \
       "no memory for a link") \
     X(worker_memory_unknown, INVALID_HANDLE, \

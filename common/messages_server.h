@@ -108,6 +108,12 @@
       "no host buffer of this client begins at 0x%llx") \
     X(host_descriptors, SERVER_RESOURCES, \
       "%s: %llu of %llu are in use: allocate fewer, larger buffers") \
+    X(rings_need, SUCCESS, \
+      "streams need %s of pinned host memory for what is launched into them: ") \
+    X(rings_memory, SERVER_RESOURCES, \
+      "the server has no memory or file descriptors for another stream: %s") \
+    X(ring_unknown, INVALID_VALUE, \
+      "there is no ring of stream %u: a client has %u streams") \
     X(host_no_descriptor, SERVER_RESOURCES, \
       "the server has no file descriptor for another buffer: free some, or raise its limit " \
       "(LimitNOFILE)") \

@@ -123,18 +123,16 @@ static gpushare_error map_shared(gpushare_connection *connection, int fds[3])
     int result = streams ? 0 : -EBADF;
     connection->eventfd = fds[2];
     if (!result)
-        result = shm_adopt(&connection->ring_memory, fds[0], ring_memory_bytes(streams), true);
-    if (result)
-        close(fds[0]);
+        result = ring_memory_open(&connection->rings, streams, fds[0]);
+    close(fds[0]);
     if (!result && (result = shm_adopt(&connection->status_memory, fds[1],
                                        ring_status_bytes(streams), false)) == 0) {
         /* The mappings keep the memory alive; the program needs its table of descriptors. */
-        close(connection->ring_memory.fd);
         close(connection->status_memory.fd);
-        connection->ring_memory.fd = connection->status_memory.fd = -1;
-        madvise(connection->ring_memory.base, connection->ring_memory.bytes, MADV_DONTFORK);
+        connection->status_memory.fd = -1;
+        madvise(connection->rings.base, connection->rings.bytes, MADV_DONTFORK);
         madvise(connection->status_memory.base, connection->status_memory.bytes, MADV_DONTFORK);
-        connection->header = ring_client_header(connection->ring_memory.base);
+        connection->header = ring_client_header(connection->rings.base);
         connection->status = ring_status_header(connection->status_memory.base);
         connection->session.status = connection->status;
         return GPUSHARE_SUCCESS;
@@ -244,7 +242,7 @@ static void delete_connection(gpushare_connection *connection)
             munmap((void *)(uintptr_t)connection->host_base, connection->window_bytes);
         }
         session_close(&connection->session);
-        shm_release(&connection->ring_memory);
+        ring_memory_close(&connection->rings);
         shm_release(&connection->status_memory);
         if (connection->eventfd >= 0)
             close(connection->eventfd);
@@ -270,7 +268,7 @@ gpushare_error connect_open(const struct gpushare_options *options,
     warning_variables(&state->environment);
     made->eventfd = -1;
     made->generation = connection_generation;
-    made->ring_memory = made->status_memory = SHM_NONE;
+    made->status_memory = SHM_NONE;
     made->spin_ns = choose_spin();
     pthread_mutex_init(&made->lists, NULL);
     allocation_init(&made->allocations);

@@ -28,6 +28,7 @@
 #include "client/session/failure.h"
 #include "client/session/session.h"
 #include "common/ipc/shared_word.h"
+#include "common/ipc/ring_memory.h"
 #include "common/ipc/shm.h"
 #include "protocol.h"
 
@@ -52,7 +53,8 @@ struct gpushare_connection {
 
     struct allocations allocations;
     struct session session;
-    struct shm ring_memory, status_memory;
+    struct ring_memory rings; /* grows under `lists` */
+    struct shm status_memory;
     bool windows_reserved;
     struct staging staging;
     struct peers peers;

@@ -2,8 +2,11 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/engine/stream.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
@@ -12,17 +15,21 @@
 
 /* ---- objects ---- */
 
+/* While a stream has no ring, its errors_seen is so far from the number of its errors, of which
+ * there are none. So the one comparison that each push makes anyway finds that out too. */
+enum { NO_RING = 1 };
+
 struct gpushare_stream *stream_new(gpushare_connection *connection, uint32_t index, uint64_t value)
 {
     struct gpushare_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return NULL;
-    struct ring ring = ring_at(connection->ring_memory.base, connection->status_memory.base, index);
+    struct ring ring = ring_at(connection->rings.base, connection->status_memory.base, index);
     stream->connection = connection;
     stream->index = index;
     atomic_init(&stream->last, value);
     stream->joined_by_default = value;
-    atomic_init(&stream->errors_seen, shared_word_read(&ring.status->error_count));
+    atomic_init(&stream->errors_seen, shared_word_read(&ring.status->error_count) - NO_RING);
     pthread_mutex_init(&stream->lock, NULL);
     ring_producer_open(&stream->producer, ring, stream->marks, value);
     return stream;
@@ -54,6 +61,8 @@ static gpushare_error report_error(struct gpushare_stream *stream)
 {
     const struct proto_stream_status *status = stream->producer.ring.status;
     uint32_t count = shared_word_read(&status->error_count);
+    if (!atomic_load_explicit(&stream->has_ring, memory_order_acquire))
+        return GPUSHARE_SUCCESS;
     /* Of several threads that see the error, the one that moves the mark reports it. */
     if (atomic_exchange_explicit(&stream->errors_seen, count, memory_order_acq_rel) == count)
         return GPUSHARE_SUCCESS;
@@ -61,13 +70,73 @@ static gpushare_error report_error(struct gpushare_stream *stream)
     return failure_plain(error ? error : PROTO_ERROR_UNKNOWN);
 }
 
-static inline gpushare_error check_errors(struct gpushare_stream *stream)
+static inline bool differs(const struct gpushare_stream *stream)
 {
     uint32_t count = shared_word_hint(&stream->producer.ring.status->error_count);
-    if (__builtin_expect(count != atomic_load_explicit(&stream->errors_seen, memory_order_relaxed),
-                         0))
-        return report_error(stream);
+    return __builtin_expect(
+        count != atomic_load_explicit(&stream->errors_seen, memory_order_relaxed), 0);
+}
+
+static inline gpushare_error check_errors(struct gpushare_stream *stream)
+{
+    return differs(stream) ? report_error(stream) : GPUSHARE_SUCCESS;
+}
+
+/* ---- the ring's memory ---- */
+
+/* Asks for the ring and maps it. Two threads that ask for rings of the same segment both get it. */
+static gpushare_error fetch_ring(gpushare_connection *connection, uint32_t index)
+{
+    struct proto_ring_make body = {.stream = index};
+    struct proto_rings_made made;
+    int fd = -1;
+    struct session_call call = {.request = PROTO_RING_MAKE,
+                                .body = &body,
+                                .reply = PROTO_RINGS_MADE,
+                                .reply_body = &made,
+                                .reply_bytes = sizeof made,
+                                .reply_fds = &fd,
+                                .reply_fd_max = 1};
+    gpushare_error error = connection_call(connection, &call);
+    if (error)
+        return error;
+    pthread_mutex_lock(&connection->lists);
+    int result = ring_memory_add(&connection->rings, made.first, made.count, fd);
+    if (!result && !ring_memory_has(&connection->rings, index))
+        result = -EBADF;
+    /* Advice for a mapping does not hold for one that takes its place. */
+    madvise(connection->rings.base, connection->rings.bytes, MADV_DONTFORK);
+    pthread_mutex_unlock(&connection->lists);
+    close(fd);
+    if (result == -EBADF || result == -EINVAL)
+        return failure(MESSAGE(server_memory_unsealed));
+    return result ? failure(MESSAGE(server_memory_unmapped), strerror(-result)) : GPUSHARE_SUCCESS;
+}
+
+/* Called with the stream's lock, or before others know the stream. */
+static gpushare_error need_ring(struct gpushare_stream *stream)
+{
+    gpushare_connection *connection = stream->connection;
+    if (atomic_load_explicit(&stream->has_ring, memory_order_relaxed))
+        return GPUSHARE_SUCCESS;
+    pthread_mutex_lock(&connection->lists);
+    bool has = ring_memory_has(&connection->rings, stream->index);
+    pthread_mutex_unlock(&connection->lists);
+    gpushare_error error = has ? GPUSHARE_SUCCESS : fetch_ring(connection, stream->index);
+    if (error)
+        return error;
+    /* In this order: report_error takes a difference for an error once it sees has_ring. */
+    atomic_fetch_add_explicit(&stream->errors_seen, NO_RING, memory_order_relaxed);
+    atomic_store_explicit(&stream->has_ring, true, memory_order_release);
     return GPUSHARE_SUCCESS;
+}
+
+/* Before it pushes, a push finds out about errors of earlier work, and whether there is a ring. */
+static gpushare_error find_difference(struct gpushare_stream *stream) __attribute__((cold));
+static gpushare_error find_difference(struct gpushare_stream *stream)
+{
+    gpushare_error error = need_ring(stream);
+    return error ? error : check_errors(stream);
 }
 
 /* ---- pushing ---- */
@@ -136,7 +205,7 @@ gpushare_error stream_push_wait(struct gpushare_stream *stream, struct proto_dep
 
 bool stream_has_reached(const gpushare_connection *connection, uint32_t index, uint64_t value)
 {
-    struct ring ring = ring_at(connection->ring_memory.base, connection->status_memory.base, index);
+    struct ring ring = ring_at(connection->rings.base, connection->status_memory.base, index);
     return shared_word_read(&ring.status->completed) >= value;
 }
 
@@ -206,7 +275,7 @@ static inline gpushare_error join_order(struct gpushare_stream *stream)
 gpushare_error stream_begin(struct gpushare_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    gpushare_error error = check_errors(stream);
+    gpushare_error error = differs(stream) ? find_difference(stream) : GPUSHARE_SUCCESS;
     if (!error)
         error = join_order(stream);
     if (__builtin_expect(error != 0, 0))
@@ -234,7 +303,7 @@ gpushare_error stream_push_alone(struct gpushare_stream *stream,
 
 gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index, uint64_t value)
 {
-    struct ring ring = ring_at(connection->ring_memory.base, connection->status_memory.base, index);
+    struct ring ring = ring_at(connection->rings.base, connection->status_memory.base, index);
     struct timeline timeline = {.stream = ring.status,
                                 .status = connection->status,
                                 .ring = ring.header,
@@ -442,6 +511,11 @@ gpushare_error stream_open(gpushare_connection *connection, uint32_t flags, int3
         return failure(MESSAGE(process_no_memory));
     made->flags = flags;
     made->priority = reply.priority;
+    if ((error = need_ring(made))) {
+        made->next = NULL;
+        (void)return_streams(connection, made);
+        return error;
+    }
     pthread_mutex_lock(&connection->lists);
     made->next = connection->streams;
     connection->streams = made;

@@ -34,6 +34,7 @@ struct gpushare_stream {
     uint32_t index;
     uint32_t flags;
     int32_t priority;
+    _Atomic bool has_ring;        /* the ring's memory is there; set once */
     bool zombie;                  /* destroyed, with work in flight; guarded by connection->lists */
     uint64_t joined_by_default;   /* this stream's value that the default stream has waited for */
     struct gpushare_stream *next; /* in connection->streams */

@@ -49,9 +49,8 @@ int shm_readonly_fd(const struct shm *shm)
     return fd;
 }
 
-int shm_adopt(struct shm *shm, int fd, size_t bytes, bool writable)
+int shm_check(int fd, size_t bytes)
 {
-    *shm = SHM_NONE;
     struct stat status;
     /* Without the seals a peer could cut the file off under the mapping. Only a memfd can have
      * them. */
@@ -60,6 +59,15 @@ int shm_adopt(struct shm *shm, int fd, size_t bytes, bool writable)
         return -EBADF;
     if (fstat(fd, &status) < 0 || status.st_size < 0 || (uint64_t)status.st_size < bytes)
         return -EBADF;
+    return 0;
+}
+
+int shm_adopt(struct shm *shm, int fd, size_t bytes, bool writable)
+{
+    *shm = SHM_NONE;
+    int result = shm_check(fd, bytes);
+    if (result < 0)
+        return result;
     void *base = mmap(NULL, bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
         return -errno;

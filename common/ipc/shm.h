@@ -35,10 +35,14 @@ int shm_create(struct shm *shm, const char *name, size_t bytes);
  */
 int shm_readonly_fd(const struct shm *shm);
 
+/* Whether a received descriptor can be mapped and never cut off. Returns 0; or -EBADF if it is no
+ * memfd with the three seals, or holds fewer bytes. */
+int shm_check(int fd, size_t bytes);
+
 /*
  * Maps the first `bytes` of a received descriptor. On success *shm owns the descriptor; else it
- * stays the caller's and *shm is SHM_NONE. Returns 0; -EBADF if the descriptor is no memfd with the
- * three seals, or holds fewer bytes; or another -errno.
+ * stays the caller's and *shm is SHM_NONE. Returns 0; -EBADF as shm_check does; or another
+ * -errno.
  */
 int shm_adopt(struct shm *shm, int fd, size_t bytes, bool writable);
 

@@ -51,6 +51,7 @@ static void own(struct owned *owned)
 {
     memset(owned, 0, sizeof *owned);
     raw_attach(&owned->raw, server, PROTO_UNSET);
+    assert_int_equal(raw_ring(&owned->raw, 1), 0); /* and its neighbours 2 and 3 */
     for (int i = 0; i < 500 && !owned->large; i++) {
         owned->large = raw_alloc(&owned->raw, DEVICE_BYTES);
         if (!owned->large)

@@ -191,6 +191,7 @@ static void a_tail_that_lies_ends_the_culprit(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct raw raw;
         raw_attach(&raw, server, PROTO_UNSET);
+        assert_int_equal(raw_ring(&raw, 0), 0);
         __atomic_store_n(&ring_at(raw.rings, raw.status, 0).header->tail, tails[i],
                          __ATOMIC_SEQ_CST);
         doorbell_ring(ring_client_header(raw.rings), 0, raw.eventfd);
@@ -305,10 +306,14 @@ static void punched_memory_reads_as_zeros_and_harms_only_its_owner(void **state)
     raw_push(&raw, 0, &copy);
     assert_true(raw_wait_value(&raw, 0, 1));
     close(fd);
-    assert_int_equal(fallocate(raw.ring_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                               (off_t)ring_memory_bytes(raw.attached.streams)),
-                     0);
-    assert_int_not_equal(ftruncate(raw.ring_fd, 4096), 0);
+    assert_int_equal(
+        fallocate(raw.ring_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PROTO_RING_FIRST), 0);
+    assert_int_equal(
+        fallocate(raw.segment_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PROTO_RING_STRIDE),
+        0);
+    assert_int_not_equal(ftruncate(raw.ring_fd, 0), 0);
+    assert_int_not_equal(ftruncate(raw.segment_fd, 4096), 0);
+    assert_int_not_equal(ftruncate(raw.segment_fd, 2 * PROTO_RING_STRIDE), 0);
     doorbell_ring(ring_client_header(raw.rings), 0, raw.eventfd);
     raw_close(&raw);
     /* Remapped over: what stands in the client's address space is its own affair. */
@@ -317,6 +322,64 @@ static void punched_memory_reads_as_zeros_and_harms_only_its_owner(void **state)
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
     memset(raw.rings, 0xff, 65536);
     raw_close(&raw);
+}
+
+/* Asks for the ring of every stream that it may have, and writes all that it gets. Returns how many
+ * rings that are. */
+static uint32_t write_all_rings(struct raw *raw)
+{
+    struct proto_stream_create create = {0};
+    uint32_t rings = 0, streams = raw->attached.streams;
+    for (uint32_t i = 1; i < streams; i++)
+        assert_int_equal(raw_ask(raw, PROTO_STREAM_CREATE, &create, NULL, 0, -1), 0);
+    for (uint32_t i = 0; i < streams; i++) {
+        uint32_t error = raw_ring(raw, i);
+        rings += !error;
+        if (!error)
+            memset(ring_at(raw->rings, raw->status, i).descriptors, 0xff,
+                   PROTO_RING_STRIDE - PROTO_RING_DESCRIPTORS);
+        else
+            assert_int_equal(error, PROTO_ERROR_OUT_OF_MEMORY);
+    }
+    assert_non_null(
+        strstr(((const struct proto_failed *)raw->reply.body)->text, "GPUSHARE_HOST_MEMORY_LIMIT"));
+    return rings;
+}
+
+static void rings_take_no_more_than_their_client_is_charged(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 40, LIMIT = 2 << 20, PAGES = 64 << 10 };
+    static const char *const env[] = {"GPUSHARE_HOST_MEMORY_LIMIT=2M", NULL};
+    struct server *own = server_start(NULL, env);
+    struct raw *raw = calloc(CLIENTS, sizeof *raw);
+    uint64_t rings = 0, before = server_shared_bytes(server_pid(own));
+    for (int i = 0; i < CLIENTS; i++) {
+        raw_attach(&raw[i], own, PROTO_UNSET);
+        assert_int_equal(raw[i].attached.streams, 128);
+        rings += write_all_rings(&raw[i]);
+    }
+    assert_int_equal(rings, CLIENTS * 8); /* whole segments that fit into 2 MiB */
+    uint64_t taken = server_shared_bytes(server_pid(own)) - before;
+    print_message("%llu bytes of shared memory\n", (unsigned long long)taken);
+    assert_true(taken >= rings * (PROTO_RING_STRIDE - PROTO_RING_DESCRIPTORS));
+    assert_true(taken <= (uint64_t)CLIENTS * (LIMIT + PAGES));
+    /* Memory of rings is not there for buffers. */
+    struct proto_memory_query query;
+    memset(&query, 0, sizeof query);
+    assert_int_equal(raw_ask(&raw[0], PROTO_MEMORY_QUERY, &query, NULL, 0, -1), 0);
+    assert_int_equal(((const struct proto_memory_info *)raw[0].reply.body)->host_used,
+                     8 * PROTO_RING_STRIDE);
+    struct proto_host_alloc alloc = {.count = 1 << 20};
+    assert_int_equal(raw_ask(&raw[0], PROTO_HOST_ALLOC, &alloc, NULL, 0, -1),
+                     PROTO_ERROR_OUT_OF_MEMORY);
+    for (int i = 0; i < CLIENTS; i++)
+        raw_close(&raw[i]);
+    for (int i = 0; i < 1000 && server_shared_bytes(server_pid(own)) > before; i++)
+        usleep(10000);
+    assert_int_equal(server_shared_bytes(server_pid(own)), before);
+    free(raw);
+    assert_int_equal(server_stop(own), 0);
 }
 
 /* As another uid, every way to write the status memory must be shut. */
@@ -386,6 +449,7 @@ int main(void)
         cmocka_unit_test(waits_for_streams_and_links_that_are_not_there_end_the_culprit),
         cmocka_unit_test(memory_rewritten_at_random_harms_only_its_owner),
         cmocka_unit_test(punched_memory_reads_as_zeros_and_harms_only_its_owner),
+        cmocka_unit_test(rings_take_no_more_than_their_client_is_charged),
         cmocka_unit_test(completion_words_cannot_be_written_by_another_uid),
         cmocka_unit_test(a_client_killed_with_work_in_flight_leaves_nothing),
     };

@@ -141,7 +141,7 @@ static void on_attach(struct fake_server *server, struct fake_client *client)
     client->host_next = granted->host_base;
     client->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     client->consumers = calloc(streams, sizeof *client->consumers);
-    if (shm_create(&client->rings, "fake-rings", ring_memory_bytes(streams)) < 0 ||
+    if (served_rings_make(&client->rings, streams) < 0 ||
         shm_create(&client->status, "fake-status", ring_status_bytes(streams)) < 0 ||
         !client->consumers)
         fake_die("fake: shared memory");
@@ -335,6 +335,12 @@ static void on_stream_create(struct fake_server *server, struct fake_client *cli
     refuse(server, client, PROTO_ERROR_TOO_MANY_OBJECTS, "no stream is left in the fake");
 }
 
+static void on_ring_make(struct fake_server *server, struct fake_client *client)
+{
+    struct proto_rings_made made = {.count = client->granted.streams};
+    reply(server, client, PROTO_RINGS_MADE, &made, &client->rings.segment_fd, 1);
+}
+
 static void on_stream_destroy(struct fake_server *server, struct fake_client *client)
 {
     const struct proto_stream_destroy *body = server->message.body;
@@ -449,6 +455,9 @@ static void answer(struct fake_server *server, struct fake_client *client)
         break;
     case PROTO_STREAM_CREATE:
         on_stream_create(server, client);
+        break;
+    case PROTO_RING_MAKE:
+        on_ring_make(server, client);
         break;
     case PROTO_STREAM_DESTROY:
         on_stream_destroy(server, client);
@@ -579,8 +588,8 @@ static void look(struct fake_server *server, int timeout_ms)
             serve(server, &server->clients[i]);
     if (fds[0].revents && server->connections < CLIENTS_MAX) {
         int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
-        server->clients[server->connections++] =
-            (struct fake_client){.fd = fd, .rings = SHM_NONE, .status = SHM_NONE, .eventfd = -1};
+        server->clients[server->connections++] = (struct fake_client){
+            .fd = fd, .rings = SERVED_RINGS_NONE, .status = SHM_NONE, .eventfd = -1};
     }
 }
 
@@ -644,7 +653,7 @@ void fake_stop(struct fake_server *server)
             close(client->fd);
         if (client->eventfd >= 0)
             close(client->eventfd);
-        shm_release(&client->rings);
+        served_rings_release(&client->rings);
         shm_release(&client->status);
         free(client->consumers);
     }

@@ -12,6 +12,7 @@
 #include "common/ipc/ring.h"
 #include "common/ipc/shm.h"
 #include "tests/support/fake_server.h"
+#include "tests/support/served_rings.h"
 
 enum {
     CLIENTS_MAX = 16,
@@ -26,7 +27,8 @@ struct fake_client {
     uint32_t number;
     struct proto_attach attach;
     struct proto_attached granted;
-    struct shm rings, status;
+    struct served_rings rings;
+    struct shm status;
     int eventfd;
     struct ring_consumer *consumers;
     uint64_t device_next, host_next, host_used;

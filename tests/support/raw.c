@@ -26,7 +26,7 @@ void raw_connect(struct raw *raw, const struct server *server)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memset(raw, 0, sizeof *raw);
-    raw->ring_fd = raw->status_fd = raw->eventfd = -1;
+    raw->ring_fd = raw->segment_fd = raw->status_fd = raw->eventfd = -1;
     snprintf(address.sun_path, sizeof address.sun_path, "%s", server_socket(server));
     raw->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (raw->fd < 0 || connect(raw->fd, (struct sockaddr *)&address, sizeof address) < 0) {
@@ -74,12 +74,27 @@ void raw_attach(struct raw *raw, const struct server *server, uint64_t memory_li
     raw->ring_fd = channel_take_fd(&raw->reply, 0);
     raw->status_fd = channel_take_fd(&raw->reply, 1);
     raw->eventfd = channel_take_fd(&raw->reply, 2);
-    raw->rings = mmap(NULL, ring_memory_bytes(raw->attached.streams), PROT_READ | PROT_WRITE,
-                      MAP_SHARED, raw->ring_fd, 0);
+    int opened = ring_memory_open(&raw->memory, raw->attached.streams, raw->ring_fd);
+    raw->rings = raw->memory.base;
     raw->status = mmap(NULL, ring_status_bytes(raw->attached.streams), PROT_READ, MAP_SHARED,
                        raw->status_fd, 0);
-    if (raw->rings == MAP_FAILED || raw->status == MAP_FAILED)
+    if (opened < 0 || raw->status == MAP_FAILED)
         fail("the granted memory can't be mapped");
+}
+
+uint32_t raw_ring(struct raw *raw, uint32_t stream)
+{
+    struct proto_ring_make make = {.stream = stream};
+    uint32_t error = raw_ask(raw, PROTO_RING_MAKE, &make, NULL, 0, -1);
+    if (error)
+        return error;
+    const struct proto_rings_made *made = raw->reply.body;
+    if (raw->segment_fd >= 0)
+        close(raw->segment_fd);
+    raw->segment_fd = channel_take_fd(&raw->reply, 0);
+    if (ring_memory_add(&raw->memory, made->first, made->count, raw->segment_fd) < 0)
+        fail("the rings can't be mapped");
+    return 0;
 }
 
 void raw_send(struct raw *raw, const void *bytes, size_t count, const int *fds, unsigned fd_count)
@@ -163,6 +178,8 @@ uint32_t raw_function(struct raw *raw, const char *ptx, const char *name)
 
 void raw_push(struct raw *raw, uint32_t stream, const void *descriptor)
 {
+    if (!ring_memory_has(&raw->memory, stream) && raw_ring(raw, stream))
+        fail("the stream has no ring");
     struct ring ring = ring_at(raw->rings, raw->status, stream);
     uint32_t tail = __atomic_load_n(&ring.header->tail, __ATOMIC_SEQ_CST);
     memcpy(ring.descriptors[tail % PROTO_RING_ENTRIES].bytes, descriptor, 64);
@@ -188,9 +205,8 @@ bool raw_wait_value(struct raw *raw, uint32_t stream, uint64_t value)
 
 void raw_close(struct raw *raw)
 {
-    int *fds[] = {&raw->fd, &raw->ring_fd, &raw->status_fd, &raw->eventfd};
-    if (raw->rings)
-        munmap(raw->rings, ring_memory_bytes(raw->attached.streams));
+    int *fds[] = {&raw->fd, &raw->ring_fd, &raw->segment_fd, &raw->status_fd, &raw->eventfd};
+    ring_memory_close(&raw->memory);
     if (raw->status)
         munmap(raw->status, ring_status_bytes(raw->attached.streams));
     raw->rings = raw->status = NULL;

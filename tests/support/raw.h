@@ -13,6 +13,7 @@
 
 #include "common/ipc/channel.h"
 #include "common/ipc/ring.h"
+#include "common/ipc/ring_memory.h"
 #include "common/ipc/shm.h"
 #include "tests/support/server.h"
 
@@ -21,6 +22,8 @@ struct raw {
     uint64_t serial;
     struct proto_attached attached;
     int ring_fd, status_fd, eventfd;
+    int segment_fd; /* of the rings that were made last; or -1 */
+    struct ring_memory memory;
     uint8_t *rings, *status;      /* mapped: rings read-write, status read-only */
     struct channel_message reply; /* the latest message */
 };
@@ -28,8 +31,8 @@ struct raw {
 /* Connects and sends nothing. Fails the test if there is no server. */
 void raw_connect(struct raw *raw, const struct server *server);
 
-/* Connects, says hello, attaches to device 0, and maps the memory. memory_limit: bytes;
- * PROTO_UNSET for none. */
+/* Connects, says hello, attaches to device 0, and maps the memory, but for the rings. memory_limit:
+ * bytes; PROTO_UNSET for none. */
 void raw_attach(struct raw *raw, const struct server *server, uint64_t memory_limit);
 
 /*
@@ -42,6 +45,10 @@ uint32_t raw_ask(struct raw *raw, uint16_t opcode, const void *body, const void 
 
 /* Sends the bytes as one packet, with these descriptors. Nothing is checked. */
 void raw_send(struct raw *raw, const void *bytes, size_t count, const int *fds, unsigned fd_count);
+
+/* Asks for the ring of a stream and maps it. Returns as raw_ask does. raw_push asks for a ring that
+ * is not there. */
+uint32_t raw_ring(struct raw *raw, uint32_t stream);
 
 /* Waits until the server closes the connection. Returns false after ten seconds. */
 bool raw_wait_end(struct raw *raw);

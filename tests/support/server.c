@@ -339,6 +339,26 @@ size_t server_fd_count(pid_t pid)
     return count > 2 ? count - 2 : 0;
 }
 
+uint64_t server_shared_bytes(pid_t pid)
+{
+    static const char made_by_it[] = "/memfd:gpushare-";
+    char path[64], name[352], target[256];
+    uint64_t bytes = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        struct stat file;
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        ssize_t length = readlink(name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = 0;
+        if (!strncmp(target, made_by_it, sizeof made_by_it - 1) && stat(name, &file) == 0)
+            bytes += (uint64_t)file.st_blocks * 512;
+    }
+    if (folder)
+        closedir(folder);
+    return bytes;
+}
+
 static bool gone(pid_t pid)
 {
     return kill(pid, 0) < 0 && errno == ESRCH;

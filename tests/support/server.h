@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct server;
@@ -51,6 +52,10 @@ size_t server_workers(const struct server *server, pid_t *pids, size_t most);
 
 /* Returns the number of open descriptors of a process. */
 size_t server_fd_count(pid_t pid);
+
+/* Returns the bytes of pages that the server's shared memory has, where the process has a
+ * descriptor of it: rings, timelines, buffers, module images. */
+uint64_t server_shared_bytes(pid_t pid);
 
 /*
  * Stops the server with SIGTERM, waits, checks that no worker and no socket is left, and frees it.

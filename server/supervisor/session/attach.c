@@ -26,6 +26,7 @@
 #include "server/supervisor/session/own_request.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
+#include "server/supervisor/session/rings.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/device/device_account.h"
 #include "server/supervisor/device/tracing.h"
@@ -83,7 +84,7 @@ static int create_unmapped(struct shm *shm, const char *name, size_t bytes)
 
 static int create_shared(struct session *session, uint32_t streams)
 {
-    int result = create_unmapped(&session->ring, "gpushare-ring", ring_memory_bytes(streams));
+    int result = create_unmapped(&session->header, "gpushare-ring", PROTO_RING_FIRST);
     if (result == 0)
         result = shm_create(&session->status, "gpushare-status", ring_status_bytes(streams));
     if (result == 0)
@@ -94,20 +95,20 @@ static int create_shared(struct session *session, uint32_t streams)
     return session->doorbell < 0 ? -errno : 0;
 }
 
-/* A client may keep the ring memory, for which it is charged no more: so the memory goes now. The
- * client only ever writes there, and what it writes from now on is memory of its own. Its status
- * memory stays, since threads of the client learn the end from it. */
-static void ring_empty(const struct session *session)
+/* A client may keep the page, and the server can't give it to anybody else: so it goes now. Words
+ * that the client writes there from now on are in memory of its own. Its status memory stays, since
+ * threads of the client learn the end from it. */
+static void header_empty(const struct session *session)
 {
-    if (session->ring.fd >= 0)
-        fallocate(session->ring.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                  (off_t)session->ring.bytes);
+    if (session->header.fd >= 0)
+        fallocate(session->header.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                  (off_t)session->header.bytes);
 }
 
 static void destroy_shared(struct session *session)
 {
-    ring_empty(session);
-    shm_release(&session->ring);
+    header_empty(session);
+    shm_release(&session->header);
     shm_release(&session->status);
     shm_release(&session->shadow);
     if (session->doorbell >= 0)
@@ -131,6 +132,7 @@ static int open_heaps(struct session *session)
 void session_attach_release(struct session *session)
 {
     session_memory_release(session);
+    session_rings_release(session);
     session_module_release(session);
     objects_close(&session->objects);
     heap_close(&session->heap);
@@ -173,7 +175,7 @@ static void send_attached(struct session *session)
         .grant = session_limits_granted(session),
     };
     memcpy(body.group, session->group, sizeof body.group);
-    int fds[3] = {session->ring.fd, status, session->doorbell};
+    int fds[3] = {session->header.fd, status, session->doorbell};
     session_answer(session, PROTO_ATTACHED, session->attach_serial, &body, fds, 3);
     close(status);
     char memory[UNITS_TEXT], host[UNITS_TEXT];
@@ -242,7 +244,7 @@ static int tell_worker(struct session *session, struct request *request)
     };
     client_accounts_numbers(&session->counts_in, body.accounts);
     memcpy(body.name, session->name, sizeof body.name);
-    int fds[4] = {session->ring.fd, session->status.fd, session->shadow.fd, session->doorbell};
+    int fds[4] = {session->header.fd, session->status.fd, session->shadow.fd, session->doorbell};
     struct worker_request message = {
         .opcode = PROTO_WORKER_ATTACH, .body = &body, .fds = fds, .fd_count = 4};
     int result = tell_accounts(session);

@@ -22,6 +22,7 @@
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
 #include "server/supervisor/session/request.h"
+#include "server/supervisor/session/rings.h"
 #include "server/supervisor/session/server.h"
 
 /* Bytes of answers that a client has not read: many times the largest message. */
@@ -42,7 +43,7 @@
 
 uint32_t session_fds(const struct session *session)
 {
-    uint32_t own = (session->fd >= 0) + (session->pidfd >= 0) + (session->ring.fd >= 0) +
+    uint32_t own = (session->fd >= 0) + (session->pidfd >= 0) + (session->header.fd >= 0) +
                    (session->status.fd >= 0) + (session->shadow.fd >= 0) + (session->doorbell >= 0);
     return own + (uint32_t)session->fds.used;
 }
@@ -78,6 +79,7 @@ static const struct row {
     {PROTO_GLOBAL_GET, session_forward_global_get},
     {PROTO_OCCUPANCY_GET, session_forward_occupancy_get},
     {PROTO_STREAM_CREATE, session_forward_stream_create},
+    {PROTO_RING_MAKE, session_rings_make},
     {PROTO_STREAM_DESTROY, session_forward_stream_destroy},
     {PROTO_EVENT_CREATE, session_forward_event_create},
     {PROTO_EVENT_DESTROY, session_forward_event_destroy},
@@ -368,7 +370,7 @@ int session_open(struct session **out, struct server *server, int fd, uint32_t n
     session->server = server;
     session->fd = fd;
     session->pidfd = session->doorbell = -1;
-    session->ring = session->status = session->shadow = SHM_NONE;
+    session->header = session->status = session->shadow = SHM_NONE;
     session->number = number;
     session->over_limit = over_limit;
     session->ready = session_ready;

@@ -46,6 +46,7 @@ struct host_import;
 struct module;
 struct pinned_window;
 struct request;
+struct ring_segment;
 struct session;
 struct server;
 struct user_share;
@@ -118,7 +119,9 @@ struct session {
     struct user_share *user_share;    /* NULL: its accounts are not open */
     struct job_client jobs;           /* open with them */
     struct session_totals totals;
-    struct shm ring, status, shadow;
+    struct shm header; /* the first page of the ring memory */
+    struct ring_segment *rings;
+    struct shm status, shadow;
     int doorbell; /* -1: none */
     bool linked;  /* a client on another device may wait for its timelines */
 

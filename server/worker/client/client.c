@@ -32,7 +32,9 @@ static cuda_result register_shm(const struct gpu *gpu, const struct shm *shm, ui
 static int adopt_memories(struct client *client, const int fds[4])
 {
     uint32_t streams = client->stream_count;
-    int error = shm_adopt(&client->rings, fds[0], ring_memory_bytes(streams), true);
+    int error = ring_memory_open(&client->rings, streams, fds[0]);
+    /* The mapping is enough, and descriptors are the first thing that this process runs out of. */
+    close(fds[0]);
     if (error < 0)
         return error;
     error = shm_adopt(&client->status, fds[1], ring_status_bytes(streams), true);
@@ -43,10 +45,10 @@ static int adopt_memories(struct client *client, const int fds[4])
 
 static void close_unadopted(const struct client *client, const int fds[4])
 {
-    const struct shm *memories[3] = {&client->rings, &client->status, &client->shadows};
-    for (int i = 0; i < 3; i++)
-        if (memories[i]->fd < 0)
-            close(fds[i]);
+    if (client->status.fd < 0)
+        close(fds[1]);
+    if (client->shadows.fd < 0)
+        close(fds[2]);
 }
 
 void client_unregister(struct client *client)
@@ -63,7 +65,7 @@ static void release_memories(struct client *client)
 {
     shm_release(&client->shadows);
     shm_release(&client->status);
-    shm_release(&client->rings);
+    ring_memory_close(&client->rings);
     if (client->doorbell >= 0)
         close(client->doorbell);
     client_stream_free_table(client->streams, client->stream_count);
@@ -95,7 +97,7 @@ uint32_t client_create(struct client **out, struct gpu *gpu, uint32_t number,
     client->shared.priority_last = gpu->info.priority_least;
     client->stream_count = attach->streams;
     client->streams = streams;
-    client->rings = client->status = client->shadows = SHM_NONE;
+    client->status = client->shadows = SHM_NONE;
     client->doorbell = fds[3];
     client->shared.frees_end = &client->shared.frees;
     client->control.ready_end = &client->control.ready;

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/ipc/ring_memory.h"
 #include "common/ipc/shm.h"
 #include "server/worker/sharing/meter.h"
 #include "server/worker/client/bits.h"
@@ -179,7 +180,8 @@ struct client {
     uint32_t number;
     char name[64];
     struct gpu *gpu;
-    struct shm rings, status, shadows;
+    struct ring_memory rings;
+    struct shm status, shadows;
     int doorbell;                           /* eventfd */
     uint64_t status_device, shadows_device; /* device addresses of the two */
     uint32_t stream_count;                  /* granted */

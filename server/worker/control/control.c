@@ -121,6 +121,7 @@ static const struct handler client_handlers[] = {
     {PROTO_WORKER_HOST_KEEP, control_memory_host_keep},
     {PROTO_WORKER_HOST_LEND, control_kept_lend},
     {PROTO_WORKER_LINK, control_client_link},
+    {PROTO_WORKER_RINGS, control_client_rings},
     {PROTO_WORKER_MODULE_INSPECT, control_module_inspect},
     {PROTO_WORKER_MODULE_LOAD, control_module_load},
     {PROTO_WORKER_USAGE_QUERY, control_client_usage},

@@ -128,6 +128,19 @@ int control_client_link(struct request *request)
     return request_answer(request, PROTO_LINKED, &linked);
 }
 
+/* The submitter may look at these rings meanwhile, and finds them empty before and after. */
+int control_client_rings(struct request *request)
+{
+    const struct proto_worker_rings *wanted = request->body;
+    int fd = channel_take_fd(request->message, 0);
+    int result = ring_memory_add(&request->client->rings, wanted->first, wanted->count, fd);
+    close(fd);
+    return result < 0
+               ? request_refuse(request, error_from_errno(result), MESSAGE_TEXT(rings_unusable),
+                                wanted->first, strerror(-result))
+               : request_done(request);
+}
+
 /* ---- its end ---- */
 
 /* Of one step, after which it is others' turn. */

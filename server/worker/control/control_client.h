@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * control_client: the messages about a client that is attached: move its window, link it with
- * another device's client, report its use, detach. Control thread. Functions that take a request
- * return 0, or -errno if no answer can be sent.
+ * another device's client, take memory for its rings, report its use, detach. Control thread.
+ * Functions that take a request return 0, or -errno if no answer can be sent.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_CLIENT_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_CLIENT_H
@@ -12,6 +12,7 @@
 
 int control_client_window(struct request *request);
 int control_client_link(struct request *request);
+int control_client_rings(struct request *request);
 int control_client_usage(struct request *request);
 /* control_progress answers a detach when nothing of the client is left. */
 int control_client_detach(struct request *request);

@@ -649,7 +649,7 @@ static void forked_child_is_not_initialized(void **state)
     /* Memory that server and client share, and both windows: none of it may be mapped in the child.
      */
     const uint64_t shared[] = {
-        (uint64_t)(uintptr_t)gpu->ring_memory.base, (uint64_t)(uintptr_t)gpu->status_memory.base,
+        (uint64_t)(uintptr_t)gpu->rings.base, (uint64_t)(uintptr_t)gpu->status_memory.base,
         (uint64_t)(uintptr_t)buffer, gpu->device_base + gpu->window_bytes - 4096,
         gpu->host_base + gpu->window_bytes - 4096};
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)

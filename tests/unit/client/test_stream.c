@@ -388,6 +388,49 @@ static void *use_own_stream(void *context)
     return NULL;
 }
 
+/* Its memory is charged to the client, which may have none to spare. */
+static void a_ring_is_asked_for_when_it_is_needed(void **state)
+{
+    (void)state;
+    struct fixture f;
+    gpushare_stream *stream;
+    fixture_start(&f, NULL);
+    gpushare_function *kernel = fixture_kernel(&f, "k");
+    OK(gpushare_stream_synchronize(f.gpu, NULL));
+    OK(gpushare_stream_query(f.gpu, NULL));
+    OK(gpushare_synchronize(f.gpu));
+    assert_int_equal(fake_count(f.server, PROTO_RING_MAKE), 0);
+    fake_refuse(f.server, PROTO_RING_MAKE, PROTO_ERROR_OUT_OF_MEMORY, "no room for the ring");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gpushare_launch(kernel, one, one, 0, NULL, NULL),
+                         GPUSHARE_ERROR_OUT_OF_MEMORY);
+        assert_string_equal(gpushare_error_text(), "no room for the ring");
+        OK(gpushare_stream_query(f.gpu, NULL));
+    }
+    assert_int_equal(gpushare_stream_create(f.gpu, 0, 0, &stream), GPUSHARE_ERROR_OUT_OF_MEMORY);
+    assert_string_equal(gpushare_error_text(), "no room for the ring");
+    assert_int_equal(fake_count(f.server, PROTO_STREAM_CREATE), 1);
+    assert_int_equal(fake_count(f.server, PROTO_STREAM_DESTROY), 1);
+    fake_refuse(f.server, PROTO_RING_MAKE, 0, NULL);
+    unsigned before = fake_count(f.server, PROTO_RING_MAKE);
+    for (int i = 0; i < 3; i++)
+        OK(gpushare_launch(kernel, one, one, 0, NULL, NULL));
+    OK(gpushare_synchronize(f.gpu));
+    assert_int_equal(fake_launches(f.server, 0), 3);
+    /* The fake's segment has the rings of all streams, so this one has its own already. */
+    OK(gpushare_stream_create(f.gpu, 0, 0, &stream));
+    OK(gpushare_launch(kernel, one, one, 0, stream, NULL));
+    OK(gpushare_synchronize(f.gpu));
+    assert_int_equal(fake_launches(f.server, 0), 4);
+    assert_int_equal(fake_count(f.server, PROTO_RING_MAKE), before + 1);
+    /* An error of work is told once, as with a stream that had its ring from the start. */
+    fake_work_error(f.server, 0, 0, PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(gpushare_launch(kernel, one, one, 0, NULL, NULL),
+                     GPUSHARE_ERROR_INVALID_VALUE);
+    OK(gpushare_launch(kernel, one, one, 0, NULL, NULL));
+    fixture_stop(&f);
+}
+
 static void each_thread_has_a_stream_of_its_own(void **state)
 {
     (void)state;
@@ -731,6 +774,7 @@ int main(void)
         cmocka_unit_test(default_stream_waits_for_blocking_streams),
         cmocka_unit_test(blocking_stream_waits_for_the_default_stream_once),
         cmocka_unit_test(destroyed_stream_still_holds_the_default_stream),
+        cmocka_unit_test(a_ring_is_asked_for_when_it_is_needed),
         cmocka_unit_test(each_thread_has_a_stream_of_its_own),
         cmocka_unit_test(thread_outlives_its_connection),
         cmocka_unit_test(a_thread_that_ends_holds_up_no_other_connection),

@@ -439,6 +439,9 @@ static inline void fake_answer(struct fake_worker *worker, const struct channel_
         worker->host_maps++;
         fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
         break;
+    case PROTO_WORKER_RINGS:
+        fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+        break;
     case PROTO_WORKER_HOST_KEEP:
     case PROTO_WORKER_HOST_LEND:
     case PROTO_WORKER_HOST_DROP:

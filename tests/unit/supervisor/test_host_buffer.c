@@ -76,19 +76,74 @@ static uint64_t memory_of(int fd)
     return (uint64_t)status.st_blocks * 512;
 }
 
+/* Asks for a ring; it must come with these. Returns the descriptor, which the caller closes. */
+static int make_rings(int fd, uint32_t stream, uint32_t first, uint32_t count)
+{
+    struct proto_ring_make make = {.stream = stream};
+    fake_send(&fake, fd, PROTO_RING_MAKE, &make);
+    const struct proto_rings_made *made = fake_expect(&fake, fd, PROTO_RINGS_MADE);
+    assert_int_equal(made->first, first);
+    assert_int_equal(made->count, count);
+    return channel_take_fd(&fake.message, 0);
+}
+
+/* The fake server's clients have four streams each. */
+static void rings_are_charged_before_they_are_made(void **state)
+{
+    (void)state;
+    const uint64_t ring = PROTO_RING_STRIDE;
+    fake_open(&fake, 1, 256 * MIB);
+    const struct quota *all = &fake.supervisor->server.accounts[RESOURCE_HOST_MEMORY];
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    assert_int_equal(all->used, 0);
+    int memory[3] = {make_rings(fd, 0, 0, 1), -1, -1};
+    assert_int_equal(all->used, ring);
+    assert_int_equal(lseek(memory[0], 0, SEEK_END), ring);
+    /* The rest is less than the three others need, since a buffer has its part. */
+    uint64_t rest = (16 * MIB - ring - 3 * ring) / 4096 * 4096 + 4096;
+    uint64_t address = fake_host_alloc(&fake, fd, rest, NULL);
+    struct proto_ring_make make = {.stream = 3};
+    fake_send(&fake, fd, PROTO_RING_MAKE, &make);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_OUT_OF_MEMORY, "streams need 588 KiB");
+    assert_int_equal(all->used, ring + rest);
+    fake_host_free(&fake, fd, address);
+    FAKE_WAIT(&fake, all->used == ring);
+    memory[1] = make_rings(fd, 3, 1, 3);
+    memory[2] = make_rings(fd, 1, 1, 3);
+    assert_int_equal(all->used, 4 * ring);
+    assert_int_equal(lseek(memory[1], 0, SEEK_END), 3 * ring);
+    make.stream = 4;
+    fake_send(&fake, fd, PROTO_RING_MAKE, &make);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_VALUE, "no ring of stream 4");
+    /* Nobody makes more of it than was charged. */
+    for (int i = 0; i < 3; i++) {
+        assert_int_not_equal(ftruncate(memory[i], 16 * MIB), 0);
+        assert_int_not_equal(fallocate(memory[i], 0, 0, 16 * MIB), 0);
+        close(memory[i]);
+    }
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    assert_int_equal(all->used, 0);
+    fake_close(&fake);
+}
+
 static void the_rings_memory_goes_with_its_client(void **state)
 {
     (void)state;
-    static const char text[4096 * 3] = "what the client wrote";
+    static const char text[4096] = "what the client wrote";
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
-    int kept = dup(fake_first(&fake)->ring.fd);
-    assert_int_equal(pwrite(kept, text, sizeof text, 0), sizeof text);
-    assert_true(memory_of(kept) >= sizeof text);
+    int kept[2] = {dup(fake_first(&fake)->header.fd), make_rings(fd, 0, 0, 1)};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pwrite(kept[i], text, sizeof text, 0), sizeof text);
+        assert_int_equal(memory_of(kept[i]), sizeof text);
+    }
     close(fd);
     fake_expect_nothing_left(&fake);
-    assert_int_equal(memory_of(kept), 0);
-    close(kept);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(memory_of(kept[i]), 0);
+        close(kept[i]);
+    }
     fake_close(&fake);
 }
 
@@ -260,6 +315,7 @@ int main(void)
         cmocka_unit_test(pinned_memory_has_two_limits),
         cmocka_unit_test(a_buffer_waits_for_one_that_is_being_freed),
         cmocka_unit_test(a_buffer_is_empty_when_it_is_paid_back),
+        cmocka_unit_test(rings_are_charged_before_they_are_made),
         cmocka_unit_test(the_rings_memory_goes_with_its_client),
         cmocka_unit_test(buffers_are_shared_within_a_process_only),
         cmocka_unit_test(a_shared_buffer_counts_for_both),

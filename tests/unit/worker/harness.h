@@ -9,6 +9,7 @@
 
 #include "common/error.h"
 #include "tests/support/granted.h"
+#include "tests/support/served_rings.h"
 #include "tests/unit/worker/fake.h"
 
 #include <errno.h>
@@ -44,7 +45,8 @@ static struct harness {
 /* The client's side of what it shares. */
 struct peer {
     uint32_t number;
-    struct shm rings, status, shadows;
+    struct served_rings rings;
+    struct shm status, shadows;
     int doorbell;
     struct ring_producer producers[STREAMS];
     uint32_t marks[STREAMS][PROTO_RING_ENTRIES];
@@ -234,7 +236,7 @@ static inline struct peer *peer_offer(uint32_t number, uint32_t percentage, uint
 {
     struct peer *peer = calloc(1, sizeof *peer);
     peer->number = number;
-    assert_int_equal(shm_create(&peer->rings, "rings", ring_memory_bytes(STREAMS)), 0);
+    assert_int_equal(served_rings_make(&peer->rings, STREAMS), 0);
     assert_int_equal(shm_create(&peer->status, "status", ring_status_bytes(STREAMS)), 0);
     assert_int_equal(shm_create(&peer->shadows, "shadows", 4096), 0);
     peer->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -260,6 +262,9 @@ static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage
     if (harness_receive() == PROTO_FAILED)
         print_message("%s\n", ((const struct proto_failed *)harness.message.body)->text);
     assert_int_equal(harness.message.header.opcode, PROTO_WORKER_ATTACHED);
+    struct proto_worker_rings rings = {.count = STREAMS};
+    harness_send(PROTO_WORKER_RINGS, number, &rings, NULL, 0, &peer->rings.segment_fd, 1);
+    assert_int_equal(harness_receive(), PROTO_DONE);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
                        peer->marks[0], 0);
     return peer;
@@ -273,7 +278,7 @@ static inline struct peer *peer_attach(uint32_t number)
 /* The process is gone; the supervisor has not said so yet. */
 static inline void peer_free(struct peer *peer)
 {
-    shm_release(&peer->rings);
+    served_rings_release(&peer->rings);
     shm_release(&peer->status);
     shm_release(&peer->shadows);
     close(peer->doorbell);

@@ -146,13 +146,14 @@ static void a_client_leaves_while_its_call_is_stuck(void **state)
 static void a_client_leaves_before_it_is_attached(void **state)
 {
     (void)state;
-    struct shm rings, status, shadows;
+    struct served_rings rings;
+    struct shm status, shadows;
     struct proto_worker_attach attach = {.device_base = DEVICE_BASE + WINDOW_BYTES,
                                          .host_base = HOST_BASE + WINDOW_BYTES,
                                          .window_bytes = WINDOW_BYTES,
                                          .streams = STREAMS,
                                          .allowance = granted_whole()};
-    assert_int_equal(shm_create(&rings, "rings", ring_memory_bytes(STREAMS)), 0);
+    assert_int_equal(served_rings_make(&rings, STREAMS), 0);
     assert_int_equal(shm_create(&status, "status", ring_status_bytes(STREAMS)), 0);
     assert_int_equal(shm_create(&shadows, "shadows", 4096), 0);
     int doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -169,7 +170,7 @@ static void a_client_leaves_before_it_is_attached(void **state)
     assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
     assert_int_equal(harness.message.header.serial, serial);
     assert_int_equal(fake.live_registers, 0);
-    shm_release(&rings);
+    served_rings_release(&rings);
     shm_release(&status);
     shm_release(&shadows);
     close(doorbell);

@@ -26,13 +26,14 @@ static struct client *make_client(struct peer *peer, uint32_t number)
                                          .allowance = granted_whole()};
     struct client *client;
     struct error why = {0};
-    assert_int_equal(shm_create(&peer->rings, "rings", ring_memory_bytes(STREAMS)), 0);
+    assert_int_equal(served_rings_make(&peer->rings, STREAMS), 0);
     assert_int_equal(shm_create(&peer->status, "status", ring_status_bytes(STREAMS)), 0);
     assert_int_equal(shm_create(&peer->shadows, "shadows", 4096), 0);
     peer->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int fds[4] = {dup(peer->rings.fd), dup(peer->status.fd), dup(peer->shadows.fd),
                   dup(peer->doorbell)};
     assert_int_equal(client_create(&client, &worker->gpu, number, &attach, fds, &why), 0);
+    assert_int_equal(ring_memory_add(&client->rings, 0, STREAMS, peer->rings.segment_fd), 0);
     assert_int_equal(client_register(client, &why), 0);
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     assert_int_equal(gate_add(&worker->gate, client, &limits, &accounts, NULL, &why), 0);

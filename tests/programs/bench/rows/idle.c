@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -159,27 +158,6 @@ void bench_idle_bytes(struct bench_result *result)
 
 /* ---- the shared memory of one ---- */
 
-/* The bytes of pages that the shared memory has of which a process has descriptors. */
-static double shared_bytes(pid_t pid)
-{
-    char path[64], name[352], target[256];
-    double bytes = 0;
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    DIR *folder = opendir(path);
-    if (!folder)
-        bench_die("%s can't be read", path);
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        struct stat file;
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        ssize_t length = readlink(name, target, sizeof target - 1);
-        target[length > 0 ? length : 0] = 0;
-        if (!strncmp(target, "/memfd:gpushare-", 16) && stat(name, &file) == 0)
-            bytes += (double)file.st_blocks * 512;
-    }
-    closedir(folder);
-    return bytes;
-}
-
 static double charged_bytes(const struct server *server)
 {
     int admin = administer_open(server);
@@ -198,10 +176,11 @@ void bench_ring_bytes(struct bench_result *result)
     gpushare_connection *gpu = bench_connect(server, 0);
     gpushare_close(&gpu); /* costs that the first client causes once are not the client's */
     sleep(1);
-    double before = shared_bytes(server_pid(server));
+    uint64_t before = server_shared_bytes(server_pid(server));
     gpu = bench_connect(server, 0);
     sleep(1);
-    double real = shared_bytes(server_pid(server)) - before, charged = charged_bytes(server);
+    double real = (double)(server_shared_bytes(server_pid(server)) - before);
+    double charged = charged_bytes(server);
     result->value = real > charged ? real : charged;
     snprintf(result->note, sizeof result->note, "pages %.0f, charged %.0f", real, charged);
     gpushare_close(&gpu);

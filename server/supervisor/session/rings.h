@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * session_rings: the memory of a client's rings. A client can write all of it, so all of it is
+ * charged as pinned host memory before it is made, and stays charged until the session ends. It is
+ * made in segments of a few neighbouring rings, when the client asks for one of them. A client that
+ * does nothing has none. Loop thread.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_RINGS_H
+#define GPUSHARE_SERVER_SUPERVISOR_SESSION_RINGS_H
+
+#include "server/supervisor/session/session.h"
+
+session_handler session_rings_make;
+
+/* Empties and closes all segments and gives their charges back. The worker has nothing of the
+ * session any more. Idempotent. */
+void session_rings_release(struct session *session);
+
+#endif
