@@ -91,8 +91,7 @@
     X(admin_connections_max, SERVER_RESOURCES, \
       "the admin socket has %d connections, as many as it may have: try again later") \
     X(admin_user_connections_max, SERVER_RESOURCES, \
-      "uid %u has %d connections to the admin socket, as many as a user may have who is no " \
-      "administrator: close one") \
+      "uid %u has %u connections to the admin socket, as many as it may have: close one") \
     X(admin_listen, SUCCESS, \
       "the server can't listen for administrators: %s") \
     X(admin_socket_taken, SUCCESS, \

@@ -114,20 +114,22 @@ static void on_turned_away(uv_handle_t *handle)
 /* Whether the peer, which is in the list already, is one too many. If so it is told. */
 static bool refuse_crowd(struct admin_peer *peer)
 {
+    const struct settings *settings = peer->admin->settings;
     bool changes = may_change(peer);
+    bool master = changes && (peer->uid == 0 || peer->uid == settings->owner);
+    unsigned share = master ? ADMIN_CONNECTIONS_MAX : ADMIN_USER_CONNECTIONS_MAX;
     unsigned all = 0, own = 0;
     struct admin_peer *other;
     LIST_FOR_EACH (other, &peer->admin->peer_list, link) {
-        all += may_change(other) == changes;
+        all += !may_change(other);
         own += other->uid == peer->uid;
     }
-    bool user = !changes && own > ADMIN_USER_CONNECTIONS_MAX;
-    if (!user && all <= ADMIN_CONNECTIONS_MAX)
+    bool crowded = !changes && all > ADMIN_CONNECTIONS_MAX;
+    if (own <= share && !crowded)
         return false;
     peer->last = true;
-    if (user)
-        admin_peer_refuse(peer, MESSAGE(admin_user_connections_max), (unsigned)peer->uid,
-                          ADMIN_USER_CONNECTIONS_MAX);
+    if (own > share)
+        admin_peer_refuse(peer, MESSAGE(admin_user_connections_max), (unsigned)peer->uid, share);
     else
         admin_peer_refuse(peer, MESSAGE(admin_connections_max), ADMIN_CONNECTIONS_MAX);
     return true;

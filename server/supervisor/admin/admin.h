@@ -22,8 +22,9 @@ struct admin;
 struct supervisor;
 
 /*
- * Number of connections of those who may change something, and again of all others together. So
- * users who may only look can't take the places of root. One such user has a quarter of theirs.
+ * Number of connections of root, again of the server's own user, and again of all users together
+ * who may only look; and of each other user. Those who may change something count for themselves
+ * alone, so nobody else can keep them out.
  */
 #define ADMIN_CONNECTIONS_MAX      32
 #define ADMIN_USER_CONNECTIONS_MAX 8

@@ -13,7 +13,8 @@
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/admin/json.h"
 
-/* A peer that neither asks nor reads for this time loses its place. */
+/* A peer that neither asks nor reads for this time loses its place, and so does one whose line
+ * takes as long from its first byte to its last. */
 #define IDLE_MS 60000
 
 void admin_peer_release(struct admin *admin)
@@ -247,10 +248,13 @@ void admin_peer_serve(struct admin_peer *peer)
         return;
     }
     if (!end && peer->used < ADMIN_LINE_MAX) {
-        uv_timer_start(&peer->timer, on_idle, IDLE_MS, 0);
+        if (!peer->timed)
+            uv_timer_start(&peer->timer, on_idle, IDLE_MS, 0);
+        peer->timed = peer->used > 0;
         read_on(peer);
         return;
     }
+    peer->timed = false;
     uv_read_stop(stream);
     peer->reading = false;
     if (!end) {

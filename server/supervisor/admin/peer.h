@@ -74,6 +74,7 @@ struct admin_peer {
     pid_t pid;
     unsigned handles;
     bool reading;
+    bool timed;   /* the timer runs since the first byte of the line that is incomplete */
     bool ended;   /* the peer sends nothing more */
     bool last;    /* close the connection after the answer */
     bool closing; /* uv_close was called */

@@ -4,6 +4,7 @@
 #include "tests/unit/supervisor/fake_admin.h"
 
 #include "common/error.h"
+#include "server/supervisor/admin/peer.h"
 #include "server/supervisor/admin/socket.h"
 
 static void the_socket_file_is_for_owner_and_group(void **state)
@@ -487,6 +488,73 @@ static void users_leave_places_for_root(void **state)
         close(fds[i]);
 }
 
+/* Users who may change things have shares of their own, which none can take from another. */
+static void administrators_leave_places_for_each_other(void **state)
+{
+    (void)state;
+    enum { USER = ADMIN_USER_CONNECTIONS_MAX, ADMINS = 5 };
+    if (getuid() != 0)
+        skip();
+    int fds[ADMINS * USER];
+    for (unsigned i = 0; i < ADMINS; i++)
+        supervisor.settings.admins[supervisor.settings.admin_count++] = 4711 + i;
+    for (unsigned i = 0; i < ADMINS * USER; i++) {
+        fds[i] = connect_as(4711 + i / USER);
+        json_decref(ask_on(fds[i], "{\"request\":\"ping\"}"));
+    }
+    assert_refused(connect_as(4711), "uid 4711 has 8 connections");
+    json_t *answer = ask("{\"request\":\"ping\"}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    int looks = connect_as(4799);
+    answer = ask_on(looks, "{\"request\":\"ping\"}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    close(looks);
+    for (unsigned i = 0; i < ADMINS * USER; i++)
+        close(fds[i]);
+}
+
+/* When the one peer that there is will lose its place. */
+static uint64_t peer_due(void)
+{
+    const struct admin_peer *peer = LIST_FIRST(&admin->peer_list, struct admin_peer, link);
+    assert_non_null(peer);
+    return uv_now(&supervisor.loop) + uv_timer_get_due_in(&peer->timer);
+}
+
+/* Sends a part of a line, after so long that a clock that began again would show. */
+static void send_part(int fd, const char *part)
+{
+    usleep(5000);
+    assert_int_equal(send(fd, part, strlen(part), MSG_NOSIGNAL), (ssize_t)strlen(part));
+    for (int i = 0; i < 10; i++)
+        turn();
+}
+
+static void a_line_has_its_time_from_its_first_byte(void **state)
+{
+    (void)state;
+    int fd = connect_to();
+    json_decref(ask_on(fd, "{\"request\":\"ping\"}"));
+    uint64_t idle = peer_due();
+    send_part(fd, "{\"request\"");
+    uint64_t line = peer_due();
+    assert_true(line > idle);
+    for (int i = 0; i < 3; i++) {
+        send_part(fd, " ");
+        assert_int_equal(peer_due(), line);
+    }
+    /* The next line has the whole time again, also one that came with the end of this. */
+    send_part(fd, ":\"ping\"}\n{");
+    json_decref(read_answer(fd));
+    uint64_t next = peer_due();
+    assert_true(next > line);
+    send_part(fd, " ");
+    assert_int_equal(peer_due(), next);
+    close(fd);
+}
+
 static void a_peer_that_never_reads_is_not_read_from(void **state)
 {
     (void)state;
@@ -617,6 +685,8 @@ int main(void)
         CASE(others_may_look_but_not_kill),
         CASE(connections_are_limited),
         CASE(users_leave_places_for_root),
+        CASE(administrators_leave_places_for_each_other),
+        CASE(a_line_has_its_time_from_its_first_byte),
         CASE(descriptors_are_refused_to_the_sender),
         CASE(a_peer_that_never_reads_is_not_read_from),
         CASE(a_peer_that_is_silent_for_a_minute_is_closed),
