@@ -65,6 +65,21 @@ static int copy_step(struct image *image, const struct hash_key *key, int from)
     return result;
 }
 
+/* Whether the file can be of a kind that a worker takes: a text, a cubin or a fatbin. None begins
+ * with a zero, and a large file without content costs its maker nothing. The worker looks closer.
+ */
+static int look_first(int fd)
+{
+    uint8_t first;
+    ssize_t got;
+    do
+        got = pread(fd, &first, 1, 0);
+    while (got < 0 && errno == EINTR);
+    if (got != 1)
+        return got < 0 ? -errno : -ENODATA;
+    return first ? 0 : -ENOEXEC;
+}
+
 /* Makes an image without content, if a client's file can have that. */
 static int image_make(struct image **out, int fd, uint64_t bytes)
 {
@@ -79,6 +94,9 @@ static int image_make(struct image **out, int fd, uint64_t bytes)
         return -EBADF;
     if (status.st_size < 0 || (uint64_t)status.st_size < bytes)
         return -ENODATA;
+    int result = look_first(fd);
+    if (result < 0)
+        return result;
     struct image *image = *out = calloc(1, sizeof *image);
     if (!image)
         return -ENOMEM;

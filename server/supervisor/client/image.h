@@ -50,7 +50,8 @@ void image_cache_close(struct image_cache *cache);
  * Copies the next JOB_STEP_BYTES of the `bytes` bytes, at least 1, from the start of fd, which
  * stays the caller's. *image is NULL before the first step. key is the cache's; the cache itself is
  * not touched. Returns 0 when all is copied; JOB_AGAIN; or, with *image NULL, -EBADF: fd is no
- * memory file; -ENODATA: the file is shorter; or another -errno. Any thread.
+ * memory file; -ENODATA: the file is shorter; -ENOEXEC: it begins as no image does; or another
+ * -errno. Any thread.
  */
 int image_copy(struct image **image, const struct hash_key *key, int fd, uint64_t bytes);
 

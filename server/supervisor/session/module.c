@@ -206,6 +206,8 @@ static void copy_refused(struct request *request, int result)
         load_failed(request, MESSAGE(image_not_memfd));
     else if (result == -ENODATA)
         load_failed(request, MESSAGE(image_file_short));
+    else if (result == -ENOEXEC)
+        load_failed(request, MESSAGE(image_kind));
     else
         load_failed(request, MESSAGE(image_copy));
 }

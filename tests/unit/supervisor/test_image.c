@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -112,7 +113,7 @@ static void a_large_image_is_copied_whole(void **state)
     uint8_t *source = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_ptr_not_equal(source, MAP_FAILED);
     for (uint64_t i = 0; i < bytes; i++)
-        source[i] = (uint8_t)(i * 7 >> 3);
+        source[i] = (uint8_t)((i * 7 >> 3) + 1);
     assert_int_equal(image_copy(&image, &key, fd, bytes + 1), -ENODATA);
     assert_int_equal(image_copy(&image, &key, fd, 0), -EINVAL);
     assert_int_equal(image_copy(&image, &key, fd, bytes), JOB_AGAIN);
@@ -126,6 +127,26 @@ static void a_large_image_is_copied_whole(void **state)
     image_release(image, NULL);
 }
 
+/* A gibibyte that was never written costs its maker nothing, and must not cost a copy. */
+static void a_file_without_content_is_refused_before_it_is_copied(void **state)
+{
+    (void)state;
+    const uint64_t bytes = UINT64_C(1) << 30;
+    struct image *image = NULL;
+    struct stat status;
+    int fd = memfd_create("sparse", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+    assert_int_equal(image_copy(&image, &key, fd, bytes), -ENOEXEC);
+    assert_null(image);
+    assert_int_equal(fstat(fd, &status), 0);
+    assert_int_equal(status.st_blocks, 0);
+    /* A file that begins with a letter is left to the worker. */
+    assert_int_equal(pwrite(fd, "/", 1, 0), 1);
+    assert_int_equal(image_copy(&image, &key, fd, 4096), 0);
+    image_release(image, NULL);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +154,7 @@ int main(void)
         cmocka_unit_test(an_image_that_was_admitted_meanwhile_is_found_too),
         cmocka_unit_test(a_copy_is_sealed_against_changes),
         cmocka_unit_test(a_large_image_is_copied_whole),
+        cmocka_unit_test(a_file_without_content_is_refused_before_it_is_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
