@@ -265,6 +265,9 @@
     X(log_descriptors, SUCCESS, \
       "%u clients may connect, %u of one user; of %u file descriptors %u are for memory " \
       "handles and host buffers, %u of these for one user and %u for one client") \
+    X(log_much_pinned, SUCCESS, \
+      "--host-memory-total: clients may pin %s of host memory, more than a quarter of the %s that " \
+      "this machine has; what is pinned can't be swapped out") \
     X(log_device_trouble, SUCCESS, \
       "device %u: %s") \
     X(log_device_ready, SUCCESS, \

@@ -175,6 +175,7 @@ void settings_default(struct settings *settings)
                                   .device_base = ARENA_DEVICE_BASE,
                                   .host_base = ARENA_HOST_BASE,
                                   .arena_bytes = ARENA_BYTES,
+                                  .machine_memory = memory,
                                   .host_total = memory / 4,
                                   .host_client = memory / 16,
                                   .hello_timeout_ms = HELLO_TIMEOUT_MS,

@@ -58,6 +58,7 @@ struct settings {
     uint64_t image_memory;   /* bytes that a worker may use for clients' code; 0: its default */
     uint64_t compile_memory; /* bytes that compiling one module may take; 0: the worker's default */
     uint32_t compile_seconds;  /* time that it may take; 0: the worker's default */
+    uint64_t machine_memory;   /* RAM, bytes */
     uint64_t host_total;       /* pinned host memory of all clients, bytes */
     uint64_t pinned_pool;      /* of that, what may be kept for clients to come; 0: nothing */
     struct limits_wish limits; /* defaults and ceilings of every client */

@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/units.h"
 #include "common/ipc/timeline.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
@@ -293,10 +294,20 @@ static uint32_t set_limits(struct supervisor *supervisor, const struct discovery
     for (uint32_t i = 0; i < discovery->count; i++) {
         struct admission *admission = &supervisor->server.devices[i].admission;
         *admission = (struct admission){.limits = limits_listed(&settings->limits, bytes[i]),
-                                        .max_window = settings->max_window};
+                                        .max_window = settings->max_window,
+                                        .host_total = settings->host_total};
         allowance_tighten(&admission->limits, &host);
     }
     return 0;
+}
+
+/* Pinned memory can't be swapped out, and the machine's own programs need the rest. */
+static void note_pinned(const struct settings *settings)
+{
+    char total[UNITS_TEXT], memory[UNITS_TEXT];
+    if (settings->machine_memory && settings->host_total > settings->machine_memory / 4)
+        log_warning(MESSAGE_TEXT(log_much_pinned), units_format_bytes(settings->host_total, total),
+                    units_format_bytes(settings->machine_memory, memory));
 }
 
 uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,
@@ -327,6 +338,7 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
                supervisor->server.budget.shared,
                (unsigned)user_share_part(supervisor->server.budget.shared),
                supervisor->server.budget.client_max);
+    note_pinned(settings);
     quota_open(&supervisor->server.fds, "file descriptors of the server",
                supervisor->server.budget.shared, NULL);
     for (uint32_t i = 0; i < discovery->count; i++)

@@ -32,6 +32,15 @@ def refusal(*options, **env):
     return result.stderr
 
 
+class PinnedMemory(unittest.TestCase):
+    def test_more_than_a_quarter_of_the_machine_is_logged(self):
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+        for total, said in ((memory // 4, False), (memory // 4 + 4096, True)):
+            server = Server("--host-memory-total", str(total))
+            self.assertEqual("more than a quarter" in server.text(), said, server.text())
+            server.stop_well()
+
+
 @unittest.skipIf(SANITIZED, "a sanitizer's own memory is in these address ranges")
 class AddressRanges(unittest.TestCase):
     def serves(self, env, *options):

@@ -27,12 +27,23 @@ static uint64_t most_of(enum resource resource, uint64_t window)
     return row->by_worker ? ALLOWANCE_UNSET : window;
 }
 
-/* A client's own request for more of the device than there is stays whole: it is then refused with
- * the sum where the memory is guaranteed, and not lowered without a word. */
-static bool never_fits(const struct allowance *to, enum resource resource, uint64_t device_memory)
+/* The amount of a resource that all clients together may have; ALLOWANCE_UNSET: it has no account,
+ * or none that is known here. */
+static uint64_t whole_of(const struct admission *admission, enum resource resource,
+                         uint64_t device_memory)
 {
-    return allowance_resource(resource)->of_device && to->of[resource].request != ALLOWANCE_UNSET &&
-           to->of[resource].request > device_memory &&
+    if (allowance_resource(resource)->of_device)
+        return device_memory;
+    return resource == RESOURCE_HOST_MEMORY && admission->host_total ? admission->host_total
+                                                                     : ALLOWANCE_UNSET;
+}
+
+/* A client's own request for more than there is stays whole: it is then refused with the sum where
+ * the memory is guaranteed, and not lowered without a word. */
+static bool never_fits(const struct allowance *to, enum resource resource, uint64_t whole)
+{
+    return whole != ALLOWANCE_UNSET && to->of[resource].request != ALLOWANCE_UNSET &&
+           to->of[resource].request > whole &&
            allowance_source(to, resource, ALLOWANCE_REQUEST).origin == ALLOWANCE_BY_CLIENT;
 }
 
@@ -58,7 +69,7 @@ struct grant admission_grant(const struct admission *admission,
     uint64_t window = address_plan_size(to.memory.limit, to.host_memory.limit, most);
     for (enum resource i = 0; i < RESOURCES; i++) {
         uint64_t request = to.of[i].request == ALLOWANCE_UNSET ? 0 : to.of[i].request;
-        const bool whole = never_fits(&to, i, device->memory);
+        const bool whole = never_fits(&to, i, whole_of(admission, i, device->memory));
         limit_to(&to, i, most_of(i, window));
         to.of[i].request = whole ? request : min(request, to.of[i].limit);
         grant.own[i] = is_own(admission, i, whole) ? to.of[i].request : 0;

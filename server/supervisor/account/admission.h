@@ -24,11 +24,13 @@ struct config_who;
 struct admission {
     struct allowance limits;
     uint64_t max_window; /* 0: from the device's memory */
+    uint64_t host_total; /* pinned host memory of all clients, bytes; 0: not known */
 };
 
 struct grant {
     /* Every value is set; `part` is unset. No request exceeds its limit, but for a client's own
-     * request for more memory than the device has: it can't be guaranteed. */
+     * request for more memory than the device has, or than the server has pinned host memory: it
+     * can't be guaranteed. */
     struct allowance allowance;
     uint64_t window_bytes;
     /* Of these requests those that the client makes for itself, and of which nobody else says

@@ -136,6 +136,27 @@ static void a_clients_request_for_more_than_the_device_has_is_refused(void **sta
     end();
 }
 
+static void a_clients_request_for_more_pinned_memory_than_there_is_is_refused(void **state)
+{
+    (void)state;
+    begin(1, "");
+    const uint64_t all = fake.supervisor->server.accounts[RESOURCE_HOST_MEMORY].limit;
+    struct proto_attach body = {.device = 0, .allowance = PROTO_ALLOWANCE_UNSET};
+    body.allowance.host_memory.request = all + 1;
+    int fd = fake_greet(&fake);
+    fake_send(&fake, fd, PROTO_ATTACH, &body);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_NO_ROOM, "pinned host memory does not fit");
+    /* A client may have a part of it, and that is what it can be guaranteed. */
+    body.allowance.host_memory.request = all;
+    fake_send(&fake, fd, PROTO_ATTACH, &body);
+    fake_expect(&fake, fd, PROTO_ATTACHED);
+    channel_close_fds(&fake.message);
+    const struct allowance *granted = &fake_first(&fake)->grant.allowance;
+    assert_int_equal(granted->host_memory.request, granted->host_memory.limit);
+    close(fd);
+    end();
+}
+
 static void host_memory_is_guaranteed_too(void **state)
 {
     (void)state;
@@ -597,6 +618,7 @@ int main(void)
         cmocka_unit_test(slabs_leave_room_for_guarantees),
         cmocka_unit_test(requests_beyond_the_device_are_refused_with_the_arithmetic),
         cmocka_unit_test(a_clients_request_for_more_than_the_device_has_is_refused),
+        cmocka_unit_test(a_clients_request_for_more_pinned_memory_than_there_is_is_refused),
         cmocka_unit_test(host_memory_is_guaranteed_too),
         cmocka_unit_test(a_guarantee_that_fails_in_part_changes_nothing),
         cmocka_unit_test(all_clients_of_a_user_have_one_total),
