@@ -94,9 +94,10 @@ include make/setup.mk
 # The bundle takes along what the other fragments have put into CHECK_DEPS.
 include $(sort $(filter-out make/setup.mk make/gpu-bundle.mk,$(wildcard make/*.mk))) make/gpu-bundle.mk
 
-.PHONY: all help clean
+.PHONY: all help clean check-programs
 all: $(ALL) ## build everything into build/
-check: $(CHECK_DEPS)
+check: check-programs
+check-programs: $(CHECK_DEPS)
 
 help: ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' Makefile make/*.mk | sort | sed -E 's/^([a-z-]+):[^#]*## ?/  make \1\t/' | expand -t 22
