@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/sharing/meter.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
 #include "common/ipc/timeline.h"
+#include "server/scheduler/scheduler.h"
 #include "server/worker/client/client.h"
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/stream_pool.h"
@@ -107,6 +109,7 @@ void meter_begin(struct meter *meter, struct client_stream *stream)
     /* The batches that found no span free are taken to be as long as this one. */
     span->weight = 1 + stream->unmeasured;
     span->first = stream->ring.value;
+    span->launches = stream->client->usage.launches;
     stream->unmeasured = 0;
     stream->span = span;
 }
@@ -121,6 +124,9 @@ void meter_end(struct meter *meter, struct client_stream *stream, uint64_t value
         return;
     }
     span->value = value;
+    bool one_launch =
+        value - span->first == 1 && stream->client->usage.launches - span->launches == 1;
+    span->width = one_launch ? stream->client->shared.width : 0;
     span->started = span->over = false;
     span->next = NULL;
     pthread_mutex_lock(&meter->lock);
@@ -270,22 +276,45 @@ static int by_time(const void *a, const void *b)
     return (int)one->begins - (int)other->begins;
 }
 
+/* The width of a kernel is known to an eighth. */
+#define FULL (SCHEDULER_WIDTH - SCHEDULER_WIDTH / 8)
+
 /* A client with spans under way. */
 struct runner {
     struct client *client;
     struct sm_group_set sm_groups; /* of the span that began last */
-    uint32_t spans, weight;
+    struct sm_group_set runs_on;   /* of these, where others leave it room now */
+    uint32_t spans, weight, width;
+    double ends; /* the first of its spans; HUGE_VAL: none is over yet */
     double earned;
 };
 
-/* How many clients run on each SM group. */
-static void count_runners(const struct partition_table *partitions, const struct runner *runners,
-                          uint32_t count, uint32_t on[SM_GROUPS_MAX])
+/* All clients of a stretch of time, in the order in which their work ends. Where no end is known,
+ * the client whose work began first is first. */
+struct runners {
+    struct runner *of;
+    uint32_t *order; /* places in `of` */
+    uint32_t count;
+};
+
+/* Finds where each client runs, and how many run on each SM group. */
+static void count_runners(const struct partition_table *partitions, struct runners *runners,
+                          uint32_t on[SM_GROUPS_MAX])
 {
+    uint32_t filled[SM_GROUPS_MAX];
+    memset(filled, 0, partitions->count * sizeof *filled);
     memset(on, 0, partitions->count * sizeof *on);
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t a = 0; runners[i].spans && a < partitions->count; a++)
-            on[a] += sm_group_set_has(&runners[i].sm_groups, a);
+    for (uint32_t i = 0; i < runners->count; i++) {
+        struct runner *one = &runners->of[runners->order[i]];
+        one->runs_on = (struct sm_group_set){0};
+        for (uint32_t a = 0; one->spans && a < partitions->count; a++) {
+            if (!sm_group_set_has(&one->sm_groups, a) || filled[a] >= FULL)
+                continue;
+            sm_group_set_add(&one->runs_on, a);
+            filled[a] += min(one->width, (uint32_t)SCHEDULER_WIDTH);
+            on[a]++;
+        }
+    }
 }
 
 /* The client's part of the time of each of its SM groups, averaged over these groups. */
@@ -295,64 +324,99 @@ static double share_of(const struct partition_table *partitions, const uint32_t 
     double sum = 0;
     uint32_t sm_groups = 0;
     for (uint32_t a = 0; a < partitions->count; a++) {
-        if (!sm_group_set_has(&one->sm_groups, a))
-            continue;
-        sum += 1.0 / on[a];
-        sm_groups++;
+        sum += sm_group_set_has(&one->runs_on, a) ? 1.0 / on[a] : 0;
+        sm_groups += sm_group_set_has(&one->sm_groups, a);
     }
     return sm_groups ? sum / sm_groups : 1.0;
 }
 
 /* Adds this time to what each running client has earned. */
-static void earn_time(const struct partition_table *partitions, struct runner *runners,
-                      uint32_t count, double passed)
+static void earn_time(const struct partition_table *partitions, struct runners *runners,
+                      double passed)
 {
     uint32_t on[SM_GROUPS_MAX];
-    count_runners(partitions, runners, count, on);
-    for (uint32_t i = 0; i < count; i++)
-        if (runners[i].spans)
-            runners[i].earned += passed * runners[i].weight / runners[i].spans *
-                                 share_of(partitions, on, &runners[i]);
+    count_runners(partitions, runners, on);
+    for (uint32_t i = 0; i < runners->count; i++) {
+        struct runner *one = &runners->of[i];
+        if (one->spans)
+            one->earned += passed * one->weight / one->spans * share_of(partitions, on, one);
+    }
 }
 
-static struct runner *runner_of(struct runner *runners, uint32_t *count, struct client *client)
+static struct runner *runner_of(struct runners *runners, struct client *client)
 {
-    for (uint32_t i = 0; i < *count; i++)
-        if (runners[i].client == client)
-            return &runners[i];
-    runners[*count] = (struct runner){.client = client};
-    return &runners[(*count)++];
+    for (uint32_t i = 0; i < runners->count; i++)
+        if (runners->of[i].client == client)
+            return &runners->of[i];
+    runners->order[runners->count] = runners->count;
+    runners->of[runners->count] = (struct runner){.client = client, .ends = HUGE_VAL};
+    return &runners->of[runners->count++];
 }
 
-static void sweep_edges(struct meter *meter, struct edge *edges, uint32_t edge_count,
-                        struct runner *runners)
+/* Puts a client whose `ends` has changed behind those that end at the same time. */
+static void sort_runner(struct runners *runners, const struct runner *changed)
 {
-    uint32_t count = 0;
+    uint32_t number = (uint32_t)(changed - runners->of), at = 0;
+    while (runners->order[at] != number)
+        at++;
+    for (; at + 1 < runners->count; at++)
+        runners->order[at] = runners->order[at + 1];
+    for (; at && runners->of[runners->order[at - 1]].ends > changed->ends; at--)
+        runners->order[at] = runners->order[at - 1];
+    runners->order[at] = number;
+}
+
+static double end_of(const struct meter_span *span)
+{
+    return span->over ? span->to : HUGE_VAL;
+}
+
+/* The end of the client's span that ends next, of those that have begun before edge `at`. */
+static double next_end(const struct edge *edges, uint32_t count, uint32_t at,
+                       const struct client *client)
+{
+    double begun = edges[at].at;
+    for (uint32_t e = at + 1; e < count; e++)
+        if (!edges[e].begins && edges[e].span->stream->client == client &&
+            edges[e].span->from <= begun)
+            return end_of(edges[e].span);
+    return HUGE_VAL;
+}
+
+static void sweep_edges(struct meter *meter, struct edge *edges, uint32_t count,
+                        struct runners *runners)
+{
     double last = 0;
-    qsort(edges, edge_count, sizeof *edges, by_time);
-    for (uint32_t e = 0; e < edge_count; e++) {
+    qsort(edges, count, sizeof *edges, by_time);
+    for (uint32_t e = 0; e < count; e++) {
+        const struct meter_span *span = edges[e].span;
         double passed = edges[e].at - last;
         if (e && passed > 0)
-            earn_time(meter->partitions, runners, count, passed);
+            earn_time(meter->partitions, runners, passed);
         last = edges[e].at;
-        struct runner *runner = runner_of(runners, &count, edges[e].span->stream->client);
-        uint32_t weight = edges[e].span->weight;
+        struct runner *runner = runner_of(runners, span->stream->client);
         if (edges[e].begins)
-            runner->sm_groups = edges[e].span->sm_groups;
+            runner->sm_groups = span->sm_groups;
         runner->spans += edges[e].begins ? 1 : -1u;
-        runner->weight += edges[e].begins ? weight : -weight;
+        runner->weight += edges[e].begins ? span->weight : -span->weight;
+        runner->width += edges[e].begins ? span->width : -span->width;
+        runner->ends = edges[e].begins ? min(runner->ends, end_of(span))
+                       : runner->spans ? next_end(edges, count, e, runner->client)
+                                       : HUGE_VAL;
+        sort_runner(runners, runner);
     }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < runners->count; i++)
         /* Relaxed: a sum that is only read for display and charging, in any order. */
-        atomic_fetch_add_explicit(&runners[i].client->usage.gpu_nanoseconds,
-                                  (uint64_t)(runners[i].earned + 0.5), memory_order_relaxed);
+        atomic_fetch_add_explicit(&runners->of[i].client->usage.gpu_nanoseconds,
+                                  (uint64_t)(runners->of[i].earned + 0.5), memory_order_relaxed);
 }
 
 static void settle_spans(struct meter *meter, double horizon)
 {
     static const size_t most = METER_SPANS;
     struct edge *edges = malloc(2 * most * sizeof *edges);
-    struct runner *runners = malloc(most * sizeof *runners);
+    struct runners runners = {malloc(most * sizeof *runners.of),
+                              malloc(most * sizeof *runners.order), 0};
     uint32_t count = 0;
     for (struct meter_span *span = meter->open; edges && span; span = span->next) {
         if (!span->started)
@@ -366,10 +430,11 @@ static void settle_spans(struct meter *meter, double horizon)
     }
     /* If memory is short, no client is charged for this stretch of time; the next one counts
      * again. */
-    if (edges && runners)
-        sweep_edges(meter, edges, count, runners);
+    if (edges && runners.of && runners.order)
+        sweep_edges(meter, edges, count, &runners);
     free(edges);
-    free(runners);
+    free(runners.of);
+    free(runners.order);
     meter->settled = horizon;
 }
 

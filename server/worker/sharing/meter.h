@@ -8,6 +8,18 @@
  * SM group; several streams of one client count once. A client alone on its multiprocessors gets
  * every moment whole, whatever its share of the device.
  *
+ * A span begins when its stream comes to it, so it has the time in it in which its kernel waits for
+ * multiprocessors. They go to kernels in their order, and to urgent ones first. So the moment
+ * belongs to the client whose work ends next. Another client has a part of it only where a kernel
+ * leaves it room.
+ *
+ * That is known of a launch that is a batch by itself. The kernels of a longer batch take turns
+ * with those of other streams, and split the time.
+ *
+ *   Worked: kernels of a and of b's eight clients fill the device for 5 ms each, and all are handed
+ *   over at once; a's is the last. Each client is charged 5 ms. Parts of what is open would be
+ *   14 ms for a, and 0.6 ms for the first of b's.
+ *
  * The number of spans is limited. A batch that finds no free span is not measured, and the stream's
  * next span counts for it too. A client may have no more spans than are left for others, so that
  * no client can take them all.
@@ -54,6 +66,8 @@ struct meter_span {
     uint64_t first;                /* the timeline value before the span */
     uint64_t begun;     /* when it was submitted, on the host's clock; 0: no trace was on */
     uint32_t weight;    /* batches that it stands for */
+    uint32_t width;     /* of its one kernel (launch_width.h); 0: another kind of batch */
+    uint64_t launches;  /* the client's, before the span */
     bool started, over; /* from is known; to is known */
     double from, to;    /* nanoseconds since the first span of all */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* GPU time: each moment split equally among the clients on the same multiprocessors. */
+/* GPU time: each moment belongs to the clients whose kernels have the multiprocessors. */
 #include "tests/unit/worker/fake.h"
 
 #include "server/worker/sharing/meter.h"
@@ -100,6 +100,78 @@ static void two_on_the_same_sm_groups_share_equally(void **state)
     meter_collect(&meter);
     used(&a, 2.5);
     used(&b, 5.5);
+}
+
+/* One launch, which is a batch by itself and fills so much of its multiprocessors. */
+static void launch(struct actor *actor, uint32_t width, uint64_t from, uint64_t to)
+{
+    begin_at(actor, 0, from);
+    actor->client.usage.launches++;
+    actor->client.shared.width = width;
+    end_at(actor, 0, to);
+}
+
+/* All are handed over at once, so all spans begin at once; the device runs one after the other. */
+static void kernels_that_fill_the_device_are_charged_by_their_length(void **state)
+{
+    (void)state;
+    struct actor actors[9];
+    for (uint64_t i = 0; i < 9; i++) {
+        actor_open(&actors[i], 3);
+        launch(&actors[i], SCHEDULER_WIDTH, 1, 6 + 5 * i);
+    }
+    meter_collect(&meter);
+    for (int i = 0; i < 9; i++)
+        used(&actors[i], 5);
+}
+
+static void an_urgent_kernel_is_charged_from_its_begin(void **state)
+{
+    (void)state;
+    struct actor a, urgent;
+    actor_open(&a, 3);
+    actor_open(&urgent, 3);
+    launch(&a, SCHEDULER_WIDTH, 1, 21);
+    launch(&urgent, SCHEDULER_WIDTH, 11, 13);
+    meter_collect(&meter);
+    used(&a, 18);
+    used(&urgent, 2);
+}
+
+static void kernels_that_leave_room_share_equally(void **state)
+{
+    (void)state;
+    struct actor a, b, c;
+    actor_open(&a, 3);
+    actor_open(&b, 3);
+    actor_open(&c, 3);
+    launch(&a, SCHEDULER_WIDTH / 2, 1, 11);
+    launch(&b, SCHEDULER_WIDTH / 2, 1, 13);
+    launch(&c, SCHEDULER_WIDTH / 2, 1, 15); /* waits for the room of the first */
+    meter_collect(&meter);
+    used(&a, 5);
+    used(&b, 5 + 1);
+    used(&c, 1 + 2);
+}
+
+/* The kernels of longer batches take turns, whichever of the batches ends first. */
+static void batches_share_equally(void **state)
+{
+    (void)state;
+    struct actor a, b;
+    actor_open(&a, 3);
+    actor_open(&b, 3);
+    for (int i = 0; i < 2; i++) {
+        struct actor *one = i ? &b : &a;
+        begin_at(one, 0, 1);
+        one->client.usage.launches += 2;
+        one->client.shared.width = SCHEDULER_WIDTH;
+        one->streams[0].ring.value++;
+        end_at(one, 0, 11);
+    }
+    meter_collect(&meter);
+    used(&a, 5);
+    used(&b, 5);
 }
 
 static void disjoint_sm_groups_share_nothing(void **state)
@@ -236,8 +308,7 @@ static void many_clients_are_counted_quickly(void **state)
     partitions.count = 64;
     for (int i = 0; i < CLIENTS; i++) {
         actor_open(&actors[i], UINT64_MAX);
-        begin_at(&actors[i], 0, 1);
-        end_at(&actors[i], 0, 1000);
+        launch(&actors[i], 1, 1, 1000);
     }
     actor_open(&b, UINT64_MAX);
     for (uint64_t i = 0; i < 50; i++) {
@@ -280,6 +351,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(alone),
         T(two_on_the_same_sm_groups_share_equally),
+        T(kernels_that_fill_the_device_are_charged_by_their_length),
+        T(an_urgent_kernel_is_charged_from_its_begin),
+        T(kernels_that_leave_room_share_equally),
+        T(batches_share_equally),
         T(disjoint_sm_groups_share_nothing),
         T(some_sm_groups_shared),
         T(two_streams_of_one_client_count_once),
