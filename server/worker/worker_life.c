@@ -165,11 +165,11 @@ uint32_t worker_start(struct worker *worker, const struct gpu *gpu, int channel,
     if (!error)
         error = open_places(worker, why);
     if (!error)
+        error = open_clearing(worker, why);
+    if (!error)
         error = prepare_first_streams(worker, why);
     if (!error)
         error = open_ends(worker, why);
-    if (!error)
-        error = open_clearing(worker, why);
     if (!error)
         error = open_meter(worker, why);
     if (!error)

@@ -230,6 +230,46 @@ static void newcomers_have_streams_beside_an_endless_kernel(void **state)
     endless_end(&endless);
 }
 
+struct allocation {
+    pthread_t thread;
+    gpushare_connection *gpu;
+    atomic_bool made;
+};
+
+static void *allocate(void *context)
+{
+    struct allocation *allocation = context;
+    gpushare_address memory;
+    OK(gpushare_memory_alloc(allocation->gpu, 1 << 20, &memory));
+    atomic_store(&allocation->made, true);
+    return NULL;
+}
+
+/* The worker clears it on a hardware queue that it has to itself. */
+static void memory_is_had_beside_an_endless_kernel_on_each_queue(void **state)
+{
+    (void)state;
+    enum { QUEUES = 8 };
+    struct endless endless[QUEUES];
+    struct gpushare_options options = {.memory_limit = 64 << 20};
+    struct allocation allocation = {.gpu = arrival_connect_with(server, options)};
+    for (int i = 0; i < QUEUES; i++)
+        endless_prepare(&endless[i], arrival_connect_with(server, options));
+    for (int i = 0; i < QUEUES; i++)
+        endless_start(&endless[i], 1, 1);
+    usleep(100000);
+    uint64_t end = timeline_now() + STALL_NS;
+    assert_int_equal(pthread_create(&allocation.thread, NULL, allocate, &allocation), 0);
+    while (!atomic_load(&allocation.made) && timeline_now() < end)
+        usleep(1000);
+    bool made = atomic_load(&allocation.made);
+    for (int i = 0; i < QUEUES; i++)
+        endless_end(&endless[i]);
+    pthread_join(allocation.thread, NULL);
+    gpushare_close(&allocation.gpu);
+    assert_true(made);
+}
+
 static int set_threads(long client, unsigned percent)
 {
     char program[PATH_MAX], command[2 * PATH_MAX];
@@ -287,6 +327,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(with_fewer_queues_real_sharing_is_told,
                                         setup_with_eight_queues, teardown),
         T(newcomers_have_streams_beside_an_endless_kernel),
+        cmocka_unit_test_setup_teardown(memory_is_had_beside_an_endless_kernel_on_each_queue,
+                                        setup_with_eight_queues, teardown),
         T(a_new_partition_waits_and_disturbs_nobody),
         cmocka_unit_test_setup_teardown(a_neighbour_with_100_streams_takes_nothing,
                                         setup_with_work_queues, teardown),

@@ -15,6 +15,11 @@ struct driver_queue *driver_queue_take(struct driver_queue_set *set)
     return &set->queues[set->next++ % set->count];
 }
 
+void driver_queue_reserve(struct driver_queue *queue)
+{
+    queue->reserved = true;
+}
+
 void driver_queue_join(struct driver_queue *queue, struct pool_stream *stream)
 {
     stream->queue = queue;
@@ -87,7 +92,7 @@ uint32_t driver_queue_count_free(const struct driver_queue_set *set)
 {
     uint32_t unused = 0;
     for (uint32_t i = 0; i < set->count; i++)
-        unused += !atomic_load(&set->queues[i].home) &&
+        unused += !driver_queue_is_foreign(&set->queues[i], NULL) &&
                   driver_queue_use(&set->queues[i], NULL).others == 0;
     return unused;
 }
@@ -128,7 +133,7 @@ struct driver_queue *driver_queue_find_home(struct driver_queue_set *set,
     struct driver_queue *best = NULL;
     for (uint32_t i = 0; i < set->count; i++) {
         struct driver_queue *queue = &set->queues[i];
-        if (atomic_load(&queue->home) || !driver_queue_serves(queue, partition))
+        if (driver_queue_is_foreign(queue, NULL) || !driver_queue_serves(queue, partition))
             continue;
         if (!best || rank_home(queue, client) > rank_home(best, client))
             best = queue;

@@ -37,6 +37,7 @@ struct driver_queue {
     struct pool_stream *streams;
     uint32_t stream_count;
     uint32_t entries; /* in use, at most; submitter */
+    bool reserved;    /* the worker's own work is here; since start */
 };
 
 /* The device's queues, or those that a partition has for itself. */
@@ -56,17 +57,21 @@ void driver_queue_set_open(struct driver_queue_set *set, uint32_t count);
 /* The queue that the driver gives to what was just made. */
 struct driver_queue *driver_queue_take(struct driver_queue_set *set);
 
+/* The queue is for the worker's own work, which must not wait behind a client's. It is nobody's
+ * home, and a client's rings come here only if their partition has no CUstream on another. */
+void driver_queue_reserve(struct driver_queue *queue);
+
 void driver_queue_join(struct driver_queue *queue, struct pool_stream *stream);
 /* The CUstream was on a queue. */
 void driver_queue_leave(struct pool_stream *stream);
 
-/* Whether the queue is another client's home. Any thread, without the lock too. */
+/* Whether the queue is another client's home, or the worker's. Any thread, without the lock too. */
 static inline bool driver_queue_is_foreign(const struct driver_queue *queue,
                                            const struct client *client)
 {
     /* Relaxed: a home that was just given is respected with the next batch. */
     const struct client *home = atomic_load_explicit(&queue->home, memory_order_relaxed);
-    return home && home != client;
+    return queue->reserved || (home && home != client);
 }
 
 /* client: may be NULL, then all are others. */
@@ -82,7 +87,7 @@ uint64_t driver_queue_in_flight(const struct driver_queue *queue, const struct c
 
 /* Queues that the client's rings are bound to, its home included. */
 uint32_t driver_queue_count_own(const struct driver_queue_set *set, const struct client *client);
-/* Queues that are nobody's home, and that no ring is bound to. */
+/* Queues that are nobody's home nor the worker's, and that no ring is bound to. */
 uint32_t driver_queue_count_free(const struct driver_queue_set *set);
 
 /* Counts the entries in use anew. Submitter. */

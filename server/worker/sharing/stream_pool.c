@@ -141,7 +141,7 @@ struct choice {
     bool best;     /* no other CUstream could serve the ring better than the chosen one */
 };
 
-enum { SHARED = 1, REFUSED, OWN_USED, ANOTHER, OWN_IDLE }; /* the greater the better */
+enum { WORKERS = 1, SHARED, REFUSED, OWN_USED, ANOTHER, OWN_IDLE }; /* the greater the better */
 
 static unsigned kind_of(const struct choice *choice, const struct pool_stream *candidate)
 {
@@ -149,6 +149,8 @@ static unsigned kind_of(const struct choice *choice, const struct pool_stream *c
     const struct driver_queue *queue = candidate->queue;
     bool home = queue == client->queues.home;
     struct driver_queue_use use = driver_queue_use(queue, client);
+    if (queue->reserved)
+        return WORKERS;
     if (driver_queue_is_foreign(queue, client) || (use.others && !home))
         return SHARED;
     if (use.own)
@@ -206,7 +208,7 @@ static bool could_be_better(struct stream_pool *pool, const struct choice *choic
     const struct client_stream *stream = choice->stream;
     const struct partition *partition = stream->client->shared.partition;
     unsigned kind = kind_of(choice, found);
-    if (kind == SHARED)
+    if (kind <= SHARED)
         return driver_queue_count_free(set_of(pool, partition)) > 0;
     if (found->priority != stream->priority &&
         count_fitting(pool, partition, stream->priority) == 0)
@@ -385,12 +387,23 @@ cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *part
     return result;
 }
 
+void stream_pool_reserve_queue(struct stream_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    driver_queue_reserve(driver_queue_take(&pool->queues));
+    pool->reserved = true;
+    pthread_mutex_unlock(&pool->lock);
+}
+
 void stream_pool_count_queues(struct stream_pool *pool, uint32_t count)
 {
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = 0; i < pool->count; i++)
         driver_queue_leave(pool->streams[i]);
     driver_queue_set_open(&pool->queues, count);
+    /* The one before that of the first CUstream. */
+    if (pool->reserved)
+        driver_queue_reserve(&pool->queues.queues[count - 1]);
     for (uint32_t i = 0; i < pool->count; i++)
         driver_queue_join(driver_queue_take(&pool->queues), pool->streams[i]);
     pool->changes++;

@@ -54,6 +54,7 @@ struct stream_pool {
     const struct gpu *gpu;
     pthread_mutex_t lock;
     struct driver_queue_set queues; /* of the device */
+    bool reserved;                  /* one of them is the worker's */
     struct stream_wish wish;        /* under the lock */
     atomic_bool wished;             /* a wish was noted that was not taken */
     struct pool_stream **streams;
@@ -77,6 +78,10 @@ void stream_pool_close(struct stream_pool *pool);
 /* The partition was just made: its default stream took a queue. Returns CUDA_OK or OUT_OF_MEMORY.
  */
 cuda_result stream_pool_add_partition(struct stream_pool *pool, struct partition *partition);
+
+/* The worker made a CUstream of its own just before it makes the pool's first one. Nobody's work
+ * may hold up what it has there: clearing memory, for one. */
+void stream_pool_reserve_queue(struct stream_pool *pool);
 
 /* Makes CUstreams until the partition has `count` of this priority. With its first one, a partition
  * gets the local memory that there is on others (local_memory.h). Returns the driver's result; if

@@ -37,6 +37,8 @@ static cuda_result make_whole(struct partition_table *partitions, struct stream_
         partition_publish(partitions, whole);
     }
     result = stream_pool_add_partition(pool, whole);
+    /* clearing's, which was made when there was this partition and no CUstream. */
+    stream_pool_reserve_queue(pool);
     if (result == CUDA_OK)
         result = stream_pool_prepare(pool, whole, 0, DRIVER_QUEUES);
     if (result == CUDA_OK)

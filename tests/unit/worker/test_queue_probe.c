@@ -45,10 +45,25 @@ static void eight_queues_are_counted(void **state)
     assert_int_equal(count_used(), 8);
 }
 
+/* That of the worker's own CUstream, which it made before all others. */
+static void one_of_them_is_nobodys_home(void **state)
+{
+    (void)state;
+    const struct driver_queue_set *set = &harness.worker.pool.queues;
+    uint32_t reserved = 0;
+    for (uint32_t i = 0; i < set->count; i++)
+        reserved += set->queues[i].reserved;
+    assert_int_equal(reserved, 1);
+    assert_true(set->queues[set->count - 1].reserved);
+    assert_int_equal(driver_queue_count_free(set), set->count - 1);
+    assert_ptr_equal(harness.worker.pool.streams[0]->queue, &set->queues[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(eight_queues_are_counted, start, stop),
+        cmocka_unit_test_setup_teardown(one_of_them_is_nobodys_home, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,29 +168,32 @@ static void a_client_shares_with_itself_before_others(void **state)
         peer_detach(peers[p]);
 }
 
+/* One queue is the worker's. */
+enum { HOMES = DRIVER_QUEUES - 1 };
+
 static void shared_queues_are_told(void **state)
 {
     (void)state;
-    static struct peer *peers[DRIVER_QUEUES + 1];
-    for (uint32_t p = 0; p <= DRIVER_QUEUES; p++)
+    static struct peer *peers[HOMES + 1];
+    for (uint32_t p = 0; p <= HOMES; p++)
         peers[p] = p ? peer_attach(p + 1) : peer;
     fake_hold();
-    for (uint32_t p = 0; p < DRIVER_QUEUES; p++) {
+    for (uint32_t p = 0; p < HOMES; p++) {
         peer_push_nop(peers[p], 0);
         peer_wait_head(peers[p], 0, 1);
     }
     expect_nothing_shared(1);
-    peer_push_nop(peers[DRIVER_QUEUES], 0);
-    peer_wait_head(peers[DRIVER_QUEUES], 0, 1);
+    peer_push_nop(peers[HOMES], 0);
+    peer_wait_head(peers[HOMES], 0, 1);
     const struct proto_worker_usage *usage =
-        harness_ask(PROTO_WORKER_USAGE_QUERY, DRIVER_QUEUES + 1, NULL, PROTO_WORKER_USAGE);
+        harness_ask(PROTO_WORKER_USAGE_QUERY, HOMES + 1, NULL, PROTO_WORKER_USAGE);
     assert_int_equal(usage->shared_queues, 1);
     assert_int_equal(usage->in_flight, 1);
     fake_release();
-    for (uint32_t p = 0; p <= DRIVER_QUEUES; p++)
+    for (uint32_t p = 0; p <= HOMES; p++)
         assert_int_equal(peer_wait(peers[p], 0, 1), 0);
-    expect_nothing_shared(DRIVER_QUEUES + 1);
-    for (uint32_t p = 1; p <= DRIVER_QUEUES; p++)
+    expect_nothing_shared(HOMES + 1);
+    for (uint32_t p = 1; p <= HOMES; p++)
         peer_detach(peers[p]);
 }
 
