@@ -9,7 +9,8 @@
  * local memory than any before.
  *
  * Each scene runs on two drivers: the software GPU with its context's lock, and the shim over a
- * software GPU without one. The outcome has to be the same, and nobody may be stopped.
+ * software GPU without one. The outcome has to be the same, and nobody may be stopped. The shim
+ * counts: the call has to be made from when the kernel begins, beside it or once it has ended.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +63,36 @@ static bool reaches(atomic_uint *count, unsigned wanted, unsigned milliseconds)
 }
 
 static struct server *server;
+static bool divided; /* the device has partitions */
+
+/* Without partitions a limit is one of time, and a kernel that does not end uses up all of it. */
+static gpushare_connection *arrive(double percentage)
+{
+    return arrival_connect(server, divided ? percentage : 0);
+}
+
+/* ---- the calls that were made ---- */
+
+static char counted[] = "/tmp/gpushare-calls-XXXXXX";
+static bool counts; /* the driver does */
+
+/* The file has a byte for each. */
+static uint32_t calls_made(void)
+{
+    struct stat file;
+    if (!counts)
+        return 0;
+    CHECK(stat(counted, &file) == 0);
+    return (uint32_t)file.st_size;
+}
+
+static uint32_t calls_made_since(uint32_t before)
+{
+    uint64_t end = timeline_now() + 2000 * MS;
+    while (counts && calls_made() == before && timeline_now() < end)
+        usleep(1000);
+    return calls_made() - before;
+}
 
 /* ---- a client that grows the device's local memory ---- */
 
@@ -74,7 +106,7 @@ struct deep {
 
 static void deep_arrive(struct deep *deep)
 {
-    deep->gpu = arrival_connect(server, 25);
+    deep->gpu = arrive(25);
     deep->function = arrival_load(deep->gpu, kernels_ptx, "deep");
     OK(gpushare_memory_alloc(deep->gpu, 4096, &deep->word));
 }
@@ -120,11 +152,12 @@ static void ask_host(struct newcomer *newcomer)
     OK(gpushare_host_free(newcomer->gpu, buffer));
 }
 
+/* Of a priority that nobody had before: the worker has no such CUstream. */
 static void ask_stream(struct newcomer *newcomer)
 {
     gpushare_stream *stream;
     gpushare_address memory;
-    OK(gpushare_stream_create(newcomer->gpu, 0, 0, &stream));
+    OK(gpushare_stream_create(newcomer->gpu, 0, -1, &stream));
     OK(gpushare_memory_alloc(newcomer->gpu, 4096, &memory));
     OK(gpushare_fill_async(newcomer->gpu, memory, 1, 1, 4096, stream));
     OK(gpushare_stream_synchronize(newcomer->gpu, stream));
@@ -134,7 +167,7 @@ static void ask_stream(struct newcomer *newcomer)
 /* Shares that nobody had need a partition of their own. */
 static void ask_share(struct newcomer *newcomer)
 {
-    gpushare_connection *second = arrival_connect(server, 30 + 10 * (rand_r(&newcomer->seed) % 7));
+    gpushare_connection *second = arrive(30 + 10 * (rand_r(&newcomer->seed) % 7));
     OK(gpushare_synchronize(second));
     gpushare_close(&second);
 }
@@ -154,7 +187,7 @@ static void *newcomer_main(void *argument)
     /* The number of steps is a prime, so this takes each of them once. */
     unsigned first = (unsigned)rand_r(&newcomer->seed);
     unsigned by = 1 + (unsigned)rand_r(&newcomer->seed) % (STEPS - 1);
-    newcomer->gpu = arrival_connect(server, 0);
+    newcomer->gpu = arrive(0);
     atomic_fetch_add(&newcomer->steps, 1);
     for (unsigned i = 0; i < STEPS; i++) {
         steps[(first + i * by) % STEPS](newcomer);
@@ -166,6 +199,23 @@ static void *newcomer_main(void *argument)
     return NULL;
 }
 
+/* ---- clients on partitions that nobody else has ---- */
+
+/* More than the worker keeps for the next time. When they have left, some are destroyed. */
+enum { CROWD_MAX = 18 };
+
+static void crowd_arrive(gpushare_connection *crowd[CROWD_MAX], unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        crowd[i] = arrive(8 + 5 * i);
+}
+
+static void crowd_leave(gpushare_connection *crowd[CROWD_MAX], unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        gpushare_close(&crowd[i]);
+}
+
 /* ---- the scene ---- */
 
 struct outcome {
@@ -173,6 +223,7 @@ struct outcome {
     uint32_t grew;  /* whether the kernel with much local memory ended beside it */
     uint32_t went_on;
     uint32_t ended; /* whether all of it was over soon after the endless kernel */
+    uint32_t made;  /* listed calls from when the endless kernel began; the shim alone counts */
 };
 
 static void thread_start(pthread_t *thread, void *(*main)(void *), void *argument)
@@ -180,18 +231,22 @@ static void thread_start(pthread_t *thread, void *(*main)(void *), void *argumen
     CHECK(pthread_create(thread, NULL, main, argument) == 0);
 }
 
-static void play(struct outcome *outcome, unsigned seed)
+static void play(struct outcome *outcome, unsigned seed, unsigned crowd_count)
 {
+    gpushare_connection *crowd[CROWD_MAX];
     struct endless endless;
     struct launcher other;
     struct deep deep = {0};
     struct newcomer newcomer = {.seed = seed};
-    launcher_prepare(&other, arrival_connect(server, 25), 0, 1, 1);
+    launcher_prepare(&other, arrive(25), 0, 1, 1);
     deep_arrive(&deep);
     newcomer.loaded = deep.function;
-    endless_prepare(&endless, arrival_connect(server, 25));
+    crowd_arrive(crowd, crowd_count);
+    endless_prepare(&endless, arrive(25));
+    uint32_t before = calls_made();
     endless_start(&endless, 1, 1);
     usleep(20000);
+    crowd_leave(crowd, crowd_count);
     launcher_start(&other);
     thread_start(&newcomer.thread, newcomer_main, &newcomer);
     bool asked = reaches(&newcomer.steps, STEPS_DONE, STEP_MS);
@@ -208,6 +263,7 @@ static void play(struct outcome *outcome, unsigned seed)
         fprintf(stderr, "after the endless kernel: %u steps, %u deep, %u rounds\n",
                 atomic_load(&newcomer.steps), atomic_load(&deep.done), atomic_load(&other.done));
     CHECK(outcome->ended);
+    outcome->made = calls_made_since(before);
     launcher_stop(&other);
     pthread_join(newcomer.thread, NULL);
     pthread_join(deep.thread, NULL);
@@ -218,36 +274,51 @@ static void play(struct outcome *outcome, unsigned seed)
 
 /* ---- both drivers ---- */
 
-static struct server *start_softgpu(const char *waits)
+static struct server *start_softgpu(const char *waits, const char *more)
 {
     char drains[512];
-    const char *const env[] = {drains, "SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100", NULL};
+    const char *const env[] = {drains, "SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100", more,
+                               NULL};
     snprintf(drains, sizeof drains, "SOFTGPU_DRAINS=%s", waits);
     return server_start(NULL, env);
 }
 
-static struct server *start_shim(const char *waits)
+static struct server *start_shim(const char *waits, const char *more)
 {
-    char names[512], below[600], path[512], shim[512];
+    char names[512], below[600], path[512], shim[512], count[sizeof counted + 32];
     const char *const args[] = {"--driver", shim, NULL};
-    const char *const env[] = {names, below, "SOFTGPU_CONTEXT_LOCK=0", NULL};
+    const char *const env[] = {names, below, count, "SOFTGPU_CONTEXT_LOCK=0", more, NULL};
     CHECK(realpath(server_build_path("lib/softgpu/libcuda.so.1", path, sizeof path), shim));
     snprintf(below, sizeof below, "SHIM_DRIVER=%s", shim);
     CHECK(realpath(server_build_path("tests/programs/shim/libcuda.so.1", path, sizeof path), shim));
     snprintf(names, sizeof names, "SHIM_WAITS=%s", waits);
+    snprintf(count, sizeof count, "SHIM_COUNT=%s", counted);
+    counts = true;
     return server_start(args, env);
 }
 
-typedef struct server *start_waiting(const char *waits);
+/* A row. */
+struct listed {
+    const char *waits;
+    enum { CLOSED, OPEN, MAY_BE_OPEN } open;
+    enum { BY_ANY, WITHOUT_PARTITIONS, BY_A_CROWD, BY_NOBODY } made;
+};
 
-static pid_t scene_start(start_waiting *start, const char *waits, unsigned seed,
+/* more: NULL, or one setting of the software GPU more. */
+typedef struct server *start_waiting(const char *waits, const char *more);
+
+static pid_t scene_start(start_waiting *start, const struct listed *row, unsigned seed,
                          struct outcome *outcome)
 {
     pid_t child = fork();
     if (child)
         return child;
-    server = start(waits);
-    play(outcome, seed);
+    int fd = mkstemp(counted);
+    CHECK(fd >= 0 && close(fd) == 0);
+    divided = row->made != WITHOUT_PARTITIONS;
+    server = start(row->waits, divided ? NULL : "SOFTGPU_NO_GREEN=1");
+    play(outcome, seed, row->made == BY_A_CROWD ? CROWD_MAX : 0);
+    CHECK(unlink(counted) == 0);
     CHECK(server_stop(server) == 0);
     _exit(0);
 }
@@ -260,39 +331,40 @@ static bool scene_end(pid_t child)
 
 static bool same(const struct outcome *a, const struct outcome *b)
 {
-    return !memcmp(a, b, sizeof *a);
+    return !memcmp(a, b, offsetof(struct outcome, made));
 }
 
 static void print_outcome(const char *driver, const struct outcome *outcome)
 {
-    print_message("  %s: %u of %d steps, %s, %s\n", driver, outcome->steps, STEPS_DONE,
+    print_message("  %s: %u of %d steps, %s, %s; %u calls\n", driver, outcome->steps, STEPS_DONE,
                   outcome->grew ? "local memory grew" : "local memory waited",
-                  outcome->went_on ? "others went on" : "others stood still");
+                  outcome->went_on ? "others went on" : "others stood still", outcome->made);
 }
 
 /* OPEN: the worker makes the call beside others' work, for it is not known to wait for the device.
  * On a driver on which it does, others are stopped, on both drivers. MAY_BE_OPEN: whether a
- * scene comes to such a call is a matter of moments; it has to end well. */
-static const struct {
-    const char *waits;
-    enum { CLOSED, OPEN, MAY_BE_OPEN } open;
-} rows[] = {
-    {"cuFuncSetAttribute", CLOSED},
-    {"cuGreenCtxCreate", CLOSED},
-    {"cuGreenCtxDestroy", CLOSED},
-    {"cuGreenCtxStreamCreate", CLOSED},
-    {"cuLaunchKernel", CLOSED},
-    {"cuMemHostRegister", OPEN},
-    {"cuMemHostUnregister", CLOSED},
-    {"cuMemMap", OPEN},
-    {"cuMemSetAccess", OPEN},
-    {"cuMemUnmap", MAY_BE_OPEN},
-    {"cuModuleLoadDataEx", CLOSED},
-    {"cuModuleUnload", CLOSED},
-    {"cuStreamCreateWithPriority", CLOSED},
-    {"cuStreamDestroy", CLOSED},
-    /* No worker makes these; they wait too. */
-    {"cuCtxSetLimit cuMemAlloc cuMemFree cuMemFreeHost cuMemHostAlloc", CLOSED},
+ * scene comes to such a call is a matter of moments; it has to end well.
+ *
+ * WITHOUT_PARTITIONS: a worker makes these calls where the driver has no green contexts.
+ * BY_A_CROWD: it makes them after clients with partitions of their own have left. BY_NOBODY: no
+ * worker makes them; they wait too. */
+static const struct listed rows[] = {
+    {"cuFuncSetAttribute", CLOSED, BY_ANY},
+    {"cuGreenCtxCreate", CLOSED, BY_ANY},
+    {"cuGreenCtxDestroy", CLOSED, BY_A_CROWD},
+    {"cuGreenCtxStreamCreate", CLOSED, BY_ANY},
+    {"cuLaunchKernel", CLOSED, BY_ANY},
+    {"cuMemHostRegister", OPEN, BY_ANY},
+    {"cuMemHostUnregister", CLOSED, BY_ANY},
+    {"cuMemMap", OPEN, BY_ANY},
+    {"cuMemSetAccess", OPEN, BY_ANY},
+    {"cuMemUnmap", MAY_BE_OPEN, BY_ANY},
+    {"cuModuleLoadDataEx", CLOSED, BY_ANY},
+    {"cuModuleUnload", CLOSED, BY_ANY},
+    {"cuStreamCreateWithPriority", CLOSED, WITHOUT_PARTITIONS},
+    {"cuStreamDestroy", CLOSED, BY_A_CROWD},
+    {"cuCtxSetLimit", CLOSED, BY_ANY},
+    {"cuMemAlloc cuMemFree cuMemFreeHost cuMemHostAlloc", CLOSED, BY_NOBODY},
 };
 
 /* $TEST_SEED, or drawn. */
@@ -307,10 +379,9 @@ struct played {
 /* Both drivers play the same scene, and each row another one. */
 static void row_start(size_t row, struct played *played)
 {
-    const char *waits = rows[row].waits;
     unsigned seed = first_seed + (unsigned)row;
-    played->softgpu = scene_start(start_softgpu, waits, seed, &played->outcomes[0]);
-    played->shim = scene_start(start_shim, waits, seed, &played->outcomes[1]);
+    played->softgpu = scene_start(start_softgpu, &rows[row], seed, &played->outcomes[0]);
+    played->shim = scene_start(start_shim, &rows[row], seed, &played->outcomes[1]);
 }
 
 /* Returns what is wrong with the row; NULL: nothing. */
@@ -324,6 +395,10 @@ static const char *row_end(size_t row, const struct played *played)
     print_outcome("shim", &outcomes[1]);
     if (!well)
         return "a scene did not end well";
+    if (rows[row].made == BY_NOBODY && outcomes[1].made)
+        return "a worker makes such a call, which nobody's scene is known to need";
+    if (rows[row].made != BY_NOBODY && !outcomes[1].made)
+        return "the call was not made";
     if (rows[row].open == MAY_BE_OPEN)
         return NULL;
     if (!same(&outcomes[0], &outcomes[1]))
