@@ -13,6 +13,7 @@ void account_open(struct scheduler_account *account, uint64_t number, const char
                                           .time_limit = PLAN_WHOLE,
                                           .request = {.at = now},
                                           .cap = {.at = now, .rate = PLAN_WHOLE},
+                                          .duty = {.at = now, .rate = PLAN_WHOLE},
                                           .paused_since = now};
 }
 

@@ -17,6 +17,9 @@
  *   the other one 30 %. The idle half is divided between a and b: 25 % each. Of a's, both clients
  *   get 12.5 %; each of b's clients gets an eighth of 25 %.
  *
+ * In concurrent mode a duty bounds the device time of all clients that count in the account, as the
+ * duty of a client bounds that client's.
+ *
  * A limit holds for the sum of the leases of all clients that count in the account, in whichever
  * lease group they are. A request has to fit into each lease group in which the account has
  * clients, and the leases of all of them are charged to it.
@@ -48,6 +51,7 @@ struct scheduler_account {
     uint32_t sharers; /* clients with work or a lease, and without a request of their own */
     uint32_t own;     /* the sum of the requests of its other clients with work or a lease */
     struct credit request, cap;
+    struct credit duty;    /* a rate of PLAN_WHOLE: no bound */
     uint64_t paused_since; /* since when it has no sharers */
     uint64_t ticket;       /* in turns: the order among accounts with work; smaller is earlier */
     uint64_t debt_ns;      /* in turns: by which its last turns ran over */

@@ -15,8 +15,9 @@ static uint64_t free_at(const struct credit *credit, uint64_t now)
 
 static uint64_t all_free_at(const struct debt *debt, uint64_t now)
 {
-    const struct credit *credits[] = {&debt->request, &debt->cap,         &debt->duty,
-                                      &debt->extra,   &debt->account_cap, &debt->account_request};
+    const struct credit *credits[] = {
+        &debt->request,         &debt->cap,         &debt->duty, &debt->extra, &debt->account_cap,
+        &debt->account_request, &debt->account_duty};
     uint64_t last = max(debt->turn_until, now);
     for (size_t i = 0; i < sizeof credits / sizeof *credits; i++)
         last = max(last, free_at(credits[i], now));
@@ -69,6 +70,7 @@ static struct debt debt_of(const struct scheduler_client *client, uint64_t quant
     debt.extra = extra_of(client, now);
     keep_greater(&debt.account_request, &account->request, now);
     keep_greater(&debt.account_cap, &account->cap, now);
+    keep_greater(&debt.account_duty, &account->duty, now);
     debt.turn_ns = account->debt_ns;
     /* The overrun is taken off the account's next turn, and each of the others has a turn before
      * that. */
@@ -112,6 +114,8 @@ static void inherit_as_account(struct scheduler_client *client, const struct deb
         owe_debt(&account->request, &debt->account_request, now);
     if (account->cap.rate != PLAN_WHOLE)
         owe_debt(&account->cap, &debt->account_cap, now);
+    if (account->duty.rate != PLAN_WHOLE)
+        owe_debt(&account->duty, &debt->account_duty, now);
     owe_debt(&extra, &debt->extra, now);
     client->account_extra_ns =
         max(client->account_extra_ns,
@@ -139,6 +143,7 @@ void debts_keep(struct debts *debts, const struct scheduler_client *client,
     keep_greater(&kept->extra, &debt.extra, now);
     keep_greater(&kept->account_request, &debt.account_request, now);
     keep_greater(&kept->account_cap, &debt.account_cap, now);
+    keep_greater(&kept->account_duty, &debt.account_duty, now);
     if (debt.turn_until > kept->turn_until) {
         kept->turn_ns = debt.turn_ns;
         kept->turn_until = debt.turn_until;

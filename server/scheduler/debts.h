@@ -34,7 +34,7 @@ struct scheduler_client;
 struct debt {
     uint64_t account;                 /* its number; 0: the entry is free */
     struct credit request, cap, duty; /* of single clients */
-    struct credit account_request, account_cap;
+    struct credit account_request, account_cap, account_duty;
     /* Idle time that the account had beyond the others; worked off at its own rate. */
     struct credit extra;
     uint64_t turn_ns;    /* by which its turns ran over */

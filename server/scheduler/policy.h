@@ -66,9 +66,14 @@ void policy_keep(const struct scheduler *scheduler, const struct scheduler_lease
 
 /* ---- concurrent: in-flight limits, and duty ---- */
 
-/* When the client may submit by its duty: now or later. Settles its credit of duty. */
+/* When the client may submit by its duty and those of its accounts: now or later. Settles their
+ * credits. */
 uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_client *client,
                                  uint64_t now);
+
+/* Charges these duties for device time that the client used. */
+void policy_concurrent_charge(const struct plan *plan, struct scheduler_client *client,
+                              uint64_t device_ns, uint64_t now);
 
 /* The number of commands that the client may have in flight while `urgent` is the most urgent
  * busy level; those in flight count. 0 if the less urgent clients together already have as many

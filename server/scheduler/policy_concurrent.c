@@ -4,13 +4,41 @@
 
 #include "common/util.h"
 
+static uint64_t duty_ready(const struct plan *plan, struct credit *duty, uint64_t now)
+{
+    if (duty->rate == PLAN_WHOLE)
+        return now;
+    plan_credit_settle(duty, now, plan_burst(plan, duty->rate));
+    return plan_credit_ready(duty);
+}
+
+static void duty_charge(const struct plan *plan, struct credit *duty, uint64_t device_ns,
+                        uint64_t now)
+{
+    plan_credit_settle(duty, now, plan_burst(plan, duty->rate));
+    if (duty->rate != PLAN_WHOLE)
+        plan_credit_charge(duty, device_ns);
+}
+
 uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_client *client,
                                  uint64_t now)
 {
-    if (client->duty.rate == PLAN_WHOLE)
-        return now;
+    uint64_t ready = duty_ready(plan, &client->duty, now);
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        ready = max(ready, duty_ready(plan, &client->accounts.of[i]->duty, now));
+    return ready;
+}
+
+void policy_concurrent_charge(const struct plan *plan, struct scheduler_client *client,
+                              uint64_t device_ns, uint64_t now)
+{
     plan_credit_settle(&client->duty, now, plan_burst(plan, client->duty.rate));
-    return plan_credit_ready(&client->duty);
+    /* Not in debt now: a debt that follows comes from device time since this moment. */
+    if (client->duty.parts >= 0)
+        client->spends = now;
+    duty_charge(plan, &client->duty, device_ns, now);
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        duty_charge(plan, &client->accounts.of[i]->duty, device_ns, now);
 }
 
 uint32_t policy_concurrent_low_limit(const struct scheduler_schedule *schedule, uint64_t mean_ns)

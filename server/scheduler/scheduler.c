@@ -413,6 +413,23 @@ uint32_t scheduler_account_set(struct scheduler *scheduler, struct scheduler_acc
     return 0;
 }
 
+void scheduler_account_set_duty(struct scheduler *scheduler, struct scheduler_account *account,
+                                uint32_t duty, uint64_t now)
+{
+    struct credit *credit = &account->duty;
+    plan_cap_settle(credit, now, plan_burst(&scheduler->plan, credit->rate));
+    credit->rate = duty;
+    look_again(scheduler, now);
+}
+
+bool scheduler_has_duty(const struct scheduler_client *client)
+{
+    bool has = client->limits.duty != PLAN_WHOLE;
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        has |= client->accounts.of[i]->duty.rate != PLAN_WHOLE;
+    return has;
+}
+
 void scheduler_place(struct scheduler *scheduler, struct scheduler_client *client,
                      const struct sm_group_set *sm_groups, uint64_t now)
 {
@@ -603,12 +620,7 @@ void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *clie
     client->charged_ns += device_ns;
     balance_charge(scheduler, client, device_ns);
     scheduler->look_at_balance = true;
-    plan_credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
-    /* Not in debt now: a debt that follows comes from device time since this moment. */
-    if (client->duty.parts >= 0)
-        client->spends = now;
-    if (client->duty.rate != PLAN_WHOLE)
-        plan_credit_charge(&client->duty, device_ns);
+    policy_concurrent_charge(&scheduler->plan, client, device_ns, now);
 }
 
 void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,

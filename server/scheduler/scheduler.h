@@ -343,6 +343,14 @@ void scheduler_account_open(struct scheduler_account *account, uint64_t number, 
 uint32_t scheduler_account_set(struct scheduler *scheduler, struct scheduler_account *account,
                                uint32_t request, uint32_t limit, uint64_t now, struct error *why);
 
+/* Sets the part of the time, 1 to PLAN_WHOLE (no bound), that all clients of an account may have
+ * together in concurrent mode. */
+void scheduler_account_set_duty(struct scheduler *scheduler, struct scheduler_account *account,
+                                uint32_t duty, uint64_t now);
+
+/* Whether a duty bounds the client: its own, or one of its accounts. */
+bool scheduler_has_duty(const struct scheduler_client *client);
+
 /* Says that the client runs on other SM groups from now on, because some were lent or taken
  * back. Sums of requests are not checked: while they come to more than 1, each client gets
  * proportionally less. Leases go on, unless lease groups are joined or split. O(clients). */

@@ -33,15 +33,17 @@ static struct proto_share_range threads_of(const struct proto_allowance *allowan
 }
 
 /* Where multiprocessors can't be divided, a limit of them is enforced as a share of time. */
-static struct scheduler_limits time_limits(const struct worker *worker,
-                                           const struct proto_allowance *allowance,
-                                           const struct scheduler_accounts *accounts)
+static uint32_t duty_of(const struct worker *worker, uint64_t threads_limit)
 {
-    const uint64_t threads = threads_of(allowance, accounts).limit;
+    return worker->partitions.supported ? PLAN_WHOLE : (uint32_t)threads_limit;
+}
+
+static struct scheduler_limits time_limits(const struct worker *worker,
+                                           const struct proto_allowance *allowance)
+{
     return (struct scheduler_limits){.request = (uint32_t)allowance->time.request,
                                      .limit = (uint32_t)allowance->time.limit,
-                                     .duty = worker->partitions.supported ? PLAN_WHOLE
-                                                                          : (uint32_t)threads,
+                                     .duty = duty_of(worker, allowance->threads.limit),
                                      .level = allowance->priority};
 }
 
@@ -94,7 +96,7 @@ static uint32_t apply_allowance(struct worker *worker, struct client *client,
     const struct proto_allowance *from = &client->control.allowance;
     const struct account_choice before = accounts_of(client);
     const struct account_choice *after = accounts ? accounts : &before;
-    struct scheduler_limits time = time_limits(worker, to, &after->time);
+    struct scheduler_limits time = time_limits(worker, to);
     struct error unused;
     uint32_t error = apply_threads(worker, client, to, after, why);
     if (error) {
@@ -122,7 +124,7 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
     struct placement_view view;
     if (account_table_find_all(&worker->accounts, wanted->accounts, &accounts) < 0)
         return error_set(why, MESSAGE(worker_no_memory));
-    struct scheduler_limits time = time_limits(worker, &wanted->allowance, &accounts.time);
+    struct scheduler_limits time = time_limits(worker, &wanted->allowance);
     const struct proto_share_range threads = threads_of(&wanted->allowance, &accounts.time);
     placement_set_time(&worker->places, &client->place, time.request);
     uint32_t error = placement_add(&worker->places, &client->place, accounts.threads,
@@ -267,7 +269,7 @@ static uint32_t set_account(struct worker *worker, struct account_entry *entry,
                                            wanted->threads_request, wanted->threads_limit, why);
     if (!error) {
         error = gate_set_account(&worker->gate, &entry->time, wanted->time_request,
-                                 wanted->time_limit, why);
+                                 wanted->time_limit, duty_of(worker, wanted->threads_limit), why);
         if (!error)
             return 0;
     }

@@ -413,7 +413,7 @@ static bool may_be_open(const struct gate *gate)
         return false;
     const struct gate_client *first = gate->first;
     for (const struct gate_client *at = first; at; at = at->next)
-        if (at->scheduled.limits.duty != PLAN_WHOLE ||
+        if (scheduler_has_duty(&at->scheduled) ||
             at->scheduled.limits.level != first->scheduled.limits.level ||
             at->scheduled.accounts.of[0] != first->scheduled.accounts.of[0])
             return false;
@@ -545,13 +545,16 @@ uint32_t gate_set_limits(struct gate *gate, struct client *client,
 }
 
 uint32_t gate_set_account(struct gate *gate, struct scheduler_account *account, uint32_t request,
-                          uint32_t limit, struct error *why)
+                          uint32_t limit, uint32_t duty, struct error *why)
 {
+    shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
     uint32_t error = scheduler_account_set(&gate->scheduler, account, request, limit, now, why);
-    apply_decisions(gate, now);
+    if (!error)
+        scheduler_account_set_duty(&gate->scheduler, account, duty, now);
     pthread_mutex_unlock(&gate->lock);
+    reopen_gate(gate, NULL);
     return error;
 }
 

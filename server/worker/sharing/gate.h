@@ -101,9 +101,10 @@ uint32_t gate_add(struct gate *gate, struct client *client, const struct schedul
 uint32_t gate_set_limits(struct gate *gate, struct client *client,
                          const struct scheduler_limits *limits,
                          const struct scheduler_accounts *accounts, struct error *why);
-/* Sets an account's request and limit of time (scheduler_account_set). */
+/* Sets an account's request and limit of time, and its duty (scheduler_account_set and
+ * scheduler_account_set_duty). */
 uint32_t gate_set_account(struct gate *gate, struct scheduler_account *account, uint32_t request,
-                          uint32_t limit, struct error *why);
+                          uint32_t limit, uint32_t duty, struct error *why);
 /* The client's work runs on these SM groups from now on. Does nothing for an empty set or a client
  * that was not added. Any thread, under the lock of struct placement_table. */
 void gate_set_sm_groups(struct gate *gate, struct client *client,

@@ -302,6 +302,52 @@ static void requests_that_do_not_fit_are_refused(void **state)
     assert_int_not_equal(scheduler_set(&device.scheduler, &schedule, device.now, &why), 0);
 }
 
+/* Without partitions a limit of threads is a part of the time, of all clients of an account. */
+static void a_duty_bounds_all_clients_together(void **state)
+{
+    (void)state;
+    static const uint32_t duties[] = {1000, 2500, 6000};
+    for (size_t i = 0; i < sizeof duties / sizeof duties[0]; i++) {
+        open_mode(PROTO_MODE_CONCURRENT);
+        struct device_client *a[4];
+        for (int k = 0; k < 4; k++)
+            a[k] = arrive(1, 0, PLAN_WHOLE, MS);
+        struct scheduler_account *account = device_account(&device, 1);
+        scheduler_account_set_duty(&device.scheduler, account, duties[i], device.now);
+        assert_true(scheduler_has_duty(&a[3]->scheduled));
+        /* A lease may be saved up, and four clients have work in flight. */
+        assert_percent(percent_of(a, 4), duties[i] / 100.0, "the account");
+        scheduler_account_set_duty(&device.scheduler, account, PLAN_WHOLE, device.now);
+        assert_false(scheduler_has_duty(&a[3]->scheduled));
+        assert_percent(percent_of(a, 4), 100, "the account without a duty");
+    }
+}
+
+/* An account that all clients have left owes what it had beyond its duty to its next client. */
+static void leaving_does_not_clear_a_duty_that_is_owed(void **state)
+{
+    (void)state;
+    open_mode(PROTO_MODE_CONCURRENT);
+    struct device_client *first = arrive(1, 0, PLAN_WHOLE, 1000 * MS);
+    scheduler_account_set_duty(&device.scheduler, device_account(&device, 1), 1000, device.now);
+    device_run(&device, device.now + 100 * MS);
+    device_work(&device, first, 0);
+    while (device_step(&device, device.now + 5000 * MS))
+        continue;
+    device_remove(&device, first);
+    /* It had two seconds at least, in flight before its pace was known: those take twenty. */
+    struct error why = {0};
+    const struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    device.account = device_account(&device, 1);
+    scheduler_account_set_duty(&device.scheduler, device.account, 1000, device.now);
+    struct device_client *next = device_add(&device, &limits, NULL, 0, 1, &why);
+    assert_non_null(next);
+    next->shortest = next->longest = MS;
+    device_work(&device, next, ANY);
+    device_run(&device, device.now + 3000 * MS);
+    assert_int_equal(next->kernels, 0);
+}
+
 /* A client goes over to another account while it runs. */
 static void a_client_moves_with_its_lease(void **state)
 {
@@ -470,6 +516,8 @@ int main(void)
         cmocka_unit_test(own_requests_come_out_of_the_accounts),
         cmocka_unit_test(a_limit_holds_for_all_clients_together),
         cmocka_unit_test(limits_of_other_accounts_hold_too),
+        cmocka_unit_test(a_duty_bounds_all_clients_together),
+        cmocka_unit_test(leaving_does_not_clear_a_duty_that_is_owed),
         cmocka_unit_test(requests_that_do_not_fit_are_refused),
         cmocka_unit_test(a_client_moves_with_its_lease),
         cmocka_unit_test(another_client_of_the_account_pays),

@@ -128,6 +128,25 @@ static void limits_of_further_accounts_cap_a_client(void **state)
     peer_detach(two);
 }
 
+/* Where the driver divides no multiprocessors, an account's limit of them is one part of the time.
+ */
+static void without_partitions_an_account_has_a_duty(void **state)
+{
+    (void)state;
+    harness.worker.partitions.supported = false;
+    struct proto_worker_account quarter = account(USER, 0, PROTO_PERCENT_WHOLE);
+    quarter.threads_limit = 2500;
+    harness_ask(PROTO_WORKER_ACCOUNT, 0, &quarter, PROTO_DONE);
+    struct peer *one = peer_attach(1);
+    move(1, USER, 0, 0, PROTO_WORKER_ATTACHED);
+    assert_true(scheduler_has_duty(scheduled(1)));
+    assert_int_equal(scheduled(1)->accounts.of[0]->duty.rate, 2500);
+    assert_int_equal(scheduled(1)->limits.duty, PROTO_PERCENT_WHOLE);
+    assert_false(gate_is_open(&harness.worker.gate));
+    peer_detach(one);
+    harness.worker.partitions.supported = true;
+}
+
 /* Half of the device for a user: its clients have no more together, and their requests are of it.
  */
 static void threads_are_divided_by_account(void **state)
@@ -191,6 +210,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_account_is_there_for_its_clients, harness_setup,
                                         harness_stop),
         cmocka_unit_test_setup_teardown(requests_are_compared_by_account, harness_setup,
+                                        harness_stop),
+        cmocka_unit_test_setup_teardown(without_partitions_an_account_has_a_duty, harness_setup,
                                         harness_stop),
         cmocka_unit_test_setup_teardown(limits_of_further_accounts_cap_a_client, harness_setup,
                                         harness_stop),
