@@ -136,6 +136,16 @@ static void raise_sums(struct scheduler *scheduler, struct scheduler_client *cli
     }
 }
 
+/* The turn is shorter by a part of the last one's overrun, which is paid back with that. */
+static void begin_turn(const struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
+                       uint64_t length)
+{
+    struct scheduler_account *account = lease_group->holder->accounts.of[0];
+    account->debt_ns -= scheduler->schedule.quantum_ns - length;
+    lease_group->turn =
+        (struct scheduler_turn){.account = account, .ends = lease_group->lease_ends};
+}
+
 static void begin_lease(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
                         const struct policy_choice *choice, uint64_t now)
 {
@@ -153,9 +163,8 @@ static void begin_lease(struct scheduler *scheduler, struct scheduler_lease_grou
     client->charged_to = client->spends = now;
     client->leases++;
     raise_sums(scheduler, client);
-    if (scheduler->schedule.mode == PROTO_MODE_TURNS)
-        /* The turn is shorter by this part of the overrun, which is paid back with that. */
-        client->accounts.of[0]->debt_ns -= scheduler->schedule.quantum_ns - choice->length_ns;
+    if (scheduler->schedule.mode == PROTO_MODE_TURNS && !choice->guest && !choice->goes_on)
+        begin_turn(scheduler, lease_group, choice->length_ns);
     if (goes_on)
         return;
     set_leased(scheduler, client, true, now);
@@ -172,6 +181,19 @@ static bool is_over(const struct scheduler *scheduler,
            now - lease_group->idle_since >= scheduler->idle_ns;
 }
 
+/* A new ticket puts the client behind all others with work, and its account, whose other clients
+ * may have work where this one has not. */
+static void go_behind(struct scheduler *scheduler, struct scheduler_client *client)
+{
+    uint64_t ticket = ++scheduler->tickets;
+    client->accounts.of[0]->ticket = ticket;
+    if (!client->wants)
+        return;
+    lease_group_unqueue(client->lease_group, client);
+    client->ticket = ticket;
+    lease_group_queue(client->lease_group, client);
+}
+
 /* Ends the lease. If its client is chosen again, it goes on at once; otherwise its work in
  * flight has to finish first. */
 static void end_lease(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
@@ -180,15 +202,13 @@ static void end_lease(struct scheduler *scheduler, struct scheduler_lease_group 
     struct scheduler_client *client = lease_group->holder;
     struct policy_choice choice;
     lease_group_charge(scheduler, client, now);
-    if (client->wants) {
-        /* A new ticket puts the client behind all others with work, and its account. */
-        lease_group_unqueue(lease_group, client);
-        client->ticket = client->accounts.of[0]->ticket = ++scheduler->tickets;
-        lease_group_queue(lease_group, client);
-        if (choose_holder(scheduler, lease_group, now, &choice) && choice.client == client) {
-            begin_lease(scheduler, lease_group, &choice, now);
-            return;
-        }
+    bool guest = client->guest && scheduler->schedule.mode == PROTO_MODE_TURNS;
+    if (!guest && now >= lease_group->lease_ends)
+        go_behind(scheduler, client);
+    if (client->wants && choose_holder(scheduler, lease_group, now, &choice) &&
+        choice.client == client) {
+        begin_lease(scheduler, lease_group, &choice, now);
+        return;
     }
     lease_group->closing = true;
 }
@@ -200,6 +220,8 @@ static void release_lease(struct scheduler *scheduler, struct scheduler_lease_gr
     lease_group_charge(scheduler, client, now);
     if (now > lease_group->lease_ends && scheduler->schedule.mode == PROTO_MODE_TURNS)
         client->accounts.of[0]->debt_ns += now - lease_group->lease_ends;
+    if (!client->guest)
+        lease_group->turn.paused_since = min(now, lease_group->idle_since);
     client->held_since = client->paused_since = now;
     set_leased(scheduler, client, false, now);
     lease_group->holder = NULL;
@@ -257,6 +279,7 @@ void lease_group_resume(struct scheduler *scheduler, struct scheduler_lease_grou
         uint64_t lost = now - lease_group->lost_since;
         client->charged_to += lost;
         lease_group->lease_ends += lost;
+        lease_group->turn.ends += lost;
         if (lease_group->idle_since != SCHEDULER_NEVER)
             lease_group->idle_since = now;
     }
@@ -304,6 +327,13 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
         /* A client whose commands are longer than the rest of its lease may still run one. */
         return client->in_flight ? 0 : 1;
     return (uint32_t)min(left - client->in_flight, (uint64_t)room);
+}
+
+void lease_group_forget(struct scheduler *scheduler, const struct scheduler_account *account)
+{
+    for (uint32_t i = 0; account->clients == 0 && i < scheduler->lease_group_count; i++)
+        if (scheduler->lease_groups[i].turn.account == account)
+            scheduler->lease_groups[i].turn.account = NULL;
 }
 
 /* ---- which lease groups there are ---- */

@@ -50,6 +50,9 @@ void lease_group_tell_siblings(struct scheduler *scheduler, const struct schedul
 /* Charges the client's lease up to now. */
 void lease_group_charge(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now);
 
+/* A client has left this account. If it was the last one, nothing is left of the account's turn. */
+void lease_group_forget(struct scheduler *scheduler, const struct scheduler_account *account);
+
 /* The client comes to its lease group, or to another account there: its sums of time begin at what
  * the others have reached. */
 void lease_group_meet(struct scheduler *scheduler, struct scheduler_client *client);

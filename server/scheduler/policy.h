@@ -17,6 +17,7 @@ struct policy_choice {
     struct scheduler_client *client; /* NULL: no client may have a lease now */
     uint64_t length_ns;
     bool guest;        /* it ends when a client comes back that is owed something */
+    bool goes_on;      /* it is the rest of its account's turn */
     bool extra;        /* the lease is idle time, not the client's request */
     uint64_t again_at; /* without a client: when one may have a lease; SCHEDULER_NEVER */
 };

@@ -284,11 +284,12 @@ static void enter_accounts(struct scheduler_client *client)
 }
 
 /* The client has no work and no lease, as far as the account counts it. */
-static void leave_accounts(struct scheduler_client *client)
+static void leave_accounts(struct scheduler *scheduler, struct scheduler_client *client)
 {
     for (uint32_t i = 0; i < client->accounts.count; i++)
         client->accounts.of[i]->members--;
     client->accounts.of[0]->clients--;
+    lease_group_forget(scheduler, client->accounts.of[0]);
 }
 
 uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
@@ -348,7 +349,7 @@ static void move_client(struct scheduler *scheduler, struct scheduler_client *cl
     bool another = accounts->of[0] != client->accounts.of[0];
     if (another)
         stop_counting(scheduler, client, now);
-    leave_accounts(client);
+    leave_accounts(scheduler, client);
     client->accounts = *accounts;
     enter_accounts(client);
     if (!another)
@@ -460,7 +461,7 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
     debts_keep(&scheduler->debts, client, &scheduler->clients, scheduler->schedule.quantum_ns, now);
     client->leased = false;
     account_note(&scheduler->plan, client, &scheduler->tickets, now);
-    leave_accounts(client);
+    leave_accounts(scheduler, client);
     list_remove(&client->link);
     scheduler->client_count--;
     forget_name(scheduler, client);
@@ -471,9 +472,12 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
 
 /* ---- the hot path ---- */
 
-static bool is_owed(struct scheduler_client *client)
+/* Whether a guest makes room for the client. */
+static bool is_owed(const struct scheduler *scheduler, struct scheduler_client *client)
 {
     const struct credit *claim = account_claim(client);
+    if (scheduler->schedule.mode == PROTO_MODE_TURNS)
+        return client->accounts.of[0] == client->lease_group->turn.account;
     return claim && claim->parts > 0;
 }
 
@@ -492,7 +496,7 @@ void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *clien
     lease_group_queue(lease_group, client);
     if (lease_group->holder == client)
         lease_group->idle_since = SCHEDULER_NEVER;
-    else if (lease_group->holder && lease_group->holder->guest && is_owed(client))
+    else if (lease_group->holder && lease_group->holder->guest && is_owed(scheduler, client))
         lease_group->lease_ends = min(lease_group->lease_ends, now);
     lease_group->look_at = 0;
     lease_group_advance(scheduler, lease_group, now);

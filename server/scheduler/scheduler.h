@@ -21,7 +21,9 @@
  *               request. Time that no request claims goes in equal parts to the clients
  *               that want it, each up to its limit.
  *   turns       One client at a time on the whole GPU, for a quantum, first come first
- *               served by account. A turn ends early when its client has nothing to do.
+ *               served by account. A turn is its account's: another of the account's clients
+ *               goes on with it when one has nothing to do. For a pause of a tenth of the
+ *               quantum others are guests, as below. After a longer one the turn is over.
  *
  * A PLAN (strict, lease 250 ms, precision 5 %: 5 s, 20 leases; a 50 %, b 33 %, c 10 %)
  *
@@ -208,7 +210,8 @@ struct scheduler_client {
     bool borrows;   /* it runs on multiprocessors of another client's request */
     /* private */
     bool leased, on_extra, granted, present;
-    bool guest;        /* its lease ends when a client comes back that is owed something */
+    bool guest;        /* its lease ends when a client comes back that is owed something or
+                          whose account has the turn */
     bool ahead;        /* its account had more time than another one with work (balance.h) */
     bool low_turn;     /* named by scheduler_decide as the next of the lower levels */
     struct list *held; /* the list in which it waits, or NULL */
@@ -236,6 +239,13 @@ struct scheduler_client {
     uint64_t paused_since; /* without work or lease since then; or meaningless */
 };
 
+/* In turns: the turn under way, or interrupted by a pause. */
+struct scheduler_turn {
+    const struct scheduler_account *account; /* NULL: none */
+    uint64_t ends;
+    uint64_t paused_since; /* since when its client had nothing to do */
+};
+
 struct scheduler_lease_group {
     struct sm_group_set sm_groups;
     /* The client that has the lease, or whose last work still runs. */
@@ -249,8 +259,9 @@ struct scheduler_lease_group {
     uint64_t extra_ns;   /* the sum of idle time with which an account comes back */
     uint64_t lost_since; /* in a pause: since when nothing of the holder is in flight; or
                             SCHEDULER_NEVER */
-    bool closing;        /* the lease is over, and its work is still in flight */
-    bool crowded;        /* see balance.h */
+    struct scheduler_turn turn;
+    bool closing; /* the lease is over, and its work is still in flight */
+    bool crowded; /* see balance.h */
 };
 
 struct scheduler {

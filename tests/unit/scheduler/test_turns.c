@@ -74,14 +74,96 @@ static void a_turn_ends_early_with_its_work(void **state)
     device_run(&device, start + 230 * MS);
     assert_true(has_turn(a)); /* it may have more in a moment */
     device_run(&device, start + 251 * MS);
+    assert_true(has_turn(b)); /* as a guest, and after a tenth of the quantum by itself */
+    device_run(&device, start + 3300 * MS);
+    device_work(&device, a, ANY);
+    device_run(&device, start + 4000 * MS);
     assert_true(has_turn(b));
     /* A short pause loses nothing. */
-    device_work(&device, a, ANY);
     device_work(&device, b, 0);
     device_run(&device, device.now + 40 * MS);
     device_work(&device, b, ANY);
     device_run(&device, device.now + 1000 * MS);
     assert_true(has_turn(b));
+}
+
+static void a_turn_is_kept_for_a_short_pause(void **state)
+{
+    (void)state;
+    open_turns(1000 * MS);
+    struct device_client *a = arrive(10 * MS), *b = arrive(10 * MS);
+    uint64_t start = device.now;
+    device_work(&device, a, 20); /* 200 ms */
+    device_work(&device, b, ANY);
+    device_run(&device, start + 290 * MS);
+    assert_true(has_turn(b));
+    device_work(&device, a, ANY);
+    device_run(&device, start + 320 * MS); /* b's kernels in flight have ended */
+    assert_true(has_turn(a));
+    device_run(&device, start + 990 * MS);
+    assert_true(has_turn(a));
+    device_run(&device, start + 1020 * MS);
+    assert_true(has_turn(b)); /* what it had as a guest is no turn of its own */
+    device_run(&device, start + 1980 * MS);
+    assert_true(has_turn(b));
+}
+
+static struct device_client *arrive_for(uint64_t owner, uint64_t kernel)
+{
+    device.account = device_account(&device, owner);
+    struct device_client *client = arrive(kernel);
+    device.account = NULL;
+    return client;
+}
+
+/* A client computes for 30 ms and thinks for 20 ms; alone it has three fifths of the device. */
+static void launch_and_think(struct device_client *const *thinkers, int count, uint64_t until)
+{
+    uint64_t wakes[4] = {0};
+    while (device.now < until) {
+        uint64_t next = until;
+        for (int i = 0; i < count; i++)
+            next = wakes[i] < next ? wakes[i] : next;
+        struct device_client *ended = device_step(&device, next);
+        for (int i = 0; i < count; i++) {
+            if (ended == thinkers[i] && !ended->pending && ended->head == ended->tail)
+                wakes[i] = device.now + 20 * MS;
+            if (wakes[i] > device.now)
+                continue;
+            wakes[i] = ANY;
+            device_work(&device, thinkers[i], 3);
+        }
+    }
+}
+
+static void pauses_cost_a_user_nothing_beyond_them(void **state)
+{
+    (void)state;
+    open_turns(300 * MS);
+    struct device_client *one = arrive_for(1, 10 * MS);
+    for (int i = 0; i < 4; i++)
+        device_work(&device, arrive_for(2, 10 * MS), ANY);
+    uint64_t span = 60000 * MS;
+    launch_and_think(&one, 1, device.now + span);
+    double part = (double)device_had(&device, one) / (double)span;
+    print_message("%.3f\n", part);
+    assert_true(part > 0.27 && part < 0.33);
+}
+
+/* When one of the user's clients pauses, another one has the rest of the turn, and not a turn. */
+static void a_user_with_many_clients_has_no_longer_turns(void **state)
+{
+    (void)state;
+    open_turns(300 * MS);
+    struct device_client *four[4], *one = arrive_for(1, 10 * MS);
+    for (int i = 0; i < 4; i++)
+        four[i] = arrive_for(2, 10 * MS);
+    device_work(&device, one, ANY);
+    uint64_t span = 60000 * MS;
+    launch_and_think(four, 4, device.now + span);
+    double part = (double)device_had(&device, one) / (double)span;
+    print_message("%.3f\n", part);
+    assert_true(part > 0.49 && part < 0.55);
 }
 
 static void a_turn_is_shorter_by_the_last_ones_overrun(void **state)
@@ -130,6 +212,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(turns_are_first_come_first_served),
         cmocka_unit_test(a_turn_ends_early_with_its_work),
+        cmocka_unit_test(a_turn_is_kept_for_a_short_pause),
+        cmocka_unit_test(pauses_cost_a_user_nothing_beyond_them),
+        cmocka_unit_test(a_user_with_many_clients_has_no_longer_turns),
         cmocka_unit_test(a_turn_is_shorter_by_the_last_ones_overrun),
         cmocka_unit_test(a_tenth_of_a_turn_is_left_of_any_overrun),
         cmocka_unit_test(turns_need_no_request_and_fit_any_number),
