@@ -298,9 +298,9 @@ static void a_request_of_ones_own_leaves_others_their_part(void **state)
     expect_share("user 1001", share_of(notes, 0, 1, &window), 0, 50 + tolerance);
     expect_share("user 1002", share_of(notes, 1, 1, &window), 5, 100);
     gpushare_close(&programs[1].gpu);
-    const double end = patience_seconds(10);
-    for (double waited = 0; requested(&programs[0]) != 100; waited += 0.02) {
-        assert_true(waited < end);
+    const unsigned most = (unsigned)(patience_seconds(10) * 50);
+    for (unsigned waited = 0; requested(&programs[0]) != 100; waited++) {
+        assert_true(waited < most);
         nanosleep(&moment, NULL);
     }
     arrive(&programs[1], 1002, "90%");

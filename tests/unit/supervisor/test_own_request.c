@@ -179,7 +179,8 @@ static void memory_in_use_stays_where_a_request_falls_below_it(void **state)
     fake_alloc(&fake, second, 40 * MIB);
     close(second);
     FAKE_WAIT(&fake, fake_session(&fake, 0)->grant.allowance.memory.request == 96 * MIB);
-    /* A request that is refused whatever others have lowers theirs to an equal part, and no more. */
+    /* A request that is refused whatever others have lowers theirs to an equal part, and no more.
+     */
     int third = greeted(5003);
     ask(third, PROTO_UNSET, PROTO_UNSET, 2 * MEMORY);
     fake_expect_failed(&fake, third, PROTO_ERROR_NO_ROOM, "does not fit");
