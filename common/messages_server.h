@@ -14,6 +14,10 @@
     X(memory_over_limit, OUT_OF_MEMORY, \
       "%s: %s of %s are in use or guaranteed to clients and %s more were asked for: free some, or " \
       "wait until other clients have") \
+    X(memory_pooled, OUT_OF_MEMORY, \
+      "%s: %s of %s are in use or guaranteed to clients, %s of it kept for the next clients of its " \
+      "users, and %s more were asked for: memory that is kept is given back when no kernel runs; " \
+      "try again then, or give gpushared a smaller --pinned-pool") \
     X(log_account_refused, SUCCESS, \
       "GPU %u: the worker refuses the requests of %s, so nothing is guaranteed to it: %s") \
     X(log_account_unlimited, SUCCESS, \

@@ -79,11 +79,52 @@ static void clients_that_come_and_go_beside_an_endless_kernel_find_room(void **s
     endless_end(&endless);
 }
 
+/* Kept buffers are unregistered in a quiet window, and beside such a kernel there is none. */
+static int setup_small(void **state)
+{
+    static const char *const env[] = {"SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100",
+                                      "GPUSHARE_HOST_MEMORY_LIMIT=64M", NULL};
+    static const char *const args[] = {"--host-memory-total", "64M", "--pinned-pool", "48M", NULL};
+    (void)state;
+    server = server_start(args, env);
+    return 0;
+}
+
+static void a_full_pool_that_cannot_give_way_is_told(void **state)
+{
+    (void)state;
+    enum { PART = 16 << 20 };
+    struct endless endless;
+    void *pinned;
+    endless_prepare(&endless, arrival_connect(server, 25));
+    gpushare_connection *gpu = arrival_connect(server, 0);
+    for (int i = 0; i < 3; i++)
+        OK(gpushare_host_alloc(gpu, PART, &pinned));
+    gpushare_close(&gpu);
+    assert_true(server_log_wait(server, "GPU seconds")); /* it has left */
+    endless_start(&endless, 1, 32);
+    gpu = arrival_connect(server, 0);
+    /* There is room only if the pool gives way. */
+    assert_int_equal(gpushare_host_alloc(gpu, 2 * PART, &pinned), GPUSHARE_ERROR_OUT_OF_MEMORY);
+    print_message("%s\n", gpushare_error_text());
+    assert_non_null(strstr(gpushare_error_text(), "--host-memory-total"));
+    assert_non_null(strstr(gpushare_error_text(), "48 MiB of it kept for the next clients"));
+    endless_end(&endless);
+    /* Each try waits for a while. */
+    gpushare_error error = GPUSHARE_ERROR_OUT_OF_MEMORY;
+    for (int i = 0; i < 10 && error == GPUSHARE_ERROR_OUT_OF_MEMORY; i++)
+        error = gpushare_host_alloc(gpu, 2 * PART, &pinned);
+    assert_int_equal(error, GPUSHARE_SUCCESS);
+    gpushare_close(&gpu);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(clients_that_come_and_go_beside_an_endless_kernel_find_room,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_pool_that_cannot_give_way_is_told, setup_small,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

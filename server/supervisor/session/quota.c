@@ -301,6 +301,17 @@ static uint32_t refuse_total(const struct session *session, const struct quota *
                      name_source_of_total(session, total, text));
 }
 
+/* The pool has memory that nobody uses, and gives it back only while no kernel runs. */
+static uint32_t refuse_pooled(const struct session *session, const struct quota *all,
+                              uint64_t asked, struct error *why)
+{
+    char used[UNITS_TEXT], limit[UNITS_TEXT], kept[UNITS_TEXT], more[UNITS_TEXT];
+    return error_set(why, MESSAGE(memory_pooled), all->name, units_format_bytes(all->used, used),
+                     units_format_bytes(all->limit, limit),
+                     units_format_bytes(session->server->pinned.bytes, kept),
+                     units_format_bytes(asked, more));
+}
+
 uint32_t session_quota_refuse(const struct session *session, const struct quota *culprit,
                               uint64_t asked, struct error *why)
 {
@@ -308,6 +319,9 @@ uint32_t session_quota_refuse(const struct session *session, const struct quota 
     ACCOUNT_FOR_EACH (i) {
         if (culprit == &session->accounts[i])
             return refuse_own(session, i, asked, why);
+        if (culprit == whole_of(session, i) && i == RESOURCE_HOST_MEMORY &&
+            session->server->pinned.bytes)
+            return refuse_pooled(session, culprit, asked, why);
         if (culprit == whole_of(session, i))
             return error_set(why, MESSAGE(memory_over_limit), culprit->name,
                              units_format_bytes(culprit->used, used),
