@@ -135,6 +135,7 @@ static void memory_emptied(struct job *job, int result)
                   allowance_resource(RESOURCE_HOST_MEMORY)->phrase, strerror(-result));
     if (session)
         session->host_emptying--;
+    pool_of(buffer)->emptying -= buffer->bytes;
     forget_emptied(buffer);
 }
 
@@ -152,6 +153,7 @@ void pinned_buffer_empty(struct heap_region *region)
     }
     if (session)
         session->host_emptying++;
+    pool_of(buffer)->emptying += buffer->bytes;
     job_start(&buffer->job, &buffer->jobs, memory_empty, memory_emptied);
 }
 
@@ -275,18 +277,21 @@ static struct pinned_buffer *choose_victim(const struct pinned_pool *pool)
 }
 
 /* Has buffers dropped until so many bytes, and at least one buffer, are on their way out. Returns
- * whether any is. */
+ * whether any is, or will be idle in a moment. */
 static bool give_way(struct pinned_pool *pool, uint64_t bytes, bool asks)
 {
     struct pinned_buffer *buffer;
-    uint64_t going = 0;
-    LIST_FOR_EACH (buffer, &pool->buffers, link)
+    uint64_t going = pool->emptying;
+    bool clearing = false;
+    LIST_FOR_EACH (buffer, &pool->buffers, link) {
         going += buffer->state == PINNED_DROPPING ? buffer->region->bytes : 0;
+        clearing |= buffer->state == PINNED_CLEARING;
+    }
     while (going < bytes && (buffer = choose_victim(pool))) {
         going += buffer->region->bytes;
         drop_buffer(buffer, asks);
     }
-    return going > 0;
+    return going > 0 || clearing;
 }
 
 bool pinned_pool_make_room(struct session *session, const struct quota *culprit, uint64_t bytes)

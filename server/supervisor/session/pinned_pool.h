@@ -78,7 +78,8 @@ struct pinned_window {
 struct pinned_pool {
     struct list buffers;
     struct list windows;
-    uint64_t bytes; /* of buffers in the pool, in whatever state */
+    uint64_t bytes;    /* of buffers in the pool, in whatever state */
+    uint64_t emptying; /* of buffers that no worker has, and whose charges come back in a moment */
     uint32_t count;
     /* Memory came back, or became idle: requests that wait for it are tried again. NULL: of all
      * sessions. */
