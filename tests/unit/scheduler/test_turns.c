@@ -91,10 +91,11 @@ static void a_turn_is_kept_for_a_short_pause(void **state)
 {
     (void)state;
     open_turns(1000 * MS);
-    struct device_client *a = arrive(10 * MS), *b = arrive(10 * MS);
+    struct device_client *a = arrive(10 * MS), *b = arrive(10 * MS), *c = arrive(10 * MS);
     uint64_t start = device.now;
     device_work(&device, a, 20); /* 200 ms */
     device_work(&device, b, ANY);
+    device_work(&device, c, ANY);
     device_run(&device, start + 290 * MS);
     assert_true(has_turn(b));
     device_work(&device, a, ANY);
