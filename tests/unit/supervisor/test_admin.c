@@ -500,7 +500,9 @@ static void administrators_leave_places_for_each_other(void **state)
         supervisor.settings.admins[supervisor.settings.admin_count++] = 4711 + i;
     for (unsigned i = 0; i < ADMINS * USER; i++) {
         fds[i] = connect_as(4711 + i / USER);
-        json_decref(ask_on(fds[i], "{\"request\":\"ping\"}"));
+        json_t *pong = ask_on(fds[i], "{\"request\":\"ping\"}");
+        assert_true(json_is_true(json_object_get(pong, "ok")));
+        json_decref(pong);
     }
     assert_refused(connect_as(4711), "uid 4711 has 8 connections");
     json_t *answer = ask("{\"request\":\"ping\"}");
