@@ -109,6 +109,8 @@
       "the trace is cut short: %s") \
     X(ctl_traced, SUCCESS, \
       "%s: %.3f s of GPU %u, %llu records of %u clients; open it at https://ui.perfetto.dev") \
+    X(ctl_traced_one, SUCCESS, \
+      "%s: %.3f s of GPU %u, %llu records of one client; open it at https://ui.perfetto.dev") \
     X(ctl_killed, SUCCESS, \
       "client %s '%s' (pid %s, user %s): connection ended") \
     X(ctl_killed_alone, SUCCESS, \

@@ -233,6 +233,15 @@ static const char *owner_name(const struct owner *owner, char number[NUMBER_NAME
     return number;
 }
 
+/* Of one track that all clients share, where several may have the same name. */
+static json_t *owner_numbered(const struct owner *owner)
+{
+    char number[NUMBER_NAME];
+    const char *name = owner_name(owner, number);
+    return name == number ? json_string(name)
+                          : json_sprintf("%s (client %" PRIu32 ")", name, owner->number);
+}
+
 static json_t *owner_label(const struct owner *owner)
 {
     char number[NUMBER_NAME];
@@ -421,7 +430,6 @@ static void write_sm_groups(struct writer *writer, const struct proto_trace_reco
 
 static void write_record(struct writer *writer, const struct proto_trace_record *record)
 {
-    char number[NUMBER_NAME];
     const struct owner *owner = owner_of(writer, record->client);
     switch (record->kind) {
     case RECORDING_SPAN:
@@ -429,7 +437,7 @@ static void write_record(struct writer *writer, const struct proto_trace_record 
         break;
     case RECORDING_LEASE:
         write_slice(writer, PROCESS_GPU, TRACK_LEASES + record->value, "lease",
-                    json_string(owner_name(owner, number)), record->from, record->to,
+                    owner_numbered(owner), record->from, record->to,
                     json_pack("{s:I}", "client", (json_int_t)record->client));
         break;
     case RECORDING_HOLD:

@@ -322,7 +322,7 @@ void show_gpus(FILE *out, const json_t *answer, struct table_look look)
 struct headings {
     const char *text[TABLE_COLUMNS_MAX];
     unsigned count;
-    char asked[RESOURCES][32], scalars[SCALARS][32];
+    char asked[RESOURCES][32], granted[RESOURCES][32], used[RESOURCES][32], scalars[SCALARS][32];
 };
 
 static void headings_add(struct headings *headings, const char *text)
@@ -338,11 +338,15 @@ static void headings_add_limits(struct headings *headings)
         const struct allowance_resource *resource = allowance_resource(i);
         snprintf(headings->asked[i], sizeof headings->asked[i], ">%s ASKED", resource->heading);
         headings_add(headings, headings->asked[i]);
-        headings_add(headings, "+>GRANTED");
+        snprintf(headings->granted[i], sizeof headings->granted[i], "+>%s GRANTED",
+                 resource->heading);
+        headings_add(headings, headings->granted[i]);
         if (i == RESOURCE_THREADS)
             headings_add(headings, "+>SMS");
-        if (resource->unit == DIALECT_BYTES)
-            headings_add(headings, "+>USED");
+        if (resource->unit == DIALECT_BYTES) {
+            snprintf(headings->used[i], sizeof headings->used[i], "+>%s USED", resource->heading);
+            headings_add(headings, headings->used[i]);
+        }
     }
     for (enum scalar i = 0; i < SCALARS; i++) {
         snprintf(headings->scalars[i], sizeof headings->scalars[i], ">%s",

@@ -77,6 +77,8 @@ class Commands(WithServer):
             table = self.ctl("clients", "--wide").stdout
             self.assertIn("asks for little", table)
             self.assertIn("12.5 %", table)
+            for resource in ("THREADS", "TIME", "MEMORY", "HOST"):
+                self.assertIn(f"{resource} GRANTED", table)
             self.assertIn("64 MiB", table)
             self.assertGreaterEqual(self.json("status")["devices"][0]["memory_used_bytes"], used["used"])
 

@@ -105,6 +105,17 @@ class Drawing(unittest.TestCase):
         rows = sorted((box["y"], round(box["x"]), round(box["width"])) for box in boxes(svg, COLOURS[0]) if box["y"] < 100)
         self.assertEqual([row[1:] for row in rows], [(130, 360), (130 + 504, 72), (130, 360), (130, 360)])
 
+    def test_two_clients_on_one_group_are_explained(self):
+        names = [self.client(2, "a"), self.client(3, "b")]
+        options = ("--from", "0", "--until", "100", "--sm-groups", "4")
+        both = [*names, self.batch(2, 0, 50, "0-1"), self.batch(3, 40, 90, "1-2")]
+        self.assertIn("darker: both at once", texts(self.draw(both, *options)))
+        for beside in (self.batch(3, 40, 90, "2"), self.batch(3, 50, 90, "1")):
+            self.assertNotIn("darker: both at once", texts(self.draw([*names, self.batch(2, 0, 50, "0-1"), beside], *options)))
+
+    def test_the_committed_picture_of_threads_explains_its_darker_strips(self):
+        self.assertIn("darker: both at once", texts(ElementTree.parse(os.path.join(FOLDER, "threads.svg")).getroot()))
+
     def test_leases_and_holds(self):
         lease = {"ph": "X", "pid": 1, "tid": 1, "name": "a", "cat": "lease", "ts": 20000, "dur": 30000, "args": {"client": 1}}
         held = {"ph": "X", "pid": 2, "tid": 10001, "name": "lease", "cat": "held", "ts": 50000, "dur": 50000}

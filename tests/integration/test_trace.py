@@ -89,6 +89,7 @@ class Traces(unittest.TestCase):
         out, err = tracer.communicate(timeout=private_server.SECONDS)
         self.assertEqual(tracer.returncode, 0, err)
         self.assertIn("ui.perfetto.dev", out)
+        self.assertNotIn(" 1 clients", out)
         return self.check(Trace(path))
 
     def run_traced(self, server, *works):

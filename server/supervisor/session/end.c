@@ -63,10 +63,13 @@ static void hang_up(struct session *session)
     session->pidfd = -1;
 }
 
-/* Writes the client's use in its whole life to the log. */
+/* Writes the client's use in its whole life to the log. A program that only asks what it would get,
+ * as `gpushare info` does, uses nothing, and that is no news. */
 static void log_usage(const struct session *session, const struct proto_worker_usage *used)
 {
     char copied[UNITS_TEXT];
+    if (!used->gpu_nanoseconds && !used->launches && !used->copies)
+        return;
     log_info(MESSAGE_TEXT(log_client_used), session->number, session->name, (int)session->pid,
              session->uid, (double)used->gpu_nanoseconds / 1e9, (unsigned long long)used->launches,
              (unsigned long long)used->copies, units_format_bytes(used->copied_bytes, copied));

@@ -22,6 +22,7 @@ SM_GROUP_HEIGHT, SM_GROUPS_MAX, CLIENTS_MAX = 11, 64, 8
 BATCH, LEASE, HELD = "batch", "lease", "held"  # the categories of a trace's events
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8a00", "#555555")
 PALE, GREY = "#f4f4f4", "#999999"
+OPACITY = 0.85 # of work on an SM group: where two clients overlap, both colours show
 
 
 class Part:
@@ -96,8 +97,8 @@ class Picture:
         self.drawing.text(LEFT, 24, title, font_size=16, font_weight="bold")
         self.draw_axis(bottom)
         if sm_groups:
-            self.draw_sm_groups()
-            self.draw_legend_of_clients(bottom + 42)
+            shared = self.draw_sm_groups()
+            self.draw_legend_of_clients(bottom + 42, shared)
         else:
             self.draw_clients()
             self.draw_legend_of_kinds(bottom + 42)
@@ -133,21 +134,38 @@ class Picture:
             self.drawing.text(LEFT + WIDTH + 10, y + 19, f"busy {self.trace.busy(i) * 100:.0f} %", font_size=12)
 
     def draw_sm_groups(self):
+        shared = None # two clients that were seen on one SM group at once
         for sm_group in range(self.sm_groups):
             y = TOP + sm_group * SM_GROUP_HEIGHT
             self.drawing.box(LEFT, y, WIDTH, SM_GROUP_HEIGHT - 1, PALE)
+            drawn = []
             for i in range(len(self.trace.names)):
                 for start, end in self.trace.merged(part for part in self.trace.of(i, BATCH) if sm_group in part.sm_groups):
-                    self.bar(start, end, y, SM_GROUP_HEIGHT - 1, COLOURS[i], 0.85)
+                    self.bar(start, end, y, SM_GROUP_HEIGHT - 1, COLOURS[i], OPACITY)
+                    drawn.append((i, start, end))
+            shared = shared or self.seen_at_once(drawn)
         for line, text in enumerate(("multiprocessors", "a row: one group")):
             self.drawing.text(LEFT - 8, TOP + 9 + 14 * line, text, text_anchor="end", font_size=11)
+        return shared
 
-    def draw_legend_of_clients(self, y):
+    def seen_at_once(self, drawn):
+        """Two clients whose bars in a row overlap by a pixel or more; None: there are none."""
+        for i, start, end in drawn:
+            for other, begins, ends in drawn:
+                if i < other and self.x_of(min(end, ends)) - self.x_of(max(start, begins)) >= 1:
+                    return i, other
+        return None
+
+    def draw_legend_of_clients(self, y, shared):
+        swatches = [((i,), name) for i, name in enumerate(self.trace.names)]
+        if shared:
+            swatches.append((shared, "darker: both at once"))
         x = LEFT
-        for i, name in enumerate(self.trace.names):
-            self.drawing.box(x, y - 10, 12, 12, COLOURS[i], 0.85)
-            self.drawing.text(x + 18, y, name, font_size=12)
-            x += 24 + 7.5 * len(name) + 24
+        for clients, text in swatches:
+            for i in clients:
+                self.drawing.box(x, y - 10, 12, 12, COLOURS[i], OPACITY)
+            self.drawing.text(x + 18, y, text, font_size=12)
+            x += 24 + 7.5 * len(text) + 24
 
     def draw_legend_of_kinds(self, y):
         x, kinds = LEFT, {part.kind for part in self.trace.parts}
