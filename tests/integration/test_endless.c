@@ -362,10 +362,11 @@ static void a_queue_of_kernels_is_not_one_kernel(void **state)
     struct gpushare_dim one = {1, 1, 1};
     gpushare_connection *gpu;
     gpushare_function *function;
-    unsigned ms = 200 + random_below(100);
+    /* Two of them together are beyond the limit, whatever is drawn: two are in flight at first. */
+    unsigned ms = 280 + random_below(100);
     void *parameters[] = {&ms};
     assert_int_equal(connect_to(server, "queue", &gpu, &function, "milliseconds"), 0);
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 8; i++)
         assert_int_equal(gpushare_launch(function, one, one, 0, NULL, parameters), 0);
     gpushare_error error = gpushare_synchronize(gpu);
     if (error)
