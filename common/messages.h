@@ -666,24 +666,25 @@
       "%s, more than the %s that they have together: ask for less, or an administrator can give " \
       "them more") \
     X(time_overcommitted, NO_ROOM, \
-      "time: the other requests there (%u) are %s; with the %s asked for that " \
-      "makes %s, more than 100 %%: ask for %s at most, or lower another request") \
+      "time: the requests of other clients on these multiprocessors (%u) are %s; with " \
+      "the %s asked for that makes %s, more than 100 %%: ask for %s at most, or an " \
+      "administrator can lower another request") \
     X(time_overcommitted_whole, NO_ROOM, \
-      "time: the other requests there (%u) are %s; with the %s asked for that " \
-      "makes %s, more than 100 %%: nothing is left to ask for; an administrator can lower " \
-      "another request") \
+      "time: the requests of other clients on these multiprocessors (%u) are %s; with " \
+      "the %s asked for that makes %s, more than 100 %%: nothing is left to ask for; an " \
+      "administrator can lower another request") \
     X(threads_overcommitted, NO_ROOM, \
-      "threads: the other requests there (%u) have %u of the device's %u groups of %u " \
+      "threads: other clients' requests (%u) have %u of the device's %u groups of %u " \
       "multiprocessors of their own; with the %u asked for that makes %u: ask for %u at " \
-      "most, or lower another request") \
+      "most, or an administrator can lower another request") \
     X(threads_overcommitted_whole, NO_ROOM, \
-      "threads: the other requests there (%u) have %u of the device's %u groups of %u " \
+      "threads: other clients' requests (%u) have %u of the device's %u groups of %u " \
       "multiprocessors of their own; with the %u asked for that makes %u: nothing is left " \
       "to ask for; an administrator can lower another request") \
     X(threads_account_overcommitted, NO_ROOM, \
       "threads: other clients of the account (%u) have %u of its %u groups of %u " \
       "multiprocessors of their own; with the %u asked for that makes %u: ask for less, or " \
-      "lower another request") \
+      "an administrator can lower another request") \
     X(threads_account_too_few, NO_ROOM, \
       "threads: clients of the account (%u) have %u groups of %u multiprocessors of their " \
       "own; the account would have %u in total: lower its clients' requests first") \

@@ -513,22 +513,36 @@ static void add_request(struct lease_group_sum *sum, const struct scheduler_clie
     sum->requests += request;
 }
 
+/* Sums must not depend on who has work at the moment, and loans do. A client that has nothing but
+ * loans counts where it is. */
+static struct sm_group_set without_loans(const struct scheduler_client *client,
+                                         const struct sm_group_set *sm_groups)
+{
+    struct sm_group_set set = *sm_groups;
+    sm_group_set_cut(&set, &client->foreign);
+    return sm_group_set_is_empty(&set) ? *sm_groups : set;
+}
+
 void lease_group_sum(struct scheduler *scheduler, const struct scheduler_client *client,
                      const struct sm_group_set *sm_groups, struct lease_group_sum *sum)
 {
-    struct sm_group_set joined = *sm_groups, before;
+    struct sm_group_set joined = without_loans(client, sm_groups), before, set;
     const struct scheduler_client *other;
     do {
         before = joined;
-        LIST_FOR_EACH (other, &scheduler->clients, link)
-            if (other != client && sm_group_set_overlaps(&joined, &other->sm_groups))
-                sm_group_set_join(&joined, &other->sm_groups);
+        LIST_FOR_EACH (other, &scheduler->clients, link) {
+            set = without_loans(other, &other->sm_groups);
+            if (other != client && sm_group_set_overlaps(&joined, &set))
+                sm_group_set_join(&joined, &set);
+        }
     } while (memcmp(&before, &joined, sizeof joined) != 0);
     *sum = (struct lease_group_sum){0};
     uint64_t count = ++scheduler->sums;
-    LIST_FOR_EACH (other, &scheduler->clients, link)
-        if (other != client && sm_group_set_overlaps(&joined, &other->sm_groups))
+    LIST_FOR_EACH (other, &scheduler->clients, link) {
+        set = without_loans(other, &other->sm_groups);
+        if (other != client && sm_group_set_overlaps(&joined, &set))
             add_request(sum, other, count);
+    }
     struct scheduler_account *account = client->accounts.of[0];
     sum->has_account = account->counted == count;
 }

@@ -431,6 +431,11 @@ bool scheduler_has_duty(const struct scheduler_client *client)
     return has;
 }
 
+void scheduler_set_foreign(struct scheduler_client *client, const struct sm_group_set *foreign)
+{
+    client->foreign = *foreign;
+}
+
 void scheduler_place(struct scheduler *scheduler, struct scheduler_client *client,
                      const struct sm_group_set *sm_groups, uint64_t now)
 {

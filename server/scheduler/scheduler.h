@@ -224,6 +224,7 @@ struct scheduler_client {
     uint64_t spends;  /* the debt that it may have now comes from device time since then */
     uint64_t peak_ns; /* the longest of its recent commands; older ones count less */
     struct sm_group_set sm_groups;
+    struct sm_group_set foreign; /* others' SM groups: some of them may be on loan to it */
     struct scheduler_lease_group *lease_group;
     struct list_link link;       /* in the list of all clients */
     struct list_link wants_link; /* in its lease group's list of clients with work */
@@ -361,6 +362,10 @@ void scheduler_account_set_duty(struct scheduler *scheduler, struct scheduler_ac
 
 /* Whether a duty bounds the client: its own, or one of its accounts. */
 bool scheduler_has_duty(const struct scheduler_client *client);
+
+/* Says which SM groups belong to others (sm_allocation_foreign); before, none do. The client leaves
+ * them when their owner has work, so its request of time is not summed with requests there. */
+void scheduler_set_foreign(struct scheduler_client *client, const struct sm_group_set *foreign);
 
 /* Says that the client runs on other SM groups from now on, because some were lent or taken
  * back. Sums of requests are not checked: while they come to more than 1, each client gets

@@ -173,10 +173,18 @@ bool sm_allocation_borrows(const struct sm_allocation *allocation,
                            const struct sm_allocation_client *client,
                            const struct sm_group_set *sm_groups)
 {
-    struct sm_group_set home, others = allocation->owned;
+    struct sm_group_set foreign;
+    sm_allocation_foreign(allocation, client, &foreign);
+    return sm_group_set_overlaps(&foreign, sm_groups);
+}
+
+void sm_allocation_foreign(const struct sm_allocation *allocation,
+                           const struct sm_allocation_client *client, struct sm_group_set *foreign)
+{
+    struct sm_group_set home;
     find_home(client, &home);
-    sm_group_set_cut(&others, &home);
-    return sm_group_set_overlaps(&others, sm_groups);
+    *foreign = allocation->owned;
+    sm_group_set_cut(foreign, &home);
 }
 
 /* ---- settling ---- */

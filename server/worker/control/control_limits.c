@@ -87,6 +87,20 @@ static uint32_t apply_threads(struct worker *worker, struct client *client,
     return error;
 }
 
+/* Tells the gate which SM groups are others', before it checks sums of requests of time: whether a
+ * request fits must not depend on loans of the moment. */
+static void tell_foreign(struct worker *worker)
+{
+    struct sm_group_set foreign;
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        if (!client->gate.added)
+            continue;
+        placement_foreign(&worker->places, &client->place, &foreign);
+        gate_set_foreign(&worker->gate, client, &foreign);
+    }
+}
+
 /* Gives a client that has a share another one. accounts: those that it counts in from now on; NULL:
  * as before. Returns 0, or an error number with a sentence in why; nothing has changed then. */
 static uint32_t apply_allowance(struct worker *worker, struct client *client,
@@ -103,6 +117,7 @@ static uint32_t apply_allowance(struct worker *worker, struct client *client,
         placement_set_time(&worker->places, &client->place, (uint32_t)from->time.request);
         return error;
     }
+    tell_foreign(worker);
     error = gate_set_limits(&worker->gate, client, &time, accounts ? &accounts->time : NULL, why);
     if (error) {
         apply_threads(worker, client, from, &before, &unused);
@@ -122,6 +137,7 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
 {
     struct account_choice accounts;
     struct placement_view view;
+    struct sm_group_set foreign;
     if (account_table_find_all(&worker->accounts, wanted->accounts, &accounts) < 0)
         return error_set(why, MESSAGE(worker_no_memory));
     struct scheduler_limits time = time_limits(worker, &wanted->allowance);
@@ -132,6 +148,9 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
     if (error)
         return error;
     placement_view(&worker->places, &client->place, timeline_now(), &view);
+    placement_foreign(&worker->places, &client->place, &foreign);
+    tell_foreign(worker);
+    sm_group_set_cut(&view.sm_groups, &foreign); /* none left: the gate takes that for everywhere */
     error = gate_add(&worker->gate, client, &time, accounts.time.count ? &accounts.time : NULL,
                      &view.sm_groups, why);
     if (error) {
@@ -268,6 +287,7 @@ static uint32_t set_account(struct worker *worker, struct account_entry *entry,
     uint32_t error = placement_account_set(&worker->places, &entry->threads,
                                            wanted->threads_request, wanted->threads_limit, why);
     if (!error) {
+        tell_foreign(worker);
         error = gate_set_account(&worker->gate, &entry->time, wanted->time_request,
                                  wanted->time_limit, duty_of(worker, wanted->threads_limit), why);
         if (!error)
@@ -351,6 +371,7 @@ int control_limits_schedule(struct request *request)
     schedule.quantum_ns = wanted->quantum;
     placement_bind_time(&worker->places,
                         wanted->mode == PROTO_MODE_STRICT || wanted->mode == PROTO_MODE_FAIR);
+    tell_foreign(worker);
     uint32_t refused = gate_set_schedule(&worker->gate, &schedule, &why);
     if (refused)
         placement_bind_time(&worker->places, scheduler_time_enforced(&worker->gate.scheduler));

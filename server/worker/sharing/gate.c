@@ -558,6 +558,13 @@ uint32_t gate_set_account(struct gate *gate, struct scheduler_account *account, 
     return error;
 }
 
+void gate_set_foreign(struct gate *gate, struct client *client, const struct sm_group_set *foreign)
+{
+    pthread_mutex_lock(&gate->lock);
+    scheduler_set_foreign(&client->gate.scheduled, foreign);
+    pthread_mutex_unlock(&gate->lock);
+}
+
 void gate_set_sm_groups(struct gate *gate, struct client *client,
                         const struct sm_group_set *sm_groups)
 {

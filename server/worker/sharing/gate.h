@@ -105,6 +105,8 @@ uint32_t gate_set_limits(struct gate *gate, struct client *client,
  * scheduler_account_set_duty). */
 uint32_t gate_set_account(struct gate *gate, struct scheduler_account *account, uint32_t request,
                           uint32_t limit, uint32_t duty, struct error *why);
+/* Says which SM groups belong to others (scheduler_set_foreign). */
+void gate_set_foreign(struct gate *gate, struct client *client, const struct sm_group_set *foreign);
 /* The client's work runs on these SM groups from now on. Does nothing for an empty set or a client
  * that was not added. Any thread, under the lock of struct placement_table. */
 void gate_set_sm_groups(struct gate *gate, struct client *client,

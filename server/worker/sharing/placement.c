@@ -105,6 +105,14 @@ bool placement_is_home(struct placement_table *places, const struct placement *p
     return home;
 }
 
+void placement_foreign(struct placement_table *places, const struct placement *place,
+                       struct sm_group_set *foreign)
+{
+    pthread_mutex_lock(&places->lock);
+    sm_allocation_foreign(&places->allocation, &place->allocation, foreign);
+    pthread_mutex_unlock(&places->lock);
+}
+
 static void find_borrowed(struct placement_table *places, struct placement *place)
 {
     struct sm_group_set both = place->allocation.now;

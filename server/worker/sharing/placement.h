@@ -128,6 +128,10 @@ uint64_t placement_tick(struct placement_table *places, uint64_t now);
 bool placement_is_home(struct placement_table *places, const struct placement *place,
                        const struct sm_group_set *sm_groups);
 
+/* Finds the SM groups that are of others (sm_allocation_foreign). Any thread. */
+void placement_foreign(struct placement_table *places, const struct placement *place,
+                       struct sm_group_set *foreign);
+
 /*
  * Control thread: a client for whose SM groups a partition must be made, or NULL. Report the new
  * partition with placement_made, which releases it at once if it is no longer needed; or NULL if

@@ -70,10 +70,12 @@ static void the_remedy_asks_for_less_only_where_something_is_left(void **state)
     arrive_on(5000, NULL, 0);
     arrive_on(5000, NULL, 0);
     assert_int_equal(try_request(1, PLAN_WHOLE, NULL), PROTO_ERROR_NO_ROOM);
-    assert_string_equal(why.text, "time: the other requests there (2) are 50 % + 50 % = 100 %; "
-                                  "with the 0.01 % asked for that makes 100.01 %, more than 100 %: "
-                                  "nothing is left to ask for; an administrator can lower another "
-                                  "request");
+    assert_string_equal(
+        why.text,
+        "time: the requests of other clients on these multiprocessors (2) are 50 % + 50 % = 100 %; "
+        "with the 0.01 % asked for that makes 100.01 %, more than 100 %: "
+        "nothing is left to ask for; an administrator can lower another "
+        "request");
 }
 
 static void sums_above_one_are_refused_with_the_arithmetic(void **state)
@@ -85,10 +87,11 @@ static void sums_above_one_are_refused_with_the_arithmetic(void **state)
     struct device_client *third = arrive_on(3705, NULL, 0);
     assert_int_equal(try_request(995, PLAN_WHOLE, NULL), 0);
     assert_int_equal(try_request(996, PLAN_WHOLE, NULL), PROTO_ERROR_NO_ROOM);
-    assert_string_equal(why.text,
-                        "time: the other requests there (3) are 37.05 % + 33 % + "
-                        "20 % = 90.05 %; with the 9.96 % asked for that makes 100.01 %, more "
-                        "than 100 %: ask for 9.95 % at most, or lower another request");
+    assert_string_equal(
+        why.text,
+        "time: the requests of other clients on these multiprocessors (3) are 37.05 % + 33 % + "
+        "20 % = 90.05 %; with the 9.96 % asked for that makes 100.01 %, more "
+        "than 100 %: ask for 9.95 % at most, or an administrator can lower another request");
     /* Nothing changed by the refusal; a client's own request does not count against it. */
     struct scheduler_limits limits = {.request = 4700, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     assert_int_equal(
@@ -97,7 +100,7 @@ static void sums_above_one_are_refused_with_the_arithmetic(void **state)
     assert_int_equal(
         scheduler_update(&device.scheduler, &third->scheduled, &limits, NULL, device.now, &why),
         PROTO_ERROR_NO_ROOM);
-    assert_non_null(strstr(why.text, "other requests there (2) are 33 % + 20 % = 53 %"));
+    assert_non_null(strstr(why.text, "multiprocessors (2) are 33 % + 20 % = 53 %"));
     assert_int_equal(third->scheduled.limits.request, 4700);
     assert_int_equal(try_request(1, PLAN_WHOLE, NULL), PROTO_ERROR_NO_ROOM);
     assert_int_equal(try_request(0, PLAN_WHOLE, NULL), 0);
@@ -211,7 +214,7 @@ static void partitions_apart_have_a_lease_each(void **state)
     assert_int_equal(try_request(1001, PLAN_WHOLE, &right), PROTO_ERROR_NO_ROOM);
     assert_int_equal(try_request(1000, PLAN_WHOLE, &middle), 0);
     assert_int_equal(try_request(1, PLAN_WHOLE, &bridge), PROTO_ERROR_NO_ROOM);
-    assert_non_null(strstr(why.text, "other requests there (3) are 90 % + 40 % + 60 % = 190 %"));
+    assert_non_null(strstr(why.text, "multiprocessors (3) are 90 % + 40 % + 60 % = 190 %"));
 }
 
 static void partitions_that_overlap_share_a_lease(void **state)

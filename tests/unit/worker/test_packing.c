@@ -70,10 +70,38 @@ static void a_mode_that_enforces_time_makes_room_for_it(void **state)
         peer_detach(peers[i]);
 }
 
+/* The second client has no limit of threads. While the first, which has SM groups of its own, has
+ * no work, the second is there on loan. */
+static void requests_do_not_count_where_sm_groups_are_on_loan(void **state)
+{
+    (void)state;
+    struct peer *owner = peer_attach_with(1, HALF, 0), *guest = peer_attach(2);
+    assert_int_equal(ask_mode(PROTO_MODE_FAIR), PROTO_DONE);
+    for (int twice = 0; twice < 2; twice++) {
+        struct proto_worker_limits limits = {.allowance = granted_threads(HALF), .accounts = {1}};
+        limits.allowance.threads.request = HALF;
+        limits.allowance.time.request = 3000;
+        harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
+        limits = (struct proto_worker_limits){.allowance = granted_whole(), .accounts = {2}};
+        limits.allowance.time.request = 8000;
+        harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
+        assert_int_equal(ask_mode(PROTO_MODE_CONCURRENT), PROTO_DONE);
+        assert_int_equal(ask_mode(PROTO_MODE_FAIR), PROTO_DONE);
+    }
+    peer_detach(owner);
+    /* Without an owner both are on the same SM groups. */
+    owner = peer_attach_with(1, HALF, 0);
+    assert_int_equal(ask_time(1, 3000), PROTO_FAILED);
+    peer_detach(owner);
+    peer_detach(guest);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(half_and_half_and_most_of_a_half_fit_in_any_order,
+                                        harness_setup, harness_stop),
+        cmocka_unit_test_setup_teardown(requests_do_not_count_where_sm_groups_are_on_loan,
                                         harness_setup, harness_stop),
         cmocka_unit_test_setup_teardown(a_mode_that_enforces_time_makes_room_for_it, harness_setup,
                                         harness_stop),
