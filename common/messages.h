@@ -649,9 +649,11 @@
       "this process has no thread-specific keys left") \
     X(stream_of_another, INVALID_HANDLE, \
       "the stream belongs to another connection than the call is about") \
-    X(devices_none_for_process, NO_DEVICE, \
-      "the server has no device that this process may see; look at " \
-      "GPUSHARE_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES") \
+    X(devices_none, NO_DEVICE, \
+      "the server has no device") \
+    X(devices_not_named, NO_DEVICE, \
+      "%s names no device of the server before one that it lacks: it has %u, numbered from 0; " \
+      "name them by number or UUID, or unset the variable") \
     X(device_ordinal, INVALID_DEVICE, \
       "there is no device %u: this process sees %u, counted from 0") \
     X(schedule_range, INVALID_VALUE, \

@@ -19,13 +19,17 @@ CLIENT_SO := libgpushare-client.so
 CLIENT_REAL := $(CLIENT_SO).$(VERSION)
 # The example that README compiles.
 EXAMPLE_FILES := vector-add.c example.h vector-add.cu vector-add.ptx
+# The pages name each other, and commands' help names the schemas by their folder.
+DOC_FILES := docs/gpushared.yaml $(wildcard docs/*.md) schemas/gpushared-config.schema.json systemd/gpushared.env
+DOC_PICTURES := $(wildcard docs/pictures/*.svg)
+SCHEMA_FILES := $(wildcard schemas/*.schema.json)
 UNITS := gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service
 INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(LIBEXECDIR)/gpushare-worker $(LIBEXECDIR)/gpushare-devices \
     $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
     $(INCLUDEDIR)/gpushare.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
     $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf \
     $(EXAMPLE_FILES:%=$(DOCDIR)/examples/%) \
-    $(DOCDIR)/gpushared.yaml $(DOCDIR)/configuration.md $(DOCDIR)/gpushared-config.schema.json $(DOCDIR)/gpushared.env
+    $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES))) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
 
 .PHONY: install uninstall
 install: all ## install below PREFIX (default /usr/local); DESTDIR is put before every path
@@ -40,7 +44,9 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	$(INSTALL) -m 0644 client/gpushare.h $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 0644 $(BUILD)/lib/softgpu/libcuda.so.1 $(DESTDIR)$(SOFTGPUDIR)/
 	$(INSTALL) -m 0644 systemd/gpushare.sysusers $(DESTDIR)$(SYSUSERSDIR)/gpushare.conf
-	$(INSTALL) -m 0644 docs/gpushared.yaml docs/configuration.md schemas/gpushared-config.schema.json systemd/gpushared.env $(DESTDIR)$(DOCDIR)/
+	$(INSTALL) -m 0644 $(DOC_FILES) $(DESTDIR)$(DOCDIR)/
+	$(INSTALL) -m 0644 $(DOC_PICTURES) $(DESTDIR)$(DOCDIR)/pictures/
+	$(INSTALL) -m 0644 $(SCHEMA_FILES) $(DESTDIR)$(DOCDIR)/schemas/
 	sed -e 's|"examples/example.h"|"example.h"|' -e 's|"examples/kernels/|"|' examples/vector-add.c >$(DESTDIR)$(DOCDIR)/examples/vector-add.c
 	sed -e 's|"client/gpushare.h"|<gpushare.h>|' examples/example.h >$(DESTDIR)$(DOCDIR)/examples/example.h
 	$(INSTALL) -m 0644 examples/kernels/vector-add.cu examples/kernels/vector-add.ptx $(DESTDIR)$(DOCDIR)/examples/
@@ -55,6 +61,11 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	@echo "none of its folders, LD_LIBRARY_PATH=$(LIBDIR)). To run the server as a service:"
 	@echo "  systemd-sysusers $(SYSUSERSDIR)/gpushare.conf && systemctl daemon-reload && systemctl enable --now gpushared.socket gpushared-admin.socket gpushared.service"
 
+# Folders that only gpushare uses, and below a prefix that is not the system's all that are empty then.
+INSTALLED_DIRS := $(patsubst %/,%,$(sort $(dir $(INSTALLED)) $(DOCDIR)/ $(PREFIX)/lib/gpushare/))
+EMPTY_DIRS := $(if $(filter /usr /usr/local,$(PREFIX)),$(filter %/gpushare $(SOFTGPUDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)), \
+    $(INSTALLED_DIRS) $(addprefix $(PREFIX)/,lib/systemd share/doc share) $(PREFIX))
 uninstall: ## remove what install put there (same PREFIX and DESTDIR); configuration and users stay
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	-rmdir $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(DOCDIR) $(DESTDIR)$(SOFTGPUDIR) $(DESTDIR)$(PREFIX)/lib/gpushare 2>/dev/null
+	for folder in $$(printf '%s\n' $(addprefix $(DESTDIR),$(EMPTY_DIRS)) | sort -r); do \
+	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done

@@ -34,6 +34,8 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
         query_server(session, i, survey);
         memcpy(uuids[i], survey->info[i].uuid, sizeof uuids[i]);
     }
+    survey->there = count;
+    survey->visible_from = environment->wish.visible.listed ? environment->wish.visible_from : NULL;
     gpushare_error error = session_ended(session);
     if (error)
         return error;
@@ -50,8 +52,10 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
 
 gpushare_error device_choose(const struct device_survey *survey, uint32_t ordinal, uint32_t *index)
 {
+    if (!survey->visible && survey->visible_from)
+        return failure(MESSAGE(devices_not_named), survey->visible_from, survey->there);
     if (!survey->visible)
-        return failure(MESSAGE(devices_none_for_process));
+        return failure(MESSAGE(devices_none));
     if (ordinal >= survey->visible)
         return failure(MESSAGE(device_ordinal), ordinal, survey->visible);
     uint32_t at = survey->indices[ordinal];
