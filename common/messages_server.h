@@ -314,7 +314,7 @@
       "client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors by duty cycle, %s of " \
       "device memory, %s of pinned host memory") \
     X(log_client_changed, SUCCESS, \
-      "client %u '%s' has by %s: %s; at most %u multiprocessors; %s") \
+      "client %u '%s' was given by %s: %s; at most %u multiprocessors; %s") \
     X(log_guarantee_lost, SUCCESS, \
       "client %u: its guarantee of before can't be restored: other clients have the memory") \
     X(log_client_over, SUCCESS, \

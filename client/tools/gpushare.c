@@ -92,7 +92,7 @@ static int read_options(struct options *options, int argc, char **argv)
     struct error why;
     int option;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":h", longs, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":hV", longs, NULL)) != -1) {
         switch (option) {
         case 's':
             options->socket = optarg;

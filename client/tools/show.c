@@ -113,7 +113,7 @@ static void show_trouble(FILE *out, const json_t *device)
     cell_integer(device, "device", cell);
     if (json_is_number(json_object_get(device, "worker_ended_seconds")))
         fprintf(out, "device %s: the latest worker ended %s ago: %s\n", cell,
-                cell_time(device, "worker_ended_seconds", since), shown);
+                cell_duration(device, "worker_ended_seconds", since), shown);
     else
         fprintf(out, "device %s: no worker: %s\n", cell, shown);
 }

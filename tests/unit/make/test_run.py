@@ -179,6 +179,11 @@ class Runner(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertTrue(text.endswith("; 1 repeated because the machine was busy: test_first.sh\n"), text)
 
+    def test_a_word_that_no_test_has_is_named(self):
+        status, text = self.run_all(self.script("test_one.sh", ":"), options=("--match", "gpusharectl"))
+        self.assertEqual(status, 1, text)
+        self.assertIn("\nno test has gpusharectl in its path", text)
+
     def test_three_light_tests_run_side_by_side_where_there_are_two_lanes(self):
         light, here = TIMED + "# light: it waits\n", self.file("here")
         scripts = [self.script(f"test_light_{number}.sh", f"{light}touch {here}{number}\n" +
