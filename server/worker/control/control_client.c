@@ -128,12 +128,15 @@ int control_client_link(struct request *request)
     return request_answer(request, PROTO_LINKED, &linked);
 }
 
-/* The submitter may look at these rings meanwhile, and finds them empty before and after. */
+/* The submitter may look at these rings before and after, and finds them empty: it does so under the
+ * lock, which orders the new mapping before what it reads there. */
 int control_client_rings(struct request *request)
 {
     const struct proto_worker_rings *wanted = request->body;
     int fd = channel_take_fd(request->message, 0);
+    pthread_mutex_lock(&request->client->lock);
     int result = ring_memory_add(&request->client->rings, wanted->first, wanted->count, fd);
+    pthread_mutex_unlock(&request->client->lock);
     close(fd);
     return result < 0
                ? request_refuse(request, error_from_errno(result), MESSAGE_TEXT(rings_unusable),

@@ -128,12 +128,20 @@ static void limits_of_further_accounts_cap_a_client(void **state)
     peer_detach(two);
 }
 
+static int setup_undivided(void **state)
+{
+    fake_reset();
+    fake.sm_group = 0;
+    harness.driver = fake_driver();
+    return harness_start_with(state, &harness.driver);
+}
+
 /* Where the driver divides no multiprocessors, an account's limit of them is one part of the time.
  */
 static void without_partitions_an_account_has_a_duty(void **state)
 {
     (void)state;
-    harness.worker.partitions.supported = false;
+    assert_false(harness.worker.partitions.supported);
     struct proto_worker_account quarter = account(USER, 0, PROTO_PERCENT_WHOLE);
     quarter.threads_limit = 2500;
     harness_ask(PROTO_WORKER_ACCOUNT, 0, &quarter, PROTO_DONE);
@@ -144,7 +152,6 @@ static void without_partitions_an_account_has_a_duty(void **state)
     assert_int_equal(scheduled(1)->limits.duty, PROTO_PERCENT_WHOLE);
     assert_false(gate_is_open(&harness.worker.gate));
     peer_detach(one);
-    harness.worker.partitions.supported = true;
 }
 
 /* Half of the device for a user: its clients have no more together, and their requests are of it.
@@ -211,7 +218,7 @@ int main(void)
                                         harness_stop),
         cmocka_unit_test_setup_teardown(requests_are_compared_by_account, harness_setup,
                                         harness_stop),
-        cmocka_unit_test_setup_teardown(without_partitions_an_account_has_a_duty, harness_setup,
+        cmocka_unit_test_setup_teardown(without_partitions_an_account_has_a_duty, setup_undivided,
                                         harness_stop),
         cmocka_unit_test_setup_teardown(limits_of_further_accounts_cap_a_client, harness_setup,
                                         harness_stop),
