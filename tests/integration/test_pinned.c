@@ -100,8 +100,12 @@ static void a_full_pool_that_cannot_give_way_is_told(void **state)
     gpushare_connection *gpu = arrival_connect(server, 0);
     for (int i = 0; i < 3; i++)
         OK(gpushare_host_alloc(gpu, PART, &pinned));
+    /* The log says when a client that used the GPU has left. */
+    gpushare_address used;
+    OK(gpushare_memory_alloc(gpu, 1, &used));
+    OK(gpushare_copy_to_device(gpu, used, pinned, 1));
     gpushare_close(&gpu);
-    assert_true(server_log_wait(server, "GPU seconds")); /* it has left */
+    assert_true(server_log_wait(server, "GPU seconds"));
     endless_start(&endless, 1, 32);
     gpu = arrival_connect(server, 0);
     /* There is room only if the pool gives way. */
