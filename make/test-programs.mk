@@ -28,6 +28,8 @@ $(BUILD)/tests/unit/bench/test_attempt: $(BUILD)/obj/tests/unit/bench/test_attem
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lcmocka -lm
 
+$(BUILD)/tests/integration/test_load: $(call obj,$(addprefix tests/programs/bench/,load.c span.c bench.c company.c))
+
 # tests/integration/test_bench.sh runs some rows.
 CHECK_DEPS += $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench
 

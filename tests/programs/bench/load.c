@@ -109,6 +109,18 @@ void load_publish(struct load *child)
             memcpy(&child->spans[(size_t)whole * child->spec.blocks], words_of(child, whole),
                    bytes);
     put(&child->page->whole, whole);
+    put(&child->page->ran, whole);
+}
+
+/* One stream may be far ahead of another when the client ends; its kernels count too. */
+static void publish_beyond_whole(struct load *child)
+{
+    const size_t blocks = child->spec.blocks;
+    uint32_t ran = child->page->whole;
+    for (uint32_t i = ran; i < child->page->launches; i++)
+        if (load_done(child, i))
+            memcpy(&child->spans[ran++ * blocks], words_of(child, i), blocks * sizeof *child->log);
+    put(&child->page->ran, ran);
 }
 
 bool load_wait(struct load *child, uint32_t launch)
@@ -211,6 +223,8 @@ static void child_report(struct load *child)
     load_publish(child);
     if (last > page->whole && !child->streams)
         bench_die("%s: launch %u of %u was lost", child->spec.name, page->whole, issued);
+    if (!child->spec.endless)
+        publish_beyond_whole(child);
     page->blocks_counted = get(child->counted);
     if (child->spec.drain &&
         (page->whole != issued || page->blocks_counted != issued * child->spec.blocks))
@@ -334,7 +348,7 @@ void load_free(struct load *load)
 
 size_t load_spans(const struct load *load)
 {
-    return (size_t)load_whole(load) * load->spec.blocks;
+    return (size_t)get(&load->page->ran) * load->spec.blocks;
 }
 
 uint32_t load_whole(const struct load *load)

@@ -46,6 +46,7 @@ struct load_page {
     uint32_t ready, stop, rest; /* atomic */
     uint32_t launches;          /* atomic: number issued so far */
     uint32_t whole;             /* atomic: number of first launches that have all their words */
+    uint32_t ran;               /* atomic: number of launches with spans */
     uint32_t blocks_counted;    /* the word that every block adds 1 to */
     uint32_t client;            /* its number at the server */
     uint32_t multiprocessors;   /* granted when it attached */
@@ -59,8 +60,10 @@ struct load {
     struct load_spec spec;
     pid_t pid;
     struct load_page *page;
-    struct span
-        *spans; /* spec.blocks a launch, page->whole launches; grows as the client sees it */
+    /* spec.blocks a launch, page->ran launches; grows as the client sees it. First come the
+     * launches up to the first one that is not done; when the client has ended, the launches behind
+     * that which are done follow, in their order. */
+    struct span *spans;
     /* The members below belong to the child. */
     gpushare_connection *gpu;
     gpushare_function *function;
@@ -92,7 +95,7 @@ void load_stop(struct load *load);
 void load_finish(struct load *load);
 void load_free(struct load *load);
 size_t load_spans(const struct load *load);   /* number of valid spans */
-uint32_t load_whole(const struct load *load); /* number of launches with spans so far */
+uint32_t load_whole(const struct load *load); /* number of first launches that are done so far */
 /* Translates CLOCK_MONOTONIC seconds to the device's clock. */
 uint64_t load_device_time(const struct load *load, double seconds);
 /* The sum of the nanoseconds for which each block of the client ran between from and to. */
