@@ -90,6 +90,18 @@ static int setup_small(void **state)
     return 0;
 }
 
+/* Another stream's fill, handed over later, ends when the kernel has long been handed over. */
+static void start_for_sure(struct endless *endless)
+{
+    gpushare_stream *stream;
+    gpushare_address used;
+    OK(gpushare_stream_create(endless->gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &stream));
+    OK(gpushare_memory_alloc(endless->gpu, 1, &used));
+    endless_start(endless, 1, 32);
+    OK(gpushare_fill_async(endless->gpu, used, 0, 1, 1, stream));
+    OK(gpushare_stream_synchronize(endless->gpu, stream));
+}
+
 static void a_full_pool_that_cannot_give_way_is_told(void **state)
 {
     (void)state;
@@ -106,7 +118,7 @@ static void a_full_pool_that_cannot_give_way_is_told(void **state)
     OK(gpushare_copy_to_device(gpu, used, pinned, 1));
     gpushare_close(&gpu);
     assert_true(server_log_wait(server, "GPU seconds"));
-    endless_start(&endless, 1, 32);
+    start_for_sure(&endless);
     gpu = arrival_connect(server, 0);
     /* There is room only if the pool gives way. */
     assert_int_equal(gpushare_host_alloc(gpu, 2 * PART, &pinned), GPUSHARE_ERROR_OUT_OF_MEMORY);
