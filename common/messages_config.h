@@ -61,10 +61,18 @@
     X(config_number_not, INVALID_VALUE, \
       "%s must be a number from %llu to %llu, not \"%.64s\"") \
     X(config_range, INVALID_VALUE, \
-      "%s must be a number, or a range like 1000-1999 (names are not looked up; see id(1))") \
+      "%s must be a number, a range like 1000-1999, or a name that this machine knows") \
     X(config_range_not, INVALID_VALUE, \
-      "%s must be a number, or a range like 1000-1999 (names are not looked up; see id(1)), not " \
+      "%s must be a number, a range like 1000-1999, or a name that this machine knows, not " \
       "\"%.64s\"") \
+    X(id_name_no_user, INVALID_VALUE, \
+      "there is no user \"%.64s\" on this machine: correct the name, or give the uid") \
+    X(id_name_no_group, INVALID_VALUE, \
+      "there is no group \"%.64s\" on this machine: correct the name, or give the gid") \
+    X(id_name_user_lookup, INVALID_VALUE, \
+      "the user \"%.64s\" can't be looked up (%s): give the uid, or try again") \
+    X(id_name_group_lookup, INVALID_VALUE, \
+      "the group \"%.64s\" can't be looked up (%s): give the gid, or try again") \
     X(config_pattern_path, INVALID_VALUE, \
       "%s must be an absolute path, with '*' for any part of a name in it") \
     X(config_pattern_text, INVALID_VALUE, \

@@ -33,24 +33,24 @@
       "\"%s\" is one argument too many") \
     X(ctl_target_missing, INVALID_VALUE, \
       "this command needs the number of a client, as `gpusharectl clients` shows it, or user " \
-      "and a uid, or group and a gid, or gpu and an index") \
+      "and a uid or name, or group and a gid or name, or gpu and an index") \
     X(ctl_client_missing, INVALID_VALUE, \
       "this command needs the number of a client, as `gpusharectl clients` shows it") \
     X(ctl_user_missing, INVALID_VALUE, \
-      "this command needs a uid, as id(1) shows it") \
+      "this command needs a uid, or the name of a user") \
     X(ctl_group_missing, INVALID_VALUE, \
-      "this command needs a gid, as id(1) shows it") \
+      "this command needs a gid, or the name of a group") \
     X(ctl_gpu_missing, INVALID_VALUE, \
       "this command needs the index of a GPU, as `gpusharectl status` shows it") \
     X(ctl_target, INVALID_VALUE, \
       "\"%s\" is not the number of a client, as `gpusharectl clients` shows it, or user and a " \
-      "uid, or group and a gid, or gpu and an index") \
+      "uid or name, or group and a gid or name, or gpu and an index") \
     X(ctl_client_number, INVALID_VALUE, \
       "\"%s\" is not the number of a client, as `gpusharectl clients` shows it") \
     X(ctl_user_number, INVALID_VALUE, \
-      "\"%s\" is not a uid, as id(1) shows it") \
+      "\"%s\" is neither a uid nor the name of a user") \
     X(ctl_group_number, INVALID_VALUE, \
-      "\"%s\" is not a gid, as id(1) shows it") \
+      "\"%s\" is neither a gid nor the name of a group") \
     X(ctl_gpu_number, INVALID_VALUE, \
       "\"%s\" is not the index of a GPU, as `gpusharectl status` shows it") \
     X(ctl_value, INVALID_VALUE, \
@@ -112,15 +112,15 @@
     X(ctl_traced_one, SUCCESS, \
       "%s: %.3f s of GPU %u, %llu records of one client; open it at https://ui.perfetto.dev") \
     X(ctl_killed, SUCCESS, \
-      "client %s '%s' (pid %s, user %s): connection ended") \
+      "client %s '%s' (pid %s, uid %s): connection ended") \
     X(ctl_killed_alone, SUCCESS, \
-      "client %s '%s' (pid %s, user %s): its work is ended, with the worker of GPU %s; no other " \
+      "client %s '%s' (pid %s, uid %s): its work is ended, with the worker of GPU %s; no other " \
       "client had that worker") \
     X(ctl_killed_worker, SUCCESS, \
-      "client %s '%s' (pid %s, user %s): its work is ended, with the worker of GPU %s; these " \
+      "client %s '%s' (pid %s, uid %s): its work is ended, with the worker of GPU %s; these " \
       "clients are ended too, and what they had on the GPU is lost:") \
     X(ctl_killed_other, SUCCESS, \
-      "  client %s '%s' (pid %s, user %s)") \
+      "  client %s '%s' (pid %s, uid %s)") \
     X(ctl_ping, SUCCESS, \
       "gpushared answers") \
     X(ctl_reloaded, SUCCESS, \

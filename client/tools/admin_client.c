@@ -3,7 +3,6 @@
 #include "client/tools/admin_client.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/array.h"
+#include "common/id_name.h"
 #include "common/messages.h"
 
 /* Another program that listens at the path could send without end. */
@@ -63,17 +63,17 @@ const char *admin_client_default_path(const char *clients, const char *runtime, 
 static json_t *refuse_access(const char *path, const char *reason)
 {
     struct stat socket_file;
-    struct group entry, *group = NULL;
-    char buffer[4096], number[16];
+    char number[16];
     if (stat(path, &socket_file) < 0)
         return admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_folder), path, reason);
     snprintf(number, sizeof number, "%u", (unsigned)socket_file.st_gid);
-    getgrgid_r(socket_file.st_gid, &entry, buffer, sizeof buffer, &group);
-    const char *name = group ? group->gr_name : number;
-    return strcmp(name, "gpushare") == 0
-               ? admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_group), path, reason)
-               : admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_other_group), path, reason,
-                                    name);
+    char *name = id_name_of(ID_NAME_GROUP, socket_file.st_gid);
+    json_t *refusal = name && strcmp(name, "gpushare") == 0
+                          ? admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_group), path, reason)
+                          : admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_other_group), path,
+                                               reason, name ? name : number);
+    free(name);
+    return refusal;
 }
 
 static json_t *refuse_connection(int error, const char *path)

@@ -2,9 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/tools/brief.h"
 
-#include <pwd.h>
 #include <string.h>
-#include <sys/types.h>
 
 #include "client/tools/cell.h"
 
@@ -19,19 +17,6 @@ static const char *share_cell(double share, char cell[CELL_BYTES])
     else
         snprintf(cell, CELL_BYTES, "%.0f %%", share * 100);
     return cell;
-}
-
-static const char *user_cell(const json_t *client, char cell[CELL_BYTES])
-{
-    const json_t *uid = json_object_get(client, "uid");
-    struct passwd entry, *found = NULL;
-    char buffer[4096];
-    if (json_is_integer(uid))
-        getpwuid_r((uid_t)json_integer_value(uid), &entry, buffer, sizeof buffer, &found);
-    if (!found)
-        return cell_integer(client, "uid", cell);
-    snprintf(cell, CELL_BYTES, "%s", found->pw_name);
-    return cell_cut(cell, USER_NAME_MAX);
 }
 
 /* A state in which nothing can be used stands in the place of the share. */
@@ -73,7 +58,8 @@ static void add_client(struct table *table, const struct sample *sample, const j
     table_add(table, "%s", cell_integer(client, "client", cell));
     cell_text(client, "name", cell);
     table_add(table, "%s", cell_cut(cell, CLIENT_NAME_MAX));
-    table_add(table, "%s", user_cell(client, cell));
+    cell_user(client, "uid", cell);
+    table_add(table, "%s", cell_cut(cell, USER_NAME_MAX));
     table_add(table, "%s", cell_integer(client, "device", cell));
     table_add(table, "%s",
               cell_integer(json_object_get(client, "threads"), "multiprocessors", cell));

@@ -5,9 +5,11 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/tools/table.h"
+#include "common/id_name.h"
 #include "common/units.h"
 
 const char *cell_text(const json_t *object, const char *name, char cell[CELL_BYTES])
@@ -25,6 +27,19 @@ const char *cell_integer(const json_t *object, const char *name, char cell[CELL_
         snprintf(cell, CELL_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     else
         strcpy(cell, "-");
+    return cell;
+}
+
+const char *cell_user(const json_t *object, const char *name, char cell[CELL_BYTES])
+{
+    const json_t *uid = json_object_get(object, name);
+    char *user =
+        json_is_integer(uid) ? id_name_of(ID_NAME_USER, (uint32_t)json_integer_value(uid)) : NULL;
+    if (!user)
+        return cell_integer(object, name, cell);
+    snprintf(cell, CELL_BYTES, "%s", user);
+    free(user);
+    table_clean(cell);
     return cell;
 }
 

@@ -14,6 +14,8 @@ enum { CELL_BYTES = 96 };
 
 const char *cell_text(const json_t *object, const char *name, char cell[CELL_BYTES]);
 const char *cell_integer(const json_t *object, const char *name, char cell[CELL_BYTES]);
+/* The name of the user with this uid, or the number where this machine has no name for it. */
+const char *cell_user(const json_t *object, const char *name, char cell[CELL_BYTES]);
 /* "64 MiB" */
 const char *cell_bytes(const json_t *object, const char *name, char cell[CELL_BYTES]);
 /* "12.5 %" */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/id_name.h"
 #include "common/limits/allowance.h"
 #include "common/limits/dialect.h"
 #include "common/limits/limits.h"
@@ -57,6 +58,19 @@ static uint32_t refuse_number(enum kind kind, const char *number, struct error *
     return error_set(why, MESSAGE(ctl_target), number);
 }
 
+/* kind: as above. Users and groups may be named. */
+static uint32_t read_number(enum kind kind, const char *text, uint32_t *number, struct error *why)
+{
+    uint64_t value;
+    if (units_parse_number(text, strlen(text), UINT32_MAX, &value) == 0) {
+        *number = (uint32_t)value;
+        return 0;
+    }
+    if ((kind == USER || kind == GROUP) && id_name_is_possible(text))
+        return id_name_find(kind == USER ? ID_NAME_USER : ID_NAME_GROUP, text, number, why);
+    return refuse_number(kind, text, why);
+}
+
 uint32_t change_read_target(json_t *request, int count, char *const words[], bool clients_only,
                             int *used, struct error *why)
 {
@@ -64,7 +78,6 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
     enum kind kind = clients_only ? CLIENT : KINDS;
     const char *number = count ? words[0] : NULL;
     *used = 1;
-    uint64_t value;
     for (enum kind i = CLIENT; number && *used == 1 && i < (clients_only ? USER : KINDS); i++) {
         size_t length = strlen(kind_names[i]);
         bool joined = strncmp(words[0], kind_names[i], length) == 0 && words[0][length] == ':';
@@ -80,10 +93,10 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
     }
     if (!number)
         return refuse_missing(kind, why);
-    if (units_parse_number(number, strlen(number), UINT32_MAX, &value) != 0)
-        return refuse_number(kind, number, why);
-    json_object_set_new(request, kind_names[kind == KINDS ? CLIENT : kind],
-                        json_integer((json_int_t)value));
+    uint32_t value;
+    if (read_number(kind, number, &value, why))
+        return why->number;
+    json_object_set_new(request, kind_names[kind == KINDS ? CLIENT : kind], json_integer(value));
     return 0;
 }
 

@@ -47,8 +47,8 @@ static const struct {
     {"version", "  version      show the versions of this tool and of the server\n"},
     {"get",
      "  get TARGET   show the limits in force. TARGET is the number of a client in `clients`,\n"
-     "               user UID for all clients of a user, group GID for a group's total, or\n"
-     "               gpu INDEX for the mode of a GPU: get gpu 0\n"},
+     "               user UID or NAME for all clients of a user, group GID or NAME for a group's\n"
+     "               total, or gpu INDEX for the mode of a GPU: get gpu 0\n"},
     {"set", NULL},
     {"kill",
      "  kill [--force] CLIENT\n"

@@ -185,7 +185,13 @@ static void read_client(const json_t *client, struct shown_client *shown)
     cell_integer(client, "client", shown->number);
     snprintf(shown->name, sizeof shown->name, "%s", cell_text(client, "name", shown->pid));
     cell_integer(client, "pid", shown->pid);
+    /* Where the user has a name: "1001, user alice". */
+    char user[CELL_BYTES];
     cell_integer(client, "uid", shown->uid);
+    if (strcmp(cell_user(client, "uid", user), shown->uid) != 0) {
+        size_t used = strlen(shown->uid);
+        snprintf(shown->uid + used, sizeof shown->uid - used, ", user %s", user);
+    }
 }
 
 void show_kill(FILE *out, const json_t *answer)
@@ -448,7 +454,8 @@ static void add_usage(struct table *table, const json_t *client)
 
 void show_clients(FILE *out, const json_t *answer, struct table_look look)
 {
-    static const char *const before[] = {">CLIENT", "NAME", ">PID", ">UID", "STATE", ">DEVICE"};
+    static const char *const before[] = {">CLIENT", "NAME",  ">PID",   ">UID",
+                                         "USER",    "STATE", ">DEVICE"};
     static const char *const after[] = {">SMS NOW",       ">GPU TIME",  ">CHARGED",   ">LAUNCHES",
                                         ">COPIED",        ">THROTTLED", ">HALF WAIT", ">99 % WAIT",
                                         ">SHARED QUEUES", ">WAITS FOR"};
@@ -475,6 +482,7 @@ void show_clients(FILE *out, const json_t *answer, struct table_look look)
         table_add(table, "%s", cell_text(client, "name", cell));
         table_add(table, "%s", cell_integer(client, "pid", cell));
         table_add(table, "%s", cell_integer(client, "uid", cell));
+        table_add(table, "%s", cell_user(client, "uid", cell));
         table_add(table, "%s", cell_text(client, "state", cell));
         table_add(table, "%s", cell_integer(client, "device", cell));
         add_limits(table, client);

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define TABLE_COLUMNS_MAX 32
+#define TABLE_COLUMNS_MAX 40
 #define TABLE_CELL        96 /* bytes of a cell, its NUL included; a longer text is cut */
 
 struct table;

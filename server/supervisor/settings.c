@@ -12,6 +12,7 @@
 
 #include "common/option.h"
 #include "common/ipc/arena.h"
+#include "common/id_name.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/units.h"
@@ -57,8 +58,9 @@ static const char usage[] =
     "  --admin-socket PATH\n"
     "                 the socket for gpusharectl (default: admin.sock beside the socket for\n"
     "                 clients)\n"
-    "  --admin-uid UID\n"
-    "                 a user who may set, kill, reload and trace, as root may; up to 64 times\n"
+    "  --admin-uid USER\n"
+    "                 a user, by uid or name, who may set, kill, reload and trace, as root\n"
+    "                 may; up to 64 times\n"
     "                 (default: root, and the server's own user if it makes the admin\n"
     "                 socket itself)\n"
     "  --max-clients N\n"
@@ -278,8 +280,15 @@ static uint32_t add_admin(struct settings *settings, const char *value, struct e
     if (settings->admin_count == SETTINGS_ADMINS_MAX) {
         return error_set(why, MESSAGE(option_admins_max), SETTINGS_ADMINS_MAX);
     }
-    /* UINT32_MAX is what the kernel calls "no uid". */
-    uint32_t error = set_number(&uid, 0, UINT32_MAX - 1, "--admin-uid", value, why);
+    uint32_t error;
+    if (id_name_is_possible(value)) {
+        error = id_name_find(ID_NAME_USER, value, &uid, why);
+        if (error)
+            error_prefix(why, "--admin-uid: ");
+    } else {
+        /* UINT32_MAX is what the kernel calls "no uid". */
+        error = set_number(&uid, 0, UINT32_MAX - 1, "--admin-uid", value, why);
+    }
     if (!error)
         settings->admins[settings->admin_count++] = uid;
     return error;

@@ -9,6 +9,7 @@ import copy
 import json
 import os
 import pty
+import pwd
 import re
 import socket
 import stat
@@ -23,6 +24,18 @@ import json_check  # noqa: E402
 from private_server import BUILD, ENV, GPUSHARECTL, SECONDS, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 from server_case import CHANGES, NOBODY, WithServer  # noqa: E402
+
+
+def name_of(uid):
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return None
+
+
+# This user in the words of a command, and in those of an answer.
+USER = name_of(os.getuid()) or str(os.getuid())
+NAMED = f"{os.getuid()}, user {USER}" if name_of(os.getuid()) else str(os.getuid())
 
 
 class Commands(WithServer):
@@ -108,7 +121,7 @@ class Commands(WithServer):
             self.assertIsNone(client.receive())
         with self.attached(name="victim") as (client, told):
             result = self.ctl("kill", str(told["client"]))
-            whom = f"client {told['client']} 'victim' (pid {os.getpid()}, user {os.getuid()})"
+            whom = f"client {told['client']} 'victim' (pid {os.getpid()}, uid {NAMED})"
             self.assertEqual((result.returncode, result.stdout), (0, f"{whom}: connection ended\n"))
         self.assertIn("killed", self.server.text())
 
@@ -135,7 +148,7 @@ class Commands(WithServer):
             with self.assertRaisesRegex(RuntimeError, "limit", msg="below what is in use nothing new is given"):
                 client.ask("memory_alloc", count=4 << 20)
             self.assertEqual(self.client_row(told["client"])["threads"]["limit"]["granted_percent"], 25)
-            self.json("set", f"user:{os.getuid()}", "threads=1.0", "memory=64M")
+            self.json("set", f"user:{USER}", "threads=1.0", "memory=64M")
             client.ask("memory_alloc", count=16 << 20)
             self.assertIn(" 100 %", self.ctl("get", f"client:{number}").stdout)
             row = self.json("set", number, "kernel_time_limit=0")["clients"][0]
@@ -207,8 +220,9 @@ class Commands(WithServer):
             self.json("set", str(a["client"]), "threads.request=75%")
             self.json("set", str(b["client"]), "threads.request=10%", "priority=2")
             # One request falls and two rise: together they fit, though not in every order of the three changes.
-            user = ("user", str(os.getuid()))
+            user = ("user", USER)
             self.json("set", *user, "threads.request=30%")
+            self.assertEqual([row["client"] for row in self.json("get", *user)["clients"]], [told["client"] for told in (a, b, c)])
             before = [self.limits(told["client"]) for told in (a, b, c)]
             self.assertEqual([row["threads"]["request"]["granted_percent"] for row in before], [30] * 3)
             refused = self.json("set", *user, "threads.request=40%", "priority=5", "memory=32M", schema="admin-error", status=1)

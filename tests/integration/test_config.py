@@ -659,6 +659,7 @@ FITS = [{}, {"clients": None}, {"clients": {"memory": {"limit": "1.5G"}}}, {"cli
         {"clients": {"memory": {"limit": "101"}, "host_memory": {"request": "0%", "limit": "1b"}, "threads": {"limit": "1.0"}}},
         {"gpus": [{"gpu": "0", "priority": 1}]}, {"users": [{"uid": ["5"], "memory": {"limit": "1G"}}]},
         {"groups": [{"threads": {"limit": "1%"}}]}, {"cgroups": [{"cgroup": "/a", "time": {"request": "50%"}}]},
+        {"rules": [{"match": {"uid": "root"}, "except": {"gid": ["root", 7]}}]},
         {"rules": [{}]}, {"rules": [{"match": {"uid": [1, "2-3"], "cgroup": "/a", "name": ["x*"]}, "except": {"gid": 5}}]}]
 FITS_NOT = [[], {"client": {}}, {"gpus": [{"gpu": 0, "watchdog_limit": 5}]}, {"gpus": [{"gpu": 0, "departed_time_limit": "5"}]},
             *({"clients": {"memory": {"limit": text}}} for text in ("25", "100b", "0M", "0%", "101%", "1.5", "0.0")),
@@ -668,7 +669,7 @@ FITS_NOT = [[], {"client": {}}, {"gpus": [{"gpu": 0, "watchdog_limit": 5}]}, {"g
             {"clients": {"threads": {"limit": "25"}}}, {"clients": {"threads": {"request": 25}}},
             {"clients": {"time": {"limit": "25"}}}, {"clients": {"time": {"limit": 0}}}, {"clients": {"time": "25%"}},
             {"clients": {"host_memory": {"request": "0%%"}}}, {"clients": {"memory": {"request": "1Q"}}},
-            {"users": {}}, {"users": [{"gid": 1}]}, {"users": [{"uid": "a"}]},
+            {"users": {}}, {"users": [{"gid": 1}]}, {"users": [{"uid": "1-"}]},
             {"groups": [{"gid": []}]}, {"users": [{"memory": {"request": "1G"}}]}, {"sharing": []},
             {"sharing": {"mps": {}}}, {"sharing": {"mps": {"resources": []}}},
             {"sharing": {"mps": {"resources": [{"replicas": 0}]}}},
@@ -680,7 +681,7 @@ FITS_NOT = [[], {"client": {}}, {"gpus": [{"gpu": 0, "watchdog_limit": 5}]}, {"g
             {"gpus": {}}, {"gpus": [{"mode": "concurrent"}]}, {"gpus": [{"gpu": 0, "mode": "lottery"}]},
             {"gpus": [{"gpu": 0, "lease": 250}]}, {"gpus": [{"gpu": 0, "lease": "long-ish"}]},
             {"gpus": [{"gpu": 0, "precision": 5}]}, {"gpus": [{"gpu": 0, "quantum": 30}]}, {"profiles": {"a b": {}}}, {"profiles": []},
-            {"rules": [{"match": {"uid": "root"}}]}, {"rules": [{"match": {"uid": []}}]}, {"rules": [{"uid": 1}]},
+            {"rules": [{"match": {"uid": []}}]}, {"rules": [{"uid": 1}]},
             {"rules": [{"match": {"cgroup": "a"}}]}, {"rules": [{"except": {"name": "x"}}]}, {"rules": [{"except": {}}]},
             {"rules": [{"match": {"name": ""}}]}]
 

@@ -64,12 +64,12 @@ class NoServer(unittest.TestCase):
     def test_a_missing_target_is_named_by_its_kind(self):
         for words, sentence in (("get gpu GPU-1", '"GPU-1" is not the index of a GPU, as `gpusharectl status` shows it\n'),
                                 ("set gpu", "set: this command needs the index of a GPU, as `gpusharectl status` shows it\n"),
-                                ("get user root", '"root" is not a uid, as id(1) shows it\n'),
+                                ("get user no-such", 'there is no user "no-such" on this machine: correct the name, or give the uid\n'),
                                 ("set gpu:x", '"x" is not the index of a GPU, as `gpusharectl status` shows it\n'),
                                 ("get client:", '"" is not the number of a client, as `gpusharectl clients` shows it\n'),
-                                ("set group:x", '"x" is not a gid, as id(1) shows it\n'),
-                                ("set user:x", '"x" is not a uid, as id(1) shows it\n'),
-                                ("get seven", "shows it, or user and a uid, or group and a gid, or gpu and an index\n"),
+                                ("set group:no-such", 'there is no group "no-such" on this machine: correct the name, or give the gid\n'),
+                                ("set user:9-9", '"9-9" is neither a uid nor the name of a user\n'),
+                                ("get seven", "shows it, or user and a uid or name, or group and a gid or name, or gpu and an index\n"),
                                 ("kill user 3", '"user" is not the number of a client, as `gpusharectl clients` shows it\n'),
                                 ("kill client x", '"x" is not the number of a client')):
             result = run(GPUSHARECTL, *words.split())

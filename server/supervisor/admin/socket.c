@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/id_name.h"
 #include "common/log.h"
 #include "common/messages.h"
 
@@ -32,11 +32,11 @@ static void refuse_descriptors(int fd)
 
 static void give_to_group(const char *path)
 {
-    struct group entry, *found = NULL;
-    char buffer[4096];
-    if (getgrnam_r(GROUP, &entry, buffer, sizeof buffer, &found) != 0 || !found)
+    struct error unused;
+    uint32_t gid;
+    if (id_name_find(ID_NAME_GROUP, GROUP, &gid, &unused))
         return;
-    if (chown(path, (uid_t)-1, found->gr_gid) < 0)
+    if (chown(path, (uid_t)-1, (gid_t)gid) < 0)
         log_notice(MESSAGE_TEXT(log_admin_socket_group), path, GROUP, strerror(errno));
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/id_name.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "server/supervisor/config/limits.h"
@@ -208,6 +209,9 @@ static uint32_t read_profiles(struct config_reader *reader, const struct config_
 
 /* ---- rules ---- */
 
+static const char *const id_keys[] = {[ID_NAME_USER] = "uid", [ID_NAME_GROUP] = "gid"};
+
+/* A number or two of them. Names may have a dash too, and are no mistake here. */
 static int parse_range(const struct config_node *node, struct config_range *range)
 {
     uint64_t first, last;
@@ -227,11 +231,22 @@ static int parse_range(const struct config_node *node, struct config_range *rang
     return 0;
 }
 
+/* kind: of the range; its key is said in sentences. */
 static uint32_t read_range(struct config_reader *reader, const struct config_node *node,
-                           const char *what, struct config_range *range)
+                           enum id_name_kind kind, struct config_range *range)
 {
+    const char *what = id_keys[kind];
     if (parse_range(node, range) == 0)
         return 0;
+    if (node->kind == CONFIG_TEXT && !config_tree_is_null(node) &&
+        id_name_is_possible(node->text)) {
+        uint32_t id, error = id_name_find(kind, node->text, &id, reader->why);
+        if (error)
+            config_reader_put_place(reader, node->line);
+        else
+            *range = (struct config_range){id, id};
+        return error;
+    }
     if (node->kind == CONFIG_TEXT)
         return config_refuse(reader, node->line, MESSAGE(config_range_not), what, node->text);
     return config_refuse(reader, node->line, MESSAGE(config_range), what);
@@ -258,14 +273,15 @@ static uint32_t open_items(struct config_reader *reader, const struct config_nod
 }
 
 static uint32_t read_ranges(struct config_reader *reader, const struct config_node *value,
-                            const char *what, struct config_range **ranges, size_t *count)
+                            enum id_name_kind kind, struct config_range **ranges, size_t *count)
 {
     const struct config_node *item;
     void *items = NULL;
-    uint32_t error = open_items(reader, value, what, sizeof **ranges, &items, count, &item);
+    uint32_t error =
+        open_items(reader, value, id_keys[kind], sizeof **ranges, &items, count, &item);
     *ranges = items;
     for (size_t i = 0; !error && i < *count; i++, item = item->next)
-        error = read_range(reader, item, what, &(*ranges)[i]);
+        error = read_range(reader, item, kind, &(*ranges)[i]);
     return error;
 }
 
@@ -294,13 +310,13 @@ static uint32_t read_patterns(struct config_reader *reader, const struct config_
 static uint32_t read_uids(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config_match *match = to;
-    return read_ranges(reader, value, "uid", &match->uids, &match->uid_count);
+    return read_ranges(reader, value, ID_NAME_USER, &match->uids, &match->uid_count);
 }
 
 static uint32_t read_gids(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config_match *match = to;
-    return read_ranges(reader, value, "gid", &match->gids, &match->gid_count);
+    return read_ranges(reader, value, ID_NAME_GROUP, &match->gids, &match->gid_count);
 }
 
 static uint32_t read_cgroups(struct config_reader *reader, const struct config_node *value,
@@ -404,14 +420,14 @@ static uint32_t read_total_uids(struct config_reader *reader, const struct confi
                                 void *to)
 {
     struct config_total *total = to;
-    return read_ranges(reader, value, "uid", &total->ids, &total->id_count);
+    return read_ranges(reader, value, ID_NAME_USER, &total->ids, &total->id_count);
 }
 
 static uint32_t read_total_gids(struct config_reader *reader, const struct config_node *value,
                                 void *to)
 {
     struct config_total *total = to;
-    return read_ranges(reader, value, "gid", &total->ids, &total->id_count);
+    return read_ranges(reader, value, ID_NAME_GROUP, &total->ids, &total->id_count);
 }
 
 static uint32_t read_totals(struct config_reader *reader, const struct config_node *value,

@@ -6,7 +6,9 @@
  * A configuration is read whole or not at all, and never changes after config_resolve. A setting
  * that this version can't enforce is refused, not ignored. docs/configuration.md has the file's
  * form and meaning, schemas/gpushared-config.schema.json its schema. Failures are one sentence
- * "FILE:LINE: reason". One thread at a time; config_parse does no I/O.
+ * "FILE:LINE: reason". One thread at a time. config_parse does no I/O,
+ * but names of users and groups are looked up (common/id_name.h), which can take a while where the
+ * directory is on another machine.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_CONFIG_H
 #define GPUSHARE_SERVER_SUPERVISOR_CONFIG_CONFIG_H

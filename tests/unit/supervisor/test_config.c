@@ -3,6 +3,7 @@
 /* config: every kind of mistake is refused with its line, and what is accepted says
  * what the file says. Rules: the strictest of all that fit. */
 #include <errno.h>
+#include <pwd.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -382,7 +383,7 @@ static void totals_are_of_users_and_groups(void **state)
     assert_true(config_rules_total(config->groups, config->group_count, 7, &limits));
     assert_int_equal(limits.host_memory.limit, UINT64_C(2) << 30);
     config_free(config);
-    refused("users:\n  - uid: alice\n", 2, "uid must be a number");
+    refused("users:\n  - uid: no-such-user\n", 2, "there is no user \"no-such-user\"");
     refused("groups:\n  - gid: []\n", 2, "empty list");
     refused("users:\n  - memory: {limit: 0}\n", 2,
             "memory.limit \"0\" must be a size above 100 bytes");
@@ -441,12 +442,15 @@ static void equal_gpus_are_refused_before_the_gpus_are_known(void **state)
 static void mistakes_in_rules_are_refused(void **state)
 {
     (void)state;
-    refused("rules:\n  - match: {uid: alice}\n", 2, "uid must be a number");
+    refused("rules:\n  - match: {uid: no-such-user}\n", 2,
+            "there is no user \"no-such-user\" on this machine: correct the name, or give the uid");
+    refused("rules:\n  - match: {uid: [root, 10k]}\n", 2, "there is no user \"10k\"");
+    refused("rules:\n  - match: {uid: ~}\n", 2, "uid must be a number");
     refused("rules:\n  - match: {uid: 4294967295}\n", 2, "uid must be a number");
-    refused("rules:\n  - match: {uid: 2000-1000}\n", 2, "see id(1)), not \"2000-1000\"");
+    refused("rules:\n  - match: {uid: 2000-1000}\n", 2, "this machine knows, not \"2000-1000\"");
     refused("rules:\n  - match: {uid: 1-}\n", 2, "uid must be a number");
-    refused("rules:\n  - match:\n      gid:\n        - 1\n        - x\n", 5,
-            "gid must be a number");
+    refused("rules:\n  - match:\n      gid:\n        - 1\n        - no such\n", 5,
+            "there is no group \"no such\"");
     refused("rules:\n  - match: {gid: [[1]]}\n", 2, "gid must be a number");
     refused("rules:\n  - match: {uid: []}\n", 2, "empty list");
     refused("rules:\n  - match: {cgroup: user.slice}\n", 2, "absolute path");
@@ -459,6 +463,48 @@ static void mistakes_in_rules_are_refused(void **state)
     refused("rules:\n  - profile: []\n", 2, "profile must be the name");
     refused("profiles:\n  \"a b\": {}\n", 2, "a profile's name");
     refused("profiles:\n  \"\": {}\n", 2, "a profile's name");
+}
+
+/* The users and groups are those of this machine; passwd(5) has root on each. */
+static void users_and_groups_are_named(void **state)
+{
+    (void)state;
+    struct config *config = accept("rules:\n  - match: {uid: [root, 7, 9-11], gid: root}\n"
+                                   "    except: {gid: [root]}\n"
+                                   "users: [{uid: root, memory: {limit: 1G}}]\n"
+                                   "groups: [{gid: 'root', memory: {limit: 1G}}]\n");
+    const struct config_match *match = &config->rules[0].match;
+    assert_int_equal(match->uid_count, 3);
+    assert_int_equal(match->uids[0].first, 0);
+    assert_int_equal(match->uids[0].last, 0);
+    assert_int_equal(match->uids[1].first, 7);
+    assert_int_equal(match->uids[2].last, 11);
+    assert_int_equal(match->gids[0].last, 0);
+    assert_int_equal(config->rules[0].except.gid_count, 1);
+    assert_int_equal(config->users[0].ids[0].last, 0);
+    assert_int_equal(config->groups[0].ids[0].last, 0);
+    config_free(config);
+}
+
+/* A name is looked up whole, not taken for the range between its halves. */
+static void a_name_may_have_a_dash(void **state)
+{
+    (void)state;
+    const struct passwd *user;
+    setpwent();
+    while ((user = getpwent()) && (!strchr(user->pw_name, '-') || strpbrk(user->pw_name, ":{}[],")))
+        ;
+    char text[300];
+    uint32_t uid = user ? user->pw_uid : 0;
+    if (user)
+        snprintf(text, sizeof text, "rules: [{match: {uid: %.200s}}]\n", user->pw_name);
+    endpwent();
+    if (!user)
+        skip(); /* no user of this machine has such a name */
+    struct config *config = accept(text);
+    assert_int_equal(config->rules[0].match.uids[0].first, uid);
+    assert_int_equal(config->rules[0].match.uids[0].last, uid);
+    config_free(config);
 }
 
 /* ---- what rules give ---- */
@@ -786,6 +832,8 @@ int main(void)
         cmocka_unit_test(gpus_that_are_not_there_or_twice_are_refused),
         cmocka_unit_test(equal_gpus_are_refused_before_the_gpus_are_known),
         cmocka_unit_test(mistakes_in_rules_are_refused),
+        cmocka_unit_test(users_and_groups_are_named),
+        cmocka_unit_test(a_name_may_have_a_dash),
         cmocka_unit_test(rules_choose_by_identity),
         cmocka_unit_test(rules_choose_by_cgroup_and_name),
         cmocka_unit_test(profiles_asked_for_tighten_too),

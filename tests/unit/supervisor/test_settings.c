@@ -79,14 +79,16 @@ static void options_are_taken(void **state)
     (void)state;
     assert_int_equal(READ("--driver", "softgpu", "--softgpu", "/s/libcuda.so.1", "--socket", "/a",
                           "--max-window", "1G", "--admin-uid", "1000", "--admin-uid", "1001",
-                          "--host-memory-total", "8G", "--log-level", "debug", NULL),
+                          "--admin-uid", "root", "--host-memory-total", "8G", "--log-level",
+                          "debug", NULL),
                      0);
     assert_string_equal(settings.driver, "/s/libcuda.so.1");
     assert_string_equal(settings.driver_name, "softgpu");
     assert_string_equal(settings.socket, "/a");
     assert_int_equal(settings.max_window, UINT64_C(1) << 30);
-    assert_int_equal(settings.admin_count, 2);
+    assert_int_equal(settings.admin_count, 3);
     assert_int_equal(settings.admins[1], 1001);
+    assert_int_equal(settings.admins[2], 0);
     assert_int_equal(settings.host_total, UINT64_C(8) << 30);
     assert_int_equal(settings.host_client, UINT64_C(2) << 30);
     assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
@@ -124,6 +126,7 @@ static void a_malformed_option_is_named_with_its_form(void **state)
     refused("--max-window", "size", "--max-window", "lots");
     refused("--socket", "a path", "--socket", "");
     refused("--admin-uid", "0 to", "--admin-uid", "4294967295");
+    refused("--admin-uid", "there is no user \"no such\"", "--admin-uid", "no such");
     refused("--log-level", "notice", "--log-level", "loud");
     refused("--arena", "power of two", "--arena", "3G");
     refused("--device-base", "address", "--device-base", "zero");
