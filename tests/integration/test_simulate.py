@@ -14,7 +14,7 @@ SIMULATE = os.path.join(os.environ["BUILD"], "tests/programs/simulate/simulate")
 CHART = os.path.join(os.path.dirname(__file__), "../programs/simulate/chart.py")
 SVG = "{http://www.w3.org/2000/svg}"
 COLUMNS = ("busy", "error_p50", "error_p99", "error_most", "wait_p50", "wait_p99", "wait_most", "wait_request", "jain",
-           "bursts")
+           "bursts", "pauses")
 
 
 def simulate(folder, *arguments):
@@ -50,6 +50,7 @@ class Simulate(unittest.TestCase):
             with self.subTest(mode):
                 self.assertGreater(row["bursts"], 500)
                 self.assertEqual(row["bursts"], self.rows["fair"]["bursts"])
+                self.assertGreater(row["pauses"], 10 * row["bursts"])  # a third of the clients have them
                 self.assertLessEqual(row["error_p50"], row["error_p99"])
                 self.assertLessEqual(row["error_p99"], row["error_most"] + 0.001)
                 self.assertLessEqual(row["wait_p50"], row["wait_p99"])

@@ -16,7 +16,7 @@ COLOURS = ("#8899aa", "#2f6db5", "#2e9e5b", "#c98a1b")
 # Title, column of the table, and the ends of the axis; two panels span orders of magnitude.
 PANELS = (("busy, of the time promised", 1, None), ("share error, p99, points (log)", 3, (0.01, 100)),
           ("wait, p99, ms (log)", 6, (1, 1e6)), ("Jain's index", 9, None))
-WORDS = 11  # of a row: the mode and ten numbers
+WORDS = 12  # of a row: the mode and eleven numbers
 
 
 def read_rows(table):

@@ -2,10 +2,12 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "tests/programs/simulate/day.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "tests/programs/simulate/device.h"
 
 #define MS          UINT64_C(1000000)
@@ -14,6 +16,7 @@
 #define CLIENTS_MAX 32 /* maximum of clients on a GPU */
 #define USERS       6  /* whose clients they are; each is an account */
 #define US          UINT64_C(1000)
+#define NEVER       UINT64_MAX
 
 /* Another client's kernel begins so much later, and the server sees ends up to so late. */
 #define SWITCH_NS (10 * US)
@@ -32,9 +35,14 @@ struct visitor {
     struct device_client *client; /* NULL: the visitor is away */
     bool wants;
     uint64_t random, seed;
+    uint64_t moments;               /* random too, of pauses: their number depends on the mode */
     uint64_t leaves_at, toggles_at; /* while it is away, it comes at leaves_at */
+    bool thinks;                    /* it pauses for a moment again and again while it wants */
+    uint64_t thought_at;            /* a pause ends; NEVER: it is in none */
+    uint64_t paused_since;
     uint64_t since, had_before;
     double promised; /* ns promised to it since then */
+    uint64_t paused; /* ns since then in short pauses */
     double rate;
     double sliced, sliced_rate; /* the same of what plain time-slicing would give it */
 };
@@ -49,7 +57,7 @@ struct totals {
     struct errors here, sliced;
     uint64_t waits[DEVICE_WAITS];
     double promised, busy, wait_most, wait_most_request;
-    uint32_t stretches;
+    uint32_t stretches, pauses;
     uint64_t kernels;
 };
 
@@ -120,6 +128,16 @@ static void stretch_begins(struct visitor *visitor)
     visitor->since = device.now;
     visitor->had_before = device_had(&device, visitor->client);
     visitor->promised = visitor->sliced = 0;
+    visitor->paused = 0;
+}
+
+/* A client that pauses is promised no less than its part of what it would have alone, and no more
+ * than its part. The nearest to what it had. */
+static double nearest_promised(const struct visitor *visitor, double had)
+{
+    double alone = had > 0 ? had / (had + (double)visitor->paused) : 1;
+    double least = visitor->promised * alone;
+    return had < least ? least : had < visitor->promised ? had : visitor->promised;
 }
 
 static void note(struct errors *errors, double had, double promised, double span)
@@ -138,7 +156,7 @@ static void stretch_ends(const struct visitor *visitor)
     double had = (double)(device_had(&device, visitor->client) - visitor->had_before);
     if (span < (double)STRETCH_MIN || visitor->promised < span * 1e-4)
         return;
-    note(&totals.here, had, visitor->promised, span);
+    note(&totals.here, had, nearest_promised(visitor, had), span);
     note(&totals.sliced, visitor->sliced, visitor->promised, span);
     totals.stretches++;
 }
@@ -150,6 +168,34 @@ static uint64_t pause_or_burst(struct visitor *visitor)
     return device_random_log(&visitor->random, 30 * SECOND, 1200 * SECOND);
 }
 
+/* Kernels for a burst of 0.1 to 5 s, by their mean; lengths are drawn on a logarithmic scale. */
+static uint64_t short_burst(struct visitor *visitor)
+{
+    double least = (double)visitor->client->shortest, most = (double)visitor->client->longest;
+    double mean = most > least ? (most - least) / log(most / least) : most;
+    double burst = (double)device_random_log(&visitor->moments, SECOND / 10, 5 * SECOND);
+    return 1 + (uint64_t)(burst / mean);
+}
+
+static void give_work(struct visitor *visitor)
+{
+    visitor->thought_at = NEVER;
+    device_work(&device, visitor->client, visitor->thinks ? short_burst(visitor) : UINT64_MAX);
+}
+
+static void begin_pause(struct visitor *visitor)
+{
+    totals.pauses++;
+    visitor->paused_since = device.now;
+    visitor->thought_at = device.now + device_random_log(&visitor->moments, MS, 50 * MS);
+}
+
+static void end_pause(struct visitor *visitor)
+{
+    visitor->paused += device.now - visitor->paused_since;
+    visitor->thought_at = NEVER;
+}
+
 static void come(struct visitor *visitor)
 {
     struct error why = {0};
@@ -159,19 +205,26 @@ static void come(struct visitor *visitor)
         abort(); /* the requests were drawn so that they fit */
     visitor->client->shortest = device_random_log(&visitor->random, 10 * US, 150 * MS);
     visitor->client->longest = device_random_log(&visitor->random, 150 * MS, 300 * MS);
+    visitor->client->user = visitor;
+    visitor->thought_at = NEVER;
     visitor->leaves_at = device.now + device_random_log(&visitor->random, HOUR, 8 * HOUR);
     visitor->toggles_at = device.now + pause_or_burst(visitor);
 }
 
 static void toggle(struct visitor *visitor)
 {
+    if (visitor->thought_at != NEVER)
+        end_pause(visitor);
     if (visitor->wants)
         stretch_ends(visitor);
     else
         stretch_begins(visitor);
     visitor->wants = !visitor->wants;
     visitor->toggles_at = device.now + pause_or_burst(visitor);
-    device_work(&device, visitor->client, visitor->wants ? UINT64_MAX : 0);
+    if (visitor->wants)
+        give_work(visitor);
+    else
+        device_work(&device, visitor->client, 0);
 }
 
 static void depart(struct visitor *visitor)
@@ -190,9 +243,9 @@ static void depart(struct visitor *visitor)
 
 static uint64_t next_of(const struct visitor *visitor)
 {
-    if (visitor->client && visitor->toggles_at < visitor->leaves_at)
-        return visitor->toggles_at;
-    return visitor->leaves_at;
+    if (!visitor->client)
+        return visitor->leaves_at;
+    return min(visitor->leaves_at, min(visitor->toggles_at, visitor->thought_at));
 }
 
 static void act(struct visitor *visitor)
@@ -201,11 +254,30 @@ static void act(struct visitor *visitor)
         come(visitor);
     else if (visitor->leaves_at <= device.now)
         depart(visitor);
-    else
+    else if (visitor->toggles_at <= device.now)
         toggle(visitor);
+    else {
+        end_pause(visitor);
+        give_work(visitor);
+    }
 }
 
-/* One client in three has no request; one in four of the others has a limit. */
+/* Runs until this time, or until a client has done all that it had and pauses. */
+static void run_until(uint64_t until)
+{
+    while (device.now < until) {
+        struct device_client *client = device_step(&device, until);
+        struct visitor *visitor = client ? client->user : NULL;
+        if (visitor && visitor->thinks && visitor->wants && visitor->thought_at == NEVER &&
+            !client->pending && client->head == client->tail) {
+            begin_pause(visitor);
+            return;
+        }
+    }
+}
+
+/* One client in three has no request; one in four of the others has a limit. One client in three
+ * pauses for moments. */
 static uint32_t draw_visitors(struct visitor *visitors, uint32_t gpu, uint32_t gpus)
 {
     uint32_t count = 0, left = PLAN_WHOLE;
@@ -223,6 +295,9 @@ static uint32_t draw_visitors(struct visitor *visitors, uint32_t gpu, uint32_t g
             limit = request + (PLAN_WHOLE - request) / 4;
         visitor->limits =
             (struct scheduler_limits){.request = request, .limit = limit, .duty = PLAN_WHOLE};
+        visitor->moments = DAY_CLIENTS + number + 1;
+        visitor->thinks = device_random(&visitor->moments) % 3 == 0;
+        visitor->thought_at = NEVER;
         visitor->leaves_at = device.now + device_random(&visitor->random) % (4 * HOUR);
     }
     return count;
@@ -245,13 +320,13 @@ static void run_gpu(int mode, uint64_t span, uint32_t gpu, uint32_t gpus)
             if (next_of(&visitors[i]) < next_of(first))
                 first = &visitors[i];
         uint64_t until = next_of(first), from = device.now;
-        device_run(&device, until < end ? until : end);
+        run_until(min(until, end));
         for (uint32_t i = 0; i < count; i++) {
             visitors[i].promised += visitors[i].rate * (double)(device.now - from);
             visitors[i].sliced += visitors[i].sliced_rate * (double)(device.now - from);
             totals.promised += visitors[i].rate * (double)(device.now - from);
         }
-        if (until <= end)
+        if (until <= device.now)
             act(first);
         promise(mode, visitors, count);
     }
@@ -310,6 +385,7 @@ void day_run(int mode, uint64_t span_ns, uint32_t gpus, struct day_result *resul
         .wait_most_ms = totals.wait_most / 1e6,
         .wait_most_request_ms = totals.wait_most_request / 1e6,
         .stretches = totals.stretches,
+        .pauses = totals.pauses,
         .kernels = totals.kernels,
     };
 }

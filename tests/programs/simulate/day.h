@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * day: clients of several users that come and go, and work in bursts, on GPUs of one mode.
+ * day: clients of several users that come and go, and work in bursts, on GPUs of one mode. A third
+ * of the clients pause for 1 to 50 ms within a burst, whenever they have had kernels for 0.1 to 5
+ * s.
  *
  * The promise of each mode is computed here from its definition alone. Strict promises a client its
  * request; the rest goes in equal parts to the users of clients without a request, and there to
  * these clients. Fair promises the request and such a part of the idle time to all, up to the
  * limit. Turns promises equal parts to users. Concurrent promises nothing, and is compared with
  * equal parts.
+ *
+ * A client with short pauses is promised no more than that, and no less than such a
+ * part of what it would have alone.
  *
  * The yardstick is plain time-slicing, as of NVIDIA's driver or of equal replicas: an equal part to
  * each client with work, whatever it and its user are to have.
@@ -33,6 +38,7 @@ struct day_result {
     double wait_most_request_ms; /* longest wait of a client with a request */
     uint32_t stretches;
     uint64_t kernels;
+    uint32_t pauses; /* short ones, within bursts */
 };
 
 /* Runs a mode (of enum proto_mode) for this time on each of the GPUs. */

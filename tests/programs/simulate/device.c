@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/util.h"
+
 /* Maximum of steps at one moment: far more than all clients' queues hold. */
 #define STEPS_MAX 1000000
 
@@ -273,6 +275,8 @@ struct device_client *device_step(struct device *device, uint64_t until)
     struct device_engine *first = NULL;
     uint64_t at = scheduler_next_event(scheduler, device->now);
     device->events++;
+    if (device->still++ > STEPS_MAX)
+        abort(); /* an event is due and never happens */
     for (uint32_t i = 0; i < device->engine_count; i++) {
         struct device_engine *engine = &device->engines[i];
         if (engine->runs && engine->ends <= at && (!first || engine->ends < first->ends))
@@ -287,6 +291,8 @@ struct device_client *device_step(struct device *device, uint64_t until)
     } else {
         unseen = NULL;
     }
+    if (min(at, until) > device->now)
+        device->still = 0;
     if (at > until) {
         device->now = until;
         return NULL;
@@ -313,14 +319,8 @@ struct device_client *device_step(struct device *device, uint64_t until)
 
 void device_run(struct device *device, uint64_t until)
 {
-    uint64_t steps = 0, was = device->now;
-    while (device->now < until) {
+    while (device->now < until)
         device_step(device, until);
-        steps = device->now == was ? steps + 1 : 0;
-        was = device->now;
-        if (steps > STEPS_MAX)
-            abort(); /* an event is due and never happens */
-    }
 }
 
 uint64_t device_had(const struct device *device, const struct device_client *client)

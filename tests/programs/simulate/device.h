@@ -67,6 +67,7 @@ struct device_unseen {
 struct device {
     struct scheduler scheduler;
     uint64_t now, events;
+    uint64_t still; /* steps since the clock last moved */
     struct scheduler_account accounts[DEVICE_CLIENTS];
     struct scheduler_account *account; /* of clients that are added from now on; or NULL */
     struct device_client clients[DEVICE_CLIENTS];

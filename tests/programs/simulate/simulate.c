@@ -4,10 +4,12 @@
  * simulate: a day of 1,000 clients of several users on 64 GPUs, in each mode, with the real
  * policies.
  *
- * Clients come and go, and have bursts of work with pauses between; kernels take from 10 us to
- * 300 ms and cannot be stopped. Another client's kernel begins 10 us later than one of the same
- * would, and the server sees each end up to 100 us late. Each mode sees the same clients, GPU by
- * GPU. Per mode it prints, from what the kernels of the simulated devices did:
+ * Clients come and go, and have bursts of work with pauses between; a third of them pause for
+ * moments within a burst, too. Kernels take from 10 us to 300 ms and cannot be stopped.
+ *
+ * Another client's kernel begins 10 us later than one of the same would, and the server sees each
+ * end up to 100 us late. Each mode sees the same clients, GPU by GPU. Per mode it prints, from what
+ * the kernels of the simulated devices did:
  *   busy      what the devices ran, of the time that the mode promised to somebody
  *   error     per burst of 50 s (ten plans) or more: what the client had against what
  *             the mode promised it while others came and went, in points of the burst:
@@ -16,6 +18,7 @@
  *             or more: median, 99th percentile, most, and most of clients with a request (one
  *             without has what others leave, and may wait long)
  *   Jain      Jain's index of had / promised over these bursts; 1 is perfect
+ *   pauses    of 1 to 50 ms within bursts: how many there were
  * and writes the table into a folder too, where chart.py draws it. In concurrent mode nothing is
  * promised: its row compares with equal parts. (There the simulated device takes
  * clients' kernels in turns; a real one runs small ones side by side.)
@@ -35,17 +38,18 @@ static void print_table(FILE *file, const struct day_result *results, double hou
 {
     fprintf(file, "%.0f hours, %u GPUs, %u clients\n\n", hours, gpus,
             DAY_CLIENTS * gpus / DAY_GPUS);
-    fprintf(file, "%-11s %6s | %9s %9s %9s | %8s %8s %8s %8s | %6s | %7s\n", "mode", "busy",
+    fprintf(file, "%-11s %6s | %9s %9s %9s | %8s %8s %8s %8s | %6s | %7s %7s\n", "mode", "busy",
             "error p50", "error p99", "most", "wait p50", "p99", "most", "request", "Jain",
-            "bursts");
+            "bursts", "pauses");
     fprintf(file, "%-11s %6s | %9s %9s %9s | %8s %8s %8s %8s |\n", "", "", "points", "points",
             "points", "ms", "ms", "ms", "ms");
     for (int i = 0; i < DAY_MODES; i++) {
         const struct day_result *r = &results[i];
-        fprintf(file, "%-11s %6.3f | %9.3f %9.3f %9.3f | %8.0f %8.0f %8.0f %8.0f | %6.4f | %7u\n",
+        fprintf(file,
+                "%-11s %6.3f | %9.3f %9.3f %9.3f | %8.0f %8.0f %8.0f %8.0f | %6.4f | %7u %7u\n",
                 r->mode, r->busy, r->errors.median, r->errors.p99, r->errors.most,
                 r->wait_median_ms, r->wait_p99_ms, r->wait_most_ms, r->wait_most_request_ms,
-                r->errors.jain, r->stretches);
+                r->errors.jain, r->stretches, r->pauses);
     }
     fprintf(file, "\nplain time-slicing or equal replicas, against what the mode promises\n\n");
     fprintf(file, "%-11s | %9s %9s %9s | %6s\n", "promise of", "error p50", "error p99", "most",
