@@ -93,7 +93,7 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
     }
     if (!number)
         return refuse_missing(kind, why);
-    uint32_t value;
+    uint32_t value = 0;
     if (read_number(kind, number, &value, why))
         return why->number;
     json_object_set_new(request, kind_names[kind == KINDS ? CLIENT : kind], json_integer(value));
