@@ -192,8 +192,7 @@ bool sm_allocation_borrows(const struct sm_allocation *allocation,
 /* Finds the SM groups that are of another client or account, with work or without. The client is on
  * loan there, and never runs there while their owner does. */
 void sm_allocation_foreign(const struct sm_allocation *allocation,
-                           const struct sm_allocation_client *client,
-                           struct sm_group_set *foreign);
+                           const struct sm_allocation_client *client, struct sm_group_set *foreign);
 
 /* The number of multiprocessors of a set, which status shows as granted. */
 uint32_t sm_allocation_multiprocessors(const struct sm_allocation *allocation,
