@@ -128,8 +128,8 @@ int control_client_link(struct request *request)
     return request_answer(request, PROTO_LINKED, &linked);
 }
 
-/* The submitter may look at these rings before and after, and finds them empty: it does so under the
- * lock, which orders the new mapping before what it reads there. */
+/* The submitter may look at these rings before and after, and finds them empty: it does so under
+ * the lock, which orders the new mapping before what it reads there. */
 int control_client_rings(struct request *request)
 {
     const struct proto_worker_rings *wanted = request->body;

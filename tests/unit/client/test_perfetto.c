@@ -347,7 +347,8 @@ static void leases_holds_shares_and_modes(void **state)
     add(RECORDING_SM_GROUPS, 9, 0, 4600, 4600);
     json_t *json = written("{\"gpu\":0,\"name\":\"G\",\"trouble\":null,\"clients\":"
                            "[{\"client\":9,\"name\":\"n\",\"pid\":null,\"uid\":5}]}");
-    const json_t *lease = find(json, "X", 1, "client 3", 0), *other = find(json, "X", 1, "n (client 9)", 0);
+    const json_t *lease = find(json, "X", 1, "client 3", 0),
+                 *other = find(json, "X", 1, "n (client 9)", 0);
     at(lease, 1, 2);
     at(other, 2, 2);
     assert_int_equal(json_integer_value(json_object_get(other, "tid")) -
