@@ -639,6 +639,7 @@ void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client
     /* A report of too many commands must not make the counts wrap around. */
     commands = min(commands, client->in_flight);
     bool was_busy = level_has_work(client);
+    client->untested &= commands == 0;
     client->in_flight -= commands;
     lease_group->in_flight -= commands;
     scheduler->total_in_flight -= commands;

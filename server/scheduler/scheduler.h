@@ -95,9 +95,10 @@
  * and no more than the device finishes in in_flight_limit_ns at the client's recent pace.
  *
  * Two commands are always allowed for each of its queues that has work, and no more than that while
- * the pace is unknown. While the client is on multiprocessors that another client may want back at
- * any moment, the limit in time is halved, and one command is always allowed for all of its queues
- * together.
+ * the pace is unknown. A lease begins with two commands until one is done, because the pace of an
+ * earlier lease says nothing of the first commands of this one. While the client is on
+ * multiprocessors that another client may want back at any moment, the limit in time is halved, and
+ * one command is always allowed for all of its queues together.
  *
  * Near the end of a lease a client may have only as many commands in flight as will have begun by
  * then, judged by the longest of its recent commands. So an overrun is seldom more than one kernel.
@@ -223,6 +224,7 @@ struct scheduler_client {
     uint64_t arrived;
     uint64_t spends;  /* the debt that it may have now comes from device time since then */
     uint64_t peak_ns; /* the longest of its recent commands; older ones count less */
+    bool untested;    /* in its lease none of its commands is done */
     struct sm_group_set sm_groups;
     struct sm_group_set foreign; /* others' SM groups: some of them may be on loan to it */
     struct scheduler_lease_group *lease_group;

@@ -478,7 +478,40 @@ static uint32_t room_before_the_end(enum proto_mode mode, bool alone)
     if (!alone)
         scheduler_wants(scheduler, b, device.now);
     uint64_t end = scheduler_may_submit(scheduler, a, device.now).until;
+    scheduler_submitted(scheduler, a, 1, device.now);
+    scheduler_done(scheduler, a, 1, device.now);
     return scheduler_may_submit(scheduler, a, end - MS).room;
+}
+
+/* The commands before were of 1 us, and nobody knows how long those of this lease are. */
+static void a_lease_begins_with_two_commands(void **state)
+{
+    (void)state;
+    static const enum proto_mode modes[] = {PROTO_MODE_FAIR, PROTO_MODE_TURNS};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        open_mode(modes[i]);
+        struct scheduler *scheduler = &device.scheduler;
+        struct scheduler_client *a = &arrive_on(5000, NULL, 0)->scheduled;
+        for (int lease = 0; lease < 3; lease++) {
+            scheduler_pace(a, 8, 8 * US);
+            scheduler_wants(scheduler, a, device.now);
+            while (scheduler_decide(scheduler, device.now))
+                continue;
+            assert_true(a->leased);
+            assert_int_equal(scheduler_may_submit(scheduler, a, device.now).room, 2);
+            scheduler_submitted(scheduler, a, 2, device.now);
+            assert_int_equal(scheduler_may_submit(scheduler, a, device.now).room, 0);
+            scheduler_done(scheduler, a, 1, device.now);
+            assert_true(scheduler_may_submit(scheduler, a, device.now).room > 100);
+            scheduler_done(scheduler, a, 1, device.now);
+            scheduler_idle(scheduler, a, device.now);
+            while (a->leased) { /* until it is given back */
+                device.now = scheduler_next_event(scheduler, device.now);
+                assert_int_not_equal(device.now, SCHEDULER_NEVER);
+                assert_null(scheduler_decide(scheduler, device.now));
+            }
+        }
+    }
 }
 
 /* By a tenth of a lease (25 ms, kernels of 1 ms); not in strict mode, where its share ends there.
@@ -635,6 +668,7 @@ int main(void)
         cmocka_unit_test(a_client_that_overlaps_two_lease_groups_joins_them),
         cmocka_unit_test(a_client_that_moves_joins_and_leaves_lease_groups),
         cmocka_unit_test(a_lease_without_work_is_given_back_after_a_moment),
+        cmocka_unit_test(a_lease_begins_with_two_commands),
         cmocka_unit_test(a_client_alone_may_queue_a_little_beyond_its_lease),
         cmocka_unit_test(sixteen_plans_of_a_request_are_made_good),
         cmocka_unit_test(a_lease_ends_with_its_client),
