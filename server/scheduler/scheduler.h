@@ -96,9 +96,10 @@
  *
  * Two commands are always allowed for each of its queues that has work, and no more than that while
  * the pace is unknown. A lease begins with two commands until one is done, because the pace of an
- * earlier lease says nothing of the first commands of this one. While the client is on
- * multiprocessors that another client may want back at any moment, the limit in time is halved, and
- * one command is always allowed for all of its queues together.
+ * earlier lease says nothing of the first commands of this one.
+ *
+ * While the client is on multiprocessors that another client may want back at any moment, the limit
+ * in time is halved, and one command is always allowed for all of its queues together.
  *
  * Near the end of a lease a client may have only as many commands in flight as will have begun by
  * then, judged by the longest of its recent commands. So an overrun is seldom more than one kernel.
