@@ -92,9 +92,9 @@ static struct ring_segment *segment_of(struct session *session, uint32_t stream,
         first = stream ? 1 : 0;
         end = stream ? SEGMENT_RINGS : 1;
     }
-    *segment = (struct ring_segment){.first = first,
-                                     .count = min(end, session->server->settings->streams) - first,
-                                     .charged_fd = CHARGED_FD_NONE};
+    end = min(end, session->server->settings->streams);
+    *segment =
+        (struct ring_segment){.first = first, .count = end - first, .charged_fd = CHARGED_FD_NONE};
     if (segment_fill(session, segment, why)) {
         segment_free(segment);
         return NULL;

@@ -28,8 +28,10 @@ static struct proto_share_range threads_of(const struct proto_allowance *allowan
                                            const struct scheduler_accounts *accounts)
 {
     const uint64_t most = account_table_threads_limit(accounts);
-    return (struct proto_share_range){.request = min(allowance->threads.request, most),
-                                      .limit = min(allowance->threads.limit, most)};
+    struct proto_share_range threads = allowance->threads;
+    threads.request = min(threads.request, most);
+    threads.limit = min(threads.limit, most);
+    return threads;
 }
 
 /* Where multiprocessors can't be divided, a limit of them is enforced as a share of time. */
