@@ -292,8 +292,8 @@ struct runner {
 /* All clients of a stretch of time, in the order in which their work ends. Where no end is known,
  * the client whose work began first is first. */
 struct runners {
-    struct runner *of;
-    uint32_t *order; /* places in `of` */
+    struct runner of[METER_SPANS];
+    uint32_t order[METER_SPANS]; /* places in `of` */
     uint32_t count;
 };
 
@@ -383,6 +383,25 @@ static double next_end(const struct edge *edges, uint32_t count, uint32_t at,
     return HUGE_VAL;
 }
 
+/* One of the client's kernels begins. */
+static void add_span(struct runner *runner, const struct meter_span *span)
+{
+    runner->sm_groups = span->sm_groups;
+    runner->spans++;
+    runner->weight += span->weight;
+    runner->width += span->width;
+    runner->ends = min(runner->ends, end_of(span));
+}
+
+/* One of the client's kernels ends; its next one to end does so at `next`. */
+static void remove_span(struct runner *runner, const struct meter_span *span, double next)
+{
+    runner->spans--;
+    runner->weight -= span->weight;
+    runner->width -= span->width;
+    runner->ends = runner->spans ? next : HUGE_VAL;
+}
+
 static void sweep_edges(struct meter *meter, struct edge *edges, uint32_t count,
                         struct runners *runners)
 {
@@ -396,13 +415,9 @@ static void sweep_edges(struct meter *meter, struct edge *edges, uint32_t count,
         last = edges[e].at;
         struct runner *runner = runner_of(runners, span->stream->client);
         if (edges[e].begins)
-            runner->sm_groups = span->sm_groups;
-        runner->spans += edges[e].begins ? 1 : -1u;
-        runner->weight += edges[e].begins ? span->weight : -span->weight;
-        runner->width += edges[e].begins ? span->width : -span->width;
-        runner->ends = edges[e].begins ? min(runner->ends, end_of(span))
-                       : runner->spans ? next_end(edges, count, e, runner->client)
-                                       : HUGE_VAL;
+            add_span(runner, span);
+        else
+            remove_span(runner, span, next_end(edges, count, e, runner->client));
         sort_runner(runners, runner);
     }
     for (uint32_t i = 0; i < runners->count; i++)
@@ -413,10 +428,8 @@ static void sweep_edges(struct meter *meter, struct edge *edges, uint32_t count,
 
 static void settle_spans(struct meter *meter, double horizon)
 {
-    static const size_t most = METER_SPANS;
-    struct edge *edges = malloc(2 * most * sizeof *edges);
-    struct runners runners = {malloc(most * sizeof *runners.of),
-                              malloc(most * sizeof *runners.order), 0};
+    struct edge *edges = malloc(2 * (size_t)METER_SPANS * sizeof *edges);
+    struct runners *runners = malloc(sizeof *runners);
     uint32_t count = 0;
     for (struct meter_span *span = meter->open; edges && span; span = span->next) {
         if (!span->started)
@@ -430,11 +443,12 @@ static void settle_spans(struct meter *meter, double horizon)
     }
     /* If memory is short, no client is charged for this stretch of time; the next one counts
      * again. */
-    if (edges && runners.of && runners.order)
-        sweep_edges(meter, edges, count, &runners);
+    if (edges && runners) {
+        runners->count = 0;
+        sweep_edges(meter, edges, count, runners);
+    }
     free(edges);
-    free(runners.of);
-    free(runners.order);
+    free(runners);
     meter->settled = horizon;
 }
 
