@@ -135,6 +135,38 @@
       "can't be identified") \
     X(totals_max, SERVER_RESOURCES, \
       "%d totals have been set already: write more of them into the configuration") \
+    X(admin_save, INVALID_VALUE, \
+      "\"save\" must be true or false") \
+    X(admin_save_clients, INVALID_VALUE, \
+      "only the settings of a GPU and the totals of a user or a group can be saved: the limits of " \
+      "running clients end with them, and those of clients to come stand in the configuration") \
+    X(saved_no_folder, NOT_SUPPORTED, \
+      "the server has no folder in which it could save this: start gpushared with --state-dir " \
+      "PATH, or with systemd's StateDirectory=") \
+    X(saved_unreadable, SERVER_RESOURCES, \
+      "%s can't be read: %s: mend or remove it, and start gpushared again") \
+    X(saved_no_file, SERVER_RESOURCES, \
+      "%s is not a file of at most %d MiB: remove it, and start gpushared again") \
+    X(saved_foreign, NOT_PERMITTED, \
+      "%s belongs to uid %u and has the mode %03o: only root or the server's own user may be able " \
+      "to write it; mend that, and start gpushared again") \
+    X(saved_not_json, INVALID_VALUE, \
+      "%s:%d: %s: mend or remove the file, and start gpushared again") \
+    X(saved_form, INVALID_VALUE, \
+      "%s is not an object with \"schema_version\": %d and the objects \"gpus\", \"users\" and " \
+      "\"groups\": mend or remove it, and start gpushared again") \
+    X(set_not_saved, SERVER_RESOURCES, \
+      "the change is in force, but the server could not write %s: %s: mend that and set it again") \
+    X(log_saved_not_read, SUCCESS, \
+      "what administrators have saved is not in force: %s") \
+    X(log_saved_gpu_absent, SUCCESS, \
+      "%s: %s is not among the GPUs of this server, so its settings have no effect") \
+    X(log_saved_name, SUCCESS, \
+      "%s: \"%.40s\" is not the number of a %s, so its values are not in force") \
+    X(log_saved_refused, SUCCESS, \
+      "%s: the values of %s %s are not in force: %s") \
+    X(log_saved_not_written, SUCCESS, \
+      "%s can't be written: %s") \
     X(trace_late, DEVICE_NOT_READY, \
       "the worker has not answered, so the trace has ended: try again, and look at the " \
       "server's log") \

@@ -56,6 +56,10 @@
       "\"reset\" must be true or false") \
     X(ctl_reset_option, SUCCESS, \
       "--reset is an option of reload") \
+    X(ctl_save_option, SUCCESS, \
+      "--save is an option of set") \
+    X(ctl_drift_saved, SUCCESS, \
+      "GPU %s: %s is %s, which is saved, and the configuration says %s") \
     X(ctl_drift, SUCCESS, \
       "GPU %s: %s is %s, and the configuration says %s") \
     X(ctl_drift_remedy, SUCCESS, \

@@ -104,6 +104,9 @@ def row_configured(resource):
                   CONFIGURED.get(name, text))
 
 
+SAVED = {"type": "boolean", "description": "some of it outlives the server: set --save"}
+
+
 def share_shown(name):
     percent = {"type": ["number", "null"], "minimum": 0, "maximum": 100}
     members = {"gpu": {"type": "integer", "description": "index of the device", "minimum": 0, "maximum": 4294967295},
@@ -111,6 +114,7 @@ def share_shown(name):
                "limit_percent": {**percent, "description": "most that they may have; null: no limit"},
                "limited_by": {"enum": ["configuration", "administrator", None],
                               "description": "who said so: the configuration, or a set since; null: nobody"},
+               "saved": SAVED,
                "clients": {"type": "integer", "description": "that are scheduled in this account", "minimum": 0},
                "clients_request_percent": {"type": "number", "description": "the sum of these clients' own requests", "minimum": 0}}
     return {"type": "array", "description": f"{SHOWN[name][0]}, of each device",
@@ -123,7 +127,8 @@ def total_shown(name):
     members = {"limit_bytes": {"type": ["integer", "null"], "description": "most that they may have; null: no limit", "minimum": 0},
                "used_bytes": {"type": "integer", "description": "in use by them, or guaranteed to them", "minimum": 0},
                "limited_by": {"enum": ["configuration", "administrator", None],
-                              "description": "who said so: the configuration, or a set since; null: no limit"}}
+                              "description": "who said so: the configuration, or a set since; null: no limit"},
+               "saved": SAVED}
     if not ACCOUNTS[name][0]:
         return closed(members, SHOWN[name][0], required=list(members))
     members = {"gpu": {"type": "integer", "description": "index of the device", "minimum": 0, "maximum": 4294967295}, **members}
@@ -132,13 +137,13 @@ def total_shown(name):
 
 def total_asked(name):
     if name not in ACCOUNTS:
-        said = "\"25%\" or \"0.25\"; \"default\": as the configuration says"
+        said = "\"25%\" or \"0.25\"; \"configured\": as the configuration says"
         return closed({"request": {"type": "string", "description": f"guaranteed to them together: {said}"},
                        "limit": {"type": "string", "description": f"what they never exceed together: {said}"}},
                       ASKED[name][0], minProperties=1)
     text = "of each device: \"4G\" or a share of it" if ACCOUNTS[name][0] else ASKED[name][0]
     return closed({"limit": {"type": "string",
-                             "description": "what new allocations may not exceed; \"default\": as the configuration says"}},
+                             "description": "what new allocations may not exceed; \"configured\": as the configuration says"}},
                   text, required=["limit"])
 
 

@@ -16,7 +16,7 @@ static const char head[] =
 
 /* A format: the names of the resources of a client, and of those that have totals. */
 static const char set_text[] =
-    "  set TARGET NAME=VALUE...\n"
+    "  set [--save] TARGET NAME=VALUE...\n"
     "               change limits while work is in flight; limits that are not named stay\n"
     "               (for root, users that gpushared was given with --admin-uid, and the user\n"
     "               who started it by hand). Names of a client, or of all clients of a user:\n"
@@ -31,7 +31,8 @@ static const char set_text[] =
     "               quantum=30s window_limit=500ms local_memory=1K\n"
     "               departed_time_limit=5s watchdog_warning=2s watchdog_limit=10s\n"
     "               mode=concurrent|strict|fair|turns\n"
-    "               each also with the value configured: as the configuration says\n";
+    "               Totals and a GPU's settings also have the value configured: as the\n"
+    "               configuration says. With --save they outlive the server.\n";
 
 static const struct {
     const char *name, *text; /* text: NULL for set_text */

@@ -34,6 +34,7 @@ struct options {
     struct tracing_options trace;
     bool force;               /* kill: even if others end too */
     bool reset;               /* reload: what administrators have set goes back */
+    bool save;                /* set: the values outlive the server */
     const char *trace_option; /* the last option of `trace` that was given, or NULL */
 };
 
@@ -58,6 +59,17 @@ static bool is_command(const char *command, const char *name)
     return strcmp(command, name) == 0;
 }
 
+/* Reads the words after the target of set. */
+static int check_values(const struct options *options, int count, char **words)
+{
+    struct error why;
+    if (change_read_values(options->request, count, words, &why))
+        return report_usage("%s", why.text);
+    if (options->save)
+        json_object_set_new(options->request, "save", json_true());
+    return -1;
+}
+
 /* Reads the words after kill, get and set. Returns an exit status, or -1 to go on. */
 static int check_target(const struct options *options, int count, char **words)
 {
@@ -67,9 +79,7 @@ static int check_target(const struct options *options, int count, char **words)
                            &used, &why))
         return report_usage("%s: %s", options->command, why.text);
     if (is_command(options->command, "set"))
-        return change_read_values(options->request, count - used, words + used, &why)
-                   ? report_usage("%s", why.text)
-                   : -1;
+        return check_values(options, count - used, words + used);
     return used < count ? report_usage(MESSAGE_TEXT(ctl_argument), words[used]) : -1;
 }
 
@@ -114,6 +124,8 @@ static int check_command(struct options *options, int count, char **words)
         return report_usage(MESSAGE_TEXT(ctl_force_option));
     if (options->reset && !is_command(words[0], "reload"))
         return report_usage(MESSAGE_TEXT(ctl_reset_option));
+    if (options->save && !is_command(words[0], "set"))
+        return report_usage(MESSAGE_TEXT(ctl_save_option));
     if (options->wide && !has_brief_form(words[0]))
         return report_usage(MESSAGE_TEXT(ctl_wide_option));
     if (is_command(words[0], "trace") && !options->trace.file)
@@ -153,17 +165,13 @@ static int read_trace_option(struct options *options, int option)
 /* Reads the command line. Returns an exit status, or -1 to go on. */
 static int read_options(struct options *options, int argc, char **argv)
 {
-    static const struct option longs[] = {{"socket", required_argument, NULL, 's'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"output", required_argument, NULL, 'o'},
-                                          {"seconds", required_argument, NULL, 't'},
-                                          {"gpu", required_argument, NULL, 'g'},
-                                          {"force", no_argument, NULL, 'f'},
-                                          {"wide", no_argument, NULL, 'w'},
-                                          {"reset", no_argument, NULL, 'r'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"socket", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+        {"output", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
+        {"gpu", required_argument, NULL, 'g'},    {"force", no_argument, NULL, 'f'},
+        {"wide", no_argument, NULL, 'w'},         {"reset", no_argument, NULL, 'r'},
+        {"save", no_argument, NULL, 'p'},         {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     struct error why;
     bool help = false;
     int option;
@@ -184,6 +192,9 @@ static int read_options(struct options *options, int argc, char **argv)
             break;
         case 'r':
             options->reset = true;
+            break;
+        case 'p':
+            options->save = true;
             break;
         case 'o':
         case 't':

@@ -270,8 +270,12 @@ static void show_drift(FILE *out, const json_t *gpus, const char *index)
         for (size_t k = 0; k < COUNT(settings); k++) {
             if (!has_text(json_object_get(gpu, "changed"), settings[k].name))
                 continue;
-            fprintf(out, MESSAGE_TEXT(ctl_drift), cell_integer(gpu, index, number),
-                    settings[k].name, settings[k].cell(now, settings[k].key, is),
+            fprintf(out,
+                    has_text(json_object_get(gpu, "saved"), settings[k].name)
+                        ? MESSAGE_TEXT(ctl_drift_saved)
+                        : MESSAGE_TEXT(ctl_drift),
+                    cell_integer(gpu, index, number), settings[k].name,
+                    settings[k].cell(now, settings[k].key, is),
                     settings[k].cell(configured, settings[k].key, says));
             fputc('\n', out);
             any = true;
@@ -513,6 +517,15 @@ void show_limits(FILE *out, const json_t *answer, struct table_look look)
     table_free(table);
 }
 
+/* The origin of a total, and whether the total outlives the server. */
+static const char *limiter_of(const json_t *row, char cell[CELL_BYTES])
+{
+    cell_text(row, "limited_by", cell);
+    if (json_is_true(json_object_get(row, "saved")))
+        strncat(cell, ", saved", CELL_BYTES - 1 - strlen(cell));
+    return cell;
+}
+
 static void add_total(struct table *table, const char *whose, const char *what, const json_t *row)
 {
     char limit[CELL_BYTES], used[CELL_BYTES], by[CELL_BYTES];
@@ -520,7 +533,7 @@ static void add_total(struct table *table, const char *whose, const char *what, 
     table_add(table, "%s", what);
     table_add(table, "-");
     table_add(table, "%s", cell_bytes(row, "limit_bytes", limit));
-    table_add(table, "%s", cell_text(row, "limited_by", by));
+    table_add(table, "%s", limiter_of(row, by));
     table_add(table, "%s", cell_bytes(row, "used_bytes", used));
 }
 
@@ -533,7 +546,7 @@ static void add_share(struct table *table, const char *whose, const char *what, 
     table_add(table, "%s", what);
     table_add(table, "%s", cell_percent(row, "request_percent", request));
     table_add(table, "%s", cell_percent(row, "limit_percent", limit));
-    table_add(table, "%s", cell_text(row, "limited_by", by));
+    table_add(table, "%s", limiter_of(row, by));
     table_add(table, "%s by %s", cell_percent(row, "clients_request_percent", used),
               cell_integer(row, "clients", clients));
 }

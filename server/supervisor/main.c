@@ -14,6 +14,7 @@
 #include "common/messages.h"
 #include "common/limits/variables.h"
 #include "server/supervisor/admin/admin.h"
+#include "server/supervisor/admin/saved.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/device/discovery.h"
@@ -151,6 +152,8 @@ static int open_all(struct server *server)
         error = admin_open(&server->admin, server->supervisor, &why);
     if (!error)
         error = supervisor_start(server->supervisor, &server->discovery, &why);
+    if (!error)
+        admin_saved_restore(server->supervisor);
     if (error) {
         log_error("%s", why.text);
         server->status = 1;

@@ -447,8 +447,16 @@ static void log_new(const struct supervisor *supervisor)
                        proto_mode_name(supervisor->server.devices[i].schedule.mode));
 }
 
-static void log_forgotten(enum total_kind kind, uint32_t id, unsigned parts)
+struct forgetting {
+    struct saved *saved;
+    bool changed; /* what is saved */
+};
+
+static void total_forgotten(void *context, enum total_kind kind, uint32_t id, unsigned parts)
 {
+    struct forgetting *forgetting = context;
+    forgetting->changed |= saved_take_totals(
+        forgetting->saved, kind == TOTAL_GROUP ? SAVED_GROUP : SAVED_USER, id, parts);
     for (enum resource i = 0; i < RESOURCES; i++)
         if (parts & RESOURCE_BIT(i))
             log_notice(kind == TOTAL_GROUP ? MESSAGE_TEXT(log_total_forgotten_group)
@@ -456,18 +464,54 @@ static void log_forgotten(enum total_kind kind, uint32_t id, unsigned parts)
                        id, allowance_resource(i)->phrase);
 }
 
-static void take_effect(struct reload *reload)
+/* A saved setting of a GPU holds as long as one that was set: until the file says something else.
+ */
+static bool forget_schedules(struct reload *reload)
+{
+    const struct server *server = &reload->supervisor->server;
+    const struct schedule *unsaid = &server->settings->schedule;
+    bool any = false;
+    for (uint32_t i = 0; i < server->device_count; i++) {
+        char uuid[LIMITS_UUID_TEXT];
+        any |= saved_take_schedule(reload->supervisor->saved,
+                                   limits_format_uuid(reload->supervisor->uuids[i], uuid),
+                                   schedule_differs(config_schedule(server->config, i, unsaid),
+                                                    config_schedule(reload->config, i, unsaid)));
+    }
+    return any;
+}
+
+/* A GPU that is not there now is one of the objects of which nothing stays after a reset. */
+static void forget_all(struct forgetting *forgetting)
+{
+    for (enum saved_kind i = 0; i < SAVED_KINDS; i++)
+        forgetting->changed |= saved_clear(forgetting->saved, i);
+}
+
+static void configuration_takes_effect(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
     struct config *before = supervisor->server.config;
-    if (!reload->of_totals) {
-        limit_memory(reload);
-        supervisor->server.config = reload->config;
-        reload->config = before;
-        total_override_forget(&supervisor->server.total_overrides, supervisor->server.config,
-                              log_forgotten);
-        log_new(supervisor);
-    }
+    struct forgetting forgetting = {.saved = supervisor->saved};
+    limit_memory(reload);
+    forgetting.changed = forget_schedules(reload);
+    supervisor->server.config = reload->config;
+    reload->config = before;
+    total_override_forget(&supervisor->server.total_overrides, supervisor->server.config,
+                          total_forgotten, &forgetting);
+    if (reload->reset)
+        forget_all(&forgetting);
+    /* A file that can't be written is logged: the reload itself has succeeded. */
+    if (forgetting.changed && saved_write(supervisor->saved, NULL, NULL) < 0)
+        log_error(MESSAGE_TEXT(log_saved_not_written), supervisor->saved->file, strerror(ENOMEM));
+    log_new(supervisor);
+}
+
+static void take_effect(struct reload *reload)
+{
+    struct supervisor *supervisor = reload->supervisor;
+    if (!reload->of_totals)
+        configuration_takes_effect(reload);
     for (size_t i = 0; i < reload->count; i++) {
         struct session *session = client_find(reload, reload->changes[i].client);
         if (session)

@@ -53,6 +53,9 @@ static const char usage[] =
     "                 exists)\n"
     "  --check-config\n"
     "                 report the first mistake in that file, or that it has none, and exit\n"
+    "  --state-dir PATH\n"
+    "                 the folder of what gpusharectl set --save keeps over restarts (default:\n"
+    "                 $STATE_DIRECTORY, which systemd sets; without it nothing is kept)\n"
     "  --socket PATH  the socket for clients (default: $GPUSHARE_SOCKET, else gpushare.sock\n"
     "                 in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/gpushare or /run/gpushare)\n"
     "  --admin-socket PATH\n"
@@ -298,6 +301,7 @@ enum option_name {
     OPTION_DRIVER = 256,
     OPTION_CONFIG,
     OPTION_CHECK_CONFIG,
+    OPTION_STATE_DIR,
     OPTION_SOCKET,
     OPTION_ADMIN_SOCKET,
     OPTION_ADMIN_UID,
@@ -331,6 +335,7 @@ static const struct option options[] = {
     {"driver", required_argument, NULL, OPTION_DRIVER},
     {"config", required_argument, NULL, OPTION_CONFIG},
     {"check-config", no_argument, NULL, OPTION_CHECK_CONFIG},
+    {"state-dir", required_argument, NULL, OPTION_STATE_DIR},
     {"socket", required_argument, NULL, OPTION_SOCKET},
     {"admin-socket", required_argument, NULL, OPTION_ADMIN_SOCKET},
     {"admin-uid", required_argument, NULL, OPTION_ADMIN_UID},
@@ -387,6 +392,7 @@ static const struct plain_option {
     size_t at;
     uint32_t least, most; /* of a number */
 } plain_options[] = {
+    {OPTION_STATE_DIR, "--state-dir", PLAIN_PATH, offsetof(struct settings, state), 0, 0},
     {OPTION_SOCKET, "--socket", PLAIN_PATH, offsetof(struct settings, socket), 0, 0},
     {OPTION_ADMIN_SOCKET, "--admin-socket", PLAIN_PATH, offsetof(struct settings, admin_socket), 0,
      0},
@@ -560,6 +566,15 @@ static void default_socket(char to[PATH_MAX])
         snprintf(to, PATH_MAX, "/run/gpushare/gpushare.sock");
 }
 
+/* systemd's folder, which may be a list. There is no other default: two servers that a user starts
+ * by hand would take each other's for their own. */
+static void default_state(char to[PATH_MAX])
+{
+    const char *systemd = getenv("STATE_DIRECTORY");
+    if (systemd && systemd[0] == '/')
+        snprintf(to, PATH_MAX, "%.*s", (int)strcspn(systemd, ":"), systemd);
+}
+
 /* Beside the socket for clients, so that servers of one user do not meet. */
 static void admin_socket_beside(struct settings *settings)
 {
@@ -648,6 +663,7 @@ uint32_t settings_read(struct settings *settings, int argc, char **argv, struct 
     settings_default(settings);
     settings->pinned_pool = POOL_UNSET;
     strcpy(settings->config, CONFIG_PATH);
+    default_state(settings->state);
     uint32_t error = read_environment(settings, why);
     if (error)
         return error;

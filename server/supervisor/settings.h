@@ -40,6 +40,7 @@ struct settings {
     char admin_socket[PATH_MAX]; /* path of the administrators' socket */
     char config[PATH_MAX];       /* path of the configuration file; "": none */
     bool config_named;           /* --config named it, so it must exist */
+    char state[PATH_MAX];        /* folder of what `set --save` keeps; "": none */
     bool check_config;           /* check the file and exit */
     int socket_fd;               /* passed by systemd as "client"; -1: the server makes one */
     int admin_socket_fd;         /* passed by systemd as "admin"; -1: the server makes one */

@@ -124,8 +124,13 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
 {
     *out = NULL;
     struct supervisor *supervisor = calloc(1, sizeof *supervisor);
-    if (!supervisor)
+    struct saved *saved = calloc(1, sizeof *saved);
+    if (!supervisor || !saved) {
+        free(supervisor);
+        free(saved);
         return -ENOMEM;
+    }
+    supervisor->saved = saved;
     list_init(&supervisor->server.session_list);
     pinned_pool_open(&supervisor->server.pinned, session_host_retry);
     supervisor->server.loop = loop;
@@ -140,6 +145,7 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
     if (result == 0)
         result = closer_open(&supervisor->server.closer, FD_BUDGET_CLOSING);
     if (result < 0) {
+        free(saved);
         free(supervisor);
         return result;
     }
@@ -164,6 +170,8 @@ void supervisor_free(struct supervisor *supervisor)
     closer_close(&supervisor->server.closer);
     config_free(supervisor->server.config);
     total_override_free(&supervisor->server.total_overrides);
+    saved_close(supervisor->saved);
+    free(supervisor->saved);
     image_cache_close(&supervisor->server.cache);
     ACCOUNT_FOR_EACH (i) {
         quota_close(&supervisor->server.accounts[i]);
@@ -393,4 +401,9 @@ uv_loop_t *supervisor_loop(const struct supervisor *supervisor)
 const struct settings *supervisor_settings(const struct supervisor *supervisor)
 {
     return supervisor->server.settings;
+}
+
+struct saved *supervisor_saved(const struct supervisor *supervisor)
+{
+    return supervisor->saved;
 }

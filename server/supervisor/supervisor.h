@@ -16,6 +16,7 @@
 
 #include "common/error.h"
 
+struct saved;
 struct settings;
 struct discovery;
 struct supervisor;
@@ -58,5 +59,6 @@ void supervisor_free(struct supervisor *supervisor);
 
 uv_loop_t *supervisor_loop(const struct supervisor *supervisor);
 const struct settings *supervisor_settings(const struct supervisor *supervisor);
+struct saved *supervisor_saved(const struct supervisor *supervisor);
 
 #endif

@@ -81,6 +81,12 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
     }
 }
 
+const char *view_device_uuid(const struct supervisor *supervisor, uint32_t index,
+                             char text[LIMITS_UUID_TEXT])
+{
+    return limits_format_uuid(supervisor->uuids[index], text);
+}
+
 static void view_client(const struct session *session, struct client_view *view)
 {
     *view = (struct client_view){

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "common/limits/allowance.h"
+#include "common/limits/limits.h"
 #include "protocol.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/config/schedule.h"
@@ -78,6 +79,10 @@ struct server_view {
 uint32_t view_device_count(const struct supervisor *supervisor);
 /* Fills *view with a device; index < view_device_count. */
 void view_device(const struct supervisor *supervisor, uint32_t index, struct device_view *view);
+
+/* Writes a device's UUID as nvidia-smi shows it. Returns text. */
+const char *view_device_uuid(const struct supervisor *supervisor, uint32_t index,
+                             char text[LIMITS_UUID_TEXT]);
 
 /* Calls visit for every client, in the order in which they connected, until it returns false. */
 void view_each_client(const struct supervisor *supervisor,

@@ -85,6 +85,7 @@ has gpushared.service TimeoutStartSec=120
 has gpushared.service CPUWeight=1000
 has gpushared.service OOMScoreAdjust=-500
 has gpushared.service CacheDirectory=gpushare
+has gpushared.service StateDirectory=gpushare
 has gpushared.service 'ExecReload=/bin/kill -HUP $MAINPID'
 has gpushared.socket Backlog=1024
 # The server gives up its privileges; the unit that makes the device nodes has them.

@@ -126,7 +126,7 @@ int total_override_with(struct total_overrides *to, const struct total_overrides
 }
 
 void total_override_forget(struct total_overrides *overrides, const struct config *config,
-                           void (*forgotten)(enum total_kind kind, uint32_t id, unsigned parts))
+                           total_override_forgotten *forgotten, void *context)
 {
     size_t kept = 0;
     for (size_t i = 0; i < overrides->count; i++) {
@@ -135,7 +135,7 @@ void total_override_forget(struct total_overrides *overrides, const struct confi
         file_says(config, override.kind, override.id, &says);
         unsigned still = override_in_force(&override, &says);
         if (still != override.parts && forgotten)
-            forgotten(override.kind, override.id, override.parts & ~still);
+            forgotten(context, override.kind, override.id, override.parts & ~still);
         overrides_copy(&override.limits, &allowance_none, ~still);
         override.parts = still;
         if (still)

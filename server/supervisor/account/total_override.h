@@ -53,10 +53,13 @@ int total_override_with(struct total_overrides *to, const struct total_overrides
                         const struct config *config, enum total_kind kind, uint32_t id,
                         unsigned parts, const struct allowance *limits);
 
+typedef void total_override_forgotten(void *context, enum total_kind kind, uint32_t id,
+                                      unsigned parts);
+
 /* This configuration is in force from now on. Limits that hold no longer are taken out; forgotten,
- * which may be NULL, is told of each. */
+ * which may be NULL, is told of each, with context. */
 void total_override_forget(struct total_overrides *overrides, const struct config *config,
-                           void (*forgotten)(enum total_kind kind, uint32_t id, unsigned parts));
+                           total_override_forgotten *forgotten, void *context);
 
 void total_override_free(struct total_overrides *overrides);
 

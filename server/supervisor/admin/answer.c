@@ -268,7 +268,7 @@ static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
     admin_json_put(&device, "driver_ordinal", json_integer(view.ordinal));
     admin_json_put(&device, "state", json_string(device_state_name(view.state)));
     put_device_info(&device, &view);
-    admin_rows_put_sharing(&device, &view);
+    admin_rows_put_sharing(&device, supervisor, &view);
     admin_json_put(&device, "memory_used_bytes", admin_json_amount(view.memory_charged));
     admin_json_put(&device, "clients", json_integer(view.clients));
     admin_json_put(&device, "partitions", json_integer(view.partitions));
@@ -386,7 +386,7 @@ json_t *admin_answer_limits(const struct supervisor *supervisor,
     if (request->target == ADMIN_TARGET_GPU) {
         struct device_view view;
         view_device(supervisor, request->number, &view);
-        listing_append(&listing, admin_rows_gpu(&view));
+        listing_append(&listing, admin_rows_gpu(supervisor, &view));
     } else {
         view_each_client(supervisor, list_limits, &listing);
     }

@@ -11,8 +11,11 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "server/supervisor/admin/answer.h"
+#include "server/supervisor/admin/saved.h"
 #include "server/supervisor/change.h"
 #include "server/supervisor/owner_total.h"
+#include "server/supervisor/saved.h"
+#include "server/supervisor/supervisor.h"
 #include "server/supervisor/transaction.h"
 #include "server/supervisor/view.h"
 
@@ -29,6 +32,7 @@ struct change_work {
 static void change_work_free(struct admin_work *work)
 {
     struct change_work *pending = (struct change_work *)work;
+    admin_request_free(&pending->request);
     transaction_free(&pending->transaction);
     free(pending);
 }
@@ -48,6 +52,37 @@ static void change_work_answer(struct admin_work *work, struct admin_peer *peer,
         admin_peer_refuse(peer, MESSAGE(set_late), ADMIN_SET_MS / 1000);
     else
         admin_peer_answer(peer, admin_answer_limits(work->admin->supervisor, &pending->request));
+}
+
+/* ---- what outlives the server ---- */
+
+static void save_refuse(struct change_work *pending, int result)
+{
+    error_set(&pending->transaction.why, MESSAGE(set_not_saved),
+              supervisor_saved(pending->work.admin->supervisor)->file, strerror(-result));
+}
+
+static void save_ended(void *context, int result)
+{
+    struct change_work *pending = context;
+    if (result < 0)
+        save_refuse(pending, result);
+    admin_peer_work_came(&pending->work);
+}
+
+/* The change is made, or refused. The file is written before the answer says that it is kept. */
+static void change_save(struct change_work *pending)
+{
+    struct supervisor *supervisor = pending->work.admin->supervisor;
+    const struct admin_request *request = &pending->request;
+    if (pending->transaction.why.number || request->kind != ADMIN_SET || !request->values)
+        return;
+    int result = admin_saved_note(supervisor, request);
+    if (result > 0)
+        result = saved_write(supervisor_saved(supervisor), save_ended, pending) < 0 ? -ENOMEM : 1;
+    pending->work.outstanding += result > 0;
+    if (result < 0)
+        save_refuse(pending, result);
 }
 
 /* ---- the transaction ---- */
@@ -111,6 +146,7 @@ static void move_lose(void *context, const struct transaction_move *move, int re
 static void change_settle(struct change_work *pending)
 {
     struct error *why = &pending->transaction.why;
+    change_save(pending);
     if (why->number || !pending->gone || transaction_made_any(&pending->transaction))
         return;
     if (pending->request.target == ADMIN_TARGET_USER)
@@ -149,6 +185,7 @@ static void total_answered(void *context, uint32_t error, const char *text)
     struct change_work *pending = context;
     if (error)
         error_set(&pending->transaction.why, error, "%s", text);
+    change_save(pending);
     admin_peer_work_came(&pending->work);
 }
 
@@ -162,6 +199,8 @@ static void change_total(struct change_work *pending)
     uint32_t error =
         owner_total_set(pending->work.admin->supervisor, &owner, &request->total, pending->by,
                         &over, total_answered, pending, &pending->transaction.why);
+    if (over)
+        change_save(pending);
     pending->work.outstanding += !error && !over;
 }
 
@@ -274,6 +313,21 @@ static void change_gpu(struct change_work *pending)
     change_carry_out(pending);
 }
 
+static void change_begin(struct change_work *pending)
+{
+    const struct admin_request *request = &pending->request;
+    struct error *why = &pending->transaction.why;
+    /* Nothing changes that could not be kept. */
+    if (request->save && saved_check(supervisor_saved(pending->work.admin->supervisor), why))
+        return;
+    if (request->target == ADMIN_TARGET_GPU)
+        change_gpu(pending);
+    else if (request->target == ADMIN_TARGET_GROUP || request->totals)
+        change_total(pending);
+    else
+        change_clients(pending);
+}
+
 void admin_change(struct admin_peer *peer, const struct admin_request *request)
 {
     struct change_work *pending = calloc(1, sizeof *pending);
@@ -283,13 +337,9 @@ void admin_change(struct admin_peer *peer, const struct admin_request *request)
     }
     pending->work = (struct admin_work){.answer = change_work_answer, .free = change_work_free};
     pending->request = *request;
+    json_incref(pending->request.values);
     admin_peer_name(peer, pending->by);
     admin_peer_work_begin(&pending->work, peer);
-    if (request->target == ADMIN_TARGET_GPU)
-        change_gpu(pending);
-    else if (request->target == ADMIN_TARGET_GROUP || request->totals)
-        change_total(pending);
-    else
-        change_clients(pending);
+    change_begin(pending);
     admin_peer_work_wait(&pending->work, ADMIN_SET_MS);
 }

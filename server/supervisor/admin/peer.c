@@ -273,6 +273,7 @@ void admin_peer_serve(struct admin_peer *peer)
         admin_peer_refuse(peer, error, "%s", why.text);
     else
         peer->admin->carry_out(peer, &request);
+    admin_request_free(&request);
 }
 
 /* ---- life ---- */

@@ -37,6 +37,11 @@ struct account_owner admin_request_owner(const struct admin_request *request)
                                   .id = request->number};
 }
 
+bool admin_request_goes_back(const char *text)
+{
+    return strcmp(text, "configured") == 0 || strcmp(text, "default") == 0;
+}
+
 bool admin_request_kind_changes(enum admin_kind kind)
 {
     return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD || kind == ADMIN_TRACE;
@@ -103,6 +108,8 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
         return strcmp(key, "reset") == 0;
     if (kind != ADMIN_SET)
         return false;
+    if (strcmp(key, "save") == 0)
+        return true;
     if (target == ADMIN_TARGET_GPU)
         return schedule_part_of(key, strlen(key)) != 0;
     if ((target == ADMIN_TARGET_USER || target == ADMIN_TARGET_GROUP) && strcmp(key, "total") == 0)
@@ -257,7 +264,7 @@ static uint32_t read_total_bound(struct total_change *change, enum resource reso
     if (!text)
         return request ? error_set(why, MESSAGE(admin_total_request_text), row->name, row->form)
                        : error_set(why, MESSAGE(admin_total_limit_text), row->name, row->form);
-    if (strcmp(text, "default") != 0 &&
+    if (!admin_request_goes_back(text) &&
         allowance_parse(resource, bound, text, strlen(text), &amount) != 0)
         return request
                    ? error_set(why, MESSAGE(admin_total_request_form), row->name, text, row->form)
@@ -315,8 +322,8 @@ static uint32_t read_total(struct admin_request *request, json_t *root, struct e
 /* The word "default" is one of NVIDIA's classes of leases. */
 static bool goes_back(unsigned part, const char *text)
 {
-    return strcmp(text, "configured") == 0 ||
-           (part != SCHEDULE_LEASE && strcmp(text, "default") == 0);
+    return admin_request_goes_back(text) &&
+           (part != SCHEDULE_LEASE || strcmp(text, "default") != 0);
 }
 
 /* Of a GPU. */
@@ -355,13 +362,45 @@ static uint32_t read_trace(struct admin_request *request, json_t *root, struct e
     return 0;
 }
 
+/* Takes "save" out of the request. */
+static uint32_t read_save(struct admin_request *request, json_t *root, struct error *why)
+{
+    json_t *save = json_object_get(root, "save");
+    if (save && !json_is_boolean(save))
+        return error_set(why, MESSAGE(admin_save));
+    request->save = json_is_true(save);
+    json_object_del(root, "save");
+    return 0;
+}
+
+/* The members of a request beside its kind and its target. */
+static json_t *values_of(const struct admin_request *request, json_t *root)
+{
+    json_t *values = json_deep_copy(request->totals ? json_object_get(root, "total") : root);
+    if (request->totals || !values)
+        return values;
+    json_object_del(values, "request");
+    json_object_del(values, targets[request->target]);
+    return values;
+}
+
 static uint32_t read_set(struct admin_request *request, json_t *root, struct error *why)
 {
+    uint32_t error = read_save(request, root, why);
+    if (error)
+        return error;
     if (request->target == ADMIN_TARGET_GPU)
-        return read_schedule_change(request, root, why);
-    if (request->target == ADMIN_TARGET_GROUP || json_object_get(root, "total"))
-        return read_total(request, root, why);
-    return read_change(&request->change, root, why);
+        error = read_schedule_change(request, root, why);
+    else if (request->target == ADMIN_TARGET_GROUP || json_object_get(root, "total"))
+        error = read_total(request, root, why);
+    else if (request->save)
+        error = error_set(why, MESSAGE(admin_save_clients));
+    else
+        return read_change(&request->change, root, why);
+    if (error)
+        return error;
+    request->values = values_of(request, root);
+    return request->values ? 0 : error_set(why, MESSAGE(server_no_memory));
 }
 
 static uint32_t read_force(struct admin_request *request, json_t *root, struct error *why)
@@ -409,6 +448,12 @@ static uint32_t read_root(struct admin_request *request, json_t *root, struct er
     return error;
 }
 
+void admin_request_free(struct admin_request *request)
+{
+    json_decref(request->values);
+    request->values = NULL;
+}
+
 uint32_t admin_request_parse(struct admin_request *request, const char *line, size_t length,
                              struct error *why)
 {
@@ -423,5 +468,7 @@ uint32_t admin_request_parse(struct admin_request *request, const char *line, si
         return error_set(why, MESSAGE(admin_not_json), mistake.text);
     uint32_t error = read_root(request, root, why);
     json_decref(root);
+    if (error)
+        admin_request_free(request);
     return error;
 }

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "common/error.h"
 #include "common/limits/allowance.h"
 #include "server/supervisor/account/change_done.h"
@@ -55,6 +57,8 @@ struct admin_request {
     struct schedule schedule;  /* set, of a GPU: new parts of its schedule */
     unsigned parts;            /* set, of a GPU: these parts, as bits of enum schedule_part */
     unsigned back;         /* set, of a GPU: of these, those that go back to the configuration's */
+    json_t *values;        /* set, of a GPU or a total: its values, as they were written */
+    bool save;             /* set: they are kept over restarts */
     bool reset;            /* reload: what administrators have set goes back, too */
     uint32_t gpu;          /* trace: the GPU's index */
     uint32_t milliseconds; /* trace: 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
@@ -79,8 +83,14 @@ struct account_owner admin_request_owner(const struct admin_request *request);
  * right to connect is not enough for it. */
 bool admin_request_kind_changes(enum admin_kind kind);
 
+/* Whether a value stands for the configuration's. "default" does not where it is a lease. */
+bool admin_request_goes_back(const char *text);
+
+/* Frees what admin_request_parse has made. Does nothing after it failed. */
+void admin_request_free(struct admin_request *request);
+
 /*
- * Reads one line, without its newline. invalid_value: it is not a request; not_supported: this
+ * Reads one line, without its newline. admin_request_free must follow. invalid_value: it is not a request; not_supported: this
  * version does not know the request.
  */
 uint32_t admin_request_parse(struct admin_request *request, const char *line, size_t length,

@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/admin/rows.h"
 
+#include "server/supervisor/admin/saved.h"
+
 /* A row shows for each value what the client asked for and what it was granted. */
 static json_t *bound_json(enum dialect_unit unit, uint64_t asked, uint64_t granted)
 {
@@ -185,10 +187,8 @@ static json_t *schedule_json(const struct schedule *schedule)
     return admin_json_finish(&json);
 }
 
-/* The settings of which the configuration says something else. */
-static json_t *changed_json(const struct device_view *view)
+static json_t *parts_json(unsigned parts)
 {
-    const unsigned parts = schedule_differs(&view->schedule, &view->configured);
     json_t *names = json_array();
     const char *name;
     for (size_t i = 0; (name = schedule_part_name(parts, i)); i++)
@@ -196,11 +196,14 @@ static json_t *changed_json(const struct device_view *view)
     return names;
 }
 
-void admin_rows_put_sharing(struct admin_json *object, const struct device_view *view)
+void admin_rows_put_sharing(struct admin_json *object, const struct supervisor *supervisor,
+                            const struct device_view *view)
 {
     admin_json_put(object, "schedule", schedule_json(&view->schedule));
     admin_json_put(object, "configured", schedule_json(&view->configured));
-    admin_json_put(object, "changed", changed_json(view));
+    admin_json_put(object, "changed",
+                   parts_json(schedule_differs(&view->schedule, &view->configured)));
+    admin_json_put(object, "saved", parts_json(admin_saved_parts(supervisor, view)));
     /* If the driver can't split the device, a limit of threads lets a client run less often. */
     admin_json_put(object, "threads_enforced_by",
                    !view->info.multiprocessors            ? json_null()
@@ -208,11 +211,11 @@ void admin_rows_put_sharing(struct admin_json *object, const struct device_view 
                                                           : json_string("duty_cycle"));
 }
 
-json_t *admin_rows_gpu(const struct device_view *view)
+json_t *admin_rows_gpu(const struct supervisor *supervisor, const struct device_view *view)
 {
     struct admin_json gpu = admin_json_new();
     admin_json_put(&gpu, "gpu", json_integer(view->index));
-    admin_rows_put_sharing(&gpu, view);
+    admin_rows_put_sharing(&gpu, supervisor, view);
     return admin_json_finish(&gpu);
 }
 
@@ -240,6 +243,7 @@ static json_t *share_json(const struct supervisor *supervisor, const struct acco
     admin_json_put(&total, "request_percent", percent_or_null(view.request));
     admin_json_put(&total, "limit_percent", percent_or_null(view.limit));
     admin_json_put(&total, "limited_by", limited_by_json(&view));
+    admin_json_put(&total, "saved", json_boolean(admin_saved_total(supervisor, owner, resource)));
     admin_json_put(&total, "clients", json_integer(view.clients));
     admin_json_put(&total, "clients_request_percent", admin_json_percent((uint32_t)view.used));
     return admin_json_finish(&total);
@@ -256,6 +260,7 @@ static json_t *total_json(const struct supervisor *supervisor, const struct acco
     admin_json_put(&total, "limit_bytes", admin_json_amount(view.limit));
     admin_json_put(&total, "used_bytes", admin_json_amount(view.used));
     admin_json_put(&total, "limited_by", limited_by_json(&view));
+    admin_json_put(&total, "saved", json_boolean(admin_saved_total(supervisor, owner, resource)));
     return admin_json_finish(&total);
 }
 

@@ -76,6 +76,7 @@ static void must_be_read_back(const struct admin_request *request)
              again.kind == request->kind && again.target == request->target &&
              again.number == request->number,
          "not read back");
+    admin_request_free(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -96,5 +97,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(size < ADMIN_LINE_MAX, "a line that is too long was accepted");
     must_be_in_range(&request);
     must_be_read_back(&request);
+    admin_request_free(&request);
     return 0;
 }

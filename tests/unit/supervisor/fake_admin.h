@@ -33,6 +33,7 @@
 #include "server/supervisor/clients.h"
 #include "server/supervisor/owner_total.h"
 #include "server/supervisor/reload.h"
+#include "server/supervisor/saved.h"
 #include "server/supervisor/supervisor.h"
 #include "server/supervisor/trace.h"
 #include "server/supervisor/view.h"
@@ -81,6 +82,7 @@ struct supervisor {
         unsigned changes;
         const char *refused; /* why; NULL: it is carried out */
     } total;
+    struct saved saved;
     const char *no_room; /* why change_set refuses guarantees */
     struct {
         uint32_t device;
@@ -96,6 +98,20 @@ static struct supervisor supervisor;
 const char *device_state_name(enum device_state state)
 {
     return state == DEVICE_READY ? "ready" : "starting";
+}
+
+struct saved *supervisor_saved(const struct supervisor *self)
+{
+    (void)self;
+    return &supervisor.saved;
+}
+
+const char *view_device_uuid(const struct supervisor *self, uint32_t index,
+                             char text[LIMITS_UUID_TEXT])
+{
+    (void)self;
+    snprintf(text, LIMITS_UUID_TEXT, "GPU-%u", index);
+    return text;
 }
 
 uint32_t view_device_count(const struct supervisor *self)

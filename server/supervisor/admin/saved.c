@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/admin/saved.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits/limits.h"
+#include "common/log.h"
+#include "common/messages.h"
+#include "common/units.h"
+#include "server/supervisor/change.h"
+#include "server/supervisor/saved.h"
+#include "server/supervisor/settings.h"
+#include "server/supervisor/supervisor.h"
+
+static enum saved_kind kind_of(enum admin_target target)
+{
+    return target == ADMIN_TARGET_GPU     ? SAVED_GPU
+           : target == ADMIN_TARGET_GROUP ? SAVED_GROUP
+                                          : SAVED_USER;
+}
+
+static void name_of(const struct supervisor *supervisor, const struct admin_request *request,
+                    char name[SAVED_NAME])
+{
+    _Static_assert((int)SAVED_NAME >= (int)LIMITS_UUID_TEXT, "a UUID fits");
+    if (request->target == ADMIN_TARGET_GPU)
+        view_device_uuid(supervisor, request->number, name);
+    else
+        snprintf(name, SAVED_NAME, "%u", request->number);
+}
+
+/* ---- after a set ---- */
+
+struct note {
+    struct saved *saved;
+    const struct admin_request *request;
+    enum saved_kind kind;
+    char name[SAVED_NAME];
+    json_t *keep; /* the values to be kept */
+    bool changed; /* something is kept no longer */
+};
+
+/* Notes one value, or one member of it. */
+static void note_value(struct note *note, const char *value, const char *member, json_t *text,
+                       bool back)
+{
+    if (back) {
+        note->changed |= saved_take(note->saved, note->kind, note->name, value, member);
+    } else if (!note->request->save) {
+        return;
+    } else if (!member) {
+        json_object_set(note->keep, value, text);
+    } else {
+        json_t *one = json_object_get(note->keep, value);
+        if (!one) {
+            one = json_object();
+            json_object_set_new(note->keep, value, one);
+        }
+        json_object_set(one, member, text);
+    }
+}
+
+static void note_schedule(struct note *note)
+{
+    const char *key;
+    json_t *text;
+    json_object_foreach(note->request->values, key, text)
+    {
+        unsigned part = schedule_part_of(key, strlen(key));
+        note_value(note, key, NULL, text, (note->request->back & part) != 0);
+    }
+}
+
+static void note_total(struct note *note)
+{
+    const char *key, *bound;
+    json_t *part, *text;
+    json_object_foreach(note->request->values, key, part) json_object_foreach(part, bound, text)
+        note_value(note, key, bound, text, admin_request_goes_back(json_string_value(text)));
+}
+
+int admin_saved_note(struct supervisor *supervisor, const struct admin_request *request)
+{
+    struct note note = {.saved = supervisor_saved(supervisor),
+                        .request = request,
+                        .kind = kind_of(request->target),
+                        .keep = json_object()};
+    int result = note.keep ? 0 : -ENOMEM;
+    name_of(supervisor, request, note.name);
+    if (result == 0 && request->target == ADMIN_TARGET_GPU)
+        note_schedule(&note);
+    else if (result == 0)
+        note_total(&note);
+    if (result == 0 && json_object_size(note.keep) > 0) {
+        result = saved_put(note.saved, note.kind, note.name, note.keep);
+        note.changed = true;
+    }
+    json_decref(note.keep);
+    return result < 0 ? result : note.changed;
+}
+
+/* ---- at the start ---- */
+
+/* Makes the set that the values of an object were once. 0, or an error number. */
+static uint32_t request_make(struct admin_request *request, enum saved_kind kind, uint32_t number,
+                             const json_t *values, struct error *why)
+{
+    json_t *root = kind == SAVED_GPU ? json_deep_copy(values) : json_object();
+    char *line = NULL;
+    if (kind != SAVED_GPU)
+        json_object_set_new(root, "total", json_deep_copy(values));
+    json_object_set_new(root, "request", json_string("set"));
+    json_object_set_new(root,
+                        kind == SAVED_GPU     ? "gpu"
+                        : kind == SAVED_GROUP ? "group"
+                                              : "user",
+                        json_integer(number));
+    if (root)
+        line = json_dumps(root, JSON_COMPACT);
+    uint32_t error = line ? admin_request_parse(request, line, strlen(line), why)
+                          : error_set(why, MESSAGE(server_no_memory));
+    free(line);
+    json_decref(root);
+    return error;
+}
+
+/* There are no clients yet, so no worker is asked. */
+static void never_later(void *context, uint32_t error, const char *text)
+{
+    (void)context;
+    if (error)
+        log_error("%s", text);
+}
+
+static void no_worker(void *context, uint32_t number, uint32_t error, const char *text)
+{
+    (void)number;
+    never_later(context, error, text);
+}
+
+static uint32_t carry_out(struct supervisor *supervisor, const struct admin_request *request,
+                          const char *by, struct error *why)
+{
+    struct account_owner owner = admin_request_owner(request);
+    bool over;
+    if (request->target != ADMIN_TARGET_GPU)
+        return owner_total_set(supervisor, &owner, &request->total, by, &over, never_later, NULL,
+                               why);
+    struct device_view view;
+    struct schedule to = request->schedule;
+    view_device(supervisor, request->number, &view);
+    schedule_merge(&to, &view.configured, request->back);
+    int result =
+        change_schedule(supervisor, request->number, &to, request->parts, by, no_worker, NULL);
+    return result < 0 ? error_set(why, MESSAGE(request_failed), strerror(-result)) : 0;
+}
+
+/* The number of the object with this name, as requests have it. */
+static bool number_of(const struct supervisor *supervisor, enum saved_kind kind, const char *name,
+                      uint32_t *number)
+{
+    char text[SAVED_NAME];
+    if (kind != SAVED_GPU) {
+        uint64_t value;
+        if (units_parse_number(name, strlen(name), UINT32_MAX, &value) < 0)
+            return false;
+        *number = (uint32_t)value;
+        return true;
+    }
+    for (*number = 0; *number < view_device_count(supervisor); ++*number)
+        if (strcmp(view_device_uuid(supervisor, *number, text), name) == 0)
+            return true;
+    return false;
+}
+
+static void restore_object(struct supervisor *supervisor, enum saved_kind kind, const char *name,
+                           const json_t *values)
+{
+    static const char *const kinds[SAVED_KINDS] = {
+        [SAVED_GPU] = "GPU", [SAVED_USER] = "user", [SAVED_GROUP] = "group"};
+    const char *file = supervisor_saved(supervisor)->file;
+    struct admin_request request;
+    struct error why;
+    uint32_t number;
+    if (!number_of(supervisor, kind, name, &number)) {
+        if (kind == SAVED_GPU)
+            log_warning(MESSAGE_TEXT(log_saved_gpu_absent), file, name);
+        else
+            log_error(MESSAGE_TEXT(log_saved_name), file, name, kinds[kind]);
+        return;
+    }
+    uint32_t error = request_make(&request, kind, number, values, &why);
+    if (!error)
+        error = carry_out(supervisor, &request, file, &why);
+    if (error)
+        log_error(MESSAGE_TEXT(log_saved_refused), file, kinds[kind], name, why.text);
+    admin_request_free(&request);
+}
+
+void admin_saved_restore(struct supervisor *supervisor)
+{
+    struct saved *saved = supervisor_saved(supervisor);
+    struct error why;
+    if (saved_open(saved, supervisor_loop(supervisor), supervisor_settings(supervisor)->state,
+                   &why))
+        log_error(MESSAGE_TEXT(log_saved_not_read), why.text);
+    for (enum saved_kind kind = 0; kind < SAVED_KINDS; kind++) {
+        const char *name;
+        json_t *values;
+        json_object_foreach((json_t *)saved_all(saved, kind), name, values)
+            restore_object(supervisor, kind, name, values);
+    }
+}
+
+/* ---- what is shown ---- */
+
+unsigned admin_saved_parts(const struct supervisor *supervisor, const struct device_view *view)
+{
+    char name[SAVED_NAME];
+    const char *key;
+    json_t *text;
+    struct schedule kept = view->schedule;
+    struct error unused;
+    unsigned parts = 0;
+    view_device_uuid(supervisor, view->index, name);
+    const json_t *values = saved_of(supervisor_saved(supervisor), SAVED_GPU, name);
+    json_object_foreach((json_t *)values, key, text)
+    {
+        unsigned part = schedule_part_of(key, strlen(key));
+        const char *value = json_string_value(text);
+        if (part && value && !schedule_set(&kept, part, value, strlen(value), &unused))
+            parts |= part;
+    }
+    return parts & ~schedule_differs(&kept, &view->schedule);
+}
+
+bool admin_saved_total(const struct supervisor *supervisor, const struct account_owner *owner,
+                       enum resource resource)
+{
+    char name[SAVED_NAME];
+    snprintf(name, sizeof name, "%u", owner->id);
+    const json_t *values =
+        saved_of(supervisor_saved(supervisor), owner->group ? SAVED_GROUP : SAVED_USER, name);
+    return json_object_get(values, allowance_resource(resource)->name) != NULL;
+}
