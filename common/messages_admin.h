@@ -120,6 +120,9 @@
       "client %u: %s") \
     X(set_gpu, SUCCESS, \
       "GPU %u: %s") \
+    X(change_profile_gone, NOT_FOUND, \
+      "client %u asked for profile \"%.64s\", which the configuration does not define any more: name " \
+      "the value instead of configured") \
     X(set_client_gone, NOT_FOUND, \
       "client %u left before the change was made") \
     X(set_user_gone, NOT_FOUND, \

@@ -58,6 +58,10 @@
       "--reset is an option of reload") \
     X(ctl_save_option, SUCCESS, \
       "--save is an option of set") \
+    X(ctl_client_drift, SUCCESS, \
+      "client %s: an administrator has set %s") \
+    X(ctl_client_drift_remedy, SUCCESS, \
+      "`gpusharectl set N NAME=configured` goes back to the client's own wish and the configuration") \
     X(ctl_drift_saved, SUCCESS, \
       "GPU %s: %s is %s, which is saved, and the configuration says %s") \
     X(ctl_drift, SUCCESS, \

@@ -186,6 +186,12 @@ def scalar_said(scalar):
     return {f"{name}_limit": {"type": "string", "description": text}} if time else {name: scalar_number(scalar, False)}
 
 
+def scalar_asked(scalar):
+    """The same where the configuration's value can be asked for."""
+    (name, member), = scalar_said(scalar).items()
+    return {name: {**member, "type": [member["type"], "string"], "pattern": "^configured$"} if member["type"] == "integer" else member}
+
+
 def scalar_of_client(scalar):
     name, _, time, text = scalar
     suffix, number = ("_seconds", "number") if time else ("", "integer")
@@ -211,7 +217,7 @@ ROWS = {
     "admin-clients": (lambda resource, old: nullable(row_shown(resource, old, SHOWN, "")), None,
                       lambda scalar: scalar_shown(scalar, True)),
     "admin-get": (lambda resource, old: row_shown(resource, old, SHOWN, ""), total_shown, lambda scalar: scalar_shown(scalar, False)),
-    "admin-request": (lambda resource, old: row_asked(resource), total_asked, scalar_said),
+    "admin-request": (lambda resource, old: row_asked(resource), total_asked, scalar_asked),
     "gpushare-info": (lambda resource, old: row_shown(resource, old, OWN, "_of_client"), None, scalar_of_client),
     "gpushared-config": (lambda resource, old: {"$ref": f"#/$defs/{resource[0]}"}, total_configured, scalar_said),
 }

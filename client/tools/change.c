@@ -152,10 +152,15 @@ static uint32_t put_value(json_t *request, const struct place *place, json_t *va
     return 0;
 }
 
+static bool is_configured(const char *text)
+{
+    return strcmp(text, "configured") == 0;
+}
+
 static json_t *value_of(const struct place *place, const char *text)
 {
     uint64_t number;
-    if (!place->number)
+    if (!place->number || is_configured(text))
         return json_string(text);
     return allowance_parse_scalar(place->scalar, text, strlen(text), &number) == 0
                ? json_integer((json_int_t)number)
@@ -170,7 +175,7 @@ static const char *why_not_value(const struct place *place, const char *text, js
     struct dialect_amount share;
     if (!value)
         return MESSAGE_TEXT(ctl_value_text);
-    if (strcmp(place->name, "fraction") == 0 &&
+    if (strcmp(place->name, "fraction") == 0 && !is_configured(text) &&
         dialect_parse_share(text, strlen(text), &share) != 0)
         return "a fraction is " DIALECT_FORM_SHARE;
     return NULL;

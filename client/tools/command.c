@@ -31,8 +31,9 @@ static const char set_text[] =
     "               quantum=30s window_limit=500ms local_memory=1K\n"
     "               departed_time_limit=5s watchdog_warning=2s watchdog_limit=10s\n"
     "               mode=concurrent|strict|fair|turns\n"
-    "               Totals and a GPU's settings also have the value configured: as the\n"
-    "               configuration says. With --save they outlive the server.\n";
+    "               Each also has the value configured: as the configuration says, and for a\n"
+    "               client as its environment says. --save: totals and a GPU's settings\n"
+    "               outlive the server\n";
 
 static const struct {
     const char *name, *text; /* text: NULL for set_text */

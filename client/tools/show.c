@@ -456,6 +456,29 @@ static void add_usage(struct table *table, const json_t *client)
     table_add(table, "%s", cell_integer(client, "waits_for", cell));
 }
 
+/* One line for each client of which an administrator has set something, and how to go back. */
+static void show_client_drift(FILE *out, const json_t *clients)
+{
+    const json_t *client;
+    char number[CELL_BYTES];
+    bool any = false;
+    for (size_t i = 0; (client = json_array_get(clients, i)); i++) {
+        const json_t *changed = json_object_get(client, "changed"), *name;
+        char names[(2 * RESOURCES + SCALARS) * 32] = "";
+        size_t used = 0;
+        for (size_t k = 0; (name = json_array_get(changed, k)) && used < sizeof names; k++)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%.28s", k ? ", " : "",
+                                     json_is_string(name) ? json_string_value(name) : "-");
+        if (!*names)
+            continue;
+        fprintf(out, MESSAGE_TEXT(ctl_client_drift), cell_integer(client, "client", number), names);
+        fputc('\n', out);
+        any = true;
+    }
+    if (any)
+        fprintf(out, "%s\n", MESSAGE_TEXT(ctl_client_drift_remedy));
+}
+
 void show_clients(FILE *out, const json_t *answer, struct table_look look)
 {
     static const char *const before[] = {">CLIENT", "NAME",  ">PID",   ">UID",
@@ -494,6 +517,7 @@ void show_clients(FILE *out, const json_t *answer, struct table_look look)
     }
     table_print(table, out, look);
     table_free(table);
+    show_client_drift(out, clients);
 }
 
 void show_limits(FILE *out, const json_t *answer, struct table_look look)
@@ -515,6 +539,7 @@ void show_limits(FILE *out, const json_t *answer, struct table_look look)
     }
     table_print(table, out, look);
     table_free(table);
+    show_client_drift(out, clients);
 }
 
 /* The origin of a total, and whether the total outlives the server. */

@@ -426,6 +426,26 @@ void allowance_change(struct allowance *to, const struct allowance *by)
         }
 }
 
+void allowance_take(struct allowance *to, const struct allowance *by, unsigned requests,
+                    unsigned limits, unsigned scalar_bits)
+{
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        if (requests & RESOURCE_BIT(i)) {
+            to->of[i].request = by->of[i].request;
+            to->of_from[i].request = by->of_from[i].request;
+        }
+        if (limits & RESOURCE_BIT(i)) {
+            to->of[i].limit = by->of[i].limit;
+            to->of_from[i].limit = by->of_from[i].limit;
+        }
+    }
+    for (enum scalar i = 0; i < SCALARS; i++)
+        if (scalar_bits & (1U << i)) {
+            to->scalar[i] = by->scalar[i];
+            to->scalar_from[i] = by->scalar_from[i];
+        }
+}
+
 /* ---- compare ---- */
 
 bool allowance_equal(const struct allowance *a, const struct allowance *b)

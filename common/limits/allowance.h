@@ -234,6 +234,11 @@ void allowance_tighten(struct allowance *to, const struct allowance *by);
  * replaces both forms. */
 void allowance_change(struct allowance *to, const struct allowance *by);
 
+/* Puts into *to the requests and limits of *by whose resources are named by RESOURCE_BITs, and the
+ * scalars whose bit 1 << scalar is set, with their sources. */
+void allowance_take(struct allowance *to, const struct allowance *by, unsigned requests,
+                    unsigned limits, unsigned scalar_bits);
+
 bool allowance_equal(const struct allowance *a, const struct allowance *b);
 
 /* Returns the allowance as messages carry it. Every `part` has to be resolved before. A scalar that

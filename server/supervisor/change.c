@@ -5,9 +5,12 @@
 #include <errno.h>
 
 #include "common/messages.h"
+#include "common/util.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/session/session.h"
+#include "server/supervisor/session/attach.h"
 #include "server/supervisor/session/limits.h"
+#include "server/supervisor/session/own_request.h"
 #include "server/supervisor/supervisor_private.h"
 
 uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
@@ -19,6 +22,28 @@ uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
     if (!session)
         return error_set(why, MESSAGE(client_not_attached), client);
     return session_limits_check(session, change, why);
+}
+
+uint32_t change_configured(struct supervisor *supervisor, uint32_t client,
+                           struct allowance *configured, struct error *why)
+{
+    struct session *session = clients_find_attached(supervisor, client);
+    struct grant grant;
+    if (!session)
+        return error_set(why, MESSAGE(client_not_attached), client);
+    if (session_attach_grant(session, supervisor->server.config, session->device, &session->wish,
+                             &grant) < 0)
+        return error_set(why, MESSAGE(change_profile_gone), client, session->asked.profile);
+    *configured = grant.allowance;
+    ACCOUNT_FOR_EACH (i)
+        configured->of[i].limit = min(configured->of[i].limit, session->window.bytes);
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (grant.own[i]) {
+            const uint64_t now = session->grant.allowance.of[i].request;
+            configured->of[i].request = min(configured->of[i].request, now);
+            session_own_requests_settle_soon(&supervisor->server);
+        }
+    return 0;
 }
 
 int change_set(struct supervisor *supervisor, uint32_t client, const struct allowance *change,

@@ -26,6 +26,16 @@ uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
                       const struct allowance *change, struct error *why);
 
 /*
+ * Finds what an attached client would be granted now, had no administrator changed it. A limit stays
+ * within the window of addresses that it has. A request that is its own is as it is now, and rises
+ * to the part that it may have about a second later.
+ *
+ * Returns 0, or an error number: it has left, or asked for a profile that is no longer there.
+ */
+uint32_t change_configured(struct supervisor *supervisor, uint32_t client,
+                           struct allowance *configured, struct error *why);
+
+/*
  * Changes the grant of an attached client that change_check allows, while it works. A memory limit
  * below what is in use takes nothing away; it refuses further allocations. by names the asker, for
  * the log.

@@ -361,8 +361,8 @@ class Totals(Case):
                     one.ask("memory_alloc", count=1)
                 total = ctl("set", *user, "total.memory=16M", "total.host_memory=2M", schema="admin-set")["total"]
                 self.assertEqual(total["user"], UID)
-                self.assertEqual(total["memory"], [{"gpu": 0, "limit_bytes": 16 * MIB, "used_bytes": 12 * MIB, "limited_by": "administrator"}])
-                self.assertEqual(total["host_memory"], {"limit_bytes": 2 * MIB, "used_bytes": 0, "limited_by": "administrator"})
+                self.assertEqual(total["memory"], [{"gpu": 0, "limit_bytes": 16 * MIB, "used_bytes": 12 * MIB, "limited_by": "administrator", "saved": False}])
+                self.assertEqual(total["host_memory"], {"limit_bytes": 2 * MIB, "used_bytes": 0, "limited_by": "administrator", "saved": False})
                 one.ask("memory_alloc", count=4 * MIB)
                 one.ask("host_alloc", count=2 * MIB)
                 with self.assertRaisesRegex(RuntimeError, "16 MiB of 16 MiB"):
@@ -392,7 +392,7 @@ class Totals(Case):
                 self.assertEqual(nobody["error"], "not_found")
                 total = ctl("set", *user, "total.memory=default", schema="admin-set")["total"]
                 self.assertEqual(total["memory"], [{"gpu": 0, "limit_bytes": 12 * MIB, "used_bytes": 80 * MIB,
-                                                    "limited_by": "configuration"}])
+                                                    "limited_by": "configuration", "saved": False}])
                 self.assertIn(f"user {UID}, limit in total set by uid {UID} ", it.server.text())
             it.wait_until_alone()
             # No client is attached: the next one gets the new limit.
@@ -554,6 +554,62 @@ rules:
                     self.assertIn("GPU 0: watchdog_limit is 0, and the configuration says 10s\n", text)
                 ctl("set", "gpu", "0", *back)
                 self.assertEqual(drift(), [])
+
+    @CHANGES
+    def test_what_an_administrator_has_set_of_a_client_is_shown_and_goes_back(self):
+        def ctl(*words, ok=True):
+            answer = json.loads(it.server.ctl("--json", *words).stdout)
+            json_check.check(f"admin-{words[0]}" if answer["ok"] else "admin-error", answer)
+            self.assertEqual(answer["ok"], ok, answer)
+            return answer
+
+        def row(number):
+            return ctl("get", number)["clients"][0]
+
+        text = "clients: {memory: {limit: 32M}, priority: 3, kernel_time_limit: 9s}\nprofiles: {wide: {threads: {limit: 75%}}}\n"
+        with self.configured(text) as it:
+            one, two = RawClient(it.server.client), RawClient(it.server.client)
+            with contextlib.closing(one), contextlib.closing(two):
+                first = str(one.attach(threads_limit=5000, time_request=4000)["client"])
+                second = str(two.attach(profile="wide")["client"])
+                before = row(first), row(second)
+                self.assertEqual([row["changed"] for row in before], [[], []])
+                self.assertNotIn("administrator", it.server.ctl("get", first).stdout)
+                ctl("set", "user", str(UID), "threads=25%", "memory=16M", "memory.request=8M", "priority=5")
+                ctl("set", first, "time.request=10%", "kernel_time_limit=3s")
+                self.assertEqual(row(second)["changed"], ["threads.limit", "memory.request", "memory.limit", "priority"])
+                self.assertEqual(row(first)["changed"], ["threads.limit", "time.request", "memory.request", "memory.limit", "priority", "kernel_time_limit"])
+                words = f"client {second}: an administrator has set threads.limit, memory.request, memory.limit, priority\n"
+                for command in (("get", second), ("clients", "--wide"), ("get", "user", str(UID))):
+                    self.assertIn(words, it.server.ctl(*command).stdout)
+                    self.assertIn("NAME=configured", it.server.ctl(*command).stdout)
+                clients = {str(client["client"]): client["changed"] for client in ctl("clients")["clients"]}
+                self.assertEqual(clients[second], row(second)["changed"])
+                # One value, then all, each client to its own: of what it asked for, of its profile, and of the file.
+                ctl("set", second, "priority=configured")
+                self.assertEqual((row(second)["priority"], row(second)["changed"]), (3, ["threads.limit", "memory.request", "memory.limit"]))
+                ctl("set", "user", str(UID), "threads=configured", "memory=configured", "memory.request=configured", "priority=configured")
+                self.assertEqual(row(second), before[1])
+                self.assertEqual(row(first)["changed"], ["time.request", "kernel_time_limit"])
+                ctl("set", first, "time.request=configured", "kernel_time_limit=configured")
+                end = time.monotonic() + SECONDS
+                while row(first) != before[0]:  # its own request rises when others' have been looked at
+                    self.assertLess(time.monotonic(), end, (row(first), before[0]))
+                    time.sleep(0.05)
+                # After a reload the new file's word is what it goes back to.
+                ctl("set", first, "memory=16M", "threads.request=12%", "threads=25%")
+                it.write(text.replace("32M", "24M").replace("wide", "narrow"))
+                self.assertEqual(it.reload().returncode, 0)
+                self.assertEqual(row(first)["memory"]["limit"]["granted_bytes"], 24 * MIB)
+                self.assertEqual(row(first)["changed"], ["threads.request", "threads.limit"])
+                ctl("set", first, "fraction=0.5")
+                ctl("set", first, "fraction=configured", "threads.request=configured", "threads=configured")
+                self.assertEqual((row(first)["memory"]["limit"]["granted_bytes"], row(first)["changed"]), (24 * MIB, []))
+                self.assertIn("\"wide\"", ctl("set", second, "threads=configured", ok=False)["text"])
+                # A request above a limit that goes back is refused whole.
+                ctl("set", first, "threads=100%", "threads.request=60%")
+                self.assertIn("above its threads.limit", ctl("set", first, "threads=configured", ok=False)["text"])
+                self.assertEqual(row(first)["threads"]["limit"]["granted_percent"], 100)
 
     @CHANGES
     def test_a_reset_gives_up_all_that_an_administrator_has_set(self):

@@ -236,20 +236,36 @@ static bool change_takes(const struct allowance *change, const struct allowance 
     return false;
 }
 
+/* Adds to a change the values that go back to the configuration's, which each client has its own
+ * of. False: why says what is wrong. */
+static bool add_configured(struct change_work *pending, uint32_t client, struct allowance *change)
+{
+    const struct admin_request *request = &pending->request;
+    struct allowance says;
+    if (!(request->back_requests | request->back_limits | request->back_scalars))
+        return true;
+    if (change_configured(pending->work.admin->supervisor, client, &says,
+                          &pending->transaction.why))
+        return false;
+    allowance_take(change, &says, request->back_requests, request->back_limits,
+                   request->back_scalars);
+    return true;
+}
+
 static bool client_collect(void *context, const struct client_view *view)
 {
     struct change_work *pending = context;
-    const struct allowance *change = &pending->request.change;
+    struct allowance change = pending->request.change;
     if (pending->request.target == ADMIN_TARGET_CLIENT && view->number == pending->request.number)
         pending->leaving = strcmp(view->state, "leaving") == 0;
     if (!admin_request_concerns(&pending->request, view))
         return true;
     pending->clients++;
-    if (pending->request.kind == ADMIN_SET)
+    if (pending->request.kind == ADMIN_SET && add_configured(pending, view->number, &change))
         transaction_add_client(&pending->transaction,
-                               change_takes(change, &view->granted) ? RANK_TAKES : RANK_GIVES,
-                               view->number, change, &view->granted);
-    return true;
+                               change_takes(&change, &view->granted) ? RANK_TAKES : RANK_GIVES,
+                               view->number, &change, &view->granted);
+    return !pending->transaction.why.number;
 }
 
 /* All clients' limits may change, or none does. */

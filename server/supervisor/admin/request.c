@@ -170,15 +170,19 @@ static uint32_t read_target(struct admin_request *request, json_t *root, struct 
 }
 
 /* One member of {"request": text, "limit": text}. */
-static uint32_t read_bound(struct allowance *change, enum resource resource, json_t *json,
+static uint32_t read_bound(struct admin_request *set, enum resource resource, json_t *json,
                            enum allowance_bound bound, struct error *why)
 {
     const struct allowance_resource *row = allowance_resource(resource);
     const char *text = json_string_value(json);
     bool request = bound == ALLOWANCE_REQUEST;
     struct dialect_amount amount;
+    if (text && admin_request_goes_back(text)) {
+        *(request ? &set->back_requests : &set->back_limits) |= RESOURCE_BIT(resource);
+        return 0;
+    }
     if (text && allowance_parse(resource, bound, text, strlen(text), &amount) == 0) {
-        allowance_put(change, resource, bound, amount);
+        allowance_put(&set->change, resource, bound, amount);
         return 0;
     }
     if (!text)
@@ -188,7 +192,7 @@ static uint32_t read_bound(struct allowance *change, enum resource resource, jso
                    : error_set(why, MESSAGE(admin_bound), row->name, text, row->form);
 }
 
-static uint32_t read_range(struct allowance *change, json_t *root, enum resource resource,
+static uint32_t read_range(struct admin_request *set, json_t *root, enum resource resource,
                            struct error *why)
 {
     const struct allowance_resource *row = allowance_resource(resource);
@@ -201,22 +205,27 @@ static uint32_t read_range(struct allowance *change, json_t *root, enum resource
         return error_set(why, MESSAGE(admin_resource), row->name, row->form);
     uint32_t error = 0;
     if (request)
-        error = read_bound(change, resource, request, ALLOWANCE_REQUEST, why);
+        error = read_bound(set, resource, request, ALLOWANCE_REQUEST, why);
     if (!error && limit)
-        error = read_bound(change, resource, limit, ALLOWANCE_LIMIT, why);
+        error = read_bound(set, resource, limit, ALLOWANCE_LIMIT, why);
     return error;
 }
 
 /* A time is a text, of which "0" lifts the limit. */
-static uint32_t read_scalar(struct allowance *change, json_t *root, enum scalar scalar,
+static uint32_t read_scalar(struct admin_request *set, json_t *root, enum scalar scalar,
                             struct error *why)
 {
+    struct allowance *change = &set->change;
     const struct allowance_scalar *row = allowance_scalar(scalar);
     json_t *json = json_object_get(root, row->name);
     const char *text = json_string_value(json);
     uint32_t number;
     if (!json)
         return 0;
+    if (text && admin_request_goes_back(text)) {
+        set->back_scalars |= 1U << scalar;
+        return 0;
+    }
     if (row->unit == ALLOWANCE_NUMBER) {
         if (!read_number(json, (uint32_t)row->most, &number) || number < row->least)
             return error_set(why, MESSAGE(admin_priority), row->name, row->form);
@@ -231,15 +240,16 @@ static uint32_t read_scalar(struct allowance *change, json_t *root, enum scalar 
     return 0;
 }
 
-static uint32_t read_change(struct allowance *change, json_t *root, struct error *why)
+static uint32_t read_change(struct admin_request *set, json_t *root, struct error *why)
 {
+    struct allowance *change = &set->change;
     char names[ALLOWANCE_NAMES], scalars[ALLOWANCE_NAMES];
     uint32_t error = 0;
     *change = allowance_none;
     for (enum resource i = 0; !error && i < RESOURCES; i++)
-        error = read_range(change, root, i, why);
+        error = read_range(set, root, i, why);
     for (enum scalar i = 0; !error && i < SCALARS; i++)
-        error = read_scalar(change, root, i, why);
+        error = read_scalar(set, root, i, why);
     if (error)
         return error;
     allowance_attribute(change, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
@@ -396,7 +406,7 @@ static uint32_t read_set(struct admin_request *request, json_t *root, struct err
     else if (request->save)
         error = error_set(why, MESSAGE(admin_save_clients));
     else
-        return read_change(&request->change, root, why);
+        return read_change(request, root, why);
     if (error)
         return error;
     request->values = values_of(request, root);

@@ -52,6 +52,8 @@ struct admin_request {
     uint32_t number;           /* of the client or the GPU; or the uid or gid */
     bool force;                /* kill: even if other clients end too */
     struct allowance change;   /* set: new limits of each client */
+    /* set: besides, what goes back to the configuration's: RESOURCE_BITs, and bits of scalars. */
+    unsigned back_requests, back_limits, back_scalars;
     bool totals;               /* set: `total` is changed instead */
     struct total_change total; /* set: new limits of the user's or the group's total */
     struct schedule schedule;  /* set, of a GPU: new parts of its schedule */

@@ -322,8 +322,12 @@ static void settle_later(uv_timer_t *timer)
 
 void session_own_request_end(struct session *session)
 {
-    struct server *server = session->server;
-    look_again(server);
+    look_again(session->server);
+    session_own_requests_settle_soon(session->server);
+}
+
+void session_own_requests_settle_soon(struct server *server)
+{
     if (!uv_is_active((uv_handle_t *)&server->own_requests.timer))
         uv_timer_start(&server->own_requests.timer, settle_later, SETTLE_MS, 0);
 }

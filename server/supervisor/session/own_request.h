@@ -75,6 +75,9 @@ void session_own_request_attached(struct session *session);
 /* The client has left its device, or did not come to attach. */
 void session_own_request_end(struct session *session);
 
+/* Sets all requests of clients' own anew in a second. */
+void session_own_requests_settle_soon(struct server *server);
+
 /* Sets all requests of clients' own anew: another configuration is in force. */
 void session_own_requests_settle(struct server *server);
 

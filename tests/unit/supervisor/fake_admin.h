@@ -197,6 +197,19 @@ uint32_t change_check(const struct supervisor *self, uint32_t client,
     return error_set(why, PROTO_ERROR_INVALID_VALUE, "client %u: too much", client);
 }
 
+/* Nobody says anything of a client but an administrator. */
+uint32_t change_configured(struct supervisor *self, uint32_t client, struct allowance *configured,
+                           struct error *why)
+{
+    (void)self;
+    (void)client;
+    (void)why;
+    *configured = allowance_none;
+    configured->threads.limit = ALLOWANCE_WHOLE;
+    configured->priority = 0;
+    return 0;
+}
+
 int change_set(struct supervisor *self, uint32_t client, const struct allowance *change,
                const char *by, change_done *done, void *context)
 {
