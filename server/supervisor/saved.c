@@ -128,12 +128,12 @@ uint32_t saved_check(const struct saved *saved, struct error *why)
 
 /* ---- the document ---- */
 
-const json_t *saved_all(const struct saved *saved, enum saved_kind kind)
+json_t *saved_all(const struct saved *saved, enum saved_kind kind)
 {
     return json_object_get(saved->document, sections[kind]);
 }
 
-const json_t *saved_of(const struct saved *saved, enum saved_kind kind, const char *name)
+json_t *saved_of(const struct saved *saved, enum saved_kind kind, const char *name)
 {
     return json_object_get(saved_all(saved, kind), name);
 }

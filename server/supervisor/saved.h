@@ -52,9 +52,10 @@ void saved_close(struct saved *saved);
 /* 0, or an error number: why nothing can be kept. */
 uint32_t saved_check(const struct saved *saved, struct error *why);
 
-/* All objects of a kind, by name, or the values of one; NULL: there are none. The saved's own. */
-const json_t *saved_all(const struct saved *saved, enum saved_kind kind);
-const json_t *saved_of(const struct saved *saved, enum saved_kind kind, const char *name);
+/* All objects of a kind, by name, or the values of one; NULL: there are none. They stay the
+ * saved's own, and are only read. */
+json_t *saved_all(const struct saved *saved, enum saved_kind kind);
+json_t *saved_of(const struct saved *saved, enum saved_kind kind, const char *name);
 
 /* Keeps values beside those that are kept of the object; one that is kept already is replaced.
  * Returns 0 or -ENOMEM. The file is not written. */

@@ -104,7 +104,7 @@ def flags():
 
 
 VARIABLE = re.compile(rb"(?<![\x20-\x7e])((?:GPUSHARE|SOFTGPU|CUDA_MPS|CUDA_VISIBLE|CUDA_DEVICE_MAX|CUDA_MODULE|LISTEN|NOTIFY|XDG|JOURNAL"
-                      rb"|RUNTIME)_[A-Z0-9_]+|NO_COLOR|TERM)(?=\0)")
+                      rb"|RUNTIME|STATE)_[A-Z0-9_]+|NO_COLOR|TERM)(?=\0)")
 
 
 def variables():

@@ -66,21 +66,28 @@ static void note_value(struct note *note, const char *value, const char *member,
 
 static void note_schedule(struct note *note)
 {
-    const char *key;
-    json_t *text;
-    json_object_foreach(note->request->values, key, text)
-    {
+    json_t *values = note->request->values;
+    for (void *at = json_object_iter(values); at; at = json_object_iter_next(values, at)) {
+        const char *key = json_object_iter_key(at);
         unsigned part = schedule_part_of(key, strlen(key));
-        note_value(note, key, NULL, text, (note->request->back & part) != 0);
+        note_value(note, key, NULL, json_object_iter_value(at), (note->request->back & part) != 0);
+    }
+}
+
+static void note_bounds(struct note *note, const char *key, json_t *bounds)
+{
+    for (void *at = json_object_iter(bounds); at; at = json_object_iter_next(bounds, at)) {
+        json_t *text = json_object_iter_value(at);
+        note_value(note, key, json_object_iter_key(at), text,
+                   admin_request_goes_back(json_string_value(text)));
     }
 }
 
 static void note_total(struct note *note)
 {
-    const char *key, *bound;
-    json_t *part, *text;
-    json_object_foreach(note->request->values, key, part) json_object_foreach(part, bound, text)
-        note_value(note, key, bound, text, admin_request_goes_back(json_string_value(text)));
+    json_t *values = note->request->values;
+    for (void *at = json_object_iter(values); at; at = json_object_iter_next(values, at))
+        note_bounds(note, json_object_iter_key(at), json_object_iter_value(at));
 }
 
 int admin_saved_note(struct supervisor *supervisor, const struct admin_request *request)
@@ -201,6 +208,13 @@ static void restore_object(struct supervisor *supervisor, enum saved_kind kind, 
     admin_request_free(&request);
 }
 
+static void restore_all(struct supervisor *supervisor, enum saved_kind kind)
+{
+    json_t *all = saved_all(supervisor_saved(supervisor), kind);
+    for (void *at = json_object_iter(all); at; at = json_object_iter_next(all, at))
+        restore_object(supervisor, kind, json_object_iter_key(at), json_object_iter_value(at));
+}
+
 void admin_saved_restore(struct supervisor *supervisor)
 {
     struct saved *saved = supervisor_saved(supervisor);
@@ -208,12 +222,8 @@ void admin_saved_restore(struct supervisor *supervisor)
     if (saved_open(saved, supervisor_loop(supervisor), supervisor_settings(supervisor)->state,
                    &why))
         log_error(MESSAGE_TEXT(log_saved_not_read), why.text);
-    for (enum saved_kind kind = 0; kind < SAVED_KINDS; kind++) {
-        const char *name;
-        json_t *values;
-        json_object_foreach((json_t *)saved_all(saved, kind), name, values)
-            restore_object(supervisor, kind, name, values);
-    }
+    for (enum saved_kind kind = 0; kind < SAVED_KINDS; kind++)
+        restore_all(supervisor, kind);
 }
 
 /* ---- what is shown ---- */
@@ -221,17 +231,15 @@ void admin_saved_restore(struct supervisor *supervisor)
 unsigned admin_saved_parts(const struct supervisor *supervisor, const struct device_view *view)
 {
     char name[SAVED_NAME];
-    const char *key;
-    json_t *text;
     struct schedule kept = view->schedule;
     struct error unused;
     unsigned parts = 0;
     view_device_uuid(supervisor, view->index, name);
-    const json_t *values = saved_of(supervisor_saved(supervisor), SAVED_GPU, name);
-    json_object_foreach((json_t *)values, key, text)
-    {
+    json_t *values = saved_of(supervisor_saved(supervisor), SAVED_GPU, name);
+    for (void *at = json_object_iter(values); at; at = json_object_iter_next(values, at)) {
+        const char *key = json_object_iter_key(at);
+        const char *value = json_string_value(json_object_iter_value(at));
         unsigned part = schedule_part_of(key, strlen(key));
-        const char *value = json_string_value(text);
         if (part && value && !schedule_set(&kept, part, value, strlen(value), &unused))
             parts |= part;
     }

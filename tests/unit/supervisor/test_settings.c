@@ -163,6 +163,12 @@ static void the_environment_sets_defaults(void **state)
     setenv("RUNTIME_DIRECTORY", "/run/one:/run/two", 1);
     assert_int_equal(READ(NULL), 0);
     assert_string_equal(settings.admin_socket, "/run/one/admin.sock");
+    assert_string_equal(settings.state, "");
+    setenv("STATE_DIRECTORY", "/var/one:/var/two", 1);
+    assert_int_equal(READ(NULL), 0);
+    assert_string_equal(settings.state, "/var/one");
+    assert_int_equal(READ("--state-dir", "/var/three", NULL), 0);
+    assert_string_equal(settings.state, "/var/three");
     setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "150", 1);
     assert_int_equal(READ(NULL), PROTO_ERROR_INVALID_ENVIRONMENT);
     assert_non_null(strstr(why.text, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE"));
