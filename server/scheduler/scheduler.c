@@ -632,14 +632,13 @@ void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *clie
     policy_concurrent_charge(&scheduler->plan, client, device_ns, now);
 }
 
-void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
-                    uint64_t now)
+void scheduler_give_back(struct scheduler *scheduler, struct scheduler_client *client,
+                         uint32_t commands, uint64_t now)
 {
     struct scheduler_lease_group *lease_group = client->lease_group;
     /* A report of too many commands must not make the counts wrap around. */
     commands = min(commands, client->in_flight);
     bool was_busy = level_has_work(client);
-    client->untested &= commands == 0;
     client->in_flight -= commands;
     lease_group->in_flight -= commands;
     scheduler->total_in_flight -= commands;
@@ -653,6 +652,13 @@ void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client
     if (client->in_flight == 0 && commands && lease_group->holder == client && !client->wants)
         lease_group->idle_since = now;
     lease_group_advance(scheduler, lease_group, now);
+}
+
+void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
+                    uint64_t now)
+{
+    client->untested &= commands == 0;
+    scheduler_give_back(scheduler, client, commands, now);
 }
 
 /* ---- a pause ---- */

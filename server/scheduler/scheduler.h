@@ -417,6 +417,11 @@ void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *c
 void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
                     uint64_t now);
 
+/* Reports that the client has not submitted this many of the commands that were reported as
+ * submitted: none of them has run, so they say nothing of the lengths of others. */
+void scheduler_give_back(struct scheduler *scheduler, struct scheduler_client *client,
+                         uint32_t commands, uint64_t now);
+
 /* Reports the client's pace: this many commands (at least 1), one after the other, took span_ns. */
 void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t span_ns);
 

@@ -156,6 +156,20 @@ static void set_in_flight_limits(const struct gate *gate, struct gate_client *at
     at->batch = batch < 1 ? 1 : batch < at->in_flight_limit ? (uint32_t)batch : at->in_flight_limit;
 }
 
+/* Fewer commands are in flight than the scheduler knows of: those that are completed, and those
+ * that had room and were not there to submit. */
+static void report_fewer(struct gate *gate, struct gate_client *at, uint32_t in_flight,
+                         uint64_t completed, uint64_t now)
+{
+    struct scheduler_client *scheduled = &at->scheduled;
+    uint32_t fewer = scheduled->in_flight - in_flight;
+    uint32_t done = (uint32_t)min(completed - at->told, (uint64_t)fewer);
+    if (fewer > done)
+        scheduler_give_back(&gate->scheduler, scheduled, fewer - done, now);
+    if (done)
+        scheduler_done(&gate->scheduler, scheduled, done, now);
+}
+
 /* Tells the scheduler what happened since it was last told. Under the client's lock and the
  * gate's. */
 static void count_in_flight(struct gate *gate, struct client *client, uint64_t now)
@@ -165,12 +179,14 @@ static void count_in_flight(struct gate *gate, struct client *client, uint64_t n
     uint32_t in_flight = client->shared.in_flight = client_in_flight(client);
     /* Relaxed: a hint, which changes under the lock of struct placement_table. */
     scheduled->borrows = atomic_load_explicit(&client->place.borrows, memory_order_relaxed);
-    learn_pace(at, at->submitted - in_flight, in_flight, now);
+    const uint64_t completed = at->submitted - in_flight;
+    learn_pace(at, completed, in_flight, now);
     set_in_flight_limits(gate, at);
     if (in_flight > scheduled->in_flight)
         scheduler_submitted(&gate->scheduler, scheduled, in_flight - scheduled->in_flight, now);
     else if (in_flight < scheduled->in_flight)
-        scheduler_done(&gate->scheduler, scheduled, scheduled->in_flight - in_flight, now);
+        report_fewer(gate, at, in_flight, completed, now);
+    at->told = completed;
 }
 
 static uint32_t rings_with_work(const struct client *client)

@@ -49,7 +49,8 @@ struct gate_client {
     uint64_t traced_from;
     /* Under the client's lock: */
     uint64_t submitted;       /* commands since it attached; the submitter counts */
-    uint64_t completed;       /* commands completed, as last counted */
+    uint64_t completed;       /* commands completed, as last counted for its pace */
+    uint64_t told;            /* commands completed, as the scheduler was last told */
     uint64_t since;           /* when they were last counted */
     bool since_exact;         /* work was in flight from that time on */
     uint32_t batch;           /* number of commands before a completion */

@@ -501,6 +501,10 @@ static void a_lease_begins_with_two_commands(void **state)
             assert_int_equal(scheduler_may_submit(scheduler, a, device.now).room, 2);
             scheduler_submitted(scheduler, a, 2, device.now);
             assert_int_equal(scheduler_may_submit(scheduler, a, device.now).room, 0);
+            /* It had one command only. */
+            scheduler_give_back(scheduler, a, 1, device.now);
+            assert_int_equal(scheduler_may_submit(scheduler, a, device.now).room, 1);
+            scheduler_submitted(scheduler, a, 1, device.now);
             scheduler_done(scheduler, a, 1, device.now);
             assert_true(scheduler_may_submit(scheduler, a, device.now).room > 100);
             scheduler_done(scheduler, a, 1, device.now);

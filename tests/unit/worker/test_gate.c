@@ -21,6 +21,7 @@ static struct engine {
     uint64_t last;  /* the client that ran last */
     uint64_t changes;
     int priority; /* of the CUstream where it did */
+    uint64_t own; /* kernels of that client on the device then, this one too */
 } engine;
 
 /* Under the fake's lock. */
@@ -32,12 +33,14 @@ static void on_kernel(const struct cuda_stream_object *stream, const uint8_t par
     engine.ran[number]++;
     engine.changes += engine.last != number;
     engine.last = number;
+    engine.own = 0;
     for (int s = 0; s < fake.stream_count; s++) {
         const struct cuda_stream_object *at = fake.streams[s];
         for (uint32_t i = 0; at->alive && i < at->count; i++) {
             const struct fake_entry *entry = &at->queue[(at->done + i) % FAKE_QUEUE];
             memcpy(&other, entry->parameters, sizeof other);
             engine.mixed += entry->kind == FAKE_ENTRY_KERNEL && other != number;
+            engine.own += entry->kind == FAKE_ENTRY_KERNEL && other == number;
         }
     }
 }
@@ -226,6 +229,45 @@ static uint64_t kernels_of(uint32_t number)
 static void set_kernel(uint64_t ns)
 {
     __atomic_store_n(&engine.kernel_ns, ns, __ATOMIC_SEQ_CST);
+}
+
+static void wait_queued(void)
+{
+    while (!anything_queued())
+        sched_yield();
+}
+
+/* A lease has room for two commands before one of them is done. The client pushes one, and the
+ * others when that one is on the device: the room that it did not use is no command that is done.
+ */
+static void room_that_was_not_used_says_nothing_of_lengths(void **state)
+{
+    (void)state;
+    static const uint64_t at_once[] = {1, 30};
+    arrive(1, 5000, 10000);
+    arrive(2, 5000, 10000);
+    set_mode(PROTO_MODE_FAIR);
+    fake_hold();
+    /* The worker learns that kernels are short. Then the lease passes on. */
+    set_kernel(20000);
+    push_kernels(1, 64);
+    wait_all(1, 1);
+    push_kernels(2, 4);
+    wait_all(2, 2);
+    const uint64_t before = kernels_of(1);
+    set_kernel(50 * MS);
+    for (size_t i = 0; i < sizeof at_once / sizeof *at_once; i++) {
+        push_kernels(1, (uint32_t)at_once[i]);
+        wait_queued();
+    }
+    while (kernels_of(1) == before)
+        sched_yield();
+    pthread_mutex_lock(&fake.lock);
+    const uint64_t own = engine.own;
+    pthread_mutex_unlock(&fake.lock);
+    set_kernel(20000);
+    wait_all(1, 1);
+    assert_in_range(own, 1, 2);
 }
 
 /* A client with nothing to do gives its lease back, and needs not say so. */
@@ -599,6 +641,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(leases_pass_from_client_to_client),
+        T(room_that_was_not_used_says_nothing_of_lengths),
         T(a_client_that_stops_gives_its_lease_back),
         T(a_client_that_waits_for_itself_delays_no_other),
         T(overrun_is_paid_back),
