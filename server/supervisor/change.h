@@ -26,9 +26,9 @@ uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
                       const struct allowance *change, struct error *why);
 
 /*
- * Finds what an attached client would be granted now, had no administrator changed it. A limit stays
- * within the window of addresses that it has. A request that is its own is as it is now, and rises
- * to the part that it may have about a second later.
+ * Finds what an attached client would be granted now, had no administrator changed it. A limit
+ * stays within the window of addresses that it has. A request that is its own is as it is now, and
+ * rises to the part that it may have about a second later.
  *
  * Returns 0, or an error number: it has left, or asked for a profile that is no longer there.
  */

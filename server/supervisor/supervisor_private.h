@@ -29,7 +29,7 @@ struct supervisor {
     uv_check_t after_wait;    /* the loop's turn: after callbacks of descriptors */
     uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
     struct reload *reload; /* the reload under way, or NULL */
-    struct saved *saved; /* empty until admin_saved_restore has read it */
+    struct saved *saved;   /* empty until admin_saved_restore has read it */
     bool ready, stopping, stopped;
     uint64_t started_at;
 };

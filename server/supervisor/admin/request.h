@@ -49,9 +49,9 @@ enum admin_target {
 struct admin_request {
     enum admin_kind kind;
     enum admin_target target;
-    uint32_t number;           /* of the client or the GPU; or the uid or gid */
-    bool force;                /* kill: even if other clients end too */
-    struct allowance change;   /* set: new limits of each client */
+    uint32_t number;         /* of the client or the GPU; or the uid or gid */
+    bool force;              /* kill: even if other clients end too */
+    struct allowance change; /* set: new limits of each client */
     /* set: besides, what goes back to the configuration's: RESOURCE_BITs, and bits of scalars. */
     unsigned back_requests, back_limits, back_scalars;
     bool totals;               /* set: `total` is changed instead */
@@ -92,8 +92,8 @@ bool admin_request_goes_back(const char *text);
 void admin_request_free(struct admin_request *request);
 
 /*
- * Reads one line, without its newline. admin_request_free must follow. invalid_value: it is not a request; not_supported: this
- * version does not know the request.
+ * Reads one line, without its newline. admin_request_free must follow. invalid_value: it is not a
+ * request; not_supported: this version does not know the request.
  */
 uint32_t admin_request_parse(struct admin_request *request, const char *line, size_t length,
                              struct error *why);
