@@ -25,16 +25,22 @@ static struct config_who somebody(uint32_t uid)
                                .profile = ""};
 }
 
-/* Chooses under this text. Returns how many accounts were left out. */
-static unsigned choose(const char *yaml, const struct config_who *who)
+static unsigned choose_with(const struct total_overrides *overrides, const char *yaml,
+                            const struct config_who *who)
 {
     struct config *config;
     struct error why;
     if (config_parse(&config, "f.yaml", yaml, strlen(yaml), &why))
         fail_msg("%s", why.text);
-    unsigned left_out = client_accounts_choose(&accounts, &no_overrides, config, who, 9, &key);
+    unsigned left_out = client_accounts_choose(&accounts, overrides, config, who, 9, &key);
     config_free(config);
     return left_out;
+}
+
+/* Chooses under this text. Returns how many accounts were left out. */
+static unsigned choose(const char *yaml, const struct config_who *who)
+{
+    return choose_with(&no_overrides, yaml, who);
 }
 
 static void choose_refused(const char *yaml, const char *word)
@@ -64,6 +70,30 @@ static void a_user_of_whom_nothing_is_said_is_an_account_without_bounds(void **s
     assert_int_equal(accounts.count, 1);
     assert_int_equal(accounts.of[0].account, USER(7));
     expect_unbound(&accounts.of[0]);
+}
+
+/* Behind the file's entries, whenever they were set: the primary group, then by number. */
+static void groups_that_an_administrator_alone_has_set_come_last_and_in_order(void **state)
+{
+    (void)state;
+    static const uint32_t set[] = {44, 100};
+    struct total_overrides overrides = {0}, more;
+    struct allowance limits = allowance_none;
+    struct config_who who = somebody(7);
+    limits.time.limit = 5000;
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
+        assert_int_equal(total_override_with(&more, &overrides, NULL, TOTAL_GROUP, set[i],
+                                             RESOURCE_BIT(RESOURCE_TIME), &limits),
+                         0);
+        total_override_free(&overrides);
+        overrides = more;
+    }
+    choose_with(&overrides, "groups:\n  - {gid: 27, time: {limit: 60%}}\n", &who);
+    assert_int_equal(accounts.count, 3);
+    assert_int_equal(accounts.of[0].account, GROUP(27));
+    assert_int_equal(accounts.of[1].account, GROUP(100));
+    assert_int_equal(accounts.of[2].account, GROUP(44));
+    total_override_free(&overrides);
 }
 
 static void the_first_of_cgroups_users_and_groups_schedules_and_the_others_cap(void **state)
@@ -383,6 +413,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_user_of_whom_nothing_is_said_is_an_account_without_bounds),
+        cmocka_unit_test(groups_that_an_administrator_alone_has_set_come_last_and_in_order),
         cmocka_unit_test(the_first_of_cgroups_users_and_groups_schedules_and_the_others_cap),
         cmocka_unit_test(each_path_that_a_pattern_fits_is_an_account_with_one_number),
         cmocka_unit_test(each_uid_of_an_entry_has_an_account_of_its_own),
