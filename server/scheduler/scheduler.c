@@ -657,7 +657,7 @@ void scheduler_give_back(struct scheduler *scheduler, struct scheduler_client *c
 void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
                     uint64_t now)
 {
-    client->untested &= commands == 0;
+    client->tested += commands;
     scheduler_give_back(scheduler, client, commands, now);
 }
 

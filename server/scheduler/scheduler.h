@@ -225,7 +225,7 @@ struct scheduler_client {
     uint64_t arrived;
     uint64_t spends;  /* the debt that it may have now comes from device time since then */
     uint64_t peak_ns; /* the longest of its recent commands; older ones count less */
-    bool untested;    /* in its lease none of its commands is done */
+    uint64_t tested;  /* commands that are done in its lease */
     struct sm_group_set sm_groups;
     struct sm_group_set foreign; /* others' SM groups: some of them may be on loan to it */
     struct scheduler_lease_group *lease_group;

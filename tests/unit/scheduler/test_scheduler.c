@@ -478,12 +478,13 @@ static uint32_t room_before_the_end(enum proto_mode mode, bool alone)
     if (!alone)
         scheduler_wants(scheduler, b, device.now);
     uint64_t end = scheduler_may_submit(scheduler, a, device.now).until;
-    scheduler_submitted(scheduler, a, 1, device.now);
-    scheduler_done(scheduler, a, 1, device.now);
+    scheduler_submitted(scheduler, a, 100, device.now);
+    scheduler_done(scheduler, a, 100, device.now);
     return scheduler_may_submit(scheduler, a, end - MS).room;
 }
 
-/* The commands before were of 1 us, and nobody knows how long those of this lease are. */
+/* The commands before were of 1 us, and nobody knows how long those of this lease are. Each that is
+ * done makes room for one more. */
 static void a_lease_begins_with_two_commands(void **state)
 {
     (void)state;
@@ -506,8 +507,15 @@ static void a_lease_begins_with_two_commands(void **state)
             assert_int_equal(scheduler_may_submit(scheduler, a, device.now).room, 1);
             scheduler_submitted(scheduler, a, 1, device.now);
             scheduler_done(scheduler, a, 1, device.now);
-            assert_true(scheduler_may_submit(scheduler, a, device.now).room > 100);
-            scheduler_done(scheduler, a, 1, device.now);
+            assert_int_equal(scheduler_may_submit(scheduler, a, device.now).room, 2);
+            scheduler_submitted(scheduler, a, 2, device.now);
+            for (uint32_t n = 3; n <= 48; n *= 2) {
+                assert_int_equal(scheduler_may_submit(scheduler, a, device.now).room, 0);
+                scheduler_done(scheduler, a, n, device.now);
+                assert_int_equal(scheduler_may_submit(scheduler, a, device.now).room, 2 * n);
+                scheduler_submitted(scheduler, a, 2 * n, device.now);
+            }
+            scheduler_done(scheduler, a, a->in_flight, device.now);
             scheduler_idle(scheduler, a, device.now);
             while (a->leased) { /* until it is given back */
                 device.now = scheduler_next_event(scheduler, device.now);
