@@ -140,6 +140,8 @@ enum {
     SCHEDULER_LEVELS = 1024,
     /* commands in flight for each queue with work, unless it borrows; see IN-FLIGHT LIMITS */
     SCHEDULER_IN_FLIGHT_MIN = 2,
+    /* commands of a lease that tell how long its others may be */
+    SCHEDULER_TESTED_ENOUGH = 8,
     SCHEDULER_LEASE_GROUPS = SM_GROUPS_MAX,
     SCHEDULER_WIDTH = 1024 /* of a client whose kernels fill its multiprocessors */
 };

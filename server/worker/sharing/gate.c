@@ -225,6 +225,14 @@ static uint32_t room_while_open(struct gate *gate, struct client *client, uint32
                : 0;
 }
 
+/* The first commands of a lease tell how many more may follow. If they were one batch, the device
+ * would idle between its end and the next submission. */
+static void see_each_end(struct gate_client *at)
+{
+    if (at->scheduled.tested < SCHEDULER_TESTED_ENOUGH)
+        at->batch = 1;
+}
+
 static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t max, bool *held)
 {
     struct gate_client *at = &client->gate;
@@ -237,6 +245,7 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
     scheduler_wants(&gate->scheduler, scheduled, now);
     struct scheduler_answer answer = scheduler_may_submit(&gate->scheduler, scheduled, now);
     uint32_t room = min(answer.room, max);
+    see_each_end(at);
     if (gate_narrowed(gate) != GATE_WIDE) /* it counts what it has in flight already */
         room = min(room, (uint32_t)saturating_sub(at->in_flight_limit, scheduled->in_flight));
     enum scheduler_hold hold = answer.room ? SCHEDULER_HOLDS : answer.hold;

@@ -45,6 +45,14 @@ static void on_kernel(const struct cuda_stream_object *stream, const uint8_t par
     }
 }
 
+/* A kernel's completion follows at once. */
+static void run_marks(struct cuda_stream_object *stream)
+{
+    while (stream->count && stream->queue[stream->done % FAKE_QUEUE].kind != FAKE_ENTRY_KERNEL &&
+           fake_step(stream))
+        ;
+}
+
 static bool run_one(void)
 {
     bool moved = false;
@@ -56,12 +64,7 @@ static bool run_one(void)
             if (!fake_step(fake.streams[i]))
                 break;
         }
-        /* A kernel's completion follows at once. */
-        while (fake.streams[i]->count &&
-               fake.streams[i]->queue[fake.streams[i]->done % FAKE_QUEUE].kind !=
-                   FAKE_ENTRY_KERNEL &&
-               fake_step(fake.streams[i]))
-            ;
+        run_marks(fake.streams[i]);
         if (moved)
             break;
     }
@@ -268,6 +271,38 @@ static void room_that_was_not_used_says_nothing_of_lengths(void **state)
     set_kernel(20000);
     wait_all(1, 1);
     assert_in_range(own, 1, 2);
+}
+
+/* Client 1's kernels are known to be short enough for batches of several. A lease's first two are
+ * pushed at once; the first one's end makes room, and not the end of both. */
+static void the_ends_of_a_leases_first_commands_are_seen_one_by_one(void **state)
+{
+    (void)state;
+    arrive(1, 5000, 10000);
+    arrive(2, 5000, 10000);
+    set_mode(PROTO_MODE_FAIR);
+    fake_hold();
+    set_kernel(20000);
+    push_kernels(1, 64);
+    wait_all(1, 1);
+    push_kernels(2, 4);
+    wait_all(2, 2);
+    set_kernel(UINT64_C(3600000) * MS);
+    push_kernels(1, 4);
+    wait_queued();
+    const uint64_t before = peer_completed(peers[1], 0);
+    run_one();
+    /* Its completion may come to the device after it has run. */
+    while (peer_completed(peers[1], 0) == before) {
+        pthread_mutex_lock(&fake.lock);
+        for (int i = 0; i < fake.stream_count; i++)
+            run_marks(fake.streams[i]);
+        pthread_mutex_unlock(&fake.lock);
+        sched_yield();
+    }
+    assert_int_equal(peer_completed(peers[1], 0), before + 1);
+    set_kernel(20000);
+    wait_all(1, 1);
 }
 
 /* A client with nothing to do gives its lease back, and needs not say so. */
@@ -642,6 +677,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(leases_pass_from_client_to_client),
         T(room_that_was_not_used_says_nothing_of_lengths),
+        T(the_ends_of_a_leases_first_commands_are_seen_one_by_one),
         T(a_client_that_stops_gives_its_lease_back),
         T(a_client_that_waits_for_itself_delays_no_other),
         T(overrun_is_paid_back),
