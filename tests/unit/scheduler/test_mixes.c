@@ -124,7 +124,7 @@ static void check_idle(uint64_t busy_from)
     if (mix.settings.mode == PROTO_MODE_TURNS)
         chosen = mix.settings.quantum_ns / 600;
     double idle = (double)(device.now - mix.start) - (double)(device_busy(&device, 0) - busy_from);
-    judge(5, (double)mix.kept, (double)(mix.pauses * mix.settings.lease_ns / 2 + US), -1,
+    judge(5, (double)mix.kept, (double)(mix.pauses * mix.settings.lease_ns) / 2 + US, -1,
           "kept for clients that paused");
     idle -= (double)mix.kept;
     judge(4, idle, (double)(mix.pauses * (chosen + US) + US), -1, "idle beside somebody with work");
