@@ -306,9 +306,10 @@ uint64_t lease_group_next_event(const struct scheduler *scheduler,
 /* Commands of an earlier lease say nothing of those of this one: 39 kernels of 78 ms went into a
  * lease of 50 ms, after others of 1 us. And few say little: 26 of up to 95 ms did, behind one
  * of 1.4 ms. So a lease begins with as few as keep the device busy, whatever the client's number of
- * queues, and each of the first ones that is done makes room for one more. Not all of them: with
- * kernels of 100 us in leases of 5 ms that lost 4.6 % of the device's time, where these few
- * lose 2.6 %. */
+ * queues, and each of the first ones that is done makes room for one more.
+ *
+ * Not all of them do: with kernels of 100 us in leases of 5 ms 4.6 % of the device's time was lost
+ * then, where these few lose 2.6 %. */
 static uint64_t tested_room(const struct scheduler_client *client)
 {
     if (client->peak_ns && client->tested >= SCHEDULER_TESTED_ENOUGH)
