@@ -95,8 +95,9 @@
  * and no more than the device finishes in in_flight_limit_ns at the client's recent pace.
  *
  * Two commands are always allowed for each of its queues that has work, and no more than that while
- * the pace is unknown. A lease begins with two commands until one is done, because the pace of an
- * earlier lease says nothing of the first commands of this one.
+ * the pace is unknown. A lease begins with two commands, because the pace of an earlier lease says
+ * nothing of those of this one. Each of its first SCHEDULER_TESTED_ENOUGH that is done makes room
+ * for one more.
  *
  * While the client is on multiprocessors that another client may want back at any moment, the limit
  * in time is halved, and one command is always allowed for all of its queues together.
