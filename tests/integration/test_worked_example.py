@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""The worked example of docs/softgpu.md: what the accounts and the wall clock each say of a kernel that computes."""
+"""The worked example of docs/softgpu.md: what the accounts say of a kernel that computes."""
 import os
 import re
 import sys
@@ -19,17 +19,16 @@ USED = re.compile(r"used (\d+\.\d+) GPU seconds, (\d+) launches")
 
 class WorkedExample(unittest.TestCase):
     def played(self, server, command, repetitions):
-        """(GPU seconds, launches, wall seconds) of the page's command, smaller."""
+        """(GPU seconds, launches) of the page's command, smaller."""
         words = re.sub(r"-r \d+", f"-r {repetitions}", command.replace("256x256", "96x96")).replace("m.png", server.file("m.png")).split()
-        mark, began = len(server.text()), time.monotonic()
+        mark = len(server.text())
         done = run(os.path.join(BUILD, words[0].removeprefix("build/")), *words[1:], GPUSHARE_SOCKET=server.client)
-        wall = time.monotonic() - began
         self.assertEqual(done.returncode, 0, done.stderr)
         server.wait_log("GPU seconds", mark)
         seconds, launches = USED.search(server.text()[mark:]).groups()
-        return float(seconds), int(launches), wall
+        return float(seconds), int(launches)
 
-    def test_accounts_grow_with_the_work_and_are_far_below_the_wall_clock(self):
+    def test_accounts_grow_with_the_work(self):
         with open(PAGE, encoding="utf-8") as file:
             command, wall, used, launches, more, used_more = re.search(
                 r"For example, `([^`]*)` took ([\d.]+) s on.*?used\s+([\d.]+) GPU seconds in (\d+) launches; with `-r (\d+)` it was ([\d.]+)\.",
@@ -43,7 +42,6 @@ class WorkedExample(unittest.TestCase):
             while True:
                 first, second = (self.played(server, command, n) for n in (launches, more))
                 self.assertEqual((first[1], second[1]), (int(launches), int(more)))
-                self.assertLess(first[0], first[2] / 4, "the accounts of a grid on all multiprocessors are near its wall time")
                 # Modelled time is CPU time, which a busy machine stretches by chance: wrong accounts stay wrong.
                 if 1.5 < second[0] / first[0] < 2.7:
                     break
