@@ -55,7 +55,7 @@ $(BUILD)/generated/activity_calls.inc: common/cuda/cuda_driver.h server/worker/c
 COMMON_SRC     := $(wildcard common/*.c common/*/*.c)
 SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c server/supervisor/*/*.c))
 WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c server/worker/*/*.c))
-SCHEDULER_SRC  := $(wildcard server/scheduler/*.c)
+SCHEDULER_SRC  := $(wildcard server/scheduler/*.c server/scheduler/*/*.c)
 # NAME_MACHINE.c is compiled for that machine alone.
 MACHINES       := x86_64 aarch64
 MACHINE        := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))

@@ -49,25 +49,3 @@ uint32_t overcommit_explain_time(const struct lease_group_sum *sum, uint32_t ask
     return error_set(why, MESSAGE(time_overcommitted), sum->holders, terms, b, c,
                      percent_text(a, PLAN_WHOLE - sum->requests));
 }
-
-uint32_t overcommit_explain_threads(uint32_t others, uint32_t other_sm_groups, uint32_t asked,
-                                    uint32_t sm_groups, uint32_t sm_group_size, struct error *why)
-{
-    uint32_t all = other_sm_groups + asked;
-    if (sm_groups <= other_sm_groups)
-        return error_set(why, MESSAGE(threads_overcommitted_whole), others, other_sm_groups,
-                         sm_groups, sm_group_size, asked, all);
-    return error_set(why, MESSAGE(threads_overcommitted), others, other_sm_groups, sm_groups,
-                     sm_group_size, asked, all, sm_groups - other_sm_groups);
-}
-
-uint32_t overcommit_explain_account_threads(uint32_t others, uint32_t other_sm_groups,
-                                            uint32_t asked, uint32_t sm_groups,
-                                            uint32_t sm_group_size, struct error *why)
-{
-    if (!asked)
-        return error_set(why, MESSAGE(threads_account_too_few), others, other_sm_groups,
-                         sm_group_size, sm_groups);
-    return error_set(why, MESSAGE(threads_account_overcommitted), others, other_sm_groups,
-                     sm_groups, sm_group_size, asked, other_sm_groups + asked);
-}

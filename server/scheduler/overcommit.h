@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * overcommit: writes the sentence that says why requests don't fit, with the arithmetic and a
- * remedy. `why` has why_size bytes; NULL with 0 is allowed. Any thread.
+ * overcommit: the sentences that refuse a request of time because it does not fit beside those of
+ * others. They show the arithmetic. Each returns its error number. Any thread.
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_OVERCOMMIT_H
 #define GPUSHARE_SERVER_SCHEDULER_OVERCOMMIT_H
@@ -22,17 +22,5 @@ uint32_t overcommit_explain_account(const struct scheduler_account *account, uin
 /* The sentence about the requests in a lease group. */
 uint32_t overcommit_explain_time(const struct lease_group_sum *sum, uint32_t asked,
                                  struct error *why);
-
-/* The sentence about threads, in SM groups of sm_group_size multiprocessors. others: requests of
- * other clients and accounts, which own other_sm_groups in total. asked: SM groups that the new
- * request needs. sm_groups: SM groups of the device. */
-uint32_t overcommit_explain_threads(uint32_t others, uint32_t other_sm_groups, uint32_t asked,
-                                    uint32_t sm_groups, uint32_t sm_group_size, struct error *why);
-
-/* The sentence about threads in an account, which has sm_groups SM groups. others: requests of its
- * other clients. asked: as above; 0: the account itself would have so few. */
-uint32_t overcommit_explain_account_threads(uint32_t others, uint32_t other_sm_groups,
-                                            uint32_t asked, uint32_t sm_groups,
-                                            uint32_t sm_group_size, struct error *why);
 
 #endif

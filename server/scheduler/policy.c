@@ -89,10 +89,12 @@ static bool goes_before(struct scheduler_client *client, uint64_t length,
                          : is_due_before(claim, length, best, choice->length_ns);
 }
 
-/* No longer than the share of one plan, so that a small share comes in every plan. */
-static uint64_t claim_max(const struct plan *plan, uint32_t rate)
+/* The length of a lease that a claim pays for; 0: limits allow none. It is no longer than the share
+ * of one plan, so that a small share comes in every plan. */
+static uint64_t claim_length(const struct plan *plan, struct scheduler_client *client, uint64_t now)
 {
-    return max(plan_share(plan, rate), plan->shortest_ns);
+    uint64_t share = max(plan_share(plan, account_claim(client)->rate), plan->shortest_ns);
+    return min(caps_leave(plan, client, now), share);
 }
 
 void policy_claims(const struct scheduler *scheduler,
@@ -107,8 +109,7 @@ void policy_claims(const struct scheduler *scheduler,
         struct credit *claim = account_claim(client);
         if (!claim || claim->rate == 0)
             continue;
-        uint64_t length = claim->parts >= 0 ? caps_leave(plan, client, now) : 0;
-        length = min(length, claim_max(plan, claim->rate));
+        uint64_t length = claim->parts >= 0 ? claim_length(plan, client, now) : 0;
         if (length == 0) {
             uint64_t caps = caps_ready(plan, client), ready = plan_credit_ready(claim);
             choice->again_at = min(choice->again_at, max(caps, ready));
@@ -198,13 +199,15 @@ void policy_keep(const struct scheduler *scheduler, const struct scheduler_lease
     struct scheduler_client *client;
     if (!choice->client)
         return;
-    LIST_FOR_EACH (client, &scheduler->clients, link)
-        if (pauses_and_is_owed(scheduler, lease_group, client, now) &&
-            (choice->extra ||
-             is_due_before(account_claim(client),
-                           claim_max(&scheduler->plan, account_claim(client)->rate),
-                           account_claim(choice->client), choice->length_ns)))
+    LIST_FOR_EACH (client, &scheduler->clients, link) {
+        if (!pauses_and_is_owed(scheduler, lease_group, client, now))
+            continue;
+        uint64_t length = claim_length(&scheduler->plan, client, now);
+        if (length &&
+            (choice->extra || is_due_before(account_claim(client), length,
+                                            account_claim(choice->client), choice->length_ns)))
             keep_for(&scheduler->plan, client, now, choice, &until);
+    }
     if (until > now)
         *choice = (struct policy_choice){.again_at = until};
 }

@@ -96,8 +96,8 @@
  *
  * Two commands are always allowed for each of its queues that has work, and no more than that while
  * the pace is unknown. A lease begins with two commands, because the pace of an earlier lease says
- * nothing of those of this one. Each of its first SCHEDULER_TESTED_ENOUGH that is done makes room
- * for one more.
+ * nothing of those of this one, and with one if commands took longer than in_flight_limit_ns. Each
+ * of its first SCHEDULER_TESTED_ENOUGH that is done makes room for one more.
  *
  * While the client is on multiprocessors that another client may want back at any moment, the limit
  * in time is halved, and one command is always allowed for all of its queues together.
@@ -133,7 +133,7 @@
 #include "server/scheduler/account.h"
 #include "server/scheduler/debts.h"
 #include "server/scheduler/plan.h"
-#include "server/scheduler/sm_allocation.h"
+#include "server/scheduler/sm/sm_allocation.h"
 
 #define SCHEDULER_NEVER PLAN_NEVER
 

@@ -19,7 +19,7 @@
 #include "protocol.h"
 #include "server/scheduler/account.h"
 #include "server/scheduler/scheduler.h"
-#include "server/scheduler/sm_allocation.h"
+#include "server/scheduler/sm/sm_allocation.h"
 
 struct account_entry {
     struct scheduler_account time;

@@ -5,7 +5,7 @@
  *
  * The multiprocessors are split once into the smallest groups that the driver allows, the SM
  * groups; the remainder is the last SM group. A partition is a set of SM groups as a green context,
- * shared by the clients that have the same set. server/scheduler/sm_allocation.h chooses the SM
+ * shared by the clients that have the same set. server/scheduler/sm/sm_allocation.h chooses the SM
  * groups of each client.
  *
  * The set of all SM groups is the unsplit device, as a green context too: work in the primary
@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "server/scheduler/sm_allocation.h"
+#include "server/scheduler/sm/sm_allocation.h"
 #include "server/worker/device/gpu.h"
 
 /* A group of channels has 64 sub-contexts from Volta on, and each green context takes one, with

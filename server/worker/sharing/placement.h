@@ -3,7 +3,7 @@
 /*
  * placement: where each client runs now, and where it has to go.
  *
- * server/scheduler/sm_allocation.h decides which SM groups a client may have. This file tells it
+ * server/scheduler/sm/sm_allocation.h decides which SM groups a client may have. This file tells it
  * which clients have work, and finds the partitions that the decisions ask for. At the client's
  * next visit it tells the submitter to go on there. Work in flight stays where it is; the move of
  * the streams orders later work behind it.
@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "server/scheduler/sm_allocation.h"
+#include "server/scheduler/sm/sm_allocation.h"
 #include "server/worker/sharing/partition.h"
 
 #define PLACEMENT_LINGER_NS UINT64_C(5000000)
@@ -79,7 +79,7 @@ int placement_table_open(struct placement_table *places, struct partition_table 
 void placement_table_close(struct placement_table *places);
 
 /* Set a client's request and limit, its account (NULL: none), and what an account's clients have
- * together (server/scheduler/sm_allocation.h says in which unit, and for how long an account
+ * together (server/scheduler/sm/sm_allocation.h says in which unit, and for how long an account
  * stays). Return 0, or an error number with a sentence in why, and then nothing has changed.
  * Afterwards placement_next_to_make has the partitions to make; a new client can run nowhere before
  * that. Control thread. */

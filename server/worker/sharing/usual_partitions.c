@@ -4,7 +4,7 @@
 
 #include "common/util.h"
 #include "server/scheduler/plan.h"
-#include "server/scheduler/sm_allocation.h"
+#include "server/scheduler/sm/sm_allocation.h"
 #include "server/worker/sharing/queue_probe.h"
 
 /* The CUstreams of the whole device are the first, so the others' queues are counted right. Where

@@ -7,7 +7,7 @@
  * At start these are the whole device, with a CUstream on each hardware queue; the two halves; the
  * four quarters; and for each of these sizes what a client that requested so many multiprocessors
  * leaves to others. The sizes that an administrator's rules and profiles name come later, with the
- * schedule. A size has the SM groups that server/scheduler/sm_allocation.h gives the first
+ * schedule. A size has the SM groups that server/scheduler/sm/sm_allocation.h gives the first
  * clients that ask for as much.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_USUAL_PARTITIONS_H

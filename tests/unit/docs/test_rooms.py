@@ -17,7 +17,8 @@ MAY_INCLUDE = {
     "common/limits": ("common",),
     "common/ipc": ("common",),
     "common/cuda": ("common",),
-    "server/scheduler": (),
+    "server/scheduler/sm": (),
+    "server/scheduler": ("server/scheduler/sm",),
     "server/supervisor/loop": COMMON,
     "server/supervisor/config": COMMON,
     "server/supervisor/account": COMMON + (SUPERVISOR + "config",),
@@ -34,7 +35,7 @@ MAY_INCLUDE = {
     "server/worker": FLOOR_OF_WORKER,
     "server/worker/client": FLOOR_OF_WORKER + ("server/worker",),
     "server/worker/code": FLOOR_OF_WORKER + ("server/worker", WORKER + "image", WORKER + "client"),
-    "server/worker/sharing": FLOOR_OF_WORKER + ("server/scheduler", "server/worker", WORKER + "client"),
+    "server/worker/sharing": FLOOR_OF_WORKER + ("server/scheduler", "server/scheduler/sm", "server/worker", WORKER + "client"),
     "server/worker/run": FLOOR_OF_WORKER + ("server/scheduler", "server/worker", WORKER + "client", WORKER + "code",
                                             WORKER + "sharing"),
     "server/worker/control": FLOOR_OF_WORKER + ("server/scheduler", "server/worker", WORKER + "client", WORKER + "image",
@@ -132,7 +133,7 @@ class Rooms(unittest.TestCase):
                 self.assertNotIn(folder, below[os.path.dirname(path)], path)
 
     def test_the_scheduler_has_no_clock_thread_or_memory_of_its_own(self):
-        for path in glob.glob(os.path.join(ROOT, "server/scheduler/*.[ch]")) + [os.path.join(ROOT, file) for file in FLOOR]:
+        for path in glob.glob(os.path.join(ROOT, "server/scheduler/**/*.[ch]"), recursive=True) + [os.path.join(ROOT, file) for file in FLOOR]:
             with open(path, encoding="utf-8") as text:
                 source = text.read()
             self.assertLessEqual(set(re.findall(r"^#include <(.+)>", source, re.M)), PURE, path)

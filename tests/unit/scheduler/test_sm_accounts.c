@@ -12,7 +12,7 @@
 
 #include "server/scheduler/plan.h"
 #include "tests/support/seed.h"
-#include "server/scheduler/sm_allocation.h"
+#include "server/scheduler/sm/sm_allocation.h"
 #include "tests/programs/simulate/device.h"
 
 static struct error why;

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "server/scheduler/plan.h"
-#include "server/scheduler/sm_allocation.h"
+#include "server/scheduler/sm/sm_allocation.h"
 #include "tests/programs/simulate/device.h"
 
 static struct error why;

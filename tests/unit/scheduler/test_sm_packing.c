@@ -12,8 +12,8 @@
 
 #include "server/scheduler/plan.h"
 #include "tests/support/seed.h"
-#include "server/scheduler/sm_allocation.h"
-#include "server/scheduler/sm_packing.h"
+#include "server/scheduler/sm/sm_allocation.h"
+#include "server/scheduler/sm/sm_packing.h"
 #include "tests/programs/simulate/device.h"
 
 enum { CLIENTS = 6, ACCOUNTS = 2 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/scheduler/sm_packing.h"
+#include "server/scheduler/sm/sm_packing.h"
 
 #include "common/util.h"
-#include "server/scheduler/plan.h"
-#include "server/scheduler/sm_cost.h"
+#include "protocol.h"
+#include "server/scheduler/sm/sm_cost.h"
 
 /* The search is under a lock that the worker's submitter takes, too: this is a millisecond. */
 enum { ARRANGEMENTS_MAX = 2000, MOVERS_MAX = 64, NO_BIN = SM_GROUPS_MAX };
@@ -86,7 +86,7 @@ bool sm_packing_fits(struct sm_allocation *allocation, const struct sm_allocatio
 {
     struct search search = {.allocation = allocation};
     find_bins(&search);
-    return client->bin == NO_BIN || search.bins[client->bin].time <= PLAN_WHOLE;
+    return client->bin == NO_BIN || search.bins[client->bin].time <= PROTO_PERCENT_WHOLE;
 }
 
 /* ---- who moves ---- */
@@ -95,7 +95,8 @@ static bool may_move(const struct sm_allocation *allocation,
                      const struct sm_allocation_client *client)
 {
     const struct sm_allocation_account *account = client->account;
-    bool bound = account && (account->request || (account->limit && account->limit < PLAN_WHOLE));
+    bool bound =
+        account && (account->request || (account->limit && account->limit < PROTO_PERCENT_WHOLE));
     return !bound && !client->request && !sm_cost_has_all(allocation, client) &&
            !sm_group_set_is_empty(&client->now);
 }
@@ -120,7 +121,7 @@ static bool place_rest(struct search *search, uint32_t at)
             *bin = (struct bin){.time = 0};
         uint32_t time = time_of(search, client, i);
         uint32_t grows = (uint32_t)saturating_sub(client->max_sm_groups, bin->sm_groups);
-        if (bin->time + time > PLAN_WHOLE || grows > search->free_count)
+        if (bin->time + time > PROTO_PERCENT_WHOLE || grows > search->free_count)
             continue;
         if (search->arrangements++ >= ARRANGEMENTS_MAX)
             return false;

@@ -10,13 +10,13 @@
  *
  * Pure; it reads the allocation. One thread at a time, as for sm_allocation.h.
  */
-#ifndef GPUSHARE_SERVER_SCHEDULER_SM_COST_H
-#define GPUSHARE_SERVER_SCHEDULER_SM_COST_H
+#ifndef GPUSHARE_SERVER_SCHEDULER_SM_SM_COST_H
+#define GPUSHARE_SERVER_SCHEDULER_SM_SM_COST_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/scheduler/sm_allocation.h"
+#include "server/scheduler/sm/sm_allocation.h"
 
 struct sm_cost {
     uint32_t of[SM_GROUPS_MAX]; /* of each whole SM group */

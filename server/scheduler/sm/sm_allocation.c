@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/scheduler/sm_allocation.h"
+#include "server/scheduler/sm/sm_allocation.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,11 +8,11 @@
 
 #include "common/list.h"
 #include "common/util.h"
-#include "server/scheduler/plan.h"
 #include "common/messages.h"
-#include "server/scheduler/overcommit.h"
-#include "server/scheduler/sm_cost.h"
-#include "server/scheduler/sm_packing.h"
+#include "protocol.h"
+#include "server/scheduler/sm/sm_cost.h"
+#include "server/scheduler/sm/sm_overcommit.h"
+#include "server/scheduler/sm/sm_packing.h"
 
 /* ---- percentages ---- */
 
@@ -28,7 +28,7 @@ uint32_t sm_allocation_multiprocessors(const struct sm_allocation *allocation,
 uint32_t sm_allocation_sm_groups(const struct sm_allocation *allocation, uint32_t percentage,
                                  bool *remainder)
 {
-    uint32_t budget = (uint32_t)((uint64_t)allocation->total * percentage / PLAN_WHOLE);
+    uint32_t budget = (uint32_t)((uint64_t)allocation->total * percentage / PROTO_PERCENT_WHOLE);
     uint32_t sm_groups = budget / allocation->sm_group_size;
     if (sm_groups > allocation->count)
         sm_groups = allocation->count;
@@ -399,22 +399,22 @@ static uint32_t check_fits(const struct sm_allocation *allocation,
                     : account_limit ? sm_allocation_sm_groups(allocation, account_limit, &remainder)
                                     : allocation->count;
     /* Of a user who was given nothing special the device's own sentence is the plainer one. */
-    bool bounded = account_request || (account_limit && account_limit != PLAN_WHOLE);
+    bool bounded = account_request || (account_limit && account_limit != PROTO_PERCENT_WHOLE);
     if (bounded && inside.sm_groups + asked > room)
-        return overcommit_explain_account_threads(inside.requests, inside.sm_groups, asked, room,
-                                                  allocation->sm_group_size, why);
+        return sm_overcommit_explain_account(inside.requests, inside.sm_groups, asked, room,
+                                             allocation->sm_group_size, why);
     if (account_request)
         asked = own_sm_groups(allocation, account_request);
     if (beside.sm_groups + asked <= allocation->count)
         return 0;
-    return overcommit_explain_threads(beside.requests, beside.sm_groups, asked, allocation->count,
-                                      allocation->sm_group_size, why);
+    return sm_overcommit_explain(beside.requests, beside.sm_groups, asked, allocation->count,
+                                 allocation->sm_group_size, why);
 }
 
 static uint32_t check_range(uint32_t request, uint32_t limit, struct error *why)
 {
-    return limit < 1 || limit > PLAN_WHOLE || request > limit
-               ? error_set(why, MESSAGE(threads_range), request, limit, PLAN_WHOLE)
+    return limit < 1 || limit > PROTO_PERCENT_WHOLE || request > limit
+               ? error_set(why, MESSAGE(threads_range), request, limit, PROTO_PERCENT_WHOLE)
                : 0;
 }
 

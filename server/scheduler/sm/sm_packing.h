@@ -21,12 +21,12 @@
  * Pure but for the members of clients that are named below. One thread at a time, as for
  * sm_allocation.h.
  */
-#ifndef GPUSHARE_SERVER_SCHEDULER_SM_PACKING_H
-#define GPUSHARE_SERVER_SCHEDULER_SM_PACKING_H
+#ifndef GPUSHARE_SERVER_SCHEDULER_SM_SM_PACKING_H
+#define GPUSHARE_SERVER_SCHEDULER_SM_SM_PACKING_H
 
 #include <stdbool.h>
 
-#include "server/scheduler/sm_allocation.h"
+#include "server/scheduler/sm/sm_allocation.h"
 
 /* Whether the requests of time fit in the client's lease group as all clients are now. An account's
  * request counts once in a lease group, and its clients' own are a part of it. O(clients^2). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/scheduler/sm_group_set.h"
+#include "server/scheduler/sm/sm_group_set.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/scheduler/sm_cost.h"
+#include "server/scheduler/sm/sm_cost.h"
 
 bool sm_cost_is_all(const struct sm_allocation *allocation, uint32_t sm_groups, bool remainder)
 {

@@ -4,8 +4,8 @@
  * sm_group_set: a set of SM groups, by number. Pure; the caller owns the set and serialises its
  * calls. A set of zeros is empty.
  */
-#ifndef GPUSHARE_SERVER_SCHEDULER_SM_GROUP_SET_H
-#define GPUSHARE_SERVER_SCHEDULER_SM_GROUP_SET_H
+#ifndef GPUSHARE_SERVER_SCHEDULER_SM_SM_GROUP_SET_H
+#define GPUSHARE_SERVER_SCHEDULER_SM_SM_GROUP_SET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -65,8 +65,8 @@
  * not lent, and whose account has no request. The other calls are O(clients x SM groups);
  * where accounts with limits have to move, O(clients^2 x SM groups).
  */
-#ifndef GPUSHARE_SERVER_SCHEDULER_SM_ALLOCATION_H
-#define GPUSHARE_SERVER_SCHEDULER_SM_ALLOCATION_H
+#ifndef GPUSHARE_SERVER_SCHEDULER_SM_SM_ALLOCATION_H
+#define GPUSHARE_SERVER_SCHEDULER_SM_SM_ALLOCATION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@
 
 #include "common/error.h"
 #include "common/list.h"
-#include "server/scheduler/sm_group_set.h"
+#include "server/scheduler/sm/sm_group_set.h"
 
 /* An account, which lives in memory of the caller's and stays there while a client is in it. Zero
  * it once: it has no request and no limit then. The caller reads the members, and writes `number`
@@ -200,7 +200,7 @@ uint32_t sm_allocation_multiprocessors(const struct sm_allocation *allocation,
 /* The number of multiprocessors that the client's limit and its account's allow. */
 uint32_t sm_allocation_max(const struct sm_allocation *allocation,
                            const struct sm_allocation_client *client);
-/* The number of whole SM groups of a percentage, 0 to PLAN_WHOLE hundredths of a per cent.
+/* The number of whole SM groups of a percentage, 0 to 10000 hundredths of a per cent.
  * *remainder says whether the remainder belongs to it. */
 uint32_t sm_allocation_sm_groups(const struct sm_allocation *allocation, uint32_t percentage,
                                  bool *remainder);
