@@ -20,6 +20,8 @@
     X(fatbin_too_large, SERVER_RESOURCES, \
       "the fatbin's contents unpack to %s, and one load may have %s of the server's " \
       "memory: split the module, or give gpushared a larger --image-memory") \
+    X(cubin_damaged, INVALID_IMAGE, \
+      "the cubin is damaged: it is no ELF file that has all its sections") \
     X(fatbin_damaged, INVALID_IMAGE, \
       "the fatbin is damaged") \
     X(fatbin_no_binary, NO_BINARY_FOR_GPU, \

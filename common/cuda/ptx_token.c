@@ -39,6 +39,16 @@ static int hex_value(char c)
     return -1;
 }
 
+/* The manual does not say whether a carriage return alone ends a line, and code could hide behind
+ * it. Returns false there. */
+static bool skip_line(struct ptx_lexer *lx)
+{
+    for (; lx->at < lx->length && peek_char(lx, 0) != '\n'; lx->at++)
+        if (peek_char(lx, 0) == '\r' && lx->at + 1 < lx->length && peek_char(lx, 1) != '\n')
+            return false;
+    return true;
+}
+
 /* Returns false if a comment does not end. */
 static bool skip_blank(struct ptx_lexer *lx)
 {
@@ -50,8 +60,8 @@ static bool skip_blank(struct ptx_lexer *lx)
         } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' || c == '\0') {
             lx->at++;
         } else if (c == '/' && peek_char(lx, 1) == '/') {
-            while (lx->at < lx->length && lx->text[lx->at] != '\n')
-                lx->at++;
+            if (!skip_line(lx))
+                return false;
         } else if (c == '/' && peek_char(lx, 1) == '*') {
             lx->at += 2;
             while (lx->at < lx->length && !(peek_char(lx, 0) == '*' && peek_char(lx, 1) == '/')) {

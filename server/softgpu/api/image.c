@@ -111,12 +111,12 @@ static uint32_t newest_ptx(int driver)
 }
 
 /* A module without a kernel has nothing that could not run. */
-static cuda_result check_module(const struct module *module, bool compiled, struct error *error)
+static cuda_result check_module(const struct module *module, struct error *error)
 {
     const int driver = device_driver_version();
     struct function_info info;
 
-    if (compiled || module_function_count(module) == 0)
+    if (module_function_count(module) == 0)
         return CUDA_OK;
     function_info(module_function_at((struct module *)module, 0), &info);
     if (driver < CUDA_API_VERSION && info.ptx_version > newest_ptx(driver))
@@ -180,19 +180,18 @@ static cuda_result obey_text(const struct image *image, struct error *error)
 
 cuda_result image_module(const struct image *image, struct module **module, struct error *error)
 {
-    cuda_result result = CUDA_OK;
+    cuda_result result;
 
-    if (!image->compiled && device_settings()->no_jit)
+    if (device_settings()->no_jit)
         return error_set(error, CUDA_ERR_JIT_COMPILER_NOT_FOUND,
                          "libnvidia-ptxjitcompiler.so.1 is not installed");
-    if (!image->compiled)
-        result = obey_text(image, error);
+    result = obey_text(image, error);
     if (result != CUDA_OK)
         return result;
     result = module_load(image->text, image->length, module, error);
     if (result != CUDA_OK)
         return result;
-    result = check_module(*module, image->compiled, error);
+    result = check_module(*module, error);
     if (result != CUDA_OK)
         module_destroy(*module);
     return result;

@@ -24,7 +24,8 @@ struct image {
 cuda_result image_open(struct image *image, const void *bytes, struct error *error);
 void image_close(struct image *image);
 
-/* Makes a module of it, if this driver and this device can. */
+/* Compiles its text, if this driver and this device can. An image that the linker made needs
+ * no compiler, and is loaded without this. */
 cuda_result image_module(const struct image *image, struct module **module, struct error *error);
 
 #endif

@@ -16,6 +16,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "protocol.h"
+#include "server/worker/image/cubin.h"
 
 /* The first directive of a PTX text is .version. Comments may stand before it, so the beginning of
  * the text is searched, and not only its first line. */
@@ -71,6 +72,16 @@ static uint32_t refuse_payload(const struct fatbin_entry *entry, size_t max, int
     return error_set(why, MESSAGE(fatbin_damaged));
 }
 
+/* A driver looks at the bytes alone: what is called a cubin could be a text, whose variables nobody
+ * has counted, or an address. */
+static uint32_t take_cubin(struct code_image *image, struct error *why)
+{
+    if (!cubin_is_whole(image->bytes, image->count))
+        return error_set(why, MESSAGE(cubin_damaged));
+    image->kind = CODE_IMAGE_CUBIN;
+    return 0;
+}
+
 static uint32_t unpack_entry(struct code_image *image, uint32_t compute, size_t max,
                              struct error *why)
 {
@@ -89,18 +100,19 @@ static uint32_t unpack_entry(struct code_image *image, uint32_t compute, size_t 
         return refuse_payload(&entry, max, found, why);
     image->bytes = image->unpacked = (uint8_t *)payload;
     image->count = bytes;
-    image->kind = entry.kind == FATBIN_PTX ? CODE_IMAGE_PTX : CODE_IMAGE_CUBIN;
-    return 0;
+    if (entry.kind == FATBIN_PTX) {
+        image->kind = CODE_IMAGE_PTX;
+        return 0;
+    }
+    return take_cubin(image, why);
 }
 
 static uint32_t classify_bytes(struct code_image *image, uint32_t compute, size_t max,
                                struct error *why)
 {
     static const uint8_t elf[4] = {0x7f, 'E', 'L', 'F'};
-    if (image->count >= sizeof elf && memcmp(image->bytes, elf, sizeof elf) == 0) {
-        image->kind = CODE_IMAGE_CUBIN;
-        return 0;
-    }
+    if (image->count >= sizeof elf && memcmp(image->bytes, elf, sizeof elf) == 0)
+        return take_cubin(image, why);
     if (image->count >= FATBIN_HEADER_BYTES && fatbin_size(image->bytes))
         return unpack_entry(image, compute, max, why);
     /* A text may come with the NUL that ends a string in C. */

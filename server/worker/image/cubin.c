@@ -13,6 +13,11 @@
 enum { FORMAT_SIZED = 4, ATTRIBUTE_PARAMETER = 0x17, ATTRIBUTE_PARAMETER_BYTES = 0x19 };
 enum { PARAMETER_RECORD = 12 };
 
+/* A section for each of half a million kernels; the sections are searched for each kernel. */
+#define SECTIONS_MAX (UINT64_C(1) << 20)
+
+#define SYMBOL_TABLES_MAX 4
+
 struct span {
     const uint8_t *bytes;
     size_t size;
@@ -26,14 +31,67 @@ static bool cut_span(struct span whole, uint64_t offset, uint64_t size, struct s
     return true;
 }
 
-static bool section_header(struct span cubin, const Elf64_Ehdr *elf, uint32_t index,
-                           Elf64_Shdr *header)
+/* An ELF file whose table of sections lies in it. */
+struct elf_file {
+    struct span whole, names;
+    uint64_t sections_at, sections;
+};
+
+static bool section_header(const struct elf_file *file, uint64_t index, Elf64_Shdr *header)
 {
     struct span at;
-    if (index >= elf->e_shnum || elf->e_shentsize != sizeof *header || elf->e_shoff > cubin.size ||
-        !cut_span(cubin, elf->e_shoff + (uint64_t)index * sizeof *header, sizeof *header, &at))
+    if (index >= file->sections ||
+        !cut_span(file->whole, file->sections_at + index * sizeof *header, sizeof *header, &at))
         return false;
     memcpy(header, at.bytes, sizeof *header);
+    return true;
+}
+
+/* A file of very many sections has their number, and the number of the section of names, in the
+ * first section's header. */
+static bool elf_open(struct span bytes, struct elf_file *file, Elf64_Ehdr *elf)
+{
+    Elf64_Shdr first, names;
+    if (bytes.size < sizeof *elf)
+        return false;
+    memcpy(elf, bytes.bytes, sizeof *elf);
+    if (memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_ident[EI_CLASS] != ELFCLASS64 ||
+        elf->e_shentsize != sizeof first || elf->e_shoff > bytes.size)
+        return false;
+    *file = (struct elf_file){.whole = bytes, .sections_at = elf->e_shoff, .sections = 1};
+    if (!section_header(file, 0, &first))
+        return false;
+    file->sections = elf->e_shnum ? elf->e_shnum : first.sh_size;
+    return file->sections <= SECTIONS_MAX &&
+           section_header(file, elf->e_shstrndx == SHN_XINDEX ? first.sh_link : elf->e_shstrndx,
+                          &names) &&
+           cut_span(bytes, names.sh_offset, names.sh_size, &file->names) &&
+           section_header(file, file->sections - 1, &first);
+}
+
+/* Whether a section has bytes in the file. Those of NVIDIA's own types may have none, but for the
+ * first, .nv.info. */
+static bool has_bytes(const Elf64_Shdr *header)
+{
+    return header->sh_type == SHT_LOPROC ||
+           (header->sh_type < SHT_LOOS && header->sh_type != SHT_NULL &&
+            header->sh_type != SHT_NOBITS);
+}
+
+bool cubin_is_whole(const uint8_t *cubin, size_t size)
+{
+    struct elf_file file;
+    struct span part;
+    Elf64_Ehdr elf;
+    Elf64_Shdr header;
+    if (!elf_open((struct span){cubin, size}, &file, &elf) ||
+        (elf.e_phnum && elf.e_phentsize != sizeof(Elf64_Phdr)) ||
+        !cut_span(file.whole, elf.e_phoff, (uint64_t)elf.e_phnum * sizeof(Elf64_Phdr), &part))
+        return false;
+    for (uint64_t i = 0; i < file.sections; i++)
+        if (!section_header(&file, i, &header) ||
+            (has_bytes(&header) && !cut_span(file.whole, header.sh_offset, header.sh_size, &part)))
+            return false;
     return true;
 }
 
@@ -48,20 +106,15 @@ static bool name_equals(struct span names, uint32_t offset, const char *prefix, 
 /* Returns -ENOENT if there is no such section. */
 static int find_section(struct span cubin, const char *prefix, const char *name, struct span *found)
 {
+    struct elf_file file;
     Elf64_Ehdr elf;
     Elf64_Shdr header;
-    struct span names;
-    if (cubin.size < sizeof elf)
+    if (!elf_open(cubin, &file, &elf))
         return -EINVAL;
-    memcpy(&elf, cubin.bytes, sizeof elf);
-    if (memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
-        !section_header(cubin, &elf, elf.e_shstrndx, &header) ||
-        !cut_span(cubin, header.sh_offset, header.sh_size, &names))
-        return -EINVAL;
-    for (uint32_t i = 0; i < elf.e_shnum; i++) {
-        if (!section_header(cubin, &elf, i, &header))
+    for (uint64_t i = 0; i < file.sections; i++) {
+        if (!section_header(&file, i, &header))
             return -EINVAL;
-        if (header.sh_type == SHT_NOBITS || !name_equals(names, header.sh_name, prefix, name))
+        if (header.sh_type == SHT_NOBITS || !name_equals(file.names, header.sh_name, prefix, name))
             continue;
         return cut_span(cubin, header.sh_offset, header.sh_size, found) ? 0 : -EINVAL;
     }
@@ -70,34 +123,29 @@ static int find_section(struct span cubin, const char *prefix, const char *name,
 
 uint64_t cubin_variable_bytes(const uint8_t *cubin, size_t size)
 {
-    struct span whole = {cubin, size}, names;
+    struct elf_file file;
     Elf64_Ehdr elf;
     Elf64_Shdr header;
     uint64_t bytes = 0;
-    if (size < sizeof elf)
-        return 0;
-    memcpy(&elf, cubin, sizeof elf);
-    if (!section_header(whole, &elf, elf.e_shstrndx, &header) ||
-        !cut_span(whole, header.sh_offset, header.sh_size, &names))
-        return 0;
-    for (uint32_t i = 0; i < elf.e_shnum && section_header(whole, &elf, i, &header); i++)
-        if ((name_equals(names, header.sh_name, ".nv.global", "") ||
-             name_equals(names, header.sh_name, ".nv.global", ".init")) &&
+    if (!elf_open((struct span){cubin, size}, &file, &elf))
+        return UINT64_MAX;
+    for (uint64_t i = 0; i < file.sections && section_header(&file, i, &header); i++)
+        if ((name_equals(file.names, header.sh_name, ".nv.global", "") ||
+             name_equals(file.names, header.sh_name, ".nv.global", ".init")) &&
             __builtin_add_overflow(bytes, header.sh_size, &bytes))
             return UINT64_MAX;
     return bytes;
 }
 
-static bool symbols_name(struct span cubin, const Elf64_Ehdr *elf, const Elf64_Shdr *header,
-                         const char *prefix)
+static bool symbols_name(const struct elf_file *file, const Elf64_Shdr *header, const char *prefix)
 {
     struct span symbols, names, at;
     Elf64_Shdr strings;
     Elf64_Sym symbol;
     size_t letters = strlen(prefix);
-    if (!cut_span(cubin, header->sh_offset, header->sh_size, &symbols) ||
-        !section_header(cubin, elf, header->sh_link, &strings) ||
-        !cut_span(cubin, strings.sh_offset, strings.sh_size, &names))
+    if (!cut_span(file->whole, header->sh_offset, header->sh_size, &symbols) ||
+        !section_header(file, header->sh_link, &strings) ||
+        !cut_span(file->whole, strings.sh_offset, strings.sh_size, &names))
         return false;
     for (uint64_t from = 0; cut_span(symbols, from, sizeof symbol, &at); from += sizeof symbol) {
         memcpy(&symbol, at.bytes, sizeof symbol);
@@ -109,19 +157,18 @@ static bool symbols_name(struct span cubin, const Elf64_Ehdr *elf, const Elf64_S
 
 bool cubin_names(const uint8_t *cubin, size_t size, const char *prefix)
 {
-    struct span whole = {cubin, size};
+    struct elf_file file;
     Elf64_Ehdr elf;
     Elf64_Shdr header;
-    if (size < sizeof elf)
+    unsigned tables = 0;
+    if (!elf_open((struct span){cubin, size}, &file, &elf))
         return false;
-    memcpy(&elf, cubin, sizeof elf);
-    if (memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0)
-        return false;
-    for (uint32_t i = 0; i < elf.e_shnum && section_header(whole, &elf, i, &header); i++)
-        /* An ELF file has one table of symbols; more of them would be read as often as they come.
-         */
-        if (header.sh_type == SHT_SYMTAB)
-            return symbols_name(whole, &elf, &header, prefix);
+    for (uint64_t i = 0; i < file.sections && section_header(&file, i, &header); i++)
+        /* An ELF file has one table of symbols. A driver may read any of several, and many tables
+         * would be read as often as they come. */
+        if (header.sh_type == SHT_SYMTAB &&
+            (tables++ == SYMBOL_TABLES_MAX || symbols_name(&file, &header, prefix)))
+            return true;
     return false;
 }
 

@@ -16,6 +16,12 @@
 #include "protocol.h"
 
 /*
+ * Whether the bytes are an ELF file that has its tables, and the contents of its sections, within
+ * them. A driver is told no size: it reads where the file says.
+ */
+bool cubin_is_whole(const uint8_t *cubin, size_t size);
+
+/*
  * Fills pairs with offset and size of each parameter, in order; it has room for
  * PROTO_PARAMETER_COUNT_MAX pairs. *end becomes the size of all parameters in bytes. Returns 0;
  * -ENOENT if the cubin has no such kernel, or no section about its parameters; -EINVAL if the
@@ -26,12 +32,12 @@ int cubin_layout(const uint8_t *cubin, size_t size, const char *kernel, uint32_t
 
 /*
  * Bytes of the cubin's variables (sections .nv.global and .nv.global.init), for which the driver
- * allocates memory on loading. UINT64_MAX if the sum overflows, 0 if the bytes are no ELF file.
+ * allocates memory on loading. UINT64_MAX if the sum overflows, or the bytes are no ELF file.
  */
 uint64_t cubin_variable_bytes(const uint8_t *cubin, size_t size);
 
-/* Whether the cubin defines or refers to a symbol whose name begins so. False if the bytes are no
- * ELF file. */
+/* Whether the cubin defines or refers to a symbol whose name begins so, or has so
+ * many tables of symbols that they are not read. False if the bytes are no ELF file. */
 bool cubin_names(const uint8_t *cubin, size_t size, const char *prefix);
 
 #endif

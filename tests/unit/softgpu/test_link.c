@@ -124,21 +124,6 @@ static cuda_result load(const void *image)
     return cuModuleLoadData(&module, image);
 }
 
-static void body_no_jit(void)
-{
-    setenv("SOFTGPU_NO_JIT", "1", 1);
-    CHECK(kernels_open() != 0);
-    CHECK(load(kernels_ptx) == CUDA_ERR_JIT_COMPILER_NOT_FOUND);
-    CHECK(add_ptx(new_link(), kernels_ptx) == CUDA_ERR_JIT_COMPILER_NOT_FOUND);
-    CHECK(load(make_container(kernels_ptx, 90)) == CUDA_OK);
-}
-
-static void without_a_compiler_only_linked_images_load(void **state)
-{
-    (void)state;
-    in_child(body_no_jit);
-}
-
 #define SAYS(what) "// softgpu: " what "\n" TEXT("7.0", "sm_80")
 
 static void body_obeys(void)
@@ -328,8 +313,18 @@ static void a_linked_image_has_its_kernels(void **state)
     in_child(body_kernels);
 }
 
+/* A linked image as the linker would make it of these variables and their kernels. */
+static const uint32_t shared_bytes[] = {48, 0};
+static const struct container truth = {.text = VARIABLES,
+                                       .length = sizeof VARIABLES - 1,
+                                       .arch = 90,
+                                       .global_bytes = 4,
+                                       .const_bytes = 16,
+                                       .shared = shared_bytes,
+                                       .kernel_count = 2};
+
 /* Loads what says the truth but for one thing; the first use finds it out. */
-static void try_liar(struct container container, cuda_result wanted)
+static void try_container(struct container container, cuda_result wanted)
 {
     cuda_device_ptr address;
     cuda_module module;
@@ -343,38 +338,47 @@ static void try_liar(struct container container, cuda_result wanted)
     CHECK(cuModuleUnload(module) == CUDA_OK);
 }
 
+static void body_no_jit(void)
+{
+    setenv("SOFTGPU_NO_JIT", "1", 1);
+    CHECK(kernels_open() != 0);
+    CHECK(load(kernels_ptx) == CUDA_ERR_JIT_COMPILER_NOT_FOUND);
+    CHECK(add_ptx(new_link(), kernels_ptx) == CUDA_ERR_JIT_COMPILER_NOT_FOUND);
+    CHECK(load(make_container(kernels_ptx, 90)) == CUDA_OK);
+    try_container(truth, CUDA_OK);
+}
+
+static void without_a_compiler_only_linked_images_load(void **state)
+{
+    (void)state;
+    in_child(body_no_jit);
+}
+
 static void body_liars(void)
 {
-    static const uint32_t shared[] = {48, 0}, untrue[] = {0, 0};
-    const struct container truth = {.text = VARIABLES,
-                                    .length = strlen(VARIABLES),
-                                    .arch = 90,
-                                    .global_bytes = 4,
-                                    .const_bytes = 16,
-                                    .shared = shared,
-                                    .kernel_count = 2};
+    static const uint32_t untrue[] = {0, 0};
     struct container liar;
 
     CHECK(kernels_open() == 0);
-    try_liar(truth, CUDA_OK);
+    try_container(truth, CUDA_OK);
     liar = truth;
     liar.const_bytes = 12;
-    try_liar(liar, CUDA_ERR_INVALID_IMAGE);
+    try_container(liar, CUDA_ERR_INVALID_IMAGE);
     liar = truth;
     liar.global_bytes = 8;
-    try_liar(liar, CUDA_ERR_INVALID_IMAGE);
+    try_container(liar, CUDA_ERR_INVALID_IMAGE);
     liar = truth;
     liar.shared = untrue;
-    try_liar(liar, CUDA_ERR_INVALID_IMAGE);
+    try_container(liar, CUDA_ERR_INVALID_IMAGE);
     liar = truth;
     liar.kernel_count = 1;
-    try_liar(liar, CUDA_ERR_INVALID_IMAGE);
+    try_container(liar, CUDA_ERR_INVALID_IMAGE);
     liar = truth;
     liar.kernel_count = 0;
-    try_liar(liar, CUDA_ERR_INVALID_IMAGE);
+    try_container(liar, CUDA_ERR_INVALID_IMAGE);
     liar = truth;
     liar.length -= 3; /* the last line: a brace that nothing closes */
-    try_liar(liar, CUDA_ERR_INVALID_PTX);
+    try_container(liar, CUDA_ERR_INVALID_PTX);
     liar = truth;
     liar.global_bytes = UINT64_C(1) << 50;
     CHECK(load(make_image(&liar)) == CUDA_ERR_OUT_OF_MEMORY);

@@ -76,40 +76,72 @@ static void container_open(void)
     container_bytes = 16;
 }
 
-static void container_add(uint16_t kind, uint32_t arch, const char *payload)
+static void container_add_bytes(uint16_t kind, uint32_t arch, const void *payload, size_t length)
 {
     uint8_t *entry = container + container_bytes;
     const uint16_t version = 0x101;
     const uint32_t header = 64;
-    const uint64_t bytes = (strlen(payload) + 1 + 7) & ~(size_t)7, flags = 0x11;
+    const uint64_t bytes = (length + 7) & ~(size_t)7, flags = 0x11;
     memcpy(entry, &kind, 2);
     memcpy(entry + 2, &version, 2);
     memcpy(entry + 4, &header, 4);
     memcpy(entry + 8, &bytes, 8);
     memcpy(entry + 28, &arch, 4);
     memcpy(entry + 40, &flags, 8);
-    strcpy((char *)entry + 64, payload);
+    memcpy(entry + 64, payload, length);
     container_bytes += 64 + bytes;
     uint64_t size = container_bytes - 16;
     memcpy(container + 8, &size, 8);
 }
 
-static void takes(enum code_image_kind kind, const char *payload)
+static void container_add(uint16_t kind, uint32_t arch, const char *payload)
+{
+    container_add_bytes(kind, arch, payload, strlen(payload) + 1);
+}
+
+/* A cubin with nothing in it but its flags. */
+struct empty_cubin {
+    Elf64_Ehdr elf;
+    Elf64_Shdr none;
+};
+
+static struct empty_cubin empty_cubin(uint32_t flags)
+{
+    struct empty_cubin cubin = {.elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64},
+                                        .e_shoff = offsetof(struct empty_cubin, none),
+                                        .e_shentsize = sizeof(Elf64_Shdr),
+                                        .e_shnum = 1,
+                                        .e_flags = flags}};
+    return cubin;
+}
+
+static void container_add_cubin(uint32_t arch)
+{
+    struct empty_cubin cubin = empty_cubin(arch);
+    container_add_bytes(FATBIN_CUBIN, arch, &cubin, sizeof cubin);
+}
+
+static void takes_bytes(enum code_image_kind kind, const void *payload, size_t length)
 {
     uint32_t error = read_bytes(container, container_bytes, container_bytes);
     if (error)
         print_message("%s\n", why.text);
     assert_int_equal(error, 0);
     assert_int_equal(image.kind, kind);
-    assert_memory_equal(image.bytes, payload, strlen(payload));
+    assert_memory_equal(image.bytes, payload, length);
     code_image_release(&image);
+}
+
+static void takes(enum code_image_kind kind, const char *payload)
+{
+    takes_bytes(kind, payload, strlen(payload));
 }
 
 static void the_best_ptx_of_a_fatbin_is_taken(void **state)
 {
     (void)state;
     container_open();
-    container_add(FATBIN_CUBIN, 90, "cubin 90");
+    container_add_cubin(90);
     container_add(FATBIN_PTX, 75, ".version 75");
     container_add(FATBIN_PTX, 80, ".version 80");
     container_add(FATBIN_PTX, 100, ".version 100");
@@ -120,18 +152,19 @@ static void without_ptx_the_fitting_cubin_is_taken(void **state)
 {
     (void)state;
     container_open();
-    container_add(FATBIN_CUBIN, 80, "cubin 80");
-    container_add(FATBIN_CUBIN, 90, "cubin 90");
+    container_add_cubin(80);
+    container_add_cubin(90);
     container_add(FATBIN_PTX, 100, ".version 100");
-    container_add(FATBIN_CUBIN, 100, "cubin 100");
-    takes(CODE_IMAGE_CUBIN, "cubin 90");
+    container_add_cubin(100);
+    struct empty_cubin cubin = empty_cubin(90);
+    takes_bytes(CODE_IMAGE_CUBIN, &cubin, sizeof cubin);
 }
 
 static void a_fatbin_for_other_devices_is_refused_in_words(void **state)
 {
     (void)state;
     container_open();
-    container_add(FATBIN_CUBIN, 80, "cubin 80");
+    container_add_cubin(80);
     assert_int_equal(read_bytes(container, container_bytes, container_bytes),
                      PROTO_ERROR_NO_BINARY_FOR_GPU);
     assert_non_null(strstr(why.text, "9.0"));
@@ -167,6 +200,18 @@ static void a_fatbin_that_can_not_be_unpacked_is_refused_in_words(void **state)
     assert_int_equal(read_bytes(container, container_bytes, container_bytes),
                      PROTO_ERROR_INVALID_IMAGE);
     assert_non_null(strstr(why.text, "damaged"));
+}
+
+static void what_is_called_a_cubin_is_an_elf_file(void **state)
+{
+    (void)state;
+    container_open();
+    container_add(FATBIN_CUBIN, 90, ".version 8.0");
+    assert_int_equal(read_bytes(container, container_bytes, container_bytes),
+                     PROTO_ERROR_INVALID_IMAGE);
+    assert_non_null(strstr(why.text, "no ELF file"));
+    assert_null(image.bytes);
+    assert_int_equal(read_bytes("\177ELF", 4, 4), PROTO_ERROR_INVALID_IMAGE);
 }
 
 /* ---- cubins ---- */
@@ -271,6 +316,72 @@ static void damaged_cubins_are_read_within_bounds(void **state)
         }
 }
 
+static bool is_whole(const struct cubin *cubin)
+{
+    return cubin_is_whole((const uint8_t *)cubin, sizeof *cubin);
+}
+
+static void a_cubin_has_all_that_it_names(void **state)
+{
+    (void)state;
+    struct cubin whole = make_cubin(), cubin = whole;
+    whole.sections[2].sh_type = whole.sections[3].sh_type = SHT_PROGBITS;
+    assert_true(is_whole(&whole));
+    cubin = whole;
+    cubin.sections[2].sh_offset = sizeof cubin;
+    assert_false(is_whole(&cubin));
+    cubin.sections[2].sh_type = SHT_NOBITS;
+    assert_true(is_whole(&cubin));
+    cubin.sections[2].sh_type = SHT_LOPROC + 9;
+    assert_true(is_whole(&cubin));
+    cubin.sections[2].sh_type = SHT_LOPROC; /* .nv.info */
+    assert_false(is_whole(&cubin));
+    cubin = whole;
+    cubin.sections[3].sh_size = UINT64_MAX;
+    assert_false(is_whole(&cubin));
+    cubin = whole;
+    cubin.header.e_shnum = 200;
+    assert_false(is_whole(&cubin));
+    cubin = whole;
+    cubin.header.e_shentsize = 40;
+    assert_false(is_whole(&cubin));
+    cubin = whole;
+    cubin.header.e_shstrndx = 4;
+    assert_false(is_whole(&cubin));
+    cubin = whole;
+    cubin.header.e_phnum = 1;
+    cubin.header.e_phentsize = sizeof(Elf64_Phdr);
+    cubin.header.e_phoff = sizeof cubin - sizeof(Elf64_Phdr);
+    assert_true(is_whole(&cubin));
+    cubin.header.e_phoff++;
+    assert_false(is_whole(&cubin));
+}
+
+/* Where the sections are too many for the header, or the client says so. */
+static void variables_are_counted_where_the_first_section_has_the_numbers(void **state)
+{
+    (void)state;
+    struct cubin cubin = make_cubin();
+    const uint8_t *bytes = (const uint8_t *)&cubin;
+    static const char names[] = "\0.shstrtab\0.nv.global\0.nv.global.init";
+    memcpy(cubin.names, names, sizeof names);
+    cubin.sections[2] = (Elf64_Shdr){.sh_name = 11, .sh_type = SHT_NOBITS, .sh_size = 1 << 30};
+    cubin.sections[3].sh_name = 22;
+    const uint64_t all = (UINT64_C(1) << 30) + sizeof cubin.info;
+    assert_int_equal(cubin_variable_bytes(bytes, sizeof cubin), all);
+    cubin.header.e_shnum = 0;
+    cubin.header.e_shstrndx = SHN_XINDEX;
+    assert_int_equal(cubin_variable_bytes(bytes, sizeof cubin), UINT64_MAX);
+    assert_false(is_whole(&cubin));
+    cubin.sections[0].sh_size = 4;
+    cubin.sections[0].sh_link = 1;
+    assert_true(is_whole(&cubin));
+    assert_int_equal(cubin_variable_bytes(bytes, sizeof cubin), all);
+    cubin.header.e_shentsize = 40;
+    assert_int_equal(cubin_variable_bytes(bytes, sizeof cubin), UINT64_MAX);
+    assert_int_equal(cubin_variable_bytes(bytes, 63), UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +392,9 @@ int main(void)
         cmocka_unit_test(a_fatbin_for_other_devices_is_refused_in_words),
         cmocka_unit_test(a_damaged_fatbin_is_refused),
         cmocka_unit_test(a_fatbin_that_can_not_be_unpacked_is_refused_in_words),
+        cmocka_unit_test(what_is_called_a_cubin_is_an_elf_file),
+        cmocka_unit_test(a_cubin_has_all_that_it_names),
+        cmocka_unit_test(variables_are_counted_where_the_first_section_has_the_numbers),
         cmocka_unit_test(layout_of_a_cubin),
         cmocka_unit_test(missing_and_double_parameters_are_damage),
         cmocka_unit_test(damaged_cubins_are_read_within_bounds),

@@ -91,6 +91,33 @@ static void launches_of_a_cubin_are_found(void **state)
     assert_null(device_launch_find(&image));
 }
 
+/* A cubin with several tables of symbols, of which the last has ours. */
+static void launches_are_found_in_every_table_of_symbols(void **state)
+{
+    (void)state;
+    struct file whole = file_with("__cudaCDP2LaunchDeviceV2");
+    for (size_t tables = 2; tables <= 8; tables++) {
+        struct {
+            struct file file;
+            Elf64_Shdr sections[10];
+        } many = {.file = whole};
+        Elf64_Shdr empty = whole.sections[1];
+        empty.sh_size = 0;
+        for (size_t i = 0; i < tables; i++)
+            many.sections[i] = empty;
+        many.sections[tables - 1] = whole.sections[1];
+        many.sections[tables] = whole.sections[2];
+        for (size_t i = 0; i < tables; i++)
+            many.sections[i].sh_link = (uint32_t)tables;
+        many.file.elf.e_shoff = sizeof many.file;
+        many.file.elf.e_shnum = (uint16_t)(tables + 1);
+        many.file.elf.e_shstrndx = (uint16_t)tables;
+        assert_true(cubin_names((const uint8_t *)&many, sizeof many, "__cudaCDP2LaunchDevice"));
+        /* More tables than anybody makes are not read. */
+        assert_int_equal(cubin_names((const uint8_t *)&many, sizeof many, "other"), tables > 4);
+    }
+}
+
 /* Every number of such a file is the client's. */
 static void damaged_cubins_are_survived(void **state)
 {
@@ -147,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launches_of_a_text_are_found),
         cmocka_unit_test(launches_of_a_cubin_are_found),
+        cmocka_unit_test(launches_are_found_in_every_table_of_symbols),
         cmocka_unit_test(damaged_cubins_are_survived),
         cmocka_unit_test(it_is_refused_where_partitions_would_widen),
     };

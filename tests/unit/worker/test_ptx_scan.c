@@ -27,6 +27,7 @@ static void instructions_and_pointers_declare_nothing(void **state)
              "@!%p1 ld.volatile.global.v4.u32 {a,b,c,d}, [e];\nL: red.global.add.u32 [a], 1;\n"
              "bra L;\n{ cp.async.bulk.shared::cluster.global [a], [b], 1, [c]; }\n}",
         HEAD "// .global .u32 a;\n/* .const .u32 b; */ .file 1 \".global .u32 a;\"\n",
+        HEAD "// .global .u32 a;\r\n// .const .u32 b;\r",
         HEAD ".shared .u32 s;\n.func f() { .local .u32 l; .reg .u32 r; }",
         "",
     };
@@ -52,6 +53,7 @@ static void variables_are_found_wherever_they_hide(void **state)
         HEAD "\n#define X .glo ## bal",
         HEAD "\n.pragma \"a\\\"; .global .u32 a; // \"",
         HEAD "\n/* never ends .global",
+        HEAD "\n// a comment\r.global .u32 a;",
         HEAD "\n.entry k() { .pragma \"x\".global .u32 a; }",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
