@@ -652,8 +652,8 @@
     X(devices_none, NO_DEVICE, \
       "the server has no device") \
     X(devices_not_named, NO_DEVICE, \
-      "%s names no device of the server before one that it lacks: it has %u, numbered from 0; " \
-      "name them by number or UUID, or unset the variable") \
+      "%s leaves this process no device: its list ends at the first that the server lacks, which " \
+      "has %u, numbered from 0: name some of these by number or UUID, or unset the variable") \
     X(device_ordinal, INVALID_DEVICE, \
       "there is no device %u: this process sees %u, counted from 0") \
     X(schedule_range, INVALID_VALUE, \
@@ -738,6 +738,12 @@
     X(socket_not_clients, CONNECTION_FAILED, \
       "%s is not a socket for clients (it may be the admin socket); name the clients' " \
       "socket in GPUSHARE_SOCKET") \
+    X(socket_denied, CONNECTION_FAILED, \
+      "the server's socket %s does not let this user connect (%s): ask the administrator, who " \
+      "chooses its group and mode") \
+    X(server_unreachable_named, CONNECTION_FAILED, \
+      "no server can be reached at %s (%s), the path that %s gives: start gpushared there, or " \
+      "correct the path") \
     X(server_unreachable, CONNECTION_FAILED, \
       "no server can be reached at %s (%s); start gpushared, or name its socket in " \
       "GPUSHARE_SOCKET") \

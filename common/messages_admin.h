@@ -158,6 +158,8 @@
     X(saved_form, INVALID_VALUE, \
       "%s is not an object with \"schema_version\": %d and the objects \"gpus\", \"users\" and " \
       "\"groups\": mend or remove it, and start gpushared again") \
+    X(saved_no_values, INVALID_VALUE, \
+      "they must be an object with a member for each value") \
     X(set_not_saved, SERVER_RESOURCES, \
       "the change is in force, but the server could not write %s: %s: mend that and set it again") \
     X(log_saved_not_read, SUCCESS, \

@@ -110,7 +110,9 @@
     X(config_gpu_missing, INVALID_VALUE, \
       "an entry of gpus needs the key gpu, which says which GPU") \
     X(config_gpu_unknown, INVALID_VALUE, \
-      "there is no GPU \"%s\", or the UUID fits several: this server has %u, numbered from 0") \
+      "there is no GPU \"%s\": this server has %u, numbered from 0") \
+    X(config_gpu_several, INVALID_VALUE, \
+      "GPU \"%s\" is the beginning of several UUIDs: write more of the one that is meant") \
     X(config_gpu_equal, INVALID_VALUE, \
       "GPU \"%s\" has an entry already, in line %u: put both into one") \
     X(config_gpu_twice, INVALID_VALUE, \

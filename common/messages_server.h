@@ -94,7 +94,7 @@
     X(server_ended, CONNECTION_LOST, \
       "the server is stopping: connect again when it has started") \
     X(client_killed, KILLED, \
-      "an administrator ended the connection: %s") \
+      "an administrator ended the connection: %s: ask that user why, and connect again") \
     X(message_serial, PROTOCOL_VIOLATION, \
       "%s came with the serial %llu, which is not greater than %llu, that of the request " \
       "before it") \

@@ -66,6 +66,10 @@
     X(ctl_value_name_gpu, INVALID_VALUE, \
       "\"%s\" is none of mode=, lease=, precision=, quantum=, window_limit=, local_memory=, " \
       "departed_time_limit=, watchdog_warning= or watchdog_limit= with a value") \
+    X(ctl_value_of_gpu, INVALID_VALUE, \
+      "\"%s\" is a setting of a GPU: gpusharectl set gpu 0 %s") \
+    X(ctl_value_of_client, INVALID_VALUE, \
+      "\"%s\" is a limit of clients, and not of a GPU: gpusharectl set 7 %s, for client 7") \
     X(ctl_value_twice, INVALID_VALUE, \
       "\"%s\" sets a value twice: another argument sets it too") \
     X(ctl_value_utf8, INVALID_VALUE, \
@@ -131,7 +135,8 @@
     X(ctl_unreachable, CONNECTION_FAILED, \
       "the server could not be reached") \
     X(ctl_socket_missing, CONNECTION_FAILED, \
-      "cannot connect to %s: %s: start gpushared, or name its admin socket with --socket") \
+      "no admin socket is at %s (%s): start gpushared, or correct the path (--socket, " \
+      "GPUSHARE_SOCKET)") \
     X(ctl_socket_abandoned, CONNECTION_FAILED, \
       "cannot connect to %s: %s: the server that made this socket has ended: start " \
       "gpushared") \

@@ -15,8 +15,7 @@
     X(attach_unanswered, DEVICE_NOT_READY, \
       "the worker of device %u is busy and has not taken the client in time: connect again") \
     X(worker_silent, WORKER_LOST, \
-      "the worker of device %u did not answer for %s (%s) and was replaced: what the clients " \
-      "had on the device is lost") \
+      "the worker of device %u did not answer for %s (%s) and was replaced") \
     X(worker_start_silent, WORKER_LOST, \
       "the worker of device %u was not ready after %s (%s) and was replaced") \
     X(config_kernel_time, INVALID_VALUE, \
@@ -34,7 +33,7 @@
       "the work of client %u '%s', which has left, did not end while others waited for %s, the " \
       "departed_time_limit") \
     X(worker_overran, WORKER_LOST, \
-      "the worker of device %u was replaced, for %s: what the clients had on the device is lost") \
+      "the worker of device %u was replaced, for %s") \
     X(client_leaving, NOT_READY, \
       "client %u has left, and its work on GPU %u has not ended: only another worker ends it, " \
       "which ends other clients too (%u): %s: kill --force %u does that") \
@@ -49,7 +48,12 @@
       "to end") \
     X(client_forced, WORKER_LOST, \
       "an administrator (%s) replaced the worker of device %u, to end the work of client %u " \
-      "'%s', which had left: what the clients had on the device is lost") \
+      "'%s', which had left") \
+    X(session_worker_lost, SUCCESS, \
+      "%s: what the client had on the device is lost: connect again") \
+    X(session_device_fault, SUCCESS, \
+      "%s: what the client had on the device is lost: connect again; the server's log names the " \
+      "clients whose work was in flight, if there were any") \
     X(admin_force, INVALID_VALUE, \
       "\"force\" must be true or false") \
     X(admin_reset, INVALID_VALUE, \

@@ -200,8 +200,8 @@ static gpushare_error establish_connection(gpushare_connection *connection,
 {
     struct environment *environment = &state->environment;
     int fds[3];
-    gpushare_error error = session_dial(&connection->session, environment->sockets[0],
-                                        environment->sockets[1], &state->welcome);
+    gpushare_error error =
+        session_dial(&connection->session, &environment->server, &state->welcome);
     if (error)
         return error;
     connection->session.notice = environment->notice;

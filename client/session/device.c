@@ -117,7 +117,7 @@ static gpushare_error open_look(const struct gpushare_options *options, struct l
     struct environment *environment = &look->environment;
     gpushare_error error = environment_read(environment, options);
     if (!error)
-        error = session_dial(&session, environment->sockets[0], environment->sockets[1], &welcome);
+        error = session_dial(&session, &environment->server, &welcome);
     if (!error) {
         error = device_survey(&session, &welcome, environment, &look->survey);
         session_close(&session);

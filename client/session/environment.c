@@ -49,15 +49,18 @@ static gpushare_error choose_profile(struct limits_wish *wish, const char *profi
 
 static gpushare_error choose_sockets(struct environment *environment, const char *path)
 {
-    char(*sockets)[LIMITS_SOCKET_MAX + 1] = environment->sockets;
+    char(*sockets)[LIMITS_SOCKET_MAX + 1] = environment->server.paths;
     sockets[0][0] = sockets[1][0] = '\0';
+    environment->server.from = NULL;
     if (path) {
         if (!*path || strlen(path) > LIMITS_SOCKET_MAX)
             return failure(MESSAGE(options_socket), LIMITS_SOCKET_MAX);
         snprintf(sockets[0], sizeof sockets[0], "%s", path);
+        environment->server.from = MESSAGE_TEXT(source_options);
         return GPUSHARE_SUCCESS;
     }
     if (environment->wish.socket_from) {
+        environment->server.from = environment->wish.socket_from;
         memcpy(sockets[0], environment->wish.socket, sizeof sockets[0]);
         return GPUSHARE_SUCCESS;
     }

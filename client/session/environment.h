@@ -9,6 +9,7 @@
 #define GPUSHARE_CLIENT_SESSION_ENVIRONMENT_H
 
 #include "client/gpushare.h"
+#include "client/session/session.h"
 #include "common/limits/limits.h"
 
 /* The options and the environment together: the stricter one for each limit. */
@@ -20,8 +21,7 @@ struct environment {
     void *warn_context;
     gpushare_warn notice; /* NULL: notices are dropped */
     void *notice_context;
-    /* Paths of the server's socket, tried in this order; "" ends the list. */
-    char sockets[2][LIMITS_SOCKET_MAX + 1];
+    struct session_address server;
 };
 
 /*

@@ -193,8 +193,13 @@ static gpushare_error send_request(struct session *session, struct waiter *waite
     }
     pthread_mutex_unlock(&session->lock);
     if (!ended)
-        result = channel_send(session->fd, call->request, waiter->serial, 0, call->body, call->tail,
-                              call->tail_bytes, call->fd, call->fd ? 1 : 0);
+        result = channel_send(session->fd, &(struct channel_packet){.opcode = call->request,
+                                                                    .serial = waiter->serial,
+                                                                    .body = call->body,
+                                                                    .tail = call->tail,
+                                                                    .tail_bytes = call->tail_bytes,
+                                                                    .fds = call->fd,
+                                                                    .fd_count = call->fd ? 1 : 0});
     pthread_mutex_unlock(&session->sending);
     if (ended)
         return report_end(session);
@@ -339,34 +344,39 @@ static gpushare_error send_hello(struct session *session, struct proto_welcome *
     return error;
 }
 
-/* reasons: the errno of connecting to `first`, and to `second` if that is not empty. */
-static gpushare_error fail_unreachable(const char *first, const char *second, const int reasons[2])
+/* reasons: the errno of connecting to each path. */
+static gpushare_error fail_unreachable(const struct session_address *address, const int reasons[2])
 {
+    const char *first = address->paths[0], *second = address->paths[1];
+    for (int i = 0; i < 2 && *address->paths[i]; i++)
+        if (reasons[i] == EACCES)
+            return failure(MESSAGE(socket_denied), address->paths[i], strerror(EACCES));
     if (reasons[0] == EPROTOTYPE)
         return failure(MESSAGE(socket_not_clients), first);
+    if (address->from)
+        return failure(MESSAGE(server_unreachable_named), first, strerror(reasons[0]),
+                       address->from);
     if (!*second)
         return failure(MESSAGE(server_unreachable), first, strerror(reasons[0]));
     return failure(MESSAGE(server_unreachable_twice), first, strerror(reasons[0]), second,
                    strerror(reasons[1]));
 }
 
-gpushare_error session_dial(struct session *session, const char *first, const char *second,
+gpushare_error session_dial(struct session *session, const struct session_address *address,
                             struct proto_welcome *welcome)
 {
     int reasons[2] = {0};
-    const char *found = first;
     memset(session, 0, sizeof *session);
-    session->fd = dial_socket(first);
-    if (session->fd < 0 && *second) {
-        reasons[0] = -session->fd;
-        session->fd = dial_socket(found = second);
+    session->fd = -1;
+    for (int i = 0; i < 2 && session->fd < 0 && *address->paths[i]; i++) {
+        session->fd = dial_socket(address->paths[i]);
+        reasons[i] = min(session->fd, 0) * -1;
+        snprintf(session->path, sizeof session->path, "%s", address->paths[i]);
     }
     if (session->fd < 0) {
-        reasons[*second != 0] = -session->fd;
         session->fd = -1;
-        return fail_unreachable(first, second, reasons);
+        return fail_unreachable(address, reasons);
     }
-    snprintf(session->path, sizeof session->path, "%s", found);
     session->message = malloc(sizeof *session->message);
     if (!session->message) {
         close(session->fd);

@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "client/gpushare.h"
+#include "common/limits/limits.h"
 #include "common/ipc/channel.h"
 #include "common/list.h"
 
@@ -70,12 +71,18 @@ struct session_call {
     size_t *reply_tail_bytes;
 };
 
+/* Where a server's socket may be. */
+struct session_address {
+    char paths[2][LIMITS_SOCKET_MAX + 1]; /* tried in this order; the second may be "", for none */
+    const char *from; /* what names the only path, for refusals; NULL: nothing does. Static. */
+};
+
 /*
- * Connects to the first of two paths on which a server listens, and says hello. second: "" for
- * none. *welcome is the server's welcome, on success. Returns SUCCESS, CONNECTION_FAILED,
- * PROTOCOL_VERSION, or the server's refusal.
+ * Connects to the first path on which a server listens, and says hello. *welcome is the server's
+ * welcome, on success. Returns SUCCESS, CONNECTION_FAILED, PROTOCOL_VERSION, or the server's
+ * refusal.
  */
-gpushare_error session_dial(struct session *session, const char *first, const char *second,
+gpushare_error session_dial(struct session *session, const struct session_address *address,
                             struct proto_welcome *welcome);
 
 /* Sends the request and waits for the reply. It waits first while PROTO_REQUESTS_MAX requests are

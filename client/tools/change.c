@@ -258,8 +258,28 @@ static uint32_t read_resources(json_t *request, const char *word, bool total, bo
     return 0;
 }
 
+/* Whether a word has a name that another kind of target has. */
+static bool is_of(enum kind kind, const char *word)
+{
+    json_t *scratch = json_object();
+    struct error unused;
+    bool known = false;
+    for (size_t i = 0; i < settable[kind].count; i++)
+        read_place(scratch, word, &settable[kind].places[i], &known, &unused);
+    if (settable[kind].limits) {
+        read_resources(scratch, word, false, &known, &unused);
+        read_scalars(scratch, word, &known, &unused);
+    }
+    json_decref(scratch);
+    return known;
+}
+
 static uint32_t refuse_name(const char *word, enum kind kind, struct error *why)
 {
+    if (kind != GPU && is_of(GPU, word))
+        return error_set(why, MESSAGE(ctl_value_of_gpu), word, word);
+    if (kind == GPU && is_of(CLIENT, word))
+        return error_set(why, MESSAGE(ctl_value_of_client), word, word);
     char clients[ALLOWANCE_NAMES], scalars[ALLOWANCE_NAMES], totals[ALLOWANCE_NAMES];
     allowance_names(false, "", "=", " or ", clients);
     allowance_scalar_names("", "=", " or ", scalars);

@@ -572,7 +572,7 @@ static void add_share(struct table *table, const char *whose, const char *what, 
     table_add(table, "%s", cell_percent(row, "request_percent", request));
     table_add(table, "%s", cell_percent(row, "limit_percent", limit));
     table_add(table, "%s", limiter_of(row, by));
-    table_add(table, "%s by %s", cell_percent(row, "clients_request_percent", used),
+    table_add(table, "%s of %s clients", cell_percent(row, "clients_request_percent", used),
               cell_integer(row, "clients", clients));
 }
 

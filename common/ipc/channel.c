@@ -189,17 +189,16 @@ bool channel_brings_fds(int fd)
     return length >= 0 && (header.msg_flags & MSG_CTRUNC);
 }
 
-int channel_send(int fd, uint16_t opcode, uint64_t serial, uint32_t client, const void *body,
-                 const void *tail, size_t tail_bytes, const int *fds, unsigned fd_count)
+int channel_send(int fd, const struct channel_packet *packet)
 {
-    const struct proto_message *type = proto_message_find(opcode);
-    if (!type || fd_count != type->fds || tail_bytes > type->tail)
+    const struct proto_message *type = proto_message_find(packet->opcode);
+    if (!type || packet->fd_count != type->fds || packet->tail_bytes > type->tail)
         return -EINVAL;
     struct proto_message_header header = {
-        .bytes = (uint32_t)(sizeof header + type->bytes + tail_bytes),
-        .opcode = opcode,
-        .serial = serial,
-        .client = client,
+        .bytes = (uint32_t)(sizeof header + type->bytes + packet->tail_bytes),
+        .opcode = packet->opcode,
+        .serial = packet->serial,
+        .client = packet->client,
     };
     union {
         char bytes[CMSG_SPACE(sizeof(int) * PROTO_FDS_MAX)];
@@ -207,19 +206,19 @@ int channel_send(int fd, uint16_t opcode, uint64_t serial, uint32_t client, cons
     } control;
     struct iovec parts[3] = {
         {&header, sizeof header},
-        {(void *)(uintptr_t)body, type->bytes},
-        {(void *)(uintptr_t)tail, tail_bytes},
+        {(void *)(uintptr_t)packet->body, type->bytes},
+        {(void *)(uintptr_t)packet->tail, packet->tail_bytes},
     };
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};
-    if (fd_count) {
+    if (packet->fd_count) {
         memset(&control, 0, sizeof control);
         message.msg_control = control.bytes;
-        message.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * packet->fd_count);
         struct cmsghdr *c = CMSG_FIRSTHDR(&message);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
-        memcpy(CMSG_DATA(c), fds, sizeof(int) * fd_count);
+        c->cmsg_len = CMSG_LEN(sizeof(int) * packet->fd_count);
+        memcpy(CMSG_DATA(c), packet->fds, sizeof(int) * packet->fd_count);
     }
     ssize_t sent;
     do
@@ -228,12 +227,10 @@ int channel_send(int fd, uint16_t opcode, uint64_t serial, uint32_t client, cons
     return sent < 0 ? -errno : 0;
 }
 
-int channel_send_waiting(int fd, uint16_t opcode, uint64_t serial, uint32_t client,
-                         const void *body, const void *tail, size_t tail_bytes, const int *fds,
-                         unsigned fd_count)
+int channel_send_waiting(int fd, const struct channel_packet *packet)
 {
     for (;;) {
-        int error = channel_send(fd, opcode, serial, client, body, tail, tail_bytes, fds, fd_count);
+        int error = channel_send(fd, packet);
         if (error != -EAGAIN)
             return error;
         struct pollfd room = {.fd = fd, .events = POLLOUT};
@@ -285,5 +282,7 @@ int channel_send_failed(int fd, uint64_t serial, uint32_t client, uint32_t error
     va_end(arguments);
     /* The text may quote a peer's words, and a receiver refuses texts with control characters. */
     printable_replace(body.text);
-    return channel_send(fd, PROTO_FAILED, serial, client, &body, NULL, 0, NULL, 0);
+    return channel_send(
+        fd, &(struct channel_packet){
+                .opcode = PROTO_FAILED, .serial = serial, .client = client, .body = &body});
 }

@@ -66,22 +66,27 @@ int channel_discard(int fd, struct channel_message *message);
  * not block. */
 bool channel_brings_fds(int fd);
 
+/* A message that is to be sent. Its pointers' targets and its descriptors stay the caller's. */
+struct channel_packet {
+    uint16_t opcode;
+    uint32_t client;  /* that the message is about; 0 for none */
+    uint64_t serial;  /* of the request, or of the one that is answered; 0 for none */
+    const void *body; /* as long as the schema says for the opcode; NULL if that is 0 */
+    const void *tail; /* tail_bytes long; NULL without a tail */
+    size_t tail_bytes;
+    const int *fds; /* fd_count descriptors; NULL for none */
+    unsigned fd_count;
+};
+
 /*
- * Sends one message of this opcode. body: as long as the schema says for the opcode. tail:
- * tail_bytes long; NULL without a tail. fds: fd_count descriptors, which stay the caller's; NULL
- * for none.
- *
- * Returns 0 or -errno: -EINVAL if the opcode is unknown, or fd_count or tail_bytes is not what it
- * allows; -EAGAIN if a non-blocking socket is full; -EPIPE if the peer is gone. SIGPIPE is never
- * raised.
+ * Sends one message. Returns 0 or -errno: -EINVAL if the opcode is unknown, or fd_count or
+ * tail_bytes is not what it allows; -EAGAIN if a non-blocking socket is full; -EPIPE if the peer is
+ * gone. SIGPIPE is never raised.
  */
-int channel_send(int fd, uint16_t opcode, uint64_t serial, uint32_t client, const void *body,
-                 const void *tail, size_t tail_bytes, const int *fds, unsigned fd_count);
+int channel_send(int fd, const struct channel_packet *packet);
 
 /* As channel_send, but waits for room where the socket is full. */
-int channel_send_waiting(int fd, uint16_t opcode, uint64_t serial, uint32_t client,
-                         const void *body, const void *tail, size_t tail_bytes, const int *fds,
-                         unsigned fd_count);
+int channel_send_waiting(int fd, const struct channel_packet *packet);
 
 /*
  * Peers of major version 1 have another header, so channel_receive refuses their messages with

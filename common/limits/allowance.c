@@ -236,6 +236,8 @@ bool allowance_has(const struct allowance *allowance, enum resource resource,
 
 const char *allowance_format(enum resource resource, uint64_t value, char *text)
 {
+    if (resources[resource].unit == DIALECT_BYTES)
+        return units_format_bytes(value, text);
     return dialect_format((struct dialect_amount){resources[resource].unit, value}, text);
 }
 
@@ -278,8 +280,10 @@ int allowance_parse_scalar(enum scalar scalar, const char *text, size_t length, 
 
 const char *allowance_format_scalar(enum scalar scalar, uint64_t value, char *text)
 {
-    if (scalars[scalar].unit == ALLOWANCE_TIME)
+    if (scalars[scalar].unit == ALLOWANCE_TIME && value)
         return units_format_duration(value, text);
+    if (scalars[scalar].unit == ALLOWANCE_TIME)
+        return strcpy(text, "none");
     snprintf(text, UNITS_TEXT, "%llu", (unsigned long long)value);
     return text;
 }

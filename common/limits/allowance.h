@@ -149,7 +149,8 @@ enum scalar allowance_find_scalar(const char *name);
  * -ERANGE if it is not from least to most. *value is written on success only. */
 int allowance_parse_scalar(enum scalar scalar, const char *text, size_t length, uint64_t *value);
 
-/* Writes a value as allowance_parse_scalar reads it. text: UNITS_TEXT bytes. Returns text. */
+/* Writes a value as allowance_parse_scalar reads it, or "none" for a time of 0. text: UNITS_TEXT
+ * bytes. Returns text. */
 const char *allowance_format_scalar(enum scalar scalar, uint64_t value, char *text);
 
 /* The wish that a sent number means: 0 is none, where 0 can't be asked for, and a number below the
@@ -222,8 +223,8 @@ const char *allowance_variable_of(const struct allowance *allowance, enum resour
 bool allowance_has(const struct allowance *allowance, enum resource resource,
                    enum allowance_bound bound);
 
-/* Writes an amount as people write it: "25%", "4G". value: in the resource's own unit. text:
- * UNITS_TEXT bytes. Returns text. */
+/* Writes an amount for a person, sizes rounded: "25%", "1.5 GiB". value: in the resource's own
+ * unit. text: UNITS_TEXT bytes. Returns text. */
 const char *allowance_format(enum resource resource, uint64_t value, char *text);
 
 /* Tightens *to by *by: of each request and each limit it keeps the lower one, of each scalar the

@@ -475,6 +475,12 @@ static int uuid_find(const char *beginning, const uint8_t (*uuids)[LIMITS_UUID_B
     return found;
 }
 
+bool limits_selector_fits_several(const struct limits_selector *selector,
+                                  const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count)
+{
+    return selector->by_uuid && uuid_find(selector->uuid, uuids, count) == FOUND_SEVERAL;
+}
+
 uint32_t limits_visible_resolve(const struct limits_wish *wish,
                                 const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
                                 unsigned indices[LIMITS_DEVICES_MAX], unsigned *visible,

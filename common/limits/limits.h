@@ -85,6 +85,10 @@ typedef const char *limits_get(const char *name, void *context);
 uint32_t limits_wish_read(struct limits_wish *wish, limits_get *get, void *context,
                           struct error *why);
 
+/* Whether what a selector says is the beginning of several devices' UUIDs. uuids: count of them. */
+bool limits_selector_fits_several(const struct limits_selector *selector,
+                                  const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count);
+
 /*
  * Finds the visible devices of a table: indices[i] is the table's index of the device
  * that the client calls i, and *visible says how many there are. As with CUDA_VISIBLE_DEVICES

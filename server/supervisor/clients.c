@@ -49,7 +49,7 @@ __attribute__((format(printf, 5, 6))) static void connection_refuse(struct super
     va_start(arguments, format);
     vsnprintf(ended.text, sizeof ended.text, format, arguments);
     va_end(arguments);
-    channel_send(fd, PROTO_ENDED, 0, 0, &ended, NULL, 0, NULL, 0);
+    channel_send(fd, &(struct channel_packet){.opcode = PROTO_ENDED, .body = &ended});
     closer_hang_up(supervisor->server.closer, fd, false, (struct closer_sender){.uid = uid});
 }
 

@@ -98,6 +98,31 @@ void owner_total_view(const struct supervisor *supervisor, const struct account_
         view_memory(supervisor, owner, resource, device, view);
 }
 
+/* Whether two allowances say the same of a bound, and not that it is unset. */
+static bool bound_agrees(const struct allowance *a, const struct allowance *b,
+                         enum resource resource, enum allowance_bound bound)
+{
+    const struct allowance_range *of = &a->of[resource], *part = &a->part[resource];
+    const struct allowance_range *of_b = &b->of[resource], *part_b = &b->part[resource];
+    if (!allowance_has(a, resource, bound))
+        return false;
+    return bound == ALLOWANCE_REQUEST
+               ? of->request == of_b->request && part->request == part_b->request
+               : of->limit == of_b->limit && part->limit == part_b->limit;
+}
+
+bool owner_total_is_set(const struct supervisor *supervisor, const struct account_owner *owner,
+                        enum resource resource, const struct allowance *limits)
+{
+    struct allowance now;
+    const struct server *server = &supervisor->server;
+    unsigned set = total_override_limits(&server->total_overrides, server->config, kind_of(owner),
+                                         owner->id, &now);
+    return (set & RESOURCE_BIT(resource)) &&
+           (bound_agrees(limits, &now, resource, ALLOWANCE_LIMIT) ||
+            bound_agrees(limits, &now, resource, ALLOWANCE_REQUEST));
+}
+
 /* ---- setting ---- */
 
 /* A change of totals that is under way. */
@@ -139,8 +164,7 @@ static void log_set(const struct setting *setting)
             log_part(setting, i, part);
         else if (limit != ALLOWANCE_UNSET)
             log_notice(MESSAGE_TEXT(log_total_set), kind, owner->id, setting->by, row->phrase,
-                       row->unit == DIALECT_BYTES ? units_format_bytes(limit, text)
-                                                  : allowance_format(i, limit, text));
+                       allowance_format(i, limit, text));
         else
             log_notice(MESSAGE_TEXT(log_total_lifted), kind, owner->id, setting->by, row->phrase);
     }

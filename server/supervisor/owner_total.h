@@ -56,4 +56,9 @@ struct total_view {
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
                       enum resource resource, uint32_t device, struct total_view *view);
 
+/* Whether owner_total_set has put a limit or a request of this resource in force that `limits` has
+ * too. */
+bool owner_total_is_set(const struct supervisor *supervisor, const struct account_owner *owner,
+                        enum resource resource, const struct allowance *limits);
+
 #endif

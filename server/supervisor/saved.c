@@ -30,6 +30,7 @@ struct write {
     struct queue_link link; /* in saved->writes */
     struct saved *saved;
     char *text;
+    json_t *document; /* the text's own copy */
     int result;
     saved_done *done;
     void *context;
@@ -73,6 +74,7 @@ static uint32_t read_document(struct saved *saved, int fd, struct error *why)
     }
     json_decref(saved->document);
     saved->document = document;
+    saved->written = json_deep_copy(document);
     return 0;
 }
 
@@ -114,6 +116,7 @@ uint32_t saved_open(struct saved *saved, uv_loop_t *loop, const char *folder, st
 void saved_close(struct saved *saved)
 {
     json_decref(saved->document);
+    json_decref(saved->written);
     *saved = (struct saved){0};
 }
 
@@ -133,9 +136,9 @@ json_t *saved_all(const struct saved *saved, enum saved_kind kind)
     return json_object_get(saved->document, sections[kind]);
 }
 
-json_t *saved_of(const struct saved *saved, enum saved_kind kind, const char *name)
+json_t *saved_written(const struct saved *saved, enum saved_kind kind, const char *name)
 {
-    return json_object_get(saved_all(saved, kind), name);
+    return json_object_get(json_object_get(saved->written, sections[kind]), name);
 }
 
 int saved_put(struct saved *saved, enum saved_kind kind, const char *name, const json_t *values)
@@ -143,7 +146,7 @@ int saved_put(struct saved *saved, enum saved_kind kind, const char *name, const
     json_t *all = json_object_get(saved->document, sections[kind]);
     json_t *copy = json_deep_copy(values), *now = json_object_get(all, name);
     int result = -1;
-    if (copy && now)
+    if (copy && json_is_object(now))
         result = json_object_update_recursive(now, copy);
     else if (copy)
         result = json_object_set(all, name, copy);
@@ -209,9 +212,12 @@ static int write_text(int fd, const char *text)
     return fsync(fd) < 0 ? -errno : 0;
 }
 
+/* Takes away what is there, which may be a fifo or belong to others, and never opens it. */
 static int write_new(int folder, const char *text)
 {
-    int fd = openat(folder, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+    if (unlinkat(folder, NEW_NAME, 0) < 0 && errno != ENOENT)
+        return -errno;
+    int fd = openat(folder, NEW_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                     S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
     if (fd < 0)
         return -errno;
@@ -231,7 +237,9 @@ static int write_file(const char *path, const char *text)
     int result = write_new(folder, text);
     if (result == 0 && renameat(folder, NEW_NAME, folder, FILE_NAME) < 0)
         result = -errno;
-    if (result == 0 && fsync(folder) < 0)
+    if (result < 0)
+        unlinkat(folder, NEW_NAME, 0);
+    else if (fsync(folder) < 0)
         result = -errno;
     close(folder);
     return result;
@@ -251,12 +259,17 @@ static void write_ended(uv_work_t *work, int status)
     struct saved *saved = write->saved;
     (void)status; /* never cancelled */
     queue_take(&saved->writes);
-    if (write->result < 0)
+    if (write->result < 0) {
         log_error(MESSAGE_TEXT(log_saved_not_written), saved->file, strerror(-write->result));
+    } else {
+        json_decref(saved->written);
+        saved->written = json_incref(write->document);
+    }
     if ((next = QUEUE_FIRST(&saved->writes, struct write, link)))
         write_begin(next);
     if (write->done)
         write->done(write->context, write->result);
+    json_decref(write->document);
     free(write->text);
     free(write);
 }
@@ -272,12 +285,15 @@ int saved_write(struct saved *saved, saved_done *done, void *context)
 {
     struct write *write = calloc(1, sizeof *write);
     char *text = json_dumps(saved->document, JSON_INDENT(2) | JSON_SORT_KEYS);
-    if (!write || !text) {
+    json_t *copy = json_deep_copy(saved->document);
+    if (!write || !text || !copy) {
         free(write);
         free(text);
+        json_decref(copy);
         return -ENOMEM;
     }
-    *write = (struct write){.saved = saved, .text = text, .done = done, .context = context};
+    *write = (struct write){
+        .saved = saved, .text = text, .document = copy, .done = done, .context = context};
     bool first = queue_is_empty(&saved->writes);
     queue_append(&saved->writes, &write->link);
     if (first)

@@ -34,9 +34,10 @@ struct saved {
     uv_loop_t *loop;
     char folder[PATH_MAX]; /* "": there is none */
     char file[PATH_MAX];   /* its path, for messages */
-    json_t *document;
-    struct queue writes;  /* that have not ended; the first one is under way */
-    struct error trouble; /* number 0: the file was read, or there was none */
+    json_t *document;      /* what is to be kept */
+    json_t *written;       /* what the file has; NULL: nothing */
+    struct queue writes;   /* that have not ended; the first one is under way */
+    struct error trouble;  /* number 0: the file was read, or there was none */
 };
 
 /* result: 0, or -errno of what failed. */
@@ -52,10 +53,13 @@ void saved_close(struct saved *saved);
 /* 0, or an error number: why nothing can be kept. */
 uint32_t saved_check(const struct saved *saved, struct error *why);
 
-/* All objects of a kind, by name, or the values of one; NULL: there are none. They stay the
- * saved's own, and are only read. */
+/* All objects of a kind, by name; NULL: there are none. They stay the saved's own, and are only
+ * read. */
 json_t *saved_all(const struct saved *saved, enum saved_kind kind);
-json_t *saved_of(const struct saved *saved, enum saved_kind kind, const char *name);
+
+/* The values of an object that the file has, which could not be written after every change; NULL:
+ * none. They stay the saved's own, and are only read. */
+json_t *saved_written(const struct saved *saved, enum saved_kind kind, const char *name);
 
 /* Keeps values beside those that are kept of the object; one that is kept already is replaced.
  * Returns 0 or -ENOMEM. The file is not written. */

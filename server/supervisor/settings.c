@@ -146,7 +146,8 @@ static const char usage[] =
                          "                 info)\n"
                          "  --list-variables\n"
                          "                 print the environment variables that gpushare reads, "
-                         "and exit\n"
+                         "each with\n"
+                         "                 its readers, and exit\n"
                          "  --list-messages\n"
                          "                 print the messages that programs get, each with its "
                          "name, and exit\n"
@@ -591,20 +592,10 @@ static const char *from_environment(const char *name, void *context)
 
 static uint32_t read_schedule_variables(struct settings *settings, struct error *why)
 {
-    static const struct {
-        const char *name;
-        enum schedule_part part;
-    } variables[] = {{"GPUSHARE_MODE", SCHEDULE_MODE},
-                     {"GPUSHARE_LEASE", SCHEDULE_LEASE},
-                     {"GPUSHARE_PRECISION", SCHEDULE_PRECISION},
-                     {"GPUSHARE_QUANTUM", SCHEDULE_QUANTUM},
-                     {"GPUSHARE_WINDOW_LIMIT", SCHEDULE_WINDOW_LIMIT},
-                     {"GPUSHARE_LOCAL_MEMORY", SCHEDULE_LOCAL_MEMORY}};
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *value = getenv(variables[i].name);
-        if (value &&
-            schedule_set(&settings->schedule, variables[i].part, value, strlen(value), why))
-            return error_prefix(why, "%s: ", variables[i].name);
+    for (const struct settings_variable *row = settings_variables; row->name; row++) {
+        const char *value = getenv(row->name);
+        if (value && schedule_set(&settings->schedule, row->part, value, strlen(value), why))
+            return error_prefix(why, "%s: ", row->name);
     }
     return 0;
 }

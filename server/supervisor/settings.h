@@ -88,10 +88,18 @@ void settings_take_arena(struct settings *settings, const struct arena *arena);
 /* Writes the page that an option asked for; nothing for SETTINGS_PAGE_NONE. */
 void settings_print(enum settings_page page, FILE *to);
 
+/* A variable that only gpushared reads: a part of the schedule of GPUs that the configuration does
+ * not mention. */
+struct settings_variable {
+    const char *name;
+    enum schedule_part part;
+};
+extern const struct settings_variable settings_variables[]; /* a row without a name ends it */
+
 /*
- * Writes the environment variables that gpushare reads, one on a line, each with "limit" or
- * "other" behind it. A limit is a client's wish, the server's default and ceiling, or a choice of
- * server and devices.
+ * Writes the environment variables that gpushare reads, one on a line, each with its readers
+ * behind it: "client and gpushared" of a limit or a choice of server and devices, which is a
+ * client's wish, and the server's default and ceiling; "gpushared"; or "client".
  */
 void settings_variables_print(FILE *to);
 

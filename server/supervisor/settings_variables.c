@@ -13,6 +13,16 @@
 
 #define HELP_COLUMNS 88 /* the longest lines of --help */
 
+const struct settings_variable settings_variables[] = {
+    {"GPUSHARE_MODE", SCHEDULE_MODE},
+    {"GPUSHARE_LEASE", SCHEDULE_LEASE},
+    {"GPUSHARE_PRECISION", SCHEDULE_PRECISION},
+    {"GPUSHARE_QUANTUM", SCHEDULE_QUANTUM},
+    {"GPUSHARE_WINDOW_LIMIT", SCHEDULE_WINDOW_LIMIT},
+    {"GPUSHARE_LOCAL_MEMORY", SCHEDULE_LOCAL_MEMORY},
+    {0},
+};
+
 struct listing {
     char *text;
     size_t bytes, used;
@@ -31,8 +41,16 @@ static void add_row(struct listing *listing, const char *name, const char *use)
  * set. */
 static const char *note_limit(const char *name, void *context)
 {
-    add_row(context, name, "limit");
+    add_row(context, name, "client and gpushared");
     return NULL;
+}
+
+static bool is_servers(const char *name)
+{
+    for (const struct settings_variable *row = settings_variables; row->name; row++)
+        if (strcmp(row->name, name) == 0)
+            return true;
+    return false;
 }
 
 static void note_other(const char *name, void *context)
@@ -41,7 +59,7 @@ static void note_other(const char *name, void *context)
     char row[64];
     snprintf(row, sizeof row, "%s ", name);
     if (!strstr(listing->text, row))
-        add_row(listing, name, "other");
+        add_row(listing, name, is_servers(name) ? "gpushared" : "client");
 }
 
 void settings_variables_print(FILE *to)

@@ -229,8 +229,12 @@ static void device_lost(void *context, struct device *device, uint32_t error, co
         /* A client that was not attached yet lost nothing: it may try again. */
         if (session->state == PROTO_CONNECTION_STATE_ATTACHING && !supervisor->stopping)
             session_fail(session, MESSAGE(attach_worker_lost), text);
-        else
+        else if (supervisor->stopping)
             session_fail(session, error, "%s", text);
+        else if (error == PROTO_ERROR_WORKER_LOST)
+            session_fail(session, error, MESSAGE_TEXT(session_worker_lost), text);
+        else
+            session_fail(session, error, MESSAGE_TEXT(session_device_fault), text);
     }
     if (!supervisor->stopping)
         say_status(supervisor);

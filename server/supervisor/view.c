@@ -172,7 +172,7 @@ int view_usage(struct supervisor *supervisor, uint32_t client,
         return -ENOMEM;
     *question = (struct usage_question){.done = done, .context = context, .client = client};
     /* Not through the session, which asks nothing after its end: the answer does not need it. */
-    struct worker_request request = {.opcode = PROTO_WORKER_USAGE_QUERY, .client = client};
+    struct channel_packet request = {.opcode = PROTO_WORKER_USAGE_QUERY, .client = client};
     int result = device_request(session->device, &request, usage_answered, question);
     if (result < 0)
         free(question);

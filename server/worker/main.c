@@ -210,14 +210,16 @@ static int give_up(const struct options *options, struct error *why)
     error_prefix(why, "device %d: ", options->device);
     log_error("%s", why->text);
     snprintf(fault.text, sizeof fault.text, "%.*s", (int)sizeof fault.text - 1, why->text);
-    channel_send(options->channel, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
+    channel_send(options->channel,
+                 &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault});
     return 1;
 }
 
 static void send_warning(void *context, const struct proto_worker_warning *warning)
 {
     const struct options *options = context;
-    channel_send(options->channel, PROTO_WORKER_WARNING, 0, 0, warning, NULL, 0, NULL, 0);
+    channel_send(options->channel,
+                 &(struct channel_packet){.opcode = PROTO_WORKER_WARNING, .body = warning});
 }
 
 static int serve_supervisor(const struct options *options, const struct gpu *gpu)

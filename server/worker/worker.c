@@ -81,7 +81,8 @@ void worker_fail(struct worker *worker, cuda_result result, enum context_loss lo
     /* The clients first: the supervisor closes their sockets when it knows, and a client whose
      * socket closes finds the reason in its status. */
     worker_end_clients(worker, error);
-    channel_send_waiting(worker->channel, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
+    channel_send_waiting(worker->channel,
+                         &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault});
     atomic_store(&worker->failed, error);
     pthread_mutex_unlock(&worker->fault_lock);
     wake_control(&worker->wake);

@@ -66,7 +66,10 @@ static int stop(void **state)
 /* Sends without waiting; the answers are read by whoever calls. */
 static void post(struct raw *raw, uint16_t opcode, const void *body)
 {
-    assert_int_equal(channel_send(raw->fd, opcode, ++raw->serial, 0, body, NULL, 0, NULL, 0), 0);
+    assert_int_equal(channel_send(raw->fd, &(struct channel_packet){.opcode = opcode,
+                                                                    .serial = ++raw->serial,
+                                                                    .body = body}),
+                     0);
 }
 
 static void read_answers(struct raw *raw, unsigned count)

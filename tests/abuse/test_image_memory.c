@@ -92,8 +92,12 @@ static void post(struct raw *raw, const void *bytes, size_t count)
 {
     struct proto_module_load ask = {.count = count};
     int fd = raw_memfd(bytes, count);
-    assert_int_equal(
-        channel_send(raw->fd, PROTO_MODULE_LOAD, ++raw->serial, 0, &ask, NULL, 0, &fd, 1), 0);
+    assert_int_equal(channel_send(raw->fd, &(struct channel_packet){.opcode = PROTO_MODULE_LOAD,
+                                                                    .serial = ++raw->serial,
+                                                                    .body = &ask,
+                                                                    .fds = &fd,
+                                                                    .fd_count = 1}),
+                     0);
     close(fd);
 }
 

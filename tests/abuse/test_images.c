@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * Module images made to hurt: text on which a careless reader writes beyond its
- * memory, takes quadratic time or unbounded memory. Beside them an honest neighbour
- * computes, and another client's requests must go on being answered.
+ * memory, takes quadratic time or unbounded memory, or that are not what they are called. Beside
+ * them an honest neighbour computes, and another client's requests must go on being answered.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <elf.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/cuda/fatbin.h"
 #include "tests/support/neighbour.h"
 #include "tests/support/patience.h"
 #include "tests/support/raw.h"
@@ -136,7 +138,12 @@ static double longest_wait_beside(const struct text *text, unsigned *asked)
     raw_attach(&other, server, 64 << 20);
     struct proto_module_load ask = {.count = text->count};
     int fd = raw_memfd(text->bytes, text->count);
-    assert_int_equal(channel_send(culprit.fd, PROTO_MODULE_LOAD, 99, 0, &ask, NULL, 0, &fd, 1), 0);
+    assert_int_equal(channel_send(culprit.fd, &(struct channel_packet){.opcode = PROTO_MODULE_LOAD,
+                                                                       .serial = 99,
+                                                                       .body = &ask,
+                                                                       .fds = &fd,
+                                                                       .fd_count = 1}),
+                     0);
     close(fd);
     double longest = 0;
     for (*asked = 0; !answered(&culprit) || *asked < 20; ++*asked) {
@@ -283,7 +290,12 @@ static void check_load_beside(struct text *text, const char *what)
         raw_attach(&culprits[i], server, 64 << 20);
         int fd = raw_memfd(text->bytes, text->count);
         assert_int_equal(
-            channel_send(culprits[i].fd, PROTO_MODULE_LOAD, 99, 0, &ask, NULL, 0, &fd, 1), 0);
+            channel_send(culprits[i].fd, &(struct channel_packet){.opcode = PROTO_MODULE_LOAD,
+                                                                  .serial = 99,
+                                                                  .body = &ask,
+                                                                  .fds = &fd,
+                                                                  .fd_count = 1}),
+            0);
         close(fd);
     }
     double began = server_worked();
@@ -348,6 +360,107 @@ static void constants_beyond_what_a_module_may_have_are_refused(void **state)
     raw_close(&raw);
 }
 
+/* ---- what is called a cubin ---- */
+
+struct fatbin_file {
+    uint32_t magic;
+    uint16_t version, header_bytes;
+    uint64_t bytes;
+    uint16_t kind, entry_version;
+    uint32_t entry_bytes;
+    uint64_t payload_bytes;
+    uint64_t pad0;
+    uint32_t pad1, arch;
+    uint64_t pad2[4];
+    uint8_t payload[1024];
+};
+
+static struct fatbin_file fatbin_of(uint16_t kind, const void *payload, size_t bytes)
+{
+    struct fatbin_file file = {.magic = FATBIN_MAGIC,
+                               .version = 1,
+                               .header_bytes = 16,
+                               .bytes = 64 + sizeof file.payload,
+                               .kind = kind,
+                               .entry_version = 0x101,
+                               .entry_bytes = 64,
+                               .payload_bytes = sizeof file.payload,
+                               .arch = kind == FATBIN_PTX ? 75 : 90};
+    assert_true(bytes <= sizeof file.payload);
+    memcpy(file.payload, payload, bytes);
+    return file;
+}
+
+static void expect_no_cubin(const void *bytes, size_t count)
+{
+    struct fatbin_file file = fatbin_of(FATBIN_CUBIN, bytes, count);
+    struct raw raw;
+    raw_attach(&raw, server, UINT64_C(16) << 20);
+    uint32_t error = load(&raw, &file, sizeof file);
+    assert_int_equal(error, PROTO_ERROR_INVALID_IMAGE);
+    assert_non_null(strstr(((const struct proto_failed *)raw.reply.body)->text, "no ELF file"));
+    raw_close(&raw);
+}
+
+/* A driver is given no more than an address. It takes a text or a fatbin there as well, whose
+ * variables nobody has counted, and a wrapper, which has an address that it follows. */
+static void what_is_called_a_cubin_and_is_none_is_refused(void **state)
+{
+    (void)state;
+    static const char text[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
+                               ".visible .global .align 8 .b8 big[1073741824];\n"
+                               ".visible .entry k()\n{\nret;\n}\n";
+    const struct {
+        uint32_t magic, version;
+        uint64_t data, unused;
+    } wrapper = {FATBIN_WRAPPER_MAGIC, 1, 1, 0};
+    struct fatbin_file inner = fatbin_of(FATBIN_PTX, text, sizeof text);
+    inner.bytes -= sizeof inner.payload - 512;
+    inner.payload_bytes = 512;
+    expect_no_cubin(text, sizeof text);
+    expect_no_cubin(&inner, offsetof(struct fatbin_file, payload) + 512);
+    expect_no_cubin(&wrapper, sizeof wrapper);
+    expect_no_cubin("\177ELF", 5);
+}
+
+/* Nor is it told where the image ends: it reads where the headers say. */
+static void a_cubin_that_says_to_be_longer_than_it_is_is_refused(void **state)
+{
+    (void)state;
+    struct cubin {
+        Elf64_Ehdr elf;
+        Elf64_Shdr sections[4];
+        char names[40];
+    } cubin = {.elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+                                   EV_CURRENT, 51, 7},
+                       .e_type = ET_EXEC,
+                       .e_machine = 190, /* CUDA */
+                       .e_version = EV_CURRENT,
+                       .e_shoff = sizeof(Elf64_Ehdr),
+                       .e_flags = 90 | 90 << 16,
+                       .e_ehsize = sizeof(Elf64_Ehdr),
+                       .e_shentsize = sizeof(Elf64_Shdr),
+                       .e_shnum = 4,
+                       .e_shstrndx = 1},
+               /* The names that the software GPU's linker gives, so that it reads the rest. */
+               .names = "\0.shstrtab\0.softgpu.ptx\0.softgpu.info"};
+    const uint64_t end = sizeof cubin;
+    cubin.sections[1] = (Elf64_Shdr){.sh_name = 1,
+                                     .sh_type = SHT_STRTAB,
+                                     .sh_offset = offsetof(struct cubin, names),
+                                     .sh_size = sizeof cubin.names};
+    cubin.sections[2] = (Elf64_Shdr){
+        .sh_name = 11, .sh_type = SHT_PROGBITS, .sh_offset = end, .sh_size = UINT64_C(1) << 40};
+    cubin.sections[3] = (Elf64_Shdr){.sh_name = 24,
+                                     .sh_type = SHT_PROGBITS,
+                                     .sh_offset = end + (UINT64_C(1) << 40),
+                                     .sh_size = 16};
+    struct raw raw;
+    raw_attach(&raw, server, PROTO_UNSET);
+    assert_int_equal(load(&raw, &cubin, sizeof cubin), PROTO_ERROR_INVALID_IMAGE);
+    raw_close(&raw);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +470,8 @@ int main(void)
         cmocka_unit_test(a_long_chain_of_addresses_costs_others_no_time),
         cmocka_unit_test(one_statement_with_very_many_variables_costs_others_no_time),
         cmocka_unit_test(debugging_sections_that_name_nothing_cost_others_no_time),
+        cmocka_unit_test(what_is_called_a_cubin_and_is_none_is_refused),
+        cmocka_unit_test(a_cubin_that_says_to_be_longer_than_it_is_is_refused),
         cmocka_unit_test(constants_beyond_what_a_module_may_have_are_refused),
         cmocka_unit_test(words_like_the_servers_own_cost_others_no_time),
         cmocka_unit_test(long_names_in_nested_blocks_cost_others_no_time),

@@ -167,7 +167,7 @@ class Commands(WithServer):
                             (("set", "group", "5", "memory=1G"), "none of total.threads=, total.time=, total.memory= or total.host_memory= "),
                             (("set", "group", "5", "total.memory.request=1G"), "none of total.threads="),
                             (("set", "group", "5", "total.priority=1"), "none of total.threads="),
-                            (("set", "gpu", "0", "time=1%"), "none of mode="),
+                            (("set", "gpu", "0", "time=1%"), "is a limit of clients, and not of a GPU"),
                             (("set", number, "memory=1M", "fraction=0.5"), "twice"),
                             (("set", number, "fraction=2"), '"fraction=2": a fraction is a share above 0, like 25% or 0.25'), (("get",), "needs the number"),
                             (("set", number, "priority=1", "priority=2"), "twice")):
@@ -289,6 +289,13 @@ class Commands(WithServer):
         for words in (("set", "gpu", "0"), ("set", "gpu", "0", "priority=1"), ("get", "gpu"), ("get", "gpu", "x"),
                       ("kill", "gpu", "0"), ("set", "gpu", "0", "lease=1s", "lease=2s"), ("set", "1", "mode=fair")):
             self.assertEqual(self.ctl(*words).returncode, 2, words)
+        # A name of another kind of target is said to be that.
+        for words, part in ((("3", "mode=fair"), "is a setting of a GPU: gpusharectl set gpu 0 mode=fair"),
+                            (("user", "7", "lease=x"), "is a setting of a GPU"), (("group", "7", "quantum=1s"), "is a setting of a GPU"),
+                            (("gpu", "0", "threads.request=25%"), "is a limit of clients, and not of a GPU: gpusharectl set 7 threads.request=25%"),
+                            (("gpu", "0", "fraction=x"), "is a limit of clients"), (("gpu", "0", "priority=x"), "is a limit of clients"),
+                            (("gpu", "0", "wings=2"), "is none of mode="), (("3", "wings=2"), "is none of threads=")):
+            self.assertIn(part, self.ctl("set", *words).stderr, words)
 
     def test_numbers_come_without_a_tail(self):
         with self.attached(name="third", threads_limit=3333) as (_, told):

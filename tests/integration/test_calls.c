@@ -274,11 +274,14 @@ static void play(struct outcome *outcome, unsigned seed, unsigned crowd_count)
 
 /* ---- both drivers ---- */
 
+/* Windows of 1 GiB: a server under ThreadSanitizer has addresses for 128 of them. */
+#define WINDOWS "GPUSHARE_MEMORY_LIMIT=1G"
+
 static struct server *start_softgpu(const char *waits, const char *more)
 {
     char drains[512];
-    const char *const env[] = {drains, "SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100", more,
-                               NULL};
+    const char *const env[] = {
+        drains, "SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100", WINDOWS, more, NULL};
     snprintf(drains, sizeof drains, "SOFTGPU_DRAINS=%s", waits);
     return server_start(NULL, env);
 }
@@ -287,7 +290,7 @@ static struct server *start_shim(const char *waits, const char *more)
 {
     char names[512], below[600], path[512], shim[512], count[sizeof counted + 32];
     const char *const args[] = {"--driver", shim, NULL};
-    const char *const env[] = {names, below, count, "SOFTGPU_CONTEXT_LOCK=0", more, NULL};
+    const char *const env[] = {names, below, count, "SOFTGPU_CONTEXT_LOCK=0", WINDOWS, more, NULL};
     CHECK(realpath(server_build_path("lib/softgpu/libcuda.so.1", path, sizeof path), shim));
     snprintf(below, sizeof below, "SHIM_DRIVER=%s", shim);
     CHECK(realpath(server_build_path("tests/programs/shim/libcuda.so.1", path, sizeof path), shim));

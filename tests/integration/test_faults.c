@@ -137,6 +137,8 @@ static void all_are_told(const char *kernel, gpushare_error expected)
         usleep(1000);
     }
     assert_int_equal(error, expected);
+    assert_non_null(
+        strstr(gpushare_error_text(), "is lost: connect again; the server's log names"));
     suspects_are_logged(culprit, innocent);
     /* Every further call says the same, and none hangs. */
     gpushare_address address;

@@ -149,6 +149,41 @@ class Saved(Case):
             self.assertEqual(len(self.kept()["gpus"]), 1)
 
     @CHANGES
+    def test_only_what_the_file_has_is_shown_as_saved(self):
+        with self.server() as one:
+            self.ctl(one, "set", "--save", "user", "1001", "total.memory=32M", "total.time=50%")
+            self.ctl(one, "set", "user", "1001", "total.memory=40M", "total.time.request=10%")
+            self.assertEqual(self.total(one, "user", "1001"), (40 << 20, "administrator", False))
+            self.assertEqual(self.total(one, "user", "1001", "time"), (50, "administrator", True), "the limit is")
+            self.ctl(one, "set", "user", "1001", "total.memory=32768K")
+            self.assertEqual(self.total(one, "user", "1001"), (32 << 20, "administrator", True))
+        with self.server() as two:
+            os.rename(self.path, self.path + ".old")
+            os.mkdir(self.path)
+            self.assertIn("in force", self.refused(two, "set", "--save", "gpu", "0", "mode=fair"))
+            self.assertIn("in force", self.refused(two, "set", "--save", "user", "1001", "total.memory=8M"))
+            self.assertEqual(self.gpu(two), ("fair", 0.1, []))
+            self.assertEqual(self.total(two, "user", "1001"), (8 << 20, "administrator", False))
+            self.assertEqual(sorted(os.listdir(self.state)), ["saved.json", "saved.json.old"], "a part of a file is left over")
+            os.rmdir(self.path)
+            self.ctl(two, "set", "--save", "user", "1002", "total.memory=8M")
+            self.assertEqual(self.gpu(two), ("fair", 0.1, ["mode"]), "it went with the next")
+
+    @CHANGES
+    def test_what_lies_where_the_new_file_is_written_is_never_opened(self):
+        os.mkdir(self.state)
+        other = os.path.join(self.folder, "other")
+        self.write(other, "of somebody else")
+        os.link(other, self.path + ".new")
+        with self.server() as one:
+            self.ctl(one, "set", "--save", "gpu", "0", "mode=fair")
+            with open(other, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "of somebody else")
+            os.mkfifo(self.path + ".new")
+            self.ctl(one, "set", "--save", "gpu", "0", "lease=50ms")
+            self.assertEqual(self.gpu(one), ("fair", 0.05, ["mode", "lease"]))
+
+    @CHANGES
     def test_a_file_that_can_not_be_read_stops_no_server_and_is_not_written_over(self):
         good = json.dumps({"schema_version": 1, "gpus": {}, "users": {"1001": {"memory": {"limit": "32M"}}}, "groups": {}})
         os.mkdir(self.state)
@@ -170,6 +205,23 @@ class Saved(Case):
         os.mkfifo(self.path)
         with self.server() as one:
             self.assertIn("is not a file", one.text())
+
+    @CHANGES
+    def test_values_that_are_no_object_stop_no_server_and_can_be_replaced(self):
+        with self.server() as one:
+            self.ctl(one, "set", "--save", "gpu", "0", "mode=fair")
+        (uuid,) = self.kept()["gpus"]
+        for values in ("fair", None, 7, True, ["mode", "fair"]):
+            self.write(self.path, json.dumps({"schema_version": 1, "gpus": {uuid: values}, "users": {"1001": values}, "groups": {}}))
+            with self.server() as one:
+                self.assertIn(f"the values of GPU {uuid} are not in force: they must be an object", one.text())
+                self.assertIn("the values of user 1001 are not in force: they must be an object", one.text())
+                self.assertEqual(self.gpu(one), ("strict", 0.1, []))
+                self.assertEqual(self.total(one, "user", "1001"), (48 << 20, "configuration", False))
+                self.ctl(one, "set", "--save", "gpu", "0", "mode=fair")
+                self.ctl(one, "set", "--save", "user", "1001", "total.memory=32M")
+            self.assertEqual(self.kept()["gpus"], {uuid: {"mode": "fair"}})
+            self.assertEqual(self.kept()["users"], {"1001": {"memory": {"limit": "32M"}}})
 
     @CHANGES
     def test_one_value_that_does_not_fit_leaves_the_others_in_force(self):

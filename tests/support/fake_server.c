@@ -35,8 +35,11 @@ void fake_die(const char *what)
 static void reply(struct fake_server *server, struct fake_client *client, uint16_t opcode,
                   const void *body, const int *fds, unsigned count)
 {
-    (void)channel_send(client->fd, opcode, server->message.header.serial, 0, body, NULL, 0, fds,
-                       count);
+    (void)channel_send(client->fd, &(struct channel_packet){.opcode = opcode,
+                                                            .serial = server->message.header.serial,
+                                                            .body = body,
+                                                            .fds = fds,
+                                                            .fd_count = count});
 }
 
 static void reply_done(struct fake_server *server, struct fake_client *client)
@@ -70,7 +73,7 @@ static void end_client(struct fake_client *client, uint32_t error, const char *w
     snprintf(ended.text, sizeof ended.text, "%s", words);
     if (client->attached)
         set_fault(client, error);
-    (void)channel_send(client->fd, PROTO_ENDED, 0, 0, &ended, NULL, 0, NULL, 0);
+    (void)channel_send(client->fd, &(struct channel_packet){.opcode = PROTO_ENDED, .body = &ended});
 }
 
 /* ---- requests ---- */
@@ -298,8 +301,11 @@ static void on_function_get(struct fake_server *server, struct fake_client *clie
                                        .registers = 32,
                                        .ptx_version = 80,
                                        .binary_version = 90};
-    (void)channel_send(client->fd, PROTO_FUNCTION_INFO, server->message.header.serial, 0, &info,
-                       pairs, n * 8, NULL, 0);
+    (void)channel_send(client->fd, &(struct channel_packet){.opcode = PROTO_FUNCTION_INFO,
+                                                            .serial = server->message.header.serial,
+                                                            .body = &info,
+                                                            .tail = pairs,
+                                                            .tail_bytes = n * 8});
 }
 
 static void on_global_get(struct fake_server *server, struct fake_client *client)
@@ -394,8 +400,9 @@ static bool play(struct fake_server *server, struct fake_client *client, uint16_
         answer(server, client);
         return true;
     case FAKE_UNASKED:
-        (void)channel_send(client->fd, PROTO_DONE, server->message.header.serial + 1000, 0, NULL,
-                           NULL, 0, NULL, 0);
+        (void)channel_send(
+            client->fd, &(struct channel_packet){.opcode = PROTO_DONE,
+                                                 .serial = server->message.header.serial + 1000});
         return true;
     }
     return false;
@@ -545,7 +552,8 @@ void fake_notice(struct fake_server *server, unsigned n, const char *text)
     struct proto_load_wait wait = {.client = 1};
     snprintf(wait.text, sizeof wait.text, "%s", text);
     pthread_mutex_lock(&server->lock);
-    (void)channel_send(fake_nth(server, n)->fd, PROTO_LOAD_WAIT, 0, 0, &wait, NULL, 0, NULL, 0);
+    (void)channel_send(fake_nth(server, n)->fd,
+                       &(struct channel_packet){.opcode = PROTO_LOAD_WAIT, .body = &wait});
     pthread_mutex_unlock(&server->lock);
 }
 

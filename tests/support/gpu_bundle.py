@@ -4,7 +4,6 @@
 """gpu_bundle: the GPU bundle, made as a user makes it, for tests on drivers that do not need a GPU."""
 import json
 import os
-import re
 import shutil
 import stat
 import subprocess
@@ -12,20 +11,17 @@ import sys
 import tempfile
 import unittest
 
+import sanitizer
+
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 NOBODY = 65534
 # The verdict of a step that measured nothing, for others had the CPU.
 TOO_SLOW = "this host is too slow to tell"
 
 
-def under_sanitizer():
-    with open(os.path.join(BUILD, "bin/gpushared"), "rb") as file:
-        return re.search(rb"__(asan|tsan|ubsan)_", file.read()) is not None
-
-
 def main():
     """The main program of a test of bundles."""
-    if under_sanitizer():
+    if sanitizer.is_there():
         print("a bundle is made of a build without sanitizers")
         sys.exit(77)
     unittest.main(verbosity=2)

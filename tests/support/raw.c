@@ -39,8 +39,13 @@ uint32_t raw_ask(struct raw *raw, uint16_t opcode, const void *body, const void 
                  size_t tail_bytes, int fd)
 {
     uint64_t serial = ++raw->serial;
-    if (channel_send(raw->fd, opcode, serial, 0, body, tail, tail_bytes, fd >= 0 ? &fd : NULL,
-                     fd >= 0) < 0)
+    if (channel_send(raw->fd, &(struct channel_packet){.opcode = opcode,
+                                                       .serial = serial,
+                                                       .body = body,
+                                                       .tail = tail,
+                                                       .tail_bytes = tail_bytes,
+                                                       .fds = fd >= 0 ? &fd : NULL,
+                                                       .fd_count = fd >= 0}) < 0)
         return PROTO_ERROR_CONNECTION_LOST;
     for (;;) {
         struct pollfd wait_for = {.fd = raw->fd, .events = POLLIN};

@@ -116,7 +116,9 @@ static gpushare_error fault(struct neighbour *me, gpushare_connection *gpu)
 {
     gpushare_function *trapped;
     TRY(load(gpu, "trapped", &trapped));
-    usleep(draw(me, 200, 600) * 1000);
+    /* Others' rounds have to fit between two faults. Under a sanitizer a worker takes seconds to
+     * start, to compile and to take six connections. */
+    usleep(draw(me, 200, 600) * 1000 * (patience_seconds(1) > 1 ? 10 : 1));
     TRY(gpushare_launch(trapped, one, one, 0, NULL, NULL));
     gpushare_error error = gpushare_synchronize(gpu);
     if (error)

@@ -116,6 +116,9 @@ int admin_saved_note(struct supervisor *supervisor, const struct admin_request *
 static uint32_t request_make(struct admin_request *request, enum saved_kind kind, uint32_t number,
                              const json_t *values, struct error *why)
 {
+    *request = (struct admin_request){0};
+    if (!json_is_object(values))
+        return error_set(why, MESSAGE(saved_no_values));
     json_t *root = kind == SAVED_GPU ? json_deep_copy(values) : json_object();
     char *line = NULL;
     if (kind != SAVED_GPU)
@@ -235,7 +238,7 @@ unsigned admin_saved_parts(const struct supervisor *supervisor, const struct dev
     struct error unused;
     unsigned parts = 0;
     view_device_uuid(supervisor, view->index, name);
-    json_t *values = saved_of(supervisor_saved(supervisor), SAVED_GPU, name);
+    json_t *values = saved_written(supervisor_saved(supervisor), SAVED_GPU, name);
     for (void *at = json_object_iter(values); at; at = json_object_iter_next(values, at)) {
         const char *key = json_object_iter_key(at);
         const char *value = json_string_value(json_object_iter_value(at));
@@ -249,9 +252,14 @@ unsigned admin_saved_parts(const struct supervisor *supervisor, const struct dev
 bool admin_saved_total(const struct supervisor *supervisor, const struct account_owner *owner,
                        enum resource resource)
 {
+    enum saved_kind kind = owner->group ? SAVED_GROUP : SAVED_USER;
     char name[SAVED_NAME];
+    struct admin_request request;
+    struct error unused;
     snprintf(name, sizeof name, "%u", owner->id);
-    const json_t *values =
-        saved_of(supervisor_saved(supervisor), owner->group ? SAVED_GROUP : SAVED_USER, name);
-    return json_object_get(values, allowance_resource(resource)->name) != NULL;
+    const json_t *values = saved_written(supervisor_saved(supervisor), kind, name);
+    bool holds = !request_make(&request, kind, owner->id, values, &unused) &&
+                 owner_total_is_set(supervisor, owner, resource, &request.total.limits);
+    admin_request_free(&request);
+    return holds;
 }

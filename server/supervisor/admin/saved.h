@@ -24,7 +24,7 @@ int admin_saved_note(struct supervisor *supervisor, const struct admin_request *
 /* The parts of a GPU's schedule in force that are kept, as bits of enum schedule_part. */
 unsigned admin_saved_parts(const struct supervisor *supervisor, const struct device_view *view);
 
-/* Whether a part of this total is kept. */
+/* Whether a part of this total in force is kept: its limit or its request. */
 bool admin_saved_total(const struct supervisor *supervisor, const struct account_owner *owner,
                        enum resource resource);
 

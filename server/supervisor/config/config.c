@@ -661,6 +661,8 @@ uint32_t config_resolve(struct config *config, const struct schedule *unsaid,
         wish.visible.devices[0] = gpu->device;
         struct error unused;
         unsigned found;
+        if (limits_selector_fits_several(&gpu->device, uuids, count))
+            return config_refuse(&reader, gpu->line, MESSAGE(config_gpu_several), gpu->said);
         if (limits_visible_resolve(&wish, uuids, count, index, &found, &unused) || found != 1) {
             return config_refuse(&reader, gpu->line, MESSAGE(config_gpu_unknown), gpu->said, count);
         }

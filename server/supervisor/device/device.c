@@ -155,7 +155,7 @@ static void beat_look(uv_timer_t *timer)
     struct device *device = timer->data;
     struct heartbeat *heartbeat = &device->heartbeat;
     const struct schedule *schedule = &device->schedule;
-    struct worker_request request = {.opcode = PROTO_WORKER_BEAT};
+    struct channel_packet request = {.opcode = PROTO_WORKER_BEAT};
     char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
     struct error why;
     bool ask = heartbeat_look(heartbeat, timeline_now());
@@ -287,7 +287,7 @@ static int schedule_ask(struct device *device, const struct schedule *schedule, 
     *scheduling = (struct scheduling){
         .device = device, .schedule = *schedule, .done = done, .context = context};
     snprintf(scheduling->by, sizeof scheduling->by, "%s", by);
-    struct worker_request request = {.opcode = PROTO_WORKER_SCHEDULE, .body = &body};
+    struct channel_packet request = {.opcode = PROTO_WORKER_SCHEDULE, .body = &body};
     int result = device_request(device, &request, schedule_answered, scheduling);
     if (result < 0) {
         free(scheduling);
@@ -541,7 +541,7 @@ void device_stop(struct device *device)
         device_down(device);
 }
 
-int device_request(struct device *device, const struct worker_request *request,
+int device_request(struct device *device, const struct channel_packet *request,
                    worker_link_reply *reply, void *context)
 {
     return device->link ? worker_link_request(device->link, request, reply, context) : -EPIPE;

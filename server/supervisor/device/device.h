@@ -137,7 +137,7 @@ void device_stop(struct device *device);
  * worker_link_request to the present worker. Returns -EPIPE if there is none: events.lost has been
  * called, or will be called from the loop.
  */
-int device_request(struct device *device, const struct worker_request *request,
+int device_request(struct device *device, const struct channel_packet *request,
                    worker_link_reply *reply, void *context);
 
 /* Ends a client's outstanding requests with WORKER_SESSION_ENDED. Does nothing without a worker. */

@@ -21,7 +21,7 @@ static void account_answered(void *context, const struct worker_answer *answer);
 
 static int account_ask(const struct asking *wanted)
 {
-    const struct worker_request request = {.opcode = PROTO_WORKER_ACCOUNT,
+    const struct channel_packet request = {.opcode = PROTO_WORKER_ACCOUNT,
                                            .body = &wanted->account};
     struct asking *asking = malloc(sizeof *asking);
     if (!asking)

@@ -94,7 +94,7 @@ static void tracing_finish(struct tracing *tracing, uint32_t error, const char *
 
 /* ---- the worker ---- */
 
-static const struct worker_request stop_request = {.opcode = PROTO_WORKER_TRACE_STOP};
+static const struct channel_packet stop_request = {.opcode = PROTO_WORKER_TRACE_STOP};
 
 /* The worker has ended the trace, in its time or because it was hurried. */
 static void finish_well(struct tracing *tracing)
@@ -188,7 +188,7 @@ void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pi
 static int trace_begin(struct tracing *tracing)
 {
     struct proto_worker_trace_start body = {.count = PROTO_TRACE_BYTES};
-    struct worker_request request = {.opcode = PROTO_WORKER_TRACE_START,
+    struct channel_packet request = {.opcode = PROTO_WORKER_TRACE_START,
                                      .body = &body,
                                      .fds = &tracing->memory.fd,
                                      .fd_count = 1};

@@ -158,7 +158,7 @@ static void link_fail(struct worker_link *link, int result)
     shutdown(link->fd, SHUT_RDWR);
 }
 
-int worker_link_request(struct worker_link *link, const struct worker_request *request,
+int worker_link_request(struct worker_link *link, const struct channel_packet *request,
                         worker_link_reply *reply, void *context)
 {
     if (link->closing)
@@ -168,11 +168,10 @@ int worker_link_request(struct worker_link *link, const struct worker_request *r
         link_fail(link, result);
     if (result < 0)
         return result;
+    struct channel_packet packet = *request;
+    packet.serial = worker_requests_next(&link->requests);
     if (!link->failed)
-        result =
-            send_queue_send(&link->send_queue, request->opcode,
-                            worker_requests_next(&link->requests), request->client, request->body,
-                            request->tail, request->tail_bytes, request->fds, request->fd_count);
+        result = send_queue_send(&link->send_queue, &packet);
     /* Why the worker ended is known when its last messages have been read: until then the request
      * waits, and its client is told that reason. */
     if (peer_is_gone(result) || result == -ENOBUFS)

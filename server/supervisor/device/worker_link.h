@@ -51,16 +51,6 @@ struct worker_link_events {
     void *context;
 };
 
-struct worker_request {
-    uint16_t opcode;
-    uint32_t client;  /* number of the client that it is about; 0: the device */
-    const void *body; /* of the opcode's type; NULL if that has no bytes */
-    const void *tail;
-    size_t tail_bytes;
-    const int *fds; /* stay the caller's */
-    unsigned fd_count;
-};
-
 struct worker_link;
 
 /* Makes a link from a socket (SOCK_SEQPACKET), which it takes over, on failure too. Returns 0, or
@@ -77,12 +67,12 @@ void worker_link_finish(struct worker_link *link);
 void worker_link_close(struct worker_link *link);
 
 /*
- * Sends a request; reply may be NULL if the answer does not matter. Returns 0, or
- * -errno: the callback is not called then. A worker that is gone is no failure: `lost`
- * follows from the loop, after what the worker had sent, and ends the request with
- * WORKER_LOST.
+ * Sends a request, whose serial is chosen here; client 0 is the device. reply may be NULL if the
+ * answer does not matter. Returns 0, or -errno: the callback is not called then. A worker that is
+ * gone is no failure: `lost` follows from the loop, after what the worker had sent, and ends the
+ * request with WORKER_LOST.
  */
-int worker_link_request(struct worker_link *link, const struct worker_request *request,
+int worker_link_request(struct worker_link *link, const struct channel_packet *request,
                         worker_link_reply *reply, void *context);
 
 /* Ends one client's outstanding requests with WORKER_SESSION_ENDED. Answers to them that come later

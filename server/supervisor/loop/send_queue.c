@@ -8,17 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/ipc/channel.h"
-
 struct send_queue_message {
     struct send_queue_message *next;
-    uint64_t serial;
-    uint32_t client;
-    uint16_t opcode;
-    uint16_t fd_count;
-    uint32_t body_bytes, tail_bytes;
+    struct channel_packet packet; /* of what stands below */
+    size_t body_bytes;
     int fds[PROTO_FDS_MAX];
-    uint8_t data[];
+    uint8_t data[]; /* the body, then the tail */
 };
 
 /* Whether the socket was full: the peer will read again, or its connection will end. */
@@ -34,19 +29,20 @@ void send_queue_open(struct send_queue *queue, int fd, size_t max)
 
 static void message_free(struct send_queue_message *message)
 {
-    for (unsigned i = 0; i < message->fd_count; i++)
+    for (unsigned i = 0; i < message->packet.fd_count; i++)
         close(message->fds[i]);
     free(message);
 }
 
-static size_t message_bytes(const struct send_queue_message *message)
+static size_t message_bytes(size_t body_bytes, const struct channel_packet *packet)
 {
-    return sizeof *message + message->body_bytes + message->tail_bytes;
+    return sizeof(struct send_queue_message) + body_bytes + packet->tail_bytes;
 }
 
-static size_t message_cost(const struct send_queue_message *message)
+/* The bytes that a waiting message counts as. */
+static size_t message_cost(size_t body_bytes, const struct channel_packet *packet)
 {
-    return message_bytes(message) + (size_t)message->fd_count * SEND_QUEUE_FD_BYTES;
+    return message_bytes(body_bytes, packet) + (size_t)packet->fd_count * SEND_QUEUE_FD_BYTES;
 }
 
 static void send_queue_shift(struct send_queue *queue)
@@ -55,7 +51,7 @@ static void send_queue_shift(struct send_queue *queue)
     queue->first = message->next;
     if (!queue->first)
         queue->last = NULL;
-    queue->bytes -= message_cost(message);
+    queue->bytes -= message_cost(message->body_bytes, &message->packet);
     message_free(message);
 }
 
@@ -66,30 +62,38 @@ void send_queue_close(struct send_queue *queue)
     queue->fd = -1;
 }
 
-static int message_queue(struct send_queue *queue, const struct send_queue_message *shape,
-                         const void *body, const void *tail, const int *fds)
+static int fds_copy(struct send_queue_message *message, const struct channel_packet *packet)
 {
-    size_t cost = message_cost(shape);
+    message->packet.fds = message->fds;
+    for (unsigned *i = &message->packet.fd_count; *i < packet->fd_count; (*i)++) {
+        message->fds[*i] = fcntl(packet->fds[*i], F_DUPFD_CLOEXEC, 0);
+        if (message->fds[*i] < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+static int message_queue(struct send_queue *queue, size_t body_bytes,
+                         const struct channel_packet *packet)
+{
+    size_t cost = message_cost(body_bytes, packet);
     if (cost > queue->max - queue->bytes)
         return -ENOBUFS;
-    struct send_queue_message *message = malloc(message_bytes(shape));
+    struct send_queue_message *message = malloc(message_bytes(body_bytes, packet));
     if (!message)
         return -ENOMEM;
-    *message = *shape;
-    message->next = NULL;
-    if (shape->body_bytes)
-        memcpy(message->data, body, shape->body_bytes);
-    if (shape->tail_bytes)
-        memcpy(message->data + shape->body_bytes, tail, shape->tail_bytes);
-    unsigned wanted = shape->fd_count;
-    for (message->fd_count = 0; message->fd_count < wanted; message->fd_count++) {
-        int fd = fcntl(fds[message->fd_count], F_DUPFD_CLOEXEC, 0);
-        if (fd < 0) {
-            int saved = errno;
-            message_free(message);
-            return -saved;
-        }
-        message->fds[message->fd_count] = fd;
+    *message = (struct send_queue_message){.packet = *packet, .body_bytes = body_bytes};
+    message->packet.body = message->data;
+    message->packet.tail = message->data + body_bytes;
+    message->packet.fd_count = 0;
+    if (body_bytes)
+        memcpy(message->data, packet->body, body_bytes);
+    if (packet->tail_bytes)
+        memcpy(message->data + body_bytes, packet->tail, packet->tail_bytes);
+    int result = fds_copy(message, packet);
+    if (result < 0) {
+        message_free(message);
+        return result;
     }
     if (queue->last)
         queue->last->next = message;
@@ -100,35 +104,23 @@ static int message_queue(struct send_queue *queue, const struct send_queue_messa
     return SEND_QUEUE_QUEUED;
 }
 
-int send_queue_send(struct send_queue *queue, uint16_t opcode, uint64_t serial, uint32_t client,
-                    const void *body, const void *tail, size_t tail_bytes, const int *fds,
-                    unsigned fd_count)
+int send_queue_send(struct send_queue *queue, const struct channel_packet *packet)
 {
-    const struct proto_message *type = proto_message_find(opcode);
-    if (!type || fd_count != type->fds || tail_bytes > type->tail)
+    const struct proto_message *type = proto_message_find(packet->opcode);
+    if (!type || packet->fd_count != type->fds || packet->tail_bytes > type->tail)
         return -EINVAL;
     if (!queue->first) {
-        int result =
-            channel_send(queue->fd, opcode, serial, client, body, tail, tail_bytes, fds, fd_count);
+        int result = channel_send(queue->fd, packet);
         if (!is_full(result))
             return result;
     }
-    struct send_queue_message shape = {.serial = serial,
-                                       .client = client,
-                                       .opcode = opcode,
-                                       .fd_count = (uint16_t)fd_count,
-                                       .body_bytes = type->bytes,
-                                       .tail_bytes = (uint32_t)tail_bytes};
-    return message_queue(queue, &shape, body, tail, fds);
+    return message_queue(queue, type->bytes, packet);
 }
 
 int send_queue_flush(struct send_queue *queue)
 {
     while (queue->first) {
-        struct send_queue_message *message = queue->first;
-        int result = channel_send(queue->fd, message->opcode, message->serial, message->client,
-                                  message->data, message->data + message->body_bytes,
-                                  message->tail_bytes, message->fds, message->fd_count);
+        int result = channel_send(queue->fd, &queue->first->packet);
         /* -ETOOMANYREFS: too many descriptors of this user are on their way in sockets. That
          * passes, and a message that was accepted has to be sent. */
         if (is_full(result) || result == -ETOOMANYREFS)

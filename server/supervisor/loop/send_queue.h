@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/ipc/channel.h"
+
 /* Bytes that a waiting descriptor counts as: descriptors are scarcer than memory. */
 #define SEND_QUEUE_FD_BYTES 8192
 
@@ -35,13 +37,11 @@ void send_queue_open(struct send_queue *queue, int fd, size_t max);
 void send_queue_close(struct send_queue *queue);
 
 /*
- * Sends one message, as channel_send does. fds stay the caller's. Returns 0 if it was sent;
+ * Sends one message, as channel_send does. Returns 0 if it was sent;
  * SEND_QUEUE_QUEUED if it waits, and the caller polls for writability; -ENOBUFS if the queue is
  * full; or another -errno.
  */
-int send_queue_send(struct send_queue *queue, uint16_t opcode, uint64_t serial, uint32_t client,
-                    const void *body, const void *tail, size_t tail_bytes, const int *fds,
-                    unsigned fd_count);
+int send_queue_send(struct send_queue *queue, const struct channel_packet *packet);
 
 /* Sends messages that wait. Returns 0 if none waits any more; SEND_QUEUE_QUEUED; or -errno. */
 int send_queue_flush(struct send_queue *queue);

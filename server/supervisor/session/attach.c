@@ -245,7 +245,7 @@ static int tell_worker(struct session *session, struct request *request)
     client_accounts_numbers(&session->counts_in, body.accounts);
     memcpy(body.name, session->name, sizeof body.name);
     int fds[4] = {session->header.fd, session->status.fd, session->shadow.fd, session->doorbell};
-    struct worker_request message = {
+    struct channel_packet message = {
         .opcode = PROTO_WORKER_ATTACH, .body = &body, .fds = fds, .fd_count = 4};
     int result = tell_accounts(session);
     if (result == 0)

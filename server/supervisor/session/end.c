@@ -49,7 +49,8 @@ static void hang_up(struct session *session)
     struct closer_sender sender = session_sender(session);
     closer_drain(session->server->closer, session->fd, session->device, sender);
     if (session->ended.error)
-        channel_send(session->fd, PROTO_ENDED, 0, 0, &session->ended, NULL, 0, NULL, 0);
+        channel_send(session->fd,
+                     &(struct channel_packet){.opcode = PROTO_ENDED, .body = &session->ended});
     send_queue_close(&session->send_queue);
     uv_close((uv_handle_t *)&session->poll, handle_closed);
     closer_hang_up(session->server->closer, session->fd, session->device, sender);
@@ -103,7 +104,7 @@ static void detach_again(uv_timer_t *timer)
 
 static void worker_detach(struct session *session)
 {
-    struct worker_request request = {.opcode = PROTO_WORKER_DETACH, .client = session->number};
+    struct channel_packet request = {.opcode = PROTO_WORKER_DETACH, .client = session->number};
     int result = session->device->starts == session->worker_start
                      ? device_request(session->device, &request, detach_answered, session)
                      : -EPIPE;

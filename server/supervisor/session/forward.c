@@ -24,7 +24,7 @@ static bool forward_ask(struct request *request, const struct channel_message *m
                         const void *body, worker_link_reply *answered)
 {
     struct session *session = request->session;
-    struct worker_request forwarded = {.opcode = message->header.opcode,
+    struct channel_packet forwarded = {.opcode = message->header.opcode,
                                        .body = body,
                                        .tail = message->tail,
                                        .tail_bytes = message->tail_bytes};

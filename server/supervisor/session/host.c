@@ -214,7 +214,7 @@ static void memory_made(struct request *request, int result)
     const struct pinned_buffer *buffer = region->user;
     struct proto_worker_host_map body = {
         .address = region->address, .count = region->bytes, .keep = buffer->keep};
-    struct worker_request message = {.opcode = PROTO_WORKER_HOST_MAP,
+    struct channel_packet message = {.opcode = PROTO_WORKER_HOST_MAP,
                                      .body = &body,
                                      .fds = &region->charged_fd.fd,
                                      .fd_count = 1};
@@ -585,7 +585,7 @@ void session_host_import(struct session *session, struct channel_message *messag
     owner->lent++;
     request->import = import;
     struct proto_worker_host_map map = {.address = block->address, .count = block->bytes};
-    struct worker_request ask = {.opcode = PROTO_WORKER_HOST_MAP,
+    struct channel_packet ask = {.opcode = PROTO_WORKER_HOST_MAP,
                                  .body = &map,
                                  .fds = &block->region->charged_fd.fd,
                                  .fd_count = 1};
@@ -649,7 +649,7 @@ void session_host_link(struct session *session, struct channel_message *message)
     int shadow = shm_readonly_fd(&other->shadow);
     struct proto_worker_link link = {.streams = session->server->settings->streams,
                                      .link = request->object};
-    struct worker_request ask = {
+    struct channel_packet ask = {
         .opcode = PROTO_WORKER_LINK, .body = &link, .fds = &shadow, .fd_count = 1};
     int result = shadow < 0 ? shadow : session_send(session, &ask, link_answered, request);
     if (shadow >= 0)

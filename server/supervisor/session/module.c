@@ -216,7 +216,7 @@ static void inspect_module(struct request *request)
 {
     struct module *module = request->module;
     struct proto_worker_module_inspect body = {.module = module->number, .count = request->count};
-    struct worker_request message = {.opcode = PROTO_WORKER_MODULE_INSPECT,
+    struct channel_packet message = {.opcode = PROTO_WORKER_MODULE_INSPECT,
                                      .body = &body,
                                      .fds = &module->image->fd,
                                      .fd_count = 1};

@@ -229,7 +229,7 @@ static void drop_buffer(struct pinned_buffer *buffer, bool asks)
 {
     struct proto_worker_host_drop body = {
         .address = buffer->region->address, .count = buffer->region->bytes, .asks = asks};
-    struct worker_request request = {.opcode = PROTO_WORKER_HOST_DROP, .body = &body};
+    struct channel_packet request = {.opcode = PROTO_WORKER_HOST_DROP, .body = &body};
     buffer->state = PINNED_DROPPING;
     if (pinned_buffer_is_lost(buffer)) {
         let_go(buffer);

@@ -110,8 +110,12 @@ void session_answer(struct session *session, uint16_t opcode, uint64_t serial, c
 {
     if (session->state == PROTO_CONNECTION_STATE_LEAVING)
         return;
-    send_done(session, send_queue_send(&session->send_queue, opcode, serial, 0, body, NULL, 0, fds,
-                                       fd_count));
+    send_done(session, send_queue_send(&session->send_queue,
+                                       &(struct channel_packet){.opcode = opcode,
+                                                                .serial = serial,
+                                                                .body = body,
+                                                                .fds = fds,
+                                                                .fd_count = fd_count}));
 }
 
 void session_refuse(struct session *session, uint64_t serial, uint32_t error, const char *format,
@@ -137,8 +141,12 @@ void session_pass(struct session *session, uint64_t serial, const struct worker_
         session_refuse(session, serial, answer->error, "%s", answer->text);
     else if (session->state != PROTO_CONNECTION_STATE_LEAVING)
         send_done(session,
-                  send_queue_send(&session->send_queue, message->header.opcode, serial, 0,
-                                  message->body, message->tail, message->tail_bytes, NULL, 0));
+                  send_queue_send(&session->send_queue,
+                                  &(struct channel_packet){.opcode = message->header.opcode,
+                                                           .serial = serial,
+                                                           .body = message->body,
+                                                           .tail = message->tail,
+                                                           .tail_bytes = message->tail_bytes}));
 }
 
 struct closer_sender session_sender(const struct session *session)
@@ -216,7 +224,7 @@ void session_request_work(struct request *request, int (*work)(struct request *r
 
 /* ---- the worker ---- */
 
-int session_send(struct session *session, struct worker_request *request, worker_link_reply *reply,
+int session_send(struct session *session, struct channel_packet *request, worker_link_reply *reply,
                  void *context)
 {
     /* session_end has cancelled the earlier requests; a later one would outlive the session. */
@@ -229,7 +237,7 @@ int session_send(struct session *session, struct worker_request *request, worker
 int session_ask(struct session *session, uint16_t opcode, const void *body,
                 worker_link_reply *reply, void *context)
 {
-    struct worker_request request = {.opcode = opcode, .body = body};
+    struct channel_packet request = {.opcode = opcode, .body = body};
     return session_send(session, &request, reply, context);
 }
 

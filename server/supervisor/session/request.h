@@ -123,7 +123,7 @@ void session_request_work(struct request *request, int (*work)(struct request *r
  * WORKER_SESSION_ENDED. Returns 0; -ESHUTDOWN if the session has been taken down; or -errno. reply
  * is not called unless 0 is returned.
  */
-int session_send(struct session *session, struct worker_request *request, worker_link_reply *reply,
+int session_send(struct session *session, struct channel_packet *request, worker_link_reply *reply,
                  void *context);
 /* Like session_send, for a request that has a body and nothing else. */
 int session_ask(struct session *session, uint16_t opcode, const void *body,

@@ -141,7 +141,7 @@ void session_rings_make(struct session *session, struct channel_message *message
         return;
     request->object = body.stream;
     struct proto_worker_rings rings = {.first = segment->first, .count = segment->count};
-    struct worker_request forwarded = {.opcode = PROTO_WORKER_RINGS,
+    struct channel_packet forwarded = {.opcode = PROTO_WORKER_RINGS,
                                        .body = &rings,
                                        .fds = &segment->charged_fd.fd,
                                        .fd_count = 1};

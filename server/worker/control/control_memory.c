@@ -117,8 +117,12 @@ int control_memory_cleared(struct worker *worker, const struct loader_job *job)
     if (job->error)
         return undo_map(&request, job->address, job->count, &job->why);
     client_memory_open(job->client, job->address, job->count, RANGE_DEVICE);
-    return reply_send_with(worker, PROTO_WORKER_MAPPED, job->serial, request.number, &mapped, NULL,
-                           0, &job->fd, 1);
+    return reply_send_with(worker, &(struct channel_packet){.opcode = PROTO_WORKER_MAPPED,
+                                                            .serial = job->serial,
+                                                            .client = request.number,
+                                                            .body = &mapped,
+                                                            .fds = &job->fd,
+                                                            .fd_count = 1});
 }
 
 /* ---- host buffers ---- */

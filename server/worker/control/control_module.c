@@ -146,9 +146,13 @@ static int end_function_get(struct control_call *control)
             client_function_enter(request->client, call->number, &call->lookup, &call->why);
     if (call->error)
         return request_refuse_why(request, &call->why);
-    return reply_send_with(request->worker, PROTO_FUNCTION_INFO, request->serial, request->number,
-                           &call->lookup.info, call->lookup.layout,
-                           call->lookup.info.parameters * 8u, NULL, 0);
+    return reply_send_with(
+        request->worker, &(struct channel_packet){.opcode = PROTO_FUNCTION_INFO,
+                                                  .serial = request->serial,
+                                                  .client = request->number,
+                                                  .body = &call->lookup.info,
+                                                  .tail = call->lookup.layout,
+                                                  .tail_bytes = call->lookup.info.parameters * 8u});
 }
 
 int control_function_get(struct request *request)

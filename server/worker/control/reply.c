@@ -5,22 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/ipc/channel.h"
 #include "common/error.h"
 #include "common/printable.h"
 
-int reply_send_with(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,
-                    const void *body, const void *tail, size_t tail_bytes, const int *fds,
-                    unsigned fd_count)
+int reply_send_with(struct worker *worker, const struct channel_packet *packet)
 {
-    return channel_send_waiting(worker->channel, opcode, serial, client, body, tail, tail_bytes,
-                                fds, fd_count);
+    return channel_send_waiting(worker->channel, packet);
 }
 
 int reply_send(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,
                const void *body)
 {
-    return reply_send_with(worker, opcode, serial, client, body, NULL, 0, NULL, 0);
+    return reply_send_with(worker,
+                           &(struct channel_packet){
+                               .opcode = opcode, .serial = serial, .client = client, .body = body});
 }
 
 int reply_refuse(struct worker *worker, uint64_t serial, uint32_t client, const struct error *why)

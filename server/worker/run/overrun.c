@@ -149,8 +149,10 @@ static void tell_supervisor(struct overrun *overrun, struct worker *worker, uint
     struct proto_worker_overran overran = {.error = why->number};
     snprintf(overran.text, sizeof overran.text, "%.*s", (int)sizeof overran.text - 1, why->text);
     /* Tried again at the next look if the socket is full. */
-    overrun->told = channel_send(worker->channel, PROTO_WORKER_OVERRAN, 0, client, &overran, NULL,
-                                 0, NULL, 0) == 0;
+    overrun->told =
+        channel_send(worker->channel, &(struct channel_packet){.opcode = PROTO_WORKER_OVERRAN,
+                                                               .client = client,
+                                                               .body = &overran}) == 0;
 }
 
 /* Work of another client that began at the same time on the same multiprocessors, or NULL. */

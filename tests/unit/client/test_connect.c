@@ -413,7 +413,41 @@ static void no_server_is_connection_failed_with_the_path(void **state)
     gpushare_connection *gpu = NULL;
     setenv("GPUSHARE_SOCKET", "/nonexistent/gpushare.sock", 1);
     assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_CONNECTION_FAILED);
-    assert_non_null(strstr(gpushare_error_text(), "/nonexistent/gpushare.sock"));
+    assert_string_equal(gpushare_error_text(),
+                        "no server can be reached at /nonexistent/gpushare.sock (No such file or "
+                        "directory), the path that GPUSHARE_SOCKET gives: start gpushared there, "
+                        "or correct the path");
+    struct gpushare_options options = {.size = sizeof options, .socket = "/nonexistent/other"};
+    assert_int_equal(gpushare_connect(&options, &gpu), GPUSHARE_ERROR_CONNECTION_FAILED);
+    assert_non_null(strstr(gpushare_error_text(), "the path that an option of the program gives"));
+}
+
+/* Root may open every socket, so the test becomes nobody for the call. */
+static void a_socket_without_permission_is_the_administrators_matter(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/gpushare-denied-XXXXXX", path[80];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/gpushare.sock", folder);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(chmod(path, 0), 0);
+    assert_int_equal(chmod(folder, 0755), 0);
+    setenv("GPUSHARE_SOCKET", path, 1);
+    gpushare_connection *gpu = NULL;
+    uid_t self = geteuid();
+    if (self == 0)
+        assert_int_equal(seteuid(65534), 0);
+    gpushare_error error = gpushare_connect(NULL, &gpu);
+    assert_int_equal(seteuid(self), 0);
+    assert_int_equal(error, GPUSHARE_ERROR_CONNECTION_FAILED);
+    assert_non_null(strstr(gpushare_error_text(), "does not let this user connect"));
+    close(fd);
+    unlink(path);
+    rmdir(folder);
 }
 
 /* Remains of a killed server in the runtime directory are the first to be named. */
@@ -721,6 +755,7 @@ int main(void)
         TEST(malformed_variables_are_refused_by_name),
         TEST(bad_options_are_refused),
         TEST(no_server_is_connection_failed_with_the_path),
+        TEST(a_socket_without_permission_is_the_administrators_matter),
         TEST(dead_socket_in_the_runtime_directory_is_named),
         TEST(socket_option_beats_the_environment),
         TEST(runtime_directory_is_where_a_socket_is_looked_for),

@@ -287,7 +287,13 @@ static void a_value_is_written_as_people_write_it(void **state)
     (void)state;
     char text[UNITS_TEXT];
     assert_string_equal(allowance_format(RESOURCE_TIME, 1250, text), "12.5%");
-    assert_string_equal(allowance_format(RESOURCE_HOST_MEMORY, 1 << 30, text), "1G");
+    assert_string_equal(allowance_format(RESOURCE_HOST_MEMORY, 1 << 30, text), "1 GiB");
+    assert_string_equal(allowance_format(RESOURCE_MEMORY, UINT64_C(1542756) << 10, text),
+                        "1.5 GiB");
+    assert_string_equal(allowance_format_scalar(SCALAR_KERNEL_TIME, 0, text), "none");
+    assert_string_equal(allowance_format_scalar(SCALAR_KERNEL_TIME, UINT64_C(3000000000), text),
+                        "3s");
+    assert_string_equal(allowance_format_scalar(SCALAR_PRIORITY, 0, text), "0");
 }
 
 static void a_message_says_the_same(void **state)

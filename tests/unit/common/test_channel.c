@@ -100,7 +100,12 @@ static void a_message_arrives_whole(void **state)
 {
     (void)state;
     struct proto_function_get body = {.module = 5};
-    assert_int_equal(channel_send(pair[0], PROTO_FUNCTION_GET, 9, 3, &body, "kernel", 6, NULL, 0),
+    assert_int_equal(channel_send(pair[0], &(struct channel_packet){.opcode = PROTO_FUNCTION_GET,
+                                                                    .serial = 9,
+                                                                    .client = 3,
+                                                                    .body = &body,
+                                                                    .tail = "kernel",
+                                                                    .tail_bytes = 6}),
                      0);
     assert_int_equal(receive_as(PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT), 0);
     assert_int_equal(got.header.opcode, PROTO_FUNCTION_GET);
@@ -135,7 +140,14 @@ static void every_message_of_the_schema_travels(void **state)
         uint32_t tails[] = {0, type->tail};
         for (int i = 0; i < 2; i++) {
             assert_int_equal(
-                channel_send(pair[0], (uint16_t)opcode, 1, 2, body, tail, tails[i], fds, type->fds),
+                channel_send(pair[0], &(struct channel_packet){.opcode = (uint16_t)opcode,
+                                                               .serial = 1,
+                                                               .client = 2,
+                                                               .body = body,
+                                                               .tail = tail,
+                                                               .tail_bytes = tails[i],
+                                                               .fds = fds,
+                                                               .fd_count = type->fds}),
                 0);
             int result = receive_as(type->to & -type->to, type->from & -type->from);
             if (result != 0)
@@ -159,7 +171,10 @@ static void an_empty_and_a_closed_socket(void **state)
     close(pair[1]);
     pair[1] = -1;
     struct proto_hello body = {.major = 1};
-    assert_int_equal(channel_send(pair[0], PROTO_HELLO, 1, 0, &body, NULL, 0, NULL, 0), -EPIPE);
+    assert_int_equal(
+        channel_send(pair[0],
+                     &(struct channel_packet){.opcode = PROTO_HELLO, .serial = 1, .body = &body}),
+        -EPIPE);
     assert_int_equal(channel_receive(-1, PROTO_PEER_ANY, PROTO_PEER_ANY, &got), -EBADF);
 }
 
@@ -401,13 +416,31 @@ static void malformed_messages_are_not_sent(void **state)
     (void)state;
     static uint8_t body[PROTO_MESSAGE_MAX];
     int fd = pair[0];
-    assert_int_equal(channel_send(fd, 65535, 1, 0, body, NULL, 0, NULL, 0), -EINVAL);
-    assert_int_equal(channel_send(fd, PROTO_HELLO, 1, 0, body, NULL, 0, &fd, 1), -EINVAL);
-    assert_int_equal(channel_send(fd, PROTO_MODULE_LOAD, 1, 0, body, NULL, 0, NULL, 0), -EINVAL);
-    assert_int_equal(channel_send(fd, PROTO_HELLO, 1, 0, body, body, 1, NULL, 0), -EINVAL);
     assert_int_equal(
-        channel_send(fd, PROTO_FUNCTION_GET, 1, 0, body, body, PROTO_NAME_MAX + 1, NULL, 0),
+        channel_send(fd, &(struct channel_packet){.opcode = 65535, .serial = 1, .body = body}),
         -EINVAL);
+    assert_int_equal(channel_send(fd, &(struct channel_packet){.opcode = PROTO_HELLO,
+                                                               .serial = 1,
+                                                               .body = body,
+                                                               .fds = &fd,
+                                                               .fd_count = 1}),
+                     -EINVAL);
+    assert_int_equal(
+        channel_send(
+            fd, &(struct channel_packet){.opcode = PROTO_MODULE_LOAD, .serial = 1, .body = body}),
+        -EINVAL);
+    assert_int_equal(channel_send(fd, &(struct channel_packet){.opcode = PROTO_HELLO,
+                                                               .serial = 1,
+                                                               .body = body,
+                                                               .tail = body,
+                                                               .tail_bytes = 1}),
+                     -EINVAL);
+    assert_int_equal(channel_send(fd, &(struct channel_packet){.opcode = PROTO_FUNCTION_GET,
+                                                               .serial = 1,
+                                                               .body = body,
+                                                               .tail = body,
+                                                               .tail_bytes = PROTO_NAME_MAX + 1}),
+                     -EINVAL);
     assert_int_equal(receive_as(PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT), CHANNEL_EMPTY);
 }
 
@@ -417,7 +450,8 @@ static void a_full_socket_says_so(void **state)
     struct proto_hello body = {.major = 1};
     int result = 0;
     for (int i = 0; i < 100000 && result == 0; i++)
-        result = channel_send(pair[0], PROTO_HELLO, 1, 0, &body, NULL, 0, NULL, 0);
+        result = channel_send(
+            pair[0], &(struct channel_packet){.opcode = PROTO_HELLO, .serial = 1, .body = &body});
     assert_int_equal(result, -EAGAIN);
 }
 
@@ -478,7 +512,8 @@ static void serials_have_64_bits(void **state)
 {
     (void)state;
     uint64_t serial = UINT64_C(0x123456789abcdef0);
-    assert_int_equal(channel_send(pair[0], PROTO_MEMORY_QUERY, serial, 0, NULL, NULL, 0, NULL, 0),
+    assert_int_equal(channel_send(pair[0], &(struct channel_packet){.opcode = PROTO_MEMORY_QUERY,
+                                                                    .serial = serial}),
                      0);
     assert_int_equal(receive_as(PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT), 0);
     assert_true(got.header.serial == serial);

@@ -147,7 +147,9 @@ static inline void fake_start_worker(struct fake *fake, uint32_t device, uint64_
                                      .multiprocessors = 132,
                                      .partition_multiprocessors = 8,
                                      .name = "fake"};
-    assert_int_equal(channel_send(worker->fd, PROTO_DEVICE_INFO, 0, 0, &info, NULL, 0, NULL, 0), 0);
+    assert_int_equal(channel_send(worker->fd, &(struct channel_packet){.opcode = PROTO_DEVICE_INFO,
+                                                                       .body = &info}),
+                     0);
 }
 
 static inline void fake_turn(struct fake *fake);
@@ -195,9 +197,14 @@ static inline void fake_open(struct fake *fake, uint32_t devices, uint64_t memor
 static inline void fake_reply(struct fake_worker *worker, const struct channel_message *request,
                               uint16_t opcode, const void *body, const int *fds, unsigned fd_count)
 {
-    assert_int_equal(channel_send(worker->fd, opcode, request->header.serial,
-                                  request->header.client, body, NULL, 0, fds, fd_count),
-                     0);
+    assert_int_equal(
+        channel_send(worker->fd, &(struct channel_packet){.opcode = opcode,
+                                                          .serial = request->header.serial,
+                                                          .client = request->header.client,
+                                                          .body = body,
+                                                          .fds = fds,
+                                                          .fd_count = fd_count}),
+        0);
 }
 
 static inline void fake_answer_map(struct fake_worker *worker,
@@ -594,7 +601,12 @@ static inline uint64_t fake_send_fd(struct fake *fake, int fd, uint16_t opcode, 
                                     const int *fds, unsigned fd_count)
 {
     uint64_t serial = ++fake->next_serial;
-    assert_int_equal(channel_send(fd, opcode, serial, 0, body, NULL, 0, fds, fd_count), 0);
+    assert_int_equal(channel_send(fd, &(struct channel_packet){.opcode = opcode,
+                                                               .serial = serial,
+                                                               .body = body,
+                                                               .fds = fds,
+                                                               .fd_count = fd_count}),
+                     0);
     return serial;
 }
 

@@ -300,6 +300,14 @@ void owner_total_view(const struct supervisor *self, const struct account_owner 
         *view = (struct total_view){.request = PROTO_UNSET, .limit = PROTO_UNSET};
 }
 
+bool owner_total_is_set(const struct supervisor *self, const struct account_owner *owner,
+                        enum resource resource, const struct allowance *limits)
+{
+    (void)self;
+    (void)owner;
+    return allowance_has(limits, resource, ALLOWANCE_LIMIT);
+}
+
 void view_config(const struct supervisor *self, struct config_view *view)
 {
     *view = (struct config_view){

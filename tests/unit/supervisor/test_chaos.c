@@ -77,7 +77,11 @@ static void drain(struct client *client)
 static void ask(struct client *client, uint16_t opcode, const void *body, const int *fd)
 {
     /* A full socket, or one whose other end is gone, is no matter here. */
-    channel_send(client->fd, opcode, ++fake.next_serial, 0, body, NULL, 0, fd, fd != NULL);
+    channel_send(client->fd, &(struct channel_packet){.opcode = opcode,
+                                                      .serial = ++fake.next_serial,
+                                                      .body = body,
+                                                      .fds = fd,
+                                                      .fd_count = fd != NULL});
 }
 
 static void come(struct client *client)

@@ -425,8 +425,10 @@ static void gpus_that_are_not_there_or_twice_are_refused(void **state)
 {
     (void)state;
     unresolved("gpus:\n  - gpu: 0\n  - gpu: 2\n",
-               "file:3: there is no GPU \"2\", or the UUID fits several: this server has 2");
-    unresolved("gpus:\n  - gpu: GPU-2f\n", "or the UUID fits several");
+               "file:3: there is no GPU \"2\": this server has 2");
+    unresolved("gpus:\n  - gpu: GPU-2f\n",
+               "file:2: GPU \"GPU-2f\" is the beginning of several UUIDs");
+    unresolved("gpus:\n  - gpu: GPU-dead\n", "there is no GPU \"GPU-dead\": this server has 2");
     unresolved("gpus:\n  - gpu: 1\n  - gpu: GPU-2f9e\n", "file:3: GPU 1 has an entry already, in "
                                                          "line 2");
 }

@@ -25,7 +25,9 @@ static void worker_say_fault(void)
     struct proto_worker_fault fault = {.error = PROTO_ERROR_ILLEGAL_ADDRESS,
                                        .text = "kernel f used 0x0"};
     assert_int_equal(
-        channel_send(fake.worker[0].fd, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0), 0);
+        channel_send(fake.worker[0].fd,
+                     &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault}),
+        0);
 }
 
 static void expect_fault(int fd)
@@ -61,8 +63,10 @@ static void a_fault_behind_many_messages_is_found_after_a_reset(void **state)
     fake_send(&fake, fd, PROTO_STREAM_CREATE, &create);
     fake_settle(&fake); /* the worker leaves the request unread: its end resets the connection */
     for (int i = 0; i < NOTICES; i++)
-        assert_int_equal(channel_send(fake.worker[0].fd, PROTO_WORKER_EVENT_ENDED, 0, 1000, &notice,
-                                      NULL, 0, NULL, 0),
+        assert_int_equal(channel_send(fake.worker[0].fd,
+                                      &(struct channel_packet){.opcode = PROTO_WORKER_EVENT_ENDED,
+                                                               .client = 1000,
+                                                               .body = &notice}),
                          0);
     worker_say_fault();
     fake_kill_worker(&fake, 0);
@@ -84,7 +88,7 @@ static void a_fault_counts_when_waiting_requests_can_not_be_sent(void **state)
 {
     (void)state;
     struct proto_worker_window window = {0};
-    struct worker_request request = {.opcode = PROTO_WORKER_WINDOW, .client = 1, .body = &window};
+    struct channel_packet request = {.opcode = PROTO_WORKER_WINDOW, .client = 1, .body = &window};
     int fd = open_client();
     struct device *device = &fake.supervisor->server.devices[0];
     for (int i = 0; i < 3000; i++)

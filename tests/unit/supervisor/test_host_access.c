@@ -25,7 +25,8 @@ static void kernels_with_host_access_serve_one_user_at_a_time(void **state)
     struct proto_worker_warning warning = {.warning = PROTO_WARNING_HOST_ACCESS,
                                            .text = "kernels see everything"};
     fake_open(&fake, 2, 256 * MIB);
-    channel_send(fake.worker[0].fd, PROTO_WORKER_WARNING, 0, 0, &warning, NULL, 0, NULL, 0);
+    channel_send(fake.worker[0].fd,
+                 &(struct channel_packet){.opcode = PROTO_WORKER_WARNING, .body = &warning});
     fake_settle(&fake);
     struct device_view view;
     view_device(fake.supervisor, 0, &view);

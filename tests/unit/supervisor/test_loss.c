@@ -63,7 +63,8 @@ static void a_lost_worker_takes_its_clients_along_by_name(void **state)
     struct proto_status_header *copy = mmap(NULL, 4096, PROT_READ, MAP_SHARED, last->status.fd, 0);
     assert_ptr_not_equal(copy, MAP_FAILED);
     assert_int_equal(status->fault, 0);
-    channel_send(fake.worker[0].fd, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
+    channel_send(fake.worker[0].fd,
+                 &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault});
     for (unsigned i = 0; i < 3; i++)
         fake_expect_ended(&fake, fds[i], PROTO_ERROR_ILLEGAL_ADDRESS, "kernel f used 0x0");
     assert_int_equal(copy->fault, PROTO_ERROR_ILLEGAL_ADDRESS);

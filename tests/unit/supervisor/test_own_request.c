@@ -173,7 +173,7 @@ static void memory_in_use_stays_where_a_request_falls_below_it(void **state)
     ask(second, PROTO_UNSET, PROTO_UNSET, 40 * MIB);
     /* 48 MiB are free: the second has what it asks for, and the first what it uses. */
     assert_int_equal(attached(second).memory.request, 40 * MIB);
-    expect_notice(first, "device memory is 64M now, of 96M");
+    expect_notice(first, "device memory is 64 MiB now, of 96 MiB");
     assert_int_equal(granted(first).memory.request, 64 * MIB);
     assert_int_equal(fake_usage(&fake, first).used, 80 * MIB);
     fake_alloc(&fake, second, 40 * MIB);

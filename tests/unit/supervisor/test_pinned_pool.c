@@ -187,7 +187,8 @@ static void a_client_that_left_is_charged_for_no_memory_while_its_modules_wait(v
     assert_int_equal(charged(), BUFFER);
     assert_int_equal(server()->pinned.bytes, 0);
     assert_true(server()->devices[0].accounts[RESOURCE_MEMORY].used >= 4 * MIB);
-    channel_send(worker()->fd, PROTO_WORKER_RELEASED, 0, number, NULL, NULL, 0, NULL, 0);
+    channel_send(worker()->fd,
+                 &(struct channel_packet){.opcode = PROTO_WORKER_RELEASED, .client = number});
     FAKE_WAIT(&fake, idle() == 1);
     assert_int_equal(server()->sessions, 1);
     assert_int_equal(server()->devices[0].accounts[RESOURCE_MEMORY].used, 0);

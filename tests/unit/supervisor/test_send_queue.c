@@ -34,7 +34,8 @@ static int tear_down(void **state)
 
 static int send_number(struct send_queue *send_queue, uint32_t number)
 {
-    return send_queue_send(send_queue, PROTO_DONE, number, 0, NULL, NULL, 0, NULL, 0);
+    return send_queue_send(send_queue,
+                           &(struct channel_packet){.opcode = PROTO_DONE, .serial = number});
 }
 
 static void messages_arrive_once_and_in_order(void **state)
@@ -112,7 +113,12 @@ static void queued_descriptors_belong_to_the_queue_and_count(void **state)
     int fd = memfd_create("waiting", MFD_CLOEXEC);
     int result = SEND_QUEUE_QUEUED, queued = -1;
     for (; result == SEND_QUEUE_QUEUED; queued++)
-        result = send_queue_send(&send_queue, PROTO_HOST_ALLOCATED, 2, 0, &body, NULL, 0, &fd, 1);
+        result =
+            send_queue_send(&send_queue, &(struct channel_packet){.opcode = PROTO_HOST_ALLOCATED,
+                                                                  .serial = 2,
+                                                                  .body = &body,
+                                                                  .fds = &fd,
+                                                                  .fd_count = 1});
     assert_int_equal(result, -ENOBUFS);
     assert_int_equal(queued, 2);
     close(fd);
@@ -143,10 +149,18 @@ static void messages_unknown_to_the_schema_are_not_sent(void **state)
     (void)state;
     struct send_queue send_queue;
     send_queue_open(&send_queue, pair[0], 1000);
-    assert_int_equal(send_queue_send(&send_queue, 9999, 1, 0, NULL, NULL, 0, NULL, 0), -EINVAL);
-    assert_int_equal(send_queue_send(&send_queue, PROTO_DONE, 1, 0, NULL, "x", 1, NULL, 0),
+    assert_int_equal(
+        send_queue_send(&send_queue, &(struct channel_packet){.opcode = 9999, .serial = 1}),
+        -EINVAL);
+    assert_int_equal(send_queue_send(&send_queue, &(struct channel_packet){.opcode = PROTO_DONE,
+                                                                           .serial = 1,
+                                                                           .tail = "x",
+                                                                           .tail_bytes = 1}),
                      -EINVAL);
-    assert_int_equal(send_queue_send(&send_queue, PROTO_DONE, 1, 0, NULL, NULL, 0, &pair[0], 1),
+    assert_int_equal(send_queue_send(&send_queue, &(struct channel_packet){.opcode = PROTO_DONE,
+                                                                           .serial = 1,
+                                                                           .fds = &pair[0],
+                                                                           .fd_count = 1}),
                      -EINVAL);
     send_queue_close(&send_queue);
 }

@@ -160,20 +160,22 @@ static void a_repeated_serial_is_refused_and_not_carried_out(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     uint64_t large = UINT64_C(1) << 40;
-    channel_send(fd, PROTO_MEMORY_ALLOC, large, 0, &alloc, NULL, 0, NULL, 0);
+    channel_send(fd, &(struct channel_packet){
+                         .opcode = PROTO_MEMORY_ALLOC, .serial = large, .body = &alloc});
     fake_expect(&fake, fd, PROTO_MEMORY_ALLOCATED);
     assert_true(fake.message.header.serial == large);
     uint64_t used = fake_first(&fake)->accounts[RESOURCE_MEMORY].used;
     const uint64_t stale[] = {large, large - 1, 1};
     for (int i = 0; i < 3; i++) {
-        channel_send(fd, PROTO_MEMORY_ALLOC, stale[i], 0, &alloc, NULL, 0, NULL, 0);
+        channel_send(fd, &(struct channel_packet){
+                             .opcode = PROTO_MEMORY_ALLOC, .serial = stale[i], .body = &alloc});
         fake_expect_failed(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION,
                            "not greater than 1099511627776");
         assert_true(fake.message.header.serial == stale[i]);
         assert_true(fake_first(&fake)->accounts[RESOURCE_MEMORY].used == used);
     }
     /* The connection goes on. */
-    channel_send(fd, PROTO_MEMORY_QUERY, large + 7, 0, NULL, NULL, 0, NULL, 0);
+    channel_send(fd, &(struct channel_packet){.opcode = PROTO_MEMORY_QUERY, .serial = large + 7});
     fake_expect(&fake, fd, PROTO_MEMORY_INFO);
     close(fd);
     fake_expect_nothing_left(&fake);
@@ -186,10 +188,11 @@ static void headers_are_checked(void **state)
     struct proto_hello hello = {.major = PROTO_MAJOR};
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_connect(&fake);
-    channel_send(fd, PROTO_HELLO, 1, 5, &hello, NULL, 0, NULL, 0);
+    channel_send(fd, &(struct channel_packet){
+                         .opcode = PROTO_HELLO, .serial = 1, .client = 5, .body = &hello});
     fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "client");
     fd = fake_connect(&fake);
-    channel_send(fd, PROTO_HELLO, 0, 0, &hello, NULL, 0, NULL, 0);
+    channel_send(fd, &(struct channel_packet){.opcode = PROTO_HELLO, .body = &hello});
     fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "serial");
     fd = fake_connect(&fake);
     assert_int_equal(send(fd, "short", 5, 0), 5);
@@ -439,12 +442,14 @@ static void a_number_is_given_again_when_the_worker_has_done_with_it(void **stat
     fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_HANDLE, "no event 1");
     assert_int_equal(create_event(fd), 3);
     struct proto_worker_event_ended ended = {.event = 1};
-    channel_send(fake.worker[0].fd, PROTO_WORKER_EVENT_ENDED, 0, attached.client, &ended, NULL, 0,
-                 NULL, 0);
+    channel_send(fake.worker[0].fd, &(struct channel_packet){.opcode = PROTO_WORKER_EVENT_ENDED,
+                                                             .client = attached.client,
+                                                             .body = &ended});
     /* One that was not destroyed keeps its number, whatever the worker says. */
     ended.event = 2;
-    channel_send(fake.worker[0].fd, PROTO_WORKER_EVENT_ENDED, 0, attached.client, &ended, NULL, 0,
-                 NULL, 0);
+    channel_send(fake.worker[0].fd, &(struct channel_packet){.opcode = PROTO_WORKER_EVENT_ENDED,
+                                                             .client = attached.client,
+                                                             .body = &ended});
     fake_settle(&fake);
     assert_int_equal(create_event(fd), 1);
     assert_int_equal(create_event(fd), 4);

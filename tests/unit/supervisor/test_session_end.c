@@ -27,9 +27,11 @@ static void a_wrong_serial_is_the_end_of_its_worker(void **state)
             serial--;
         else if (lie == NEVER_ASKED)
             serial++;
-        channel_send(fake.worker[0].fd, PROTO_DONE, serial,
-                     lie == ANOTHER_CLIENT ? attached.client + 1 : attached.client, NULL, NULL, 0,
-                     NULL, 0);
+        channel_send(fake.worker[0].fd,
+                     &(struct channel_packet){.opcode = PROTO_DONE,
+                                              .serial = serial,
+                                              .client = lie == ANOTHER_CLIENT ? attached.client + 1
+                                                                              : attached.client});
         fake_expect_ended(&fake, fd, PROTO_ERROR_WORKER_LOST,
                           "it answered a request that it was not sent");
         fake_expect_nothing_left(&fake);
@@ -71,8 +73,9 @@ static void a_client_that_never_reads_its_answers_is_disconnected(void **state)
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     struct proto_memory_free wrong = {.address = 1};
     FAKE_WAIT(&fake, fake.supervisor->server.sessions == 0 ||
-                         channel_send(fd, PROTO_MEMORY_FREE, ++fake.next_serial, 0, &wrong, NULL, 0,
-                                      NULL, 0) == -EPIPE);
+                         channel_send(fd, &(struct channel_packet){.opcode = PROTO_MEMORY_FREE,
+                                                                   .serial = ++fake.next_serial,
+                                                                   .body = &wrong}) == -EPIPE);
     close(fd);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
@@ -102,12 +105,14 @@ static void the_workers_complaint_ends_its_client_alone(void **state)
     int fd = fake_attach(&fake, 0, 0, NULL, &bad);
     struct proto_worker_misbehaved complaint = {.error = PROTO_ERROR_PROTOCOL_VIOLATION,
                                                 .text = "the tail of ring 0 lies"};
-    channel_send(fake.worker[0].fd, PROTO_WORKER_MISBEHAVED, 0, bad.client, &complaint, NULL, 0,
-                 NULL, 0);
+    channel_send(fake.worker[0].fd, &(struct channel_packet){.opcode = PROTO_WORKER_MISBEHAVED,
+                                                             .client = bad.client,
+                                                             .body = &complaint});
     fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "tail of ring 0");
     /* Once more, about a client that is gone. */
-    channel_send(fake.worker[0].fd, PROTO_WORKER_MISBEHAVED, 0, bad.client, &complaint, NULL, 0,
-                 NULL, 0);
+    channel_send(fake.worker[0].fd, &(struct channel_packet){.opcode = PROTO_WORKER_MISBEHAVED,
+                                                             .client = bad.client,
+                                                             .body = &complaint});
     fake_settle(&fake);
     fake_usage(&fake, good);
     close(good);

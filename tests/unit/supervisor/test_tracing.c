@@ -222,7 +222,8 @@ static void the_worker_is_told_that_the_asker_is_gone(void **state)
     fake_worker_expect(&fake, 0, PROTO_WORKER_TRACE_STOP);
     fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
     /* The answer to the start comes late, to nobody. */
-    channel_send(fake.worker[0].fd, PROTO_DONE, header.serial, 0, NULL, NULL, 0, NULL, 0);
+    channel_send(fake.worker[0].fd,
+                 &(struct channel_packet){.opcode = PROTO_DONE, .serial = header.serial});
     fake_settle(&fake);
     assert_int_equal(told[0].calls, 0);
     fake.worker[0].automatic = true;

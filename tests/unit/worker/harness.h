@@ -120,9 +120,16 @@ static inline uint64_t harness_send(uint16_t opcode, uint32_t client, const void
                                     unsigned fd_count)
 {
     uint64_t serial = ++harness.serial;
-    assert_int_equal(channel_send(harness.channel, opcode, serial, client, body, tail, tail_bytes,
-                                  fds, fd_count),
-                     0);
+    assert_int_equal(
+        channel_send(harness.channel, &(struct channel_packet){.opcode = opcode,
+                                                               .serial = serial,
+                                                               .client = client,
+                                                               .body = body,
+                                                               .tail = tail,
+                                                               .tail_bytes = tail_bytes,
+                                                               .fds = fds,
+                                                               .fd_count = fd_count}),
+        0);
     return serial;
 }
 

@@ -122,7 +122,10 @@ static void a_bad_message_is_answered(void **state)
     int channel;
     pid_t pid = start(softgpu, "0", &channel);
     assert_int_equal(receive(channel), PROTO_DEVICE_INFO);
-    assert_int_equal(channel_send(channel, PROTO_WORKER_QUIESCE, 5, 42, NULL, NULL, 0, NULL, 0), 0);
+    assert_int_equal(channel_send(channel, &(struct channel_packet){.opcode = PROTO_WORKER_QUIESCE,
+                                                                    .serial = 5,
+                                                                    .client = 42}),
+                     0);
     assert_int_equal(receive(channel), PROTO_FAILED);
     assert_int_equal(message.header.serial, 5);
     assert_int_equal(message.header.client, 42);
