@@ -178,6 +178,7 @@ class Requests(Case):
     def test_a_client_asks_for_guarantees_of_memory(self):
         with self.configured("gpus: [{gpu: 0}]\nprofiles: {none: {memory: {request: 0}, host_memory: {request: 0}}}\n") as it:
             whole = it.granted()["memory_limit"]
+            it.wait_until_alone()
             most = whole // 4 * 3
             first = RawClient(it.server.client)
             with contextlib.closing(first):
