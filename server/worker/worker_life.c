@@ -108,9 +108,9 @@ static void open_parts(struct worker *worker, const struct gpu *gpu, int channel
     worker->compiler = (struct compiler){.stop = -1};
     wake_open(&worker->wake);
     worker->submitter.epoll = -1;
-    worker->submitter.running = worker->completer.running = false;
+    worker->submitter.thread.running = worker->completer.thread.running = false;
     worker->loader.worker = worker->clearer.worker = NULL;
-    worker->quiet_window.running = worker->driver_caller.running = false;
+    worker->quiet_window.thread.running = worker->driver_caller.thread.running = false;
     driver_calls_open(&worker->driver_calls, &worker->wake);
     quiet_calls_open(&worker->quiet_calls, &worker->wake);
     worker->submitter.scanned = NULL;

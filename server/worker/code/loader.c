@@ -156,13 +156,11 @@ uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_
         worker->compiler.context = loader;
     }
     for (unsigned i = 0; i < loaders[which].threads; i++) {
-        int error = pthread_create(&loader->threads[i], NULL, loader_main, loader);
+        int error = thread_start(&loader->threads[i], loaders[which].name, loader_main, loader);
         if (error) {
             loader_stop(loader);
             return error_set(why, MESSAGE(loader_thread), loaders[which].name, strerror(error));
         }
-        loader->thread_count++;
-        pthread_setname_np(loader->threads[i], loaders[which].name);
     }
     return 0;
 }
@@ -197,8 +195,8 @@ void loader_stop(struct loader *loader)
         atomic_store(&loader->gone[i], true);
     pthread_cond_broadcast(&loader->more);
     pthread_mutex_unlock(&loader->lock);
-    for (unsigned i = 0; i < loader->thread_count; i++)
-        pthread_join(loader->threads[i], NULL);
+    for (unsigned i = 0; i < CODE_MEMORY_LOADS; i++)
+        thread_join(&loader->threads[i]);
     loader->worker = NULL;
     drop_jobs(loader->queued);
     drop_jobs(loader->done);

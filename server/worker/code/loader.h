@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/thread.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/code/code_cache.h"
 #include "server/worker/calls/owner_turns.h"
@@ -56,10 +57,10 @@ enum loader_which { LOADER_MODULES, LOADER_MEMORY };
 struct loader {
     struct worker *worker;
     enum loader_which which;
-    pthread_t threads[CODE_MEMORY_LOADS];
+    struct thread threads[CODE_MEMORY_LOADS];
     struct client *working[CODE_MEMORY_LOADS]; /* client whose job each thread works on, or NULL */
     atomic_bool gone[CODE_MEMORY_LOADS];       /* nobody waits for that job any more */
-    unsigned thread_count, started;
+    unsigned started;
     pthread_mutex_t lock;
     pthread_cond_t more;
     struct loader_job *queued, *done; /* oldest first */

@@ -259,21 +259,17 @@ static void *completer_main(void *argument)
 uint32_t completer_start(struct completer *completer, struct worker *worker, struct error *why)
 {
     *completer = (struct completer){.worker = worker};
-    int error = pthread_create(&completer->thread, NULL, completer_main, completer);
-    if (error) {
+    int error = thread_start(&completer->thread, "completer", completer_main, completer);
+    if (error)
         return error_set(why, MESSAGE(completer_thread), strerror(error));
-    }
-    completer->running = true;
-    pthread_setname_np(completer->thread, "completer");
     return 0;
 }
 
 void completer_stop(struct completer *completer)
 {
-    if (!completer->running)
+    if (!completer->thread.running)
         return;
     atomic_store(&completer->stop, 1);
     wake_completer_always(&completer->worker->wake);
-    pthread_join(completer->thread, NULL);
-    completer->running = false;
+    thread_join(&completer->thread);
 }

@@ -15,20 +15,19 @@
 #ifndef GPUSHARE_SERVER_WORKER_RUN_COMPLETER_H
 #define GPUSHARE_SERVER_WORKER_RUN_COMPLETER_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/thread.h"
 #include "server/worker/client/client.h"
 
 struct worker;
 
 struct completer {
     struct worker *worker;
-    pthread_t thread;
-    bool running;
+    struct thread thread;
     _Atomic uint32_t stop;
     uint64_t checked;           /* when it last asked whether the device lives, ns */
     const uint32_t *wakes[256]; /* timeline words whose sleepers have to be woken */

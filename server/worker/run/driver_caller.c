@@ -24,19 +24,16 @@ static void *driver_caller_main(void *argument)
 uint32_t driver_caller_start(struct driver_caller *caller, struct worker *worker, struct error *why)
 {
     *caller = (struct driver_caller){.worker = worker};
-    int error = pthread_create(&caller->thread, NULL, driver_caller_main, caller);
+    int error = thread_start(&caller->thread, "caller", driver_caller_main, caller);
     if (error)
         return error_set(why, MESSAGE(driver_caller_thread), strerror(error));
-    caller->running = true;
-    pthread_setname_np(caller->thread, "caller");
     return 0;
 }
 
 void driver_caller_stop(struct driver_caller *caller)
 {
-    if (!caller->running)
+    if (!caller->thread.running)
         return;
     driver_calls_stop(&caller->worker->driver_calls);
-    pthread_join(caller->thread, NULL);
-    caller->running = false;
+    thread_join(&caller->thread);
 }

@@ -7,18 +7,17 @@
 #ifndef GPUSHARE_SERVER_WORKER_RUN_DRIVER_CALLER_H
 #define GPUSHARE_SERVER_WORKER_RUN_DRIVER_CALLER_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/thread.h"
 
 struct worker;
 
 struct driver_caller {
     struct worker *worker;
-    pthread_t thread;
-    bool running;
+    struct thread thread;
     uint64_t register_at; /* ns: no step of a registration before; its own thread */
 };
 

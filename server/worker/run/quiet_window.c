@@ -238,23 +238,20 @@ uint32_t quiet_window_start(struct quiet_window *window, struct worker *worker, 
     quiet_defaults(&settings);
     quiet_begin(&window->quiet, &settings, timeline_now());
     pthread_mutex_init(&window->lock, NULL);
-    int error = pthread_create(&window->thread, NULL, quiet_window_main, window);
+    int error = thread_start(&window->thread, "driver", quiet_window_main, window);
     if (error) {
         pthread_mutex_destroy(&window->lock);
         return error_set(why, MESSAGE(driver_thread), strerror(error));
     }
-    window->running = true;
-    pthread_setname_np(window->thread, "driver");
     return 0;
 }
 
 void quiet_window_stop(struct quiet_window *window)
 {
-    if (!window->running)
+    if (!window->thread.running)
         return;
     quiet_calls_stop(&window->worker->quiet_calls);
-    pthread_join(window->thread, NULL);
-    window->running = false;
+    thread_join(&window->thread);
 }
 
 void quiet_window_close(struct quiet_window *window)

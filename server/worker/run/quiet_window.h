@@ -16,14 +16,14 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/thread.h"
 #include "server/scheduler/quiet.h"
 
 struct worker;
 
 struct quiet_window {
     struct worker *worker;
-    pthread_t thread;
-    bool running;
+    struct thread thread;
     bool holds, stops; /* what the gate was told */
     enum quiet_width width;
     struct quiet_work *works;

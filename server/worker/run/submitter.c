@@ -310,22 +310,18 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, str
         return error_set(why, MESSAGE(submitter_events), cuda_driver_error_sentence(result));
     }
     submitter->command.ends = &worker->ends;
-    int error = pthread_create(&submitter->thread, NULL, submitter_main, submitter);
-    if (error) {
+    int error = thread_start(&submitter->thread, "submitter", submitter_main, submitter);
+    if (error)
         return error_set(why, MESSAGE(submitter_thread), strerror(error));
-    }
-    submitter->running = true;
-    pthread_setname_np(submitter->thread, "submitter");
     return 0;
 }
 
 void submitter_stop(struct submitter *submitter)
 {
-    if (submitter->running) {
+    if (submitter->thread.running) {
         atomic_store(&submitter->stop, 1);
         wake_submitter(&submitter->worker->wake);
-        pthread_join(submitter->thread, NULL);
-        submitter->running = false;
+        thread_join(&submitter->thread);
     }
     if (submitter->command.cuda)
         command_close(&submitter->command);

@@ -15,12 +15,12 @@
 #ifndef GPUSHARE_SERVER_WORKER_RUN_SUBMITTER_H
 #define GPUSHARE_SERVER_WORKER_RUN_SUBMITTER_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/thread.h"
 #include "server/worker/client/client.h"
 #include "server/worker/run/command.h"
 
@@ -33,8 +33,7 @@ enum {
 
 struct submitter {
     struct worker *worker;
-    pthread_t thread;
-    bool running;
+    struct thread thread;
     int epoll;
     _Atomic uint32_t stop;
     uint64_t spin_ns;
