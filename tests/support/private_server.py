@@ -91,16 +91,24 @@ class Server:
         self.held = contextlib.ExitStack()
         self.held.callback(shutil.rmtree, self.folder)
         self.client, self.admin = (os.path.join(self.folder, name) for name in ("gpushare.sock", "admin.sock"))
-        self.process, self.states, self.not_its = None, [], {"log", "notify"}
+        self.process, self.states, self.not_its = None, [], {"log", "notify", "none.yaml"}
         try:
             os.chmod(self.folder, 0o755)
             self.log = self.held.enter_context(open(os.path.join(self.folder, "log"), "w", encoding="utf-8"))
-            command = [GPUSHARED, "--driver", "softgpu", *(("--admin-uid", str(admin)) if admin else ()), *options]
+            command = [GPUSHARED, "--driver", "softgpu", *(("--admin-uid", str(admin)) if admin else ()),
+                       *(() if "--config" in options else ("--config", self._no_config())), *options]
             self._start(command, passed, names, {**ENV, "NOTIFY_SOCKET": self._listen(abstract), **(env or {})})
             self.hear("READY=1")
         except BaseException:
             self.give_up()
             raise
+
+    def _no_config(self):
+        """An empty configuration: the machine's own must not count."""
+        path = os.path.join(self.folder, "none.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("{}\n")
+        return path
 
     def _listen(self, abstract):
         """Listens to the server's messages to systemd. Returns the name of the socket."""

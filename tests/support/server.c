@@ -30,6 +30,7 @@ struct server {
     char socket[96];
     char admin[96];
     char log[96];
+    char config[96]; /* an empty configuration: the machine's own must not count */
 };
 
 const char *server_build_path(const char *relative, char *buffer, size_t size)
@@ -131,6 +132,10 @@ static void spawn(struct server *server, const char *const args[], const char *c
         words[n++] = "--admin-uid";
         words[n++] = uid;
     }
+    if (!has_option(args, "--config")) {
+        words[n++] = "--config";
+        words[n++] = server->config;
+    }
     for (size_t i = 0; args && args[i] && n < WORDS_MAX - 1; i++)
         words[n++] = args[i];
     words[n] = NULL;
@@ -187,6 +192,10 @@ static struct server *prepare(void)
     snprintf(server->socket, sizeof server->socket, "%s/gpushare.sock", server->folder);
     snprintf(server->admin, sizeof server->admin, "%s/admin.sock", server->folder);
     snprintf(server->log, sizeof server->log, "%s/log", server->folder);
+    snprintf(server->config, sizeof server->config, "%s/none.yaml", server->folder);
+    FILE *config = fopen(server->config, "we");
+    if (!config || fputs("{}\n", config) < 0 || fclose(config) != 0)
+        abort();
     server->notify = open_notify(server);
     return server;
 }
@@ -196,6 +205,7 @@ static void discard(struct server *server)
     char path[128];
     close(server->notify);
     unlink(server->log);
+    unlink(server->config);
     snprintf(path, sizeof path, "%s/notify", server->folder);
     unlink(path);
     unlink(server->socket);
