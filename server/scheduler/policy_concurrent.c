@@ -81,6 +81,18 @@ uint32_t policy_concurrent_in_flight_limit(const struct scheduler *scheduler,
     return lower < most ? client->in_flight + most - lower : 0;
 }
 
+uint32_t scheduler_least_room(const struct scheduler *scheduler,
+                              const struct scheduler_client *client, uint32_t lacking)
+{
+    const struct scheduler_schedule *schedule = &scheduler->schedule;
+    bool quiet = somebody_above(scheduler, client->limits.level);
+    uint32_t most = quiet ? schedule->quiet_in_flight_limit : schedule->in_flight_limit;
+    uint64_t least = SCHEDULER_IN_FLIGHT_MIN * (uint64_t)max(client->rings, 1u);
+    if (schedule->mode != PROTO_MODE_CONCURRENT || client->borrows)
+        return 0;
+    return (uint32_t)min((uint64_t)lacking, saturating_sub(most, saturating_sub(least, lacking)));
+}
+
 int32_t scheduler_stream_priority(uint32_t level, uint32_t levels, int32_t greatest, int32_t least)
 {
     if (levels < 2 || least <= greatest)

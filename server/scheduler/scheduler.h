@@ -99,6 +99,10 @@
  * nothing of those of this one, and with one if commands took longer than in_flight_limit_ns. Each
  * of its first SCHEDULER_TESTED_ENOUGH that is done makes room for one more.
  *
+ * In concurrent mode a queue gets its two even where the client's other queues have taken all that
+ * the limit allows, since work of one queue may take any time, or never end. Of all queues these
+ * few together are no more than in_flight_limit, or quiet_in_flight_limit where that binds.
+ *
  * While the client is on multiprocessors that another client may want back at any moment, the limit
  * in time is halved, and one command is always allowed for all of its queues together.
  *
@@ -472,6 +476,11 @@ uint64_t scheduler_throttled(const struct scheduler *scheduler,
  * are in flight count. alone: it has the lease, and no other client waits for one. */
 uint32_t policy_in_flight_limit(const struct scheduler_schedule *schedule,
                                 const struct scheduler_client *client, bool alone);
+
+/* Commands that a client which has as many in flight as it may can add nevertheless: `lacking` are
+ * those that its queues with work lack for SCHEDULER_IN_FLIGHT_MIN each. See IN-FLIGHT LIMITS. */
+uint32_t scheduler_least_room(const struct scheduler *scheduler,
+                              const struct scheduler_client *client, uint32_t lacking);
 
 /* ---- priority ---- */
 

@@ -30,6 +30,7 @@
 #include "tests/support/admin_answer.h"
 #include "tests/support/arrival.h"
 #include "tests/support/endless.h"
+#include "tests/support/kernels.h"
 #include "tests/support/launcher.h"
 #include "tests/support/ok.h"
 #include "tests/support/server.h"
@@ -230,6 +231,57 @@ static void newcomers_have_streams_beside_an_endless_kernel(void **state)
     endless_end(&endless);
 }
 
+struct pacer {
+    pthread_t thread;
+    gpushare_connection *gpu;
+    gpushare_function *function;
+    gpushare_stream *stream;
+    atomic_uint done;
+};
+
+enum { PACES = 50, BEHIND = 19 };
+
+/* One kernel after the other: each ends before the next is launched. */
+static void *pace(void *context)
+{
+    static const struct gpushare_dim one = {1, 1, 1};
+    struct pacer *pacer = context;
+    uint32_t ms = 1;
+    void *parameters[] = {&ms};
+    for (int i = 0; i < PACES; i++) {
+        OK(gpushare_launch(pacer->function, one, one, 0, pacer->stream, parameters));
+        OK(gpushare_stream_synchronize(pacer->gpu, pacer->stream));
+        atomic_fetch_add(&pacer->done, 1);
+    }
+    return NULL;
+}
+
+/* Behind the kernel stands as much as the client may have in flight, and more. */
+static void a_second_stream_goes_on_beside_an_endless_kernel_and_its_queue(void **state)
+{
+    (void)state;
+    static const struct gpushare_dim one = {1, 1, 1};
+    struct endless endless;
+    struct pacer pacer = {.gpu = arrive(0)};
+    uint32_t ms = 1;
+    void *parameters[] = {&ms};
+    endless_prepare(&endless, pacer.gpu);
+    pacer.function = arrival_load(pacer.gpu, kernels_ptx, "milliseconds");
+    OK(gpushare_stream_create(pacer.gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &pacer.stream));
+    endless_start(&endless, 1, 1);
+    for (int i = 0; i < BEHIND; i++)
+        OK(gpushare_launch(pacer.function, one, one, 0, NULL, parameters));
+    uint64_t end = timeline_now() + 20000 * MS;
+    assert_int_equal(pthread_create(&pacer.thread, NULL, pace, &pacer), 0);
+    while (atomic_load(&pacer.done) < PACES && timeline_now() < end)
+        usleep(1000);
+    unsigned done = atomic_load(&pacer.done);
+    atomic_store(endless.word, 1);
+    pthread_join(pacer.thread, NULL);
+    endless_end(&endless);
+    assert_int_equal(done, PACES);
+}
+
 struct allocation {
     pthread_t thread;
     gpushare_connection *gpu;
@@ -329,6 +381,7 @@ int main(void)
         T(newcomers_have_streams_beside_an_endless_kernel),
         cmocka_unit_test_setup_teardown(memory_is_had_beside_an_endless_kernel_on_each_queue,
                                         setup_with_eight_queues, teardown),
+        T(a_second_stream_goes_on_beside_an_endless_kernel_and_its_queue),
         T(a_new_partition_waits_and_disturbs_nobody),
         cmocka_unit_test_setup_teardown(a_neighbour_with_100_streams_takes_nothing,
                                         setup_with_work_queues, teardown),

@@ -181,3 +181,21 @@ uint32_t client_in_flight(const struct client *client)
         sum += client->streams[i].ring.value - client_stream_reached(&client->streams[i]);
     return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
 }
+
+uint32_t client_lacking(const struct client *client, uint32_t each)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = bits_next(client->shared.ready, 0, client->stream_count);
+         i < client->stream_count; i = bits_next(client->shared.ready, i + 1, client->stream_count))
+        sum += client_stream_lacking(&client->streams[i], each);
+    return sum;
+}
+
+bool client_has_drained_ring(const struct client *client)
+{
+    for (uint32_t i = bits_next(client->shared.ready, 0, client->stream_count);
+         i < client->stream_count; i = bits_next(client->shared.ready, i + 1, client->stream_count))
+        if (!client_stream_in_flight(&client->streams[i]))
+            return true;
+    return false;
+}

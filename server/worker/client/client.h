@@ -257,4 +257,11 @@ bool client_is_quiet(const struct client *client);
  * lock. */
 uint32_t client_in_flight(const struct client *client);
 
+/* Number of commands that rings with descriptors to read may add until each of them has so many in
+ * flight. Under the lock. */
+uint32_t client_lacking(const struct client *client, uint32_t each);
+
+/* Whether a ring that has descriptors to read has nothing in flight. Under the lock. */
+bool client_has_drained_ring(const struct client *client);
+
 #endif

@@ -29,6 +29,12 @@ uint64_t client_stream_written(const struct client_stream *stream)
     return atomic_load_explicit(&stream->written, memory_order_acquire);
 }
 
+uint32_t client_stream_lacking(const struct client_stream *stream, uint32_t each)
+{
+    uint64_t in_flight = saturating_sub(stream->ring.value, client_stream_reached(stream));
+    return each - (uint32_t)min(in_flight, (uint64_t)each);
+}
+
 uint64_t client_stream_pushed(const struct client_stream *stream)
 {
     return ring_pushed(&stream->ring);

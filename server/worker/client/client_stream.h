@@ -82,6 +82,9 @@ static inline bool client_stream_in_flight(const struct client_stream *stream)
     return client_stream_reached(stream) < client_stream_written(stream);
 }
 
+/* Commands that the stream may add until it has so many in flight. Submitter. */
+uint32_t client_stream_lacking(const struct client_stream *stream, uint32_t each);
+
 /* Timeline value of the last descriptor that the client has pushed. The client's tail is not
  * trusted: the result is never more than one ring ahead of what was read. */
 uint64_t client_stream_pushed(const struct client_stream *stream);

@@ -91,13 +91,19 @@ static bool any_linked_dependency_met(const struct client *client)
     return false;
 }
 
+/* Whether a full client has room again. */
+static bool may_go_on(const struct client *client)
+{
+    return client_in_flight(client) <= client->gate.go_on_at ||
+           (client->gate.go_on_drained && client_has_drained_ring(client));
+}
+
 /* Finds things that other threads have to go on with, now that the device has come far enough. */
 static void look_at_waits(struct client *client, struct completer_look *look, bool *control,
                           bool *submitter)
 {
     bool leaving = client_state_is_leaving(client_state(client));
-    if (client_state_is_full(client_state(client)) &&
-        client_in_flight(client) <= client->gate.go_on_at) {
+    if (client_state_is_full(client_state(client)) && may_go_on(client)) {
         client_state_set(client,
                          client_state(client) == CLIENT_FULL ? CLIENT_READY : CLIENT_ASLEEP);
         client_signal_submitter(client);

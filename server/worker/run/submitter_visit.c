@@ -336,12 +336,22 @@ static uint32_t room_of(struct submitter *submitter, const struct client_stream 
     return (uint32_t)min(saturating_sub(each_max, in_flight), (uint64_t)UINT32_MAX);
 }
 
+/* The same with regard to what the room that the client was given is for. */
+static uint32_t part_allowed(struct submitter *submitter, const struct client_stream *stream,
+                             uint64_t each_max)
+{
+    uint32_t lacking_only = stream->client->gate.lacking_only;
+    uint32_t room = room_of(submitter, stream, each_max);
+    return lacking_only ? min(room, client_stream_lacking(stream, lacking_only)) : room;
+}
+
 /* The next ring in turn that has work and room. Returns stream_count if there is none. */
 static uint32_t next_with_room(struct submitter *submitter, const struct client *client,
                                uint64_t each_max)
 {
     uint32_t first = next_ready(client, client->submit.cursor), index = first;
-    while (index < client->stream_count && !room_of(submitter, &client->streams[index], each_max)) {
+    while (index < client->stream_count &&
+           !part_allowed(submitter, &client->streams[index], each_max)) {
         index = next_ready(client, index);
         if (index == first)
             return client->stream_count;
@@ -373,6 +383,7 @@ static void await_entries(struct submitter *submitter, const struct client_strea
     uint32_t in_flight = client_in_flight(client);
     bool waits = client_stream_in_flight(stream) && in_flight && count_ready(client) == 1;
     client->gate.go_on_at = in_flight - waits;
+    client->gate.go_on_drained = false;
     client_signal_completer(client);
     wake_completer(&submitter->worker->wake, true);
 }
@@ -384,6 +395,7 @@ static void await_ring(struct submitter *submitter, struct client *client, uint6
     uint64_t in_flight = client_in_flight(client);
     client->gate.go_on_at = (uint32_t)saturating_sub(in_flight, max(each_max / 2, UINT64_C(1)));
     client->gate.go_on_ns = client->gate.go_on_at * client->gate.scheduled.mean_ns;
+    client->gate.go_on_drained = false;
     client_signal_completer(client);
     wake_completer(&submitter->worker->wake, true);
 }
@@ -409,6 +421,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
     const uint64_t each_max = most_of_each(gate, client);
     uint32_t room = 0;
     bool held = false;
+    client->gate.lacking_only = 0;
     *end = CLIENT_READY;
     client->submit.deficit += SUBMITTER_VISIT_MAX;
     if (client->submit.deficit > SUBMITTER_VISIT_MAX)
@@ -416,14 +429,18 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
     while (client->submit.deficit > 0) {
         uint32_t index = next_with_room(submitter, client, each_max);
         if (index == client->stream_count && any_ready(client)) {
-            await_ring(submitter, client, each_max);
+            if (each_max != UINT64_MAX)
+                await_ring(submitter, client, each_max);
             *end = CLIENT_FULL;
         }
         if (index == client->stream_count)
             break;
         submitter->command.weighs = !gate_is_open(gate);
-        if (room == 0)
+        if (room == 0) {
             room = gate_enter(gate, client, (uint32_t)client->submit.deficit, &held);
+            if (client->gate.lacking_only)
+                continue; /* with a ring that the room is for */
+        }
         if (room == 0) {
             *end = held ? CLIENT_HELD : CLIENT_FULL;
             count_held(submitter, &client->streams[index]);
@@ -437,7 +454,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
                            (uint32_t)(alone ? SUBMITTER_VISIT_MAX : SUBMITTER_BATCH));
         uint32_t done;
         max = min(max, alone ? room : part_of(client, room));
-        max = min(max, room_of(submitter, stream, each_max));
+        max = min(max, part_allowed(submitter, stream, each_max));
         int result = serve_ring(submitter, stream, max, &done, alone);
         client->submit.deficit -= (int32_t)(done + submitter->command.weight);
         client->shared.in_flight += done;

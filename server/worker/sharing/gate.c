@@ -201,28 +201,45 @@ static uint32_t rings_with_work(const struct client *client)
 
 /* Half of what is in flight: the client is not woken for each command that ends, and the device
  * does not run dry. Under the client's lock and the gate's. */
-static void set_resume_point(struct client *client)
+static void set_resume_point(struct client *client, uint32_t room)
 {
     struct gate_client *at = &client->gate;
     at->go_on_at = client->shared.in_flight / 2;
     at->go_on_ns = at->go_on_at * at->scheduled.mean_ns;
+    /* A drained ring that got no room now would get none then. */
+    at->go_on_drained = room || !client_has_drained_ring(client);
+}
+
+/* The client has as much in flight as it may. Work of one ring may take any time, so its other
+ * rings have a few commands each beyond that. */
+static uint32_t room_of_lacking(struct gate *gate, struct client *client, uint32_t max)
+{
+    struct gate_client *at = &client->gate;
+    uint32_t each = gate_narrowed(gate) == GATE_WIDE ? SCHEDULER_IN_FLIGHT_MIN : 1;
+    uint32_t room =
+        scheduler_least_room(&gate->scheduler, &at->scheduled, client_lacking(client, each));
+    at->lacking_only = room ? each : 0;
+    return min(room, max);
 }
 
 static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t max)
 {
     struct gate_client *at = &client->gate;
+    uint32_t room = 0;
     if (client->shared.in_flight + max > at->in_flight_limit || gate_narrowed(gate) != GATE_WIDE) {
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
         count_in_flight(gate, client, timeline_now());
         at->since_exact = true; /* the client is about to submit */
-        if (client->shared.in_flight >= at->in_flight_limit)
-            set_resume_point(client);
+        if (client->shared.in_flight >= at->in_flight_limit) {
+            room = room_of_lacking(gate, client, max);
+            set_resume_point(client, room);
+        }
         pthread_mutex_unlock(&gate->lock);
     }
     return client->shared.in_flight < at->in_flight_limit
                ? min(at->in_flight_limit - client->shared.in_flight, max)
-               : 0;
+               : room;
 }
 
 /* The first commands of a lease tell how many more may follow. If they were one batch, the device
@@ -251,18 +268,22 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
     enum scheduler_hold hold = answer.room ? SCHEDULER_HOLDS : answer.hold;
     *held = hold != SCHEDULER_HOLDS;
     set_hold(gate, at, hold);
+    bool full = !room && !*held;
+    if (full)
+        room = room_of_lacking(gate, client, answer.room ? min(answer.room, max) : max);
     /* The room counts as submitted at once. Otherwise a lease could pass on while its client's work
      * is on its way. */
     scheduler_submitted(&gate->scheduler, scheduled, room, now);
     apply_decisions(gate, now);
-    if (!room)
-        set_resume_point(client);
+    if (full)
+        set_resume_point(client, room);
     return room;
 }
 
 uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t max, bool *held)
 {
     *held = false;
+    client->gate.lacking_only = 0;
     if (gate_is_open(gate))
         return room_while_open(gate, client, max);
     pthread_mutex_lock(&gate->lock);

@@ -57,6 +57,9 @@ struct gate_client {
     uint32_t in_flight_limit; /* commands in flight that need no asking while the gate is open */
     uint32_t go_on_at;        /* a full client may go on with so many commands in flight... */
     uint64_t go_on_ns;        /* ...which last about this time */
+    bool go_on_drained;       /* ...or as soon as a ring that has more has nothing in flight */
+    uint32_t lacking_only;    /* the room that it was given is for rings with fewer than this in
+                                 flight, until they have as many; 0: for all */
 };
 
 struct gate {
@@ -120,7 +123,8 @@ void gate_remove(struct gate *gate, struct client *client);
 /*
  * The client has work. Returns how many commands it may submit, at most max; they count as
  * submitted until gate_leave. 0 with *held set: the client is held until the gate makes it
- * runnable. 0 without: the client is full until go_on_at commands are left in flight.
+ * runnable. 0 without: the client is full until go_on_at commands are left in flight, or where
+ * go_on_drained says so, a ring has drained. See lacking_only.
  */
 uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t max, bool *held);
 /* The client has submitted what it could; gate_client.submitted is up to date. `more`: it has work

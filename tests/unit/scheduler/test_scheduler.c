@@ -417,6 +417,35 @@ static void in_flight_limits_are_bounded_in_time(void **state)
     assert_int_equal(policy_in_flight_limit(&settings, &client, false), 128);
 }
 
+/* Queues get beyond the limit what they lack for two each, as long as these two of all queues stay
+ * within it. */
+static void each_queue_has_room_for_two_beyond_the_limit(void **state)
+{
+    (void)state;
+    const struct scheduler *scheduler = &device.scheduler;
+    struct scheduler_client client = {0};
+    open_mode(PROTO_MODE_CONCURRENT);
+    static const struct {
+        uint32_t rings, lacking, room;
+    } cases[] = {{0, 0, 0}, {0, 2, 2}, {2, 1, 1}, {2, 2, 2}, {64, 2, 2}, {65, 2, 0}, {65, 3, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        client = (struct scheduler_client){.rings = cases[i].rings};
+        assert_int_equal(scheduler_least_room(scheduler, &client, cases[i].lacking), cases[i].room);
+    }
+    client = (struct scheduler_client){.rings = 2, .borrows = true};
+    assert_int_equal(scheduler_least_room(scheduler, &client, 2), 0);
+    /* Less urgent than another client: 32 and no more. */
+    arrive_on(0, NULL, 0);
+    client = (struct scheduler_client){.rings = 16, .limits.level = 1};
+    assert_int_equal(scheduler_least_room(scheduler, &client, 2), 2);
+    client.rings = 17;
+    assert_int_equal(scheduler_least_room(scheduler, &client, 2), 0);
+    /* A lease bounds all queues together. */
+    open_mode(PROTO_MODE_TURNS);
+    client = (struct scheduler_client){.rings = 2};
+    assert_int_equal(scheduler_least_room(scheduler, &client, 2), 0);
+}
+
 /* A client with SM groups that change while it runs meets others there, or parts from them, at
  * once. */
 static void a_client_that_moves_joins_and_leaves_lease_groups(void **state)
@@ -689,6 +718,7 @@ int main(void)
         cmocka_unit_test(modes_switch_with_work_in_flight),
         cmocka_unit_test(modes_that_enforce_time_need_requests_that_fit),
         cmocka_unit_test(in_flight_limits_are_bounded_in_time),
+        cmocka_unit_test(each_queue_has_room_for_two_beyond_the_limit),
         cmocka_unit_test(every_moment_is_charged_or_waited),
         cmocka_unit_test(a_running_clients_share_changes_live),
         cmocka_unit_test(leases_as_short_as_5_ms_work),

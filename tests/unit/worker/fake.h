@@ -393,6 +393,17 @@ static inline cuda_result fake_cuStreamCreate(cuda_stream *out, unsigned flags)
     return CUDA_OK;
 }
 
+/* Lets what is held back in all CUstreams but one happen; what is submitted later is held back
+ * again. */
+static inline void fake_release_all_but(const struct cuda_stream_object *kept)
+{
+    pthread_mutex_lock(&fake.lock);
+    for (int i = 0; i < fake.stream_count; i++)
+        while (fake.streams[i] != kept && fake_step(fake.streams[i]))
+            ;
+    pthread_mutex_unlock(&fake.lock);
+}
+
 static inline cuda_result fake_cuStreamCreateWithPriority(cuda_stream *out, unsigned flags,
                                                           int priority)
 {

@@ -592,6 +592,31 @@ static void rings_of_one_client_take_turns(void **state)
     assert_true(position > 0 && position < 3 * 128);
 }
 
+/* As a kernel that never ends, with others behind it. */
+static void a_ring_whose_work_never_ends_takes_no_other_rings_room(void **state)
+{
+    (void)state;
+    uint32_t other = peer_stream(peer, 0);
+    struct proto_command_launch launch = peer_launch(peer_kernel(peer, "kernel"));
+    fake_hold();
+    for (int i = 0; i < 200; i++)
+        peer_push(peer, 0, &launch);
+    settle_at(SCHEDULER_IN_FLIGHT_MIN);
+    const void *endless = fake_call(FAKE_LAUNCH, 0).stream;
+    uint64_t end = timeline_now() + 10000000000u;
+    /* More at a time than it may have in flight, so that the end of some has to be seen. */
+    for (int i = 0; i < 30; i++) {
+        uint64_t value = 0;
+        for (int n = 0; n < 3 * SCHEDULER_IN_FLIGHT_MIN; n++)
+            value = peer_push(peer, other, &launch);
+        for (; peer_completed(peer, other) < value; sched_yield()) {
+            fake_release_all_but(endless);
+            assert_true(timeline_now() < end);
+        }
+    }
+    assert_int_equal(peer_completed(peer, 0), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -626,6 +651,7 @@ int main(void)
         T(events_measure_time),
         T(commands_in_flight_are_bounded),
         T(rings_of_one_client_take_turns),
+        T(a_ring_whose_work_never_ends_takes_no_other_rings_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,9 +131,22 @@ static int teardown(void **state)
     return 0;
 }
 
+static uint64_t taken_from(uint32_t client, uint32_t ring)
+{
+    return clients[client]->streams[ring].ring.value;
+}
+
 static uint64_t taken(uint32_t client)
 {
-    return clients[client]->streams[0].ring.value;
+    return taken_from(client, 0);
+}
+
+static void open_ring(uint32_t client, uint32_t ring)
+{
+    struct peer *peer = peers[client];
+    assert_non_null(client_stream_open(clients[client], ring, 0));
+    ring_producer_open(&peer->producers[ring], ring_at(peer->rings.base, peer->status.base, ring),
+                       peer->marks[ring], 0);
 }
 
 static bool visit(uint32_t client)
@@ -212,6 +225,43 @@ static void in_flight_work_stays_within_the_in_flight_limit(void **state)
     assert_int_not_equal(client_state(clients[0]), CLIENT_FULL);
     while (taken(0) < 400)
         assert_true(visit(0));
+}
+
+/* One ring has all that its client may have in flight. The others have two each for all that, and
+ * nothing more goes into the first. */
+static void each_ring_has_two_in_flight_whatever_the_others_have(void **state)
+{
+    (void)state;
+    struct scheduler_schedule settings;
+    scheduler_defaults(&settings);
+    open_ring(0, 1);
+    open_ring(0, 2);
+    for (int i = 0; i < 100; i++)
+        peer_push_nop(peers[0], 0);
+    while (taken(0) < 100)
+        visit(0);
+    fake.hold = true;
+    for (int i = 0; i < 400; i++)
+        peer_push_nop(peers[0], 0);
+    for (int i = 0; i < 10; i++)
+        visit(0);
+    assert_int_equal(taken(0), 100 + settings.in_flight_limit);
+    const void *endless = clients[0]->streams[0].bound->handle;
+    for (uint32_t i = 0; i < 20; i++)
+        for (uint32_t ring = 1; ring <= 2; ring++)
+            peer_push_nop(peers[0], ring);
+    for (uint64_t round = 1; round <= 5; round++) {
+        for (int i = 0; i < 10; i++)
+            visit(0);
+        assert_int_equal(taken(0), 100 + settings.in_flight_limit);
+        for (uint32_t ring = 1; ring <= 2; ring++)
+            assert_int_equal(taken_from(0, ring), round * SCHEDULER_IN_FLIGHT_MIN);
+        assert_int_equal(client_state(clients[0]), CLIENT_FULL);
+        assert_false(client_has_drained_ring(clients[0]));
+        assert_true(clients[0]->gate.go_on_drained);
+        fake_release_all_but(endless);
+        assert_true(client_has_drained_ring(clients[0]));
+    }
 }
 
 /* The submitter looks at a named client; one that only arrives may be gone by then. */
@@ -297,6 +347,7 @@ int main(void)
         T(a_turn_is_a_quantum),
         T(large_copies_use_the_turn_up),
         T(in_flight_work_stays_within_the_in_flight_limit),
+        T(each_ring_has_two_in_flight_whatever_the_others_have),
         T(a_client_that_shuts_the_gate_by_coming_is_not_named),
         T(a_batch_ends_with_a_completion),
         T(entries_are_written_when_their_streams_open),
