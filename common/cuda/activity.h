@@ -5,9 +5,9 @@
  * while the worker can't answer.
  *
  * The supervisor raises `asked` from time to time. Each thread that serves all clients copies the
- * word to its own `beat` in every round of its loop, or says that it rests. A thread that does
- * neither hangs. Each thread also notes the call of the driver that it is in. Threads that compile
- * count that here.
+ * word to its own `beat` in every round of its loop and with each client that it works for, or says
+ * that it rests. A thread that does neither hangs. Each thread also notes the call of the driver
+ * that it is in. Threads that compile count that here.
  *
  * All accesses are relaxed: nothing is concluded from the order of two words. The supervisor makes
  * the page, and trusts no number in it.

@@ -534,6 +534,7 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
     bool moved = false, room = true;
     enum client_state end = CLIENT_READY;
     submitter->visits++;
+    activity_beat(); /* a round over all clients takes seconds where the CPUs are busy */
     pthread_mutex_lock(&client->lock);
     /* The client may have begun to leave since the scan set's round began. */
     if (!client_state_is_served(client_state(client))) {
