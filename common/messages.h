@@ -148,11 +148,15 @@
     X(change_over_device, INVALID_VALUE, \
       "client %u can have at most %s (%llu bytes) of %s: that is what the device has; %s " \
       "(%llu bytes) is more") \
+    X(change_over_server, INVALID_VALUE, \
+      "client %u can have at most %s (%llu bytes) of %s: that is what gpushared has for all " \
+      "clients (--host-memory-total); %s (%llu bytes) is more") \
     X(change_over_window, INVALID_VALUE, \
       "client %u can have at most %s (%llu bytes) of %s: that is its window of addresses, " \
       "fixed when it attached; %s (%llu bytes) is more") \
     X(change_request_over_limit, INVALID_VALUE, \
-      "client %u would have a %s.request of %s above its %s.limit of %s: set both") \
+      "client %u would have a %s.request of %s above its %s.limit of %s: the request must be the " \
+      "lower one (both can be set in one command)") \
     X(change_under_way, NOT_READY, \
       "another change of client %u is under way: try again") \
     X(answers_unread, PROTOCOL_VIOLATION, \
@@ -651,6 +655,9 @@
       "the stream belongs to another connection than the call is about") \
     X(devices_none, NO_DEVICE, \
       "the server has no device") \
+    X(devices_hidden, NO_DEVICE, \
+      "%s leaves this process no device: it is empty, or says none; the server has %u, numbered " \
+      "from 0: name some of these by number or UUID, or unset the variable") \
     X(devices_not_named, NO_DEVICE, \
       "%s leaves this process no device: its list ends at the first that the server lacks, which " \
       "has %u, numbered from 0: name some of these by number or UUID, or unset the variable") \

@@ -48,8 +48,8 @@
     X(admin_set_nothing, INVALID_VALUE, \
       "\"set\" needs something to set: %s, %s") \
     X(admin_total_request, INVALID_VALUE, \
-      "\"total.%s.request\" is not allowed: each client requests memory, and all clients " \
-      "together can have a limit only") \
+      "total.%s.request can't be set: each client requests memory for itself, and all clients " \
+      "together can only have a limit") \
     X(admin_total_resource, INVALID_VALUE, \
       "\"total.%s\" must be an object {\"limit\": text}: %s, or default") \
     X(admin_total_share, INVALID_VALUE, \
@@ -85,9 +85,9 @@
       "\"trace\" needs \"seconds\", a number from 0.001 to %d") \
     X(admin_nobody, NOT_PERMITTED, \
       "uid %u stands for every user that this server's user namespace does not know, and may " \
-      "not change anything: ask root") \
+      "not use %s: ask root") \
     X(admin_not_permitted, NOT_PERMITTED, \
-      "uid %u may not change anything: ask root, or start gpushared with --admin-uid %u") \
+      "uid %u may not use %s: ask root, or start gpushared with --admin-uid %u") \
     X(admin_connections_max, SERVER_RESOURCES, \
       "the admin socket has %d connections, as many as it may have: try again later") \
     X(admin_user_connections_max, SERVER_RESOURCES, \
@@ -131,11 +131,11 @@
       "a worker has not answered for %d s: it may still make the change; \"get\" shows what " \
       "holds") \
     X(total_of_unidentified, NOT_FOUND, \
-      "no client can be identified as one of user %u: this number stands for clients that " \
-      "can't be identified") \
+      "user %u can't have a total: the number stands for clients that the server can't " \
+      "identify, and these have the lowest of all totals that are set") \
     X(total_of_unidentified_group, NOT_FOUND, \
-      "no client can be identified as one of group %u: this number stands for clients that " \
-      "can't be identified") \
+      "group %u can't have a total: the number stands for clients that the server can't " \
+      "identify, and these have the lowest of all totals that are set") \
     X(totals_max, SERVER_RESOURCES, \
       "%d totals have been set already: write more of them into the configuration") \
     X(admin_save, INVALID_VALUE, \
@@ -190,13 +190,9 @@
       "the request of %s in total, %s, would exceed the limit, %s: set both, or raise the limit " \
       "first") \
     X(log_total_set_request, SUCCESS, \
-      "%s %u, request in total set by %s: %s %s") \
+      "%s %u, request in total by %s: %s %s%s") \
     X(log_total_set, SUCCESS, \
-      "%s %u, limit in total set by %s: %s %s") \
-    X(log_total_set_part, SUCCESS, \
-      "%s %u, limit in total set by %s: %s %s %% of each GPU's") \
-    X(log_total_lifted, SUCCESS, \
-      "%s %u, limit in total set by %s: %s without limit")
+      "%s %u, limit in total by %s: %s %s%s")
 /* clang-format on */
 
 #endif

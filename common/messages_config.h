@@ -190,7 +190,8 @@
     X(log_reload_admin_done, SUCCESS, \
       "admin: reload asked for by %s: done") \
     X(log_config, SUCCESS, \
-      "configuration %s: %zu profiles, %zu rules") \
+      "configuration %s is in force; its entries: profiles %zu, rules %zu, gpus %zu, users %zu, " \
+      "groups %zu, cgroups %zu") \
     X(log_config_time, SUCCESS, \
       "%s:%u: shares of time have an effect in modes strict and fair only, and GPU %u is in " \
       "mode %s") \

@@ -128,7 +128,8 @@
     X(ctl_ping, SUCCESS, \
       "gpushared answers") \
     X(ctl_reloaded, SUCCESS, \
-      "%s is in force: %lld profiles, %lld rules") \
+      "%s is in force; its entries: profiles %lld, rules %lld, gpus %lld, users %lld, groups %lld, " \
+      "cgroups %lld") \
     X(ctl_no_configuration, SUCCESS, \
       "there is no configuration file, so no limits are configured (write " \
       "/etc/gpushare/gpushared.yaml, or start gpushared with --config)") \

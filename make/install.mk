@@ -11,6 +11,8 @@ INCLUDEDIR ?= $(PREFIX)/include
 PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+# The unit path of systemd.unit(5), as far as an installation may write there.
+SYSTEMD_DIRS := /etc/systemd/system /usr/local/lib/systemd/system /usr/lib/systemd/system /lib/systemd/system
 DOCDIR ?= $(PREFIX)/share/doc/gpushare
 SOFTGPUDIR ?= $(PREFIX)/lib/gpushare/softgpu
 INSTALL ?= install
@@ -58,13 +60,15 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	    -e 's|@VERSION@|$(VERSION)|g' client/gpushare-client.pc.in >$(DESTDIR)$(PKGCONFIGDIR)/gpushare-client.pc
 	chmod 0644 $(DESTDIR)$(PKGCONFIGDIR)/gpushare-client.pc
 	@echo "Installed below $(DESTDIR)$(PREFIX). For programs to find the library: ldconfig (where $(LIBDIR) is"
-	@echo "none of its folders, LD_LIBRARY_PATH=$(LIBDIR)). To run the server as a service:"
+	@echo "none of its folders, LD_LIBRARY_PATH=$(LIBDIR))."
+	$(if $(filter $(SYSTEMD_DIRS),$(UNITDIR)),,@echo "systemd does not read $(UNITDIR): for a service, install with UNITDIR=/etc/systemd/system.")
+	@echo "To run the server as a service:"
 	@echo "  systemd-sysusers $(SYSUSERSDIR)/gpushare.conf && systemctl daemon-reload && systemctl enable --now gpushared.socket gpushared-admin.socket gpushared.service"
 
 # Folders that only gpushare uses, and below a prefix that is not the system's all that are empty then.
 INSTALLED_DIRS := $(patsubst %/,%,$(sort $(dir $(INSTALLED)) $(DOCDIR)/ $(PREFIX)/lib/gpushare/))
 EMPTY_DIRS := $(if $(filter /usr /usr/local,$(PREFIX)),$(filter %/gpushare $(SOFTGPUDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)), \
-    $(INSTALLED_DIRS) $(addprefix $(PREFIX)/,lib/systemd share/doc share) $(PREFIX))
+    $(filter $(PREFIX)/% %/gpushare $(SOFTGPUDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)) $(addprefix $(PREFIX)/,lib/systemd share/doc share) $(PREFIX))
 uninstall: ## remove what install put there (same PREFIX and DESTDIR); configuration and users stay
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	for folder in $$(printf '%s\n' $(addprefix $(DESTDIR),$(EMPTY_DIRS)) | sort -r); do \

@@ -36,6 +36,7 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
     }
     survey->there = count;
     survey->visible_from = environment->wish.visible.listed ? environment->wish.visible_from : NULL;
+    survey->hidden = environment->wish.visible.listed && !environment->wish.visible.count;
     gpushare_error error = session_ended(session);
     if (error)
         return error;
@@ -52,6 +53,8 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
 
 gpushare_error device_choose(const struct device_survey *survey, uint32_t ordinal, uint32_t *index)
 {
+    if (!survey->visible && survey->hidden)
+        return failure(MESSAGE(devices_hidden), survey->visible_from, survey->there);
     if (!survey->visible && survey->visible_from)
         return failure(MESSAGE(devices_not_named), survey->visible_from, survey->there);
     if (!survey->visible)

@@ -16,6 +16,7 @@ struct device_survey {
     unsigned visible;                     /* number of visible devices */
     unsigned there;                       /* number of the server's devices */
     const char *visible_from;             /* the variable that chose among them, or NULL */
+    bool hidden;                          /* it names no device at all */
     unsigned indices[LIMITS_DEVICES_MAX]; /* the server's index of visible device i */
     /* limit that the environment asks for, in bytes; or PROTO_UNSET */
     uint64_t memory[LIMITS_DEVICES_MAX];

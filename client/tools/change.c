@@ -234,25 +234,28 @@ static uint32_t read_scalars(json_t *request, const char *word, bool *known, str
     return 0;
 }
 
-/* The same at the places of the resources of a client. total: of the totals; those of
- * memory are limits alone. */
+/* The same at the places of the resources of a client. total: of the totals; those of memory are
+ * limits alone. */
 static uint32_t read_resources(json_t *request, const char *word, bool total, bool *known,
                                struct error *why)
 {
     static const struct {
         const char *suffix, *member;
     } bounds[] = {{"", ".limit"}, {".limit", ".limit"}, {".request", ".request"}};
+    enum { REQUEST = 2 }; /* the place in bounds */
     const char *prefix = total ? "total." : "";
     for (enum resource i = 0; i < RESOURCES; i++) {
         const struct allowance_resource *row = allowance_resource(i);
-        size_t forms = total && !row->by_worker ? COUNT(bounds) - 1 : COUNT(bounds);
-        for (size_t k = 0; k < forms && (!total || row->has_total); k++) {
+        for (size_t k = 0; k < COUNT(bounds) && (!total || row->has_total); k++) {
             char name[64], path[64];
             snprintf(name, sizeof name, "%s%s%s", prefix, row->name, bounds[k].suffix);
             snprintf(path, sizeof path, "%s%s%s", prefix, row->name, bounds[k].member);
             struct place place = {.name = name, .path = path};
+            const bool before = *known;
             if (read_place(request, word, &place, known, why))
                 return why->number;
+            if (*known && !before && total && !row->by_worker && k == REQUEST)
+                return error_set(why, MESSAGE(admin_total_request), row->name);
         }
     }
     return 0;

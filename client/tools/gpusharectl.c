@@ -219,6 +219,11 @@ static int read_options(struct options *options, int argc, char **argv)
                 : check_command(options, argc - optind, argv + optind);
 }
 
+static long long count_in(const json_t *answer, const char *of)
+{
+    return (long long)json_integer_value(json_object_get(answer, of));
+}
+
 static void print_reload(const json_t *answer)
 {
     const char *file = json_string_value(json_object_get(answer, "file"));
@@ -229,9 +234,9 @@ static void print_reload(const json_t *answer)
     }
     snprintf(shown, sizeof shown, "%s", file);
     table_clean(shown);
-    print_line(stdout, MESSAGE_TEXT(ctl_reloaded), shown,
-               (long long)json_integer_value(json_object_get(answer, "profiles")),
-               (long long)json_integer_value(json_object_get(answer, "rules")));
+    print_line(stdout, MESSAGE_TEXT(ctl_reloaded), shown, count_in(answer, "profiles"),
+               count_in(answer, "rules"), count_in(answer, "gpus"), count_in(answer, "users"),
+               count_in(answer, "groups"), count_in(answer, "cgroups"));
 }
 
 static void print_trace(const struct options *options, const json_t *answer,

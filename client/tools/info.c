@@ -54,9 +54,15 @@ static struct outcome outcome_of(const struct info *info)
     const struct limits_wish *wish = &info->wish;
     struct outcome outcome;
     limit_members_read(&info->limits, &outcome.asked, &outcome.granted);
-    /* The list has an entry for this device if no other variable asks for as little. */
-    uint64_t listed = wish->memory.count ? outcome.asked.memory.limit : ALLOWANCE_UNSET;
+    uint64_t listed = limits_memory_listed(wish, info->device.ordinal, info->device.uuid);
     outcome.wish = limits_on_device(wish, info->device.memory, listed);
+    /* The library's members say nothing of a value of 0, which the environment can ask for. */
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        const struct allowance_range *wanted = &outcome.wish.of[i];
+        struct allowance_range *asked = &outcome.asked.of[i];
+        asked->request = asked->request == ALLOWANCE_UNSET ? wanted->request : asked->request;
+        asked->limit = asked->limit == ALLOWANCE_UNSET ? wanted->limit : asked->limit;
+    }
     return outcome;
 }
 

@@ -246,7 +246,8 @@ struct reader {
     limits_get *get;
     void *context;
     struct error *why;
-    const char *from; /* the variable that was found */
+    const char *from;  /* the variable that was found */
+    bool memory_named; /* a variable of ours named like the limit of memory was found */
 };
 
 static const char *look_up(struct reader *reader, const char *ours, const char *namesake)
@@ -372,6 +373,7 @@ static uint32_t read_allowance(struct limits_wish *wish, struct reader *reader)
         if (!error)
             error = read_alias(wish, reader, i);
     }
+    reader->memory_named = allowance_has(&wish->allowance, RESOURCE_MEMORY, ALLOWANCE_LIMIT);
     if (!error)
         error = read_fraction(wish, reader);
     for (enum scalar i = 0; !error && i < SCALARS; i++)
@@ -383,7 +385,8 @@ static uint32_t read_lists(struct limits_wish *wish, struct reader *reader)
 {
     const struct allowance_resource *memory = allowance_resource(RESOURCE_MEMORY);
     uint32_t error = 0;
-    const char *value = look_up(reader, memory->limit_alias, memory->limit_namesake);
+    const char *value =
+        look_up(reader, memory->limit_alias, reader->memory_named ? NULL : memory->limit_namesake);
     wish->memory_from = reader->from;
     wish->memory_source =
         reader->from == memory->limit_alias ? PROTO_SOURCE_ALIAS : PROTO_SOURCE_NAMESAKE;
@@ -560,6 +563,20 @@ uint32_t limits_memory_resolve(const struct limits_wish *wish,
         bytes[device] = wish->memory.entries[i].bytes;
     }
     return 0;
+}
+
+uint64_t limits_memory_listed(const struct limits_wish *wish, uint32_t device,
+                              const uint8_t uuid[LIMITS_UUID_BYTES])
+{
+    char text[LIMITS_UUID_TEXT];
+    limits_format_uuid(uuid, text);
+    for (unsigned i = 0; i < wish->memory.count; i++) {
+        const struct limits_selector *selector = &wish->memory.entries[i].device;
+        if (selector->by_uuid ? !strncmp(text + 4, selector->uuid, strlen(selector->uuid))
+                              : selector->ordinal == device)
+            return wish->memory.entries[i].bytes;
+    }
+    return ALLOWANCE_UNSET;
 }
 
 struct allowance limits_listed(const struct limits_wish *wish, uint64_t listed)

@@ -112,6 +112,11 @@ uint32_t limits_memory_resolve(const struct limits_wish *wish,
                                const unsigned *indices, unsigned visible,
                                uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why);
 
+/* The entry of the list for one device, in bytes, given its number among the visible ones and its
+ * UUID; ALLOWANCE_UNSET: there is none. For a list that limits_memory_resolve took. */
+uint64_t limits_memory_listed(const struct limits_wish *wish, uint32_t device,
+                              const uint8_t uuid[LIMITS_UUID_BYTES]);
+
 /* The wish for a device whose limit in the list is `listed` (PROTO_UNSET: none). */
 struct allowance limits_listed(const struct limits_wish *wish, uint64_t listed);
 

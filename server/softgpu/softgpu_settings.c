@@ -27,9 +27,9 @@ static uint32_t read_environment(const struct row *row, uint64_t *value, struct 
         return 0;
     if (units_parse_size(text, strlen(text), value) < 0 || *value < row->min || *value > row->max) {
         return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                         "%s='%s': a number from %llu to %llu is wanted (K, M, G allowed)",
-                         row->variable, text, (unsigned long long)row->min,
-                         (unsigned long long)row->max);
+                         "%s='%s': a number from %llu to %llu is wanted%s", row->variable, text,
+                         (unsigned long long)row->min, (unsigned long long)row->max,
+                         row->max >= 1024 ? " (K, M, G allowed)" : "");
     }
     return 0;
 }

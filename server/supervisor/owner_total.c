@@ -87,11 +87,11 @@ void owner_total_view(const struct supervisor *supervisor, const struct account_
     bool of_device = allowance_resource(resource)->of_device;
     unsigned set = total_override_limits(&server->total_overrides, server->config, kind_of(owner),
                                          owner->id, &limits);
-    *view =
-        (struct total_view){.set = (set & RESOURCE_BIT(resource)) != 0,
-                            .request = limits.of[resource].request,
-                            .limit = session_quota_total_limit(
-                                &limits, resource, of_device ? &server->devices[device] : NULL)};
+    *view = (struct total_view){
+        .set = (set & RESOURCE_BIT(resource)) != 0,
+        .request = owner->id == CONFIG_ID_UNKNOWN ? ALLOWANCE_UNSET : limits.of[resource].request,
+        .limit = session_quota_total_limit(&limits, resource,
+                                           of_device ? &server->devices[device] : NULL)};
     if (allowance_resource(resource)->by_worker)
         view_share(supervisor, owner, resource, device, view);
     else
@@ -129,44 +129,53 @@ bool owner_total_is_set(const struct supervisor *supervisor, const struct accoun
 struct setting {
     struct supervisor *supervisor;
     struct account_owner owner;
-    unsigned parts; /* RESOURCE_BITs of what changes */
+    unsigned limits, requests; /* RESOURCE_BITs of what changes */
     char by[64];
     reload_done *done;
     void *context;
 };
 
-static void log_part(const struct setting *setting, enum resource resource, uint64_t part)
+static const char *format_limit(const struct allowance *limits, enum resource resource,
+                                char text[UNITS_TEXT * 2])
 {
-    const char *kind = setting->owner.group ? "group" : "user";
-    char text[UNITS_TEXT];
-    log_notice(MESSAGE_TEXT(log_total_set_part), kind, setting->owner.id, setting->by,
-               allowance_resource(resource)->phrase, units_format_percentage((uint32_t)part, text));
+    char part[UNITS_TEXT];
+    if (limits->part[resource].limit != ALLOWANCE_UNSET)
+        snprintf(text, UNITS_TEXT * 2, "%s %% of each GPU's",
+                 units_format_percentage((uint32_t)limits->part[resource].limit, part));
+    else if (limits->of[resource].limit != ALLOWANCE_UNSET)
+        allowance_format(resource, limits->of[resource].limit, text);
+    else
+        strcpy(text, "no limit");
+    return text;
 }
 
+static const char *format_request(const struct allowance *limits, enum resource resource,
+                                  char text[UNITS_TEXT * 2])
+{
+    if (!allowance_has(limits, resource, ALLOWANCE_REQUEST))
+        return strcpy(text, "no request");
+    return allowance_format(resource, limits->of[resource].request, text);
+}
+
+/* Without a value that is set, what the configuration says holds again. */
 static void log_set(const struct setting *setting)
 {
     const struct server *server = &setting->supervisor->server;
     const struct account_owner *owner = &setting->owner;
     const char *kind = owner->group ? "group" : "user";
     struct allowance limits;
-    total_override_limits(&server->total_overrides, server->config, kind_of(owner), owner->id,
-                          &limits);
+    const unsigned set = total_override_limits(&server->total_overrides, server->config,
+                                               kind_of(owner), owner->id, &limits);
     for (enum resource i = 0; i < RESOURCES; i++) {
-        const struct allowance_resource *row = allowance_resource(i);
-        uint64_t limit = limits.of[i].limit, part = limits.part[i].limit;
-        char text[UNITS_TEXT], request[UNITS_TEXT];
-        if (!(setting->parts & RESOURCE_BIT(i)))
-            continue;
-        if (row->by_worker && allowance_has(&limits, i, ALLOWANCE_REQUEST))
-            log_notice(MESSAGE_TEXT(log_total_set_request), kind, owner->id, setting->by,
-                       row->phrase, allowance_format(i, limits.of[i].request, request));
-        if (part != ALLOWANCE_UNSET)
-            log_part(setting, i, part);
-        else if (limit != ALLOWANCE_UNSET)
-            log_notice(MESSAGE_TEXT(log_total_set), kind, owner->id, setting->by, row->phrase,
-                       allowance_format(i, limit, text));
-        else
-            log_notice(MESSAGE_TEXT(log_total_lifted), kind, owner->id, setting->by, row->phrase);
+        const char *phrase = allowance_resource(i)->phrase;
+        char text[UNITS_TEXT * 2];
+        const char *as = set & RESOURCE_BIT(i) ? "" : ", as configured";
+        if (setting->requests & RESOURCE_BIT(i))
+            log_notice(MESSAGE_TEXT(log_total_set_request), kind, owner->id, setting->by, phrase,
+                       format_request(&limits, i, text), as);
+        if (setting->limits & RESOURCE_BIT(i))
+            log_notice(MESSAGE_TEXT(log_total_set), kind, owner->id, setting->by, phrase,
+                       format_limit(&limits, i, text), as);
     }
 }
 
@@ -246,11 +255,13 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
     }
     *setting = (struct setting){.supervisor = supervisor,
                                 .owner = *owner,
-                                .parts = change->parts | change->request_parts,
+                                .limits = change->parts,
+                                .requests = change->request_parts,
                                 .done = done,
                                 .context = context};
     snprintf(setting->by, sizeof setting->by, "%s", by);
-    uint32_t error = reload_totals(supervisor, &overrides, over, setting_ended, setting, why);
+    uint32_t error =
+        reload_totals(supervisor, &overrides, setting->by, over, setting_ended, setting, why);
     if (!error && *over)
         log_set(setting);
     if (error || *over)

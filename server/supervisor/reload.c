@@ -22,8 +22,6 @@
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/transaction.h"
 
-static const char by[] = "the configuration";
-
 /* Requests that fall make room for those that rise; and the workers need the new modes before they
  * see what is to hold in them. */
 enum rank { RANK_LOWER, RANK_SCHEDULE, RANK_ACCOUNT, RANK_MEMBER, RANK_SHARE };
@@ -32,6 +30,7 @@ enum rank { RANK_LOWER, RANK_SCHEDULE, RANK_ACCOUNT, RANK_MEMBER, RANK_SHARE };
 struct change {
     uint32_t client;
     struct grant old, new;        /* as the two files say */
+    struct allowance before;      /* what the client had */
     struct session_totals totals; /* under the file that is not in force */
     struct allowance guaranteed;  /* before the reload, in bytes */
     bool reset;                   /* values on which the files agree change too */
@@ -51,6 +50,8 @@ struct reload {
     struct account_moves accounts;    /* what the clients' accounts become */
     struct transaction transaction;   /* of all that workers enforce */
     bool planned;
+    const char
+        *by; /* for the log; the caller's of reload_totals, which it keeps until it is done */
     reload_done *done;
     void *context;
 };
@@ -77,12 +78,13 @@ static int move_make(void *context, const struct transaction_move *move, bool ba
     if (move->subject == TRANSACTION_DEVICE)
         return device_schedule_set(&reload->supervisor->server.devices[move->number],
                                    back ? &move->device.back : &move->device.to, move->device.parts,
-                                   by, done, of_done);
+                                   reload->by, done, of_done);
     struct session *session = client_find(reload, move->number);
     if (!session)
         return 1;
-    return back ? session_limits_put_back(session, &move->client.back, by, done, of_done)
-                : session_limits_set(session, &move->client.to, by, done, of_done);
+    /* take_effect logs once what a client has in the end. */
+    return back ? session_limits_put_back(session, &move->client.back, "", done, of_done)
+                : session_limits_set(session, &move->client.to, "", done, of_done);
 }
 
 static bool account_refuse(const struct reload *reload, const struct account_move *move,
@@ -347,7 +349,8 @@ static int compare_client(struct reload *reload, struct session *session)
 {
     struct supervisor *supervisor = reload->supervisor;
     struct change *change = &reload->changes[reload->count];
-    *change = (struct change){.client = session->number, .reset = reload->reset};
+    *change = (struct change){
+        .client = session->number, .reset = reload->reset, .before = session->grant.allowance};
     if (session_attach_grant(session, supervisor->server.config, session->device, &session->wish,
                              &change->old) < 0)
         change->old = session->grant;
@@ -440,7 +443,8 @@ static void log_new(const struct supervisor *supervisor)
     const struct config *config = supervisor->server.config;
     if (!config)
         return;
-    log_notice(MESSAGE_TEXT(log_config), config->file, config->profile_count, config->rule_count);
+    log_notice(MESSAGE_TEXT(log_config), config->file, config->profile_count, config->rule_count,
+               config->gpu_count, config->user_count, config->group_count, config->cgroup_count);
     for (uint32_t i = 0; config->time_line && i < supervisor->server.device_count; i++)
         if (!schedule_time_enforced(supervisor->server.devices[i].schedule.mode))
             log_notice(MESSAGE_TEXT(log_config_time), config->file, config->time_line, i,
@@ -514,8 +518,11 @@ static void take_effect(struct reload *reload)
         configuration_takes_effect(reload);
     for (size_t i = 0; i < reload->count; i++) {
         struct session *session = client_find(reload, reload->changes[i].client);
-        if (session)
-            memcpy(session->grant.own, reload->changes[i].new.own, sizeof session->grant.own);
+        if (!session)
+            continue;
+        memcpy(session->grant.own, reload->changes[i].new.own, sizeof session->grant.own);
+        if (!allowance_equal(&reload->changes[i].before, &session->grant.allowance))
+            session_limits_log(session, reload->by);
     }
     account_moves_commit(supervisor);
 }
@@ -615,12 +622,14 @@ static uint32_t reload_begin(const struct reload *wanted, bool *over, struct err
     return error;
 }
 
-uint32_t reload_totals(struct supervisor *supervisor, struct total_overrides *overrides, bool *over,
-                       reload_done *done, void *context, struct error *why)
+uint32_t reload_totals(struct supervisor *supervisor, struct total_overrides *overrides,
+                       const char *by, bool *over, reload_done *done, void *context,
+                       struct error *why)
 {
     const struct reload reload = {.supervisor = supervisor,
                                   .config = supervisor->server.config,
                                   .of_totals = true,
+                                  .by = by,
                                   .overrides = *overrides,
                                   .done = done,
                                   .context = context};
@@ -664,6 +673,7 @@ uint32_t reload_start(struct supervisor *supervisor, bool reset, bool *over, rel
     const struct reload reload = {.supervisor = supervisor,
                                   .config = config,
                                   .reset = reset,
+                                  .by = "the configuration",
                                   .done = done,
                                   .context = context};
     return reload_begin(&reload, over, why);

@@ -46,10 +46,12 @@ uint32_t reload_start(struct supervisor *supervisor, bool reset, bool *over, rel
 
 /*
  * Puts these overrides in force in the place of those that are, and changes nothing else; takes
- * *overrides over in any case. Returns, *over and done: as for reload_start.
+ * *overrides over in any case. by: the administrator, for the log; stays the caller's, and is read
+ * until done is called. Returns, *over and done: as for reload_start.
  */
-uint32_t reload_totals(struct supervisor *supervisor, struct total_overrides *overrides, bool *over,
-                       reload_done *done, void *context, struct error *why);
+uint32_t reload_totals(struct supervisor *supervisor, struct total_overrides *overrides,
+                       const char *by, bool *over, reload_done *done, void *context,
+                       struct error *why);
 
 /* Goes on with a reload under way whose answers are there. The loop calls it in every turn. */
 void reload_advance(struct supervisor *supervisor);

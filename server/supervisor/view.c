@@ -185,5 +185,12 @@ void view_config(const struct supervisor *supervisor, struct config_view *view)
     *view = (struct config_view){0};
     if (config)
         *view = (struct config_view){
-            .file = config->file, .profiles = config->profile_count, .rules = config->rule_count};
+            .file = config->file,
+            .profiles = config->profile_count,
+            .rules = config->rule_count,
+            .gpus = config->gpu_count,
+            .users = config->user_count,
+            .groups = config->group_count,
+            .cgroups = config->cgroup_count,
+        };
 }

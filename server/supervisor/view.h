@@ -93,7 +93,7 @@ void view_server(const struct supervisor *supervisor, struct server_view *view);
 
 struct config_view {
     const char *file; /* NULL: none is in force; valid until the next reload */
-    size_t profiles, rules;
+    size_t profiles, rules, gpus, users, groups, cgroups; /* how many it has */
 };
 
 /* Fills *view with the configuration in force. */

@@ -165,7 +165,7 @@ class Commands(WithServer):
                             (("set", number, "total.memory=1G"), "none of threads="),
                             (("set", "user", "5", "time.=1%"), "of each client, or total.threads=, total.time=, total.memory= or total.host_memory= "),
                             (("set", "group", "5", "memory=1G"), "none of total.threads=, total.time=, total.memory= or total.host_memory= "),
-                            (("set", "group", "5", "total.memory.request=1G"), "none of total.threads="),
+                            (("set", "group", "5", "total.memory.request=1G"), "total.memory.request can't be set: each client"),
                             (("set", "group", "5", "total.priority=1"), "none of total.threads="),
                             (("set", "gpu", "0", "time=1%"), "is a limit of clients, and not of a GPU"),
                             (("set", number, "memory=1M", "fraction=0.5"), "twice"),
@@ -197,9 +197,14 @@ class Commands(WithServer):
             self.assertIn("25 to 50 %", self.ctl("get", "client", number).stdout)
             self.assertIn("16 MiB to 64 MiB", self.ctl("clients", "--wide").stdout)
             for words, part in (("threads.limit=20%",), "threads.request of 25%"), (("time.request=61%",), "time.request of 61%"), \
-                    (("memory=8M",), "memory.request of 16M"), (("memory=8000001",), "memory.limit of 8000001B: set both"):
+                    (("memory=8M",), "memory.request of 16M"), (("memory=8000001",), "memory.limit of 8000001B: the request must be"):
                 refused = self.json("set", number, *words, schema="admin-error", status=1)
                 self.assertIn(part, refused["text"])
+            # Memory of the host is as bounded as the device's.
+            for words, part in (("memory=1T", "that is what the device has"), ("host_memory=1T", "--host-memory-total")):
+                self.assertIn(part, self.json("set", number, words, schema="admin-error", status=1)["text"])
+            for word in ("total.memory.request=1M", "total.host_memory.request=1M"):
+                self.assertIn("each client requests memory for itself", self.ctl("set", "user", "1000", word).stderr)
             # The requests exceed the device: the worker's arithmetic says so, and nothing has changed.
             refused = self.json("set", str(other["client"]), "threads.request=90%", "priority=3", schema="admin-error", status=1)
             self.assertEqual(refused["error"], "no_room")
@@ -512,7 +517,7 @@ class Permissions(WithServer):
                     self.assertTrue(ping["ok"] and clients["ok"])
                     json_check.check("admin-error", killed)
                     self.assertEqual(killed["error"], "not_permitted")
-                    self.assertIn(f"uid {uid}", killed["text"])
+                    self.assertRegex(killed["text"], f"^uid {uid} .*may not use kill: ask root")
                     self.assertEqual(client.ask("memory_query")["used"], 0, "the client is still served")
                 self.assertIn(f'asked for "kill client {told["client"]}" and was refused', self.server.text())
                 self.assertTrue(self.as_user(4711, kill)[0]["ok"])

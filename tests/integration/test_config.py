@@ -394,7 +394,7 @@ class Totals(Case):
                 total = ctl("set", *user, "total.memory=default", schema="admin-set")["total"]
                 self.assertEqual(total["memory"], [{"gpu": 0, "limit_bytes": 12 * MIB, "used_bytes": 80 * MIB,
                                                     "limited_by": "configuration", "saved": False}])
-                self.assertIn(f"user {UID}, limit in total set by uid {UID} ", it.server.text())
+                self.assertIn(f"user {UID}, limit in total by uid {UID} (pid ", it.server.text())
             it.wait_until_alone()
             # No client is attached: the next one gets the new limit.
             ctl("set", "group", str(GIDS[-1]), "total.memory=100%", schema="admin-set")
@@ -439,12 +439,12 @@ class Reload(Case):
                                         stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
                 try:
                     for limit in (40, 16):
-                        it.write(f"clients:\n  memory: {{limit: {limit}M}}\nprofiles: {{a: {{}}}}\n")
+                        it.write(f"clients:\n  memory: {{limit: {limit}M}}\nprofiles: {{a: {{}}}}\nusers: [{{uid: 1, memory: {{limit: 1G}}}}]\n")
                         result = it.reload()
                         self.assertEqual(result.returncode, 0, result.stderr)
                         answer = json.loads(result.stdout)
                         json_check.check("admin-reload", answer)
-                        self.assertEqual((answer["file"], answer["profiles"], answer["rules"]), (it.path, 1, 0))
+                        self.assertEqual((answer["file"], answer["profiles"], answer["rules"], answer["users"]), (it.path, 1, 0, 1))
                         self.assertEqual(it.granted()["memory_limit"], limit * MIB)
                     it.write("clients:\n  memory: {limit: 24M}\n")
                     self.assertIn("has been read again", it.hang_up())
@@ -646,6 +646,19 @@ rules:
                 self.assertTrue(ctl("reload", "--reset")["ok"])
                 self.assertEqual((ctl("get", number)["clients"], total(), ctl("get", "gpu", "0")["gpus"]), before)
                 self.assertIn("reload --reset asked for by uid", it.server.text())
+                # The log says once what the client has in the end, and agrees with what is shown.
+                lines = [line for line in it.server.text().splitlines()
+                         if f"client {number} " in line and "was given by the configuration" in line]
+                self.assertEqual(len(lines), 1, lines)
+                for part in ("threads 0% to 50%", "time 0% to 60%", "device memory 0 B to 32 MiB", "priority 3", "kernel_time_limit none"):
+                    self.assertIn(part, lines[0])
+                said = rf"user {UID}, %s in total by uid {UID} \(pid \d+\): %s\n\Z"
+                for word, kind, text in (("total.time.request=10%", "request", "time 10%"),
+                                         ("total.memory=25%", "limit", "device memory 25 % of each GPU's"),
+                                         ("total.memory=configured", "limit", "device memory 48 MiB, as configured"),
+                                         ("total.time.request=configured", "request", "time no request, as configured")):
+                    ctl("set", "user", str(UID), word)
+                    self.assertRegex(it.server.text(), said % (kind, text))
                 with self.assertRaisesRegex(RuntimeError, "of 32 MiB"):
                     client.ask("memory_alloc", count=33 * MIB)
                 client.ask("memory_alloc", count=30 * MIB)

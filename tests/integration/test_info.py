@@ -118,6 +118,19 @@ class Info(WithServer):
         self.assertTrue(json.loads(self.info("--json", **env).stdout)["limits"]["time"]["enforced"])
         self.assertEqual(self.ctl("set", "gpu", "0", "mode=concurrent").returncode, 0)
 
+    def test_a_limit_of_nothing_is_shown_with_its_variable(self):
+        for name, value, limit in (("GPUSHARE_HOST_MEMORY_LIMIT", "0", "host_memory"),
+                                   ("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=0", "memory")):
+            with self.subTest(name):
+                limits = json.loads(self.info("--json", **{name: value}).stdout)["limits"]
+                self.assertEqual(limits[limit]["limit"], {"asked_bytes": 0, "asked_by": name, "granted_bytes": 0})
+        # The list counts by its entry for this device, whatever else is asked for.
+        uuid = json.loads(self.info("--json").stdout)["device"]["uuid"]
+        asked = {"CUDA_VISIBLE_DEVICES": "0", "GPUSHARE_MEMORY_LIMIT": "32M"}
+        for entry, by in ((f"{uuid}=64M", "GPUSHARE_MEMORY_LIMIT"), ("0=16M", "GPUSHARE_PINNED_DEVICE_MEM_LIMIT")):
+            limits = json.loads(self.info("--json", GPUSHARE_PINNED_DEVICE_MEM_LIMIT=entry, **asked).stdout)["limits"]
+            self.assertEqual(limits["memory"]["limit"]["asked_by"], by)
+
     def test_malformed_values(self):
         for name, value, form in (("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "200", "up to 100"),
                                   ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "1G", "0=1G,1=512MB"),
@@ -180,9 +193,11 @@ class Info(WithServer):
         self.assertEqual(self.ctl("set", "gpu", "0", "mode=concurrent").returncode, 0)
 
     def test_no_visible_device(self):
-        result = self.info(CUDA_VISIBLE_DEVICES="")
-        self.assertEqual((result.returncode, result.stdout), (1, ""))
-        self.assertNotEqual(result.stderr, "")
+        for value in ("", "none", "-1,0"):
+            result = self.info(CUDA_VISIBLE_DEVICES=value)
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertIn("CUDA_VISIBLE_DEVICES leaves this process no device: it is empty, or says none;", result.stderr)
+        self.assertIn("its list ends at the first that the server lacks", self.info(CUDA_VISIBLE_DEVICES="7").stderr)
 
     def test_the_environments_socket(self):
         result = run(GPUSHARE, "info", GPUSHARE_SOCKET=self.server.client)

@@ -82,6 +82,7 @@ cp examples/kernels/vector-add.ptx "$TMPDIR/" || exit 1
 
 install install DESTDIR="$root" PREFIX=/usr
 cd "$TMPDIR" || exit 1
+grep "systemd does not read" "$TMPDIR/install.log" && fail "install takes systemd's own folder for another"
 for file in bin/gpushared bin/gpusharectl bin/gpushare libexec/gpushare-worker libexec/gpushare-devices; do
     [ -x "root/usr/$file" ] || fail "no program $file"
 done
@@ -149,6 +150,8 @@ left=$(find "$root" -not -type d)
 prefix=$TMPDIR/opt
 unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR
 install install PREFIX="$prefix"
+grep -qxF "systemd does not read $prefix/lib/systemd/system: for a service, install with UNITDIR=/etc/systemd/system." "$TMPDIR/install.log" ||
+    fail "install does not say that systemd will not find the units"
 # A user's own file in one of the installed folders stays.
 echo "mine" >"$prefix/share/doc/gpushare/notes" || exit 1
 cd "$TMPDIR" || exit 1
@@ -185,4 +188,12 @@ cd "$OLDPWD" || exit 1
 install uninstall PREFIX="$prefix"
 left=$(find "$prefix" -not -type d)
 [ "$left" = "$prefix/share/doc/gpushare/notes" ] || fail "uninstall elsewhere left: $left"
+
+# The machine's own folders stay, even if they are empty.
+mkdir -p "$TMPDIR/etc/sysusers.d" || exit 1
+install install PREFIX="$prefix" SYSUSERSDIR="$TMPDIR/etc/sysusers.d"
+[ -s "$TMPDIR/etc/sysusers.d/gpushare.conf" ] || fail "SYSUSERSDIR is not used"
+install uninstall PREFIX="$prefix" SYSUSERSDIR="$TMPDIR/etc/sysusers.d"
+[ -d "$TMPDIR/etc/sysusers.d" ] || fail "uninstall removed a folder outside the prefix"
+[ -z "$(ls -A "$TMPDIR/etc/sysusers.d")" ] || fail "uninstall left files outside the prefix"
 exit $((failures != 0))

@@ -39,12 +39,13 @@ static bool may_change(const struct admin_peer *peer)
     return false;
 }
 
-static void refuse_change(struct admin_peer *peer)
+static void refuse_change(struct admin_peer *peer, enum admin_kind kind)
 {
+    const char *verb = admin_request_kind_name(kind);
     if (peer->uid == PEER_UID_UNMAPPED)
-        admin_peer_refuse(peer, MESSAGE(admin_nobody), PEER_UID_UNMAPPED);
+        admin_peer_refuse(peer, MESSAGE(admin_nobody), PEER_UID_UNMAPPED, verb);
     else
-        admin_peer_refuse(peer, MESSAGE(admin_not_permitted), (unsigned)peer->uid,
+        admin_peer_refuse(peer, MESSAGE(admin_not_permitted), (unsigned)peer->uid, verb,
                           (unsigned)peer->uid);
 }
 
@@ -54,7 +55,7 @@ static void serve_request(struct admin_peer *peer, const struct admin_request *r
         char text[ADMIN_REQUEST_TEXT];
         log_warning(MESSAGE_TEXT(log_admin_refused), (unsigned)peer->uid, (int)peer->pid,
                     admin_request_describe(request, text));
-        refuse_change(peer);
+        refuse_change(peer, request->kind);
         return;
     }
     switch (request->kind) {

@@ -107,6 +107,10 @@ json_t *admin_answer_reload(const struct config_view *view)
     admin_json_put(&answer, "file", view->file ? admin_json_text(view->file) : json_null());
     admin_json_put(&answer, "profiles", json_integer((json_int_t)view->profiles));
     admin_json_put(&answer, "rules", json_integer((json_int_t)view->rules));
+    admin_json_put(&answer, "gpus", json_integer((json_int_t)view->gpus));
+    admin_json_put(&answer, "users", json_integer((json_int_t)view->users));
+    admin_json_put(&answer, "groups", json_integer((json_int_t)view->groups));
+    admin_json_put(&answer, "cgroups", json_integer((json_int_t)view->cgroups));
     return admin_json_finish(&answer);
 }
 

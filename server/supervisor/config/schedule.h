@@ -54,8 +54,8 @@ struct schedule {
 /* The form of each part, for messages. A test compares the numbers with the ranges. */
 #define SCHEDULE_FORM_MODE "one of concurrent, strict, fair and turns"
 #define SCHEDULE_FORM_LEASE                                                                        \
-    "a time from 5ms to 10s, like 50ms, or a class: default (250ms), short (10ms), medium "        \
-    "(100ms) or long (1s)"
+    "a time from 5ms to 10s, like 50ms, or a class by its name or number: default or 0 (250ms), "  \
+    "short or 1 (10ms), medium or 2 (100ms), long or 3 (1s)"
 #define SCHEDULE_FORM_PRECISION    "a share from 1% to 50%, like 5% or 0.05"
 #define SCHEDULE_FORM_QUANTUM      "a time from 5ms to 1h, like 30s"
 #define SCHEDULE_FORM_WINDOW_LIMIT "a time from 1ms to 10s, like 500ms"

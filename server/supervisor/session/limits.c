@@ -140,7 +140,7 @@ static uint32_t check_guarantees(struct session *session, const struct allowance
     return error;
 }
 
-/* A limit of memory must not exceed the device or the client's window of addresses. */
+/* A limit of memory must not exceed what there is, or the client's window of addresses. */
 static uint32_t check_limits(const struct session *session, const struct allowance *change,
                              struct error *why)
 {
@@ -156,6 +156,11 @@ static uint32_t check_limits(const struct session *session, const struct allowan
             return error_set(why, MESSAGE(change_over_device), session->number,
                              units_format_bytes(device, most), (unsigned long long)device,
                              resource->phrase, wanted, (unsigned long long)limit);
+        if (!resource->of_device && limit > session_quota_whole(session, i))
+            return error_set(why, MESSAGE(change_over_server), session->number,
+                             units_format_bytes(session_quota_whole(session, i), most),
+                             (unsigned long long)session_quota_whole(session, i), resource->phrase,
+                             wanted, (unsigned long long)limit);
         if (limit > window)
             return error_set(why, MESSAGE(change_over_window), session->number,
                              units_format_bytes(window, most), (unsigned long long)window,
@@ -212,7 +217,7 @@ static void set_memory(struct session *session, const struct allowance *change)
         session->accounts[i].limit = grant->of[i].limit;
 }
 
-static void log_change(const struct session *session, const char *by)
+void session_limits_log(const struct session *session, const char *by)
 {
     const struct allowance *grant = &session->grant.allowance;
     char text[RESOURCES * 96], request[UNITS_TEXT], limit[UNITS_TEXT];
@@ -245,7 +250,7 @@ static void worker_answered(void *context, const struct worker_answer *answer)
         allowance_change(&session->grant.allowance, &pending->asked);
         set_memory(session, &pending->change);
         if (*pending->by)
-            log_change(session, pending->by);
+            session_limits_log(session, pending->by);
         break;
     case WORKER_REFUSED:
         keep_guarantees(session, &session->grant.allowance);
@@ -304,7 +309,8 @@ static int change_limits(struct session *session, const struct allowance *change
 {
     if (!concerns_worker(change)) {
         set_memory(session, change);
-        log_change(session, by);
+        if (*by)
+            session_limits_log(session, by);
         return 1;
     }
     return ask_limits(session, change, NULL, session->number, by, done, context);

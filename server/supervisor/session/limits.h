@@ -28,11 +28,13 @@ bool session_limits_change_empty(const struct allowance *change);
 uint32_t session_limits_check(struct session *session, const struct allowance *change,
                               struct error *why);
 
-/* Changes what the client is granted. Results and done as for change_set. */
+/* Changes what the client is granted. by: for the log; "" logs nothing. Results and done as for
+ * change_set. */
 int session_limits_set(struct session *session, const struct allowance *change, const char *by,
                        change_done *done, void *context);
 
-/* Puts back what the client was granted a moment ago. Results and done as for change_put_back. */
+/* Puts back what the client was granted a moment ago. by: likewise. Results and done as for
+ * change_put_back. */
 int session_limits_put_back(struct session *session, const struct allowance *change, const char *by,
                             change_done *done, void *context);
 
@@ -40,5 +42,8 @@ int session_limits_put_back(struct session *session, const struct allowance *cha
  * change. Results and done as for change_set, but that done is told `number`. */
 int session_limits_move(struct session *session, const struct client_accounts *accounts,
                         uint32_t number, change_done *done, void *context);
+
+/* Logs what the client is granted now, given by this name. */
+void session_limits_log(const struct session *session, const char *by);
 
 #endif

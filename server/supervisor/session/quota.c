@@ -258,6 +258,11 @@ void session_quota_close(struct session *session)
     session->user_share = NULL;
 }
 
+uint64_t session_quota_whole(const struct session *session, enum resource resource)
+{
+    return whole_of(session, resource)->limit;
+}
+
 /* ---- refusals ---- */
 
 /* The client's account, its user's or the server's. */
@@ -269,16 +274,36 @@ static bool counts_fds(const struct session *session, const struct quota *culpri
     return fds != NULL;
 }
 
+enum { ASKED_TEXT = 2 * UNITS_TEXT + 32 };
+
+/* Device memory comes in the driver's granules: with a limit between two of them, the arithmetic
+ * alone would show that there is room. */
+static const char *format_asked(const struct session *session, const struct quota *culprit,
+                                uint64_t asked, char text[ASKED_TEXT])
+{
+    char bytes[UNITS_TEXT], step[UNITS_TEXT];
+    const struct quota *memory = &session->accounts[RESOURCE_MEMORY];
+    while (memory && memory != culprit)
+        memory = memory->parent;
+    units_format_bytes(asked, bytes);
+    if (memory && culprit->used + asked <= culprit->limit)
+        snprintf(text, ASKED_TEXT, "%s (in steps of %s)", bytes,
+                 units_format_bytes(session->heap.granularity, step));
+    else
+        strcpy(text, bytes);
+    return text;
+}
+
 static uint32_t refuse_own(const struct session *session, enum resource resource, uint64_t asked,
                            struct error *why)
 {
     const struct quota *own = &session->accounts[resource];
-    char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT], text[SOURCE_BYTES];
+    char used[UNITS_TEXT], limit[UNITS_TEXT], more[ASKED_TEXT], text[SOURCE_BYTES];
     const struct allowance_source source =
         allowance_source(&session->grant.allowance, resource, ALLOWANCE_LIMIT);
     units_format_bytes(own->used, used);
     units_format_bytes(own->limit, limit);
-    units_format_bytes(asked, more);
+    format_asked(session, own, asked, more);
     if (source.origin == ALLOWANCE_BY_NOBODY)
         return own->limit < whole_of(session, resource)->limit
                    ? error_set(why, MESSAGE(limit_by_default), own->name, used, limit, more)
@@ -293,12 +318,12 @@ static uint32_t refuse_own(const struct session *session, enum resource resource
 static uint32_t refuse_total(const struct session *session, const struct quota *culprit,
                              uint64_t asked, struct error *why)
 {
-    char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT], text[SOURCE_BYTES];
+    char used[UNITS_TEXT], limit[UNITS_TEXT], more[ASKED_TEXT], text[SOURCE_BYTES];
     const struct total *total = container_of(culprit, struct total, quota);
-    return error_set(why, MESSAGE(memory_over_total), culprit->name,
-                     units_format_bytes(culprit->used, used),
-                     units_format_bytes(culprit->limit, limit), units_format_bytes(asked, more),
-                     name_source_of_total(session, total, text));
+    return error_set(
+        why, MESSAGE(memory_over_total), culprit->name, units_format_bytes(culprit->used, used),
+        units_format_bytes(culprit->limit, limit), format_asked(session, culprit, asked, more),
+        name_source_of_total(session, total, text));
 }
 
 /* The pool has memory that nobody uses, and gives it back only while no kernel runs. */
@@ -315,7 +340,7 @@ static uint32_t refuse_pooled(const struct session *session, const struct quota 
 uint32_t session_quota_refuse(const struct session *session, const struct quota *culprit,
                               uint64_t asked, struct error *why)
 {
-    char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT];
+    char used[UNITS_TEXT], limit[UNITS_TEXT], more[ASKED_TEXT];
     ACCOUNT_FOR_EACH (i) {
         if (culprit == &session->accounts[i])
             return refuse_own(session, i, asked, why);
@@ -326,7 +351,7 @@ uint32_t session_quota_refuse(const struct session *session, const struct quota 
             return error_set(why, MESSAGE(memory_over_limit), culprit->name,
                              units_format_bytes(culprit->used, used),
                              units_format_bytes(culprit->limit, limit),
-                             units_format_bytes(asked, more));
+                             format_asked(session, culprit, asked, more));
     }
     return refuse_total(session, culprit, asked, why);
 }

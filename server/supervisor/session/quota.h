@@ -53,6 +53,9 @@ uint64_t session_quota_total_limit(const struct allowance *limits, enum resource
 /* Sets the limits of all totals, as the configuration and administrators say. */
 void session_quota_limit_totals(struct server *server, const struct config *config);
 
+/* The most of a resource that all clients together can have, in bytes. The session has a device. */
+uint64_t session_quota_whole(const struct session *session, enum resource resource);
+
 /* Explains in *why that no more memory can be charged: the account *culprit lacks `asked` bytes.
  * Returns the number of out_of_memory. */
 uint32_t session_quota_refuse(const struct session *session, const struct quota *culprit,

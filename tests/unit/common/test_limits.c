@@ -249,6 +249,15 @@ static void a_namesake_counts_where_ours_is_unset(void **state)
                      0);
     assert_int_equal(wish.allowance.threads.limit, 10000);
     assert_int_equal(wish.visible.devices[0].ordinal, 0);
+    /* Also where ours has another form. */
+    assert_int_equal(READ(&wish, &why, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "banana",
+                          "GPUSHARE_MEMORY_LIMIT", "4G"),
+                     0);
+    assert_int_equal(wish.memory.count, 0);
+    assert_int_equal(READ(&wish, &why, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "banana",
+                          "GPUSHARE_THREADS_LIMIT", "100%"),
+                     0);
+    assert_int_equal(wish.allowance.threads.limit, 10000);
     /* MPS has no namesake for host memory, and names of ours have none. */
     assert_int_equal(READ(&wish, &why, "CUDA_MPS_PINNED_HOST_MEM_LIMIT", "1K"), 0);
     assert_true(wish.allowance.host_memory.limit == PROTO_UNSET);
