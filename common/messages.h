@@ -674,6 +674,10 @@
       "time: the requests of other clients of %s come to %s; with the %s asked for that makes " \
       "%s, more than the %s that they have together: ask for less, or an administrator can give " \
       "them more") \
+    X(time_overcommitted_account, NO_ROOM, \
+      "time: the requests of others on these multiprocessors (%u) are %s; with the %s of %s " \
+      "that makes %s, more than 100 %%: wait until one of them has left, or an administrator " \
+      "can lower a request") \
     X(time_overcommitted, NO_ROOM, \
       "time: the requests of other clients on these multiprocessors (%u) are %s; with " \
       "the %s asked for that makes %s, more than 100 %%: ask for %s at most, or an " \

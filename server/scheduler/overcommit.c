@@ -30,7 +30,8 @@ uint32_t overcommit_explain_account(const struct scheduler_account *account, uin
                      percent_text(c, others + asked), percent_text(d, account->time_request));
 }
 
-uint32_t overcommit_explain_time(const struct lease_group_sum *sum, uint32_t asked,
+uint32_t overcommit_explain_time(const struct lease_group_sum *sum,
+                                 const struct scheduler_account *account, uint32_t asked,
                                  struct error *why)
 {
     char terms[96] = "", a[16], b[16], c[16];
@@ -44,6 +45,9 @@ uint32_t overcommit_explain_time(const struct lease_group_sum *sum, uint32_t ask
         snprintf(terms + used, sizeof terms - used, " = %s", percent_text(a, sum->requests));
     percent_text(b, asked);
     percent_text(c, sum->requests + asked);
+    if (account)
+        return error_set(why, MESSAGE(time_overcommitted_account), sum->holders, terms, b,
+                         account->name, c);
     if (sum->requests >= PLAN_WHOLE)
         return error_set(why, MESSAGE(time_overcommitted_whole), sum->holders, terms, b, c);
     return error_set(why, MESSAGE(time_overcommitted), sum->holders, terms, b, c,

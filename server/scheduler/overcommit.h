@@ -19,8 +19,10 @@ struct scheduler_account;
 uint32_t overcommit_explain_account(const struct scheduler_account *account, uint32_t others,
                                     uint32_t asked, struct error *why);
 
-/* The sentence about the requests in a lease group. */
-uint32_t overcommit_explain_time(const struct lease_group_sum *sum, uint32_t asked,
+/* The sentence about the requests in a lease group. account: the one that the request is of; NULL:
+ * it is the client's own. */
+uint32_t overcommit_explain_time(const struct lease_group_sum *sum,
+                                 const struct scheduler_account *account, uint32_t asked,
                                  struct error *why);
 
 #endif

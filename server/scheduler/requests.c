@@ -43,7 +43,7 @@ static uint32_t check_sum(struct scheduler *scheduler, const struct scheduler_cl
         asked = 0;
     if ((sum.has_account && !all) || sum.requests + asked <= PLAN_WHOLE)
         return 0;
-    return overcommit_explain_time(&sum, asked, why);
+    return overcommit_explain_time(&sum, account->time_request ? account : NULL, asked, why);
 }
 
 uint32_t requests_check_all(struct scheduler *scheduler, const struct scheduler_account *account,

@@ -282,6 +282,15 @@ static void requests_that_do_not_fit_are_refused(void **state)
     arrive(2, 4000, PLAN_WHOLE, MS);
     assert_null(try_arrive(3, 1100, PLAN_WHOLE, &why));
     assert_non_null(strstr(why.text, "with the 11 % asked for that makes 101 %"));
+    /* A client that asks for nothing is told whose request does not fit. */
+    struct scheduler_account third;
+    const struct scheduler_limits nothing = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    scheduler_account_open(&third, 3, "user 1003", device.now);
+    assert_int_equal(
+        scheduler_account_set(&device.scheduler, &third, 1100, PLAN_WHOLE, device.now, &why), 0);
+    device.account = &third;
+    assert_null(device_add(&device, &nothing, NULL, 0, 1, &why));
+    assert_non_null(strstr(why.text, "with the 11 % of user 1003 that makes 101 %"));
     struct scheduler_account *first = device_account(&device, 1);
     assert_int_not_equal(
         scheduler_account_set(&device.scheduler, first, 6100, PLAN_WHOLE, device.now, &why), 0);
