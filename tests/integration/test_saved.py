@@ -245,6 +245,36 @@ class Saved(Case):
         self.assertEqual((now["users"], now["groups"]), (kept["users"], kept["groups"]))
         self.assertEqual(len(now["gpus"]), 2)
 
+    @CHANGES
+    def test_of_several_values_those_that_are_right_hold_and_can_be_kept(self):
+        with self.server() as one:
+            self.ctl(one, "set", "--save", "gpu", "0", "precision=10%", "lease=50ms")
+            self.ctl(one, "set", "--save", "user", "1001", "total.time.request=50%", "total.memory=24M")
+            self.ctl(one, "set", "--save", "group", "7", "total.time.request=50%", "total.time.limit=60%", "total.memory=16M")
+        kept = self.kept()
+        (uuid,) = kept["gpus"]
+        kept["gpus"][uuid]["mode"] = "quick"
+        kept["users"]["1001"]["wings"] = {"limit": "2"}
+        self.write(self.path, json.dumps(kept))
+        # While no server ran, the file has got limits below the requests that were saved.
+        self.write(self.config, CONFIG.replace("memory", "time: {limit: 40%}, memory") + "groups: [{gid: 7, time: {limit: 40%}}]\n")
+        with self.server() as one:
+            for words in (f"the value mode of GPU {uuid} is not in force: ", "the value time of user 1001 is not in force: the request of time",
+                          "the value wings of user 1001 is not in force: "):
+                self.assertEqual(one.text().count(words), 1, words)
+            gpu = self.ctl(one, "get", "gpu", "0")["gpus"][0]
+            self.assertEqual((gpu["schedule"]["precision_percent"], gpu["schedule"]["lease_seconds"], gpu["schedule"]["mode"]), (10, 0.05, "strict"))
+            self.assertEqual(sorted(gpu["saved"]), ["lease", "precision"])
+            self.assertEqual(self.total(one, "user", "1001"), (24 << 20, "administrator", True))
+            self.assertEqual(self.total(one, "user", "1001", "time"), (40, "configuration", False))
+            # Both values of one resource hold together, or neither does.
+            self.assertEqual(self.total(one, "group", "7", "time"), (60, "administrator", True))
+            self.ctl(one, "set", "--save", "user", "1001", "total.memory=20M")
+            self.ctl(one, "set", "--save", "gpu", "0", "precision=20%")
+        with self.server() as two:
+            self.assertEqual(self.total(two, "user", "1001"), (20 << 20, "administrator", True))
+            self.assertEqual(self.ctl(two, "get", "gpu", "0")["gpus"][0]["schedule"]["precision_percent"], 20)
+
 
 if __name__ == "__main__":
     unittest.main()

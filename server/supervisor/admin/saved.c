@@ -187,13 +187,32 @@ static bool number_of(const struct supervisor *supervisor, enum saved_kind kind,
     return false;
 }
 
+/* 0: they are in force; or an error number, and none of them is. */
+static uint32_t restore_values(struct supervisor *supervisor, enum saved_kind kind, uint32_t number,
+                               const json_t *values, struct error *why)
+{
+    struct admin_request request;
+    uint32_t error = request_make(&request, kind, number, values, why);
+    if (!error)
+        error = carry_out(supervisor, &request, supervisor_saved(supervisor)->file, why);
+    admin_request_free(&request);
+    return error;
+}
+
+/* A member of an object's values, as values of its own. */
+static json_t *value_alone(const char *key, json_t *value)
+{
+    json_t *alone = json_object();
+    json_object_set(alone, key, value);
+    return alone;
+}
+
 static void restore_object(struct supervisor *supervisor, enum saved_kind kind, const char *name,
-                           const json_t *values)
+                           json_t *values)
 {
     static const char *const kinds[SAVED_KINDS] = {
         [SAVED_GPU] = "GPU", [SAVED_USER] = "user", [SAVED_GROUP] = "group"};
     const char *file = supervisor_saved(supervisor)->file;
-    struct admin_request request;
     struct error why;
     uint32_t number;
     if (!number_of(supervisor, kind, name, &number)) {
@@ -203,12 +222,21 @@ static void restore_object(struct supervisor *supervisor, enum saved_kind kind, 
             log_error(MESSAGE_TEXT(log_saved_name), file, name, kinds[kind]);
         return;
     }
-    uint32_t error = request_make(&request, kind, number, values, &why);
-    if (!error)
-        error = carry_out(supervisor, &request, file, &why);
-    if (error)
+    if (!restore_values(supervisor, kind, number, values, &why))
+        return;
+    if (json_object_size(values) < 2) {
         log_error(MESSAGE_TEXT(log_saved_refused), file, kinds[kind], name, why.text);
-    admin_request_free(&request);
+        return;
+    }
+    /* Of several, those that are right hold. */
+    for (void *at = json_object_iter(values); at; at = json_object_iter_next(values, at)) {
+        const char *key = json_object_iter_key(at);
+        json_t *alone = value_alone(key, json_object_iter_value(at));
+        if (restore_values(supervisor, kind, number, alone, &why))
+            log_error(MESSAGE_TEXT(log_saved_value_refused), file, key, kinds[kind], name,
+                      why.text);
+        json_decref(alone);
+    }
 }
 
 static void restore_all(struct supervisor *supervisor, enum saved_kind kind)
@@ -257,9 +285,12 @@ bool admin_saved_total(const struct supervisor *supervisor, const struct account
     struct admin_request request;
     struct error unused;
     snprintf(name, sizeof name, "%u", owner->id);
-    const json_t *values = saved_written(supervisor_saved(supervisor), kind, name);
-    bool holds = !request_make(&request, kind, owner->id, values, &unused) &&
+    const char *key = allowance_resource(resource)->name;
+    json_t *values = saved_written(supervisor_saved(supervisor), kind, name);
+    json_t *alone = value_alone(key, json_object_get(values, key));
+    bool holds = !request_make(&request, kind, owner->id, alone, &unused) &&
                  owner_total_is_set(supervisor, owner, resource, &request.total.limits);
     admin_request_free(&request);
+    json_decref(alone);
     return holds;
 }
