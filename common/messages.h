@@ -687,11 +687,11 @@
       "the %s asked for that makes %s, more than 100 %%: nothing is left to ask for; an " \
       "administrator can lower another request") \
     X(threads_overcommitted, NO_ROOM, \
-      "threads: other clients' requests (%u) have %u of the device's %u groups of %u " \
+      "threads: the requests of others (%u) have %u of the device's %u groups of %u " \
       "multiprocessors of their own; with the %u asked for that makes %u: ask for %u at " \
-      "most, or an administrator can lower another request") \
+      "most, which is %s, or an administrator can lower another request") \
     X(threads_overcommitted_whole, NO_ROOM, \
-      "threads: other clients' requests (%u) have %u of the device's %u groups of %u " \
+      "threads: the requests of others (%u) have %u of the device's %u groups of %u " \
       "multiprocessors of their own; with the %u asked for that makes %u: nothing is left " \
       "to ask for; an administrator can lower another request") \
     X(threads_account_overcommitted, NO_ROOM, \

@@ -371,6 +371,20 @@ static void add_demand(const struct sm_allocation *allocation, struct demand *de
     demand->sm_groups += own_sm_groups(allocation, request);
 }
 
+/* The greatest request for which there are SM groups beside those that others have. */
+static uint32_t greatest_request(const struct sm_allocation *allocation, uint32_t taken)
+{
+    uint32_t fits = 0, not = PROTO_PERCENT_WHOLE + 1;
+    while (fits + 1 < not ) {
+        const uint32_t middle = fits + (not -fits) / 2;
+        if (taken + own_sm_groups(allocation, middle) <= allocation->count)
+            fits = middle;
+        else
+            not = middle;
+    }
+    return fits;
+}
+
 /* Whether the requests fit if the account (or NULL) had this request and limit, and the client (or
  * NULL) were in it with that request. */
 static uint32_t check_fits(const struct sm_allocation *allocation,
@@ -408,7 +422,8 @@ static uint32_t check_fits(const struct sm_allocation *allocation,
     if (beside.sm_groups + asked <= allocation->count)
         return 0;
     return sm_overcommit_explain(beside.requests, beside.sm_groups, asked, allocation->count,
-                                 allocation->sm_group_size, why);
+                                 allocation->sm_group_size,
+                                 greatest_request(allocation, beside.sm_groups), why);
 }
 
 static uint32_t check_range(uint32_t request, uint32_t limit, struct error *why)

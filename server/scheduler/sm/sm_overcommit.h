@@ -13,9 +13,11 @@
 
 /* The sentence about threads, in SM groups of sm_group_size multiprocessors. others: requests of
  * other clients and accounts, which own other_sm_groups in total. asked: SM groups that the new
- * request needs. sm_groups: SM groups of the device. */
+ * request needs. sm_groups: SM groups of the device. most: the greatest request that would fit, in
+ * hundredths of a per cent. */
 uint32_t sm_overcommit_explain(uint32_t others, uint32_t other_sm_groups, uint32_t asked,
-                               uint32_t sm_groups, uint32_t sm_group_size, struct error *why);
+                               uint32_t sm_groups, uint32_t sm_group_size, uint32_t most,
+                               struct error *why);
 
 /* The sentence about threads in an account, which has sm_groups SM groups. others: requests of its
  * other clients. asked: as above; 0: the account itself would have so few. */

@@ -193,10 +193,11 @@ static void sums_are_checked_by_account(void **state)
     set(&v, 3200, PLAN_WHOLE);
     assert_int_equal(sm_allocation_add(&allocation, &d, &v, 0, PLAN_WHOLE, &why),
                      PROTO_ERROR_NO_ROOM);
-    assert_string_equal(why.text,
-                        "threads: other clients' requests (2) have 12 of the device's 16 groups of "
-                        "8 multiprocessors of their own; with the 5 asked for that makes 17: "
-                        "ask for 4 at most, or an administrator can lower another request");
+    assert_string_equal(
+        why.text,
+        "threads: the requests of others (2) have 12 of the device's 16 groups of "
+        "8 multiprocessors of their own; with the 5 asked for that makes 17: "
+        "ask for 4 at most, which is 31.24%, or an administrator can lower another request");
     /* Without a request of the account, its limit bounds what its clients own. */
     set(&w, 0, 1200);
     assert_int_equal(sm_allocation_add(&allocation, &d, &w, 1300, 1300, &why), PROTO_ERROR_NO_ROOM);
