@@ -240,7 +240,8 @@ struct gpushare_options {
  *   GPUSHARE_ACTIVE_THREAD_PERCENTAGE   above 0, to 100 (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE)
  *   GPUSHARE_MEMORY_LIMIT               of each device's memory, a size or a share: 4G or 25%;
  *                                       or as MPS writes it:
- *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT    per device, 0=1G,1=512MB or GPU-<uuid>=1G; K, M and G
+ *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT    per device, 0=1G,1=512MB or GPU-<uuid>=1G, numbered as
+ *                                       this process sees them; K, M and G
  *                                       are powers of 1024 (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT)
  *   GPUSHARE_HOST_MEMORY_LIMIT, GPUSHARE_PINNED_HOST_MEM_LIMIT   one size, 512M
  *   GPUSHARE_THREADS_REQUEST            a share, 25% or 0.25: see options

@@ -671,7 +671,7 @@
       "threads: request %u and limit %u (hundredths of a per cent) must be 0 to the limit " \
       "and 1 to %u") \
     X(time_account_overcommitted, NO_ROOM, \
-      "time: the requests of other clients of %s come to %s; with the %s asked for that makes " \
+      "time: the requests of other clients of %s come to %s; with the %s of this request that makes " \
       "%s, more than the %s that they have together: ask for less, or an administrator can give " \
       "them more") \
     X(time_overcommitted_account, NO_ROOM, \
@@ -680,23 +680,23 @@
       "can lower a request") \
     X(time_overcommitted, NO_ROOM, \
       "time: the requests of other clients on these multiprocessors (%u) are %s; with " \
-      "the %s asked for that makes %s, more than 100 %%: ask for %s at most, or an " \
+      "the %s of this request that makes %s, more than 100 %%: ask for %s at most, or an " \
       "administrator can lower another request") \
     X(time_overcommitted_whole, NO_ROOM, \
       "time: the requests of other clients on these multiprocessors (%u) are %s; with " \
-      "the %s asked for that makes %s, more than 100 %%: nothing is left to ask for; an " \
+      "the %s of this request that makes %s, more than 100 %%: nothing is left to ask for; an " \
       "administrator can lower another request") \
     X(threads_overcommitted, NO_ROOM, \
       "threads: the requests of others (%u) have %u of the device's %u groups of %u " \
-      "multiprocessors of their own; with the %u asked for that makes %u: ask for %u at " \
-      "most, which is %s, or an administrator can lower another request") \
+      "multiprocessors of their own; with the %u of this request that makes %u: ask for %u at " \
+      "most, which is %s %%, or an administrator can lower another request") \
     X(threads_overcommitted_whole, NO_ROOM, \
       "threads: the requests of others (%u) have %u of the device's %u groups of %u " \
-      "multiprocessors of their own; with the %u asked for that makes %u: nothing is left " \
+      "multiprocessors of their own; with the %u of this request that makes %u: nothing is left " \
       "to ask for; an administrator can lower another request") \
     X(threads_account_overcommitted, NO_ROOM, \
       "threads: other clients of the account (%u) have %u of its %u groups of %u " \
-      "multiprocessors of their own; with the %u asked for that makes %u: ask for less, or " \
+      "multiprocessors of their own; with the %u of this request that makes %u: ask for less, or " \
       "an administrator can lower another request") \
     X(threads_account_too_few, NO_ROOM, \
       "threads: clients of the account (%u) have %u groups of %u multiprocessors of their " \

@@ -39,6 +39,9 @@
       "%s asks for a share of time, which is not enforced: GPU %u is shared in mode %s; its " \
       "administrator can change that (gpusharectl set gpu %u mode=fair); the fraction's limit " \
       "of device memory is enforced") \
+    X(warning_unseen, SUCCESS, \
+      "%s limits device %s, which has no effect: this process sees %u of the server's %u devices " \
+      "(%s), and they are counted from 0 in that order") \
     X(warning_threads, SUCCESS, \
       "%s asks for multiprocessors of its own, and GPU %u can't give any: its driver has no " \
       "green contexts (CUDA 12.5 and later have them)") \

@@ -171,6 +171,9 @@
     X(descriptors_for_clients, SERVER_RESOURCES, \
       "--max-clients %u needs more than the %u file descriptors that this process may have: " \
       "%u clients fit, or raise the limit (ulimit -n, LimitNOFILE)") \
+    X(descriptors_too_few, SERVER_RESOURCES, \
+      "the %u file descriptors that this process may have are too few for one client: raise the " \
+      "limit (ulimit -n, LimitNOFILE)") \
     X(descriptors_unknown, SERVER_RESOURCES, \
       "the limit of file descriptors can't be read: %s") \
     X(socket_make, SUCCESS, \

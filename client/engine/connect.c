@@ -217,6 +217,7 @@ static gpushare_error establish_connection(gpushare_connection *connection,
     connection->default_stream = stream_new(connection, 0, 0);
     if (!connection->default_stream)
         return failure(MESSAGE(process_no_memory));
+    warning_devices(environment, &state->survey);
     warning_limits(environment, &connection->device, &connection->attached, state->index);
     return GPUSHARE_SUCCESS;
 }

@@ -48,6 +48,8 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
                                         survey->visible, survey->memory, &why);
     if (refused)
         return failure_text(refused, why.text);
+    limits_memory_unseen(&environment->wish, uuids, count, survey->indices, survey->visible,
+                         survey->unseen);
     return GPUSHARE_SUCCESS;
 }
 

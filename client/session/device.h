@@ -17,6 +17,8 @@ struct device_survey {
     unsigned there;                       /* number of the server's devices */
     const char *visible_from;             /* the variable that chose among them, or NULL */
     bool hidden;                          /* it names no device at all */
+    char unseen[LIMITS_SELECTOR_TEXT];    /* a device with a limit of memory that is not among the
+                                             visible ones, for a sentence; "" for none */
     unsigned indices[LIMITS_DEVICES_MAX]; /* the server's index of visible device i */
     /* limit that the environment asks for, in bytes; or PROTO_UNSET */
     uint64_t memory[LIMITS_DEVICES_MAX];

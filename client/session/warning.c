@@ -75,6 +75,13 @@ static void warn_threads(const struct environment *environment, const struct all
         send_warning(environment, MESSAGE_TEXT(warning_threads_program), index);
 }
 
+void warning_devices(const struct environment *environment, const struct device_survey *survey)
+{
+    if (*survey->unseen)
+        send_warning(environment, MESSAGE_TEXT(warning_unseen), environment->wish.memory_from,
+                     survey->unseen, survey->visible, survey->there, survey->visible_from);
+}
+
 void warning_limits(const struct environment *environment, const struct gpushare_device *device,
                     const struct proto_attached *granted, uint32_t index)
 {

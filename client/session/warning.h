@@ -10,11 +10,15 @@
 #ifndef GPUSHARE_CLIENT_SESSION_WARNING_H
 #define GPUSHARE_CLIENT_SESSION_WARNING_H
 
+#include "client/session/device.h"
 #include "client/session/environment.h"
 #include "protocol.h"
 
 /* Warns of variables of this process's environment that gpushare does not know. */
 void warning_variables(const struct environment *environment);
+
+/* Warns of a limit for a device that this process does not see. */
+void warning_devices(const struct environment *environment, const struct device_survey *survey);
 
 /* Warns of limits that were asked for and do not bind on this device, in its present mode. index:
  * the server's number of the device. */

@@ -22,11 +22,12 @@
 #define DIALECT_BYTES_MIN 101
 
 /* The accepted forms, for use in sentences. */
-#define DIALECT_FORM_SHARE "a share above 0, like 25% or 0.25, up to 100% or 1.0"
+#define DIALECT_FORM_SHARE "a share above 0, like 25% or 0.25, up to 100% or 1.0, in steps of 0.01%"
 #define DIALECT_FORM_PERCENTAGE                                                                    \
     "a number above 0 and up to 100 with at most two digits after the point, without a % sign"
-#define DIALECT_FORM_SIZE   "a size, like 512M or 4G"
-#define DIALECT_FORM_AMOUNT "a size above 100 bytes, like 512M or 4G, or a share, like 25% or 0.25"
+#define DIALECT_FORM_SIZE "a size, like 512M or 4G"
+#define DIALECT_FORM_AMOUNT                                                                        \
+    "a size above 100 bytes, like 512M or 4G, or a share in steps of 0.01%, like 25% or 0.25"
 
 enum dialect_unit { DIALECT_UNSET, DIALECT_BYTES, DIALECT_SHARE };
 

@@ -536,6 +536,30 @@ static int memory_find(const struct limits_selector *selector,
     return (int)visible;
 }
 
+static const char *selector_show(const struct limits_selector *selector,
+                                 char shown[LIMITS_SELECTOR_TEXT])
+{
+    if (selector->by_uuid)
+        snprintf(shown, LIMITS_SELECTOR_TEXT, "UUID %s", selector->uuid);
+    else
+        snprintf(shown, LIMITS_SELECTOR_TEXT, "%u", selector->ordinal);
+    return shown;
+}
+
+bool limits_memory_unseen(const struct limits_wish *wish, const uint8_t (*uuids)[LIMITS_UUID_BYTES],
+                          unsigned count, const unsigned *indices, unsigned visible,
+                          char shown[LIMITS_SELECTOR_TEXT])
+{
+    for (unsigned i = 0; i < wish->memory.count; i++) {
+        const struct limits_selector *selector = &wish->memory.entries[i].device;
+        if (memory_find(selector, uuids, count, indices, visible) != (int)visible)
+            continue;
+        selector_show(selector, shown);
+        return true;
+    }
+    return false;
+}
+
 uint32_t limits_memory_resolve(const struct limits_wish *wish,
                                const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
                                const unsigned *indices, unsigned visible,
@@ -547,11 +571,8 @@ uint32_t limits_memory_resolve(const struct limits_wish *wish,
     for (unsigned i = 0; i < wish->memory.count; i++) {
         const struct limits_selector *selector = &wish->memory.entries[i].device;
         int device = memory_find(selector, uuids, count, indices, visible);
-        char shown[48];
-        if (selector->by_uuid)
-            snprintf(shown, sizeof shown, "UUID %s", selector->uuid);
-        else
-            snprintf(shown, sizeof shown, "%u", selector->ordinal);
+        char shown[LIMITS_SELECTOR_TEXT];
+        selector_show(selector, shown);
         if (device == FOUND_SEVERAL)
             return error_set(why, MESSAGE(variable_device_unclear), from, shown, count);
         if (device < 0)

@@ -112,6 +112,13 @@ uint32_t limits_memory_resolve(const struct limits_wish *wish,
                                const unsigned *indices, unsigned visible,
                                uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why);
 
+/* Whether the list has an entry for a device that is not visible, which has no effect; then *shown
+ * names the first one. For a list that limits_memory_resolve took. */
+enum { LIMITS_SELECTOR_TEXT = 48 };
+bool limits_memory_unseen(const struct limits_wish *wish, const uint8_t (*uuids)[LIMITS_UUID_BYTES],
+                          unsigned count, const unsigned *indices, unsigned visible,
+                          char shown[LIMITS_SELECTOR_TEXT]);
+
 /* The entry of the list for one device, in bytes, given its number among the visible ones and its
  * UUID; ALLOWANCE_UNSET: there is none. For a list that limits_memory_resolve took. */
 uint64_t limits_memory_listed(const struct limits_wish *wish, uint32_t device,

@@ -5,26 +5,25 @@
 #include <stdio.h>
 
 #include "common/messages.h"
+#include "common/units.h"
 #include "server/scheduler/account.h"
 #include "server/scheduler/lease_group.h"
 #include "server/scheduler/plan.h"
 
+enum { PERCENT_TEXT = UNITS_TEXT + 2 };
+
 /* "37 %", "12.5 %", "0.05 %" */
-static const char *percent_text(char text[16], uint32_t hundredths)
+static const char *percent_text(char text[PERCENT_TEXT], uint32_t hundredths)
 {
-    if (hundredths % 100 == 0)
-        snprintf(text, 16, "%u %%", hundredths / 100);
-    else if (hundredths % 10 == 0)
-        snprintf(text, 16, "%u.%u %%", hundredths / 100, hundredths % 100 / 10);
-    else
-        snprintf(text, 16, "%u.%02u %%", hundredths / 100, hundredths % 100);
+    char number[UNITS_TEXT];
+    snprintf(text, PERCENT_TEXT, "%s %%", units_format_percentage(hundredths, number));
     return text;
 }
 
 uint32_t overcommit_explain_account(const struct scheduler_account *account, uint32_t others,
                                     uint32_t asked, struct error *why)
 {
-    char a[16], b[16], c[16], d[16];
+    char a[PERCENT_TEXT], b[PERCENT_TEXT], c[PERCENT_TEXT], d[PERCENT_TEXT];
     return error_set(why, MESSAGE(time_account_overcommitted), account->name,
                      percent_text(a, others), percent_text(b, asked),
                      percent_text(c, others + asked), percent_text(d, account->time_request));
@@ -34,7 +33,7 @@ uint32_t overcommit_explain_time(const struct lease_group_sum *sum,
                                  const struct scheduler_account *account, uint32_t asked,
                                  struct error *why)
 {
-    char terms[96] = "", a[16], b[16], c[16];
+    char terms[96] = "", a[PERCENT_TEXT], b[PERCENT_TEXT], c[PERCENT_TEXT];
     size_t used = 0;
     for (uint32_t i = 0; i < sum->holders && i < 4; i++)
         used += (size_t)snprintf(terms + used, sizeof terms - used, "%s%s", i ? " + " : "",

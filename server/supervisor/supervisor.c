@@ -336,6 +336,8 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
                                          .context = supervisor};
     int result =
         fd_budget_open(&supervisor->server.budget, discovery->count, settings->max_clients);
+    if (result == -EMFILE && !supervisor->server.budget.clients)
+        return error_set(why, MESSAGE(descriptors_too_few), supervisor->server.budget.descriptors);
     if (result == -EMFILE)
         return error_set(why, MESSAGE(descriptors_for_clients), settings->max_clients,
                          supervisor->server.budget.descriptors, supervisor->server.budget.clients);

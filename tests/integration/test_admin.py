@@ -154,7 +154,7 @@ class Commands(WithServer):
             row = self.json("set", number, "kernel_time_limit=0")["clients"][0]
             self.assertEqual((row["kernel_time_limit_seconds"], row["kernel_time_limited_by"]), (None, None))
             refused = self.json("set", number, "kernel_time_limit=99ms", schema="admin-error", status=1)
-            self.assertIn("a time from 100ms to 24h, like 30s, or 0 for none", refused["text"])
+            self.assertIn("a time from 100ms to 24h, like 30s or 5min, or 0 for none", refused["text"])
             window = told["window_bytes"]
             refused = self.json("set", number, f"memory={window * 2}", "priority=0", schema="admin-error", status=1)
             self.assertIn(str(window * 2), refused["text"])
@@ -208,7 +208,7 @@ class Commands(WithServer):
             # The requests exceed the device: the worker's arithmetic says so, and nothing has changed.
             refused = self.json("set", str(other["client"]), "threads.request=90%", "priority=3", schema="admin-error", status=1)
             self.assertEqual(refused["error"], "no_room")
-            self.assertRegex(refused["text"], "4 of the device's 16 .* 14 asked for .* makes 18")
+            self.assertRegex(refused["text"], "4 of the device's 16 .* 14 of this request .* makes 18")
             after = self.limits(other["client"])
             self.assertEqual((after["threads"]["request"]["granted_percent"], after["priority"]), (0, 0))
             row = self.json("set", number, "threads.request=0", "time.request=0%", "memory.request=0")["clients"][0]

@@ -216,7 +216,7 @@ rules:
                 whole = first.attach(name="first")["memory_limit"]
                 with self.assertRaisesRegex(RuntimeError, "groups of .* multiprocessors of their own"):
                     it.granted(name="threads")
-                with self.assertRaisesRegex(RuntimeError, "70 %; with the 40 % asked for that makes 110 %"):
+                with self.assertRaisesRegex(RuntimeError, "70 %; with the 40 % of this request that makes 110 %"):
                     it.granted(name="time")
                 with self.assertRaisesRegex(RuntimeError, "guaranteed to other clients, together .*, and there are"):
                     it.granted(name="memory")

@@ -19,6 +19,7 @@ from raw_client import RawClient  # noqa: E402
 from server_case import CHANGES  # noqa: E402
 
 VECTOR_ADD = os.path.join(BUILD, "examples/vector-add")
+INFO = (os.path.join(BUILD, "bin/gpushare"), "info")
 # The shadow memory of a sanitizer lies where the ladder of address ranges leads.
 SANITIZED = any(name in os.environ for name in ("ASAN_OPTIONS", "TSAN_OPTIONS"))
 
@@ -222,6 +223,17 @@ class OwnDevice(unittest.TestCase):
             told.append((device["uuid"], variables["CUDA_VISIBLE_DEVICES"]))
         return told
 
+    def test_too_few_descriptors_are_named_and_not_an_option(self):
+        folder = tempfile.mkdtemp()
+        try:
+            command = [GPUSHARED, "--driver", "softgpu", "--socket", os.path.join(folder, "gpushare.sock")]
+            text = run("sh", "-c", "ulimit -n 64 && exec \"$@\"", "sh", *command).stderr
+            self.assertIn("the 64 file descriptors that this process may have are too few for one client: raise the limit", text)
+            text = run("sh", "-c", "ulimit -n 1024 && exec \"$@\"", "sh", *command, "--max-clients", "9999").stderr
+            self.assertIn("--max-clients 9999 needs more than the 1024 file descriptors", text)
+        finally:
+            shutil.rmtree(folder)
+
     def test_each_worker_sees_its_device_alone(self):
         server = Server(env={"SOFTGPU_DEVICES": "3", "GPUSHARE_VISIBLE_DEVICES": "2,0"})
         server.wait_log("device 0: gpushare software GPU")
@@ -231,6 +243,13 @@ class OwnDevice(unittest.TestCase):
         for device in "01":
             result = run(VECTOR_ADD, GPUSHARE_SOCKET=server.client, CUDA_VISIBLE_DEVICES=device)
             self.assertEqual(result.returncode, 0, result.stderr + server.text())
+        # A limit for a device that the process does not see has no effect, and somebody is told.
+        for entry, shown in (("1=64M", "device 1"), (f"{first}=64M", f"device UUID {first[4:]}")):
+            result = run(*INFO, GPUSHARE_SOCKET=server.client, CUDA_VISIBLE_DEVICES="1", GPUSHARE_PINNED_DEVICE_MEM_LIMIT=entry)
+            self.assertIn(f"GPUSHARE_PINNED_DEVICE_MEM_LIMIT limits {shown}, which has no effect: this process sees 1 of the server's 2 devices "
+                          "(CUDA_VISIBLE_DEVICES)", result.stderr)
+        result = run(*INFO, GPUSHARE_SOCKET=server.client, CUDA_VISIBLE_DEVICES="1", GPUSHARE_PINNED_DEVICE_MEM_LIMIT="0=64M")
+        self.assertEqual(result.stderr, "")
         server.stop_well()
 
     def test_a_mig_instance_is_named_as_one(self):

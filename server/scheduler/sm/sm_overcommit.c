@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/scheduler/sm/sm_overcommit.h"
 
-#include "common/limits/allowance.h"
 #include "common/messages.h"
 #include "common/units.h"
 
@@ -17,7 +16,7 @@ uint32_t sm_overcommit_explain(uint32_t others, uint32_t other_sm_groups, uint32
                          sm_groups, sm_group_size, asked, all);
     return error_set(why, MESSAGE(threads_overcommitted), others, other_sm_groups, sm_groups,
                      sm_group_size, asked, all, sm_groups - other_sm_groups,
-                     allowance_format(RESOURCE_THREADS, most, percent));
+                     units_format_percentage(most, percent));
 }
 
 uint32_t sm_overcommit_explain_account(uint32_t others, uint32_t other_sm_groups, uint32_t asked,

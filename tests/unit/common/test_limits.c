@@ -183,7 +183,7 @@ static void limits_have_the_names_of_the_dialect_too(void **state)
                      PROTO_ERROR_INVALID_ENVIRONMENT);
     assert_string_equal(why.text,
                         "GPUSHARE_THREADS_LIMIT=\"25\" is not a share above 0, like 25% or 0.25, "
-                        "up to 100% or 1.0");
+                        "up to 100% or 1.0, in steps of 0.01%");
     assert_int_equal(READ(&wish, &why, "GPUSHARE_MEMORY_LIMIT", "4"),
                      PROTO_ERROR_INVALID_ENVIRONMENT);
     assert_int_equal(READ(&wish, &why, "GPUSHARE_HOST_MEMORY_LIMIT", "5%"),
@@ -326,7 +326,8 @@ static void malformed_values_are_refused_in_words(void **state)
     }
     static const char *const times[] = {"", "0", "10", "99ms", "25h", "-1s", "long", "1s "};
     for (unsigned i = 0; i < sizeof times / sizeof times[0]; i++)
-        refused("GPUSHARE_KERNEL_TIME_LIMIT", times[i], "a time from 100ms to 24h, like 30s");
+        refused("GPUSHARE_KERNEL_TIME_LIMIT", times[i],
+                "a time from 100ms to 24h, like 30s or 5min");
     static const char *const visible[] = {"all",  "0,,1",  "0,",  "0 1",  "0;1",
                                           "GPU-", "GPU-x", "0,0", "-1,x", "GPU-ab,gpu-AB"};
     for (unsigned i = 0; i < sizeof visible / sizeof visible[0]; i++) {

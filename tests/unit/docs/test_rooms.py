@@ -54,7 +54,7 @@ MAY_INCLUDE = {
     "client/tools": COMMON + ("client", "client/session"),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
-FLOOR = ("common/error.h", "common/list.h", "common/messages.h", "common/util.h")
+FLOOR = ("common/error.h", "common/list.h", "common/messages.h", "common/units.h", "common/util.h")
 # The administrator's decisions may be read anywhere in the supervisor, and the public header anywhere in the library.
 SETTINGS, PUBLIC = "server/supervisor/settings.h", "client/gpushare.h"
 # The files that include what stands above their folder. A main stands on everything. The two headers of the worker put

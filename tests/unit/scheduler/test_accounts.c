@@ -277,11 +277,12 @@ static void requests_that_do_not_fit_are_refused(void **state)
     arrive(1, 3000, PLAN_WHOLE, MS);
     /* 30 % + 25 % are more than the account's 50 %. */
     assert_null(try_arrive(1, 2500, PLAN_WHOLE, &why));
-    assert_non_null(strstr(why.text, "come to 30 %; with the 25 % asked for that makes 55 %"));
+    assert_non_null(
+        strstr(why.text, "come to 30 %; with the 25 % of this request that makes 55 %"));
     /* The account counts once, whatever its clients request. */
     arrive(2, 4000, PLAN_WHOLE, MS);
     assert_null(try_arrive(3, 1100, PLAN_WHOLE, &why));
-    assert_non_null(strstr(why.text, "with the 11 % asked for that makes 101 %"));
+    assert_non_null(strstr(why.text, "with the 11 % of this request that makes 101 %"));
     /* A client that asks for nothing is told whose request does not fit. */
     struct scheduler_account third;
     const struct scheduler_limits nothing = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};

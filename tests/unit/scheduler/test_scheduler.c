@@ -73,7 +73,7 @@ static void the_remedy_asks_for_less_only_where_something_is_left(void **state)
     assert_string_equal(
         why.text,
         "time: the requests of other clients on these multiprocessors (2) are 50 % + 50 % = 100 %; "
-        "with the 0.01 % asked for that makes 100.01 %, more than 100 %: "
+        "with the 0.01 % of this request that makes 100.01 %, more than 100 %: "
         "nothing is left to ask for; an administrator can lower another "
         "request");
 }
@@ -90,7 +90,7 @@ static void sums_above_one_are_refused_with_the_arithmetic(void **state)
     assert_string_equal(
         why.text,
         "time: the requests of other clients on these multiprocessors (3) are 37.05 % + 33 % + "
-        "20 % = 90.05 %; with the 9.96 % asked for that makes 100.01 %, more "
+        "20 % = 90.05 %; with the 9.96 % of this request that makes 100.01 %, more "
         "than 100 %: ask for 9.95 % at most, or an administrator can lower another request");
     /* Nothing changed by the refusal; a client's own request does not count against it. */
     struct scheduler_limits limits = {.request = 4700, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};

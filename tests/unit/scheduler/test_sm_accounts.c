@@ -174,10 +174,10 @@ static void sums_are_checked_by_account(void **state)
     /* The account's request counts once, and its clients' come out of it. */
     assert_int_equal(sm_allocation_add(&allocation, &c, &u, 3000, 3000, &why), 0);
     assert_int_equal(sm_allocation_update(&allocation, &c, 3200, 3200, &why), PROTO_ERROR_NO_ROOM);
-    assert_string_equal(why.text,
-                        "threads: other clients of the account (1) have 4 of its 8 groups of 8 "
-                        "multiprocessors of their own; with the 5 asked for that makes 9: ask "
-                        "for less, or an administrator can lower another request");
+    assert_string_equal(
+        why.text, "threads: other clients of the account (1) have 4 of its 8 groups of 8 "
+                  "multiprocessors of their own; with the 5 of this request that makes 9: ask "
+                  "for less, or an administrator can lower another request");
     assert_int_equal(sm_allocation_account_set(&allocation, &u, 4900, PLAN_WHOLE, &why),
                      PROTO_ERROR_NO_ROOM);
     assert_string_equal(why.text,
@@ -196,8 +196,8 @@ static void sums_are_checked_by_account(void **state)
     assert_string_equal(
         why.text,
         "threads: the requests of others (2) have 12 of the device's 16 groups of "
-        "8 multiprocessors of their own; with the 5 asked for that makes 17: "
-        "ask for 4 at most, which is 31.24%, or an administrator can lower another request");
+        "8 multiprocessors of their own; with the 5 of this request that makes 17: "
+        "ask for 4 at most, which is 31.24 %, or an administrator can lower another request");
     /* Without a request of the account, its limit bounds what its clients own. */
     set(&w, 0, 1200);
     assert_int_equal(sm_allocation_add(&allocation, &d, &w, 1300, 1300, &why), PROTO_ERROR_NO_ROOM);

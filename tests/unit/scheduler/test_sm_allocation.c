@@ -262,8 +262,8 @@ static void overcommitted_requests_are_refused_with_the_arithmetic(void **state)
     assert_string_equal(
         why.text,
         "threads: the requests of others (2) have 12 of the device's 16 groups of "
-        "8 multiprocessors of their own; with the 6 asked for that makes 18: "
-        "ask for 4 at most, which is 30.3%, or an administrator can lower another request");
+        "8 multiprocessors of their own; with the 6 of this request that makes 18: "
+        "ask for 4 at most, which is 30.3 %, or an administrator can lower another request");
     assert_false(c.present);
     assert_int_equal(sm_allocation_add(&allocation, &c, NULL, 5000, 4000, &why),
                      PROTO_ERROR_INVALID_VALUE);

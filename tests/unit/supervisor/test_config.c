@@ -229,7 +229,7 @@ static void amounts_out_of_form_are_refused(void **state)
     refused("clients:\n  memory: {request: 1Q}\n", 2, "memory.request \"1Q\" must be a size");
     refused("clients:\n  memory: {request: []}\n", 2, "memory.request must be a size");
     refused("clients:\n  host_memory: {request: 10%}\n", 2, "host_memory.request \"10%\"");
-    refused("clients:\n  fraction: 1\n", 2, "or 1.0, not \"1\"");
+    refused("clients:\n  fraction: 1\n", 2, "in steps of 0.01%, not \"1\"");
     refused("clients:\n  fraction: {}\n", 2, "fraction must be a share");
     refused("clients:\n  replicas: 0\n", 2, "replicas must be a number from 1 to 1000");
 }

@@ -452,8 +452,8 @@ static void requests_that_do_not_fit_are_refused(void **state)
     arrive(1, 6000, 10000);
     /* In concurrent mode nothing is promised. */
     arrive(2, 4100, 10000);
-    assert_non_null(
-        strstr(refused_schedule(PROTO_MODE_STRICT), "with the 41 % asked for that makes 101 %"));
+    assert_non_null(strstr(refused_schedule(PROTO_MODE_STRICT),
+                           "with the 41 % of this request that makes 101 %"));
     assert_non_null(strstr(refused_schedule(PROTO_MODE_FAIR), "makes 101 %"));
     set_mode(PROTO_MODE_TURNS);
     limits.allowance.time.request = 4000;
