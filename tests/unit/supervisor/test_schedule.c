@@ -159,7 +159,7 @@ static void malformed_times_and_shares_are_refused(void **state)
         refuses("quantum", times[i], "30s");
         refuses("window_limit", times[i], "500ms");
         if (strcmp(times[i], "0") != 0) /* none */
-            refuses("watchdog_limit", times[i], "500ms or 5s");
+            refuses("watchdog_limit", times[i], "500ms, 5s or 2min");
     }
     refuses("local_memory", "4 K", "4K");
     refuses("local_memory", "-4K", "4K");
