@@ -8,7 +8,7 @@
  * of ten pairs.
  *
  * Pieces of 20 ms in which the machine did not run an idle thread (quiet.h) are left out and
- * counted.
+ * counted; the row is not met if they are more than a tenth.
  *
  * No neighbours: they would have leases too, and more of them beside one client than beside four.
  */
@@ -100,6 +100,7 @@ void bench_lease_loss(struct bench_result *result)
              "kernels for %.4f of the time, alone %.4f; %u of %u pieces dropped", result->value,
              result->yardstick, pieces.dropped, pieces.all);
     result->value = 1 - result->ratio;
+    quiet_judge_dropped(result, pieces.dropped, pieces.all);
     for (int i = 0; i < CLIENTS; i++)
         load_free(loads[i]);
     close(admin);

@@ -3,11 +3,11 @@
 /*
  * memory_exact_bytes: a client with a limit of device memory takes pieces until one is refused.
  * The memory it has then is read from the device's own count of free memory (cuMemGetInfo of
- * another process), and not from the server's. The distance of that from the limit, above or below,
- * is the error.
+ * another process), and not from the server's. The distance of that, above or below, from the
+ * limit rounded down to whole granules (the unit of device memory) is the error.
  *
- * The row is the largest error of several clients: with pieces of one granule (the unit of device
- * memory) and of 1,000 bytes; after a module with variables, after a large image, after many
+ * The row is the largest error of several clients: with pieces of one granule and of
+ * 1,000 bytes; after a module with variables, after a large image, after many
  * streams, after frees; with limits that are a multiple of the granule, and that are not. The
  * kernel writes to both ends of every piece, which shows that each is memory and belongs to no
  * other client.
@@ -200,7 +200,7 @@ static size_t fill(gpushare_connection *gpu, gpushare_function *span, uint64_t *
     return count;
 }
 
-/* The bytes that the device gave up for this client, less its limit. */
+/* The bytes that the device gave up for this client, less the granules within its limit. */
 static double distance(const struct filling *filling)
 {
     static uint64_t pieces[PIECES_MAX];
@@ -238,7 +238,7 @@ static double distance(const struct filling *filling)
     bench_server_stop(server);
     unlink(state);
     rmdir(folder);
-    return used - (double)filling->limit;
+    return used - (double)(filling->limit / GRANULE * GRANULE);
 }
 
 void bench_memory_exact(struct bench_result *result)
@@ -250,6 +250,6 @@ void bench_memory_exact(struct bench_result *result)
         if (length < sizeof result->note)
             length +=
                 (size_t)snprintf(result->note + length, sizeof result->note - length, "%s%s %.0f",
-                                 i ? ", " : "above the limit: ", fillings[i].name, off);
+                                 i ? ", " : "beyond the limit's granules: ", fillings[i].name, off);
     }
 }
