@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/scheduler/balance.h"
 #include "tests/programs/simulate/device.h"
 #include "tests/support/seed.h"
 
@@ -97,6 +98,26 @@ static void eight_clients_have_as_much_as_one(void **state)
         /* Among themselves they have equal parts, but a turn is a tenth of a plan. */
         for (int j = 0; j < 8 && modes[i] != PROTO_MODE_TURNS; j++)
             assert_percent(percent_of(&eight[j], 1), 6.25, "one of the eight");
+    }
+}
+
+/* The 10 ms of docs/sharing.md, mode concurrent. */
+static void an_account_is_held_when_it_is_10_ms_ahead(void **state)
+{
+    (void)state;
+    open_mode(PROTO_MODE_CONCURRENT);
+    struct device_client *a = arrive(1, 0, PLAN_WHOLE, MS), *b = arrive(2, 0, PLAN_WHOLE, MS);
+    device_run(&device, device.now + 20 * MS);
+    const uint64_t level = a->scheduled.account_extra_ns;
+    static const struct {
+        uint64_t ahead;
+        bool held;
+    } steps[] = {{0, false}, {9 * MS, false}, {11 * MS, true}, {MS, true}, {0, false}};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        b->scheduled.account_extra_ns = level + steps[i].ahead;
+        balance_look(&device.scheduler, device.now);
+        if (b->scheduled.ahead != steps[i].held || a->scheduled.ahead)
+            fail_msg("step %zu", i);
     }
 }
 
@@ -518,6 +539,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eight_clients_have_as_much_as_one),
+        cmocka_unit_test(an_account_is_held_when_it_is_10_ms_ahead),
         cmocka_unit_test(eight_concurrent_clients_have_as_much_as_one),
         cmocka_unit_test(small_kernels_are_not_held),
         cmocka_unit_test(priority_goes_before_accounts),

@@ -21,12 +21,27 @@ enum { OWNER = 7, OTHER_OWNER = 8 };
 
 static struct device device;
 
+/* Of the owner's account, whenever it has its first client. */
+static struct {
+    uint32_t request, limit;
+} of_account;
+
 static void open_mode(enum proto_mode mode)
 {
     struct scheduler_schedule settings;
     scheduler_defaults(&settings);
     settings.mode = mode;
+    of_account.request = 0;
+    of_account.limit = PLAN_WHOLE;
     device_open(&device, &settings);
+}
+
+static void set_account(struct scheduler_account *account)
+{
+    struct error why = {0};
+    if (scheduler_account_set(&device.scheduler, account, of_account.request, of_account.limit,
+                              device.now, &why))
+        fail_msg("%s", why.text);
 }
 
 static struct device_client *arrive(uint32_t request, uint32_t limit, uint64_t kernel,
@@ -35,6 +50,8 @@ static struct device_client *arrive(uint32_t request, uint32_t limit, uint64_t k
     struct error why = {0};
     struct scheduler_limits limits = {.request = request, .limit = limit, .duty = PLAN_WHOLE};
     device.account = device_account(&device, owner);
+    if (owner == OWNER && device.account->members == 0)
+        set_account(device.account);
     struct device_client *client = device_add(&device, &limits, NULL, 0, 1, &why);
     if (!client) {
         print_error("%s\n", why.text);
@@ -160,6 +177,55 @@ static void a_limit_is_no_more_for_leaving(void **state)
     assert_true(had > 8 && had < 11);
 }
 
+/* The same of what an administrator gives a user: her account ends with its last client. */
+static void an_accounts_limit_is_no_more_for_leaving(void **state)
+{
+    (void)state;
+    open_mode(PROTO_MODE_FAIR);
+    device_work(&device, arrive(0, PLAN_WHOLE, MS, OTHER_OWNER), ANY);
+    of_account.limit = 1000;
+    double had = coming_back(0, PLAN_WHOLE, 25 * MS, 10, 0);
+    print_message("an account's limit of 10 %%: %.2f %%\n", had);
+    assert_true(had > 8 && had < 11);
+}
+
+static void an_accounts_request_is_no_more_for_leaving(void **state)
+{
+    (void)state;
+    open_mode(PROTO_MODE_STRICT);
+    device_work(&device, arrive(5000, PLAN_WHOLE, MS, OTHER_OWNER), ANY);
+    of_account.request = 1000;
+    double had = coming_back(0, PLAN_WHOLE, 25 * MS, 10, 0);
+    print_message("an account's request of 10 %%: %.2f %%\n", had);
+    assert_true(had > 8 && had < 11);
+}
+
+/* With three others a turn of one's own comes after three of theirs. */
+static void a_turns_debt_lasts_until_the_next_turn_would_have_come(void **state)
+{
+    (void)state;
+    struct scheduler_schedule settings;
+    open_mode(PROTO_MODE_TURNS);
+    settings = device.scheduler.schedule;
+    settings.quantum_ns = 1000 * MS;
+    device_open(&device, &settings);
+    struct device_client *client = arrive(0, PLAN_WHOLE, 400 * MS, OWNER);
+    device_work(&device, client, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        device_work(&device, arrive(0, PLAN_WHOLE, MS, OTHER_OWNER + i), ANY);
+    while (client->kernels < 3)
+        device_step(&device, UINT64_MAX);
+    uint64_t over = client->scheduled.accounts.of[0]->debt_ns;
+    assert_in_range(over, 190 * MS, 210 * MS);
+    device_remove(&device, client);
+    device_run(&device, device.now + 2500 * MS);
+    client = arrive(0, PLAN_WHOLE, MS, OWNER);
+    assert_int_equal(client->scheduled.accounts.of[0]->debt_ns, over);
+    device_remove(&device, client);
+    device_run(&device, device.now + 3000 * MS);
+    assert_int_equal(arrive(0, PLAN_WHOLE, MS, OWNER)->scheduled.accounts.of[0]->debt_ns, 0);
+}
+
 /* Kernels as long as two leases: half of the time, not two thirds. */
 static void idle_time_is_no_more_for_leaving(void **state)
 {
@@ -245,6 +311,9 @@ int main(void)
         cmocka_unit_test(a_client_that_was_there_before_inherits_nothing),
         cmocka_unit_test(an_heir_that_never_ran_passes_nothing_on),
         cmocka_unit_test(a_limit_is_no_more_for_leaving),
+        cmocka_unit_test(an_accounts_limit_is_no_more_for_leaving),
+        cmocka_unit_test(an_accounts_request_is_no_more_for_leaving),
+        cmocka_unit_test(a_turns_debt_lasts_until_the_next_turn_would_have_come),
         cmocka_unit_test(idle_time_is_no_more_for_leaving),
         cmocka_unit_test(a_turn_is_no_longer_for_leaving),
         cmocka_unit_test(only_the_owner_inherits_and_only_until_it_is_worked_off),

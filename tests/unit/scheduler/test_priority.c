@@ -126,6 +126,7 @@ static void short_kernels_have_a_higher_in_flight_limit(void **state)
 {
     (void)state;
     scheduler_defaults(&settings);
+    assert_int_equal(settings.linger_ns, 1000 * MS); /* "in the last second", docs/sharing.md */
     assert_int_equal(policy_concurrent_low_limit(&settings, 0), 1);
     assert_int_equal(policy_concurrent_low_limit(&settings, MS), 1);
     assert_int_equal(policy_concurrent_low_limit(&settings, 20 * US), 5);

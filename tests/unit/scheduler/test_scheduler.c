@@ -399,6 +399,10 @@ static void in_flight_limits_are_bounded_in_time(void **state)
     assert_int_equal(policy_in_flight_limit(&settings, &client, false), 1);
     client.mean_ns = 0;
     assert_int_equal(policy_in_flight_limit(&settings, &client, false), 1);
+    /* A guest, 1 ms of work (docs/sharing.md). */
+    client = (struct scheduler_client){.mean_ns = MS / 4, .guest = true};
+    assert_int_equal(policy_in_flight_limit(&settings, &client, false), 4);
+    client = (struct scheduler_client){.borrows = true};
     /* An owner that comes back waits for one long command of a borrower, not for one of each queue.
      */
     client.rings = 32;
