@@ -98,6 +98,12 @@ chaos-mixes: $(CHAOS_PROPERTIES) ## hold the promises of time on a million rando
 	    TEST_SEED=$$seed TEST_MIXES=$(CHAOS_MIXES) $$test || exit 1; \
 	done
 
+# ---- models
+.PHONY: models
+models: $(BUILD)/flags ## prove the models of tests/model anew, and note that they hold (a minute)
+	@dir=$$(mktemp -d) && MODELS_ANEW=1 TMPDIR=$$dir BUILD=$(abspath $(BUILD)) tests/model/test_models.sh; \
+	    status=$$?; rm -rf "$$dir"; exit $$status
+
 # ---- mutants
 # make mutants: seeds faults of limits, charges and scheduling, one at a time, into a copy of the sources.
 # The test that a fault names must notice it. tests/programs/mutants/run says how the tables are written.
