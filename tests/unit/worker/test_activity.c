@@ -14,7 +14,8 @@ static struct cuda_driver real;
 /* Launches wait while it is true. */
 static atomic_bool pushing;
 /* Launches since the submitter was asked whether it goes on, and the most before it showed that. */
-static uint32_t launches_asked, launches_most;
+static uint32_t launches_asked;
+static _Atomic uint32_t launches_most; /* the submitter writes it */
 
 /* The text that the supervisor would read while the call lasts. */
 static uint32_t shown(void)
@@ -43,7 +44,8 @@ static void count_launch(void)
         ask_for_life();
         launches_asked = 0;
     }
-    launches_most = max(launches_most, ++launches_asked);
+    launches_asked++;
+    atomic_store(&launches_most, max(atomic_load(&launches_most), launches_asked));
 }
 
 static cuda_result launch(cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -117,8 +119,8 @@ static void the_submitter_goes_on_with_each_visit(void **state)
     atomic_store(&pushing, false);
     for (uint32_t i = 0; i < BUSY_CLIENTS; i++)
         assert_int_equal(peer_wait(peers[i], 0, LAUNCHES), 0);
-    print_message("%u launches at most\n", launches_most);
-    assert_in_range(launches_most, 1, SUBMITTER_VISIT_MAX);
+    print_message("%u launches at most\n", atomic_load(&launches_most));
+    assert_in_range(atomic_load(&launches_most), 1, SUBMITTER_VISIT_MAX);
     for (uint32_t i = 0; i < BUSY_CLIENTS; i++)
         peer_detach(peers[i]);
 }
