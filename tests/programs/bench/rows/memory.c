@@ -238,7 +238,8 @@ static double distance(const struct filling *filling)
     bench_server_stop(server);
     unlink(state);
     rmdir(folder);
-    return used - (double)(filling->limit / GRANULE * GRANULE);
+    size_t whole_granules = filling->limit / GRANULE;
+    return used - (double)(whole_granules * GRANULE);
 }
 
 void bench_memory_exact(struct bench_result *result)
