@@ -51,10 +51,11 @@
  *   Handles      are pointers of this process. A handle must not be used after its object
  *                was destroyed, unloaded or closed, as memory must not be used after
  *                free(). (Addresses of device memory are looked up: a freed one is refused.)
- *   The end      when the server ends a connection (it stops, the device faults, an
- *                administrator kills the client), every later call on it, and every call
- *                that waits at the time, returns the error that ended it. There is never
- *                a signal, and never a hang. Only gpushare_close() still does something.
+ *   The end      when the server ends a connection (it stops, the device is lost with work
+ *                of the client in flight, an administrator kills the client), every later
+ *                call on it, and every call that waits at the time, returns the error that
+ *                ended it. There is never a signal, and never a hang. Only gpushare_close()
+ *                still does something.
  *   fork         the child has no connection: calls on its parent's return
  *                NOT_INITIALIZED, shared host buffers are not mapped in it, and
  *                gpushare_close() only frees memory. It may connect for itself.

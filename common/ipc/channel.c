@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -225,6 +226,31 @@ int channel_send(int fd, const struct channel_packet *packet)
         sent = sendmsg(fd, &message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     return sent < 0 ? -errno : 0;
+}
+
+struct channel_packet *channel_packet_copy(const struct channel_packet *packet)
+{
+    const struct proto_message *type = proto_message_find(packet->opcode);
+    size_t fds = packet->fd_count * sizeof(int);
+    struct {
+        struct channel_packet packet;
+        _Alignas(16) uint8_t rest[];
+    } *copy = malloc(sizeof *copy + type->bytes + packet->tail_bytes + fds);
+    if (!copy)
+        return NULL;
+    uint8_t *at = copy->rest;
+    copy->packet = *packet;
+    copy->packet.body = at;
+    memcpy(at, packet->body ? packet->body : "", packet->body ? type->bytes : 0);
+    at += type->bytes;
+    copy->packet.fds = (const int *)(const void *)at;
+    if (fds)
+        memcpy(at, packet->fds, fds);
+    at += fds;
+    copy->packet.tail = at;
+    if (packet->tail_bytes)
+        memcpy(at, packet->tail, packet->tail_bytes);
+    return &copy->packet;
 }
 
 int channel_send_waiting(int fd, const struct channel_packet *packet)

@@ -78,6 +78,11 @@ struct channel_packet {
     unsigned fd_count;
 };
 
+/* Returns a copy of a packet in one piece of memory, which the caller frees; NULL: no memory. Its
+ * descriptors' numbers are copied, and stay the owner's of the descriptors. The opcode must be
+ * known. */
+struct channel_packet *channel_packet_copy(const struct channel_packet *packet);
+
 /*
  * Sends one message. Returns 0 or -errno: -EINVAL if the opcode is unknown, or fd_count or
  * tail_bytes is not what it allows; -EAGAIN if a non-blocking socket is full; -EPIPE if the peer is

@@ -7,13 +7,18 @@
 
 #include "common/ipc/shared_word.h"
 
-void doorbell_ring(struct proto_client_header *header, uint32_t stream, int eventfd)
+void doorbell_mark(struct proto_client_header *header, uint32_t stream)
 {
     uint32_t word = stream / 64;
     /* The second level is set first: a submitter that finds the first level's bit must find the
      * second level's too. */
     shared_word_set_bits(&header->words[word], UINT64_C(1) << (stream % 64));
     shared_word_set_bits(&header->summary, UINT64_C(1) << word);
+}
+
+void doorbell_ring(struct proto_client_header *header, uint32_t stream, int eventfd)
+{
+    doorbell_mark(header, stream);
     /* Both sides are sequentially consistent: doorbell_prepare_sleep sees the bit, or this sees
      * its flag. The exchange lets one of several ringing threads write the eventfd. */
     if (shared_word_look(&header->asleep) && shared_word_take(&header->asleep, 0)) {

@@ -26,6 +26,10 @@
  * so. */
 void doorbell_ring(struct proto_client_header *header, uint32_t stream, int eventfd);
 
+/* Says the same without waking the submitter. For a thread of the worker: the eventfd is the
+ * client's too, who could have the write to it block. */
+void doorbell_mark(struct proto_client_header *header, uint32_t stream);
+
 /*
  * Submitter: takes all bits of one word of the second level that has any. streams: the number of
  * the client's rings; bits beyond it are dropped. Returns the index of the word, and its bits in

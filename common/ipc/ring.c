@@ -38,7 +38,17 @@ size_t ring_status_bytes(uint32_t streams)
 
 size_t ring_shadow_bytes(uint32_t streams)
 {
-    return whole_pages((size_t)streams * sizeof(uint64_t));
+    return whole_pages(2 * (size_t)streams * sizeof(uint64_t));
+}
+
+uint64_t *ring_shadow_reached(void *shadow_memory, uint32_t stream)
+{
+    return (uint64_t *)shadow_memory + stream;
+}
+
+uint64_t *ring_shadow_begun(void *shadow_memory, uint32_t streams, uint32_t stream)
+{
+    return (uint64_t *)shadow_memory + streams + stream;
 }
 
 struct ring ring_at(void *ring_memory, void *status_memory, uint32_t stream)
@@ -180,6 +190,12 @@ void ring_consumer_open(struct ring_consumer *consumer, struct ring ring, uint64
     shared_word_set(&ring.status->completed, value);
 }
 
+void ring_consumer_resume(struct ring_consumer *consumer, struct ring ring, uint64_t value)
+{
+    *consumer = (struct ring_consumer){
+        .ring = ring, .head = (uint32_t)value, .tail = (uint32_t)value, .value = value};
+}
+
 int ring_ready(struct ring_consumer *consumer)
 {
     uint32_t tail = load_tail(&consumer->ring);
@@ -227,7 +243,7 @@ uint64_t ring_pushed(const struct ring_consumer *consumer)
     return consumer->value + (ahead <= PROTO_RING_ENTRIES ? ahead : 0);
 }
 
-int ring_consume(struct ring_consumer *consumer)
+void ring_wake_room(const struct ring_consumer *consumer)
 {
     /* Announced before the look at room_waiter: ring_wait_room sees the new head, or this sees
      * its announcement. The same order lets ring_publish see an empty ring, or ring_ready the
@@ -235,5 +251,10 @@ int ring_consume(struct ring_consumer *consumer)
     shared_word_announce(&consumer->ring.status->head, consumer->head);
     if (shared_word_look(&consumer->ring.header->room_waiter))
         timeline_wake(&consumer->ring.status->head);
+}
+
+int ring_consume(struct ring_consumer *consumer)
+{
+    ring_wake_room(consumer);
     return ring_ready(consumer);
 }

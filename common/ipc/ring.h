@@ -39,7 +39,9 @@ struct ring {
 };
 
 /* Bytes of memory that a client with this many streams needs: its rings, their status, and the
- * shadows. A shadow is the server's own copy of a timeline, one 64-bit word. */
+ * shadows. The shadow memory has two tables, one after the other, with a 64-bit word for each
+ * stream: the timeline values that the device has reached, and those that the worker has begun. No
+ * client can see them, and they outlive the worker. */
 size_t ring_memory_bytes(uint32_t streams);
 size_t ring_status_bytes(uint32_t streams);
 size_t ring_shadow_bytes(uint32_t streams);
@@ -50,6 +52,12 @@ size_t ring_shadow_bytes(uint32_t streams);
 struct ring ring_at(void *ring_memory, void *status_memory, uint32_t stream);
 struct proto_client_header *ring_client_header(void *ring_memory);
 struct proto_status_header *ring_status_header(void *status_memory);
+
+/* The words of a stream in the shadow memory of a client with this many streams: the value that the
+ * device has reached; and that of the last descriptor which the worker has begun to hand over to
+ * the driver, written before it does. A stream whose words are equal has nothing in flight. */
+uint64_t *ring_shadow_reached(void *shadow_memory, uint32_t stream);
+uint64_t *ring_shadow_begun(void *shadow_memory, uint32_t streams, uint32_t stream);
 
 /* ---- producer: one thread at a time ---- */
 
@@ -105,6 +113,13 @@ struct ring_consumer {
 /* Begins to consume at this timeline value. Sets tail, head and completed value in shared memory
  * to agree with it, so anything that the ring held is forgotten. */
 void ring_consumer_open(struct ring_consumer *consumer, struct ring ring, uint64_t value);
+
+/* Goes on at this timeline value with a ring that another consumer read up to there. Descriptors
+ * that the producer has pushed behind it stay; ring_wake_room wakes one that waits for room. */
+void ring_consumer_resume(struct ring_consumer *consumer, struct ring ring, uint64_t value);
+
+/* Publishes the head, and wakes a producer that sleeps until there is room. */
+void ring_wake_room(const struct ring_consumer *consumer);
 
 /* Loads the shared tail. Returns the number of descriptors that are ready, at most
  * PROTO_RING_ENTRIES; or -EPROTO if the tail is too far ahead or has gone back. */

@@ -21,6 +21,7 @@
 #include "server/supervisor/session/forward.h"
 #include "server/supervisor/session/host.h"
 #include "server/supervisor/session/request.h"
+#include "server/supervisor/session/restore.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/device/tracing.h"
 
@@ -209,12 +210,28 @@ static void say_status(struct supervisor *supervisor)
 static void device_ready(void *context, struct device *device)
 {
     struct supervisor *supervisor = context;
+    struct session *session;
     say_status(supervisor);
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+        if (session->device == device)
+            session_restore_begin(session);
     unpark_clients(supervisor, device);
     if (supervisor->ready || supervisor->stopping)
         return;
     supervisor->ready = true;
     supervisor->events.ready(supervisor->events.context);
+}
+
+static void session_lose(struct supervisor *supervisor, struct session *session, uint32_t error,
+                         const char *text)
+{
+    if (supervisor->stopping)
+        session_fail(session, error, "%s", text);
+    else if (session->state == PROTO_CONNECTION_STATE_ATTACHED)
+        session_restore_hold(session);
+    /* A client that was not attached yet lost nothing: it may try again. */
+    else if (session->state == PROTO_CONNECTION_STATE_ATTACHING)
+        session_fail(session, MESSAGE(attach_worker_lost), text);
 }
 
 static void device_lost(void *context, struct device *device, uint32_t error, const char *text)
@@ -223,21 +240,33 @@ static void device_lost(void *context, struct device *device, uint32_t error, co
     tracing_lost(device->tracing);
     pinned_pool_lose(&supervisor->server, device);
     struct session *session;
-    LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
-        if (session->device != device)
-            continue;
-        /* A client that was not attached yet lost nothing: it may try again. */
-        if (session->state == PROTO_CONNECTION_STATE_ATTACHING && !supervisor->stopping)
-            session_fail(session, MESSAGE(attach_worker_lost), text);
-        else if (supervisor->stopping)
-            session_fail(session, error, "%s", text);
-        else if (error == PROTO_ERROR_WORKER_LOST)
-            session_fail(session, error, MESSAGE_TEXT(session_worker_lost), text);
-        else
-            session_fail(session, error, MESSAGE_TEXT(session_device_fault), text);
-    }
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+        if (session->device == device)
+            session_lose(supervisor, session, error, text);
     if (!supervisor->stopping)
         say_status(supervisor);
+}
+
+static bool device_holds(void *context, uint32_t client)
+{
+    const struct session *session = clients_find(context, client);
+    return session && session->held && session->state != PROTO_CONNECTION_STATE_LEAVING;
+}
+
+static void device_gone(void *context, struct device *device)
+{
+    struct supervisor *supervisor = context;
+    uint32_t go_on = 0, ended = 0;
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+        if (session->device == device && session->held) {
+            if (session_restore_judge(session, device->loss, device->trouble))
+                go_on++;
+            else
+                ended++;
+        }
+    if (go_on || ended)
+        log_notice(MESSAGE_TEXT(log_clients_held), device->index, go_on, ended);
 }
 
 static void device_failed(void *context, struct device *device)
@@ -328,6 +357,8 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
     const struct settings *settings = supervisor->server.settings;
     const struct device_events events = {.ready = device_ready,
                                          .lost = device_lost,
+                                         .holds = device_holds,
+                                         .gone = device_gone,
                                          .failed = device_failed,
                                          .stopped = device_stopped,
                                          .client_violated = client_violated,

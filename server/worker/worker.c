@@ -12,23 +12,10 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
-#include "common/ipc/timeline.h"
 
 void worker_reschedule(struct worker *worker)
 {
     wake_submitter_before(&worker->wake, gate_next(&worker->gate));
-}
-
-void worker_end_clients(struct worker *worker, uint32_t error)
-{
-    pthread_mutex_lock(&worker->clients_lock);
-    for (uint32_t i = 0; i < worker->client_count; i++) {
-        struct client *client = worker->clients[i];
-        struct proto_stream_status *streams = client->streams[0].ring.ring.status;
-        timeline_fail(ring_status_header(client->status.base), streams, client->stream_count,
-                      error);
-    }
-    pthread_mutex_unlock(&worker->clients_lock);
 }
 
 /* Whether a client has work in flight. The caller may hold the client's lock, or the thread that
@@ -78,9 +65,7 @@ void worker_fail(struct worker *worker, cuda_result result, enum context_loss lo
     snprintf(fault.text, sizeof fault.text, "%.*s", (int)sizeof fault.text - 1, why.text);
     log_error("%s", fault.text);
     log_suspects(worker);
-    /* The clients first: the supervisor closes their sockets when it knows, and a client whose
-     * socket closes finds the reason in its status. */
-    worker_end_clients(worker, error);
+    /* The supervisor says which clients end with it. */
     channel_send_waiting(worker->channel,
                          &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault});
     atomic_store(&worker->failed, error);

@@ -110,15 +110,11 @@ void worker_stop(struct worker *worker);
 void worker_reschedule(struct worker *worker);
 
 /*
- * The device context is lost: tells the supervisor, ends every client's connection with the error
- * number that belongs to result, and wakes all their threads. result is not CUDA_OK; loss says what
- * met it, for the sentence. Only the first call does anything. Any thread, without locks held.
+ * The device context is lost: tells the supervisor, which says what becomes of each client. result
+ * is not CUDA_OK; loss says what met it, for the sentence. Only the first call does anything. Any
+ * thread, without locks held.
  */
 void worker_fail(struct worker *worker, cuda_result result, enum context_loss loss);
-
-/* Ends every client's connection with this error number and wakes all their threads. Takes
- * clients_lock. Any thread. */
-void worker_end_clients(struct worker *worker, uint32_t error);
 
 /* The table of clients; control thread. worker_add_client returns 0, or -ENOMEM: the client is not
  * in the table then. The table does not own its clients. worker_find_client returns NULL if no

@@ -41,6 +41,7 @@ struct object_function {
 
 struct object {
     enum object_state state;
+    bool destroyed; /* ENDING: the worker has been told, and has answered */
     union {
         int32_t priority; /* of a stream: the priority that the client asked for */
         struct object_function function;

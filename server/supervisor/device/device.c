@@ -17,12 +17,10 @@
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/settings.h"
 
-/* Delays between starts: short after a fault, since clients wait; long for a driver that stays
- * broken. */
+/* Delays between starts, for a driver that stays broken. After a worker that served there is none:
+ * its clients wait for the next one. */
 #define RESTART_DELAY_MIN_MS 50
 #define RESTART_DELAY_MAX_MS 10000
-/* After a worker that lived this long, the next one starts without a delay. */
-#define SETTLED_NS UINT64_C(30000000000)
 /* Time that a worker has to end after it lost its channel or was told to stop. */
 #define EXIT_TIMEOUT_MS 5000
 #define MS_NS           UINT64_C(1000000)
@@ -58,6 +56,13 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
     device->heartbeat.page = SHM_NONE;
 }
 
+static bool request_hold(void *context, const struct worker_request_row *row)
+{
+    struct device *device = context;
+    return device->events.holds(device->events.context, row->client) &&
+           held_requests_add(&device->held, row->packet, row->reply, row->context) == 0;
+}
+
 /* Gives the present worker up. Its clients are marked first, so that the answers which the link's
  * end gives them are not passed on. */
 static void device_fail(struct device *device, uint32_t error, const char *text)
@@ -73,14 +78,12 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
     }
     device->state = DEVICE_WAITING;
     device->unanswering = false;
+    device->loss = error;
     uv_timer_stop(&device->beat);
     device->events.lost(device->events.context, device, error, text);
-    worker_link_close(device->link);
+    worker_link_close(device->link, request_hold, device);
     device->link = NULL;
-    if (was_ready && timeline_now() - device->ready_at > SETTLED_NS)
-        device->failures = 0;
-    else
-        device->failures++;
+    device->failures = was_ready ? 0 : device->failures + 1;
     if (device->process)
         worker_process_expire(device->process, EXIT_TIMEOUT_MS);
     else
@@ -457,6 +460,7 @@ static int channel_adopt(struct device *device, int fd)
 int device_adopt(struct device *device, int fd)
 {
     device->starts++;
+    device->adopted = true;
     return channel_adopt(device, fd);
 }
 
@@ -500,6 +504,7 @@ static void timer_closed(uv_handle_t *handle)
     if (--device->timers)
         return;
     heartbeat_close(&device->heartbeat);
+    held_requests_close(&device->held);
     device->state = DEVICE_STOPPED;
     device->events.stopped(device->events.context, device);
 }
@@ -507,6 +512,7 @@ static void timer_closed(uv_handle_t *handle)
 /* Neither a process nor a link is left. */
 static void device_down(struct device *device)
 {
+    device->events.gone(device->events.context, device);
     if (device->stopping) {
         if (!device->closing) {
             device->closing = true;
@@ -522,6 +528,8 @@ static void device_down(struct device *device)
         if (device->stopping)
             return;
     }
+    if (device->adopted)
+        return;
     uint32_t doublings = min(device->failures, 8u);
     uint64_t delay = device->failures ? (uint64_t)RESTART_DELAY_MIN_MS << (doublings - 1) : 0;
     uv_timer_start(&device->timer, start_again, min(delay, (uint64_t)RESTART_DELAY_MAX_MS), 0);
@@ -547,8 +555,21 @@ int device_request(struct device *device, const struct channel_packet *request,
     return device->link ? worker_link_request(device->link, request, reply, context) : -EPIPE;
 }
 
+int device_request_again(struct device *device, const struct channel_packet *request,
+                         worker_link_reply *reply, void *context)
+{
+    return device->link ? worker_link_request_again(device->link, request, reply, context) : -EPIPE;
+}
+
+void device_send_held(struct device *device, uint32_t client)
+{
+    if (device->link)
+        held_requests_send(&device->held, client, device->link);
+}
+
 void device_cancel(struct device *device, uint32_t client)
 {
+    held_requests_cancel(&device->held, client);
     if (device->link)
         worker_link_cancel(device->link, client);
 }

@@ -4,9 +4,9 @@
  * device: one GPU as the supervisor sees it: its worker, the worker's successors, and what the
  * driver says of the device.
  *
- * When a worker ends its clients end too. The next worker is started only when the old process is
- * gone, since kernels of the old context might still write until then. The start waits for a delay
- * that grows while workers keep failing. Loop thread.
+ * When a worker ends, its owner says which clients go on with the next one. The next worker is
+ * started only when the old process is gone, since kernels of the old context might still write
+ * until then. The start waits for a delay that grows while workers keep failing. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_DEVICE_H
 #define GPUSHARE_SERVER_SUPERVISOR_DEVICE_DEVICE_H
@@ -23,6 +23,7 @@
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/config/schedule.h"
 #include "server/supervisor/device/discovery.h"
+#include "server/supervisor/device/held_requests.h"
 #include "server/supervisor/device/heartbeat.h"
 #include "server/supervisor/device/worker_link.h"
 #include "server/supervisor/device/worker_process.h"
@@ -60,9 +61,13 @@ struct tracing;
 struct device_events {
     /* A worker serves, or answers again: clients may attach. */
     void (*ready)(void *context, struct device *device);
-    /* The worker is gone, or has to go. Its clients end with this error. Right after this call,
-     * their requests to the worker are answered with WORKER_LOST. */
+    /* The worker is gone, or has to go, with this error. Right after this call, the requests to it
+     * are answered with WORKER_LOST, but for those of clients that `holds` names. */
     void (*lost)(void *context, struct device *device, uint32_t error, const char *text);
+    /* Whether a client's requests wait for the next worker. */
+    bool (*holds)(void *context, uint32_t client);
+    /* The lost worker's process is gone, and nothing of it can use the device any more. */
+    void (*gone)(void *context, struct device *device);
     /* A start failed before any worker of this device was ready; device->trouble says why. */
     void (*failed)(void *context, struct device *device);
     /* device_stop is complete. */
@@ -95,6 +100,8 @@ struct device {
     uint32_t scheduling;              /* answers about schedules that are still due */
     struct worker_process *process;   /* NULL: none, or the worker was adopted */
     struct worker_link *link;         /* NULL while there is none */
+    struct held_requests held;        /* of clients that go on with the next worker */
+    uint32_t loss;                    /* error with which the latest worker was lost; 0: none was */
     struct tracing *tracing;          /* the trace under way, or NULL */
     uv_timer_t timer;                 /* for the next start */
     uv_timer_t beat;                  /* for the next look at the worker's threads */
@@ -105,6 +112,7 @@ struct device {
     bool failed_once; /* a worker has ended before any worker of the device was ready */
     bool silent;      /* the latest worker hung up without a word */
     bool served;      /* the latest worker had been ready */
+    bool adopted;     /* the latest worker is no child of this process */
     bool stopping;
     uint32_t starts;
     uint32_t failures; /* in a row, without having been ready */
@@ -126,8 +134,8 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
 /* Starts a worker. Returns 0, or -errno and device->trouble says why. */
 int device_start(struct device *device);
 
-/* Takes over a socket to a worker that is no child of this process; for tests. Returns 0 or
- * -errno. */
+/* Takes over a socket to a worker that is no child of this process; for tests. No other worker is
+ * started after it: the next one is adopted too. Returns 0 or -errno. */
 int device_adopt(struct device *device, int fd);
 
 /* Ends the worker and starts none after it. events.stopped follows from the loop. Idempotent. */
@@ -140,11 +148,19 @@ void device_stop(struct device *device);
 int device_request(struct device *device, const struct channel_packet *request,
                    worker_link_reply *reply, void *context);
 
-/* Ends a client's outstanding requests with WORKER_SESSION_ENDED. Does nothing without a worker. */
+/* The same, for a request that goes on to the next worker where its client does. */
+int device_request_again(struct device *device, const struct channel_packet *request,
+                         worker_link_reply *reply, void *context);
+
+/* Sends the present worker what was held for a client: its requests from before, and those that
+ * were added to `held` since. */
+void device_send_held(struct device *device, uint32_t client);
+
+/* Ends a client's outstanding and held requests with WORKER_SESSION_ENDED. */
 void device_cancel(struct device *device, uint32_t client);
 
 /*
- * Kills the worker: the clients end with this error, and the next worker starts when the process is
+ * Kills the worker, which is lost with this error, and the next worker starts when the process is
  * gone. events.lost is called at once. Does nothing without a worker.
  */
 void device_replace(struct device *device, const struct error *why);

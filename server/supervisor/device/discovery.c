@@ -179,8 +179,10 @@ static pid_t lister_start(const struct settings *settings, int output)
         driver_environment_copy(environ, name_instance(settings, instance, sizeof instance));
     if (!environment)
         return -ENOMEM;
-    pid_t pid = worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment,
-                                     -1, -1, output);
+    const struct worker_process_fds fds = {
+        .channel = -1, .activity = -1, .barrier = -1, .output = output};
+    pid_t pid =
+        worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment, &fds);
     free(environment);
     return pid;
 }

@@ -115,7 +115,9 @@ static void request_answer(struct worker_link *link, struct worker_request_row *
     request_end(link, row, &answer);
 }
 
-void worker_link_close(struct worker_link *link)
+void worker_link_close(struct worker_link *link,
+                       bool (*take)(void *context, const struct worker_request_row *row),
+                       void *context)
 {
     if (!link || link->closing)
         return;
@@ -127,7 +129,10 @@ void worker_link_close(struct worker_link *link)
     struct worker_request_row *row;
     while ((row = worker_requests_after(&link->requests, serial))) {
         serial = row->serial;
-        request_end(link, row, &lost);
+        if (row->packet && take(context, row))
+            worker_requests_remove(&link->requests, row);
+        else
+            request_end(link, row, &lost);
     }
     assert(link->requests.outstanding == 0);
     send_queue_close(&link->send_queue);
@@ -158,8 +163,9 @@ static void link_fail(struct worker_link *link, int result)
     shutdown(link->fd, SHUT_RDWR);
 }
 
-int worker_link_request(struct worker_link *link, const struct channel_packet *request,
-                        worker_link_reply *reply, void *context)
+/* The link owns `copy` if 0 is returned. */
+static int request_send(struct worker_link *link, const struct channel_packet *request,
+                        struct channel_packet *copy, worker_link_reply *reply, void *context)
 {
     if (link->closing)
         return -EPIPE;
@@ -182,10 +188,27 @@ int worker_link_request(struct worker_link *link, const struct channel_packet *r
     worker_requests_add(&link->requests, (struct worker_request_row){.client = request->client,
                                                                      .opcode = request->opcode,
                                                                      .reply = reply,
-                                                                     .context = context});
+                                                                     .context = context,
+                                                                     .packet = copy});
     if (result == SEND_QUEUE_QUEUED)
         poll_again(link);
     return 0;
+}
+
+int worker_link_request(struct worker_link *link, const struct channel_packet *request,
+                        worker_link_reply *reply, void *context)
+{
+    return request_send(link, request, NULL, reply, context);
+}
+
+int worker_link_request_again(struct worker_link *link, const struct channel_packet *request,
+                              worker_link_reply *reply, void *context)
+{
+    struct channel_packet *copy = channel_packet_copy(request);
+    int result = copy ? request_send(link, request, copy, reply, context) : -ENOMEM;
+    if (result < 0)
+        free(copy);
+    return result;
 }
 
 void worker_link_cancel(struct worker_link *link, uint32_t client)

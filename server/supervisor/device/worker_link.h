@@ -52,6 +52,7 @@ struct worker_link_events {
 };
 
 struct worker_link;
+struct worker_request_row;
 
 /* Makes a link from a socket (SOCK_SEQPACKET), which it takes over, on failure too. Returns 0, or
  * -errno with *link NULL. */
@@ -63,8 +64,12 @@ int worker_link_open(struct worker_link **link, uv_loop_t *loop, int fd,
 void worker_link_finish(struct worker_link *link);
 
 /* Ends every outstanding request with WORKER_LOST and closes the link. The pointer is invalid
- * afterwards. NULL is allowed. */
-void worker_link_close(struct worker_link *link);
+ * afterwards. NULL is allowed. take: is called with each request that was made by
+ * worker_link_request_again; where it returns true, it has taken the request over, whose callback
+ * is not called then. */
+void worker_link_close(struct worker_link *link,
+                       bool (*take)(void *context, const struct worker_request_row *row),
+                       void *context);
 
 /*
  * Sends a request, whose serial is chosen here; client 0 is the device. reply may be NULL if the
@@ -74,6 +79,11 @@ void worker_link_close(struct worker_link *link);
  */
 int worker_link_request(struct worker_link *link, const struct channel_packet *request,
                         worker_link_reply *reply, void *context);
+
+/* The same, for a request that the next worker may be sent if this one is lost before its answer.
+ * The descriptors must stay open until the callback. */
+int worker_link_request_again(struct worker_link *link, const struct channel_packet *request,
+                              worker_link_reply *reply, void *context);
 
 /* Ends one client's outstanding requests with WORKER_SESSION_ENDED. Answers to them that come later
  * are dropped. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/cuda/driver_environment.h"
+#include "common/log.h"
 #include "common/messages.h"
 #include "server/supervisor/device/discovery.h"
 #include "server/supervisor/settings.h"
@@ -23,21 +24,39 @@
 /* child_start tells the worker these numbers. */
 #define CHANNEL_FD  3
 #define ACTIVITY_FD 4
+#define BARRIER_FD  5 /* nothing is told of it: it is held, and inherited */
+
+/* A worker's helpers end with it. */
+enum { BARRIER_NOTICE_MS = 1000 };
 
 struct worker_process {
     uv_poll_t poll;
+    uv_poll_t barrier_poll;
     uv_timer_t timer;
     unsigned open_handles;
     int pidfd;
-    pid_t pid;
+    int barrier; /* the pipe's reading end */
+    bool alone;  /* no process has the other end any more */
+    pid_t pid;   /* 0: reaped */
+    int status;  /* then */
+    uint32_t device;
     worker_process_ended *ended;
     void *context;
 };
 
+/* Moves a descriptor out of the way of those that are placed; -1 stays. */
+static int descriptor_move(int from)
+{
+    int moved = from < 0 ? from : fcntl(from, F_DUPFD_CLOEXEC, BARRIER_FD + 1);
+    if (from >= 0 && moved < 0)
+        _exit(126);
+    return moved;
+}
+
 /* Gives the descriptor this number in the program, unless it is -1. */
 static void descriptor_place(int from, int to)
 {
-    if (from == to ? fcntl(from, F_SETFD, 0) < 0 : from >= 0 && dup2(from, to) < 0)
+    if (from >= 0 && dup2(from, to) < 0)
         _exit(126);
 }
 
@@ -45,7 +64,7 @@ static void descriptor_place(int from, int to)
  * statuses are a shell's: 126 for a child that can't be prepared, 127 for a program that can't be
  * executed. */
 static void worker_exec(const char *program, char *const words[], char *const environment[],
-                        int channel, int activity, int output, pid_t parent)
+                        const struct worker_process_fds *fds, pid_t parent)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -58,19 +77,20 @@ static void worker_exec(const char *program, char *const words[], char *const en
     /* The supervisor may have died before prctl took effect. */
     if (getppid() != parent)
         _exit(126);
-    if (output >= 0 && dup2(output, STDOUT_FILENO) < 0)
+    if (fds->output >= 0 && dup2(fds->output, STDOUT_FILENO) < 0)
         _exit(126);
-    /* The one may have the number that the other is to have. */
-    if (activity == CHANNEL_FD && (activity = fcntl(activity, F_DUPFD_CLOEXEC, ACTIVITY_FD)) < 0)
-        _exit(126);
+    /* One may have the number that another is to have. */
+    int channel = descriptor_move(fds->channel), activity = descriptor_move(fds->activity);
+    int barrier = descriptor_move(fds->barrier);
     descriptor_place(channel, CHANNEL_FD);
     descriptor_place(activity, ACTIVITY_FD);
+    descriptor_place(barrier, BARRIER_FD);
     execve(program, words, environment);
     _exit(127);
 }
 
 pid_t worker_process_spawn(const char *program, char *const words[], char *const environment[],
-                           int channel, int activity, int output)
+                           const struct worker_process_fds *fds)
 {
     sigset_t all, before;
     pid_t parent = getpid();
@@ -79,10 +99,25 @@ pid_t worker_process_spawn(const char *program, char *const words[], char *const
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
     if (pid == 0)
-        worker_exec(program, words, environment, channel, activity, output, parent);
+        worker_exec(program, words, environment, fds, parent);
     int saved = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return pid < 0 ? -saved : pid;
+}
+
+/* An administrator may have to end it. */
+static void barrier_late(uv_timer_t *timer)
+{
+    const struct worker_process *process = timer->data;
+    log_warning(MESSAGE_TEXT(log_device_held), process->device);
+}
+
+static void end_when_alone(struct worker_process *process)
+{
+    if (process->pid || !process->alone)
+        return;
+    uv_timer_stop(&process->timer);
+    process->ended(process->context, process->status);
 }
 
 static void process_reap(uv_poll_t *poll, int status, int events)
@@ -94,9 +129,22 @@ static void process_reap(uv_poll_t *poll, int status, int events)
     if (waitpid(process->pid, &wait_status, WNOHANG) != process->pid)
         return;
     process->pid = 0;
+    process->status = wait_status;
     uv_poll_stop(&process->poll);
     uv_timer_stop(&process->timer);
-    process->ended(process->context, wait_status);
+    if (!process->alone)
+        uv_timer_start(&process->timer, barrier_late, BARRIER_NOTICE_MS, 0);
+    end_when_alone(process);
+}
+
+static void barrier_ended(uv_poll_t *poll, int status, int events)
+{
+    struct worker_process *process = poll->data;
+    (void)status;
+    (void)events;
+    process->alone = true;
+    uv_poll_stop(&process->barrier_poll);
+    end_when_alone(process);
 }
 
 static void handle_closed(uv_handle_t *handle)
@@ -105,6 +153,7 @@ static void handle_closed(uv_handle_t *handle)
     if (--process->open_handles)
         return;
     close(process->pidfd);
+    close(process->barrier);
     free(process);
 }
 
@@ -113,6 +162,7 @@ void worker_process_free(struct worker_process *process)
     if (!process)
         return;
     uv_close((uv_handle_t *)&process->poll, handle_closed);
+    uv_close((uv_handle_t *)&process->barrier_poll, handle_closed);
     uv_close((uv_handle_t *)&process->timer, handle_closed);
 }
 
@@ -145,10 +195,14 @@ static int process_watch(struct worker_process *process, uv_loop_t *loop)
         close(process->pidfd);
         return result;
     }
+    /* A descriptor that the loop takes once it takes again. */
+    uv_poll_init(loop, &process->barrier_poll, process->barrier);
     uv_timer_init(loop, &process->timer);
-    process->poll.data = process->timer.data = process;
-    process->open_handles = 2;
-    return uv_poll_start(&process->poll, UV_READABLE, process_reap);
+    process->poll.data = process->barrier_poll.data = process->timer.data = process;
+    process->open_handles = 3;
+    uv_poll_start(&process->poll, UV_READABLE, process_reap);
+    uv_poll_start(&process->barrier_poll, UV_READABLE | UV_DISCONNECT, barrier_ended);
+    return 0;
 }
 
 void worker_process_name_arena(struct worker_process_arena *options,
@@ -163,7 +217,7 @@ void worker_process_name_arena(struct worker_process_arena *options,
 }
 
 static pid_t child_start(const struct settings *settings, const struct discovery_device *found,
-                         int channel, int activity)
+                         const struct worker_process_fds *fds)
 {
     /* A process sees one MIG instance alone, and starts faster if it leaves the other GPUs be. */
     char name[LIMITS_UUID_TEXT], visible[64], uuid[2 * LIMITS_UUID_BYTES + 1];
@@ -203,8 +257,8 @@ static pid_t child_start(const struct settings *settings, const struct discovery
     char **environment = driver_environment_copy(environ, visible);
     if (!environment)
         return -ENOMEM;
-    pid_t pid = worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment,
-                                     channel, activity, -1);
+    pid_t pid =
+        worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment, fds);
     free(environment);
     return pid;
 }
@@ -213,7 +267,7 @@ int worker_process_start(struct worker_process **out, uv_loop_t *loop,
                          const struct settings *settings, const struct discovery_device *found,
                          int activity, int *channel, worker_process_ended *ended, void *context)
 {
-    int pair[2];
+    int pair[2], barrier[2];
     *out = NULL;
     struct worker_process *process = calloc(1, sizeof *process);
     if (!process)
@@ -223,10 +277,22 @@ int worker_process_start(struct worker_process **out, uv_loop_t *loop,
         free(process);
         return -saved;
     }
+    if (pipe2(barrier, O_CLOEXEC) < 0) {
+        int saved = errno;
+        close(pair[0]);
+        close(pair[1]);
+        free(process);
+        return -saved;
+    }
+    const struct worker_process_fds fds = {
+        .channel = pair[1], .activity = activity, .barrier = barrier[1], .output = -1};
     process->ended = ended;
     process->context = context;
-    process->pid = child_start(settings, found, pair[1], activity);
+    process->device = found->ordinal;
+    process->barrier = barrier[0];
+    process->pid = child_start(settings, found, &fds);
     close(pair[1]);
+    close(barrier[1]);
     int result = process->pid < 0 ? process->pid : process_watch(process, loop);
     if (result < 0) {
         if (process->pid > 0) {
@@ -234,6 +300,7 @@ int worker_process_start(struct worker_process **out, uv_loop_t *loop,
             waitpid(process->pid, NULL, 0);
         }
         close(pair[0]);
+        close(barrier[0]);
         free(process);
         return result;
     }

@@ -6,7 +6,11 @@
  * The worker's environment is scrubbed (common/cuda/driver_environment.h), and CUDA_VISIBLE_DEVICES
  * names the one device that the worker is for. The worker dies with the supervisor
  * (PR_SET_PDEATHSIG), so none outlives a stop. It keeps standard input, output and error, and no
- * other descriptor of the supervisor's. Loop thread.
+ * other descriptor of the supervisor's.
+ *
+ * The worker's end is that of everything which could still write to the device: a process that it
+ * began may have inherited the device's descriptors. So the worker has the writing end of a pipe,
+ * which is inherited as they are, and the supervisor waits for the pipe's end too. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_WORKER_PROCESS_H
 #define GPUSHARE_SERVER_SUPERVISOR_DEVICE_WORKER_PROCESS_H
@@ -21,8 +25,8 @@ struct discovery_device;
 struct settings;
 struct worker_process;
 
-/* Called from the loop when the process has ended and is reaped. status is waitpid's. The callee
- * may free the process. */
+/* Called from the loop when the process has ended and is reaped, and no process that it began is
+ * left. status is waitpid's. The callee may free the process. */
 typedef void worker_process_ended(void *context, int status);
 
 /*
@@ -55,12 +59,15 @@ struct worker_process_arena {
 void worker_process_name_arena(struct worker_process_arena *options,
                                const struct settings *settings);
 
-/*
- * Starts a program. channel becomes its descriptor 3, activity its descriptor 4, output its
- * standard output; -1: none. All other descriptors above 2 must be close-on-exec. environment ends
- * with NULL. Returns the pid or -errno.
- */
+/* Descriptors that a program is given: channel becomes its descriptor 3, activity 4, barrier 5, and
+ * output its standard output. -1: none. */
+struct worker_process_fds {
+    int channel, activity, barrier, output;
+};
+
+/* Starts a program with these descriptors. All others above 2 must be close-on-exec. environment
+ * ends with NULL. Returns the pid or -errno. */
 pid_t worker_process_spawn(const char *program, char *const words[], char *const environment[],
-                           int channel, int activity, int output);
+                           const struct worker_process_fds *fds);
 
 #endif

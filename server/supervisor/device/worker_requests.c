@@ -13,6 +13,9 @@
 
 void worker_requests_close(struct worker_requests *requests)
 {
+    for (uint32_t i = 0; i < requests->count; i++)
+        if (!requests->rows[i].answered)
+            free(requests->rows[i].packet);
     free(requests->rows);
     *requests = (struct worker_requests){.last = requests->last};
 }
@@ -88,6 +91,8 @@ void worker_requests_remove(struct worker_requests *requests, struct worker_requ
     if (!row->cancelled)
         requests->outstanding--;
     row->answered = true;
+    free(row->packet);
+    row->packet = NULL;
     if (--requests->kept == 0)
         requests->count = 0;
 }
@@ -98,6 +103,8 @@ void worker_requests_cancel(struct worker_requests *requests, struct worker_requ
         return;
     row->cancelled = true;
     row->reply = NULL;
+    free(row->packet);
+    row->packet = NULL;
     requests->outstanding--;
 }
 

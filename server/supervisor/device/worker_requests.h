@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct channel_packet;
 struct worker_answer;
 
 struct worker_request_row {
@@ -27,6 +28,7 @@ struct worker_request_row {
     bool cancelled; /* reply was called */
     void (*reply)(void *context, const struct worker_answer *answer); /* may be NULL */
     void *context;
+    struct channel_packet *packet; /* to be sent to another worker; the row's own; NULL: never */
 };
 
 /* All zero: no requests. */

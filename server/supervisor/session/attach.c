@@ -231,7 +231,7 @@ static int tell_accounts(const struct session *session)
     return result;
 }
 
-static int tell_worker(struct session *session, struct request *request)
+static struct proto_worker_attach attach_message(const struct session *session, bool restored)
 {
     const struct address_plan *plan = &session->server->plan;
     struct proto_worker_attach body = {
@@ -241,9 +241,16 @@ static int tell_worker(struct session *session, struct request *request)
         .streams = session->server->settings->streams,
         .allowance = allowance_to_wire(&session->grant.allowance),
         .owner = session->uid + 1,
+        .restored = restored,
     };
     client_accounts_numbers(&session->counts_in, body.accounts);
     memcpy(body.name, session->name, sizeof body.name);
+    return body;
+}
+
+static int tell_worker(struct session *session, struct request *request)
+{
+    struct proto_worker_attach body = attach_message(session, false);
     int fds[4] = {session->header.fd, session->status.fd, session->shadow.fd, session->doorbell};
     struct channel_packet message = {
         .opcode = PROTO_WORKER_ATTACH, .body = &body, .fds = fds, .fd_count = 4};
@@ -256,6 +263,23 @@ static int tell_worker(struct session *session, struct request *request)
         session_enter(session, PROTO_CONNECTION_STATE_ATTACHING);
     }
     return result;
+}
+
+void session_attach_restore(struct session *session, worker_link_reply *answered)
+{
+    struct proto_worker_attach body = attach_message(session, true);
+    int fds[4] = {session->header.fd, session->status.fd, session->shadow.fd, session->doorbell};
+    struct channel_packet message = {
+        .opcode = PROTO_WORKER_ATTACH, .body = &body, .fds = fds, .fd_count = 4};
+    if (tell_accounts(session) < 0) {
+        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(session_not_restored),
+                     strerror(ENOMEM));
+        return;
+    }
+    session->at_worker = true;
+    session->lost = false;
+    session->worker_start = session->device->starts;
+    session_send_restoring(session, &message, answered);
 }
 
 static struct config_who who_attaches(const struct session *session)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "protocol.h"
+#include "server/supervisor/device/worker_link.h"
 #include "server/supervisor/session/session.h"
 
 struct config;
@@ -23,6 +24,9 @@ session_handler session_attach_move;
  * message with that serial. The worker's answer comes later. Returns false, and has done neither,
  * if the client has to wait (session/own_request.h): call again then. */
 bool session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish);
+
+/* Attaches a session that is held to the new worker of its device (session_send_restoring). */
+void session_attach_restore(struct session *session, worker_link_reply *answered);
 
 /* Takes everything but the connection back. The worker must have nothing of the client any more. */
 void session_attach_release(struct session *session);

@@ -129,10 +129,12 @@ static void take_down(struct session *session)
     session_host_flush(session);
     session_host_recall_exports(session);
     session->down = true;
-    if (!session->at_worker)
-        return;
-    device_cancel(session->device, session->number);
-    worker_detach(session);
+    if (session->device && (session->at_worker || session->held))
+        device_cancel(session->device, session->number);
+    if (session->at_worker)
+        worker_detach(session);
+    else if (session->held)
+        detach_done(session, true);
 }
 
 void session_released(struct session *session)

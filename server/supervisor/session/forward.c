@@ -145,6 +145,8 @@ static void object_destroyed(struct request *request, enum object_kind kind,
     struct object *object = objects_find(&request->session->objects, kind, request->object);
     if (answer->outcome == WORKER_REFUSED && object && object->state == OBJECT_ENDING)
         object->state = OBJECT_MADE;
+    else if (answer->outcome == WORKER_ANSWERED && object && object->state == OBJECT_ENDING)
+        object->destroyed = true;
     session_pass(request->session, request->serial, answer);
     session_request_end(request);
 }
@@ -310,4 +312,89 @@ void session_forward_global_get(struct session *session, struct channel_message 
     memcpy(&body, message->body, sizeof body);
     if (module_is_known(session, message, body.module))
         forward_plainly(session, message);
+}
+
+/* ---- another worker ---- */
+
+static void stream_restore(struct session *session, uint32_t number, const struct object *object,
+                           worker_link_reply *answered)
+{
+    struct proto_stream_create body = {.stream = number, .priority = object->priority};
+    struct channel_packet packet = {.opcode = PROTO_STREAM_CREATE, .body = &body};
+    session_send_restoring(session, &packet, answered);
+}
+
+static void event_restore(struct session *session, uint32_t number, const struct object *object,
+                          worker_link_reply *answered)
+{
+    struct proto_event_create body = {.event = number};
+    struct channel_packet packet = {.opcode = PROTO_EVENT_CREATE, .body = &body};
+    (void)object;
+    session_send_restoring(session, &packet, answered);
+}
+
+static void kernel_restore(struct session *session, uint32_t number, const struct object *object,
+                           worker_link_reply *answered)
+{
+    const struct object_function *kernel = &object->function;
+    struct proto_function_get body = {.module = kernel->module, .function = number};
+    struct channel_packet packet = {.opcode = PROTO_FUNCTION_GET,
+                                    .body = &body,
+                                    .tail = kernel->name,
+                                    .tail_bytes = kernel->name_bytes};
+    session_send_restoring(session, &packet, answered);
+}
+
+static void attribute_restore(struct session *session, uint32_t number, const struct object *object,
+                              worker_link_reply *answered)
+{
+    struct proto_function_set body = {
+        .function = number, .attribute = 1, .value = object->function.shared_bytes};
+    struct channel_packet packet = {.opcode = PROTO_FUNCTION_SET, .body = &body};
+    if (object->function.shared_set)
+        session_send_restoring(session, &packet, answered);
+}
+
+/* An object that is being made has its request among the held ones. */
+static void restore_each(struct session *session, enum object_kind kind,
+                         void (*restore)(struct session *session, uint32_t number,
+                                         const struct object *object, worker_link_reply *answered),
+                         worker_link_reply *answered)
+{
+    const struct object_table *table = &session->objects.tables[kind];
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->rows[i].state == OBJECT_MADE || table->rows[i].state == OBJECT_ENDING)
+            restore(session, i + 1, &table->rows[i], answered);
+}
+
+void session_forward_restore_objects(struct session *session, worker_link_reply *answered)
+{
+    restore_each(session, OBJECT_STREAM, stream_restore, answered);
+    restore_each(session, OBJECT_EVENT, event_restore, answered);
+}
+
+void session_forward_restore_kernels(struct session *session, worker_link_reply *answered)
+{
+    restore_each(session, OBJECT_FUNCTION, kernel_restore, answered);
+}
+
+void session_forward_restore_attributes(struct session *session, worker_link_reply *answered)
+{
+    restore_each(session, OBJECT_FUNCTION, attribute_restore, answered);
+}
+
+static void end_each(struct session *session, enum object_kind kind, uint16_t opcode)
+{
+    const struct object_table *table = &session->objects.tables[kind];
+    for (uint32_t i = 0; i < table->count; i++) {
+        uint32_t number = i + 1; /* all that either message says */
+        if (table->rows[i].state == OBJECT_ENDING && table->rows[i].destroyed)
+            session_ask_surely(session, opcode, &number, NULL, NULL);
+    }
+}
+
+void session_forward_restore_ends(struct session *session)
+{
+    end_each(session, OBJECT_STREAM, PROTO_STREAM_DESTROY);
+    end_each(session, OBJECT_EVENT, PROTO_EVENT_DESTROY);
 }

@@ -8,6 +8,7 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_FORWARD_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_FORWARD_H
 
+#include "server/supervisor/device/worker_link.h"
 #include "server/supervisor/session/session.h"
 
 session_handler session_forward_stream_create, session_forward_stream_destroy;
@@ -18,5 +19,15 @@ session_handler session_forward_occupancy_get, session_forward_global_get;
 
 /* Handles the worker's worker_stream_ended or worker_event_ended about this session's client. */
 void session_forward_ended(struct session *session, const struct channel_message *message);
+
+/* Has a new worker make the streams and events that the one before had; then its kernels, whose
+ * modules are loaded; then set their attributes (session_send_restoring). */
+void session_forward_restore_objects(struct session *session, worker_link_reply *answered);
+void session_forward_restore_kernels(struct session *session, worker_link_reply *answered);
+void session_forward_restore_attributes(struct session *session, worker_link_reply *answered);
+
+/* Has the new worker, which has been told to resume, end what the client had destroyed and the one
+ * before had not ended. */
+void session_forward_restore_ends(struct session *session);
 
 #endif

@@ -24,6 +24,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/ipc/ring.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -646,18 +647,119 @@ void session_host_link(struct session *session, struct channel_message *message)
         return;
     }
     objects_find(&session->objects, OBJECT_LINK, request->object)->client = other->number;
-    int shadow = shm_readonly_fd(&other->shadow);
+    request->fd = shm_readonly_fd(&other->shadow);
     struct proto_worker_link link = {.streams = session->server->settings->streams,
                                      .link = request->object};
     struct channel_packet ask = {
-        .opcode = PROTO_WORKER_LINK, .body = &link, .fds = &shadow, .fd_count = 1};
-    int result = shadow < 0 ? shadow : session_send(session, &ask, link_answered, request);
-    if (shadow >= 0)
-        close(shadow);
+        .opcode = PROTO_WORKER_LINK, .body = &link, .fds = &request->fd, .fd_count = 1};
+    int result =
+        request->fd < 0 ? request->fd : session_send(session, &ask, link_answered, request);
     other->linked |= result == 0;
     if (result < 0) {
         objects_free(&session->objects, OBJECT_LINK, request->object);
         session_refuse(session, serial, MESSAGE(link_failed), strerror(-result));
         session_request_end(request);
     }
+}
+
+/* ---- another worker ---- */
+
+static void buffer_restore(struct session *session, const struct heap_region *region, bool keep,
+                           worker_link_reply *answered)
+{
+    struct proto_worker_host_map body = {
+        .address = region->address, .count = region->bytes, .keep = keep};
+    struct channel_packet packet = {.opcode = PROTO_WORKER_HOST_MAP,
+                                    .body = &body,
+                                    .fds = &region->charged_fd.fd,
+                                    .fd_count = 1};
+    session_send_restoring(session, &packet, answered);
+}
+
+/* A buffer of the pool was lent, but the new worker keeps none: it has to be mapped. */
+static void lending_change(struct session *session, struct worker_request_row *row)
+{
+    const struct request *request = row->context;
+    const struct heap_region *region = request->region;
+    struct proto_worker_host_map body = {
+        .address = region->address, .count = region->bytes, .keep = 1};
+    struct channel_packet packet = {.opcode = PROTO_WORKER_HOST_MAP,
+                                    .client = session->number,
+                                    .body = &body,
+                                    .fds = &region->charged_fd.fd,
+                                    .fd_count = 1};
+    struct channel_packet *copy = channel_packet_copy(&packet);
+    if (copy)
+        held_requests_change(row, copy);
+    else
+        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(session_not_restored),
+                     strerror(ENOMEM));
+}
+
+static const struct session *session_numbered(const struct server *server, uint32_t number)
+{
+    const struct session *session;
+    LIST_FOR_EACH (session, &server->session_list, link)
+        if (session->number == number && session->shadow.fd >= 0)
+            return session;
+    return NULL;
+}
+
+/* The timelines of the other connection; or, if that is gone, some on which every value has been
+ * reached. Returns a descriptor or -errno. */
+static int timelines_of(const struct session *session, uint32_t other)
+{
+    const struct session *there = session_numbered(session->server, other);
+    struct shm ended;
+    if (there)
+        return shm_readonly_fd(&there->shadow);
+    int fd = shm_create(&ended, "gpushare-shadow",
+                        ring_shadow_bytes(session->server->settings->streams));
+    if (fd < 0)
+        return fd;
+    memset(ended.base, 0xff, ended.bytes);
+    fd = shm_readonly_fd(&ended);
+    shm_release(&ended);
+    return fd;
+}
+
+static void link_restore(struct session *session, uint32_t number, const struct object *object,
+                         worker_link_reply *answered)
+{
+    struct proto_worker_link body = {.streams = session->server->settings->streams, .link = number};
+    int fd = timelines_of(session, object->client);
+    struct channel_packet packet = {
+        .opcode = PROTO_WORKER_LINK, .body = &body, .fds = &fd, .fd_count = 1};
+    if (fd < 0) {
+        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(session_not_restored),
+                     strerror(-fd));
+        return;
+    }
+    session_send_restoring(session, &packet, answered);
+    close(fd);
+}
+
+void session_host_restore(struct session *session, worker_link_reply *answered)
+{
+    struct held_requests *held = &session->device->held;
+    struct worker_request_row *row = held_requests_after(held, session->number, 0);
+    for (; row; row = held_requests_after(held, session->number, row->serial))
+        if (row->opcode == PROTO_WORKER_HOST_LEND)
+            lending_change(session, row);
+    for (struct heap_region *at = session->buffers.first; at; at = at->next) {
+        struct pinned_buffer *buffer = at->user;
+        if (buffer->state != PINNED_USED)
+            continue;
+        buffer->start = session->device->starts;
+        /* One that is being mapped has its request among the held ones. */
+        if (at->state != HEAP_REGION_MAPPING && !at->gone)
+            buffer_restore(session, at, buffer->keep, answered);
+    }
+    for (const struct host_import *at = session->imports; at; at = at->next)
+        if (at->state != IMPORT_MAPPING)
+            buffer_restore(session, at->region, false, answered);
+    const struct object_table *links = &session->objects.tables[OBJECT_LINK];
+    for (uint32_t i = 0; i < links->count; i++)
+        if (links->rows[i].state == OBJECT_MADE)
+            link_restore(session, i + 1, &links->rows[i], answered);
 }

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "server/supervisor/device/worker_link.h"
 #include "server/supervisor/session/session.h"
 
 session_handler session_host_alloc, session_host_free, session_host_import, session_host_link;
@@ -33,5 +34,10 @@ bool session_host_has_any(const struct session *session);
 
 /* Tries again for requests that waited for memory; NULL: of all sessions. */
 void session_host_retry(struct server *server, struct session *session);
+
+/* Has a new worker map and register the buffers that the one before had, and know the links
+ * (session_send_restoring). Requests to the one before that are held are made right for a worker
+ * that keeps no buffers. */
+void session_host_restore(struct session *session, worker_link_reply *answered);
 
 #endif

@@ -365,6 +365,20 @@ void session_memory_release(struct session *session)
     session->unmapping = 0;
 }
 
+/* A region that is being mapped, or that is to be unmapped again, has its request among the held
+ * ones. */
+void session_memory_restore(struct session *session, worker_link_reply *answered)
+{
+    for (const struct heap_region *at = session->heap.first; at; at = at->next) {
+        if (at->state == HEAP_REGION_MAPPING)
+            continue;
+        struct proto_worker_remap body = {.address = at->address, .count = at->bytes};
+        struct channel_packet packet = {
+            .opcode = PROTO_WORKER_REMAP, .body = &body, .fds = &at->charged_fd.fd, .fd_count = 1};
+        session_send_restoring(session, &packet, answered);
+    }
+}
+
 /* ---- messages ---- */
 
 static void alloc_done(struct want *want, const struct want_answer *answer)

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "server/supervisor/device/worker_link.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/want.h"
 
@@ -30,5 +31,8 @@ void session_memory_flush(struct session *session);
 
 /* The worker has nothing of the session any more: all of its memory is given back. */
 void session_memory_release(struct session *session);
+
+/* Has a new worker map what the one before had mapped (session_send_restoring). */
+void session_memory_restore(struct session *session, worker_link_reply *answered);
 
 #endif

@@ -140,12 +140,18 @@ static void load_answered(void *context, const struct worker_answer *answer)
     session_request_end(request);
 }
 
+static struct proto_worker_module_load load_message(const struct module *module, bool again)
+{
+    return (struct proto_worker_module_load){
+        .module = module->number,
+        .again = again,
+        .global_base = module->variables ? module->variables->address : 0};
+}
+
 static void load_start(struct request *request)
 {
     struct module *module = request->module;
-    struct proto_worker_module_load body = {.module = module->number,
-                                            .global_base =
-                                                module->variables ? module->variables->address : 0};
+    struct proto_worker_module_load body = load_message(module, false);
     if (session_ask(request->session, PROTO_WORKER_MODULE_LOAD, &body, load_answered, request) < 0)
         load_failed(request, MESSAGE(module_not_passed_on));
     else
@@ -215,7 +221,8 @@ static void copy_refused(struct request *request, int result)
 static void inspect_module(struct request *request)
 {
     struct module *module = request->module;
-    struct proto_worker_module_inspect body = {.module = module->number, .count = request->count};
+    struct proto_worker_module_inspect body = {.module = module->number,
+                                               .count = module->image->bytes};
     struct channel_packet message = {.opcode = PROTO_WORKER_MODULE_INSPECT,
                                      .body = &body,
                                      .fds = &module->image->fd,
@@ -366,4 +373,40 @@ void session_module_unload(struct session *session, struct channel_message *mess
         session_refuse(session, request->serial, MESSAGE(module_not_passed_on));
         session_request_end(request);
     }
+}
+
+/* ---- another worker ---- */
+
+/* A load that is under way has its request among the held ones; its image is read before. */
+void session_module_restore_images(struct session *session, worker_link_reply *answered)
+{
+    for (const struct module *at = session->modules; at; at = at->next) {
+        if (!at->inspected)
+            continue;
+        struct proto_worker_module_inspect body = {.module = at->number, .count = at->image->bytes};
+        struct channel_packet packet = {.opcode = PROTO_WORKER_MODULE_INSPECT,
+                                        .body = &body,
+                                        .fds = &at->image->fd,
+                                        .fd_count = 1};
+        session_send_restoring(session, &packet, answered);
+    }
+}
+
+void session_module_restore_code(struct session *session, worker_link_reply *answered)
+{
+    for (const struct module *at = session->modules; at; at = at->next) {
+        if (at->state == MODULE_LOADING)
+            continue;
+        struct proto_worker_module_load body = load_message(at, true);
+        struct channel_packet packet = {.opcode = PROTO_WORKER_MODULE_LOAD, .body = &body};
+        session_send_restoring(session, &packet, answered);
+    }
+}
+
+uint32_t session_module_resident(const struct session *session)
+{
+    const struct module *module = session->modules;
+    while (module && !module->resident.amount)
+        module = module->next;
+    return module ? module->number : 0;
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/supervisor/device/worker_link.h"
 #include "server/supervisor/session/session.h"
 
 /* Modules of one client; the limit bounds the memory that this process spends on them. */
@@ -22,5 +23,13 @@ bool session_module_known(const struct session *session, uint32_t module);
 
 /* The worker has nothing of the session any more: frees all its modules. */
 void session_module_release(struct session *session);
+
+/* Has a new worker read the images of the modules that the one before had read; then load those
+ * that it had loaded (session_send_restoring). */
+void session_module_restore_images(struct session *session, worker_link_reply *answered);
+void session_module_restore_code(struct session *session, worker_link_reply *answered);
+
+/* Number of a module with variables that no other worker can have, or 0. */
+uint32_t session_module_resident(const struct session *session);
 
 #endif

@@ -231,7 +231,21 @@ int session_send(struct session *session, struct channel_packet *request, worker
     if (session->down)
         return -ESHUTDOWN;
     request->client = session->number;
-    return device_request(session->device, request, reply, context);
+    return session->held ? held_requests_add(&session->device->held, request, reply, context)
+                         : device_request_again(session->device, request, reply, context);
+}
+
+void session_send_restoring(struct session *session, struct channel_packet *request,
+                            worker_link_reply *answered)
+{
+    request->client = session->number;
+    int result = device_request(session->device, request, answered, session);
+    if (result == 0)
+        session->restore.due++;
+    /* A worker that is lost again is told about from the loop. */
+    else if (result != -EPIPE)
+        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(session_not_restored),
+                     strerror(-result));
 }
 
 int session_ask(struct session *session, uint16_t opcode, const void *body,

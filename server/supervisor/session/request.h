@@ -119,12 +119,19 @@ void session_request_work(struct request *request, int (*work)(struct request *r
 
 /*
  * Sends the worker a request about this client, whose number is filled in here; see
- * worker_link_request. The reply comes while the session stands, or with WORKER_LOST or
- * WORKER_SESSION_ENDED. Returns 0; -ESHUTDOWN if the session has been taken down; or -errno. reply
- * is not called unless 0 is returned.
+ * worker_link_request_again. While the session is held, the request is held. The reply comes while
+ * the session stands, or with WORKER_LOST or WORKER_SESSION_ENDED. Returns 0; -ESHUTDOWN if the
+ * session has been taken down; or -errno. reply is not called unless 0 is returned.
  */
 int session_send(struct session *session, struct channel_packet *request, worker_link_reply *reply,
                  void *context);
+/*
+ * Sends the new worker of a session that is held a part of what the session had, ahead of the
+ * requests that are held, and counts the answer that is due. `answered` is called with the session
+ * as its context. If it can't be sent, the session is marked.
+ */
+void session_send_restoring(struct session *session, struct channel_packet *request,
+                            worker_link_reply *answered);
 /* Like session_send, for a request that has a body and nothing else. */
 int session_ask(struct session *session, uint16_t opcode, const void *body,
                 worker_link_reply *reply, void *context);

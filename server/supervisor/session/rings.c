@@ -151,6 +151,16 @@ void session_rings_make(struct session *session, struct channel_message *message
     }
 }
 
+void session_rings_restore(struct session *session, worker_link_reply *answered)
+{
+    for (const struct ring_segment *at = session->rings; at; at = at->next) {
+        struct proto_worker_rings rings = {.first = at->first, .count = at->count};
+        struct channel_packet packet = {
+            .opcode = PROTO_WORKER_RINGS, .body = &rings, .fds = &at->charged_fd.fd, .fd_count = 1};
+        session_send_restoring(session, &packet, answered);
+    }
+}
+
 void session_rings_release(struct session *session)
 {
     struct ring_segment *segment;

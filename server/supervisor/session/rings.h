@@ -9,6 +9,7 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_RINGS_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_RINGS_H
 
+#include "server/supervisor/device/worker_link.h"
 #include "server/supervisor/session/session.h"
 
 session_handler session_rings_make;
@@ -16,5 +17,8 @@ session_handler session_rings_make;
 /* Empties and closes all segments and gives their charges back. The worker has nothing of the
  * session any more. Idempotent. */
 void session_rings_release(struct session *session);
+
+/* Tells a new worker of all segments (session_send_restoring). */
+void session_rings_restore(struct session *session, worker_link_reply *answered);
 
 #endif

@@ -7,10 +7,13 @@
  *     any of them -> LEAVING -> freed
  *
  * Leaving begins when the client hangs up, breaks the protocol or is killed, or when its device's
- * worker is lost. session_fail (session/request.h) marks the session, and the loop takes it down
- * (session/end.h). Leaving is over when nothing of the client is left on the device, as the worker
- * says or because it is dead, and when every request has ended. Only then are charges, descriptors
- * and the window given back, so no other client can use them before.
+ * worker is lost with work of the client in flight. A client that had none is held until the next
+ * worker has all that it had (session/restore.h).
+ *
+ * session_fail (session/request.h) marks the session, and the loop takes it down (session/end.h).
+ * Leaving is over when nothing of the client is left on the device, as the worker says or because
+ * it is dead, and when every request has ended. Only then are charges, descriptors and the window
+ * given back, so no other client can use them before.
  *
  * The files of a session: session is the connection, which hands each message to its handler.
  * session_request has answers, requests and the mark; the others stand on it. session_attach,
@@ -93,7 +96,13 @@ struct session {
     uint32_t worker_start; /* which of the device's workers that is: device->starts */
     bool released;         /* it has left, and the worker has no memory of it any more */
     bool lost;             /* its worker is gone */
-    bool refused;          /* attaching was, and the server has counted that */
+    bool held;             /* and its requests wait for the next one */
+    struct {
+        uint32_t step;  /* of restore.c; 0: it was not begun */
+        uint32_t due;   /* answers of this step */
+        uint64_t since; /* CLOCK_MONOTONIC: it is held; 0: it is not */
+    } restore;
+    bool refused; /* attaching was, and the server has counted that */
 
     struct {
         bool present;

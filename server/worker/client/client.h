@@ -136,7 +136,8 @@ struct client_control {
     bool ending;                           /* its end waits for one, in the next member */
     struct quiet_call leaving;
     int (*left)(struct worker *worker, struct client *client, struct retirement *none);
-    bool detached;                  /* while it was ATTACHING */
+    bool detached;  /* while it was ATTACHING */
+    bool restoring; /* an earlier worker had it, and its rings are not read again yet */
     struct control_call *last_call; /* memory for its end, made when it attached */
     uint64_t detach_serial;
     struct client *next_attaching;

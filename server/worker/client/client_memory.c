@@ -153,6 +153,23 @@ static bool is_inside(uint64_t address, uint64_t count, uint64_t base, uint64_t 
 
 /* ---- device memory ---- */
 
+/* The mapping keeps the memory; the handle is the caller's. */
+static cuda_result map_handle(const struct gpu *gpu, uint64_t address, uint64_t count,
+                              cuda_mem_handle handle)
+{
+    const struct cuda_driver *cuda = gpu->cuda;
+    cuda_mem_access_desc access = {
+        .location = {.type = CUDA_MEM_LOCATION_DEVICE, .id = gpu->handle},
+        .flags = CUDA_MEM_ACCESS_READWRITE};
+    cuda_result result = cuda->cuMemMap(address, count, 0, handle, 0);
+    if (result != CUDA_OK)
+        return result;
+    result = cuda->cuMemSetAccess(address, count, &access, 1);
+    if (result != CUDA_OK)
+        cuda->cuMemUnmap(address, count);
+    return result;
+}
+
 static cuda_result create_and_map(const struct gpu *gpu, uint64_t address, uint64_t count, int *fd)
 {
     const struct cuda_driver *cuda = gpu->cuda;
@@ -161,7 +178,6 @@ static cuda_result create_and_map(const struct gpu *gpu, uint64_t address, uint6
         .requested_handle_types = CUDA_MEM_HANDLE_POSIX_FD,
         .location = {.type = CUDA_MEM_LOCATION_DEVICE, .id = gpu->handle},
     };
-    cuda_mem_access_desc access = {.location = prop.location, .flags = CUDA_MEM_ACCESS_READWRITE};
     cuda_mem_handle handle;
     cuda_result result = cuda->cuMemCreate(&handle, count, &prop, 0);
     if (result != CUDA_OK)
@@ -170,22 +186,13 @@ static cuda_result create_and_map(const struct gpu *gpu, uint64_t address, uint6
     result = cuda->cuMemExportToShareableHandle(fd, handle, CUDA_MEM_HANDLE_POSIX_FD, 0);
     if (result != CUDA_OK)
         goto release;
-    result = cuda->cuMemMap(address, count, 0, handle, 0);
-    if (result != CUDA_OK)
-        goto close_fd;
-    result = cuda->cuMemSetAccess(address, count, &access, 1);
-    if (result != CUDA_OK)
-        goto unmap;
-    /* The mapping and the descriptor keep the memory; the handle is not needed any more. */
-    cuda->cuMemRelease(handle);
-    return CUDA_OK;
-
-unmap:
-    cuda->cuMemUnmap(address, count);
-close_fd:
-    close(*fd);
-    *fd = -1;
+    result = map_handle(gpu, address, count, handle);
+    if (result != CUDA_OK) {
+        close(*fd);
+        *fd = -1;
+    }
 release:
+    /* Mapping and descriptor keep the memory. */
     cuda->cuMemRelease(handle);
     return result;
 }
@@ -211,6 +218,24 @@ uint32_t client_memory_map(const struct gpu *gpu, uint64_t address, uint64_t cou
                ? 0
                : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_create),
                            (unsigned long long)count, cuda_driver_error_sentence(result));
+}
+
+uint32_t client_memory_remap(const struct gpu *gpu, uint64_t address, uint64_t count, int fd,
+                             struct error *why)
+{
+    const struct cuda_driver *cuda = gpu->cuda;
+    cuda_mem_handle handle;
+    cuda_result result = cuda->cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+                                                              CUDA_MEM_HANDLE_POSIX_FD);
+    if (result == CUDA_OK) {
+        result = map_handle(gpu, address, count, handle);
+        cuda->cuMemRelease(handle);
+    }
+    return result == CUDA_OK
+               ? 0
+               : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_import),
+                           (unsigned long long)count, (unsigned long long)address,
+                           cuda_driver_error_sentence(result));
 }
 
 uint32_t client_memory_clear(const struct client *client, struct quiet_calls *calls,

@@ -32,6 +32,11 @@ uint32_t client_memory_reserve(struct client *client, uint64_t address, uint64_t
 uint32_t client_memory_map(const struct gpu *gpu, uint64_t address, uint64_t count, int *fd,
                            struct error *why);
 
+/* Maps memory that an earlier worker created where a range was reserved. fd is its exported handle,
+ * and stays the caller's. Any thread that may wait for the context. */
+uint32_t client_memory_remap(const struct gpu *gpu, uint64_t address, uint64_t count, int fd,
+                             struct error *why);
+
 /*
  * Zeroes what was mapped, and waits until the device has done so: no driver promises that a new
  * handle holds nothing of the memory's last user. Any thread that may wait for the device.

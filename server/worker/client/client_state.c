@@ -19,7 +19,8 @@ static const struct {
     const char *name;
     uint32_t next; /* the states that may follow, one bit each */
 } states[CLIENT_STATES] = {
-    [CLIENT_ATTACHING] = {"attaching", TO(ASLEEP)},
+    [CLIENT_ATTACHING] = {"attaching", TO(RESTORING) | TO(ASLEEP)},
+    [CLIENT_RESTORING] = {"restoring", TO(ASLEEP) | LEAVE},
     [CLIENT_ASLEEP] = {"asleep", TO(IDLE) | TO(READY) | LEAVE},
     [CLIENT_IDLE] = {"idle", VISITED | TO(ASLEEP) | LEAVE},
     [CLIENT_READY] = {"ready", VISITED | LEAVE},

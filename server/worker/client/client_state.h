@@ -8,6 +8,9 @@
  *                  v
  *              ATTACHING --- refused: destroyed
  *                  | shown to the other threads (control)
+ *                  +--> RESTORING --- detached (control) --> LEAVING
+ *                  |       | resumed (control)
+ *                  |<------'
  *    .-------------|-------- served: its rings are read -----------------------.
  *    |             v       rung, marked, named                                 |
  *    |  .------> ASLEEP ---------------------.                                 |
@@ -41,9 +44,10 @@
  * the drawing names none. A thread may read it without the lock if it tolerates that the state
  * changes right afterwards. No flag repeats what the state says.
  *
+ * A client that an earlier worker had is RESTORING until all its objects are back.
+ *
  * A new state needs its name here, its row in client_state.c, and an answer to each of the
- * questions below. A state for a client whose device is being replaced would be neither served nor
- * leaving: the client would come from one of the served states and go on to ASLEEP or LEAVING.
+ * questions below.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_STATE_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_STATE_H
@@ -54,6 +58,7 @@ struct client;
 
 enum client_state {
     CLIENT_ATTACHING, /* only the control thread knows it */
+    CLIENT_RESTORING, /* its objects are being made again; its rings are not read yet */
     CLIENT_ASLEEP,    /* out of the scan set; its doorbell, a mark or the gate wakes it */
     CLIENT_IDLE,      /* in the scan set; nothing was ready at the last visit */
     CLIENT_READY,     /* in the scan set; it has more to do */

@@ -29,6 +29,16 @@ uint64_t client_stream_written(const struct client_stream *stream)
     return atomic_load_explicit(&stream->written, memory_order_acquire);
 }
 
+void client_stream_begin(struct client_stream *stream)
+{
+    shared_word_publish(stream->begun, stream->ring.value + 1);
+}
+
+void client_stream_begin_undo(struct client_stream *stream)
+{
+    shared_word_publish(stream->begun, stream->ring.value);
+}
+
 uint32_t client_stream_lacking(const struct client_stream *stream, uint32_t each)
 {
     uint64_t in_flight = saturating_sub(stream->ring.value, client_stream_reached(stream));
@@ -160,7 +170,8 @@ static void prepare_entry(struct client *client, uint32_t index)
         return;
     stream->client = client;
     stream->index = index;
-    stream->shadow = (uint64_t *)client->shadows.base + index;
+    stream->shadow = ring_shadow_reached(client->shadows.base, index);
+    stream->begun = ring_shadow_begun(client->shadows.base, client->stream_count, index);
     stream->ring.ring = ring_at(client->rings.base, client->status.base, index);
 }
 
@@ -170,8 +181,11 @@ struct client_stream *client_stream_open(struct client *client, uint32_t index, 
         return NULL;
     prepare_entry(client, index);
     struct client_stream *stream = &client->streams[index];
-    uint64_t value = stream->ring.value;
-    ring_consumer_open(&stream->ring, stream->ring.ring, value);
+    uint64_t value = shared_word_read(stream->begun);
+    if (client->control.restoring)
+        ring_consumer_resume(&stream->ring, stream->ring.ring, value);
+    else
+        ring_consumer_open(&stream->ring, stream->ring.ring, value);
     client_stream_set_reached(stream, value);
     atomic_store(&stream->written, value);
     stream->woken = value;

@@ -47,6 +47,7 @@ struct client_stream {
     struct ring_consumer ring;
     uint64_t *shadow; /* value that the device has reached; clients can't see this word; NULL: the
                        * entry's first stream was not opened yet, and all of the entry is zeroes */
+    uint64_t *begun;  /* shared: value of the last command that the driver may have; likewise */
     _Atomic uint64_t written;               /* value that the device was last told to write */
     struct batch_end *first_end, *last_end; /* batches in flight whose ends are polled */
     uint64_t limit;                         /* last value of a closing stream */
@@ -75,6 +76,12 @@ void client_stream_set_reached(struct client_stream *stream, uint64_t value);
 
 /* Timeline value that the device was last told to write. Any thread. */
 uint64_t client_stream_written(const struct client_stream *stream);
+
+/* Notes, before the driver is called for it, the value of the command that is handed over next; or
+ * takes the note back, since the command was not handed over after all. If this process dies in
+ * between, the next worker does not carry out the command again. Submitter. */
+void client_stream_begin(struct client_stream *stream);
+void client_stream_begin_undo(struct client_stream *stream);
 
 /* Whether the device has something of the stream that it was not seen to finish. Any thread. */
 static inline bool client_stream_in_flight(const struct client_stream *stream)
@@ -129,9 +136,11 @@ int32_t client_stream_priority(const struct client *client, const struct client_
 /* Gives each stream its priority anew, after the client's place or range changed. */
 void client_stream_find_priorities(struct client *client);
 
-/* Opens stream `index`, whose timeline goes on where its last user ended. priority is the client's
- * wish as the driver numbers it; the stream gets the nearest one that its client may have. Returns
- * NULL if the stream is in use or the index is not below the number that the client was granted. */
+/* Opens stream `index`, whose timeline goes on where its last user ended; or, of a client that is
+ * being restored, where the last worker has begun: then its ring keeps what waits there. priority
+ * is the client's wish as the driver numbers it; the stream gets the nearest one that its client
+ * may have. Returns NULL if the stream is in use or the index is not below the number that the
+ * client was granted. */
 struct client_stream *client_stream_open(struct client *client, uint32_t index, int32_t priority);
 
 /* Closes a stream: the commands in its ring are still carried out, then it is free again. */

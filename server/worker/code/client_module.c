@@ -408,7 +408,7 @@ static uint32_t charge_kept(struct client *client, struct client_module *module,
 
 static uint32_t load_rewritten(struct client *client, struct client_module *module,
                                struct rewrite *rewrite, const struct code_seat *seat, uint64_t base,
-                               struct error *why)
+                               bool again, struct error *why)
 {
     uint64_t bytes = rewrite_global_bytes(rewrite);
     if (!is_place(client, base, bytes))
@@ -425,7 +425,7 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
         error = load_code(client, module, seat, text, rewrite, why);
     compiler_trim(seat->compiler, code_memory_room(module->code_memory));
     free(text);
-    if (error)
+    if (error || again)
         return error;
     cuda_result written = write_variables(&client->gpu->clearing, seat->calls, rewrite, base);
     if (written == CUDA_OK)
@@ -458,11 +458,11 @@ static void release_code(struct client *client, struct client_module *module)
 
 static uint32_t load_read(struct client *client, struct client_module *module,
                           struct rewrite *rewrite, const struct code_seat *seat,
-                          uint64_t global_base, struct error *why)
+                          uint64_t global_base, bool again, struct error *why)
 {
     uint32_t error;
     if (rewrite)
-        error = load_rewritten(client, module, rewrite, seat, global_base, why);
+        error = load_rewritten(client, module, rewrite, seat, global_base, again, why);
     else if (!(error = charge_kept(client, module, NULL, why)))
         error = load_code(client, module, seat, module->image.bytes, NULL, why);
     if (!error)
@@ -477,15 +477,15 @@ static uint32_t load_read(struct client *client, struct client_module *module,
 }
 
 uint32_t client_module_load(struct client *client, struct client_module *module,
-                            const struct code_seat *seat, uint64_t global_base, uint32_t *functions,
-                            struct error *why)
+                            const struct code_seat *seat, uint64_t global_base, bool again,
+                            uint32_t *functions, struct error *why)
 {
     const struct cuda_driver *cuda = client->gpu->cuda;
     struct reading reading = {.client = client, .module = module, .seat = seat};
     struct rewrite *rewrite;
     uint32_t error = begin_reading(&reading, &rewrite, why);
     if (!error)
-        error = load_read(client, module, rewrite, seat, global_base, why);
+        error = load_read(client, module, rewrite, seat, global_base, again, why);
     /* If the driver can't say the layout of parameters, the cubin has to: its bytes are kept. */
     bool wanted = !error && !rewrite && !cuda->cuFuncGetParamInfo;
     if (!wanted)

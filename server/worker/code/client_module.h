@@ -54,14 +54,18 @@ uint32_t client_module_inspect(const struct client *client, struct client_module
                                const struct code_seat *seat, int fd, uint64_t count,
                                struct proto_worker_module_needs *needs, struct error *why);
 
-/* Loads an inspected module, with its variables at global_base in the client's memory. *functions
- * becomes the number of kernels, or 0 if the driver can't say. PTX is compiled by compiler, or in
- * the calling thread if that is closed. After a failure no code is loaded. It blocks until the
- * caller's call was made in a quiet window. Any one thread with the context, while the module is
- * busy. */
+/*
+ * Loads an inspected module, with its variables at global_base in the client's memory. again: an
+ * earlier worker had loaded it, and the variables keep the values that they have. *functions
+ * becomes the number of kernels, or 0 if the driver can't say.
+ *
+ * PTX is compiled by compiler, or in the calling thread if that is closed. After a failure no code
+ * is loaded. It blocks until the caller's call was made in a quiet window. Any one thread with the
+ * context, while the module is busy.
+ */
 uint32_t client_module_load(struct client *client, struct client_module *module,
-                            const struct code_seat *seat, uint64_t global_base, uint32_t *functions,
-                            struct error *why);
+                            const struct code_seat *seat, uint64_t global_base, bool again,
+                            uint32_t *functions, struct error *why);
 
 /* Gives the driver back what it has of the module. In a quiet window; nothing launches its kernels
  * any more. Idempotent. */

@@ -86,7 +86,7 @@ static void run_job(struct worker *worker, struct loader_job *job, const atomic_
                                            &job->needs, &job->why);
     else
         job->error = client_module_load(job->client, job->module, &seat, job->global_base,
-                                        &job->functions, &job->why);
+                                        job->again, &job->functions, &job->why);
 }
 
 /* Before the later jobs of its client. Under the lock. */

@@ -112,8 +112,10 @@ static const struct handler worker_handlers[] = {
 static const struct handler client_handlers[] = {
     {PROTO_WORKER_WINDOW, control_client_window},
     {PROTO_WORKER_DETACH, control_client_detach},
+    {PROTO_WORKER_RESUME, control_attach_resume},
     {PROTO_WORKER_LIMITS, control_limits_change},
     {PROTO_WORKER_MAP, control_memory_map},
+    {PROTO_WORKER_REMAP, control_memory_remap},
     {PROTO_WORKER_UNMAP, control_memory_unmap},
     {PROTO_WORKER_QUIESCE, control_memory_quiesce},
     {PROTO_WORKER_HOST_MAP, control_memory_host_map},
@@ -237,7 +239,5 @@ int control_serve(struct worker *worker)
     if (result == 0)
         result = serve_messages(worker, message);
     free(message);
-    if (result != CONTROL_CONTEXT_LOST)
-        worker_end_clients(worker, PROTO_ERROR_CONNECTION_LOST);
     return result;
 }

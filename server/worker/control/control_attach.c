@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/ipc/doorbell.h"
+#include "common/ipc/ring.h"
 #include "common/messages.h"
 #include "common/util.h"
 #include "server/worker/control/control_call.h"
@@ -36,6 +38,18 @@ static void forget_attaching(struct worker *worker, const struct client *client)
     *link = client->control.next_attaching;
 }
 
+/* Has the client's rings read from now on, or, of one that is restored, when it has all its objects
+ * again. */
+static int begin_serving(struct worker *worker, struct client *client)
+{
+    if (!client->control.restoring)
+        return submitter_add(&worker->submitter, client);
+    pthread_mutex_lock(&client->lock);
+    client_state_set(client, CLIENT_RESTORING);
+    pthread_mutex_unlock(&client->lock);
+    return 0;
+}
+
 /* Makes a client known to the other threads. Returns 0 or -errno. */
 static int show_client(struct worker *worker, struct client *client)
 {
@@ -43,7 +57,7 @@ static int show_client(struct worker *worker, struct client *client)
     stream_pool_join(&worker->pool, client);
     control_limits_assign_priorities(worker);
     if (error == 0)
-        error = submitter_add(&worker->submitter, client);
+        error = begin_serving(worker, client);
     if (error == 0)
         return 0;
     worker_remove_client(worker, client);
@@ -136,6 +150,33 @@ int control_attach(struct request *request)
     worker->attaching = request->client;
     control_call_leave(&call->control);
     return 0;
+}
+
+/* The commands in its rings were rung for at the last worker, and its threads may sleep until there
+ * is room, or for a value that this worker is to reach. */
+static void look_at_rings(struct client *client)
+{
+    struct proto_client_header *header = ring_client_header(client->rings.base);
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        if (client->streams[i].state == STREAM_FREE)
+            continue;
+        ring_wake_room(&client->streams[i].ring);
+        doorbell_mark(header, i);
+    }
+}
+
+int control_attach_resume(struct request *request)
+{
+    struct client *client = request->client;
+    if (client_state(client) != CLIENT_RESTORING)
+        return request_refuse(request, MESSAGE(worker_client_resumed), request->number);
+    client->control.restoring = false;
+    look_at_rings(client);
+    int error = submitter_add(&request->worker->submitter, client);
+    if (error < 0)
+        return request_refuse(request, error_from_errno(error), MESSAGE_TEXT(worker_attach),
+                              strerror(-error));
+    return request_done(request);
 }
 
 bool control_attach_detach(const struct request *request)

@@ -14,6 +14,9 @@
 /* Answered when the client is served. Returns 0, or -errno if no answer can be sent. */
 int control_attach(struct request *request);
 
+/* A client that is restored has its objects again: from now on it is served. */
+int control_attach_resume(struct request *request);
+
 /* A client that leaves while it is attaching: its detach is answered in place of its attach. False:
  * no client of this number is attaching. */
 bool control_attach_detach(const struct request *request);

@@ -87,22 +87,58 @@ static int end_map(struct control_call *control)
     return undo_map(&control->request, call->address, call->count, &call->why);
 }
 
-int control_memory_map(struct request *request)
+/* The call has the message's descriptor, if there is one. */
+static int reserve_and_call(struct request *request, uint64_t address, uint64_t count,
+                            bool (*make)(struct driver_call *call),
+                            int (*end)(struct control_call *call))
 {
-    const struct proto_worker_map *wanted = request->body;
     struct error why;
-    struct map_call *call = control_call_new(request, sizeof *call, make_map, end_map);
+    struct map_call *call = control_call_new(request, sizeof *call, make, end);
     if (!call)
         return request_refuse(request, MESSAGE(worker_no_memory));
-    uint32_t error = client_memory_reserve(request->client, wanted->address, wanted->count, &why);
+    uint32_t error = client_memory_reserve(request->client, address, count, &why);
     if (error) {
         free(call);
         return request_refuse_why(request, &why);
     }
-    call->address = wanted->address;
-    call->count = wanted->count;
+    call->address = address;
+    call->count = count;
+    call->fd = channel_take_fd(request->message, 0);
     control_call_leave(&call->control);
     return 0;
+}
+
+int control_memory_map(struct request *request)
+{
+    const struct proto_worker_map *wanted = request->body;
+    return reserve_and_call(request, wanted->address, wanted->count, make_map, end_map);
+}
+
+static bool make_remap(struct driver_call *driver_call)
+{
+    struct map_call *call = container_of(driver_call, struct map_call, control.call);
+    call->error = client_memory_remap(call->control.request.client->gpu, call->address, call->count,
+                                      call->fd, &call->why);
+    close(call->fd);
+    return false;
+}
+
+static int end_remap(struct control_call *control)
+{
+    struct map_call *call = container_of(control, struct map_call, control);
+    struct client *client = control->request.client;
+    if (call->error) {
+        client_memory_forget(client, call->address, call->count, RANGE_DEVICE);
+        return request_refuse_why(&control->request, &call->why);
+    }
+    client_memory_open(client, call->address, call->count, RANGE_DEVICE);
+    return request_done(&control->request);
+}
+
+int control_memory_remap(struct request *request)
+{
+    const struct proto_worker_remap *wanted = request->body;
+    return reserve_and_call(request, wanted->address, wanted->count, make_remap, end_remap);
 }
 
 int control_memory_cleared(struct worker *worker, const struct loader_job *job)

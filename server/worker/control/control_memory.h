@@ -11,6 +11,7 @@
 #include "server/worker/control/request.h"
 
 int control_memory_map(struct request *request);
+int control_memory_remap(struct request *request);
 int control_memory_unmap(struct request *request);
 int control_memory_host_map(struct request *request);
 int control_memory_host_unmap(struct request *request);

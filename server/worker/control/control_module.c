@@ -38,7 +38,8 @@ int control_module_load(struct request *request)
     struct loader_job job = {.kind = LOADER_LOAD,
                              .module = client_module_find(request->client, wanted->module),
                              .fd = -1,
-                             .global_base = wanted->global_base};
+                             .global_base = wanted->global_base,
+                             .again = wanted->again};
     if (!job.module || !client_module_is_loadable(job.module))
         return request_refuse(request, MESSAGE(worker_load_unknown), wanted->module);
     int submitted = request_submit(request, &request->worker->loader, &job);

@@ -126,9 +126,13 @@ static int run_some(struct submitter *submitter, struct client_stream *stream, u
         alone = stands_alone(stream, &descriptor);
         if (alone && *done)
             break;
+        client_stream_begin(stream);
         result = command_run(&submitter->command, stream, &descriptor);
-        if (result)
+        if (result) {
+            if (result != COMMAND_FATAL)
+                client_stream_begin_undo(stream);
             break;
+        }
         ring_advance(&stream->ring);
         ++*done;
     }

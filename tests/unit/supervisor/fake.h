@@ -70,7 +70,8 @@ struct fake_worker {
     uint64_t global_bytes, resident_bytes;                  /* of every module */
     struct proto_worker_usage usage;                        /* of every client */
     uint32_t attached, detached, inspected, modules, quiesces, unloads;
-    struct channel_message held[256]; /* frees and detaches not answered yet */
+    uint32_t restored, remaps, modules_again, resumed; /* of clients that another worker had */
+    struct channel_message held[256];                  /* frees and detaches not answered yet */
     unsigned held_count;
     struct channel_message message;
 };
@@ -297,6 +298,7 @@ static inline void fake_answer_module(struct fake_worker *worker,
             return;
         }
         worker->modules++;
+        worker->modules_again += body.again;
         fake_reply(worker, message, PROTO_MODULE_LOADED, &loaded, NULL, 0);
     } else {
         worker->unloads++;
@@ -347,6 +349,7 @@ static inline void fake_answer_attach(struct fake_worker *worker,
     struct proto_worker_limits share = {.allowance = body.allowance};
     memcpy(share.accounts, body.accounts, sizeof share.accounts);
     worker->attached++;
+    worker->restored += body.restored;
     fake_answer_worker_limits(worker, message, &share);
 }
 
@@ -419,6 +422,9 @@ static inline void fake_answer(struct fake_worker *worker, const struct channel_
     usage.launches = 17;
     struct proto_linked linked = {.link = 1};
     struct proto_worker_host_map map;
+    struct proto_worker_remap remap;
+    struct proto_stream_create stream;
+    struct proto_stream_created created = {0};
     if (fake_holds(worker, message->header.opcode)) {
         assert_true(worker->held_count < 256);
         worker->held[worker->held_count++] = *message;
@@ -439,6 +445,21 @@ static inline void fake_answer(struct fake_worker *worker, const struct channel_
         break;
     case PROTO_WORKER_MAP:
         fake_answer_map(worker, message);
+        break;
+    case PROTO_WORKER_REMAP:
+        memcpy(&remap, message->body, sizeof remap);
+        worker->mapped += remap.count;
+        worker->remaps++;
+        fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+        break;
+    case PROTO_WORKER_RESUME:
+        worker->resumed++;
+        fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+        break;
+    case PROTO_STREAM_CREATE:
+        memcpy(&stream, message->body, sizeof stream);
+        created.stream = stream.stream;
+        fake_reply(worker, message, PROTO_STREAM_CREATED, &created, NULL, 0);
         break;
     case PROTO_WORKER_HOST_MAP:
         memcpy(&map, message->body, sizeof map);
@@ -580,10 +601,30 @@ static inline struct channel_message *fake_worker_expect(struct fake *fake, uint
     return &worker->message;
 }
 
-static inline void fake_kill_worker(struct fake *fake, uint32_t device)
+/* All clients have something in flight from now on: they end with their worker. */
+static inline void fake_put_in_flight(const struct fake *fake)
+{
+    const uint64_t begun = 1;
+    struct session *session;
+    LIST_FOR_EACH (session, &fake->supervisor->server.session_list, link)
+        if (session->shadow.fd >= 0)
+            assert_int_equal(pwrite(session->shadow.fd, &begun, sizeof begun,
+                                    (off_t)(fake->settings.streams * sizeof begun)),
+                             sizeof begun);
+}
+
+/* The worker ends without a word. Clients that have nothing in flight go on with the next one. */
+static inline void fake_lose_worker(struct fake *fake, uint32_t device)
 {
     close(fake->worker[device].fd);
     fake->worker[device].fd = -1;
+}
+
+/* And its clients end too. */
+static inline void fake_kill_worker(struct fake *fake, uint32_t device)
+{
+    fake_put_in_flight(fake);
+    fake_lose_worker(fake, device);
 }
 
 /* ---- the clients' side ---- */

@@ -22,6 +22,7 @@ static int open_client(void)
 
 static void worker_say_fault(void)
 {
+    fake_put_in_flight(&fake);
     struct proto_worker_fault fault = {.error = PROTO_ERROR_ILLEGAL_ADDRESS,
                                        .text = "kernel f used 0x0"};
     assert_int_equal(

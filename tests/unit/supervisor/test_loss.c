@@ -63,6 +63,7 @@ static void a_lost_worker_takes_its_clients_along_by_name(void **state)
     struct proto_status_header *copy = mmap(NULL, 4096, PROT_READ, MAP_SHARED, last->status.fd, 0);
     assert_ptr_not_equal(copy, MAP_FAILED);
     assert_int_equal(status->fault, 0);
+    fake_put_in_flight(&fake);
     channel_send(fake.worker[0].fd,
                  &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault});
     for (unsigned i = 0; i < 3; i++)
@@ -83,6 +84,127 @@ static void a_lost_worker_takes_its_clients_along_by_name(void **state)
     fake_close(&fake);
 }
 
+static void start_next_worker(void)
+{
+    FAKE_WAIT(&fake, !fake.supervisor->server.devices[0].link);
+    uv_timer_stop(&fake.supervisor->server.devices[0].timer);
+    fake_start_worker(&fake, 0, 256 * MIB);
+}
+
+static void an_idle_client_goes_on_with_all_that_it_had(void **state)
+{
+    (void)state;
+    struct proto_memory_alloc alloc = {.count = 4 * MIB};
+    struct proto_stream_create create = {0};
+    struct proto_memory_allocated allocated;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    uint64_t first = fake_alloc(&fake, fd, 3 * MIB);
+    fake_alloc(&fake, fd, 1000);
+    fake_load(&fake, fd, "text");
+    fake_host_alloc(&fake, fd, MIB, NULL);
+    const struct session *session = fake_first(&fake);
+    const uint64_t used = session->accounts[RESOURCE_MEMORY].used,
+                   host = session->accounts[RESOURCE_HOST_MEMORY].used,
+                   mapped = fake.worker[0].mapped;
+    /* One request that the worker never answers, and one that nobody can take. */
+    fake.worker[0].automatic = false;
+    fake_send(&fake, fd, PROTO_MEMORY_ALLOC, &alloc);
+    fake_settle(&fake);
+    fake_lose_worker(&fake, 0);
+    fake_settle(&fake);
+    assert_true(session->held);
+    fake_send(&fake, fd, PROTO_STREAM_CREATE, &create);
+    fake_settle(&fake);
+    start_next_worker();
+    fake_expect(&fake, fd, PROTO_MEMORY_ALLOCATED);
+    memcpy(&allocated, fake.message.body, sizeof allocated);
+    assert_int_equal(allocated.count, 4 * MIB);
+    assert_int_not_equal(allocated.address, first);
+    fake_expect(&fake, fd, PROTO_STREAM_CREATED);
+    const struct fake_worker *next = &fake.worker[0];
+    assert_int_equal(next->attached, 1);
+    assert_int_equal(next->restored, 1);
+    assert_int_equal(next->remaps, 2);
+    assert_int_equal(next->mapped, mapped + 4 * MIB);
+    assert_int_equal(next->host_maps, 1);
+    assert_int_equal(next->inspected, 1);
+    assert_int_equal(next->modules_again, 1);
+    assert_int_equal(next->resumed, 1);
+    assert_int_equal(session->accounts[RESOURCE_MEMORY].used, used + 4 * MIB);
+    assert_int_equal(session->accounts[RESOURCE_HOST_MEMORY].used, host);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+/* At each of the messages that restore it, one after the other. */
+static void a_worker_that_dies_while_it_is_told_costs_nothing(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake_alloc(&fake, fd, 3 * MIB);
+    fake_load(&fake, fd, "text");
+    fake_host_alloc(&fake, fd, MIB, NULL);
+    for (unsigned taken = 1; fake.worker[0].restored <= 1 && taken < 20; taken++) {
+        fake_lose_worker(&fake, 0);
+        start_next_worker();
+        fake.worker[0].automatic = false;
+        for (unsigned i = 0; i < taken; i++) {
+            fake_settle(&fake);
+            if (!fake_worker_take(&fake.worker[0]))
+                break;
+            fake_answer(&fake.worker[0], &fake.worker[0].message);
+            channel_close_fds(&fake.worker[0].message);
+        }
+        if (fake.worker[0].resumed)
+            break;
+    }
+    assert_int_equal(fake.worker[0].resumed, 1);
+    fake.worker[0].automatic = true;
+    fake_alloc(&fake, fd, 3 * MIB);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void a_client_that_leaves_between_two_workers_leaves_nothing(void **state)
+{
+    (void)state;
+    struct proto_memory_alloc alloc = {.count = 4 * MIB};
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake_alloc(&fake, fd, 3 * MIB);
+    fake_load(&fake, fd, "text");
+    fake_host_alloc(&fake, fd, MIB, NULL);
+    fake_lose_worker(&fake, 0);
+    fake_settle(&fake);
+    fake_send(&fake, fd, PROTO_MEMORY_ALLOC, &alloc);
+    fake_settle(&fake);
+    close(fd);
+    FAKE_WAIT(&fake, fake.supervisor->server.sessions == 0);
+    start_next_worker();
+    fake_settle(&fake);
+    assert_int_equal(fake.worker[0].attached, 0);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void variables_that_only_the_lost_worker_had_end_their_client(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    fake.worker[0].resident_bytes = 4096;
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake_load(&fake, fd, "text");
+    fake_lose_worker(&fake, 0);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_WORKER_LOST, "module 1 has variables");
+    fake_expect_nothing_left(&fake);
+    uv_timer_stop(&fake.supervisor->server.devices[0].timer);
+    fake_close(&fake);
+}
+
 static void a_server_that_stops_tells_its_clients(void **state)
 {
     (void)state;
@@ -100,6 +222,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_that_vanishes_at_any_point_leaves_nothing),
         cmocka_unit_test(a_lost_worker_takes_its_clients_along_by_name),
+        cmocka_unit_test(an_idle_client_goes_on_with_all_that_it_had),
+        cmocka_unit_test(a_worker_that_dies_while_it_is_told_costs_nothing),
+        cmocka_unit_test(a_client_that_leaves_between_two_workers_leaves_nothing),
+        cmocka_unit_test(variables_that_only_the_lost_worker_had_end_their_client),
         cmocka_unit_test(a_server_that_stops_tells_its_clients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

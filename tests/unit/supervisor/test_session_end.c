@@ -16,6 +16,7 @@ static void a_wrong_serial_is_the_end_of_its_worker(void **state)
         struct proto_attached attached;
         fake_open(&fake, 1, 256 * MIB);
         int fd = fake_attach(&fake, 0, 0, NULL, &attached);
+        fake_put_in_flight(&fake);
         fake.worker[0].automatic = false;
         fake_send(&fake, fd, PROTO_MEMORY_QUERY, NULL);
         fake_expect(&fake, fd, PROTO_MEMORY_INFO);
@@ -47,6 +48,7 @@ static void late_answers_for_a_client_that_ended_are_dropped(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int other = fake_attach(&fake, 0, 0, NULL, NULL);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake_put_in_flight(&fake);
     fake.worker[0].automatic = false;
     fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
     late = *fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);

@@ -35,7 +35,8 @@ static void a_worker_dies_with_its_supervisor(void **state)
     if (supervisor == 0) {
         char *words[] = {"sh", "-c", "echo $$; exec sleep 1000", NULL};
         char *environment[] = {"PATH=/usr/bin:/bin", NULL};
-        worker_process_spawn("/bin/sh", words, environment, -1, -1, pipes[1]);
+        worker_process_spawn("/bin/sh", words, environment,
+                             &(struct worker_process_fds){-1, -1, -1, pipes[1]});
         for (;;)
             pause();
     }
@@ -61,12 +62,15 @@ static void nothing_but_the_channel_is_inherited(void **state)
     assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
     int channel = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     int activity = memfd_create("activity", MFD_CLOEXEC);
+    int barrier = memfd_create("barrier", MFD_CLOEXEC);
     int secret = memfd_create("secret", MFD_CLOEXEC);
-    char *words[] = {"sh", "-c",
-                     "readlink /proc/$$/fd/3 /proc/$$/fd/4; ls -l /proc/$$/fd | grep -c secret",
-                     NULL};
+    char *words[] = {
+        "sh", "-c",
+        "readlink /proc/$$/fd/3 /proc/$$/fd/4 /proc/$$/fd/5; ls -l /proc/$$/fd | grep -c secret",
+        NULL};
     char *environment[] = {"PATH=/usr/bin:/bin", NULL};
-    pid_t pid = worker_process_spawn("/bin/sh", words, environment, channel, activity, pipes[1]);
+    const struct worker_process_fds fds = {channel, activity, barrier, pipes[1]};
+    pid_t pid = worker_process_spawn("/bin/sh", words, environment, &fds);
     assert_true(pid > 0);
     close(pipes[1]);
     for (size_t used = 0, got; used < sizeof output - 1; used += got) {
@@ -76,11 +80,87 @@ static void nothing_but_the_channel_is_inherited(void **state)
         got = (size_t)bytes;
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_string_equal(output, "/dev/zero\n/memfd:activity (deleted)\n0\n");
+    assert_string_equal(output,
+                        "/dev/zero\n/memfd:activity (deleted)\n/memfd:barrier (deleted)\n0\n");
     close(pipes[0]);
     close(channel);
     close(activity);
+    close(barrier);
     close(secret);
+}
+
+/* ---- the barrier ---- */
+
+struct waiting {
+    bool ended;
+    int status;
+};
+
+static void note_end(void *context, int status)
+{
+    struct waiting *waiting = context;
+    *waiting = (struct waiting){true, status};
+}
+
+static pid_t number_in(const char *path)
+{
+    long number = 0;
+    FILE *file = fopen(path, "re");
+    if (file) {
+        if (fscanf(file, "%ld", &number) != 1)
+            number = 0;
+        fclose(file);
+    }
+    return (pid_t)number;
+}
+
+/* The worker is a program that begins another one and ends: the other one could still write to the
+ * device, since it has inherited whatever the worker had. */
+static void a_worker_has_ended_when_nothing_of_it_is_left(void **state)
+{
+    (void)state;
+    char program[512], number[512];
+    const char *folder = getenv("TMPDIR");
+    struct settings settings;
+    struct discovery_device found = {.ordinal = 0};
+    struct worker_process *process;
+    struct waiting waiting = {0};
+    uv_loop_t loop;
+    int channel;
+    snprintf(program, sizeof program, "%s/worker", folder ? folder : "/tmp");
+    snprintf(number, sizeof number, "%s/ghost", folder ? folder : "/tmp");
+    FILE *script = fopen(program, "we");
+    assert_non_null(script);
+    fprintf(script, "#!/bin/sh\nsleep 1000 &\necho $! >%s.new\nmv %s.new %s\nexit 3\n", number,
+            number, number);
+    fclose(script);
+    assert_int_equal(chmod(program, 0700), 0);
+    settings_default(&settings);
+    snprintf(settings.worker, sizeof settings.worker, "%s", program);
+    snprintf(settings.driver, sizeof settings.driver, "/none");
+    uv_loop_init(&loop);
+    int activity = memfd_create("activity", MFD_CLOEXEC);
+    assert_int_equal(worker_process_start(&process, &loop, &settings, &found, activity, &channel,
+                                          note_end, &waiting),
+                     0);
+    while (worker_process_pid(process))
+        uv_run(&loop, UV_RUN_ONCE);
+    pid_t ghost = number_in(number);
+    assert_true(ghost > 0);
+    for (int i = 0; i < 100; i++)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    assert_false(waiting.ended);
+    kill(ghost, SIGKILL);
+    while (!waiting.ended)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(WEXITSTATUS(waiting.status), 3);
+    worker_process_free(process);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    close(channel);
+    close(activity);
+    unlink(program);
+    unlink(number);
 }
 
 static void ends_are_told_in_words(void **state)
@@ -238,6 +318,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_dies_with_its_supervisor),
         cmocka_unit_test(nothing_but_the_channel_is_inherited),
+        cmocka_unit_test(a_worker_has_ended_when_nothing_of_it_is_left),
         cmocka_unit_test(ends_are_told_in_words),
         cmocka_unit_test(a_list_of_devices_is_read_strictly),
         cmocka_unit_test(address_ranges_are_read_strictly),

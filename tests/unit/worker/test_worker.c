@@ -121,16 +121,32 @@ static void many_launches_of_many_clients_all_arrive(void **state)
         peer_detach(peers[i]);
 }
 
-static void supervisor_gone_ends_every_wait(void **state)
+static uint32_t fault_word(const struct peer *peer)
+{
+    return ring_status_header(peer->status.base)->fault;
+}
+
+static void *do_nothing(void *unused)
+{
+    return unused;
+}
+
+/* Whether a client ends with its worker is the supervisor's to say, or its successor's. */
+static void a_worker_without_a_supervisor_ends_no_client(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
     pthread_mutex_lock(&fake.lock);
     fake.hold = true;
     pthread_mutex_unlock(&fake.lock);
-    uint64_t value = peer_push_nop(peer, 0);
+    peer_push_nop(peer, 0);
     shutdown(harness.channel, SHUT_RDWR);
-    assert_int_equal(peer_wait(peer, 0, value), PROTO_ERROR_CONNECTION_LOST);
+    pthread_join(harness.thread, NULL);
+    assert_int_equal(harness.result, CONTROL_SUPERVISOR_GONE);
+    assert_int_equal(fault_word(peer), 0);
+    fake_release();
+    /* For harness_stop to join. */
+    assert_int_equal(pthread_create(&harness.thread, NULL, do_nothing, NULL), 0);
     peer_free(peer);
 }
 
@@ -149,10 +165,10 @@ static void sticky_error_of_a_launch_ends_the_worker(void **state)
     const struct proto_worker_fault *fault = harness.message.body;
     assert_int_equal(fault->error, PROTO_ERROR_ILLEGAL_ADDRESS);
     assert_non_null(strstr(fault->text, "a launch"));
-    assert_int_equal(peer_wait(peer, 0, 1), PROTO_ERROR_ILLEGAL_ADDRESS);
-    assert_int_equal(peer_wait(other, 0, 1), PROTO_ERROR_ILLEGAL_ADDRESS);
     pthread_join(harness.thread, NULL);
     assert_int_equal(harness.result, CONTROL_CONTEXT_LOST);
+    assert_int_equal(fault_word(peer), 0);
+    assert_int_equal(fault_word(other), 0);
     /* The effects of a process's end. */
     submitter_stop(&harness.worker.submitter);
     harness.worker.failed = 0;
@@ -206,9 +222,10 @@ static void fault_is_found_while_work_is_in_flight(void **state)
     fake.hold = true;
     fake.query = CUDA_ERR_MISALIGNED_ADDRESS;
     pthread_mutex_unlock(&fake.lock);
-    uint64_t value = peer_push_nop(peer, 0);
-    assert_int_equal(peer_wait(peer, 0, value), PROTO_ERROR_MISALIGNED_ADDRESS);
+    peer_push_nop(peer, 0);
     assert_int_equal(harness_receive(), PROTO_WORKER_FAULT);
+    const struct proto_worker_fault *fault = harness.message.body;
+    assert_int_equal(fault->error, PROTO_ERROR_MISALIGNED_ADDRESS);
     pthread_join(harness.thread, NULL);
     harness.worker.failed = 0;
     fake.query = CUDA_OK;
@@ -380,7 +397,7 @@ int main(void)
         T(copies_and_fills_reach_memory),
         T(long_parameters_come_from_the_arena),
         T(many_launches_of_many_clients_all_arrive),
-        T(supervisor_gone_ends_every_wait),
+        T(a_worker_without_a_supervisor_ends_no_client),
         T(sticky_error_of_a_launch_ends_the_worker),
         T(a_worker_ends_after_it_has_told_its_fault),
         T(fault_is_found_while_work_is_in_flight),

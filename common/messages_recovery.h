@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* messages_recovery: clients that go on with another worker. Part of the table in
+ * common/messages.h. */
+#ifndef GPUSHARE_COMMON_MESSAGES_RECOVERY_H
+#define GPUSHARE_COMMON_MESSAGES_RECOVERY_H
+
+/* clang-format off */
+#define MESSAGES_RECOVERY(X) \
+    X(worker_client_resumed, INVALID_VALUE, \
+      "client %u is not being restored") \
+    X(device_memory_import, SUCCESS, \
+      "the driver could not map %llu bytes of device memory at 0x%llx again: %s") \
+    X(session_not_restored, SUCCESS, \
+      "%s: the next worker could not be given what the client had on the device: connect again") \
+    X(session_variables_lost, WORKER_LOST, \
+      "%s: module %u has variables that only the lost worker knew: connect again") \
+    X(log_clients_held, SUCCESS, \
+      "device %u: clients that had nothing in flight go on with the next worker: %u; that had " \
+      "work in flight and are ended: %u") \
+    X(log_clients_restored, SUCCESS, \
+      "device %u: client %u '%s' goes on") \
+    X(log_device_held, SUCCESS, \
+      "device %u: the worker has ended, and a process that it began still has the device: the " \
+      "next worker waits for that")
+/* clang-format on */
+
+#endif
