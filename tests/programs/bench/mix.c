@@ -204,7 +204,7 @@ static double kernels_between(const struct mix_client *client, uint64_t from, ui
 struct mix_distance mix_distance(const struct mix *mix, const struct mix_client *client,
                                  uint32_t share, double plans)
 {
-    struct mix_distance worst = {-100, -100};
+    struct mix_distance worst = {.more = -100, .less = -100};
     uint64_t plan = (uint64_t)(mix_plan(mix) * 1e9), window = (uint64_t)((double)plan * plans);
     uint64_t came = client->load->page->arrived;
     uint64_t end = load_device_time(client->load, mix->ended);
@@ -218,8 +218,11 @@ struct mix_distance mix_distance(const struct mix *mix, const struct mix_client 
         double more = got - part * span - (double)mix->kernel;
         double less = part * alone * span - got - (double)mix->kernel;
         worst.more = fmax(worst.more, 100 * more / span);
-        if (pauses.longest < plan / 10)
-            worst.less = fmax(worst.less, 100 * less / span);
+        worst.windows++;
+        if (pauses.longest >= plan / 10)
+            continue;
+        worst.compared++;
+        worst.less = fmax(worst.less, 100 * less / span);
     }
     return worst;
 }

@@ -45,6 +45,8 @@ struct mix {
  * window of ten plans; below 0: within the promise. The mix's longest kernel is taken off. */
 struct mix_distance {
     double more, less;
+    unsigned windows;  /* that there were: `more` is of all of them */
+    unsigned compared; /* of these: those that `less` is of */
 };
 
 double mix_plan(const struct mix *mix); /* seconds */

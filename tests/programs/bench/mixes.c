@@ -116,9 +116,17 @@ void mixes_run(struct bench_result *result, mixes_play *play, unsigned count, un
             "the machine is too busy: %u of %u scenes were disturbed; the worst of all is %.2f "
             "beyond",
             lost, count, most);
+    unsigned windows = 0, compared = 0;
+    for (unsigned i = 0; i < count; i++) {
+        windows += scenes[i].windows;
+        compared += scenes[i].compared;
+    }
+    if (!windows || compared * 2 < windows)
+        bench_die("only %u of %u windows could be compared with the promise", compared, windows);
     result->value = worst->points;
     snprintf(result->note, sizeof result->note,
-             "%u scenes, %u played again, %u disturbed then; worst: seed %llu, %s", count, again,
-             lost, (unsigned long long)worst->seed, worst->words);
+             "%u scenes, %u played again, %u disturbed then; %u of %u windows compared; worst: "
+             "seed %llu, %s",
+             count, again, lost, compared, windows, (unsigned long long)worst->seed, worst->words);
     munmap(scenes, count * sizeof *scenes);
 }

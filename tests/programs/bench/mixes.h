@@ -19,7 +19,9 @@ struct mixes_scene {
     /* of the scene: */
     double points;   /* the row's value */
     double from, to; /* CLOCK_MONOTONIC seconds: when it was measured */
-    char words[200]; /* the worst client; may be empty */
+    unsigned windows;  /* of all clients, in which they could be compared with their promise */
+    unsigned compared; /* of these: in which they were */
+    char words[200];   /* the worst client; may be empty */
 };
 
 /* Plays a scene on a server of its own, in a process of its own. */
@@ -28,7 +30,8 @@ typedef void mixes_play(const struct server *server, struct mixes_scene *scene);
 /*
  * Plays so many scenes (MIXES_MAX at most) with seeds from bench_seed on, `at_once` at a time.
  * The result's value is the largest of their points, and its note names that scene. Scenes that
- * were disturbed twice don't count; above a tenth of such, the row ends as not measured.
+ * were disturbed twice don't count; above a tenth of such, the row ends as not measured. So it does
+ * if less than half of the windows were compared: their value would say nothing.
  */
 void mixes_run(struct bench_result *result, mixes_play *play, unsigned count, unsigned at_once);
 

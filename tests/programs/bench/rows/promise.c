@@ -115,6 +115,8 @@ static void play_drawn(const struct server *server, struct mixes_scene *scene, c
     for (uint32_t i = 0; i < mix.count; i++) {
         const struct mix_client *client = &mix.clients[i];
         struct mix_distance far = mix_distance(&mix, client, client->request, window_plans());
+        scene->windows += far.windows;
+        scene->compared += far.compared;
         note_worst(scene, &mix, client, far.less, "less");
         if (mode[0] == 's')
             note_worst(scene, &mix, client, far.more, "more");
@@ -162,10 +164,12 @@ static void play_limits(const struct server *server, struct mixes_scene *scene)
         const struct mix_client *client = &mix.clients[i];
         if (client->limit == MIX_WHOLE)
             continue;
-        double more = mix_distance(&mix, client, client->limit, window_plans()).more;
-        if (more <= scene->points)
+        struct mix_distance far = mix_distance(&mix, client, client->limit, window_plans());
+        scene->windows += far.windows;
+        scene->compared += far.windows; /* `more` needs no work of the client's */
+        if (far.more <= scene->points)
             continue;
-        scene->points = more;
+        scene->points = far.more;
         snprintf(scene->words, sizeof scene->words, "a limit of %u %%, kernels to %.0f ms",
                  client->limit / 100, (double)mix.kernel / 1e6);
     }

@@ -132,6 +132,8 @@ static void play(const struct server *server, struct mixes_scene *scene)
     for (uint32_t i = 0; i < STEADY; i++) {
         struct mix_distance far = mix_distance(&mix, &mix.clients[i], request[i], plans);
         double most = far.more > far.less ? far.more : far.less;
+        scene->windows += far.windows;
+        scene->compared += far.compared;
         if (most <= scene->points)
             continue;
         scene->points = most;
