@@ -194,7 +194,7 @@ class Numbers(Case):
             if row["yardstick"]:
                 against, words = re.fullmatch(r"([\d.e+]+) \((.*)\)", yardstick).groups()
                 self.assertEqual(words, row["yardstick"], name)
-                self.assertAlmostEqual(number / float(against), float(ratio), delta=0.05 * float(ratio) + 0.001, msg=name)  # medians
+                self.assertAlmostEqual(number / float(against), float(ratio), delta=0.15 * float(ratio) + 0.001, msg=name)  # medians of pairs, which neighbours disturb
                 number = float(ratio)
             else:
                 self.assertEqual((yardstick, ratio), ("-", "-"), name)

@@ -58,6 +58,7 @@ static void play(const struct server *server, struct mixes_scene *scene)
         load_free(loads[i]);
     }
     scene->points = fabs(100 * one / all - 50);
+    scene->windows = scene->compared = 1; /* all of the scene is one */
     snprintf(scene->words, sizeof scene->words, "%s: the one client had %.2f %%",
              modes[scene->number].mode, 100 * one / all);
 }
