@@ -47,9 +47,7 @@ gpushare_error gpushare_event_record(gpushare_event *event, gpushare_stream *str
 gpushare_error gpushare_event_query(gpushare_event *event)
 {
     gpushare_error error = check_event(event);
-    if (error)
-        return error;
-    return event_is_done(event) ? GPUSHARE_SUCCESS : GPUSHARE_ERROR_NOT_READY;
+    return error ? error : event_query(event);
 }
 
 gpushare_error gpushare_event_synchronize(gpushare_event *event)

@@ -135,7 +135,8 @@ enum gpushare_error {
     GPUSHARE_ERROR_DEPENDENCY_CIRCLE = 10012,     /* streams wait for each other */
     GPUSHARE_ERROR_TOO_MANY_OBJECTS = 10013, /* streams, modules or events: as many as allowed */
     GPUSHARE_ERROR_SERVER_RESOURCES = 10014, /* the server lacks memory or descriptors */
-    GPUSHARE_ERROR_NO_ROOM = 10015           /* requests do not fit beside those of others */
+    GPUSHARE_ERROR_NO_ROOM = 10015,          /* requests do not fit beside those of others */
+    GPUSHARE_ERROR_INTERRUPTED = 10016       /* work was lost: see gpushare_stream_recover */
 };
 typedef enum gpushare_error gpushare_error;
 
@@ -578,7 +579,9 @@ GPUSHARE_API gpushare_error gpushare_stream_query(gpushare_connection *connectio
 /*
  * Work that is issued in the stream after this call begins when the event's latest record is
  * done; an event that was never recorded delays nothing (cuStreamWaitEvent). Returns at once.
- * The event may be another connection's of this process, on another device too.
+ * The event may be another connection's of this process, on another device too. INTERRUPTED if the
+ * work that the event stands for is known to be lost; if it is lost later, the stream is
+ * interrupted.
  */
 GPUSHARE_API gpushare_error gpushare_stream_wait_event(gpushare_connection *connection,
                                                        gpushare_stream *stream,
@@ -586,6 +589,33 @@ GPUSHARE_API gpushare_error gpushare_stream_wait_event(gpushare_connection *conn
 
 /* Waits for all work of all streams of the connection (cuCtxSynchronize). */
 GPUSHARE_API gpushare_error gpushare_synchronize(gpushare_connection *connection);
+
+/* The work that an interrupted stream has lost, in commands: a launch is one, a copy is one or
+ * more, and a wait for another stream counts as one. */
+struct gpushare_recovery {
+    size_t size;       /* set by the caller */
+    uint64_t finished; /* the stream's timeline value up to which everything was finished */
+    uint64_t dropped;  /* commands after it; the first of them may have been carried out in part */
+};
+
+/*
+ * Lets an interrupted stream go on. The server's worker was lost, by another client's fault or by a
+ * crash, while the device had work of this stream, or of one that this one waits for. That work is
+ * not begun again, and what was queued behind it is not carried out. The connection, addresses,
+ * handles and streams with nothing in flight are as before.
+ *
+ * Until this call, launches, copies and waits on the stream return INTERRUPTED. Events recorded
+ * behind the last finished command do so until they are recorded anew.
+ *
+ * Everything that finished work had written is there. The bytes that an unfinished command was to
+ * write, on the device or in host memory, are unknown: write them again before use.
+ *
+ * Waits until the stream is empty. *recovery has what was lost by the latest interruption; NULL is
+ * allowed. SUCCESS with dropped 0 if the stream is not interrupted.
+ */
+GPUSHARE_API gpushare_error gpushare_stream_recover(gpushare_connection *connection,
+                                                    gpushare_stream *stream,
+                                                    struct gpushare_recovery *recovery);
 
 /* ---- launches ---------------------------------------------------------------- */
 
@@ -724,12 +754,12 @@ GPUSHARE_API gpushare_error gpushare_event_destroy(gpushare_event *event);
  */
 GPUSHARE_API gpushare_error gpushare_event_record(gpushare_event *event, gpushare_stream *stream);
 
-/* SUCCESS if the work that the event stands for is done or it was never recorded, NOT_READY if not
- * (cuEventQuery). */
+/* SUCCESS if the work that the event stands for is done or it was never recorded, NOT_READY if not,
+ * INTERRUPTED if it was lost; see gpushare_stream_recover (cuEventQuery). */
 GPUSHARE_API gpushare_error gpushare_event_query(gpushare_event *event);
 
-/* Waits for the work that the event stands for; returns at once if it was never recorded
- * (cuEventSynchronize). */
+/* Waits for the work that the event stands for; returns at once if it was never recorded.
+ * INTERRUPTED if that work was lost (cuEventSynchronize). */
 GPUSHARE_API gpushare_error gpushare_event_synchronize(gpushare_event *event);
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Streams. */
+#include "client/abi.h"
 #include "client/engine/connection.h"
 #include "client/engine/event.h"
 #include "client/engine/stream.h"
@@ -63,6 +64,20 @@ gpushare_error gpushare_stream_query(gpushare_connection *connection, gpushare_s
     struct gpushare_stream *resolved;
     gpushare_error error = check_stream(connection, stream, &resolved);
     return error ? error : stream_query(resolved);
+}
+
+gpushare_error gpushare_stream_recover(gpushare_connection *connection, gpushare_stream *stream,
+                                       struct gpushare_recovery *recovery)
+{
+    struct gpushare_stream *resolved;
+    struct gpushare_recovery found = {0};
+    gpushare_error error = check_stream(connection, stream, &resolved);
+    /* A report that could not be written must not be lost. */
+    if (!error && recovery)
+        error = abi_copy_out(recovery, &found, sizeof found, "recovery");
+    if (error || (error = stream_recover(resolved, &found)))
+        return error;
+    return recovery ? abi_copy_out(recovery, &found, sizeof found, "recovery") : GPUSHARE_SUCCESS;
 }
 
 gpushare_error gpushare_stream_wait_event(gpushare_connection *connection, gpushare_stream *stream,

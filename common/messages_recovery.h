@@ -15,6 +15,19 @@
       "%s: the next worker could not be given what the client had on the device: connect again") \
     X(session_variables_lost, WORKER_LOST, \
       "%s: module %u has variables that only the lost worker knew: connect again") \
+    X(stream_drops, DEVICE_NOT_READY, \
+      "stream %u still drops what it has lost: wait until its timeline has reached all of it") \
+    X(stream_interrupted, INTERRUPTED, \
+      "stream %u was interrupted: work of it was lost with the server's worker; " \
+      "gpushare_stream_recover lets it go on") \
+    X(stream_follows_interrupted, INTERRUPTED, \
+      "stream %u would have to wait for work of stream %u, which was interrupted: " \
+      "gpushare_stream_recover lets that one go on") \
+    X(stream_work_lost, INTERRUPTED, \
+      "the work of stream %u that the call waited for was lost with the server's worker; " \
+      "gpushare_stream_recover lets the stream go on") \
+    X(event_lost, INTERRUPTED, \
+      "the work that the event stands for was lost with the server's worker: record the event again") \
     X(log_clients_held, SUCCESS, \
       "device %u: clients that had nothing in flight go on with the next worker: %u; that had " \
       "work in flight and are ended: %u") \

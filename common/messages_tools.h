@@ -121,8 +121,8 @@
       "client %s '%s' (pid %s, uid %s): its work is ended, with the worker of GPU %s; no other " \
       "client had that worker") \
     X(ctl_killed_worker, SUCCESS, \
-      "client %s '%s' (pid %s, uid %s): its work is ended, with the worker of GPU %s; these " \
-      "clients are ended too, and what they had on the GPU is lost:") \
+      "client %s '%s' (pid %s, uid %s): its work is ended, with the worker of GPU %s; work " \
+      "of these clients is interrupted if it was under way:") \
     X(ctl_killed_other, SUCCESS, \
       "  client %s '%s' (pid %s, uid %s)") \
     X(ctl_ping, SUCCESS, \

@@ -36,10 +36,10 @@
       "the worker of device %u was replaced, for %s") \
     X(client_leaving, NOT_READY, \
       "client %u has left, and its work on GPU %u has not ended: only another worker ends it, " \
-      "which ends other clients too (%u): %s: kill --force %u does that") \
+      "which interrupts work of other clients (%u): %s: kill --force %u does that") \
     X(client_leaving_alone, NOT_READY, \
       "client %u has left, and its work on GPU %u has not ended: only another worker ends it, " \
-      "which ends no other client: kill --force %u does that") \
+      "which costs no other client any work: kill --force %u does that") \
     X(client_leaving_waits, NOT_READY, \
       "client %u has left and has no work: it waits for a quiet window to give its host memory " \
       "back, which client %u '%s' prevents: end that one") \

@@ -106,12 +106,20 @@ gpushare_error event_record(gpushare_event *event, struct gpushare_stream *strea
     return error;
 }
 
-bool event_is_done(gpushare_event *event)
+static gpushare_error fail_lost(void)
+{
+    return failure(MESSAGE(event_lost));
+}
+
+gpushare_error event_query(gpushare_event *event)
 {
     uint32_t stream;
     uint64_t value;
-    return !find_point(event, &stream, &value) ||
-           stream_has_reached(event->connection, stream, value);
+    if (!find_point(event, &stream, &value))
+        return GPUSHARE_SUCCESS;
+    if (!stream_has_reached(event->connection, stream, value))
+        return GPUSHARE_ERROR_NOT_READY;
+    return stream_has_lost(event->connection, stream, value) ? fail_lost() : GPUSHARE_SUCCESS;
 }
 
 gpushare_error event_wait(gpushare_event *event)
@@ -120,7 +128,9 @@ gpushare_error event_wait(gpushare_event *event)
     uint64_t value;
     if (!find_point(event, &stream, &value))
         return GPUSHARE_SUCCESS;
-    gpushare_error error = stream_wait_value(event->connection, stream, value);
+    gpushare_error error = stream_await_value(event->connection, stream, value);
+    if (!error && stream_has_lost(event->connection, stream, value))
+        error = fail_lost();
     return error ? error : connection_check(event->connection);
 }
 
@@ -134,9 +144,11 @@ gpushare_error event_hold_stream(gpushare_event *event, struct gpushare_stream *
     bool here = event->connection == connection;
     if (!here && (error = connection_check(event->connection)))
         return error;
-    if ((here && wait.stream == stream->index) ||
-        stream_has_reached(event->connection, wait.stream, wait.value))
+    if (here && wait.stream == stream->index)
         return stream_check(stream);
+    if (stream_has_reached(event->connection, wait.stream, wait.value))
+        return stream_has_lost(event->connection, wait.stream, wait.value) ? fail_lost()
+                                                                           : stream_check(stream);
     if (!here && (error = peer_link(connection, event->connection, &wait.link)))
         return error;
     if ((error = stream_begin(stream)))
@@ -160,6 +172,8 @@ gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double 
                                    : failure(MESSAGE(event_untimed), parameters[i]);
         if (!stream_has_reached(both[i]->connection, stream, value))
             return GPUSHARE_ERROR_NOT_READY;
+        if (stream_has_lost(both[i]->connection, stream, value))
+            return fail_lost();
     }
     struct proto_event_elapsed body = {.start = start->handle, .end = end->handle};
     struct proto_elapsed reply;

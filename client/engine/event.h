@@ -36,20 +36,23 @@ gpushare_error event_close(gpushare_event *event);
  * of the same connection. */
 gpushare_error event_record(gpushare_event *event, struct gpushare_stream *stream);
 
-/* Whether the work that the event stands for is done. True if it was never recorded. */
-bool event_is_done(gpushare_event *event);
+/* SUCCESS if the work that the event stands for is done, or it was never recorded; NOT_READY if it
+ * is not done; INTERRUPTED if it was lost. */
+gpushare_error event_query(gpushare_event *event);
 
-/* Waits until that work is done. Returns SUCCESS, or the error that ended the connection. */
+/* Waits until that work is done. Returns SUCCESS, INTERRUPTED if it was lost, or the error that
+ * ended the connection. */
 gpushare_error event_wait(gpushare_event *event);
 
 /* Holds the stream: work pushed into it from now on begins when the event's work is done. The
- * stream may be of another connection of this process. Returns at once. */
+ * stream may be of another connection of this process. Returns at once; INTERRUPTED if the event's
+ * work is known to be lost. */
 gpushare_error event_hold_stream(gpushare_event *event, struct gpushare_stream *stream);
 
 /*
  * Gives the device's time between two events in milliseconds; it is negative if end came first.
  * Returns INVALID_HANDLE if the events are of two connections, record no times or were not
- * recorded; NOT_READY if the work of one is not done.
+ * recorded; NOT_READY if the work of one is not done; INTERRUPTED if it was lost.
  */
 gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double *milliseconds);
 

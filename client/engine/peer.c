@@ -235,6 +235,14 @@ static gpushare_error follow_stream(const struct leg *leg, const struct gpushare
     return push_copy(leg, other->index, stream_last(other), 0, 0, 0, &ignored);
 }
 
+/* Nobody else knows the helper. If work of it was lost, the streams that waited for that work are
+ * interrupted themselves, and tell their owners. */
+static gpushare_error recover_helper(struct gpushare_stream *helper)
+{
+    struct gpushare_recovery ignored;
+    return stream_is_interrupted(helper) ? stream_recover(helper, &ignored) : GPUSHARE_SUCCESS;
+}
+
 /* Waits that the default-stream rules ask for are pushed when a stream is next used. Streams that
  * follow this one must wait for the same work, so these waits are pushed now. */
 static gpushare_error join_default_stream(struct gpushare_stream *stream)
@@ -287,7 +295,7 @@ gpushare_error peer_copy(gpushare_connection *destination, uint64_t to, gpushare
         const struct leg *mine = at_source ? &in : &out, *helper = at_source ? &out : &in;
         /* The helper's leg begins no sooner than the caller's stream would, and what is pushed into
          * the caller's stream later begins after both legs. */
-        if (!(error = follow_stream(helper, stream)) &&
+        if (!(error = recover_helper(helper->stream)) && !(error = follow_stream(helper, stream)) &&
             !(error = push_legs(&in, &out, road, to, from, count)) && at_source)
             error = follow_stream(mine, helper->stream);
     }

@@ -161,7 +161,7 @@ gpushare_error staging_take(gpushare_connection *connection, uint64_t count, boo
     if (error)
         return error == GPUSHARE_ERROR_OUT_OF_MEMORY ? fail_no_room(error) : error;
     if (chunk && !chunk_is_done(connection, chunk) &&
-        (error = stream_wait_value(connection, chunk->stream, chunk->value))) {
+        (error = stream_await_value(connection, chunk->stream, chunk->value))) {
         staging_give(connection, chunk, chunk->stream, chunk->value);
         return error;
     }

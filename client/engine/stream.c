@@ -56,6 +56,11 @@ static bool has_blocking(const gpushare_connection *connection)
 
 /* ---- errors of work ---- */
 
+bool stream_is_interrupted(const struct gpushare_stream *stream)
+{
+    return shared_word_read(&stream->producer.ring.status->lost_to) == RING_INTERRUPTED;
+}
+
 static gpushare_error report_error(struct gpushare_stream *stream) __attribute__((cold));
 static gpushare_error report_error(struct gpushare_stream *stream)
 {
@@ -63,6 +68,9 @@ static gpushare_error report_error(struct gpushare_stream *stream)
     uint32_t count = shared_word_read(&status->error_count);
     if (!atomic_load_explicit(&stream->has_ring, memory_order_acquire))
         return GPUSHARE_SUCCESS;
+    /* It stays so until stream_recover takes the error as reported. */
+    if (stream_is_interrupted(stream))
+        return failure(MESSAGE(stream_interrupted), stream->index);
     /* Of several threads that see the error, the one that moves the mark reports it. */
     if (atomic_exchange_explicit(&stream->errors_seen, count, memory_order_acq_rel) == count)
         return GPUSHARE_SUCCESS;
@@ -218,6 +226,8 @@ static bool own_has_reached(const struct gpushare_stream *stream, uint64_t value
 static gpushare_error join_default(struct gpushare_stream *stream, uint64_t value)
 {
     const struct gpushare_stream *source = stream->connection->default_stream;
+    if (stream_is_interrupted(source))
+        return failure(MESSAGE(stream_follows_interrupted), stream->index, source->index);
     if (!own_has_reached(source, value)) {
         struct proto_dependency wait = {.stream = source->index, .value = value};
         gpushare_error error = push_waits(stream, &wait, 1);
@@ -241,6 +251,11 @@ static gpushare_error join_blocking(struct gpushare_stream *stream)
         uint64_t value = stream_last(s);
         if ((s->flags & GPUSHARE_STREAM_NON_BLOCKING) || value == s->joined_by_default)
             continue;
+        /* Nobody can recover a stream that was destroyed. */
+        if (!s->zombie && stream_is_interrupted(s)) {
+            error = failure(MESSAGE(stream_follows_interrupted), stream->index, s->index);
+            break;
+        }
         if (own_has_reached(s, value)) {
             s->joined_by_default = value;
             continue;
@@ -301,7 +316,21 @@ gpushare_error stream_push_alone(struct gpushare_stream *stream,
 
 /* ---- waiting ---- */
 
-gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index, uint64_t value)
+bool stream_has_lost(const gpushare_connection *connection, uint32_t index, uint64_t value)
+{
+    const struct proto_stream_status *status =
+        ring_at(connection->rings.base, connection->status_memory.base, index).status;
+    /* The end first: the server writes it last. */
+    uint64_t lost_to = shared_word_read(&status->lost_to);
+    return ring_has_lost(shared_word_read(&status->lost_from), lost_to, value);
+}
+
+static gpushare_error fail_lost(uint32_t index)
+{
+    return failure(MESSAGE(stream_work_lost), index);
+}
+
+gpushare_error stream_await_value(gpushare_connection *connection, uint32_t index, uint64_t value)
 {
     struct ring ring = ring_at(connection->rings.base, connection->status_memory.base, index);
     struct timeline timeline = {.stream = ring.status,
@@ -313,6 +342,25 @@ gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index
     if (timeline_wait(&timeline, value, connection->spin_ns, connection_alive, connection))
         return connection_dead(connection);
     return GPUSHARE_SUCCESS;
+}
+
+gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index, uint64_t value)
+{
+    gpushare_error error = stream_await_value(connection, index, value);
+    if (!error && stream_has_lost(connection, index, value))
+        error = fail_lost(index);
+    return error;
+}
+
+gpushare_error stream_wait_issued(gpushare_connection *connection, uint32_t index, uint64_t value)
+{
+    struct ring ring = ring_at(connection->rings.base, connection->status_memory.base, index);
+    uint64_t before = shared_word_read(&ring.status->lost_to);
+    gpushare_error error = stream_await_value(connection, index, value);
+    if (!error && shared_word_read(&ring.status->lost_to) != before &&
+        stream_has_lost(connection, index, value))
+        error = fail_lost(index);
+    return error;
 }
 
 struct point {
@@ -350,11 +398,16 @@ static gpushare_error wait_points(gpushare_connection *connection, bool blocking
     struct point *points = snapshot_points(connection, blocking_only, &count);
     if (!points)
         return GPUSHARE_ERROR_OUT_OF_MEMORY;
-    gpushare_error error = GPUSHARE_SUCCESS;
-    for (uint32_t i = 0; i < count && !error; i++)
-        error = stream_wait_value(connection, points[i].index, points[i].value);
+    gpushare_error error = GPUSHARE_SUCCESS, interrupted = GPUSHARE_SUCCESS;
+    for (uint32_t i = 0; i < count && !error; i++) {
+        error = stream_wait_issued(connection, points[i].index, points[i].value);
+        if (error == GPUSHARE_ERROR_INTERRUPTED) {
+            interrupted = error;
+            error = GPUSHARE_SUCCESS;
+        }
+    }
     free(points);
-    return error;
+    return error ? error : interrupted;
 }
 
 gpushare_error stream_check(struct gpushare_stream *stream)
@@ -366,7 +419,7 @@ gpushare_error stream_check(struct gpushare_stream *stream)
 gpushare_error stream_wait_pushed(struct gpushare_stream *stream)
 {
     gpushare_error error =
-        stream_wait_value(stream->connection, stream->index, stream_last(stream));
+        stream_wait_issued(stream->connection, stream->index, stream_last(stream));
     return error ? error : stream_check(stream);
 }
 
@@ -410,6 +463,43 @@ gpushare_error stream_query(struct gpushare_stream *stream)
         if (!(s->flags & GPUSHARE_STREAM_NON_BLOCKING) && !own_has_reached(s, stream_last(s)))
             error = GPUSHARE_ERROR_NOT_READY;
     pthread_mutex_unlock(&connection->lists);
+    return error;
+}
+
+/* ---- recovery ---- */
+
+/* Called with the stream's lock: nothing is pushed meanwhile. */
+static gpushare_error ask_recovery(struct gpushare_stream *stream,
+                                   struct gpushare_recovery *recovery)
+{
+    gpushare_connection *connection = stream->connection;
+    uint32_t seen = shared_word_read(&stream->producer.ring.status->error_count);
+    struct proto_stream_recover body = {.stream = stream->index};
+    struct proto_stream_recovered reply;
+    struct session_call call = {.request = PROTO_STREAM_RECOVER,
+                                .body = &body,
+                                .reply = PROTO_STREAM_RECOVERED,
+                                .reply_body = &reply,
+                                .reply_bytes = sizeof reply};
+    gpushare_error error = stream_await_value(connection, stream->index, stream_last(stream));
+    if (error || (error = connection_call(connection, &call)))
+        return error;
+    recovery->finished = reply.finished;
+    recovery->dropped = reply.dropped;
+    /* An interruption since then counts anew. */
+    atomic_store_explicit(&stream->errors_seen, seen, memory_order_release);
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error stream_recover(struct gpushare_stream *stream, struct gpushare_recovery *recovery)
+{
+    gpushare_error error = GPUSHARE_SUCCESS;
+    pthread_mutex_lock(&stream->lock);
+    if (stream_is_interrupted(stream))
+        error = ask_recovery(stream, recovery);
+    else
+        *recovery = (struct gpushare_recovery){.finished = stream_last(stream)};
+    pthread_mutex_unlock(&stream->lock);
     return error;
 }
 
@@ -480,7 +570,7 @@ static bool wait_zombie(gpushare_connection *connection, gpushare_error *error)
             found = true;
         }
     pthread_mutex_unlock(&connection->lists);
-    if (found && !(*error = stream_wait_value(connection, point.index, point.value)))
+    if (found && !(*error = stream_await_value(connection, point.index, point.value)))
         *error = reap_streams(connection);
     return found && !*error;
 }

@@ -43,7 +43,8 @@ struct gpushare_stream {
 
 /*
  * Begins to push. It takes the stream's lock, and pushes the waits that the default-stream rules
- * ask for. If earlier work has failed, it returns that error and holds nothing. On success the
+ * ask for. If earlier work has failed, or work that it would have to wait for is lost, it returns
+ * that error and holds nothing. On success the
  * caller pushes any number of descriptors, then calls stream_end, which releases the lock.
  */
 gpushare_error stream_begin(struct gpushare_stream *stream);
@@ -80,12 +81,30 @@ static inline uint64_t stream_last(const struct gpushare_stream *stream)
 /* Whether the timeline of stream `index` has reached value. */
 bool stream_has_reached(const gpushare_connection *connection, uint32_t index, uint64_t value);
 
-/* Waits until the timeline of stream `index` has reached value. Returns SUCCESS, or the error
- * that ended the connection. */
+/* Whether the work of a value was lost with a worker, by the stream's latest interruption. Ask after
+ * the timeline has reached the value. */
+bool stream_has_lost(const gpushare_connection *connection, uint32_t index, uint64_t value);
+
+/* Waits until the timeline of stream `index` has reached value, whether its work was done or lost.
+ * Returns SUCCESS, or the error that ended the connection. */
+gpushare_error stream_await_value(gpushare_connection *connection, uint32_t index, uint64_t value);
+
+/* The same, and returns INTERRUPTED if that work was lost. */
 gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index, uint64_t value);
 
-/* Returns the error that ended the connection, or an error of the stream's work that no call has
- * returned yet. The latter counts as reported from then on. */
+/* The same for values that the stream may have lost before: those of an interruption that was
+ * recovered before the call are no failure, nor is one that the stream still waits to be recovered
+ * from; stream_check returns that. */
+gpushare_error stream_wait_issued(gpushare_connection *connection, uint32_t index, uint64_t value);
+
+/* Whether work of the stream was lost, and it was not recovered yet. */
+bool stream_is_interrupted(const struct gpushare_stream *stream);
+
+/* Lets an interrupted stream go on. *recovery is written on success; its size is not looked at. */
+gpushare_error stream_recover(struct gpushare_stream *stream, struct gpushare_recovery *recovery);
+
+/* Returns the error that ended the connection; INTERRUPTED while the stream is; or an error of the
+ * stream's work that no call has returned yet. The latter counts as reported from then on. */
 gpushare_error stream_check(struct gpushare_stream *stream);
 
 /* Waits for all work pushed into the stream so far, then returns as stream_check. */

@@ -38,7 +38,7 @@ size_t ring_status_bytes(uint32_t streams)
 
 size_t ring_shadow_bytes(uint32_t streams)
 {
-    return whole_pages(2 * (size_t)streams * sizeof(uint64_t));
+    return whole_pages(4 * (size_t)streams * sizeof(uint64_t));
 }
 
 uint64_t *ring_shadow_reached(void *shadow_memory, uint32_t stream)
@@ -49,6 +49,16 @@ uint64_t *ring_shadow_reached(void *shadow_memory, uint32_t stream)
 uint64_t *ring_shadow_begun(void *shadow_memory, uint32_t streams, uint32_t stream)
 {
     return (uint64_t *)shadow_memory + streams + stream;
+}
+
+uint64_t *ring_shadow_lost_from(void *shadow_memory, uint32_t streams, uint32_t stream)
+{
+    return (uint64_t *)shadow_memory + 2 * (size_t)streams + stream;
+}
+
+uint64_t *ring_shadow_lost_to(void *shadow_memory, uint32_t streams, uint32_t stream)
+{
+    return (uint64_t *)shadow_memory + 3 * (size_t)streams + stream;
 }
 
 struct ring ring_at(void *ring_memory, void *status_memory, uint32_t stream)

@@ -39,9 +39,10 @@ struct ring {
 };
 
 /* Bytes of memory that a client with this many streams needs: its rings, their status, and the
- * shadows. The shadow memory has two tables, one after the other, with a 64-bit word for each
- * stream: the timeline values that the device has reached, and those that the worker has begun. No
- * client can see them, and they outlive the worker. */
+ * shadows. The shadow memory has four tables, one after the other, with a 64-bit word for each
+ * stream: the timeline values that the device has reached, those that the worker has begun, and
+ * the two ends of the latest interruption, as in struct proto_stream_status. No client can see
+ * them, and they outlive the worker. */
 size_t ring_memory_bytes(uint32_t streams);
 size_t ring_status_bytes(uint32_t streams);
 size_t ring_shadow_bytes(uint32_t streams);
@@ -58,6 +59,20 @@ struct proto_status_header *ring_status_header(void *status_memory);
  * the driver, written before it does. A stream whose words are equal has nothing in flight. */
 uint64_t *ring_shadow_reached(void *shadow_memory, uint32_t stream);
 uint64_t *ring_shadow_begun(void *shadow_memory, uint32_t streams, uint32_t stream);
+
+/* The ends of the stream's latest interruption: the values after the first, up to the second, are
+ * lost. */
+uint64_t *ring_shadow_lost_from(void *shadow_memory, uint32_t streams, uint32_t stream);
+uint64_t *ring_shadow_lost_to(void *shadow_memory, uint32_t streams, uint32_t stream);
+
+/* The end of an interruption that goes on, of a stream that nobody has recovered yet. */
+#define RING_INTERRUPTED UINT64_MAX
+
+/* Whether an interruption with these ends has lost the work of a timeline value. */
+static inline bool ring_has_lost(uint64_t lost_from, uint64_t lost_to, uint64_t value)
+{
+    return value > lost_from && value <= lost_to;
+}
 
 /* ---- producer: one thread at a time ---- */
 
@@ -115,7 +130,7 @@ struct ring_consumer {
 void ring_consumer_open(struct ring_consumer *consumer, struct ring ring, uint64_t value);
 
 /* Goes on at this timeline value with a ring that another consumer read up to there. Descriptors
- * that the producer has pushed behind it stay; ring_wake_room wakes one that waits for room. */
+ * that the producer has pushed behind it stay, and the completed value is left alone; ring_wake_room wakes one that waits for room. */
 void ring_consumer_resume(struct ring_consumer *consumer, struct ring ring, uint64_t value);
 
 /* Publishes the head, and wakes a producer that sleeps until there is room. */

@@ -202,7 +202,7 @@ static void a_trap_is_told_to_all(void **state)
     all_are_told("trapped", GPUSHARE_ERROR_LAUNCH_FAILED);
 }
 
-static void a_killed_worker_is_told_to_all_and_replaced(void **state)
+static void a_killed_worker_interrupts_its_clients_and_is_replaced(void **state)
 {
     (void)state;
     struct client waiting = open_client();
@@ -219,7 +219,12 @@ static void a_killed_worker_is_told_to_all_and_replaced(void **state)
     assert_int_equal(server_workers(server, &worker, 1), 1);
     kill(worker, SIGKILL);
     pthread_join(thread, &waited);
-    assert_int_equal((uintptr_t)waited, GPUSHARE_ERROR_WORKER_LOST);
+    assert_int_equal((uintptr_t)waited, GPUSHARE_ERROR_INTERRUPTED);
+    OK(gpushare_stream_recover(waiting.gpu, NULL, NULL));
+    *runs = 0;
+    OK(launch(&waiting, "fine"));
+    OK(gpushare_synchronize(waiting.gpu));
+    assert_int_equal(*runs, 42);
     gpushare_close(&waiting.gpu);
     works();
 }
@@ -249,7 +254,7 @@ int main(void)
         cmocka_unit_test(a_misaligned_address_is_told_to_all),
         cmocka_unit_test(a_synchronous_copy_tells_the_error_of_the_work_before_it),
         cmocka_unit_test(a_trap_is_told_to_all),
-        cmocka_unit_test(a_killed_worker_is_told_to_all_and_replaced),
+        cmocka_unit_test(a_killed_worker_interrupts_its_clients_and_is_replaced),
         cmocka_unit_test(a_killed_server_ends_every_call_of_its_clients),
     };
     return cmocka_run_group_tests(tests, start, stop);

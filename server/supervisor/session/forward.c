@@ -181,6 +181,15 @@ void session_forward_stream_destroy(struct session *session, struct channel_mess
     object_destroy(session, message, OBJECT_STREAM, body.stream, stream_destroyed);
 }
 
+void session_forward_stream_recover(struct session *session, struct channel_message *message)
+{
+    struct proto_stream_recover body;
+    memcpy(&body, message->body, sizeof body);
+    /* The default stream is no object: it is always there. */
+    if (!body.stream || object_named(session, message, OBJECT_STREAM, body.stream))
+        forward_plainly(session, message);
+}
+
 void session_forward_event_destroy(struct session *session, struct channel_message *message)
 {
     struct proto_event_destroy body;

@@ -12,6 +12,7 @@
 #include "server/supervisor/session/session.h"
 
 session_handler session_forward_stream_create, session_forward_stream_destroy;
+session_handler session_forward_stream_recover;
 session_handler session_forward_event_create, session_forward_event_destroy;
 session_handler session_forward_event_elapsed;
 session_handler session_forward_function_get, session_forward_function_set;

@@ -65,7 +65,7 @@ bool session_restore_judge(struct session *session, uint32_t error, const char *
         !session->device->served && timeline_now() - session->restore.since > WAIT_MAX_NS;
     if (session->state == PROTO_CONNECTION_STATE_LEAVING)
         return false;
-    if (had_work_in_flight(session) || hopeless) {
+    if (hopeless || (fault && had_work_in_flight(session))) {
         if (fault)
             session_fail(session, error, MESSAGE_TEXT(session_device_fault), text);
         else

@@ -81,6 +81,7 @@ static const struct row {
     {PROTO_STREAM_CREATE, session_forward_stream_create},
     {PROTO_RING_MAKE, session_rings_make},
     {PROTO_STREAM_DESTROY, session_forward_stream_destroy},
+    {PROTO_STREAM_RECOVER, session_forward_stream_recover},
     {PROTO_EVENT_CREATE, session_forward_event_create},
     {PROTO_EVENT_DESTROY, session_forward_event_destroy},
     {PROTO_EVENT_ELAPSED, session_forward_event_elapsed},

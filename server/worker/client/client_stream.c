@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "common/ipc/shared_word.h"
+#include "common/ipc/timeline.h"
 #include "common/util.h"
 #include "server/worker/client/client.h"
 
@@ -37,6 +38,91 @@ void client_stream_begin(struct client_stream *stream)
 void client_stream_begin_undo(struct client_stream *stream)
 {
     shared_word_publish(stream->begun, stream->ring.value);
+}
+
+static uint64_t *shadow_lost_from(const struct client_stream *stream)
+{
+    return ring_shadow_lost_from(stream->client->shadows.base, stream->client->stream_count,
+                                 stream->index);
+}
+
+static uint64_t *shadow_lost_to(const struct client_stream *stream)
+{
+    return ring_shadow_lost_to(stream->client->shadows.base, stream->client->stream_count,
+                               stream->index);
+}
+
+/* The beginning before the end: a reader that sees the end sees its beginning. */
+static void set_lost(struct client_stream *stream, uint64_t from, uint64_t to)
+{
+    struct proto_stream_status *status = stream->ring.ring.status;
+    stream->lost_from = from;
+    stream->lost_to = to;
+    shared_word_publish(shadow_lost_from(stream), from);
+    shared_word_publish(shadow_lost_to(stream), to);
+    shared_word_publish(&status->lost_from, from);
+    shared_word_publish(&status->lost_to, to);
+}
+
+void client_stream_interrupt(struct client_stream *stream, uint64_t finished)
+{
+    bool known = client_stream_is_interrupted(stream);
+    if (!known)
+        stream->client->shared.interrupted_count++;
+    set_lost(stream, known ? min(stream->lost_from, finished) : finished, RING_INTERRUPTED);
+    client_stream_report(stream, PROTO_ERROR_INTERRUPTED);
+}
+
+/* Moves the whole timeline to a value, in the device's place. */
+static void set_timeline(struct client_stream *stream, uint64_t value)
+{
+    shared_word_publish(stream->begun, value);
+    atomic_store(&stream->written, value);
+    /* The client's word first, as the device writes them. */
+    shared_word_publish(&stream->ring.ring.status->completed, value);
+    client_stream_set_reached(stream, value);
+}
+
+int client_stream_drop(struct client_stream *stream)
+{
+    int ready = ring_ready(&stream->ring);
+    for (int i = 0; i < ready; i++)
+        ring_advance(&stream->ring);
+    if (ready > 0) {
+        set_timeline(stream, stream->ring.value);
+        ready = ring_consume(&stream->ring);
+    }
+    timeline_wake(timeline_word(stream->ring.ring.status));
+    return min(ready, 0);
+}
+
+bool client_stream_dependency_lost(const struct client *client, const struct proto_dependency *on)
+{
+    if (!on->link)
+        return ring_has_lost(client->streams[on->stream].lost_from,
+                             client->streams[on->stream].lost_to, on->value);
+    const struct link *link = &client->objects.links[on->link - 1];
+    uint64_t *to = ring_shadow_lost_to(link->shadows.base, link->streams, on->stream);
+    uint64_t *from = ring_shadow_lost_from(link->shadows.base, link->streams, on->stream);
+    /* Its end first; set_lost writes it last. */
+    uint64_t lost_to = shared_word_read(to);
+    return ring_has_lost(shared_word_read(from), lost_to, on->value);
+}
+
+bool client_stream_recover(struct client_stream *stream, uint64_t *finished, uint64_t *dropped)
+{
+    uint64_t value = client_stream_pushed(stream);
+    bool interrupted = client_stream_is_interrupted(stream);
+    if (interrupted && client_stream_reached(stream) != value)
+        return false;
+    if (interrupted) {
+        set_lost(stream, stream->lost_from, value);
+        stream->client->shared.interrupted_count--;
+    }
+    bool latest = stream->lost_to && stream->lost_to == stream->ring.value;
+    *finished = latest ? stream->lost_from : client_stream_reached(stream);
+    *dropped = latest ? stream->lost_to - stream->lost_from : 0;
+    return true;
 }
 
 uint32_t client_stream_lacking(const struct client_stream *stream, uint32_t each)
@@ -94,6 +180,8 @@ bool client_stream_may_go_on(const struct client_stream *stream)
 {
     const struct client *client = stream->client;
     if (!has_local_memory(stream))
+        return false;
+    if (stream->blocked_on.own_end && client_stream_in_flight(stream))
         return false;
     for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
         const struct proto_dependency *on = &stream->blocked_on.on[i];
@@ -175,6 +263,36 @@ static void prepare_entry(struct client *client, uint32_t index)
     stream->ring.ring = ring_at(client->rings.base, client->status.base, index);
 }
 
+/* The device writes the client's word before the private one, so a client may have seen more than
+ * the private word says; its own word tells it nothing else. */
+static uint64_t reached_before(const struct client_stream *stream, uint64_t begun)
+{
+    uint64_t seen = shared_word_read(&stream->ring.ring.status->completed);
+    return min(max(shared_word_read(stream->shadow), seen), begun);
+}
+
+/* Work that the lost worker had begun, and the device was not seen to finish, is lost. An
+ * interruption from before goes on, and may have begun later than what was in flight then. */
+static void find_losses(struct client_stream *stream, uint64_t begun)
+{
+    uint64_t reached = reached_before(stream, begun);
+    stream->lost_from = shared_word_read(shadow_lost_from(stream));
+    stream->lost_to = shared_word_read(shadow_lost_to(stream));
+    if (client_stream_is_interrupted(stream))
+        stream->client->shared.interrupted_count++;
+    if (reached < begun)
+        client_stream_interrupt(stream, reached);
+}
+
+/* A stream that takes over a number's timeline begins with nothing lost. */
+static void forget_losses(struct client_stream *stream)
+{
+    if (client_stream_is_interrupted(stream))
+        stream->client->shared.interrupted_count--;
+    if (stream->lost_to)
+        set_lost(stream, stream->lost_from, stream->ring.value);
+}
+
 struct client_stream *client_stream_open(struct client *client, uint32_t index, int32_t priority)
 {
     if (index >= client->stream_count || client->streams[index].state != STREAM_FREE)
@@ -182,12 +300,14 @@ struct client_stream *client_stream_open(struct client *client, uint32_t index, 
     prepare_entry(client, index);
     struct client_stream *stream = &client->streams[index];
     uint64_t value = shared_word_read(stream->begun);
-    if (client->control.restoring)
+    if (client->control.restoring) {
         ring_consumer_resume(&stream->ring, stream->ring.ring, value);
-    else
+        find_losses(stream, value);
+    } else {
         ring_consumer_open(&stream->ring, stream->ring.ring, value);
-    client_stream_set_reached(stream, value);
-    atomic_store(&stream->written, value);
+        forget_losses(stream);
+    }
+    set_timeline(stream, value);
     stream->woken = value;
     stream->latency = (struct queue_latency){0};
     stream->entries = (struct stream_entries){0};

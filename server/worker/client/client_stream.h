@@ -31,11 +31,13 @@ enum stream_state {
     STREAM_CLOSING, /* destroyed by the client; commands up to `limit` are still carried out */
 };
 
-/* The conditions of a blocked ring: timeline values, or room for a kernel's local memory. */
+/* The conditions of a blocked ring: timeline values, room for a kernel's local memory, or, of an
+ * interrupted stream, the end of what the device still has of it. */
 struct stream_dependencies {
     uint32_t count;
     struct proto_dependency on[3];
     uint64_t local_bytes; /* a thread; 0: none */
+    bool own_end;
 };
 
 struct client_stream {
@@ -51,6 +53,7 @@ struct client_stream {
     _Atomic uint64_t written;               /* value that the device was last told to write */
     struct batch_end *first_end, *last_end; /* batches in flight whose ends are polled */
     uint64_t limit;                         /* last value of a closing stream */
+    uint64_t lost_from, lost_to;            /* the latest interruption, as in the shadow memory */
     uint64_t woken;        /* completer: the shadow when it last woke the sleepers */
     struct work_span work; /* what runs of it now */
     uint64_t excused;      /* completer: until then it may have waited for other work, ns */
@@ -83,6 +86,31 @@ uint64_t client_stream_written(const struct client_stream *stream);
 void client_stream_begin(struct client_stream *stream);
 void client_stream_begin_undo(struct client_stream *stream);
 
+/* ---- interruption: work that was lost with a worker, and all that was to follow it ---- */
+
+/* Marks the stream interrupted: what comes after `finished` is lost, and the client's next call
+ * learns it. The commands in its ring are not run from now on; client_stream_drop drops them. Call
+ * it before the timeline reaches a lost value. */
+void client_stream_interrupt(struct client_stream *stream, uint64_t finished);
+
+static inline bool client_stream_is_interrupted(const struct client_stream *stream)
+{
+    return stream->lost_to == RING_INTERRUPTED;
+}
+
+/* Drops the commands that an interrupted stream's ring holds: the timeline reaches the last of them
+ * as if they had run. Only when the device has nothing of the stream. Returns 0, or -EPROTO if the
+ * ring's tail lies. */
+int client_stream_drop(struct client_stream *stream);
+
+/* Whether a dependency asks for the work of a lost value, of this client's or of a linked one's. */
+bool client_stream_dependency_lost(const struct client *client, const struct proto_dependency *on);
+
+/* Lets an interrupted stream go on behind what was dropped, and sets what its client is told of the
+ * latest interruption: the last finished value, and the number of lost commands, 0 if a later one
+ * has finished since. Returns false, and changes nothing, if not all was dropped yet. */
+bool client_stream_recover(struct client_stream *stream, uint64_t *finished, uint64_t *dropped);
+
 /* Whether the device has something of the stream that it was not seen to finish. Any thread. */
 static inline bool client_stream_in_flight(const struct client_stream *stream)
 {
@@ -108,7 +136,7 @@ void client_stream_report(struct client_stream *stream, uint32_t error);
 
 /* Whether every dependency of a blocked ring is met: a value on this device has been submitted, a
  * value on another device has completed, there is room for the local memory or the driver refused
- * to make it. */
+ * to make it; and the device has nothing of a stream that waits for its own end. */
 bool client_stream_may_go_on(const struct client_stream *stream);
 
 /* ---- the client's table of streams ---- */
@@ -137,7 +165,10 @@ int32_t client_stream_priority(const struct client *client, const struct client_
 void client_stream_find_priorities(struct client *client);
 
 /* Opens stream `index`, whose timeline goes on where its last user ended; or, of a client that is
- * being restored, where the last worker has begun: then its ring keeps what waits there. priority
+ * being restored, where the last worker has begun: then its ring keeps what waits there, and the
+ * stream is interrupted if the device was not seen to finish all of it.
+ *
+ * priority
  * is the client's wish as the driver numbers it; the stream gets the nearest one that its client
  * may have. Returns NULL if the stream is in use or the index is not below the number that the
  * client was granted. */

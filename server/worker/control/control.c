@@ -134,6 +134,7 @@ static const struct handler client_handlers[] = {
     {PROTO_OCCUPANCY_GET, control_occupancy_get},
     {PROTO_STREAM_CREATE, control_stream_create},
     {PROTO_STREAM_DESTROY, control_stream_destroy},
+    {PROTO_STREAM_RECOVER, control_stream_recover},
     {PROTO_EVENT_CREATE, control_event_create},
     {PROTO_EVENT_DESTROY, control_event_destroy},
     {PROTO_EVENT_ELAPSED, control_event_elapsed},

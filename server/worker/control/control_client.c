@@ -104,7 +104,7 @@ int control_client_link(struct request *request)
         close(fd);
         return request_refuse(request, MESSAGE(link_exists), wanted->link);
     }
-    int adopted = shm_adopt(&link.shadows, fd, wanted->streams * sizeof(uint64_t), false);
+    int adopted = shm_adopt(&link.shadows, fd, ring_shadow_bytes(wanted->streams), false);
     if (adopted < 0) {
         close(fd);
         return request_refuse(request, error_from_errno(adopted), MESSAGE_TEXT(link_unusable),

@@ -52,6 +52,22 @@ int control_stream_destroy(struct request *request)
     return error < 0 ? error : request_done(request);
 }
 
+int control_stream_recover(struct request *request)
+{
+    const struct proto_stream_recover *wanted = request->body;
+    struct client *client = request->client;
+    struct proto_stream_recovered recovered = {0};
+    pthread_mutex_lock(&client->lock);
+    struct client_stream *stream = client_stream_find(client, wanted->stream);
+    bool done = stream && client_stream_recover(stream, &recovered.finished, &recovered.dropped);
+    pthread_mutex_unlock(&client->lock);
+    if (!stream)
+        return request_refuse(request, MESSAGE(stream_unknown), wanted->stream);
+    if (!done)
+        return request_refuse(request, MESSAGE(stream_drops), wanted->stream);
+    return request_answer(request, PROTO_STREAM_RECOVERED, &recovered);
+}
+
 /* Frees one closed stream whose work is done. Returns its number, or 0; stream 0 is never
  * closed. */
 static uint32_t free_ended_stream(struct worker *worker, struct client *client)

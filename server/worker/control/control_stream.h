@@ -11,6 +11,7 @@
 
 int control_stream_create(struct request *request);
 int control_stream_destroy(struct request *request);
+int control_stream_recover(struct request *request);
 int control_event_create(struct request *request);
 int control_event_destroy(struct request *request);
 int control_event_elapsed(struct request *request);

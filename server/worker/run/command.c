@@ -389,18 +389,35 @@ static cuda_result order_after(struct command *command, struct client_stream *st
     return command->cuda->cuStreamWaitEvent(stream->bound->handle, event, 0);
 }
 
+static bool any_lost(const struct client_stream *stream)
+{
+    for (uint32_t i = 0; i < stream->blocked_on.count; i++)
+        if (client_stream_dependency_lost(stream->client, &stream->blocked_on.on[i]))
+            return true;
+    return false;
+}
+
+/* The work before the wait finishes, or is lost itself. */
+static int interrupt(struct client_stream *stream)
+{
+    stream->blocked_on = (struct stream_dependencies){.own_end = true};
+    client_stream_interrupt(stream, stream->ring.value);
+    return COMMAND_BLOCKED;
+}
+
 static int run_wait(struct command *command, struct client_stream *stream,
                     const struct proto_command_wait *wait)
 {
     _Static_assert(sizeof wait->on == sizeof stream->blocked_on.on, "copied whole");
-    stream->blocked_on.local_bytes = 0;
-    stream->blocked_on.count = wait->count;
+    stream->blocked_on = (struct stream_dependencies){.count = wait->count};
     memcpy(stream->blocked_on.on, wait->on, sizeof wait->on);
     for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
         int checked = check_dependency(stream, i, &stream->blocked_on.on[i]);
         if (checked)
             return checked;
     }
+    if (any_lost(stream))
+        return interrupt(stream);
     if (!client_stream_may_go_on(stream)) {
         int circle = check_circle(stream);
         return circle ? circle : COMMAND_BLOCKED;

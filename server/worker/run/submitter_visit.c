@@ -35,8 +35,11 @@ static int tail_lies(struct client_stream *stream)
     return COMMAND_VIOLATION;
 }
 
-static bool waits_for_link(const struct client_stream *stream)
+/* Whether only the completer can see that the ring may go on. */
+static bool waits_for_device(const struct client_stream *stream)
 {
+    if (stream->blocked_on.own_end)
+        return true;
     for (uint32_t i = 0; i < stream->blocked_on.count; i++)
         if (stream->blocked_on.on[i].link)
             return true;
@@ -50,7 +53,7 @@ static void block_ring(struct submitter *submitter, struct client_stream *stream
     client->shared.blocked_count++;
     if (stream->blocked_on.local_bytes)
         wake_control(&submitter->worker->wake);
-    if (!waits_for_link(stream))
+    if (!waits_for_device(stream))
         return;
     client->shared.linked_count++;
     client_signal_completer(client);
@@ -62,8 +65,38 @@ static void unblock_ring(struct client_stream *stream)
     struct client *client = stream->client;
     bits_clear(client->shared.blocked_rings, stream->index);
     client->shared.blocked_count--;
-    if (waits_for_link(stream))
+    if (waits_for_device(stream))
         client->shared.linked_count--;
+}
+
+static void unblock_rings(struct submitter *submitter, struct client *client)
+{
+    uint32_t count = client->stream_count;
+    for (uint32_t i = bits_next(client->shared.blocked_rings, 0, count); i < count;
+         i = bits_next(client->shared.blocked_rings, i + 1, count)) {
+        if (!client_stream_may_go_on(&client->streams[i]))
+            continue;
+        unblock_ring(&client->streams[i]);
+        /* Until now the ring waited for another ring, not for the submitter. */
+        queue_latency_restart(&client->streams[i].latency, submitter->visits, submitter->now);
+        bits_set(client->shared.ready, i);
+    }
+}
+
+/* The commands of an interrupted stream never reach the driver. */
+static int drop_ring(struct submitter *submitter, struct client_stream *stream)
+{
+    struct client *client = stream->client;
+    if (client_stream_in_flight(stream)) {
+        stream->blocked_on = (struct stream_dependencies){.own_end = true};
+        block_ring(submitter, stream);
+        return 0;
+    }
+    if (client_stream_drop(stream) < 0)
+        return tail_lies(stream);
+    if (client->shared.blocked_count)
+        unblock_rings(submitter, client);
+    return 0;
 }
 
 static void mark_busy(struct submitter *submitter, struct client_stream *stream)
@@ -248,9 +281,11 @@ static void count_held(struct submitter *submitter, struct client_stream *stream
 static int serve_ring(struct submitter *submitter, struct client_stream *stream, uint32_t max,
                       uint32_t *done, bool alone)
 {
+    *done = 0;
+    if (client_stream_is_interrupted(stream))
+        return drop_ring(submitter, stream);
     int result = 0, ready = ring_ready(&stream->ring);
     uint32_t from = stream->ring.head;
-    *done = 0;
     submitter->command.weight = 0;
     while (!result && ready > 0) {
         uint32_t left = max - min(max, *done + submitter->command.weight);
@@ -305,20 +340,6 @@ static void take_doorbells(struct submitter *submitter, struct client *client)
             else
                 ring_found(submitter, stream);
         }
-    }
-}
-
-static void unblock_rings(struct submitter *submitter, struct client *client)
-{
-    uint32_t count = client->stream_count;
-    for (uint32_t i = bits_next(client->shared.blocked_rings, 0, count); i < count;
-         i = bits_next(client->shared.blocked_rings, i + 1, count)) {
-        if (!client_stream_may_go_on(&client->streams[i]))
-            continue;
-        unblock_ring(&client->streams[i]);
-        /* Until now the ring waited for another ring, not for the submitter. */
-        queue_latency_restart(&client->streams[i].latency, submitter->visits, submitter->now);
-        bits_set(client->shared.ready, i);
     }
 }
 
@@ -409,6 +430,23 @@ static uint64_t most_of_each(const struct gate *gate, const struct client *clien
 {
     uint64_t narrow = gate_narrowed(gate);
     return narrow == GATE_WIDE ? UINT64_MAX : work_length_fit(&client->shared.length, narrow);
+}
+
+/* The gate is not asked, since nothing goes to the driver. */
+static void drop_rings(struct submitter *submitter, struct client *client)
+{
+    uint32_t count = client->stream_count;
+    for (uint32_t i = bits_next(client->shared.ready, 0, count);
+         client->shared.interrupted_count && i < count;
+         i = bits_next(client->shared.ready, i + 1, count)) {
+        if (!client_stream_is_interrupted(&client->streams[i]))
+            continue;
+        bits_clear(client->shared.ready, i);
+        if (drop_ring(submitter, &client->streams[i])) {
+            stop_reading(client);
+            return;
+        }
+    }
 }
 
 static bool any_ready(const struct client *client)
@@ -546,6 +584,7 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
         return false;
     }
     take_doorbells(submitter, client);
+    drop_rings(submitter, client);
     bool paused = gate_is_paused(&worker->gate);
     if (any_ready(client)) {
         room = !paused && take_place(submitter, client);

@@ -468,15 +468,15 @@ static double serve_next(void)
     return ms;
 }
 
-static void judge_end(gpushare_error innocent, double ms)
+static void judge_end(gpushare_error wanted, gpushare_error innocent, double ms)
 {
     probe_measure("next_client_ms", ms, "ms");
-    if (innocent != GPUSHARE_SUCCESS && ms >= 0)
+    if (innocent == wanted && ms >= 0)
         probe_passed("the neighbour was told '%s'; the next client's kernel had run %.0f ms after",
                      gpushare_error_name(innocent), ms);
     else
-        probe_failed("the neighbour was told '%s'; the next client was %s",
-                     gpushare_error_name(innocent), ms >= 0 ? "served" : "NOT served");
+        probe_failed("the neighbour was told '%s', not '%s'; the next client was %s",
+                     gpushare_error_name(innocent), gpushare_error_name(wanted), ms >= 0 ? "served" : "NOT served");
 }
 
 void step_fault(const char *argument)
@@ -492,7 +492,7 @@ void step_fault(const char *argument)
     gpushare_error told = run_guest(&guilty, parameters);
     printf("the one that faulted was told '%s'\n", gpushare_error_name(told));
     gpushare_error innocent_told = run_guest(&innocent, NULL);
-    judge_end(innocent_told, serve_next());
+    judge_end(GPUSHARE_SUCCESS, innocent_told, serve_next());
     if (told != GPUSHARE_ERROR_ILLEGAL_ADDRESS)
         probe_failed("the one that faulted was told '%s', not illegal_address",
                      gpushare_error_name(told));
@@ -523,7 +523,8 @@ void step_worker_end(const char *argument)
     if (count != 1)
         probe_die("the server has %zu workers", count);
     kill(workers[0], SIGKILL);
-    judge_end(gpushare_synchronize(guest.gpu), serve_next());
+    judge_end(endless ? GPUSHARE_ERROR_INTERRUPTED : GPUSHARE_SUCCESS,
+              gpushare_synchronize(guest.gpu), serve_next());
     gpushare_close(&guest.gpu);
     stop(server);
 }

@@ -601,7 +601,7 @@ static inline struct channel_message *fake_worker_expect(struct fake *fake, uint
     return &worker->message;
 }
 
-/* All clients have something in flight from now on: they end with their worker. */
+/* All clients have something in flight from now on. */
 static inline void fake_put_in_flight(const struct fake *fake)
 {
     const uint64_t begun = 1;
@@ -613,7 +613,17 @@ static inline void fake_put_in_flight(const struct fake *fake)
                              sizeof begun);
 }
 
-/* The worker ends without a word. Clients that have nothing in flight go on with the next one. */
+/* All clients end with their worker: they have waited for one for too long already. */
+static inline void fake_doom_clients(struct fake *fake)
+{
+    struct session *session;
+    LIST_FOR_EACH (session, &fake->supervisor->server.session_list, link)
+        session->restore.since = 1;
+    for (uint32_t i = 0; i < fake->supervisor->server.device_count; i++)
+        fake->supervisor->server.devices[i].served = false;
+}
+
+/* The worker ends without a word. Its clients go on with the next one. */
 static inline void fake_lose_worker(struct fake *fake, uint32_t device)
 {
     close(fake->worker[device].fd);
@@ -623,7 +633,7 @@ static inline void fake_lose_worker(struct fake *fake, uint32_t device)
 /* And its clients end too. */
 static inline void fake_kill_worker(struct fake *fake, uint32_t device)
 {
-    fake_put_in_flight(fake);
+    fake_doom_clients(fake);
     fake_lose_worker(fake, device);
 }
 

@@ -155,7 +155,7 @@ static void a_worker_that_cannot_be_asked_is_given_up(void **state)
             fake_send(&fake, user, PROTO_HOST_IMPORT, &share);
             fake_expect(&fake, user, PROTO_DONE);
         }
-        fake_put_in_flight(&fake);
+        fake_doom_clients(&fake);
         unsendable = rows[i].opcode;
         if (rows[i].device)
             fake_free(&fake, user, address);

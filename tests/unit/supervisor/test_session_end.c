@@ -16,7 +16,7 @@ static void a_wrong_serial_is_the_end_of_its_worker(void **state)
         struct proto_attached attached;
         fake_open(&fake, 1, 256 * MIB);
         int fd = fake_attach(&fake, 0, 0, NULL, &attached);
-        fake_put_in_flight(&fake);
+        fake_doom_clients(&fake);
         fake.worker[0].automatic = false;
         fake_send(&fake, fd, PROTO_MEMORY_QUERY, NULL);
         fake_expect(&fake, fd, PROTO_MEMORY_INFO);
@@ -48,7 +48,7 @@ static void late_answers_for_a_client_that_ended_are_dropped(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int other = fake_attach(&fake, 0, 0, NULL, NULL);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
-    fake_put_in_flight(&fake);
+    fake_doom_clients(&fake);
     fake.worker[0].automatic = false;
     fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
     late = *fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
@@ -187,7 +187,7 @@ static void a_client_that_left_without_work_costs_no_worker(void **state)
     assert_int_equal(
         clients_kill_leaving(fake.supervisor, idle.client, &usage, false, "uid 0", &why),
         PROTO_ERROR_NOT_READY);
-    assert_non_null(strstr(why.text, "ends other clients too (1): 2 'busy'"));
+    assert_non_null(strstr(why.text, "interrupts work of other clients (1): 2 'busy'"));
     fake_reply(&fake.worker[0], &detach, PROTO_DONE, NULL, NULL, 0);
     FAKE_WAIT(&fake, fake_first(&fake)->number == other.client);
     fake.worker[0].automatic = true;
