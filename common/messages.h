@@ -446,8 +446,6 @@
       "the driver could not make timing events: %s") \
     X(driver_call, SUCCESS, \
       "the driver's %s failed: %s (%s)") \
-    X(log_suspects, SUCCESS, \
-      "device %u: work of these clients was in flight, and one of them made it fail: %s") \
     X(context_lost, SUCCESS, \
       "device %u: %s during work on the device (%s)") \
     X(context_lost_entering, SUCCESS, \

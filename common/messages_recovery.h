@@ -28,9 +28,32 @@
       "gpushare_stream_recover lets the stream go on") \
     X(event_lost, INTERRUPTED, \
       "the work that the event stands for was lost with the server's worker: record the event again") \
+    X(session_guilty, SUCCESS, \
+      "%s: the kernel was this client's, the only one with work on the device: the connection has " \
+      "ended, and its memory on the device with it") \
+    X(log_guilty, SUCCESS, \
+      "device %u: client %u '%s' (pid %d, uid %u) made it fail: %s") \
+    X(log_guilty_left, SUCCESS, \
+      "device %u: it failed, and no client that is still connected had work in flight; of those " \
+      "that had left: %u") \
+    X(log_suspects, SUCCESS, \
+      "device %u: these clients had work in flight, and one of them made it fail: %s; of those that " \
+      "had left: %u") \
+    X(log_isolated, SUCCESS, \
+      "device %u: client %u '%s' had work in flight at %u faults, and faulted alone at none: while " \
+      "it is connected, one client is served at a time") \
+    X(log_singly, SUCCESS, \
+      "device %u: one client is served at a time, to find whose kernels fault: requests and limits " \
+      "of time have no effect") \
+    X(log_singly_over, SUCCESS, \
+      "device %u: its clients are served as its schedule says again") \
+    X(log_singly_goes_on, SUCCESS, \
+      "device %u: one client is still served at a time: %s") \
+    X(offender_waits, DEVICE_NOT_READY, \
+      "kernels of uid %u made devices fail %u times: new clients of this user wait for another %s; " \
+      "--offender-wait says how long") \
     X(log_clients_held, SUCCESS, \
-      "device %u: clients that had nothing in flight go on with the next worker: %u; that had " \
-      "work in flight and are ended: %u") \
+      "device %u: clients that go on with the next worker: %u; that are ended: %u") \
     X(log_clients_restored, SUCCESS, \
       "device %u: client %u '%s' goes on") \
     X(log_device_held, SUCCESS, \

@@ -51,9 +51,6 @@
       "'%s', which had left") \
     X(session_worker_lost, SUCCESS, \
       "%s: what the client had on the device is lost: connect again") \
-    X(session_device_fault, SUCCESS, \
-      "%s: what the client had on the device is lost: connect again; the server's log names the " \
-      "clients whose work was in flight, if there were any") \
     X(admin_force, INVALID_VALUE, \
       "\"force\" must be true or false") \
     X(admin_reset, INVALID_VALUE, \

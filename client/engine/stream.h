@@ -81,8 +81,8 @@ static inline uint64_t stream_last(const struct gpushare_stream *stream)
 /* Whether the timeline of stream `index` has reached value. */
 bool stream_has_reached(const gpushare_connection *connection, uint32_t index, uint64_t value);
 
-/* Whether the work of a value was lost with a worker, by the stream's latest interruption. Ask after
- * the timeline has reached the value. */
+/* Whether the work of a value was lost with a worker, by the stream's latest interruption. Ask
+ * after the timeline has reached the value. */
 bool stream_has_lost(const gpushare_connection *connection, uint32_t index, uint64_t value);
 
 /* Waits until the timeline of stream `index` has reached value, whether its work was done or lost.

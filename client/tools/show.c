@@ -138,6 +138,16 @@ static void show_silence(FILE *out, const json_t *device)
     }
 }
 
+static void show_singly(FILE *out, const json_t *device)
+{
+    char cell[CELL_BYTES];
+    if (json_is_true(json_object_get(device, "one_client_at_a_time")))
+        fprintf(out,
+                "device %s: serves one client at a time, after a fault: requests and limits of "
+                "time have no effect\n",
+                cell_integer(device, "device", cell));
+}
+
 /* Nothing while no text has come to the compiler. */
 static void show_compilations(FILE *out, const json_t *device)
 {
@@ -297,6 +307,7 @@ void show_status(FILE *out, const json_t *answer, const struct sample *sample,
         show_devices(out, answer, look);
     for (size_t i = 0; (device = json_array_get(devices, i)); i++) {
         show_trouble(out, device);
+        show_singly(out, device);
         show_silence(out, device);
         show_compilations(out, device);
         show_warnings(out, device);

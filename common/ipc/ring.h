@@ -130,7 +130,8 @@ struct ring_consumer {
 void ring_consumer_open(struct ring_consumer *consumer, struct ring ring, uint64_t value);
 
 /* Goes on at this timeline value with a ring that another consumer read up to there. Descriptors
- * that the producer has pushed behind it stay, and the completed value is left alone; ring_wake_room wakes one that waits for room. */
+ * that the producer has pushed behind it stay, and the completed value is left alone;
+ * ring_wake_room wakes one that waits for room. */
 void ring_consumer_resume(struct ring_consumer *consumer, struct ring ring, uint64_t value);
 
 /* Publishes the head, and wakes a producer that sleeps until there is room. */

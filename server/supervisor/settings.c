@@ -26,6 +26,7 @@
 #define POOL_PART        8
 #define STREAMS_DEFAULT  128
 #define HELLO_TIMEOUT_MS 5000
+#define OFFENDER_WAIT_NS UINT64_C(1000000000)
 #define CLIENTS_MAX      100000
 
 /* The places where distributions put NVIDIA's library; the first one that exists is taken. */
@@ -111,15 +112,22 @@ static const char usage[] =
                          "watchdog_warning in\n"
                          "                 the configuration (default: 2s)\n"
                          "  --watchdog-limit TIME\n"
-                         "                 and is replaced after so long, which ends its clients; "
-                         "for GPUs\n"
+                         "                 and is replaced after so long, which interrupts its "
+                         "clients; for GPUs\n"
                          "                 without a watchdog_limit (default: 10s)\n"
                          "  --departed-time-limit TIME\n"
                          "                 the time for work whose client is gone, counted while "
                          "other clients\n"
-                         "                 wait; then the worker is replaced, which ends them; "
-                         "0 is any; for\n"
+                         "                 wait; then the worker is replaced, which interrupts "
+                         "them; 0 is any; for\n"
                          "                 GPUs without a departed_time_limit (default: 0)\n"
+                         "  --offender-wait TIME\n"
+                         "                 new clients of a user whose kernels made GPUs fail "
+                         "twice "
+                         "wait for so long\n"
+                         "                 after the second fault, and twice as long after each "
+                         "further one, up to\n"
+                         "                 5min; 0 is not at all (default: 1s)\n"
                          "  --device-base ADDRESS, --host-base ADDRESS\n"
                          "                 where the ranges of addresses for clients' device "
                          "memory and host memory\n"
@@ -187,6 +195,7 @@ void settings_default(struct settings *settings)
                                   .host_total = memory / 4,
                                   .host_client = memory / 16,
                                   .hello_timeout_ms = HELLO_TIMEOUT_MS,
+                                  .offender_wait_ns = OFFENDER_WAIT_NS,
                                   .log_level = LOG_LEVEL_INFO,
                                   .schedule = schedule_default()};
     settings->limits.allowance = allowance_none;
@@ -321,6 +330,7 @@ enum option_name {
     OPTION_WATCHDOG_WARNING,
     OPTION_WATCHDOG_LIMIT,
     OPTION_DEPARTED_TIME_LIMIT,
+    OPTION_OFFENDER_WAIT,
     OPTION_DEVICE_BASE,
     OPTION_HOST_BASE,
     OPTION_ARENA,
@@ -355,6 +365,7 @@ static const struct option options[] = {
     {"watchdog-warning", required_argument, NULL, OPTION_WATCHDOG_WARNING},
     {"watchdog-limit", required_argument, NULL, OPTION_WATCHDOG_LIMIT},
     {"departed-time-limit", required_argument, NULL, OPTION_DEPARTED_TIME_LIMIT},
+    {"offender-wait", required_argument, NULL, OPTION_OFFENDER_WAIT},
     {"device-base", required_argument, NULL, OPTION_DEVICE_BASE},
     {"host-base", required_argument, NULL, OPTION_HOST_BASE},
     {"arena", required_argument, NULL, OPTION_ARENA},
@@ -419,6 +430,8 @@ static const struct plain_option {
      offsetof(struct settings, schedule.watchdog_limit_ns), 0, 0},
     {OPTION_DEPARTED_TIME_LIMIT, "--departed-time-limit", PLAIN_LIMIT,
      offsetof(struct settings, schedule.departed_limit_ns), 0, 0},
+    {OPTION_OFFENDER_WAIT, "--offender-wait", PLAIN_LIMIT,
+     offsetof(struct settings, offender_wait_ns), 0, 0},
 };
 
 static const struct plain_option *find_plain(int option)

@@ -66,6 +66,7 @@ struct settings {
     struct schedule schedule;  /* parts that the configuration does not set */
     uint64_t host_client;      /* pinned host memory of one client, bytes */
     uint32_t hello_timeout_ms; /* time in which a new connection must say hello */
+    uint64_t offender_wait_ns; /* of a user's new clients after its second fault; 0: none */
     const char *notify_socket; /* NOTIFY_SOCKET's value, or NULL; the environment's memory */
     bool
         allow_host_access; /* several users share a GPU whose kernels can use the worker's memory */

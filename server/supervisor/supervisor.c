@@ -16,12 +16,13 @@
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/reload.h"
+#include "server/supervisor/session/blame.h"
+#include "server/supervisor/session/restore.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/end.h"
 #include "server/supervisor/session/forward.h"
 #include "server/supervisor/session/host.h"
 #include "server/supervisor/session/request.h"
-#include "server/supervisor/session/restore.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/device/tracing.h"
 
@@ -174,6 +175,7 @@ void supervisor_free(struct supervisor *supervisor)
     saved_close(supervisor->saved);
     free(supervisor->saved);
     image_cache_close(&supervisor->server.cache);
+    offenders_close(&supervisor->server.offenders);
     ACCOUNT_FOR_EACH (i) {
         quota_close(&supervisor->server.accounts[i]);
         for (uint32_t at = 0; at < supervisor->server.device_count; at++)
@@ -239,6 +241,7 @@ static void device_lost(void *context, struct device *device, uint32_t error, co
     struct supervisor *supervisor = context;
     tracing_lost(device->tracing);
     pinned_pool_lose(&supervisor->server, device);
+    session_blame_departed(&supervisor->server, device);
     struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->device == device)
@@ -258,15 +261,23 @@ static void device_gone(void *context, struct device *device)
     struct supervisor *supervisor = context;
     uint32_t go_on = 0, ended = 0;
     struct session *session;
+    if (!supervisor->stopping)
+        session_blame_find(&supervisor->server, device);
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->device == device && session->held) {
-            if (session_restore_judge(session, device->loss, device->trouble))
+            if (session_restore_judge(session, device->trouble))
                 go_on++;
             else
                 ended++;
         }
     if (go_on || ended)
         log_notice(MESSAGE_TEXT(log_clients_held), device->index, go_on, ended);
+}
+
+static bool device_absolves(void *context, struct device *device)
+{
+    struct supervisor *supervisor = context;
+    return session_blame_absolve(&supervisor->server, device);
 }
 
 static void device_failed(void *context, struct device *device)
@@ -359,6 +370,7 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
                                          .lost = device_lost,
                                          .holds = device_holds,
                                          .gone = device_gone,
+                                         .absolves = device_absolves,
                                          .failed = device_failed,
                                          .stopped = device_stopped,
                                          .client_violated = client_violated,

@@ -48,6 +48,7 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
         .state = device->state,
         .info = device->info,
         .worker_pid = device->process ? worker_process_pid(device->process) : 0,
+        .singly = device->singly,
         .worker_starts = device->starts,
         .schedule = device->schedule,
         .configured = *config_schedule(supervisor->server.config, index,
@@ -94,6 +95,9 @@ static void view_client(const struct session *session, struct client_view *view)
         .pid = session->pid,
         .uid = session->uid,
         .state = proto_connection_state_name(session->state),
+        .blame = session->blame.isolated  ? "isolated"
+                 : session->blame.suspect ? "suspect"
+                                          : "none",
         .attached = session->device != NULL,
         .fds = session_fds(session),
         .waiting = session->requests,

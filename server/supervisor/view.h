@@ -26,6 +26,7 @@ struct device_view {
     enum device_state state;
     struct proto_device_info info; /* all zero until the first worker was ready */
     pid_t worker_pid;              /* 0 while there is none */
+    bool singly;                   /* it serves one client at a time, after a fault */
     uint32_t worker_starts;        /* number of workers started so far */
     uint32_t clients;              /* being attached, attached, or being taken down */
     uint32_t partitions;           /* distinct sets of multiprocessors that its clients have */
@@ -50,6 +51,7 @@ struct client_view {
     pid_t pid;     /* as the kernel says; 0 if it is not visible from here */
     uid_t uid;
     const char *state; /* "hello", "greeted", "attaching", "attached", "leaving"; static */
+    const char *blame; /* "none", "suspect", "isolated"; static */
     bool attached;     /* the members below are set only then */
     uint32_t device;
     struct allowance asked;      /* by the client itself */

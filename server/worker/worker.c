@@ -18,36 +18,6 @@ void worker_reschedule(struct worker *worker)
     wake_submitter_before(&worker->wake, gate_next(&worker->gate));
 }
 
-/* Whether a client has work in flight. The caller may hold the client's lock, or the thread that
- * hands its commands over at this moment. */
-static bool is_suspect(struct client *client)
-{
-    if (pthread_mutex_trylock(&client->lock))
-        return true;
-    bool works = client_in_flight(client) > 0;
-    pthread_mutex_unlock(&client->lock);
-    return works;
-}
-
-/* The driver does not say whose work it was. For the log alone: clients are not told of others. */
-static void log_suspects(struct worker *worker)
-{
-    char names[320] = "";
-    size_t used = 0;
-    pthread_mutex_lock(&worker->clients_lock);
-    for (uint32_t i = 0; i < worker->client_count && used < sizeof names; i++) {
-        struct client *client = worker->clients[i];
-        if (is_suspect(client))
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%u '%.16s'",
-                                     used ? ", " : "", client->number, client->name);
-    }
-    pthread_mutex_unlock(&worker->clients_lock);
-    if (used >= sizeof names)
-        memcpy(names + sizeof names - 4, "...", 4);
-    if (used)
-        log_error(MESSAGE_TEXT(log_suspects), worker->gpu.info.device, names);
-}
-
 void worker_fail(struct worker *worker, cuda_result result, enum context_loss loss)
 {
     struct error why;
@@ -64,7 +34,6 @@ void worker_fail(struct worker *worker, cuda_result result, enum context_loss lo
     struct proto_worker_fault fault = {.error = error};
     snprintf(fault.text, sizeof fault.text, "%.*s", (int)sizeof fault.text - 1, why.text);
     log_error("%s", fault.text);
-    log_suspects(worker);
     /* The supervisor says which clients end with it. */
     channel_send_waiting(worker->channel,
                          &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault});

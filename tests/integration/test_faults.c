@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * A faulting kernel ends the worker: every client of it that has work in flight is told which error
- * it was, none hangs, and a fresh worker serves the others and new connections. So does one after a
- * worker that is killed.
+ * A faulting kernel ends the worker, and the client whose kernel it was: none other, and none
+ * hangs. A fresh worker serves the others and new connections. So does one after a worker that is
+ * killed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,24 +94,6 @@ static void *wait_for_slow(void *context)
     return (void *)(uintptr_t)gpushare_synchronize(client->gpu);
 }
 
-/* The log names the clients whose work was in flight, and no other. */
-static void suspects_are_logged(uint32_t guilty, uint32_t idle)
-{
-    char *log = server_log(server), *line = NULL, name[2][16];
-    /* The latest line: an earlier fault has one too. */
-    for (char *at = log; (at = strstr(at, "was in flight, and one of them")); at++)
-        line = at;
-    assert_non_null(line);
-    if (!line) /* for an analyser that does not know cmocka */
-        return;
-    line[strcspn(line, "\n")] = '\0';
-    snprintf(name[0], sizeof name[0], " %u '", guilty);
-    snprintf(name[1], sizeof name[1], " %u '", idle);
-    assert_non_null(strstr(line, name[0]));
-    assert_null(strstr(line, name[1]));
-    free(log);
-}
-
 static uint32_t number_of(const struct client *client)
 {
     struct gpushare_limits limits = {.size = sizeof limits};
@@ -119,35 +101,104 @@ static uint32_t number_of(const struct client *client)
     return limits.client;
 }
 
-/* One client faults while another waits for its work and a third is idle: the first two are told
- * the error, and the third goes on. */
-static void all_are_told(const char *kernel, gpushare_error expected)
+/* Each later call says the same, and none hangs. */
+static void is_guilty(struct client *client, gpushare_error expected)
 {
+    gpushare_address address;
+    assert_int_equal(gpushare_synchronize(client->gpu), expected);
+    assert_non_null(strstr(gpushare_error_text(), "the kernel was this client's"));
+    assert_int_equal(gpushare_memory_alloc(client->gpu, 4096, &address), expected);
+    assert_int_equal(launch(client, "fine"), expected);
+}
+
+static void is_whole(struct client *client)
+{
+    uint32_t value = 0;
+    OK(launch(client, "fine"));
+    OK(gpushare_copy_from_device(client->gpu, &value, client->memory, sizeof value));
+    assert_int_equal(value, 42);
+}
+
+static void log_says(const char *words)
+{
+    if (!server_log_wait(server, words))
+        fail_msg("the log does not say \"%s\"", words);
+}
+
+/* The log's latest verdict is about this client. */
+static void log_names(uint32_t client)
+{
+    char *log = server_log(server), *line = NULL, text[64];
+    snprintf(text, sizeof text, ": client %u '", client);
+    for (char *next, *at = log; at; at = next) {
+        next = strchr(at, '\n');
+        if (next)
+            *next++ = '\0';
+        if (strstr(at, "made it fail: "))
+            line = at;
+    }
+    if (!line || !strstr(line, text))
+        fail_msg("the log does not name client %u: %s", client, line ? line : "nobody");
+    free(log);
+}
+
+/* The only client with work on the device faults. The others go on, in the same connections. */
+static void alone_is_guilty(const char *kernel, gpushare_error expected)
+{
+    struct client guilty = open_client(), idle = open_client();
+    uint32_t culprit = number_of(&guilty);
+    OK(launch(&guilty, kernel));
+    is_guilty(&guilty, expected);
+    log_names(culprit);
+    is_whole(&idle);
+    gpushare_close(&guilty.gpu);
+    gpushare_close(&idle.gpu);
+    works();
+}
+
+/* One client faults while another's kernel runs: both are suspects and go on. When the first one
+ * faults again, it is alone on the device, and named. */
+static void a_suspect_is_named_by_its_second_fault(void **state)
+{
+    (void)state;
     struct client guilty = open_client(), waiting = open_client(), idle = open_client();
-    uint32_t culprit = number_of(&guilty), innocent = number_of(&idle);
+    uint32_t culprit = number_of(&guilty);
     pthread_t thread;
     void *waited;
-    uint32_t value = 0;
+    volatile uint32_t *runs;
+    struct gpushare_dim one = {1, 1, 1};
+    uint32_t milliseconds = 50;
+    void *parameters[] = {&milliseconds};
+    gpushare_function *brief = arrival_load(waiting.gpu, kernels_ptx, "milliseconds");
+    OK(gpushare_host_alloc(waiting.gpu, 4096, (void **)(uintptr_t)&runs));
+    gpushare_address memory = waiting.memory;
+    waiting.memory = (uint64_t)(uintptr_t)runs;
     OK(launch(&waiting, "slow"));
     assert_int_equal(pthread_create(&thread, NULL, wait_for_slow, &waiting), 0);
-    OK(launch(&guilty, kernel));
-    assert_int_equal(gpushare_synchronize(guilty.gpu), expected);
+    while (!*runs)
+        usleep(1000);
+    OK(launch(&guilty, "stray"));
+    assert_int_equal(gpushare_synchronize(guilty.gpu), GPUSHARE_ERROR_INTERRUPTED);
     pthread_join(thread, &waited);
-    assert_int_equal((uintptr_t)waited, expected);
-    suspects_are_logged(culprit, innocent);
-    /* Every further call says the same, and none hangs. */
-    gpushare_address address;
-    assert_int_equal(gpushare_memory_alloc(waiting.gpu, 4096, &address), expected);
-    assert_non_null(
-        strstr(gpushare_error_text(), "is lost: connect again; the server's log names"));
-    assert_int_equal(launch(&waiting, "fine"), expected);
-    OK(launch(&idle, "fine"));
-    OK(gpushare_copy_from_device(idle.gpu, &value, idle.memory, sizeof value));
-    assert_int_equal(value, 42);
+    assert_int_equal((uintptr_t)waited, GPUSHARE_ERROR_INTERRUPTED);
+    log_says("one of them made it fail");
+    log_says("one client is served at a time");
+    OK(gpushare_stream_recover(guilty.gpu, NULL, NULL));
+    OK(gpushare_stream_recover(waiting.gpu, NULL, NULL));
+    /* Side by side they would both be suspects again. */
+    for (int i = 0; i < 4; i++)
+        OK(gpushare_launch(brief, one, one, 0, NULL, parameters));
+    OK(launch(&guilty, "stray"));
+    is_guilty(&guilty, GPUSHARE_ERROR_ILLEGAL_ADDRESS);
+    log_names(culprit);
+    OK(gpushare_synchronize(waiting.gpu));
+    waiting.memory = memory;
+    is_whole(&waiting);
+    is_whole(&idle);
+    log_says("served as its schedule says again");
     gpushare_close(&guilty.gpu);
     gpushare_close(&waiting.gpu);
     gpushare_close(&idle.gpu);
-    works();
 }
 
 static int start(void **state)
@@ -163,16 +214,16 @@ static int stop(void **state)
     return server_stop(server);
 }
 
-static void an_illegal_address_is_told_to_all_and_a_new_worker_serves(void **state)
+static void an_illegal_address_ends_its_author(void **state)
 {
     (void)state;
-    all_are_told("stray", GPUSHARE_ERROR_ILLEGAL_ADDRESS);
+    alone_is_guilty("stray", GPUSHARE_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void a_misaligned_address_is_told_to_all(void **state)
+static void a_misaligned_address_ends_its_author(void **state)
 {
     (void)state;
-    all_are_told("crooked", GPUSHARE_ERROR_MISALIGNED_ADDRESS);
+    alone_is_guilty("crooked", GPUSHARE_ERROR_MISALIGNED_ADDRESS);
 }
 
 /* It waits for work whose error nobody asked for yet. */
@@ -196,10 +247,10 @@ static void a_synchronous_copy_tells_the_error_of_the_work_before_it(void **stat
     works();
 }
 
-static void a_trap_is_told_to_all(void **state)
+static void a_trap_ends_its_author(void **state)
 {
     (void)state;
-    all_are_told("trapped", GPUSHARE_ERROR_LAUNCH_FAILED);
+    alone_is_guilty("trapped", GPUSHARE_ERROR_LAUNCH_FAILED);
 }
 
 static void a_killed_worker_interrupts_its_clients_and_is_replaced(void **state)
@@ -250,10 +301,11 @@ static void a_killed_server_ends_every_call_of_its_clients(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_illegal_address_is_told_to_all_and_a_new_worker_serves),
-        cmocka_unit_test(a_misaligned_address_is_told_to_all),
+        cmocka_unit_test(an_illegal_address_ends_its_author),
+        cmocka_unit_test(a_misaligned_address_ends_its_author),
         cmocka_unit_test(a_synchronous_copy_tells_the_error_of_the_work_before_it),
-        cmocka_unit_test(a_trap_is_told_to_all),
+        cmocka_unit_test(a_trap_ends_its_author),
+        cmocka_unit_test(a_suspect_is_named_by_its_second_fault),
         cmocka_unit_test(a_killed_worker_interrupts_its_clients_and_is_replaced),
         cmocka_unit_test(a_killed_server_ends_every_call_of_its_clients),
     };

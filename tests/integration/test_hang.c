@@ -164,7 +164,7 @@ static void await_replacement(const struct hang *hang, pid_t worker)
     assert_true(server_log_wait(hang->server, "did not answer for"));
     snprintf(words, sizeof words, "(thread %s in %s)", hang->thread, hang->call);
     assert_true(server_log_wait(hang->server, words));
-    for (double left = patience_seconds(20); left > 0 && now == worker; left -= 0.01) {
+    for (int left = (int)(patience_seconds(20) * 100); left > 0 && now == worker; left--) {
         sleep_ms(10);
         if (server_workers(hang->server, &now, 1) != 1)
             now = worker;

@@ -89,7 +89,7 @@ static void launch_hold(const struct client *client, gpushare_stream *stream)
     void *parameters[] = {&words};
     words[0] = words[1] = 0;
     OK(gpushare_launch(client->hold, one, one, 0, stream, parameters));
-    for (double left = patience_seconds(20); left > 0 && !words[0]; left -= 0.001)
+    for (int left = (int)(patience_seconds(20) * 1000); left > 0 && !words[0]; left--)
         usleep(1000);
     assert_int_equal(words[0], 1);
 }
@@ -106,7 +106,7 @@ static uint32_t count_at(const struct client *client, int at)
 static void kill_worker(struct server *of, size_t which)
 {
     pid_t workers[2];
-    for (double left = patience_seconds(20); left > 0; left -= 0.001) {
+    for (int left = (int)(patience_seconds(20) * 1000); left > 0; left--) {
         if (server_workers(of, workers, 2) > which) {
             kill(workers[which], SIGKILL);
             return;
@@ -440,23 +440,28 @@ static void a_loss_reaches_streams_on_another_device(void **state)
         launch_bumps(&clients[i], 1, 3);
     }
     kill_worker(two, 0);
-    int dead = -1;
-    for (double left = patience_seconds(20); left > 0 && dead < 0; left -= 0.001) {
+    struct client *lost = NULL, *other = NULL;
+    for (int left = (int)(patience_seconds(20) * 1000); left > 0 && !lost; left--) {
         for (int i = 0; i < 2; i++)
             if (gpushare_stream_query(clients[i].gpu, clients[i].streams[0]) ==
-                GPUSHARE_ERROR_INTERRUPTED)
-                dead = i;
+                GPUSHARE_ERROR_INTERRUPTED) {
+                lost = &clients[i];
+                other = &clients[1 - i];
+            }
         usleep(1000);
     }
-    assert_true(dead >= 0);
-    clients[1 - dead].words[1] = 1;
-    INTERRUPTED(gpushare_stream_synchronize(clients[1 - dead].gpu, clients[1 - dead].streams[1]));
-    OK(gpushare_stream_synchronize(clients[dead].gpu, clients[dead].streams[1]));
-    OK(gpushare_stream_synchronize(clients[1 - dead].gpu, clients[1 - dead].streams[0]));
-    assert_int_equal(count_at(&clients[dead], 1), 3);
-    (void)recover(&clients[1 - dead], clients[1 - dead].streams[1]);
-    launch_bumps(&clients[1 - dead], 1, 1);
-    assert_int_equal(count_at(&clients[1 - dead], 1), 1);
+    if (!lost) {
+        fail_msg("no stream was interrupted");
+        return;
+    }
+    other->words[1] = 1;
+    INTERRUPTED(gpushare_stream_synchronize(other->gpu, other->streams[1]));
+    OK(gpushare_stream_synchronize(lost->gpu, lost->streams[1]));
+    OK(gpushare_stream_synchronize(other->gpu, other->streams[0]));
+    assert_int_equal(count_at(lost, 1), 3);
+    (void)recover(other, other->streams[1]);
+    launch_bumps(other, 1, 1);
+    assert_int_equal(count_at(other, 1), 1);
     for (int i = 0; i < 2; i++)
         gpushare_close(&clients[i].gpu);
     assert_int_equal(server_stop(two), 0);

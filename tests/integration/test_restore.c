@@ -132,7 +132,7 @@ static pid_t worker_of(void)
 static void await_other_worker(pid_t before)
 {
     pid_t now = before;
-    for (double left = patience_seconds(20); left > 0; left -= 0.002) {
+    for (int left = (int)(patience_seconds(20) * 500); left > 0; left--) {
         if (server_workers(server, &now, 1) == 1 && now != before)
             return;
         usleep(2000);
@@ -251,7 +251,7 @@ static void a_client_that_leaves_without_a_worker_leaves_nothing(void **state)
         client_is_whole(&kept);
     }
     size_t after = before + 1;
-    for (double left = patience_seconds(10); left > 0 && after > before; left -= 0.005) {
+    for (int left = (int)(patience_seconds(10) * 200); left > 0 && after > before; left--) {
         usleep(5000);
         after = server_fd_count(server_pid(server));
     }

@@ -275,6 +275,7 @@ static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
     admin_rows_put_sharing(&device, supervisor, &view);
     admin_json_put(&device, "memory_used_bytes", admin_json_amount(view.memory_charged));
     admin_json_put(&device, "clients", json_integer(view.clients));
+    admin_json_put(&device, "one_client_at_a_time", json_boolean(view.singly));
     admin_json_put(&device, "partitions", json_integer(view.partitions));
     admin_json_put(&device, "shared_queues",
                    queues.known ? json_integer((json_int_t)queues.shared) : json_null());

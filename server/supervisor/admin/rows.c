@@ -170,6 +170,7 @@ json_t *admin_rows_client(const struct client_view *view, const struct proto_wor
     put_who(&client, view);
     admin_json_put(&client, "pid", view->pid > 0 ? json_integer(view->pid) : json_null());
     admin_json_put(&client, "state", json_string(view->state));
+    admin_json_put(&client, "blame", json_string(view->blame));
     admin_json_put(&client, "connected_seconds", admin_json_clock(view->connected_ns));
     admin_json_put(&client, "descriptors", json_integer(view->fds));
     admin_json_put(&client, "waiting_requests", json_integer(view->waiting));

@@ -24,6 +24,9 @@
 /* Time that a worker has to end after it lost its channel or was told to stop. */
 #define EXIT_TIMEOUT_MS 5000
 #define MS_NS           UINT64_C(1000000)
+/* A device that serves one client at a time does so for a second, in the shortest turns. */
+#define SINGLY_MS      1000
+#define SINGLY_TURN_NS (5 * MS_NS)
 
 static void device_down(struct device *device);
 
@@ -51,8 +54,9 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
             quota_open(&device->accounts[i], allowance_resource(i)->whole_account, 0, NULL);
     uv_timer_init(loop, &device->timer);
     uv_timer_init(loop, &device->beat);
-    device->timer.data = device->beat.data = device;
-    device->timers = 2;
+    uv_timer_init(loop, &device->absolve);
+    device->timer.data = device->beat.data = device->absolve.data = device;
+    device->timers = 3;
     device->heartbeat.page = SHM_NONE;
 }
 
@@ -80,6 +84,7 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
     device->unanswering = false;
     device->loss = error;
     uv_timer_stop(&device->beat);
+    uv_timer_stop(&device->absolve);
     device->events.lost(device->events.context, device, error, text);
     worker_link_close(device->link, request_hold, device);
     device->link = NULL;
@@ -280,10 +285,28 @@ static void schedule_answered(void *context, const struct worker_answer *answer)
     free(scheduling);
 }
 
+/* As the changes that are on their way leave it. */
+static struct schedule schedule_latest(const struct device *device)
+{
+    return device->scheduling ? device->scheduled : device->schedule;
+}
+
+static struct schedule schedule_to_tell(const struct device *device,
+                                        const struct schedule *schedule)
+{
+    struct schedule told = *schedule;
+    if (device->singly) {
+        told.mode = PROTO_MODE_TURNS;
+        told.quantum_ns = SINGLY_TURN_NS;
+    }
+    return told;
+}
+
 static int schedule_ask(struct device *device, const struct schedule *schedule, const char *by,
                         change_done *done, void *context)
 {
-    struct proto_worker_schedule body = schedule_message(schedule);
+    struct schedule told = schedule_to_tell(device, schedule);
+    struct proto_worker_schedule body = schedule_message(&told);
     struct scheduling *scheduling = malloc(sizeof *scheduling);
     if (!scheduling)
         return -ENOMEM;
@@ -309,6 +332,49 @@ static void schedule_begin(struct device *device)
         schedule_first_refused(device, strerror(-result));
 }
 
+/* ---- one client at a time ---- */
+
+void device_serve_singly(struct device *device)
+{
+    if (!device->singly)
+        log_warning(MESSAGE_TEXT(log_singly), device->index);
+    device->singly = true;
+}
+
+static void absolve_look(uv_timer_t *timer);
+
+/* The worker may refuse, if clients have come meanwhile whose requests do not fit beside the
+ * others'. Then the device goes on serving one at a time, and tries again. */
+static void singly_answered(void *context, uint32_t index, uint32_t error, const char *text)
+{
+    struct device *device = context;
+    if (!error) {
+        log_notice(MESSAGE_TEXT(log_singly_over), index);
+    } else if (device->state == DEVICE_READY) {
+        log_warning(MESSAGE_TEXT(log_singly_goes_on), index, text);
+        device->singly = true;
+        uv_timer_start(&device->absolve, absolve_look, SINGLY_MS, 0);
+    }
+}
+
+static void singly_end(struct device *device)
+{
+    struct schedule wanted = schedule_latest(device);
+    device->singly = false;
+    int result = schedule_ask(device, &wanted, "", singly_answered, device);
+    if (result < 0)
+        singly_answered(device, device->index, error_from_errno(result), strerror(-result));
+}
+
+static void absolve_look(uv_timer_t *timer)
+{
+    struct device *device = timer->data;
+    if (device->events.absolves(device->events.context, device))
+        singly_end(device);
+    else
+        uv_timer_start(timer, absolve_look, SINGLY_MS, 0);
+}
+
 /* ---- what the worker says ---- */
 
 static void info_take(struct device *device, const struct proto_device_info *info)
@@ -332,6 +398,8 @@ static void info_take(struct device *device, const struct proto_device_info *inf
     log_notice(MESSAGE_TEXT(log_device_ready), device->index, info->name, info->multiprocessors,
                (unsigned long long)(info->memory >> 20));
     schedule_begin(device);
+    if (device->singly)
+        uv_timer_start(&device->absolve, absolve_look, SINGLY_MS, 0);
     beat_begin(device);
     device->events.ready(device->events.context, device);
 }
@@ -518,6 +586,7 @@ static void device_down(struct device *device)
             device->closing = true;
             uv_close((uv_handle_t *)&device->timer, timer_closed);
             uv_close((uv_handle_t *)&device->beat, timer_closed);
+            uv_close((uv_handle_t *)&device->absolve, timer_closed);
         }
         return;
     }
@@ -599,7 +668,7 @@ int device_schedule_set(struct device *device, const struct schedule *to, unsign
 {
     /* The worker may not have answered the change before this one. The parts that this change
      * leaves alone are as that change leaves them. */
-    struct schedule wanted = device->scheduling ? device->scheduled : device->schedule;
+    struct schedule wanted = schedule_latest(device);
     struct schedule watched = device->schedule;
     schedule_merge(&watched, to, parts & SCHEDULE_WATCHDOG);
     schedule_merge(&wanted, &watched, SCHEDULE_WATCHDOG);

@@ -68,6 +68,8 @@ struct device_events {
     bool (*holds)(void *context, uint32_t client);
     /* The lost worker's process is gone, and nothing of it can use the device any more. */
     void (*gone)(void *context, struct device *device);
+    /* Asked each second while the device serves one client at a time: whether that may end. */
+    bool (*absolves)(void *context, struct device *device);
     /* A start failed before any worker of this device was ready; device->trouble says why. */
     void (*failed)(void *context, struct device *device);
     /* device_stop is complete. */
@@ -101,12 +103,15 @@ struct device {
     struct worker_process *process;   /* NULL: none, or the worker was adopted */
     struct worker_link *link;         /* NULL while there is none */
     struct held_requests held;        /* of clients that go on with the next worker */
-    uint32_t loss;                    /* error with which the latest worker was lost; 0: none was */
-    struct tracing *tracing;          /* the trace under way, or NULL */
-    uv_timer_t timer;                 /* for the next start */
-    uv_timer_t beat;                  /* for the next look at the worker's threads */
-    unsigned timers;                  /* that are open */
-    bool closing;                     /* the timers are being closed */
+    bool singly;                /* one client at a time is served, whatever the schedule says */
+    uint32_t departed_suspects; /* clients that had left, of the latest worker's end (blame.h) */
+    uint32_t loss;              /* error with which the latest worker was lost; 0: none was */
+    struct tracing *tracing;    /* the trace under way, or NULL */
+    uv_timer_t timer;           /* for the next start */
+    uv_timer_t beat;            /* for the next look at the worker's threads */
+    uv_timer_t absolve;         /* for the next question whether `singly` may end */
+    unsigned timers;            /* that are open */
+    bool closing;               /* the timers are being closed */
     struct heartbeat heartbeat;
     bool unanswering; /* the worker is silent: no client is passed on to it */
     bool failed_once; /* a worker has ended before any worker of the device was ready */
@@ -164,6 +169,11 @@ void device_cancel(struct device *device, uint32_t client);
  * gone. events.lost is called at once. Does nothing without a worker.
  */
 void device_replace(struct device *device, const struct error *why);
+
+/* From the next worker on, serves one client at a time, until events.absolves says that it may end;
+ * it is asked for the first time a second after that worker is ready. Requests and limits of time
+ * have no effect meanwhile. */
+void device_serve_singly(struct device *device);
 
 /* Whether the worker takes clients now: it is ready and answers. */
 bool device_serves(const struct device *device);

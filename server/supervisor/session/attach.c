@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/units.h"
+#include "common/ipc/timeline.h"
 #include "common/ipc/ring.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
@@ -344,6 +345,22 @@ static const struct session *exposed_to(const struct session *session, const str
 
 enum beginning { BEGINNING_REFUSED, BEGINNING_WAITS, BEGINNING_MADE };
 
+#define TENTH_NS UINT64_C(100000000)
+
+/* Refuses a client of a user whose kernels have made devices fail again and again. */
+static bool refuse_offender(struct session *session, uint64_t serial)
+{
+    const struct server *server = session->server;
+    char time[UNITS_TEXT];
+    uint32_t faults;
+    uint64_t wait = offenders_wait(&server->offenders, session->uid, timeline_now(),
+                                   server->settings->offender_wait_ns, &faults);
+    if (wait)
+        session_refuse(session, serial, MESSAGE(offender_waits), session->uid, faults,
+                       units_format_duration(wait + TENTH_NS - wait % TENTH_NS, time));
+    return wait != 0;
+}
+
 static enum beginning attach_begin(struct session *session, uint64_t serial,
                                    const struct proto_attach *wish)
 {
@@ -354,6 +371,8 @@ static enum beginning attach_begin(struct session *session, uint64_t serial,
         session_refuse(session, serial, MESSAGE(host_access_users), device->index, other->uid);
         return BEGINNING_REFUSED;
     }
+    if (refuse_offender(session, serial))
+        return BEGINNING_REFUSED;
     session->asked = *wish;
     session->wish = allowance_from_wire(&wish->allowance, &wish->sources);
     memcpy(session->name, wish->name, sizeof session->name);

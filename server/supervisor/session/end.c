@@ -129,7 +129,9 @@ static void take_down(struct session *session)
     session_host_flush(session);
     session_host_recall_exports(session);
     session->down = true;
-    if (session->device && (session->at_worker || session->held))
+    if (!session->device)
+        return;
+    if (session->at_worker || session->held)
         device_cancel(session->device, session->number);
     if (session->at_worker)
         worker_detach(session);

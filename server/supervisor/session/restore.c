@@ -46,8 +46,7 @@ static bool words_agree(void *shadow, uint32_t streams)
     return true;
 }
 
-/* If that can't be found out, there may have been something. */
-static bool had_work_in_flight(const struct session *session)
+bool session_restore_had_work(const struct session *session)
 {
     void *shadow = mmap(NULL, session->shadow.bytes, PROT_READ, MAP_SHARED, session->shadow.fd, 0);
     if (shadow == MAP_FAILED)
@@ -57,22 +56,17 @@ static bool had_work_in_flight(const struct session *session)
     return !agree;
 }
 
-bool session_restore_judge(struct session *session, uint32_t error, const char *text)
+bool session_restore_judge(struct session *session, const char *text)
 {
-    bool fault = error != PROTO_ERROR_WORKER_LOST;
     uint32_t module = session_module_resident(session);
     bool hopeless =
         !session->device->served && timeline_now() - session->restore.since > WAIT_MAX_NS;
     if (session->state == PROTO_CONNECTION_STATE_LEAVING)
         return false;
-    if (hopeless || (fault && had_work_in_flight(session))) {
-        if (fault)
-            session_fail(session, error, MESSAGE_TEXT(session_device_fault), text);
-        else
-            session_fail(session, error, MESSAGE_TEXT(session_worker_lost), text);
-    } else if (module) {
+    if (hopeless)
+        session_fail(session, PROTO_ERROR_WORKER_LOST, MESSAGE_TEXT(session_worker_lost), text);
+    else if (module)
         session_fail(session, MESSAGE(session_variables_lost), text, module);
-    }
     return session->state != PROTO_CONNECTION_STATE_LEAVING;
 }
 

@@ -16,6 +16,7 @@
 #include "common/list.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/device/device.h"
+#include "server/supervisor/device/offenders.h"
 #include "server/supervisor/client/image.h"
 #include "server/supervisor/loop/closer.h"
 #include "server/supervisor/loop/job.h"
@@ -54,6 +55,7 @@ struct server {
     struct totals totals;             /* of users and groups */
     struct total_overrides total_overrides;
     struct own_requests own_requests;
+    struct offenders offenders;
     struct image_cache cache;
     struct closer *closer; /* of descriptors that clients have sent */
     struct job_pool jobs;

@@ -102,6 +102,11 @@ struct session {
         uint32_t due;   /* answers of this step */
         uint64_t since; /* CLOCK_MONOTONIC: it is held; 0: it is not */
     } restore;
+    struct {
+        bool suspect;    /* of its device's latest fault */
+        bool isolated;   /* it was a suspect too often */
+        uint32_t common; /* faults while it and others had work in flight */
+    } blame;
     bool refused; /* attaching was, and the server has counted that */
 
     struct {

@@ -90,12 +90,12 @@ struct client_shared {
     uint64_t blocked_rings[CLIENT_STREAM_WORDS]; /* rings that wait for another ring, or room */
     uint64_t busy[CLIENT_STREAM_WORDS];          /* streams whose device work was not seen to end */
     uint32_t blocked_count;
-    uint32_t linked_count;  /* blocked rings that wait for another device, or their own end */
-    uint32_t watched_count; /* streams on whose timeline a thread sleeps */
-    uint32_t closing_count; /* streams in STREAM_CLOSING */
+    uint32_t linked_count;      /* blocked rings that wait for another device, or their own end */
+    uint32_t watched_count;     /* streams on whose timeline a thread sleeps */
+    uint32_t closing_count;     /* streams in STREAM_CLOSING */
     uint32_t interrupted_count; /* streams that wait for client_stream_recover */
-    uint32_t in_flight;     /* commands, as last counted */
-    uint32_t width;         /* mean of its latest kernels' (launch_width.h); 0: unknown */
+    uint32_t in_flight;         /* commands, as last counted */
+    uint32_t width;             /* mean of its latest kernels' (launch_width.h); 0: unknown */
     struct retirement *frees, **frees_end;
     struct work_length length; /* of its commands */
     /* Local memory, bytes a thread: what its launches wait for, 0 for none; whether that was asked

@@ -17,8 +17,8 @@ struct mixes_scene {
     unsigned number;
     uint64_t seed;
     /* of the scene: */
-    double points;   /* the row's value */
-    double from, to; /* CLOCK_MONOTONIC seconds: when it was measured */
+    double points;     /* the row's value */
+    double from, to;   /* CLOCK_MONOTONIC seconds: when it was measured */
     unsigned windows;  /* of all clients, in which they could be compared with their promise */
     unsigned compared; /* of these: in which they were */
     char words[200];   /* the worst client; may be empty */

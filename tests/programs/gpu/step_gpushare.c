@@ -476,7 +476,8 @@ static void judge_end(gpushare_error wanted, gpushare_error innocent, double ms)
                      gpushare_error_name(innocent), ms);
     else
         probe_failed("the neighbour was told '%s', not '%s'; the next client was %s",
-                     gpushare_error_name(innocent), gpushare_error_name(wanted), ms >= 0 ? "served" : "NOT served");
+                     gpushare_error_name(innocent), gpushare_error_name(wanted),
+                     ms >= 0 ? "served" : "NOT served");
 }
 
 void step_fault(const char *argument)

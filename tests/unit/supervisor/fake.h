@@ -601,16 +601,22 @@ static inline struct channel_message *fake_worker_expect(struct fake *fake, uint
     return &worker->message;
 }
 
-/* All clients have something in flight from now on. */
-static inline void fake_put_in_flight(const struct fake *fake)
+/* The client's default stream has so many commands in flight from now on. */
+static inline void fake_put_in_flight(const struct fake *fake, const struct session *session,
+                                      uint64_t commands)
 {
-    const uint64_t begun = 1;
-    struct session *session;
-    LIST_FOR_EACH (session, &fake->supervisor->server.session_list, link)
-        if (session->shadow.fd >= 0)
-            assert_int_equal(pwrite(session->shadow.fd, &begun, sizeof begun,
-                                    (off_t)(fake->settings.streams * sizeof begun)),
-                             sizeof begun);
+    assert_int_equal(pwrite(session->shadow.fd, &commands, sizeof commands,
+                            (off_t)(fake->settings.streams * sizeof commands)),
+                     sizeof commands);
+}
+
+static inline void fake_say_fault(const struct fake *fake, uint32_t device, uint32_t error)
+{
+    struct proto_worker_fault fault = {.error = error, .text = "kernel f used 0x0"};
+    assert_int_equal(
+        channel_send(fake->worker[device].fd,
+                     &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault}),
+        0);
 }
 
 /* All clients end with their worker: they have waited for one for too long already. */

@@ -421,6 +421,7 @@ static inline void add_client(uint32_t number, bool attached)
                                  .pid = 4000 + (pid_t)number,
                                  .uid = 1000,
                                  .state = attached ? "attached" : "hello",
+                                 .blame = "none",
                                  .attached = attached,
                                  .asked = allowance_none,
                                  .charged[RESOURCE_MEMORY] = 2 << 20,

@@ -22,13 +22,8 @@ static int open_client(void)
 
 static void worker_say_fault(void)
 {
-    fake_put_in_flight(&fake);
-    struct proto_worker_fault fault = {.error = PROTO_ERROR_ILLEGAL_ADDRESS,
-                                       .text = "kernel f used 0x0"};
-    assert_int_equal(
-        channel_send(fake.worker[0].fd,
-                     &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault}),
-        0);
+    fake_put_in_flight(&fake, fake_first(&fake), 1);
+    fake_say_fault(&fake, 0, PROTO_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void expect_fault(int fd)

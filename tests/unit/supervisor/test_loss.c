@@ -35,7 +35,7 @@ static void a_client_that_vanishes_at_any_point_leaves_nothing(void **state)
     fake_close(&fake);
 }
 
-static void a_lost_worker_takes_its_clients_along_by_name(void **state)
+static void a_fault_takes_its_author_along_by_name(void **state)
 {
     (void)state;
     fake_open(&fake, 2, 256 * MIB);
@@ -50,8 +50,6 @@ static void a_lost_worker_takes_its_clients_along_by_name(void **state)
     fake.worker[0].automatic = false;
     struct proto_memory_alloc alloc = {.count = 4 * MIB};
     fake_send(&fake, fds[0], PROTO_MEMORY_ALLOC, &alloc);
-    struct proto_worker_fault fault = {.error = PROTO_ERROR_ILLEGAL_ADDRESS,
-                                       .text = "kernel f used 0x0"};
     fake_settle(&fake);
     /* The fault word is what a sleeping client sees. */
     struct session *last = LIST_LAST(&fake.supervisor->server.session_list, struct session, link);
@@ -63,13 +61,13 @@ static void a_lost_worker_takes_its_clients_along_by_name(void **state)
     struct proto_status_header *copy = mmap(NULL, 4096, PROT_READ, MAP_SHARED, last->status.fd, 0);
     assert_ptr_not_equal(copy, MAP_FAILED);
     assert_int_equal(status->fault, 0);
-    fake_put_in_flight(&fake);
-    channel_send(fake.worker[0].fd,
-                 &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault});
-    for (unsigned i = 0; i < 3; i++)
-        fake_expect_ended(&fake, fds[i], PROTO_ERROR_ILLEGAL_ADDRESS, "kernel f used 0x0");
+    fake_put_in_flight(&fake, last, 1);
+    fake_say_fault(&fake, 0, PROTO_ERROR_ILLEGAL_ADDRESS);
+    fake_expect_ended(&fake, fds[2], PROTO_ERROR_ILLEGAL_ADDRESS, "kernel f used 0x0");
     assert_int_equal(copy->fault, PROTO_ERROR_ILLEGAL_ADDRESS);
     munmap(copy, 4096);
+    for (unsigned i = 0; i < 2; i++)
+        close(fds[i]);
     FAKE_WAIT(&fake, fake.supervisor->server.sessions == 1);
     fake_usage(&fake, elsewhere);
     fake_kill_worker(&fake, 0);
@@ -221,7 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_that_vanishes_at_any_point_leaves_nothing),
-        cmocka_unit_test(a_lost_worker_takes_its_clients_along_by_name),
+        cmocka_unit_test(a_fault_takes_its_author_along_by_name),
         cmocka_unit_test(an_idle_client_goes_on_with_all_that_it_had),
         cmocka_unit_test(a_worker_that_dies_while_it_is_told_costs_nothing),
         cmocka_unit_test(a_client_that_leaves_between_two_workers_leaves_nothing),

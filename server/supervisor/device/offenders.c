@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/device/offenders.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "common/util.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+#define FORGET_NS (600 * SECOND_NS)
+#define WAIT_MAX  (300 * SECOND_NS)
+/* Of a wait of a nanosecond, so many doublings are beyond the longest wait. */
+#define DOUBLINGS_MAX 39u
+
+static struct offender *find(const struct offenders *offenders, uid_t uid)
+{
+    for (uint32_t i = 0; i < offenders->count; i++)
+        if (offenders->rows[i].uid == uid)
+            return &offenders->rows[i];
+    return NULL;
+}
+
+static bool forgotten(const struct offender *offender, uint64_t now)
+{
+    return now - offender->latest >= FORGET_NS;
+}
+
+/* A row for this user: its own, one of somebody who is forgotten, or a new one. */
+static struct offender *row_for(struct offenders *offenders, uid_t uid, uint64_t now)
+{
+    struct offender *row = find(offenders, uid);
+    for (uint32_t i = 0; !row && i < offenders->count; i++)
+        if (forgotten(&offenders->rows[i], now))
+            row = &offenders->rows[i];
+    if (!row && array_reserve(offenders->rows, offenders->room, offenders->count + 1) == 0)
+        row = &offenders->rows[offenders->count++];
+    return row;
+}
+
+void offenders_note(struct offenders *offenders, uid_t uid, uint64_t now)
+{
+    const struct offender *known = find(offenders, uid);
+    uint32_t before = known && !forgotten(known, now) ? known->faults : 0;
+    struct offender *row = row_for(offenders, uid, now);
+    if (row)
+        *row = (struct offender){.uid = uid, .faults = before + 1, .latest = now};
+}
+
+uint64_t offenders_wait(const struct offenders *offenders, uid_t uid, uint64_t now, uint64_t first,
+                        uint32_t *faults)
+{
+    const struct offender *offender = find(offenders, uid);
+    *faults = offender && !forgotten(offender, now) ? offender->faults : 0;
+    if (*faults < 2 || !first)
+        return 0;
+    uint32_t doublings = min(*faults - 2, DOUBLINGS_MAX);
+    uint64_t wait = first > WAIT_MAX >> doublings ? WAIT_MAX : first << doublings;
+    return saturating_sub(offender->latest + wait, now);
+}
+
+void offenders_close(struct offenders *offenders)
+{
+    free(offenders->rows);
+    *offenders = (struct offenders){.rows = NULL};
+}
