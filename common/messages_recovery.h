@@ -29,10 +29,10 @@
     X(event_lost, INTERRUPTED, \
       "the work that the event stands for was lost with the server's worker: record the event again") \
     X(session_guilty, SUCCESS, \
-      "%s: the kernel was this client's, the only one with work on the device: the connection has " \
-      "ended, and its memory on the device with it") \
+      "%s: the kernel was this client's, and no other had work on the device (unfinished: %s): the " \
+      "connection has ended, and its device memory with it") \
     X(log_guilty, SUCCESS, \
-      "device %u: client %u '%s' (pid %d, uid %u) made it fail: %s") \
+      "device %u: client %u '%s' (pid %d, uid %u) made it fail: %s; its unfinished kernels: %s") \
     X(log_guilty_left, SUCCESS, \
       "device %u: it failed, and no client that is still connected had work in flight; of those " \
       "that had left: %u") \

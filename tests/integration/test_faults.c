@@ -102,11 +102,15 @@ static uint32_t number_of(const struct client *client)
 }
 
 /* Each later call says the same, and none hangs. */
-static void is_guilty(struct client *client, gpushare_error expected)
+static void is_guilty(struct client *client, const char *kernel, gpushare_error expected)
 {
     gpushare_address address;
+    char words[64];
     assert_int_equal(gpushare_synchronize(client->gpu), expected);
     assert_non_null(strstr(gpushare_error_text(), "the kernel was this client's"));
+    snprintf(words, sizeof words, "(unfinished: %s<<<(1,1,1),(1,1,1),0>>>)", kernel);
+    if (!strstr(gpushare_error_text(), words))
+        fail_msg("\"%s\" does not say \"%s\"", gpushare_error_text(), words);
     assert_int_equal(gpushare_memory_alloc(client->gpu, 4096, &address), expected);
     assert_int_equal(launch(client, "fine"), expected);
 }
@@ -148,7 +152,7 @@ static void alone_is_guilty(const char *kernel, gpushare_error expected)
     struct client guilty = open_client(), idle = open_client();
     uint32_t culprit = number_of(&guilty);
     OK(launch(&guilty, kernel));
-    is_guilty(&guilty, expected);
+    is_guilty(&guilty, kernel, expected);
     log_names(culprit);
     is_whole(&idle);
     gpushare_close(&guilty.gpu);
@@ -189,7 +193,7 @@ static void a_suspect_is_named_by_its_second_fault(void **state)
     for (int i = 0; i < 4; i++)
         OK(gpushare_launch(brief, one, one, 0, NULL, parameters));
     OK(launch(&guilty, "stray"));
-    is_guilty(&guilty, GPUSHARE_ERROR_ILLEGAL_ADDRESS);
+    is_guilty(&guilty, "stray", GPUSHARE_ERROR_ILLEGAL_ADDRESS);
     log_names(culprit);
     OK(gpushare_synchronize(waiting.gpu));
     waiting.memory = memory;

@@ -383,7 +383,9 @@ static struct holdings read_holdings(const struct server *server)
 
 static void charges_come_back_when_neighbours_fault(void **state)
 {
-    struct server *server = server_start(NULL, NULL), *was = plain;
+    /* All clients are of one user, whose faults would keep its next ones waiting. */
+    static const char *const args[] = {"--offender-wait", "0", NULL};
+    struct server *server = server_start(args, NULL), *was = plain;
     struct holdings before = read_holdings(server), after = {.clients = 1};
     struct scene *scene =
         scene_begin(server, SCENE_FAULTS | SCENE_PAUSES | SCENE_VISITS | SCENE_GREEDY);

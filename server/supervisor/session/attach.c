@@ -16,8 +16,9 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/units.h"
-#include "common/ipc/timeline.h"
+#include "common/ipc/journal.h"
 #include "common/ipc/ring.h"
+#include "common/ipc/timeline.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
 #include "server/supervisor/session/host.h"
@@ -89,7 +90,7 @@ static int create_shared(struct session *session, uint32_t streams)
     if (result == 0)
         result = shm_create(&session->status, "gpushare-status", ring_status_bytes(streams));
     if (result == 0)
-        result = create_unmapped(&session->shadow, "gpushare-shadow", ring_shadow_bytes(streams));
+        result = create_unmapped(&session->shadow, "gpushare-shadow", journal_shadow_bytes(streams));
     if (result < 0)
         return result;
     session->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -150,7 +151,7 @@ void session_attach_release(struct session *session)
         void *words = mmap(NULL, session->shadow.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                            session->shadow.fd, 0);
         if (words != MAP_FAILED) {
-            memset(words, 0xff, session->shadow.bytes);
+            memset(words, 0xff, ring_shadow_bytes(session->server->settings->streams));
             munmap(words, session->shadow.bytes);
         }
     }

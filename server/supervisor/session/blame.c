@@ -8,6 +8,7 @@
 #include "common/ipc/timeline.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "server/supervisor/session/lost_kernels.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/restore.h"
 #include "server/supervisor/session/server.h"
@@ -54,10 +55,12 @@ void session_blame_departed(const struct server *server, struct device *device)
 
 static void find_guilty(struct server *server, const struct device *device, struct session *session)
 {
+    char kernels[200];
+    session_lost_kernels(session, kernels, sizeof kernels);
     log_error(MESSAGE_TEXT(log_guilty), device->index, session->number, session->name,
-              (int)session->pid, session->uid, device->trouble);
+              (int)session->pid, session->uid, device->trouble, kernels);
     offenders_note(&server->offenders, session->uid, timeline_now());
-    session_fail(session, device->loss, MESSAGE_TEXT(session_guilty), device->trouble);
+    session_fail(session, device->loss, MESSAGE_TEXT(session_guilty), device->trouble, kernels);
 }
 
 static void isolate(const struct device *device, struct session *session)

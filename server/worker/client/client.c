@@ -13,11 +13,12 @@
 #include "common/messages.h"
 
 /* Registers memory that the device writes; *address becomes its address on the device. */
-static cuda_result register_shm(const struct gpu *gpu, const struct shm *shm, uint64_t *address)
+static cuda_result register_shm(const struct gpu *gpu, const struct shm *shm, size_t bytes,
+                                uint64_t *address)
 {
     const struct cuda_driver *cuda = gpu->cuda;
     cuda_result result = cuda->cuMemHostRegister(
-        shm->base, shm->bytes, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
+        shm->base, bytes, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
     if (result != CUDA_OK)
         return result;
     /* From now on it is registered, whatever comes: giving it back waits for the device. */
@@ -40,7 +41,11 @@ static int adopt_memories(struct client *client, const int fds[4])
     error = shm_adopt(&client->status, fds[1], ring_status_bytes(streams), true);
     if (error < 0)
         return error;
-    return shm_adopt(&client->shadows, fds[2], ring_shadow_bytes(streams), true);
+    error = shm_adopt(&client->shadows, fds[2], journal_shadow_bytes(streams), true);
+    if (error < 0)
+        return error;
+    client->submit.journal = journal_at(client->shadows.base, streams);
+    return 0;
 }
 
 static void close_unadopted(const struct client *client, const int fds[4])
@@ -121,9 +126,11 @@ uint32_t client_create(struct client **out, struct gpu *gpu, uint32_t number,
 uint32_t client_register(struct client *client, struct error *why)
 {
     const struct gpu *gpu = client->gpu;
-    cuda_result result = register_shm(gpu, &client->status, &client->status_device);
+    cuda_result result =
+        register_shm(gpu, &client->status, client->status.bytes, &client->status_device);
     if (result == CUDA_OK)
-        result = register_shm(gpu, &client->shadows, &client->shadows_device);
+        result = register_shm(gpu, &client->shadows, ring_shadow_bytes(client->stream_count),
+                              &client->shadows_device);
     return result == CUDA_OK
                ? 0
                : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(timelines_register),

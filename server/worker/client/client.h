@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/ipc/journal.h"
 #include "common/ipc/ring_memory.h"
 #include "common/ipc/shm.h"
 #include "server/worker/sharing/meter.h"
@@ -158,8 +159,10 @@ struct client_control {
 struct client_submit {
     bool worked; /* the client moved since the submitter last read the clock */
     int32_t deficit;
-    uint32_t cursor;    /* stream that was served last */
-    uint64_t last_work; /* when the client last moved, ns */
+    uint32_t cursor;               /* stream that was served last */
+    uint64_t last_work;            /* when the client last moved, ns */
+    struct journal_entry *journal; /* in its shadow memory */
+    uint32_t journal_next;
 };
 
 /* Marks that one thread leaves for another. Any thread may leave them, whatever locks it holds. The

@@ -30,8 +30,11 @@ uint64_t client_stream_written(const struct client_stream *stream)
     return atomic_load_explicit(&stream->written, memory_order_acquire);
 }
 
-void client_stream_begin(struct client_stream *stream)
+void client_stream_begin(struct client_stream *stream, const struct ring_descriptor *command)
 {
+    struct client_submit *submit = &stream->client->submit;
+    journal_note(submit->journal, &submit->journal_next, stream->index, stream->ring.value + 1,
+                 command);
     shared_word_publish(stream->begun, stream->ring.value + 1);
 }
 

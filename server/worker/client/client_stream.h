@@ -80,10 +80,10 @@ void client_stream_set_reached(struct client_stream *stream, uint64_t value);
 /* Timeline value that the device was last told to write. Any thread. */
 uint64_t client_stream_written(const struct client_stream *stream);
 
-/* Notes, before the driver is called for it, the value of the command that is handed over next; or
- * takes the note back, since the command was not handed over after all. If this process dies in
- * between, the next worker does not carry out the command again. Submitter. */
-void client_stream_begin(struct client_stream *stream);
+/* Notes the command that is handed over next in the journal, and its value, before the driver is
+ * called for it; or takes the value back, since the command was not handed over after all. If this
+ * process dies in between, the next worker does not carry out the command again. Submitter. */
+void client_stream_begin(struct client_stream *stream, const struct ring_descriptor *command);
 void client_stream_begin_undo(struct client_stream *stream);
 
 /* ---- interruption: work that was lost with a worker, and all that was to follow it ---- */

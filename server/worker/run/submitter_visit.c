@@ -159,7 +159,7 @@ static int run_some(struct submitter *submitter, struct client_stream *stream, u
         alone = stands_alone(stream, &descriptor);
         if (alone && *done)
             break;
-        client_stream_begin(stream);
+        client_stream_begin(stream, &descriptor);
         result = command_run(&submitter->command, stream, &descriptor);
         if (result) {
             if (result != COMMAND_FATAL)

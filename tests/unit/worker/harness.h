@@ -245,7 +245,7 @@ static inline struct peer *peer_offer(uint32_t number, uint32_t percentage, uint
     peer->number = number;
     assert_int_equal(served_rings_make(&peer->rings, STREAMS), 0);
     assert_int_equal(shm_create(&peer->status, "status", ring_status_bytes(STREAMS)), 0);
-    assert_int_equal(shm_create(&peer->shadows, "shadows", 4096), 0);
+    assert_int_equal(shm_create(&peer->shadows, "shadows", journal_shadow_bytes(STREAMS)), 0);
     peer->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     peer->device_base = DEVICE_BASE + number * WINDOW_BYTES;
     peer->host_base = HOST_BASE + number * WINDOW_BYTES;

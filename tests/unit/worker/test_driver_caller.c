@@ -155,7 +155,7 @@ static void a_client_leaves_before_it_is_attached(void **state)
                                          .allowance = granted_whole()};
     assert_int_equal(served_rings_make(&rings, STREAMS), 0);
     assert_int_equal(shm_create(&status, "status", ring_status_bytes(STREAMS)), 0);
-    assert_int_equal(shm_create(&shadows, "shadows", 4096), 0);
+    assert_int_equal(shm_create(&shadows, "shadows", journal_shadow_bytes(STREAMS)), 0);
     int doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int fds[4] = {rings.fd, status.fd, shadows.fd, doorbell};
     set_closed(true);

@@ -28,7 +28,7 @@ static struct client *make_client(struct peer *peer, uint32_t number)
     struct error why = {0};
     assert_int_equal(served_rings_make(&peer->rings, STREAMS), 0);
     assert_int_equal(shm_create(&peer->status, "status", ring_status_bytes(STREAMS)), 0);
-    assert_int_equal(shm_create(&peer->shadows, "shadows", 4096), 0);
+    assert_int_equal(shm_create(&peer->shadows, "shadows", journal_shadow_bytes(STREAMS)), 0);
     peer->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int fds[4] = {dup(peer->rings.fd), dup(peer->status.fd), dup(peer->shadows.fd),
                   dup(peer->doorbell)};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/ipc/journal.h"
+
+#include <string.h>
+
+#include "common/ipc/shared_word.h"
+
+_Static_assert(sizeof(struct journal_entry) == 64, "a line of the cache");
+_Static_assert(offsetof(struct proto_command_launch, inline_parameters) <= JOURNAL_COMMAND_BYTES,
+               "all of a launch but its parameters");
+_Static_assert(offsetof(struct proto_command_copy, count) + sizeof(uint64_t) <=
+                   JOURNAL_COMMAND_BYTES,
+               "all of a copy");
+
+size_t journal_shadow_bytes(uint32_t streams)
+{
+    return ring_shadow_bytes(streams) + JOURNAL_ENTRIES * sizeof(struct journal_entry);
+}
+
+struct journal_entry *journal_at(void *shadow_memory, uint32_t streams)
+{
+    return (void *)((uint8_t *)shadow_memory + ring_shadow_bytes(streams));
+}
+
+void journal_note(struct journal_entry *journal, uint32_t *next, uint32_t stream, uint64_t value,
+                  const struct ring_descriptor *descriptor)
+{
+    struct journal_entry *entry = &journal[(*next)++ % JOURNAL_ENTRIES];
+    /* A process that dies in between leaves no entry, and not one of two halves. */
+    shared_word_publish(&entry->value, 0);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    entry->stream = stream;
+    memcpy(entry->command, descriptor->bytes, sizeof entry->command);
+    shared_word_publish(&entry->value, value);
+}
