@@ -341,6 +341,13 @@ void device_serve_singly(struct device *device)
     device->singly = true;
 }
 
+void device_serve_together(struct device *device)
+{
+    if (device->singly)
+        log_notice(MESSAGE_TEXT(log_singly_over), device->index);
+    device->singly = false;
+}
+
 static void absolve_look(uv_timer_t *timer);
 
 /* The worker may refuse, if clients have come meanwhile whose requests do not fit beside the

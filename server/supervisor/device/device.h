@@ -175,6 +175,9 @@ void device_replace(struct device *device, const struct error *why);
  * have no effect meanwhile. */
 void device_serve_singly(struct device *device);
 
+/* Without a worker: the next one serves as the schedule says. */
+void device_serve_together(struct device *device);
+
 /* Whether the worker takes clients now: it is ready and answers. */
 bool device_serves(const struct device *device);
 

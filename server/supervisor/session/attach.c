@@ -90,7 +90,8 @@ static int create_shared(struct session *session, uint32_t streams)
     if (result == 0)
         result = shm_create(&session->status, "gpushare-status", ring_status_bytes(streams));
     if (result == 0)
-        result = create_unmapped(&session->shadow, "gpushare-shadow", journal_shadow_bytes(streams));
+        result =
+            create_unmapped(&session->shadow, "gpushare-shadow", journal_shadow_bytes(streams));
     if (result < 0)
         return result;
     session->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

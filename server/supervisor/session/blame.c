@@ -53,13 +53,25 @@ void session_blame_departed(const struct server *server, struct device *device)
             device->departed_suspects++;
 }
 
-static void find_guilty(struct server *server, const struct device *device, struct session *session)
+/* Once an author is found, the faults that the others had in common with somebody count no more: a
+ * client that always works would be isolated for them. */
+static void absolve_all(struct server *server, struct device *device)
+{
+    struct session *session;
+    LIST_FOR_EACH (session, &server->session_list, link)
+        if (session->device == device)
+            memset(&session->blame, 0, sizeof session->blame);
+    device_serve_together(device);
+}
+
+static void find_guilty(struct server *server, struct device *device, struct session *session)
 {
     char kernels[200];
     session_lost_kernels(session, kernels, sizeof kernels);
     log_error(MESSAGE_TEXT(log_guilty), device->index, session->number, session->name,
               (int)session->pid, session->uid, device->trouble, kernels);
     offenders_note(&server->offenders, session->uid, timeline_now());
+    absolve_all(server, device);
     session_fail(session, device->loss, MESSAGE_TEXT(session_guilty), device->trouble, kernels);
 }
 

@@ -7,7 +7,7 @@
  *   one client had            it is guilty: it ends with CUDA's error
  *   several had               they are suspects: their streams are interrupted, and for a second
  *                             the device serves one client at a time. If it fails again, one
- *                             client had work in flight
+ *                             client had work in flight, and the others are suspects no more
  *   a client is a suspect     it faults in company only. It is isolated: while it is connected the
  *   for the third time        device serves one client at a time. That is no verdict
  *

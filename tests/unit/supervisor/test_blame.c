@@ -127,9 +127,30 @@ static void a_suspect_that_faults_alone_is_guilty(void **state)
     fault(PROTO_ERROR_ILLEGAL_ADDRESS, 1);
     fake_expect_ended(&fake, fds[0], PROTO_ERROR_ILLEGAL_ADDRESS, "this client's");
     forget(0);
-    assert_true(serves_singly());
-    let_a_second_pass();
     assert_false(serves_singly());
+    assert_false(client(0)->blame.suspect);
+    end();
+}
+
+/* Two clients that work all the time beside one that faults now and then, but not within a second.
+ */
+static void the_author_of_common_faults_clears_the_others(void **state)
+{
+    (void)state;
+    begin();
+    for (int i = 0; i < 3; i++) {
+        fault(PROTO_ERROR_ILLEGAL_ADDRESS, 7);
+        let_a_second_pass();
+    }
+    assert_true(serves_singly());
+    fault(PROTO_ERROR_ILLEGAL_ADDRESS, 1);
+    fake_expect_ended(&fake, fds[0], PROTO_ERROR_ILLEGAL_ADDRESS, "this client's");
+    forget(0);
+    assert_false(serves_singly());
+    for (unsigned i = 0; i < 2; i++) {
+        assert_false(client(i)->blame.isolated);
+        assert_int_equal(client(i)->blame.common, 0);
+    }
     end();
 }
 
@@ -254,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_lone_author_ends_and_nobody_else),
         cmocka_unit_test(suspects_go_on_one_at_a_time_for_a_second),
         cmocka_unit_test(a_suspect_that_faults_alone_is_guilty),
+        cmocka_unit_test(the_author_of_common_faults_clears_the_others),
         cmocka_unit_test(errors_of_the_machine_and_ends_without_a_word_blame_nobody),
         cmocka_unit_test(a_suspect_of_three_faults_is_isolated_until_it_leaves),
         cmocka_unit_test(a_client_that_has_left_is_a_suspect_too),
