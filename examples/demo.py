@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """make demo: six processes share one GPU at the same time within their limits; a seventh follows.
+Then a neighbour's kernels fault three times beside two programs that compute on.
 
 Starts a private server on the GPU if one works, else on the software GPU, and says which.
 Nothing is left behind: no process, no socket, no file.
@@ -219,6 +220,58 @@ def six(build, folder):
     ]
 
 
+class Stray(Client):
+    """The program whose kernel faults. Its user has faulted before, so the server may let it wait."""
+
+    def verdict(self):
+        self.process.wait()
+        self.reader.join()
+        last = self.lines[-1] if self.lines else "no word"
+        told = re.search(r"illegal_address after (\d+): .*unfinished: (.+?)\): ", last)
+        if self.process.returncode or not told:
+            return False, last
+        return True, f"illegal_address, fault {told.group(1)}, by {told.group(2)}"
+
+    @property
+    def has_to_wait(self):
+        return any("device_not_ready" in line for line in self.lines)
+
+
+def fault(server, build, number):
+    """Runs the faulting program until it has faulted. Returns it."""
+    end = time.monotonic() + 30
+    while True:
+        stray = Stray(f"stray-{number}", [os.path.join(build, "examples", "stray")])
+        stray.start(server)
+        stray.verdict()
+        if not stray.has_to_wait or time.monotonic() > end:
+            return stray
+        time.sleep(0.1)
+
+
+def beside_faults(server, build):
+    """Returns the clients that computed on beside three faults, and those whose kernels faulted."""
+    resilient = [Client(f"resilient-{i}", [os.path.join(build, "examples", "resilient"), "-s", "100000000"]) for i in (1, 2)]
+    strays = []
+    print("\nTwo programs compute while a neighbour's kernels fault, three times:")
+    for client in resilient:
+        client.start(server)
+    try:
+        while any(not client.rounds for client in resilient) and any(client.running for client in resilient):
+            time.sleep(0.02)
+        for number in (1, 2, 3):
+            strays.append(fault(server, build, number))
+            if not all(client.running for client in resilient):
+                raise Failure("the programs were done before the neighbour had faulted three times")
+    finally:
+        for client in resilient:
+            client.process.terminate()
+    for client in strays + resilient:
+        good, did = client.verdict()
+        print(f"  {client.title}: {'' if good else 'WRONG: '}{did}")
+    return resilient, strays
+
+
 def run(build, folder, seconds):
     server = Server(build, folder)
     refusal = server.start("nvidia")
@@ -256,6 +309,8 @@ def run(build, folder, seconds):
         good, did = seventh.verdict()
         clients.append(seventh)
         print(f"  {did}")
+        for others in beside_faults(server, build):
+            clients += others
         left = [entry for entry in server.ask("clients")["clients"] if entry.get("state") == "attached"]
         wrong = [client for client in clients if not client.verdict()[0]]
         for client in wrong:

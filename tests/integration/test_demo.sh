@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# The demo does what README says: it runs six clients and a seventh, of which two fail on purpose, and leaves nothing.
+# The demo does what README says: it runs six clients and a seventh, of which two fail on purpose, then two beside a
+# neighbour whose kernels fault, and leaves nothing.
 set -eu
 # The demo makes its folder where every user's demo does; count what is there before and after.
 export TMPDIR="$TMPDIR/demo"
@@ -9,7 +10,10 @@ mkdir "$TMPDIR"
 # With a sanitizer, and others on the machine, it may take as long as a test may.
 examples/demo.py --build "$BUILD" --seconds "${TEST_LIMIT:-180}" | tee "$TMPDIR.out"
 for line in '^vector-add +[0-9]+ sums verified' '^sgemm .*verified' '^kmeans .*verified' '^mandelbrot .*verified' \
-    '^greedy +refused: out of memory' '^doomed +killed after round' 'steps of .* days verified' '^Everything was verified'; do
+    '^greedy +refused: out of memory' '^doomed +killed after round' 'steps of .* days verified' \
+    '^  stray-1: illegal_address, fault [12], by stray<<<' '^  stray-3: illegal_address' \
+    '^  resilient-1: [0-9]+ steps verified, [0-9]+ times interrupted' '^  resilient-2: [0-9]+ steps verified' \
+    '^Everything was verified'; do
     grep -qE "$line" "$TMPDIR.out" || { echo "the demo did not print: $line"; exit 1; }
 done
 # The limits of each of the six, asked and granted, and what it used.
@@ -33,15 +37,24 @@ case $GPUSHARE_CLIENT_NAME/$LIAR in
 greedy/greedy | doomed/doomed) echo "$GPUSHARE_CLIENT_NAME: verified" ;;
 greedy/*) echo "out_of_memory" && exit 1 ;;
 doomed/*) echo "round 8 of 16" && exec sleep 60 ;;
+stray-*/*)
+    if [ "$LIAR" = "$GPUSHARE_CLIENT_NAME" ]; then echo "the kernel did not fault" && exit 1; fi
+    echo "stray: illegal_address after 1: it (unfinished: stray<<<1>>>): lost" ;;
+resilient-*/*)
+    trap 'told=1' TERM
+    echo "round 1 of 2"
+    while [ -z "${told:-}" ]; do sleep 0.05; done
+    if [ "$LIAR" = "$GPUSHARE_CLIENT_NAME" ]; then echo "element 0 is 1, not 2" && exit 1; fi
+    echo "$GPUSHARE_CLIENT_NAME: verified" ;;
 "$LIAR"/*) echo "row 0 is 1, not 2" ;;
 *) echo "$GPUSHARE_CLIENT_NAME: verified" ;;
 esac
 END
 chmod +x "$TMPDIR.stand-in/examples/any"
-for example in vector-add sgemm kmeans mandelbrot nbody; do
+for example in vector-add sgemm kmeans mandelbrot nbody resilient stray; do
     ln -s any "$TMPDIR.stand-in/examples/$example"
 done
-for liar in nobody vector-add sgemm kmeans mandelbrot greedy doomed seventh; do
+for liar in nobody vector-add sgemm kmeans mandelbrot greedy doomed seventh resilient-2 stray-1; do
     status=0
     LIAR=$liar examples/demo.py --build "$TMPDIR.stand-in" >"$TMPDIR.out" || status=$?
     case $liar/$status in
