@@ -73,6 +73,11 @@ void bench_fair_pauses(struct bench_result *result);
 void bench_limit_overrun(struct bench_result *result);
 void bench_strict_come_and_go(struct bench_result *result);
 void bench_user_totals(struct bench_result *result);
+void bench_fault_recovery(struct bench_result *result);
+void bench_kill_recovery(struct bench_result *result);
+void bench_many_objects(struct bench_result *result);
+void bench_client_death(struct bench_result *result);
+void bench_innocent_throughput(struct bench_result *result);
 
 /* ---- what rows share ---- */
 

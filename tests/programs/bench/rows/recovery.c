@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Four honest clients launch kernels of 1 ms, one after the other, wait for each, and recover their
+ * stream when it was interrupted.
+ *
+ * worker_kill_recovery_ms_p99: the worker is killed. The row is the time from the kill to a
+ * client's next completed launch, of the clients whose launch was interrupted; the 99th percentile
+ * over all clients of 100 kills.
+ *
+ * fault_recovery_ms_p99: the same, from the launch of another client's kernel that traps. Each such
+ * client faults once, and where the bench is root's each is another user's, so none waits for
+ * earlier faults.
+ *
+ * Both are totals: what the driver takes to begin, and for its own calls, is in them. Times that
+ * other programs disturbed are dropped (quiet.h).
+ *
+ * innocent_throughput_beside_faults: the launches of the four in five seconds, from the second
+ * fault on, beside a client of the same user that faults, connects again and faults as fast as the
+ * server lets it, against five seconds alone.
+ *
+ * recovery_1000_objects_ms: 64 clients, each with 16 modules, streams and allocations. The worker
+ * is killed while none works; then all launch. The row is the time from the kill to the end of the
+ * last client's launch, without modelled costs as above; the median of ten kills.
+ *
+ * client_death_reclaim_ms: a client with 256 MiB and kernels of 1 ms is killed. The row is the time
+ * until the server charges nothing to it, less the kernel that ran; the longest of 50.
+ *
+ * No neighbours: a scene's clients end the bench when their work is interrupted.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/programs/bench/administer.h"
+#include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/quiet.h"
+#include "tests/programs/bench/span.h"
+#include "tests/support/kernels.h"
+
+enum {
+    HONEST = 4,
+    KILLS = 100,
+    ENDS = 1 << 17,
+    KERNEL_NS = 1000000,
+    MANY = 64,
+    OBJECTS = 16,
+    MANY_KILLS = 10,
+    DEATHS = 50,
+    ALONE_S = 5,
+    BESIDE_S = 60
+};
+
+/* From one loss of a worker to the next one. */
+static const double ROUND_S = 0.9;
+
+/* Shared with the processes of clients. */
+struct page {
+    atomic_bool stop;
+    atomic_uint ready, go; /* clients that have connected; and rounds that were let go */
+    atomic_uint launches[MANY];
+    double ends[HONEST][ENDS]; /* of the launches that were counted so far, in turn */
+    double done[MANY];         /* when the round's launch was complete */
+};
+
+static struct page *page;
+static const struct gpushare_dim one = {1, 1, 1};
+
+static void open_page(void)
+{
+    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        bench_die("out of memory");
+}
+
+static pid_t begin_client(void (*work)(const struct server *server, unsigned index),
+                          const struct server *server, unsigned index)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid < 0)
+        bench_die("fork: %s", strerror(errno));
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    work(server, index);
+    _exit(0);
+}
+
+static void await_ready(unsigned count)
+{
+    for (int i = 0; i < 60000 && atomic_load(&page->ready) < count; i++)
+        usleep(1000);
+    if (atomic_load(&page->ready) < count)
+        bench_die("%u of %u clients came", atomic_load(&page->ready), count);
+}
+
+static void end_clients(const pid_t *pids, unsigned count)
+{
+    int status = 0;
+    atomic_store(&page->stop, true);
+    for (unsigned i = 0; i < count; i++)
+        if (waitpid(pids[i], &status, 0) != pids[i] || status)
+            bench_die("a client could not go on");
+}
+
+static gpushare_error run_once(gpushare_connection *gpu, gpushare_function *occupy)
+{
+    unsigned long long ns = KERNEL_NS;
+    void *parameters[] = {&ns};
+    gpushare_error error = gpushare_launch(occupy, one, one, 0, NULL, parameters);
+    return error ? error : gpushare_synchronize(gpu);
+}
+
+static void work_honestly(const struct server *server, unsigned index)
+{
+    gpushare_connection *gpu = bench_connect(server, 0);
+    gpushare_function *occupy = bench_function(gpu, "occupy");
+    atomic_fetch_add(&page->ready, 1);
+    while (!atomic_load(&page->stop)) {
+        gpushare_error error = run_once(gpu, occupy);
+        if (error == GPUSHARE_ERROR_INTERRUPTED) {
+            BENCH_CHECK(gpushare_stream_recover(gpu, NULL, NULL));
+            continue;
+        }
+        bench_check(error, "an honest launch");
+        unsigned at = atomic_load(&page->launches[index]);
+        page->ends[index][at % ENDS] = bench_now();
+        atomic_store(&page->launches[index], at + 1);
+    }
+    gpushare_close(&gpu);
+}
+
+/* ---- one worker is lost ---- */
+
+static void kill_worker(const struct server *server)
+{
+    pid_t worker;
+    if (server_workers(server, &worker, 1) != 1)
+        bench_die("there is no worker");
+    kill(worker, SIGKILL);
+}
+
+/* Faults when its turn has come. */
+static void fault_once(const struct server *server, unsigned index)
+{
+    enum { FIRST_USER = 30000 };
+    if (geteuid() == 0 && setuid(FIRST_USER + index))
+        bench_die("setuid: %s", strerror(errno));
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* setuid takes it back */
+    gpushare_connection *gpu = bench_connect(server, 0);
+    gpushare_module *module;
+    gpushare_function *trapped;
+    BENCH_CHECK(gpushare_module_load(gpu, kernels_ptx, 0, &module));
+    BENCH_CHECK(gpushare_module_function(module, "trapped", &trapped));
+    atomic_fetch_add(&page->ready, 1);
+    while (atomic_load(&page->go) != index + 1)
+        usleep(100);
+    page->done[0] = bench_now();
+    if (gpushare_launch(trapped, one, one, 0, NULL, NULL) == GPUSHARE_SUCCESS)
+        (void)gpushare_synchronize(gpu);
+}
+
+/* The end of the longest stretch without a completed launch that begins before the next event. */
+static double find_end(unsigned client, double event)
+{
+    unsigned count = atomic_load(&page->launches[client]);
+    double before = event, longest = 0, end = event;
+    for (unsigned at = count > ENDS ? count - ENDS : 0; at < count; at++) {
+        double now = page->ends[client][at % ENDS];
+        if (now <= event)
+            continue;
+        if (before > event + ROUND_S)
+            break;
+        if (now - before > longest) {
+            longest = now - before;
+            end = now;
+        }
+        before = now;
+    }
+    return end;
+}
+
+struct recovery {
+    double took[KILLS * HONEST];
+    unsigned count, dropped;
+};
+
+static void collect(struct recovery *recovery, double event)
+{
+    for (unsigned i = 0; i < HONEST; i++) {
+        double end = find_end(i, event);
+        if (end > event && quiet_between(event, end))
+            recovery->took[recovery->count++] = (end - event) * 1e3;
+        else
+            recovery->dropped++;
+    }
+}
+
+static void play(struct recovery *recovery, struct server *server, bool faults, unsigned rounds)
+{
+    static double events[KILLS];
+    pid_t honest[HONEST], guilty = 0;
+    open_page();
+    for (unsigned i = 0; i < HONEST; i++)
+        honest[i] = begin_client(work_honestly, server, i);
+    await_ready(HONEST);
+    quiet_start();
+    for (unsigned i = 0; i < rounds; i++) {
+        bench_sleep_until(bench_now() + ROUND_S);
+        if (faults) {
+            guilty = begin_client(fault_once, server, i);
+            await_ready(HONEST + i + 1);
+            usleep(100000);
+            atomic_store(&page->go, i + 1);
+            waitpid(guilty, NULL, 0);
+            events[i] = page->done[0];
+        } else {
+            events[i] = bench_now();
+            kill_worker(server);
+        }
+    }
+    bench_sleep_until(bench_now() + ROUND_S + 0.1);
+    quiet_stop();
+    *recovery = (struct recovery){.count = 0};
+    for (unsigned i = 0; i < rounds; i++)
+        collect(recovery, events[i]);
+    end_clients(honest, HONEST);
+    munmap(page, sizeof *page);
+    bench_server_stop(server);
+    if (!recovery->count)
+        bench_die("all %u times were disturbed by a busy machine", recovery->dropped);
+}
+
+static const char *const free_of_cost[] = {"SOFTGPU_CREATION_US=0", "SOFTGPU_LOAD_US=0",
+                                           "SOFTGPU_REGISTER_US_PER_MIB=0", NULL};
+
+static void measure_recovery(struct bench_result *result, bool faults)
+{
+    static struct recovery own, total;
+    play(&own, bench_server_soft(free_of_cost), faults, bench_short ? 3 : KILLS);
+    play(&total, bench_server_soft(NULL), faults, bench_short ? 2 : KILLS / 5);
+    quiet_judge_dropped(result, own.dropped, own.count + own.dropped);
+    result->value = span_percentile(own.took, own.count, 99);
+    snprintf(result->note, sizeof result->note,
+             "p99 of %u, median %.2f, most %.2f; %u dropped; with the driver's modelled costs, and "
+             "no standby: p99 of %u %.1f, median %.1f",
+             own.count, span_percentile(own.took, own.count, 50), own.took[own.count - 1],
+             own.dropped, total.count, span_percentile(total.took, total.count, 99),
+             span_percentile(total.took, total.count, 50));
+}
+
+void bench_kill_recovery(struct bench_result *result)
+{
+    measure_recovery(result, false);
+}
+
+void bench_fault_recovery(struct bench_result *result)
+{
+    measure_recovery(result, true);
+}
+
+/* ---- beside one that faults all the time ---- */
+
+static void fault_for_ever(const struct server *server, unsigned index)
+{
+    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
+    (void)index;
+    while (!atomic_load(&page->stop)) {
+        gpushare_connection *gpu = NULL;
+        gpushare_module *module;
+        gpushare_function *trapped;
+        if (gpushare_connect(&options, &gpu)) {
+            usleep(1000);
+            continue;
+        }
+        if (!gpushare_module_load(gpu, kernels_ptx, 0, &module) &&
+            !gpushare_module_function(module, "trapped", &trapped))
+            while (!atomic_load(&page->stop)) {
+                gpushare_error error = gpushare_launch(trapped, one, one, 0, NULL, NULL);
+                error = error ? error : gpushare_synchronize(gpu);
+                atomic_fetch_add(&page->go, 1);
+                if (error != GPUSHARE_ERROR_INTERRUPTED || gpushare_stream_recover(gpu, NULL, NULL))
+                    break;
+            }
+        gpushare_close(&gpu);
+    }
+}
+
+static double count_launches(double seconds)
+{
+    unsigned before = 0, after = 0;
+    for (unsigned i = 0; i < HONEST; i++)
+        before += atomic_load(&page->launches[i]);
+    double from = bench_now();
+    bench_sleep_until(from + seconds);
+    double to = bench_now();
+    for (unsigned i = 0; i < HONEST; i++)
+        after += atomic_load(&page->launches[i]);
+    return (after - before) / (to - from);
+}
+
+void bench_innocent_throughput(struct bench_result *result)
+{
+    struct server *server = bench_server_soft(NULL);
+    pid_t pids[HONEST + 1];
+    open_page();
+    for (unsigned i = 0; i < HONEST; i++)
+        pids[i] = begin_client(work_honestly, server, i);
+    await_ready(HONEST);
+    usleep(200000);
+    result->yardstick = count_launches(bench_short ? 0.5 : ALONE_S);
+    pids[HONEST] = begin_client(fault_for_ever, server, HONEST);
+    for (int i = 0; i < 20000 && atomic_load(&page->go) < 2; i++)
+        usleep(1000);
+    unsigned faults = atomic_load(&page->go);
+    double beside = count_launches(bench_short ? 1 : BESIDE_S);
+    result->value = result->ratio = beside / result->yardstick;
+    snprintf(result->note, sizeof result->note,
+             "%.0f launches a second, alone %.0f; %u faults in that time after the first %u",
+             beside, result->yardstick, atomic_load(&page->go) - faults, faults);
+    end_clients(pids, HONEST + 1);
+    munmap(page, sizeof *page);
+    bench_server_stop(server);
+}
+
+/* ---- many objects ---- */
+
+static void hold_objects(const struct server *server, unsigned index)
+{
+    gpushare_connection *gpu = bench_connect(server, 0);
+    gpushare_function *occupy = NULL;
+    for (int i = 0; i < OBJECTS; i++) {
+        gpushare_module *module;
+        gpushare_stream *stream;
+        gpushare_address memory;
+        BENCH_CHECK(gpushare_module_load(gpu, bench_ptx, 0, &module));
+        BENCH_CHECK(gpushare_module_function(module, "occupy", &occupy));
+        BENCH_CHECK(gpushare_stream_create(gpu, 0, 0, &stream));
+        BENCH_CHECK(gpushare_memory_alloc(gpu, 1 << 20, &memory));
+        BENCH_CHECK(gpushare_fill(gpu, memory, 1, 4, 1024));
+    }
+    BENCH_CHECK(run_once(gpu, occupy));
+    atomic_fetch_add(&page->ready, 1);
+    for (unsigned round = 1;; round++) {
+        while (atomic_load(&page->go) < round && !atomic_load(&page->stop))
+            usleep(100);
+        if (atomic_load(&page->stop))
+            break;
+        bench_check(run_once(gpu, occupy), "a launch on the next worker");
+        page->done[index] = bench_now();
+        atomic_fetch_add(&page->ready, 1);
+    }
+    gpushare_close(&gpu);
+}
+
+void bench_many_objects(struct bench_result *result)
+{
+    static double last[MANY_KILLS], first[MANY_KILLS];
+    struct server *server = bench_server_soft(free_of_cost);
+    unsigned rounds = bench_short ? 1 : MANY_KILLS, clients = bench_short ? 8 : MANY;
+    pid_t pids[MANY];
+    open_page();
+    for (unsigned i = 0; i < clients; i++)
+        pids[i] = begin_client(hold_objects, server, i);
+    await_ready(clients);
+    for (unsigned round = 0; round < rounds; round++) {
+        usleep(200000);
+        double event = bench_now();
+        kill_worker(server);
+        atomic_store(&page->go, round + 1);
+        await_ready(clients * (round + 2));
+        first[round] = last[round] = (page->done[0] - event) * 1e3;
+        for (unsigned i = 1; i < clients; i++) {
+            double took = (page->done[i] - event) * 1e3;
+            first[round] = took < first[round] ? took : first[round];
+            last[round] = took > last[round] ? took : last[round];
+        }
+    }
+    result->value = bench_median(last, rounds);
+    snprintf(result->note, sizeof result->note,
+             "median of %u for the last of %u clients, most %.1f; for the first one %.1f", rounds,
+             clients, last[rounds - 1], bench_median(first, rounds));
+    end_clients(pids, clients);
+    munmap(page, sizeof *page);
+    bench_server_stop(server);
+}
+
+/* ---- a client dies ---- */
+
+static void work_until_killed(const struct server *server, unsigned index)
+{
+    gpushare_connection *gpu = bench_connect(server, 0);
+    gpushare_function *occupy = bench_function(gpu, "occupy");
+    unsigned long long ns = KERNEL_NS;
+    void *parameters[] = {&ns};
+    gpushare_address memory;
+    (void)index;
+    BENCH_CHECK(gpushare_memory_alloc(gpu, 256 << 20, &memory));
+    for (unsigned launches = 0;; launches++) {
+        BENCH_CHECK(gpushare_launch(occupy, one, one, 0, NULL, parameters));
+        if (launches == 20)
+            atomic_fetch_add(&page->ready, 1);
+    }
+}
+
+/* Whether the server has no client, and the device's memory is charged to nobody. */
+static bool is_reclaimed(int admin)
+{
+    json_t *answer = administer(admin, "{\"request\": \"status\"}");
+    json_t *device = json_array_get(json_object_get(answer, "devices"), 0);
+    bool none = json_integer_value(json_object_get(device, "clients")) == 0 &&
+                json_integer_value(json_object_get(device, "memory_used_bytes")) == 0;
+    json_decref(answer);
+    return none;
+}
+
+void bench_client_death(struct bench_result *result)
+{
+    static double took[DEATHS];
+    struct server *server = bench_server_soft(NULL);
+    int admin = administer_open(server);
+    unsigned rounds = bench_short ? 3 : DEATHS, count = 0, dropped = 0;
+    open_page();
+    quiet_start();
+    for (unsigned i = 0; i < rounds; i++) {
+        pid_t pid = begin_client(work_until_killed, server, 0);
+        await_ready(i + 1);
+        double event = bench_now();
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        while (!is_reclaimed(admin) && bench_now() < event + 30)
+            usleep(500);
+        double end = bench_now();
+        if (quiet_between(event, end))
+            took[count++] = (end - event) * 1e3 - KERNEL_NS / 1e6;
+        else
+            dropped++;
+    }
+    quiet_stop();
+    if (!count)
+        bench_die("all %u deaths were disturbed by a busy machine", dropped);
+    quiet_judge_dropped(result, dropped, count + dropped);
+    result->value = span_percentile(took, count, 100);
+    snprintf(result->note, sizeof result->note, "the longest of %u, median %.2f; %u dropped", count,
+             span_percentile(took, count, 50), dropped);
+    munmap(page, sizeof *page);
+    close(admin);
+    bench_server_stop(server);
+}
