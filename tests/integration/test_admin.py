@@ -6,6 +6,7 @@ how it looks on a terminal. The table of clients is held against what a client o
 own was told."""
 import contextlib
 import copy
+import errno
 import json
 import os
 import pty
@@ -528,14 +529,22 @@ class Permissions(WithServer):
 
 class Terminal(WithServer):
     def on_a_terminal(self, **env):
+        """Returns all that status wrote: a terminal passes it on in pieces, and ends with EIO."""
         main_end, child_end = pty.openpty()
+        text = b""
         try:
-            subprocess.run([GPUSHARECTL, "--socket", self.server.admin, "status"], stdout=child_end, timeout=SECONDS,
-                           env={**ENV, **env}, check=True)
-            return os.read(main_end, 65536).decode()
+            try:
+                subprocess.run([GPUSHARECTL, "--socket", self.server.admin, "status"], stdout=child_end, timeout=SECONDS,
+                               env={**ENV, **env}, check=True)
+            finally:
+                os.close(child_end)
+            while piece := os.read(main_end, 65536):
+                text += piece
+        except OSError as error:
+            self.assertEqual(error.errno, errno.EIO)
         finally:
             os.close(main_end)
-            os.close(child_end)
+        return text.decode()
 
     def test_headings(self):
         self.assertIn("\x1b[1m", self.on_a_terminal(TERM="xterm"))
