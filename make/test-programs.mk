@@ -70,12 +70,15 @@ sharing-pictures: all $(PICTURE_PROGRAMS) ## draw docs/pictures/ from traces of 
 # ---- chaos
 # make chaos: changes shares, modes and the configuration at random under load. Words that the kernels
 # write show that no launch is lost. Then the property tests play CHAOS_MIXES random mixes in the
-# scheduler's virtual time, which takes one processor some 20 minutes for a million of them.
+# scheduler's virtual time, which takes one processor some 20 minutes for a million of them. Last, workers
+# crash CHAOS_ROUNDS times at random moments, twice in a round; words that kernels write show that nothing
+# finished is lost and nothing runs twice.
 
 CHAOS := $(BUILD)/tests/programs/chaos/chaos
 CHAOS_SECONDS ?= 120
 CHAOS_CHANGES ?= 10000
 CHAOS_MIXES ?= 1000000
+CHAOS_ROUNDS ?= 1000
 CHAOS_PROPERTIES := $(addprefix $(BUILD)/tests/unit/scheduler/,test_promise test_limit)
 CHAOS_PARTS := $(filter-out %/main.o,$(call obj,$(BENCH_SRC)))
 
@@ -86,17 +89,20 @@ $(CHAOS): $(call obj,tests/programs/chaos/chaos.c) $(CHAOS_PARTS) $(A)/libsuppor
 # tests/integration/test_chaos.sh runs it for some seconds.
 CHECK_DEPS += $(CHAOS)
 
-.PHONY: chaos chaos-mixes
-chaos: all $(CHAOS) ## change shares and modes at random under load, then chaos-mixes; CHAOS_SECONDS, CHAOS_CHANGES, CHAOS_SEED
+.PHONY: chaos chaos-mixes chaos-recovery
+chaos: all $(CHAOS) ## change shares and modes at random under load, then chaos-mixes and chaos-recovery; CHAOS_SECONDS, CHAOS_CHANGES, CHAOS_SEED
 	BUILD=$(abspath $(BUILD)) TEST_SOFTGPU="$${TEST_SOFTGPU-SOFTGPU_STRICT=1 SOFTGPU_SEED=$(or $(CHAOS_SEED),1)}" \
 		$(CHAOS) $(CHAOS_SECONDS) $(CHAOS_CHANGES) $(CHAOS_SEED)
-	$(MAKE) chaos-mixes
+	$(MAKE) chaos-mixes chaos-recovery
 # Seeds count up from the first. One that fails is printed, with the promise that was broken.
 chaos-mixes: $(CHAOS_PROPERTIES) ## hold the promises of time on a million random mixes; CHAOS_MIXES, CHAOS_SEED
 	@seed=$(or $(CHAOS_SEED),$$(date +%s)); for test in $^; do \
 	    echo "$${test##*/}: $(CHAOS_MIXES) mixes from seed $$seed"; \
 	    TEST_SEED=$$seed TEST_MIXES=$(CHAOS_MIXES) $$test || exit 1; \
 	done
+chaos-recovery: all $(BUILD)/tests/integration/test_interrupt ## crash workers at random moments; CHAOS_ROUNDS, CHAOS_SEED
+	BUILD=$(abspath $(BUILD)) TEST_SOFTGPU="$${TEST_SOFTGPU-SOFTGPU_STRICT=1 SOFTGPU_SEED=$(or $(CHAOS_SEED),1)}" \
+		TEST_ROUNDS=$(CHAOS_ROUNDS) $(if $(CHAOS_SEED),TEST_SEED=$(CHAOS_SEED)) $(BUILD)/tests/integration/test_interrupt
 
 # ---- models
 .PHONY: models

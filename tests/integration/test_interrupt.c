@@ -103,17 +103,29 @@ static uint32_t count_at(const struct client *client, int at)
 }
 
 /* The worker may be between two lives. */
-static void kill_worker(struct server *of, size_t which)
+static void end_worker(struct server *of, size_t which, int how)
 {
     pid_t workers[2];
     for (int left = (int)(patience_seconds(20) * 1000); left > 0; left--) {
         if (server_workers(of, workers, 2) > which) {
-            kill(workers[which], SIGKILL);
+            kill(workers[which], how);
             return;
         }
         usleep(1000);
     }
     fail_msg("there is no worker");
+}
+
+static void kill_worker(struct server *of, size_t which)
+{
+    end_worker(of, which, SIGKILL);
+}
+
+/* As a crash of any kind would. */
+static void crash_worker(void)
+{
+    static const int how[] = {SIGKILL, SIGSEGV, SIGBUS, SIGABRT};
+    end_worker(server, 0, how[(unsigned)rand_r(&random_state) % 4]);
 }
 
 static struct gpushare_recovery recover(const struct client *client, gpushare_stream *stream)
@@ -382,9 +394,9 @@ static void run_round(const struct client *client, uint64_t *lost)
         before[at].launches += error == GPUSHARE_SUCCESS;
         assert_true(!error || error == GPUSHARE_ERROR_INTERRUPTED);
         if (n == first)
-            kill_worker(server, 0);
+            crash_worker();
     }
-    kill_worker(server, 0);
+    crash_worker();
     usleep((useconds_t)(rand_r(&random_state) % 20000));
     gpushare_error error = gpushare_synchronize(client->gpu);
     assert_true(!error || error == GPUSHARE_ERROR_INTERRUPTED);
@@ -398,25 +410,37 @@ static void run_round(const struct client *client, uint64_t *lost)
     }
 }
 
+/* make chaos asks for a thousand rounds. */
+static int rounds_wanted(void)
+{
+    const char *rounds = getenv("TEST_ROUNDS");
+    return rounds ? atoi(rounds) : 12;
+}
+
 static void nothing_finished_is_lost_and_nothing_runs_twice(void **state)
 {
     (void)state;
     struct client client = client_open(server, 0);
     uint64_t lost = 0;
-    int rounds = 0;
+    int rounds = 0, wanted = rounds_wanted(), hit = 0;
     /* Few rounds are enough, unless the device was always faster. */
-    while (rounds < 12 || (!lost && rounds < 100)) {
+    while (rounds < wanted || (!lost && rounds < 100)) {
+        uint64_t before = lost;
         run_round(&client, &lost);
+        hit += lost > before;
         rounds++;
     }
     assert_true(lost > 0);
+    if (wanted >= 100 && hit * 10 < rounds * 7)
+        fail_msg("only %d of %d rounds had work in flight", hit, rounds);
     for (int i = 0; i < STREAMS; i++) {
         uint32_t count = count_at(&client, i);
         launch_bumps(&client, i, 10);
         OK(gpushare_synchronize(client.gpu));
         assert_int_equal(count_at(&client, i), count + 10);
     }
-    print_message("%d rounds, %llu commands were lost\n", rounds, (unsigned long long)lost);
+    print_message("%d rounds, %d of them with work in flight; %llu commands were lost\n", rounds,
+                  hit, (unsigned long long)lost);
     gpushare_close(&client.gpu);
 }
 

@@ -97,6 +97,13 @@ check_all() {
     done
     check fails free DYING NO_STOP
     check fails free DYING NO_DROP
+
+    check holds journal
+    check holds journal PUSHES=4 CRASHES=1
+    check holds journal PUSHES=2 CRASHES=3
+    for removed in NO_NOTE NO_LOSS NO_MARK NO_BARRIER NO_MIN NO_DROP; do
+        check fails journal $removed
+    done
 }
 
 if [ -z "${MODELS_ANEW-}" ] && [ "$(tail -n 1 "$proved" 2>/dev/null)" = "$content" ]; then
@@ -113,7 +120,7 @@ else
 fi
 
 # Every removal that a model offers is tried above.
-for model in doorbell waiter room free; do
+for model in doorbell waiter room free journal; do
     for removed in $(grep -oE '\bNO_[A-Z_]+' $model.pml | sort -u); do
         grep -qE "\b$removed\b" test_models.sh || {
             echo "FAILED $model: $removed is never tried"
@@ -123,7 +130,7 @@ for model in doorbell waiter room free; do
 done
 
 # Each model says which function it mirrors, and there is a function of that name.
-for model in doorbell waiter room free; do
+for model in doorbell waiter room free journal; do
     mirrored=$(grep -oE '[a-z_/]+\.c:[a-z_]+' $model.pml | sort -u)
     [ -n "$mirrored" ] || { echo "FAILED $model: mirrors nothing"; failures=$((failures + 1)); }
     for name in $mirrored; do
