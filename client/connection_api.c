@@ -35,6 +35,14 @@ gpushare_error gpushare_connection_error(gpushare_connection *connection, const 
     return error;
 }
 
+gpushare_error gpushare_connection_state(gpushare_connection *connection,
+                                         struct gpushare_connection_state *state)
+{
+    struct gpushare_connection_state now;
+    gpushare_error error = connection_state(connection, &now);
+    return error ? error : abi_copy_out(state, &now, sizeof now, "state");
+}
+
 gpushare_error gpushare_limits(gpushare_connection *connection, struct gpushare_limits *limits)
 {
     struct gpushare_limits now;

@@ -69,6 +69,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpushare_error.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -88,57 +90,6 @@ GPUSHARE_API uint32_t gpushare_version(void);
 GPUSHARE_API const char *gpushare_version_text(void);
 
 /* ---- errors ------------------------------------------------------------------ */
-
-/*
- * Numbers up to 999 are CUDA's and mean the same (CUresult); numbers from 10000 on are
- * gpushare's own. A number never gets another meaning; later versions may have more numbers.
- */
-enum gpushare_error {
-    GPUSHARE_SUCCESS = 0,
-    GPUSHARE_ERROR_INVALID_VALUE = 1,       /* the call does not accept this argument */
-    GPUSHARE_ERROR_OUT_OF_MEMORY = 2,       /* above the client's limit, or no memory is left */
-    GPUSHARE_ERROR_NOT_INITIALIZED = 3,     /* no connection, or the parent process's */
-    GPUSHARE_ERROR_NO_DEVICE = 100,         /* the server has no usable device */
-    GPUSHARE_ERROR_INVALID_DEVICE = 101,    /* no such device, or not visible to this client */
-    GPUSHARE_ERROR_INVALID_IMAGE = 200,     /* not PTX, a cubin or a fatbin */
-    GPUSHARE_ERROR_NO_BINARY_FOR_GPU = 209, /* the image has no code that this device can run */
-    GPUSHARE_ERROR_ECC_UNCORRECTABLE = 214, /* uncorrectable error of the device's memory */
-    GPUSHARE_ERROR_INVALID_PTX = 218,       /* the PTX text could not be compiled */
-    GPUSHARE_ERROR_UNSUPPORTED_PTX_VERSION = 222, /* newer than the driver knows */
-    GPUSHARE_ERROR_INVALID_HANDLE = 400,          /* not this client's, or no longer alive */
-    GPUSHARE_ERROR_NOT_FOUND = 500,               /* no such name */
-    GPUSHARE_ERROR_NOT_READY = 600,       /* not complete yet; an answer rather than a failure */
-    GPUSHARE_ERROR_ILLEGAL_ADDRESS = 700, /* a kernel used an address that is not allocated */
-    GPUSHARE_ERROR_LAUNCH_OUT_OF_RESOURCES = 701, /* a block asks for more than it can have */
-    GPUSHARE_ERROR_LAUNCH_TIMEOUT = 702,          /* a kernel ran longer than the device allows */
-    GPUSHARE_ERROR_ASSERT = 710,                  /* an assertion in a kernel failed */
-    GPUSHARE_ERROR_HARDWARE_STACK_ERROR = 714,    /* a kernel overran its stack */
-    GPUSHARE_ERROR_ILLEGAL_INSTRUCTION = 715,     /* a kernel executed an unknown instruction */
-    GPUSHARE_ERROR_MISALIGNED_ADDRESS = 716,      /* a kernel used a misaligned address */
-    GPUSHARE_ERROR_INVALID_ADDRESS_SPACE = 717,   /* an address of the wrong kind of memory */
-    GPUSHARE_ERROR_INVALID_PC = 718,              /* a kernel jumped to where no code is */
-    GPUSHARE_ERROR_LAUNCH_FAILED = 719,           /* a kernel trapped, or failed without a name */
-    GPUSHARE_ERROR_NOT_PERMITTED = 800,           /* the server does not allow it to this client */
-    GPUSHARE_ERROR_NOT_SUPPORTED = 801,           /* this driver or device does not offer it */
-    GPUSHARE_ERROR_UNKNOWN = 999,                 /* the driver's error has no name here */
-    GPUSHARE_ERROR_CONNECTION_FAILED = 10001,     /* the server could not be reached */
-    GPUSHARE_ERROR_CONNECTION_LOST = 10002,       /* the server was reached, and has ended */
-    GPUSHARE_ERROR_PROTOCOL_VERSION = 10003,      /* client and server speak different versions */
-    GPUSHARE_ERROR_PROTOCOL_VIOLATION = 10004,    /* a message broke the protocol's rules */
-    GPUSHARE_ERROR_INVALID_ENVIRONMENT = 10005,   /* a variable's value can't be understood */
-    GPUSHARE_ERROR_TOO_MANY_CLIENTS = 10006,      /* the server has as many as it may have */
-    GPUSHARE_ERROR_ADDRESS_SPACE_FULL = 10007,    /* the server has no addresses for this client */
-    GPUSHARE_ERROR_WINDOW_TAKEN = 10008,          /* this process uses the addresses itself */
-    GPUSHARE_ERROR_DEVICE_NOT_READY = 10009,      /* its worker is starting, or can't be started */
-    GPUSHARE_ERROR_WORKER_LOST = 10010,           /* the device's worker ended; connect again */
-    GPUSHARE_ERROR_KILLED = 10011,                /* an administrator ended this connection */
-    GPUSHARE_ERROR_DEPENDENCY_CIRCLE = 10012,     /* streams wait for each other */
-    GPUSHARE_ERROR_TOO_MANY_OBJECTS = 10013, /* streams, modules or events: as many as allowed */
-    GPUSHARE_ERROR_SERVER_RESOURCES = 10014, /* the server lacks memory or descriptors */
-    GPUSHARE_ERROR_NO_ROOM = 10015,          /* requests do not fit beside those of others */
-    GPUSHARE_ERROR_INTERRUPTED = 10016       /* work was lost: see gpushare_stream_recover */
-};
-typedef enum gpushare_error gpushare_error;
 
 /* The number's name, "out_of_memory"; "unrecognized" for a number that this library does not
  * have. Static. */
@@ -188,6 +139,24 @@ struct gpushare_dim {
  * connects, before gpushare_connect returns. It must not call the library. */
 typedef void (*gpushare_warn)(void *context, const char *text);
 
+/* The state of a connection. */
+enum gpushare_state {
+    GPUSHARE_STATE_SERVING = 0,    /* the server's worker has all that the connection has */
+    GPUSHARE_STATE_RECOVERING = 1, /* the worker was lost, and the next one has not all of it yet:
+                                    * work and requests wait */
+    GPUSHARE_STATE_LOST = 2        /* the connection has ended */
+};
+
+struct gpushare_connection_state {
+    size_t size;         /* set by the caller */
+    uint32_t state;      /* enum gpushare_state; later versions may have more */
+    uint32_t recoveries; /* how often another worker took the connection over */
+};
+
+/* Is told of a connection's state, at most once for each change of it. The struct is valid during
+ * the call. It must not call the library. */
+typedef void (*gpushare_observe)(void *context, const struct gpushare_connection_state *state);
+
 /*
  * The wishes of a program. Initialise with {.size = sizeof(struct gpushare_options)}: a member
  * that is 0 or NULL asks for nothing. Limits only tighten: of the limits in this struct, in the
@@ -223,6 +192,13 @@ struct gpushare_options {
     /* ns that a kernel of this connection may run, from 100 ms to 24 hours. A kernel that takes
      * longer ends the work of all clients of the device; see LAUNCH_TIMEOUT. */
     uint64_t kernel_time_limit;
+    /* Is called when the connection's state differs from the one that was told last. The library
+     * has no thread of its own, so a thread that calls the library looks: about ten times a second
+     * while it sleeps until the device has done something, when a request was answered, and when it
+     * asks for the connection's state or error. Launches do not look. Of several changes between
+     * two looks the last one is told. The context must last until gpushare_close. */
+    gpushare_observe observe;
+    void *observe_context;
 };
 
 /*
@@ -288,6 +264,14 @@ GPUSHARE_API void gpushare_close(gpushare_connection **connection);
  */
 GPUSHARE_API gpushare_error gpushare_connection_error(gpushare_connection *connection,
                                                       const char **text);
+
+/*
+ * Fills *state; its size must be set. Asks the server nothing, and does not wait. SUCCESS for a
+ * connection that has ended too, whose state says so; NOT_INITIALIZED for NULL and for a parent
+ * process's.
+ */
+GPUSHARE_API gpushare_error gpushare_connection_state(gpushare_connection *connection,
+                                                      struct gpushare_connection_state *state);
 
 /* How the clients of a device share it. */
 enum gpushare_mode {
@@ -455,6 +439,15 @@ GPUSHARE_API gpushare_error gpushare_host_free(gpushare_connection *connection, 
  * gpushare_module_unload or gpushare_close. Errors: INVALID_IMAGE, INVALID_PTX (the
  * text names line and reason), NO_BINARY_FOR_GPU, UNSUPPORTED_PTX_VERSION,
  * OUT_OF_MEMORY (module variables count as device memory).
+ *
+ * When the server's worker is lost, the next one has the module, and its variables keep
+ * their values. A module can have more on the device: variables in the driver's memory,
+ * addresses of functions or generic addresses of __constant__ variables, memory that kernels
+ * allocate. Such a module, a cubin, and PTX that the server can't read lose their state.
+ *
+ * Launches of a module that has lost its state are refused with STATE_LOST, and so are copies
+ * to and from its variables in the driver's memory: unload it and load it again. Launches of
+ * it that were queued before interrupt their stream.
  */
 GPUSHARE_API gpushare_error gpushare_module_load(gpushare_connection *connection, const void *image,
                                                  size_t bytes, gpushare_module **module);
@@ -479,7 +472,11 @@ GPUSHARE_API gpushare_error gpushare_module_function(gpushare_module *module, co
 
 /*
  * Finds a __device__ or __constant__ variable (cuModuleGetGlobal). address and bytes
- * may be NULL. Read and write it with copies, as any device memory.
+ * may be NULL. Read and write it with copies, as any device memory. The address of a
+ * __constant__ variable is that of a copy which the server keeps: copies and fills change
+ * both, in the order of their stream. A kernel that writes there changes the copy alone. One
+ * copy or fill writes to at most five pieces of constant memory, else its work fails with
+ * INVALID_VALUE.
  */
 GPUSHARE_API gpushare_error gpushare_module_variable(gpushare_module *module, const char *name,
                                                      gpushare_address *address, uint64_t *bytes);
@@ -590,12 +587,27 @@ GPUSHARE_API gpushare_error gpushare_stream_wait_event(gpushare_connection *conn
 /* Waits for all work of all streams of the connection (cuCtxSynchronize). */
 GPUSHARE_API gpushare_error gpushare_synchronize(gpushare_connection *connection);
 
+/* A part of a shared host buffer. */
+struct gpushare_host_range {
+    void *start;
+    uint64_t bytes;
+};
+
+/* The most parts that a report names. */
+#define GPUSHARE_RECOVERY_RANGES 16
+
 /* The work that an interrupted stream has lost, in commands: a launch is one, a copy is one or
  * more, and a wait for another stream counts as one. */
 struct gpushare_recovery {
     size_t size;       /* set by the caller */
     uint64_t finished; /* the stream's timeline value up to which everything was finished */
     uint64_t dropped;  /* commands after it; the first of them may have been carried out in part */
+    /* The parts of shared host buffers that the device's copies were writing, each half written
+     * perhaps. Kernels may have written others, and a copy to ordinary memory, which has returned
+     * INTERRUPTED, its destination. */
+    uint32_t range_count;
+    uint32_t more_ranges; /* 1: there may be parts that are not named */
+    struct gpushare_host_range ranges[GPUSHARE_RECOVERY_RANGES];
 };
 
 /*
@@ -610,8 +622,9 @@ struct gpushare_recovery {
  * Everything that finished work had written is there. The bytes that an unfinished command was to
  * write, on the device or in host memory, are unknown: write them again before use.
  *
- * Waits until the stream is empty. *recovery has what was lost by the latest interruption; NULL is
- * allowed. SUCCESS with dropped 0 if the stream is not interrupted.
+ * Waits until the stream is empty. *recovery has all that was lost since the stream last went on,
+ * by one lost worker or several; NULL is allowed. SUCCESS with dropped 0 if the stream is not
+ * interrupted.
  */
 GPUSHARE_API gpushare_error gpushare_stream_recover(gpushare_connection *connection,
                                                     gpushare_stream *stream,
@@ -765,7 +778,8 @@ GPUSHARE_API gpushare_error gpushare_event_synchronize(gpushare_event *event);
 /*
  * The device's time from start to end in milliseconds, negative if end came first
  * (cuEventElapsedTime). Both need GPUSHARE_EVENT_TIMING, a record, and one connection
- * (INVALID_HANDLE otherwise); NOT_READY if one of them is not done yet.
+ * (INVALID_HANDLE otherwise); NOT_READY if one of them is not done yet. STATE_LOST if the
+ * server's worker was lost since one of them was recorded: its time was lost with it.
  */
 GPUSHARE_API gpushare_error gpushare_event_elapsed(gpushare_event *start, gpushare_event *end,
                                                    double *milliseconds);

@@ -4,6 +4,7 @@
 #include "client/abi.h"
 #include "client/engine/connection.h"
 #include "client/engine/event.h"
+#include "client/engine/recovery.h"
 #include "client/engine/stream.h"
 #include "client/engine/thread_stream.h"
 #include "client/session/failure.h"
@@ -75,7 +76,7 @@ gpushare_error gpushare_stream_recover(gpushare_connection *connection, gpushare
     /* A report that could not be written must not be lost. */
     if (!error && recovery)
         error = abi_copy_out(recovery, &found, sizeof found, "recovery");
-    if (error || (error = stream_recover(resolved, &found)))
+    if (error || (error = recovery_ask(resolved, &found)))
         return error;
     return recovery ? abi_copy_out(recovery, &found, sizeof found, "recovery") : GPUSHARE_SUCCESS;
 }

@@ -59,6 +59,8 @@
       "%s is gpushare's own drop-in, not a driver: name the real libcuda.so.1") \
     X(server_stopping, DEVICE_NOT_READY, \
       "the server is stopping") \
+    X(device_kept_down, DEVICE_NOT_READY, \
+      "device %u is kept down after an error of the machine (%s): it is tried again in %s") \
     X(device_no_worker, DEVICE_NOT_READY, \
       "device %u has no worker now: %s") \
     X(device_starting, DEVICE_NOT_READY, \
@@ -267,6 +269,8 @@
       "a worker does not take message %u") \
     X(worker_client_exists, INVALID_VALUE, \
       "client %u exists already") \
+    X(worker_ledger, SUCCESS, \
+      "what clients have used, owe and are owed can't be kept for the next worker: %s") \
     X(worker_attach, SUCCESS, \
       "the client could not be attached: %s") \
     X(worker_window_in_use, INVALID_VALUE, \

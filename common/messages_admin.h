@@ -32,7 +32,11 @@
       "\"%s\" needs \"client\", the number of a client as \"clients\" shows it, or \"user\", a " \
       "uid, or \"group\", a gid, or \"gpu\", the index of a device, and only one of them") \
     X(admin_kill_subject, INVALID_VALUE, \
-      "\"kill\" needs \"client\", the number of a client as \"clients\" shows it") \
+      "\"kill\" needs \"client\", the number of a client as \"clients\" shows it, or \"user\", a " \
+      "uid, for all of that user's: one of them") \
+    X(admin_force_user, INVALID_VALUE, \
+      "a worker is replaced for one client, so force needs \"client\": kill the user's clients " \
+      "without it, and then, by its number, one whose work does not end") \
     X(admin_bound, INVALID_VALUE, \
       "\"%s.limit\": \"%.64s\" is not %s") \
     X(admin_bound_request, INVALID_VALUE, \
@@ -78,7 +82,7 @@
     X(admin_schedule_nothing, INVALID_VALUE, \
       "\"set\" of a GPU needs something to set: \"mode\", \"lease\", \"precision\", " \
       "\"quantum\", \"window_limit\", \"local_memory\", \"departed_time_limit\", " \
-      "\"watchdog_warning\" or \"watchdog_limit\"") \
+      "\"watchdog_warning\", \"watchdog_limit\" or \"standby\"") \
     X(admin_trace_gpu, INVALID_VALUE, \
       "\"trace\" needs \"gpu\", the number of a device as \"status\" shows it") \
     X(admin_trace_seconds, INVALID_VALUE, \

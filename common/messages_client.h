@@ -52,6 +52,8 @@
       "%s is set, and nothing of gpushare reads it: it should perhaps be %s") \
     X(variable_unread, SUCCESS, \
       "%s is set, and nothing of gpushare reads it: is it misspelt, or of another version?") \
+    X(variable_of_clients, SUCCESS, \
+      "%s is set, and has no effect on gpushared: each client reads it in its own environment") \
     X(protocol_broken, PROTOCOL_VIOLATION, \
       "%s") \
     X(protocol_short, PROTOCOL_VIOLATION, \

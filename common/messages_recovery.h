@@ -13,8 +13,25 @@
       "the driver could not map %llu bytes of device memory at 0x%llx again: %s") \
     X(session_not_restored, SUCCESS, \
       "%s: the next worker could not be given what the client had on the device: connect again") \
-    X(session_variables_lost, WORKER_LOST, \
-      "%s: module %u has variables that only the lost worker knew: connect again") \
+    X(module_state_lost, STATE_LOST, \
+      "the state of module %u was lost with the server's worker, since it %s: unload the module " \
+      "and load it again") \
+    X(unsaved_variables, SUCCESS, \
+      "has variables that stay in the driver's memory") \
+    X(unsaved_function_addresses, SUCCESS, \
+      "takes or calls addresses of functions, which may lie in memory") \
+    X(unsaved_constant_addresses, SUCCESS, \
+      "takes generic addresses of constants, which may lie in memory") \
+    X(unsaved_device_heap, SUCCESS, \
+      "allocates memory in kernels") \
+    X(unsaved_no_ptx, SUCCESS, \
+      "is no PTX, and the server does not know what it had on the device") \
+    X(unsaved_unread, SUCCESS, \
+      "is PTX that the server can't read, and it does not know what the module had on the device") \
+    X(log_module_lost, SUCCESS, \
+      "client %u '%s': %s") \
+    X(constants_settle, SUCCESS, \
+      "the contents of the module's constants could not be copied: %s") \
     X(stream_drops, DEVICE_NOT_READY, \
       "stream %u still drops what it has lost: wait until its timeline has reached all of it") \
     X(stream_interrupted, INTERRUPTED, \
@@ -28,6 +45,9 @@
       "gpushare_stream_recover lets the stream go on") \
     X(event_lost, INTERRUPTED, \
       "the work that the event stands for was lost with the server's worker: record the event again") \
+    X(event_time_lost, STATE_LOST, \
+      "the time of event %u was lost with the server's worker, which alone had it: record the " \
+      "event again") \
     X(session_guilty, SUCCESS, \
       "%s: the kernel was this client's, and no other had work on the device (unfinished: %s): the " \
       "connection has ended, and its device memory with it") \
@@ -40,8 +60,11 @@
       "device %u: these clients had work in flight, and one of them made it fail: %s; of those that " \
       "had left: %u") \
     X(log_isolated, SUCCESS, \
-      "device %u: client %u '%s' had work in flight at %u faults, and faulted alone at none: while " \
-      "it is connected, one client is served at a time") \
+      "device %u: client %u '%s' may have made %u faults or crashes as well as others: while it is " \
+      "connected, one client is served at a time") \
+    X(log_crash_suspects, SUCCESS, \
+      "device %u: the worker crashed, and these clients had work or a request under way: %s; of those " \
+      "that had left: %u. That is no verdict") \
     X(log_singly, SUCCESS, \
       "device %u: one client is served at a time, to find whose kernels fault: requests and limits " \
       "of time have no effect") \
@@ -56,9 +79,74 @@
       "device %u: clients that go on with the next worker: %u; that are ended: %u") \
     X(log_clients_restored, SUCCESS, \
       "device %u: client %u '%s' goes on") \
+    X(log_kept_down, SUCCESS, \
+      "device %u: kept down after an error of the machine (%s), for which no client is blamed; it is " \
+      "tried again in %s") \
+    X(log_no_ledger, SUCCESS, \
+      "device %u: if this worker ends, counters and debts of its clients begin anew: %s") \
+    X(code_store_unusable, SUCCESS, \
+      "memory for compiled code that is to outlive this worker can't be used (%s): the next worker " \
+      "compiles clients' modules again") \
+    X(log_code_memory, SUCCESS, \
+      "device %u: no memory for compiled code that outlives a worker (%s): each worker compiles " \
+      "clients' modules again") \
+    X(log_standby_ready, SUCCESS, \
+      "device %u: process %d stands by to become the next worker (standby %s)") \
+    X(log_standby_serves, SUCCESS, \
+      "device %u: the standby takes over: process %d") \
+    X(log_standby_failed, SUCCESS, \
+      "device %u: a standby is given up: %s; the next one starts in %s, if the device serves then; " \
+      "without one, another worker takes longer to start") \
+    X(standby_silent, SUCCESS, \
+      "it did not answer for as long as the watchdog_limit allows a worker") \
+    X(standby_late, SUCCESS, \
+      "it did not get ready within twelve times the watchdog_limit") \
+    X(standby_unasked, SUCCESS, \
+      "it sent a message that a standby has no reason to send") \
+    X(standby_not_serving, WORKER_LOST, \
+      "device %u: the standby (process %d) did not answer within %d ms when it was to take over, and " \
+      "a new worker is started instead") \
     X(log_device_held, SUCCESS, \
       "device %u: the worker has ended, and a process that it began still has the device: the " \
-      "next worker waits for that")
+      "next worker waits for that") \
+    X(log_keeping, SUCCESS, \
+      "the service manager keeps this server's descriptors: clients go on when another server takes over") \
+    X(log_not_keeping, SUCCESS, \
+      "no service manager keeps this server's descriptors (FileDescriptorStoreMax= of its unit): its " \
+      "clients and workers end with it") \
+    X(log_keeping_ends, SUCCESS, \
+      "clients will end with this server: %s") \
+    X(keeping_fds_max, SERVER_RESOURCES, \
+      "it has more than %d descriptors to be kept; --max-clients makes them fewer") \
+    X(keeping_refused, SERVER_RESOURCES, \
+      "the service manager did not take a descriptor: %s") \
+    X(keeping_no_memory, SERVER_RESOURCES, \
+      "its state can't be written: %s") \
+    X(state_of_other, SUCCESS, \
+      "it is of another version") \
+    X(state_damaged, SUCCESS, \
+      "it is damaged") \
+    X(state_strange, SUCCESS, \
+      "it is no state of gpushared") \
+    X(state_options, SUCCESS, \
+      "it was written with other options: --streams was %u") \
+    X(log_state_refused, SUCCESS, \
+      "the state that the last server left can't be taken over: %s; its clients and workers are ended, " \
+      "and this server starts afresh") \
+    X(log_taken_over, SUCCESS, \
+      "took over from the last server: %u clients, %u workers that serve") \
+    X(log_handing_over, SUCCESS, \
+      "%s: leaves everything to the next server") \
+    X(log_not_handed_over, SUCCESS, \
+      "%s: nothing can be left to another server: SIGTERM stops this one") \
+    X(session_not_taken_over, SERVER_RESOURCES, \
+      "what the client had could not be taken over from the last server (%s): connect again") \
+    X(device_not_taken_over, SUCCESS, \
+      "device %u: its worker can't be taken over: %s") \
+    X(client_not_taken_over, SUCCESS, \
+      "client %u can't be taken over: %s") \
+    X(orphaned, SUCCESS, \
+      "no server has asked for %u s: the worker ends")
 /* clang-format on */
 
 #endif

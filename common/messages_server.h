@@ -202,7 +202,7 @@
     X(listen_pid, INVALID_VALUE, \
       "LISTEN_PID=\"%.40s\" is not a process number") \
     X(listen_count, INVALID_VALUE, \
-      "LISTEN_FDS=\"%.40s\" is not a number from 0 to 64") \
+      "LISTEN_FDS=\"%.40s\" is not a number from 0 to 65536") \
     X(listen_names_few, INVALID_VALUE, \
       "LISTEN_FDNAMES has fewer names than LISTEN_FDS says") \
     X(option_value, INVALID_VALUE, \

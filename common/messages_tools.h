@@ -34,6 +34,12 @@
     X(ctl_target_missing, INVALID_VALUE, \
       "this command needs the number of a client, as `gpusharectl clients` shows it, or user " \
       "and a uid or name, or group and a gid or name, or gpu and an index") \
+    X(ctl_victim_missing, INVALID_VALUE, \
+      "this command needs the number of a client, as `gpusharectl clients` shows it, or user " \
+      "and a uid or name") \
+    X(ctl_victim, INVALID_VALUE, \
+      "\"%s\" is not the number of a client, as `gpusharectl clients` shows it, or user and a " \
+      "uid or name") \
     X(ctl_client_missing, INVALID_VALUE, \
       "this command needs the number of a client, as `gpusharectl clients` shows it") \
     X(ctl_user_missing, INVALID_VALUE, \
@@ -65,7 +71,7 @@
       "\"%s\" is none of %s with a value") \
     X(ctl_value_name_gpu, INVALID_VALUE, \
       "\"%s\" is none of mode=, lease=, precision=, quantum=, window_limit=, local_memory=, " \
-      "departed_time_limit=, watchdog_warning= or watchdog_limit= with a value") \
+      "departed_time_limit=, watchdog_warning=, watchdog_limit= or standby= with a value") \
     X(ctl_value_of_gpu, INVALID_VALUE, \
       "\"%s\" is a setting of a GPU: gpusharectl set gpu 0 %s") \
     X(ctl_value_of_client, INVALID_VALUE, \

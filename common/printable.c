@@ -2,9 +2,34 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/printable.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
+size_t printable_bytes(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    if (at[0] < 0x80)
+        return at[0] >= 0x20 && at[0] != 0x7f;
+    size_t more = at[0] >= 0xf0 ? 3 : at[0] >= 0xe0 ? 2 : 1;
+    if (at[0] < 0xc2 || at[0] > 0xf4)
+        return 0;
+    uint32_t code = at[0] & (0x3fu >> more);
+    for (size_t i = 1; i <= more; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (at[i] & 0x3f);
+    }
+    bool shortest = more == 1 || code >= (more == 2 ? 0x800u : 0x10000u);
+    bool surrogate = code >= 0xd800 && code <= 0xdfff;
+    return shortest && !surrogate && code >= 0xa0 && code <= 0x10ffff ? more + 1 : 0;
+}
+
 void printable_replace(char *text)
 {
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    while (*text) {
+        size_t bytes = printable_bytes(text);
+        if (!bytes)
+            *text = '?';
+        text += bytes ? bytes : 1;
+    }
 }

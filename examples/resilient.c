@@ -6,6 +6,9 @@
  * the stream and takes the step again: what finished work had written is still there, and the step
  * has not touched what it reads. It needs no copy of its state and no new connection.
  *
+ * Where a service manager stores the server's descriptors, the server may be killed or replaced
+ * meanwhile: the program need do nothing about that, and no step is interrupted.
+ *
  * In the end the state is compared with one that the CPU computed.
  *
  * usage: resilient [-n ELEMENTS] [-s STEPS]

@@ -28,7 +28,7 @@ SCHEMA_FILES := $(wildcard schemas/*.schema.json)
 UNITS := gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service
 INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(LIBEXECDIR)/gpushare-worker $(LIBEXECDIR)/gpushare-devices \
     $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
-    $(INCLUDEDIR)/gpushare.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
+    $(INCLUDEDIR)/gpushare.h $(INCLUDEDIR)/gpushare_error.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
     $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf \
     $(EXAMPLE_FILES:%=$(DOCDIR)/examples/%) \
     $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES))) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
@@ -43,7 +43,7 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	ln -sf $(CLIENT_REAL) $(DESTDIR)$(LIBDIR)/$(CLIENT_SO).0
 	ln -sf $(CLIENT_SO).0 $(DESTDIR)$(LIBDIR)/$(CLIENT_SO)
 	$(INSTALL) -m 0644 $(BUILD)/lib/libgpushare-client.a $(DESTDIR)$(LIBDIR)/
-	$(INSTALL) -m 0644 client/gpushare.h $(DESTDIR)$(INCLUDEDIR)/
+	$(INSTALL) -m 0644 client/gpushare.h client/gpushare_error.h $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 0644 $(BUILD)/lib/softgpu/libcuda.so.1 $(DESTDIR)$(SOFTGPUDIR)/
 	$(INSTALL) -m 0644 systemd/gpushare.sysusers $(DESTDIR)$(SYSUSERSDIR)/gpushare.conf
 	$(INSTALL) -m 0644 $(DOC_FILES) $(DESTDIR)$(DOCDIR)/

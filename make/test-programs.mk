@@ -8,11 +8,20 @@
 # and those that README shows into README.
 
 BENCH_SRC := $(wildcard tests/programs/bench/*.c tests/programs/bench/rows/*.c)
+OBJCOPY ?= objcopy
 NULL_DRIVER := $(BUILD)/tests/programs/bench/null/libcuda.so.1
 
 $(NULL_DRIVER): $(call obj,tests/programs/bench/null/null.c) $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $^ -lzstd -llz4 -ldl
+
+# The worker, but for what it notes before it calls the driver.
+UNJOURNALED := $(BUILD)/tests/programs/bench/unjournaled/gpushare-worker
+
+$(UNJOURNALED): $(call obj,server/worker/main.c tests/programs/bench/unjournaled/unjournaled.c server/worker/client/client_stream.c) $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(OBJCOPY) --weaken-symbol=client_stream_begin --weaken-symbol=client_stream_begin_undo $(call obj,server/worker/client/client_stream.c) $(@D)/client_stream.o
+	$(CC) $(LDFLAGS_ALL) -o $@ $(call obj,server/worker/main.c tests/programs/bench/unjournaled/unjournaled.c) $(@D)/client_stream.o $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a $(PROGRAM_LIBS)
 
 $(call obj,tests/programs/bench/bench.c): tests/programs/bench/kernels/bench.ptx
 $(BUILD)/tests/programs/bench/bench: $(call obj,$(BENCH_SRC)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
@@ -28,13 +37,19 @@ $(BUILD)/tests/unit/bench/test_attempt: $(BUILD)/obj/tests/unit/bench/test_attem
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lcmocka -lm
 
+$(BUILD)/tests/unit/bench/test_quiet: $(call obj,tests/programs/bench/quiet.c)
+# The table of rows names every row.
+$(addprefix $(BUILD)/tests/unit/bench/,test_row test_mix): $(BUILD)/tests/unit/bench/%: $(BUILD)/obj/tests/unit/bench/%.o $(filter-out %/main.o,$(call obj,$(BENCH_SRC))) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lcmocka -lm
+
 $(BUILD)/tests/integration/test_load: $(call obj,$(addprefix tests/programs/bench/,load.c span.c bench.c company.c))
 
 # tests/integration/test_bench.sh runs some rows.
-CHECK_DEPS += $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench
+CHECK_DEPS += $(NULL_DRIVER) $(UNJOURNALED) $(BUILD)/tests/programs/bench/bench
 
 .PHONY: bench
-bench: all $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench ## measure beside yardsticks; ROWS="name name" runs some, SEED=N repeats one
+bench: all $(NULL_DRIVER) $(UNJOURNALED) $(BUILD)/tests/programs/bench/bench ## measure beside yardsticks; ROWS="name name" runs some, SEED=N repeats one
 	@mkdir -p $(BUILD)/bench
 	BUILD=$(abspath $(BUILD)) $(BUILD)/tests/programs/bench/bench $(if $(SEED),--seed $(SEED)) $(BUILD)/bench/results.json $(ROWS)
 
@@ -55,6 +70,14 @@ CHECK_DEPS += $(SHIM_DRIVER)
 # make sharing-pictures: docs/pictures/*.svg, from traces of the real server. `work` is a client
 # with modelled kernels, picture.py draws a trace.
 
+SURVIVE_PROGRAMS := $(BUILD)/tests/programs/survive/steady
+$(call obj,tests/programs/survive/steady.c): tests/programs/survive/kernels.ptx
+$(BUILD)/tests/programs/survive/steady: $(call obj,tests/programs/survive/steady.c) $(A)/libclient.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
+# tests/integration/test_survive.py has its server killed.
+CHECK_DEPS += $(SURVIVE_PROGRAMS)
+
 PICTURE_PROGRAMS := $(BUILD)/tests/programs/pictures/work
 $(call obj,tests/programs/pictures/work.c): tests/programs/pictures/kernels/work.ptx
 $(BUILD)/tests/programs/pictures/work: $(call obj,tests/programs/pictures/work.c) $(A)/libclient.a $(A)/libcommon.a
@@ -67,18 +90,33 @@ CHECK_DEPS += $(PICTURE_PROGRAMS)
 sharing-pictures: all $(PICTURE_PROGRAMS) ## draw docs/pictures/ from traces of the real server
 	BUILD=$(abspath $(BUILD)) $(PYTHON) tests/programs/pictures/sharing.py docs/pictures
 
+# ---- shortage
+# A library that fails one call of a server or a worker; tests/integration/test_shortage.c.
+
+SHORTAGE := $(BUILD)/tests/programs/shortage/shortage.so
+# Without a sanitizer, which would have to be preloaded before it.
+$(SHORTAGE): private override SAN =
+$(SHORTAGE): tests/programs/shortage/shortage.c tests/programs/shortage/shortage.h make/test-programs.mk $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fvisibility=default -shared -o $@ $< -ldl
+CHECK_DEPS += $(SHORTAGE)
+
 # ---- chaos
 # make chaos: changes shares, modes and the configuration at random under load. Words that the kernels
 # write show that no launch is lost. Then the property tests play CHAOS_MIXES random mixes in the
-# scheduler's virtual time, which takes one processor some 20 minutes for a million of them. Last, workers
-# crash CHAOS_ROUNDS times at random moments, twice in a round; words that kernels write show that nothing
-# finished is lost and nothing runs twice.
+# scheduler's virtual time, which takes one processor some 20 minutes for a million of them. Last, kernels
+# fault CHAOS_FAULTS times in each way, alone and in company, and workers and clients are killed, stopped and
+# crashed CHAOS_ROUNDS times, two at once in a tenth; then a client faults as fast as it can for
+# CHAOS_STORM seconds. The clients beside them compare all that they have with the CPU's results: nothing
+# finished is lost, and nothing runs twice.
 
 CHAOS := $(BUILD)/tests/programs/chaos/chaos
 CHAOS_SECONDS ?= 120
 CHAOS_CHANGES ?= 10000
 CHAOS_MIXES ?= 1000000
 CHAOS_ROUNDS ?= 1000
+CHAOS_FAULTS ?= 200
+CHAOS_STORM ?= 60
 CHAOS_PROPERTIES := $(addprefix $(BUILD)/tests/unit/scheduler/,test_promise test_limit)
 CHAOS_PARTS := $(filter-out %/main.o,$(call obj,$(BENCH_SRC)))
 
@@ -86,8 +124,15 @@ $(CHAOS): $(call obj,tests/programs/chaos/chaos.c) $(CHAOS_PARTS) $(A)/libsuppor
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lm
 
-# tests/integration/test_chaos.sh runs it for some seconds.
-CHECK_DEPS += $(CHAOS)
+# Clients that verify their own data all the time, beside faults, kills and stops at random instants.
+RECOVERY := $(BUILD)/tests/programs/recovery/recovery
+$(call obj,tests/programs/recovery/culprit.c): $(wildcard tests/programs/recovery/kernels/*.ptx)
+$(RECOVERY): $(call obj,$(wildcard tests/programs/recovery/*.c)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lcmocka
+
+# tests/integration/test_chaos.sh and test_chaos_recovery.sh run them for some seconds.
+CHECK_DEPS += $(CHAOS) $(RECOVERY)
 
 .PHONY: chaos chaos-mixes chaos-recovery
 chaos: all $(CHAOS) ## change shares and modes at random under load, then chaos-mixes and chaos-recovery; CHAOS_SECONDS, CHAOS_CHANGES, CHAOS_SEED
@@ -100,9 +145,14 @@ chaos-mixes: $(CHAOS_PROPERTIES) ## hold the promises of time on a million rando
 	    echo "$${test##*/}: $(CHAOS_MIXES) mixes from seed $$seed"; \
 	    TEST_SEED=$$seed TEST_MIXES=$(CHAOS_MIXES) $$test || exit 1; \
 	done
-chaos-recovery: all $(BUILD)/tests/integration/test_interrupt ## crash workers at random moments; CHAOS_ROUNDS, CHAOS_SEED
+# Each part prints its seed, and how to run it again.
+chaos-recovery: all $(RECOVERY) $(SHORTAGE) $(BUILD)/tests/integration/test_interrupt $(BUILD)/tests/integration/test_shortage ## faults, crashes, kills and stops at random instants beside clients that verify all they have; CHAOS_ROUNDS, CHAOS_FAULTS, CHAOS_STORM, CHAOS_SEED
 	BUILD=$(abspath $(BUILD)) TEST_SOFTGPU="$${TEST_SOFTGPU-SOFTGPU_STRICT=1 SOFTGPU_SEED=$(or $(CHAOS_SEED),1)}" \
 		TEST_ROUNDS=$(CHAOS_ROUNDS) $(if $(CHAOS_SEED),TEST_SEED=$(CHAOS_SEED)) $(BUILD)/tests/integration/test_interrupt
+	export BUILD=$(abspath $(BUILD)) TEST_SOFTGPU="$${TEST_SOFTGPU-SOFTGPU_STRICT=1 SOFTGPU_SEED=$(or $(CHAOS_SEED),1)}"; \
+		$(RECOVERY) sticky $(CHAOS_FAULTS) $(CHAOS_SEED) && $(RECOVERY) kills $(CHAOS_ROUNDS) $(CHAOS_SEED) && \
+		$(RECOVERY) storm $(CHAOS_STORM) $(CHAOS_SEED) && \
+		TEST_STRIDE=1 $(if $(CHAOS_SEED),TEST_SEED=$(CHAOS_SEED)) $(BUILD)/tests/integration/test_shortage
 
 # ---- models
 .PHONY: models

@@ -214,6 +214,9 @@ static gpushare_error establish_connection(gpushare_connection *connection,
         return error;
     device_describe(&state->survey.info[state->index], environment->device, &connection->device);
     atomic_init(&connection->multiprocessors, connection->attached.grant.multiprocessors);
+    connection->observer = (struct observer){.status = connection->status,
+                                             .observe = environment->observe,
+                                             .context = environment->observe_context};
     connection->default_stream = stream_new(connection, 0, 0);
     if (!connection->default_stream)
         return failure(MESSAGE(process_no_memory));

@@ -151,17 +151,39 @@ gpushare_error connection_dead(gpushare_connection *connection)
         return failure(MESSAGE(connection_null));
     if (connection->generation != connection_generation)
         return failure(MESSAGE(connection_of_parent));
-    return session_ended(&connection->session);
+    gpushare_error error = session_ended(&connection->session);
+    observer_look(&connection->observer, error != GPUSHARE_SUCCESS);
+    return error;
 }
 
-bool connection_alive(void *connection)
+bool connection_alive(void *opaque)
 {
-    return session_alive(&((gpushare_connection *)connection)->session);
+    gpushare_connection *connection = opaque;
+    bool alive = session_alive(&connection->session);
+    observer_look(&connection->observer, !alive);
+    return alive;
+}
+
+static bool has_ended(gpushare_connection *connection)
+{
+    return atomic_load_explicit(&connection->session.ended, memory_order_acquire);
 }
 
 gpushare_error connection_call(gpushare_connection *connection, const struct session_call *call)
 {
-    return session_call(&connection->session, call);
+    gpushare_error error = session_call(&connection->session, call);
+    observer_look(&connection->observer, has_ended(connection));
+    return error;
+}
+
+gpushare_error connection_state(gpushare_connection *connection,
+                                struct gpushare_connection_state *state)
+{
+    if (!connection || connection->generation != connection_generation)
+        return connection_dead(connection);
+    bool ended = !connection_alive(connection) || shared_word_read(&connection->status->fault);
+    *state = observer_read(&connection->observer, ended);
+    return GPUSHARE_SUCCESS;
 }
 
 gpushare_error connection_ended(gpushare_connection *connection, const char **text)
@@ -172,6 +194,7 @@ gpushare_error connection_ended(gpushare_connection *connection, const char **te
         return error;
     }
     gpushare_error error = session_ended(&connection->session);
+    observer_look(&connection->observer, error != GPUSHARE_SUCCESS);
     *text = error ? connection->session.text : "";
     return error;
 }

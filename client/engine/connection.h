@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "client/engine/allocation.h"
+#include "client/engine/observer.h"
 #include "client/engine/peer.h"
 #include "client/engine/staging.h"
 #include "client/gpushare.h"
@@ -53,6 +54,7 @@ struct gpushare_connection {
 
     struct allocations allocations;
     struct session session;
+    struct observer observer;
     struct ring_memory rings; /* grows under `lists` */
     struct shm status_memory;
     bool windows_reserved;
@@ -94,6 +96,11 @@ bool connection_alive(void *connection);
  * this one.
  */
 gpushare_error connection_ended(gpushare_connection *connection, const char **text);
+
+/* The state of a connection of this process; NULL and a parent process's are refused. Looks at the
+ * socket first. */
+gpushare_error connection_state(gpushare_connection *connection,
+                                struct gpushare_connection_state *state);
 
 /* Writes the whole description of the device. Its number of multiprocessors is the granted one,
  * from the server's latest message about it. */

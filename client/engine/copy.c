@@ -6,6 +6,7 @@
 
 #include "client/engine/connection.h"
 #include "client/engine/memory.h"
+#include "client/engine/module.h"
 #include "client/engine/peer.h"
 #include "client/engine/slice.h"
 #include "client/engine/staging.h"
@@ -144,6 +145,14 @@ static gpushare_error host_to_host(const struct transfer *t)
     return error;
 }
 
+/* The driver's memory of a module that was lost is not the module's any more. */
+static gpushare_error check_lost(gpushare_connection *connection, uint64_t destination,
+                                 uint64_t source)
+{
+    gpushare_error error = module_check_variable(connection, destination);
+    return error ? error : module_check_variable(connection, source);
+}
+
 gpushare_error copy_submit(struct gpushare_stream *stream, uint64_t destination, uint64_t source,
                            uint64_t count)
 {
@@ -152,6 +161,9 @@ gpushare_error copy_submit(struct gpushare_stream *stream, uint64_t destination,
                          .destination = destination,
                          .source = source,
                          .count = count};
+    gpushare_error lost = check_lost(t.connection, destination, source);
+    if (lost)
+        return lost;
     enum memory_kind to = memory_classify(t.connection, destination, count);
     enum memory_kind from = memory_classify(t.connection, source, count);
     if (to == MEMORY_ASTRAY)
@@ -181,14 +193,17 @@ gpushare_error copy_submit_peer(struct gpushare_stream *stream,
         return fail_astray("source", source, count);
     if (destination_connection == source_connection)
         return copy_submit(stream, destination, source, count);
+    gpushare_error error = module_check_variable(destination_connection, destination);
+    if (error || (error = module_check_variable(source_connection, source)))
+        return error;
     return peer_copy(destination_connection, destination, source_connection, source, count, stream);
 }
 
 gpushare_error copy_fill(struct gpushare_stream *stream, uint64_t destination, uint32_t value,
                          uint32_t width, uint64_t count)
 {
-    gpushare_error error = stream_begin(stream);
-    if (error)
+    gpushare_error error = module_check_variable(stream->connection, destination);
+    if (error || (error = stream_begin(stream)))
         return error;
     error = slice_push_fill(stream, destination, value, width, count);
     stream_end(stream);

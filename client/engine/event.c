@@ -98,6 +98,8 @@ gpushare_error event_record(gpushare_event *event, struct gpushare_stream *strea
         /* Under the stream's lock, so that of two records the later one remains. */
         pthread_mutex_lock(&event->lock);
         event->recorded = true;
+        event->lost = false;
+        event->settled = stream_has_lost(event->connection, stream->index, stream->producer.value);
         event->stream = stream->index;
         event->value = stream->producer.value;
         pthread_mutex_unlock(&event->lock);
@@ -111,6 +113,16 @@ static gpushare_error fail_lost(void)
     return failure(MESSAGE(event_lost));
 }
 
+/* Whether the work at the point was lost that find_point has found. */
+static bool point_is_lost(gpushare_event *event, uint32_t stream, uint64_t value)
+{
+    pthread_mutex_lock(&event->lock);
+    bool same = event->stream == stream && event->value == value;
+    bool lost = event->lost && same, settled = event->settled && same;
+    pthread_mutex_unlock(&event->lock);
+    return lost || (!settled && stream_has_lost(event->connection, stream, value));
+}
+
 gpushare_error event_query(gpushare_event *event)
 {
     uint32_t stream;
@@ -119,7 +131,7 @@ gpushare_error event_query(gpushare_event *event)
         return GPUSHARE_SUCCESS;
     if (!stream_has_reached(event->connection, stream, value))
         return GPUSHARE_ERROR_NOT_READY;
-    return stream_has_lost(event->connection, stream, value) ? fail_lost() : GPUSHARE_SUCCESS;
+    return point_is_lost(event, stream, value) ? fail_lost() : GPUSHARE_SUCCESS;
 }
 
 gpushare_error event_wait(gpushare_event *event)
@@ -129,7 +141,7 @@ gpushare_error event_wait(gpushare_event *event)
     if (!find_point(event, &stream, &value))
         return GPUSHARE_SUCCESS;
     gpushare_error error = stream_await_value(event->connection, stream, value);
-    if (!error && stream_has_lost(event->connection, stream, value))
+    if (!error && point_is_lost(event, stream, value))
         error = fail_lost();
     return error ? error : connection_check(event->connection);
 }
@@ -147,8 +159,7 @@ gpushare_error event_hold_stream(gpushare_event *event, struct gpushare_stream *
     if (here && wait.stream == stream->index)
         return stream_check(stream);
     if (stream_has_reached(event->connection, wait.stream, wait.value))
-        return stream_has_lost(event->connection, wait.stream, wait.value) ? fail_lost()
-                                                                           : stream_check(stream);
+        return point_is_lost(event, wait.stream, wait.value) ? fail_lost() : stream_check(stream);
     if (!here && (error = peer_link(connection, event->connection, &wait.link)))
         return error;
     if ((error = stream_begin(stream)))
@@ -172,7 +183,7 @@ gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double 
                                    : failure(MESSAGE(event_untimed), parameters[i]);
         if (!stream_has_reached(both[i]->connection, stream, value))
             return GPUSHARE_ERROR_NOT_READY;
-        if (stream_has_lost(both[i]->connection, stream, value))
+        if (point_is_lost(both[i], stream, value))
             return fail_lost();
     }
     struct proto_event_elapsed body = {.start = start->handle, .end = end->handle};

@@ -18,8 +18,10 @@ struct gpushare_stream;
 struct gpushare_event {
     gpushare_connection *connection;
     uint32_t handle;      /* the server's; 0: the event records no times */
-    pthread_mutex_t lock; /* guards recorded, stream and value */
+    pthread_mutex_t lock; /* guards recorded, lost, stream and value */
     bool recorded;
+    bool lost; /* the work that it stands for was, by an interruption that is over (recovery.c) */
+    bool settled; /* it was recorded behind lost work, when the stream had been recovered already */
     uint32_t stream;
     uint64_t value;
     struct gpushare_event *next, **link; /* in connection->events */

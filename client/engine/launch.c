@@ -135,13 +135,24 @@ static gpushare_error submit_long(struct gpushare_stream *stream, union command 
     return error;
 }
 
+/* A module was lost since the server was asked for this one. */
+static inline gpushare_error check_loss(gpushare_function *function)
+{
+    uint32_t lost = shared_word_hint(&function->connection->status->modules_lost);
+    return __builtin_expect(
+               lost != atomic_load_explicit(&function->losses_seen, memory_order_relaxed), 0)
+               ? module_check_function(function)
+               : GPUSHARE_SUCCESS;
+}
+
 static inline gpushare_error queue_launch(gpushare_function *function, struct gpushare_dim grid,
                                           struct gpushare_dim block, uint32_t shared,
                                           gpushare_stream *handle, struct source source)
 {
     struct gpushare_stream *stream;
     gpushare_error error = thread_stream_resolve(function->connection, handle, &stream);
-    if (error || (error = check_geometry(function, grid, block, shared)))
+    if (error || (error = check_loss(function)) ||
+        (error = check_geometry(function, grid, block, shared)))
         return error;
     union command command;
     fill_command(&command, function, grid, block, shared);

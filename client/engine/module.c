@@ -144,6 +144,40 @@ void module_delete_all(gpushare_connection *connection)
     connection->modules = NULL;
 }
 
+/* ---- lost modules ---- */
+
+static uint32_t losses(const gpushare_connection *connection)
+{
+    return shared_word_read(&connection->status->modules_lost);
+}
+
+static gpushare_error ask_lost(const gpushare_module *module)
+{
+    struct proto_module_query body = {.module = module->handle};
+    struct session_call call = {.request = PROTO_MODULE_QUERY, .body = &body, .reply = PROTO_DONE};
+    return connection_call(module->connection, &call);
+}
+
+gpushare_error module_check_function(gpushare_function *function)
+{
+    /* Read before the server is asked: a loss after that counts anew. */
+    uint32_t seen = losses(function->connection);
+    gpushare_error error = ask_lost(function->module);
+    if (!error)
+        atomic_store_explicit(&function->losses_seen, seen, memory_order_relaxed);
+    return error;
+}
+
+gpushare_error module_check_variable(gpushare_connection *connection, gpushare_address address)
+{
+    struct allocation variable;
+    bool is_drivers = losses(connection) &&
+                      address - connection->device_base >= connection->window_bytes &&
+                      allocation_find(&connection->allocations, address, &variable) &&
+                      variable.kind == ALLOCATION_VARIABLE;
+    return is_drivers ? ask_lost(variable.owner) : GPUSHARE_SUCCESS;
+}
+
 /* ---- names ---- */
 
 /* Offsets and sizes come from the server, and launches copy by them: checked here, once. */
@@ -193,6 +227,7 @@ static gpushare_error query_function(gpushare_module *module, const char *name,
     struct proto_function_info reply;
     void *pairs = NULL;
     size_t pairs_bytes = 0;
+    uint32_t seen = losses(module->connection);
     struct session_call call = {.request = PROTO_FUNCTION_GET,
                                 .body = &body,
                                 .tail = name,
@@ -215,6 +250,7 @@ static gpushare_error query_function(gpushare_module *module, const char *name,
         function->module = module;
         strcpy(function->name, name);
         fill_function(function, &reply);
+        atomic_init(&function->losses_seen, seen);
         error = fill_table(function, pairs, pairs_bytes);
     }
     free(pairs);

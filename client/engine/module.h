@@ -32,6 +32,7 @@ struct gpushare_function {
     uint32_t handle;
     uint32_t block_threads;
     _Atomic uint32_t dynamic_shared; /* most that a launch may ask for */
+    _Atomic uint32_t losses_seen;    /* how many modules were lost when this one was not */
     uint32_t parameters;
     uint32_t parameter_bytes;
     struct module_parameter *table;
@@ -69,6 +70,16 @@ gpushare_error module_find_function(gpushare_module *module, const char *name,
  * range. Returns NOT_FOUND if there is none. */
 gpushare_error module_find_variable(gpushare_module *module, const char *name,
                                     gpushare_address *address, uint64_t *bytes);
+
+/*
+ * Asks the server whether the state of the kernel's module was lost with its worker; returns
+ * STATE_LOST then. To be called when status_header.modules_lost differs from losses_seen.
+ */
+gpushare_error module_check_function(gpushare_function *function) __attribute__((cold));
+
+/* Returns STATE_LOST for an address in a variable that lay in the driver's memory, if its module is
+ * such a one. The server is asked only where that is possible. */
+gpushare_error module_check_variable(gpushare_connection *connection, gpushare_address address);
 
 /* Writes the whole attributes of a kernel, without asking the server. */
 void module_function_info(const gpushare_function *function, struct gpushare_function_info *info);

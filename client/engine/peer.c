@@ -8,6 +8,7 @@
 
 #include "client/engine/connection.h"
 #include "client/engine/memory.h"
+#include "client/engine/recovery.h"
 #include "client/engine/slice.h"
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
@@ -239,8 +240,8 @@ static gpushare_error follow_stream(const struct leg *leg, const struct gpushare
  * interrupted themselves, and tell their owners. */
 static gpushare_error recover_helper(struct gpushare_stream *helper)
 {
-    struct gpushare_recovery ignored;
-    return stream_is_interrupted(helper) ? stream_recover(helper, &ignored) : GPUSHARE_SUCCESS;
+    struct gpushare_recovery ignored = {0};
+    return stream_is_interrupted(helper) ? recovery_ask(helper, &ignored) : GPUSHARE_SUCCESS;
 }
 
 /* Waits that the default-stream rules ask for are pushed when a stream is next used. Streams that

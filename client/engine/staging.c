@@ -180,3 +180,20 @@ void staging_give(gpushare_connection *connection, struct staging_chunk *chunk, 
     pthread_cond_signal(&staging->given);
     pthread_mutex_unlock(&staging->lock);
 }
+
+static bool pool_owns(const struct staging_pool *pool, uint64_t address)
+{
+    for (uint32_t i = 0; i < pool->count; i++)
+        if (address - (uint64_t)(uintptr_t)pool->chunks[i].start < pool->chunks[i].bytes)
+            return true;
+    return false;
+}
+
+bool staging_owns(gpushare_connection *connection, uint64_t address)
+{
+    struct staging *staging = &connection->staging;
+    pthread_mutex_lock(&staging->lock);
+    bool owns = pool_owns(&staging->small, address) || pool_owns(&staging->large, address);
+    pthread_mutex_unlock(&staging->lock);
+    return owns;
+}

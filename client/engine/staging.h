@@ -57,6 +57,9 @@ void staging_destroy(struct staging *staging);
 gpushare_error staging_take(gpushare_connection *connection, uint64_t count, bool wait,
                             struct staging_chunk **chunk);
 
+/* Whether an address lies in one of the buffers. */
+bool staging_owns(gpushare_connection *connection, uint64_t address);
+
 /* Gives a chunk back. It is used again when the stream's timeline reaches value; 0 means at
  * once. */
 void staging_give(gpushare_connection *connection, struct staging_chunk *chunk, uint32_t stream,

@@ -68,7 +68,7 @@ static gpushare_error report_error(struct gpushare_stream *stream)
     uint32_t count = shared_word_read(&status->error_count);
     if (!atomic_load_explicit(&stream->has_ring, memory_order_acquire))
         return GPUSHARE_SUCCESS;
-    /* It stays so until stream_recover takes the error as reported. */
+    /* It stays so until recovery_ask takes the error as reported. */
     if (stream_is_interrupted(stream))
         return failure(MESSAGE(stream_interrupted), stream->index);
     /* Of several threads that see the error, the one that moves the mark reports it. */
@@ -463,43 +463,6 @@ gpushare_error stream_query(struct gpushare_stream *stream)
         if (!(s->flags & GPUSHARE_STREAM_NON_BLOCKING) && !own_has_reached(s, stream_last(s)))
             error = GPUSHARE_ERROR_NOT_READY;
     pthread_mutex_unlock(&connection->lists);
-    return error;
-}
-
-/* ---- recovery ---- */
-
-/* Called with the stream's lock: nothing is pushed meanwhile. */
-static gpushare_error ask_recovery(struct gpushare_stream *stream,
-                                   struct gpushare_recovery *recovery)
-{
-    gpushare_connection *connection = stream->connection;
-    uint32_t seen = shared_word_read(&stream->producer.ring.status->error_count);
-    struct proto_stream_recover body = {.stream = stream->index};
-    struct proto_stream_recovered reply;
-    struct session_call call = {.request = PROTO_STREAM_RECOVER,
-                                .body = &body,
-                                .reply = PROTO_STREAM_RECOVERED,
-                                .reply_body = &reply,
-                                .reply_bytes = sizeof reply};
-    gpushare_error error = stream_await_value(connection, stream->index, stream_last(stream));
-    if (error || (error = connection_call(connection, &call)))
-        return error;
-    recovery->finished = reply.finished;
-    recovery->dropped = reply.dropped;
-    /* An interruption since then counts anew. */
-    atomic_store_explicit(&stream->errors_seen, seen, memory_order_release);
-    return GPUSHARE_SUCCESS;
-}
-
-gpushare_error stream_recover(struct gpushare_stream *stream, struct gpushare_recovery *recovery)
-{
-    gpushare_error error = GPUSHARE_SUCCESS;
-    pthread_mutex_lock(&stream->lock);
-    if (stream_is_interrupted(stream))
-        error = ask_recovery(stream, recovery);
-    else
-        *recovery = (struct gpushare_recovery){.finished = stream_last(stream)};
-    pthread_mutex_unlock(&stream->lock);
     return error;
 }
 

@@ -100,9 +100,6 @@ gpushare_error stream_wait_issued(gpushare_connection *connection, uint32_t inde
 /* Whether work of the stream was lost, and it was not recovered yet. */
 bool stream_is_interrupted(const struct gpushare_stream *stream);
 
-/* Lets an interrupted stream go on. *recovery is written on success; its size is not looked at. */
-gpushare_error stream_recover(struct gpushare_stream *stream, struct gpushare_recovery *recovery);
-
 /* Returns the error that ended the connection; INTERRUPTED while the stream is; or an error of the
  * stream's work that no call has returned yet. The latter counts as reported from then on. */
 gpushare_error stream_check(struct gpushare_stream *stream);

@@ -99,6 +99,8 @@ gpushare_error environment_read(struct environment *environment,
     environment->warn_context = options->warn_context;
     environment->notice = options->notice;
     environment->notice_context = options->notice_context;
+    environment->observe = options->observe;
+    environment->observe_context = options->observe_context;
     if ((error = options_read(options, &program)) || (error = check_warnings()) ||
         (error = choose_name(wish, options->name)) ||
         (error = choose_profile(wish, options->profile)))

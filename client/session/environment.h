@@ -21,6 +21,8 @@ struct environment {
     void *warn_context;
     gpushare_warn notice; /* NULL: notices are dropped */
     void *notice_context;
+    gpushare_observe observe; /* NULL: nobody is told */
+    void *observe_context;
     struct session_address server;
 };
 

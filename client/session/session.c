@@ -96,8 +96,8 @@ static void remove_request(struct session *session, struct waiter *waiter)
     pthread_cond_signal(&session->room);
 }
 
-/* Hands the reply to the thread that waits for it; the session ends if there is none, as for a
- * second reply to one request. Called with the lock. */
+/* Hands the reply to the thread that waits for it. A server that took over may send a reply again,
+ * which is dropped; a reply to what was never asked ends the session. Called with the lock. */
 static void deliver_reply(struct session *session)
 {
     struct channel_message *message = session->message;
@@ -108,6 +108,8 @@ static void deliver_reply(struct session *session)
         return;
     }
     channel_close_fds(message);
+    if (!waiter && message->header.serial && message->header.serial <= session->serial)
+        return;
     if (waiter)
         mark_ended(session, MESSAGE(server_reply_unfit));
     else
@@ -362,8 +364,8 @@ static gpushare_error fail_unreachable(const struct session_address *address, co
                    strerror(reasons[1]));
 }
 
-gpushare_error session_dial(struct session *session, const struct session_address *address,
-                            struct proto_welcome *welcome)
+static gpushare_error dial_once(struct session *session, const struct session_address *address,
+                                struct proto_welcome *welcome)
 {
     int reasons[2] = {0};
     memset(session, 0, sizeof *session);
@@ -391,6 +393,15 @@ gpushare_error session_dial(struct session *session, const struct session_addres
     if (error)
         session_close(session);
     return error;
+}
+
+/* A server that is killed at the moment when it accepts a connection takes that along, and no other
+ * server can know of it. Nothing was asked for yet, so the second attempt finds the next one. */
+gpushare_error session_dial(struct session *session, const struct session_address *address,
+                            struct proto_welcome *welcome)
+{
+    gpushare_error error = dial_once(session, address, welcome);
+    return error == GPUSHARE_ERROR_CONNECTION_LOST ? dial_once(session, address, welcome) : error;
 }
 
 void session_close(struct session *session)

@@ -71,14 +71,14 @@ static uint32_t read_number(enum kind kind, const char *text, uint32_t *number, 
     return refuse_number(kind, text, why);
 }
 
-uint32_t change_read_target(json_t *request, int count, char *const words[], bool clients_only,
+uint32_t change_read_target(json_t *request, int count, char *const words[], bool to_kill,
                             int *used, struct error *why)
 {
     /* A user who named a kind need not be told the other kinds. */
-    enum kind kind = clients_only ? CLIENT : KINDS;
+    enum kind kind = KINDS;
     const char *number = count ? words[0] : NULL;
     *used = 1;
-    for (enum kind i = CLIENT; number && *used == 1 && i < (clients_only ? USER : KINDS); i++) {
+    for (enum kind i = CLIENT; number && *used == 1 && i < (to_kill ? GROUP : KINDS); i++) {
         size_t length = strlen(kind_names[i]);
         bool joined = strncmp(words[0], kind_names[i], length) == 0 && words[0][length] == ':';
         if (!joined && strcmp(words[0], kind_names[i]) != 0)
@@ -92,10 +92,11 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
         *used = 2;
     }
     if (!number)
-        return refuse_missing(kind, why);
+        return to_kill && kind == KINDS ? error_set(why, MESSAGE(ctl_victim_missing))
+                                        : refuse_missing(kind, why);
     uint32_t value = 0;
     if (read_number(kind, number, &value, why))
-        return why->number;
+        return to_kill && kind == KINDS ? error_set(why, MESSAGE(ctl_victim), number) : why->number;
     json_object_set_new(request, kind_names[kind == KINDS ? CLIENT : kind], json_integer(value));
     return 0;
 }
@@ -126,6 +127,7 @@ static const struct place of_gpus[] = {
     {.name = "departed_time_limit", .path = "departed_time_limit"},
     {.name = "watchdog_warning", .path = "watchdog_warning"},
     {.name = "watchdog_limit", .path = "watchdog_limit"},
+    {.name = "standby", .path = "standby"},
 };
 
 /* Puts value into the request. value: taken over. */

@@ -17,11 +17,11 @@
 
 /*
  * Reads a target: "7", "client 7" or "client:7", "user 1000" or "user:1000", "group 50" or
- * "group:50", "gpu 0" or "gpu:0". clients_only: refuse all but clients, as kill does. Adds the
- * target to request; *used: how many words it took. Returns 0, or an error number that *why
+ * "group:50", "gpu 0" or "gpu:0". to_kill: refuse all but clients and users. Adds the target to
+ * request; *used: how many words it took. Returns 0, or an error number that *why
  * explains.
  */
-uint32_t change_read_target(json_t *request, int count, char *const words[], bool clients_only,
+uint32_t change_read_target(json_t *request, int count, char *const words[], bool to_kill,
                             int *used, struct error *why);
 
 /*
@@ -30,7 +30,7 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
  * limit is meant), those of the scalars there, and fraction. For a user: the same for each client,
  * or the resources that have totals, with "total." before the name. For a group: these totals. For
  * a GPU: mode, lease, precision, quantum, window_limit, local_memory, departed_time_limit,
- * watchdog_warning and watchdog_limit.
+ * watchdog_warning, watchdog_limit and standby.
  *
  * Returns 0, or an error number that *why explains.
  */

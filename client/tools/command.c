@@ -30,7 +30,7 @@ static const char set_text[] =
     "               Names of a GPU: lease=50ms precision=5%%\n"
     "               quantum=30s window_limit=500ms local_memory=1K\n"
     "               departed_time_limit=5s watchdog_warning=2s watchdog_limit=10s\n"
-    "               mode=concurrent|strict|fair|turns\n"
+    "               mode=concurrent|strict|fair|turns standby=none|driver|context\n"
     "               Each also has the value configured: as the configuration says, and for a\n"
     "               client as its environment says. --save: totals and a GPU's settings\n"
     "               outlive the server\n";
@@ -53,10 +53,11 @@ static const struct {
      "               total, or gpu INDEX for the mode of a GPU: get gpu 0\n"},
     {"set", NULL},
     {"kill",
-     "  kill [--force] CLIENT\n"
-     "               end a client's connection; CLIENT is its number in `clients` (for the same\n"
-     "               users as set). With --force also a client that has left and whose work\n"
-     "               does not end; that ends all clients of its GPU\n"},
+     "  kill [--force] TARGET\n"
+     "               end connections; TARGET is the number of a client in `clients`, or user\n"
+     "               UID or NAME for all clients of a user (for the same users as set). With\n"
+     "               --force also a client that has left and whose work does not end; that\n"
+     "               replaces the worker of its GPU\n"},
     {"reload",
      "  reload [--reset]\n"
      "               make the server read its configuration file again; a file with a mistake\n"
@@ -129,13 +130,14 @@ void command_explain_all(FILE *out)
     fprintf(out, "%scommands:\n", head);
     for (size_t i = 0; i < COMMANDS; i++)
         explain_row(out, i);
-    fprintf(out,
-            "\noptions:\n%s\n"
-            "exit status: 0 done, 1 the server refused, 2 wrong usage, 3 the server can't be "
-            "reached,\n"
-            "or did not answer within %d s (reload: %d s; trace: %d s more than it lasts)\n",
-            options, ADMIN_CLIENT_SECONDS, ADMIN_CLIENT_SECONDS + ADMIN_CLIENT_RELOAD_SECONDS,
-            ADMIN_CLIENT_SECONDS);
+    fprintf(
+        out,
+        "\noptions:\n%s\n"
+        "exit status: 0 done, 1 the server refused, or a file can't be written, 2 wrong usage,\n"
+        "3 the server can't be reached, or did not answer within %d s (reload: %d s; trace: %d s "
+        "more than it lasts)\n",
+        options, ADMIN_CLIENT_SECONDS, ADMIN_CLIENT_SECONDS + ADMIN_CLIENT_RELOAD_SECONDS,
+        ADMIN_CLIENT_SECONDS);
 }
 
 void command_explain(FILE *out, const char *name)

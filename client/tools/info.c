@@ -7,6 +7,7 @@
 #include "client/session/limit_members.h"
 #include "client/tools/table.h"
 #include "common/units.h"
+#include "common/util.h"
 
 gpushare_error info_collect(struct info *info, const char *socket, uint32_t device,
                             gpushare_warn warn)
@@ -133,15 +134,29 @@ static void show_device(const struct info *info, FILE *out)
             info->limits.time_enforced ? "" : ": shares of time have no effect in this mode");
 }
 
+/* The multiprocessors that a request of threads makes the client's own: whole SM groups, and one at
+ * least, as the server counts them. 0: it requests none, or the driver offers no partitions. */
+static uint32_t own_multiprocessors(const struct info *info, const struct outcome *outcome)
+{
+    const uint32_t all = info->device.multiprocessors;
+    const uint32_t sm_group = info->device.partition_multiprocessors;
+    const uint64_t share = value_of(&outcome->granted, RESOURCE_THREADS, ALLOWANCE_REQUEST);
+    if (!sm_group || !share || share == ALLOWANCE_UNSET)
+        return 0;
+    return max((uint32_t)(all * share / ALLOWANCE_WHOLE) / sm_group, 1u) * sm_group;
+}
+
 static void add_limits(struct table *table, const struct info *info)
 {
     const struct gpushare_limits *limits = &info->limits;
     const struct outcome outcome = outcome_of(info);
-    char granted[64];
+    char granted[64], own[64];
+    snprintf(own, sizeof own, "%u of %u SMs", own_multiprocessors(info, &outcome),
+             info->device.multiprocessors);
     snprintf(granted, sizeof granted, "%u of %u SMs%s", limits->multiprocessors,
              info->device.multiprocessors, limits->partitioned ? "" : ", duty cycle");
     for (enum resource i = 0; i < RESOURCES; i++) {
-        add_value(table, &outcome, i, ALLOWANCE_REQUEST, NULL);
+        add_value(table, &outcome, i, ALLOWANCE_REQUEST, i == RESOURCE_THREADS ? own : NULL);
         add_value(table, &outcome, i, ALLOWANCE_LIMIT, i == RESOURCE_THREADS ? granted : NULL);
     }
     for (enum scalar i = 0; i < SCALARS; i++)
@@ -227,6 +242,8 @@ static json_t *limits_json(const struct info *info)
                                       value_json(&outcome, i, ALLOWANCE_LIMIT)));
     json_t *threads = json_object_get(json, allowance_resource(RESOURCE_THREADS)->name);
     json_t *time = json_object_get(json, allowance_resource(RESOURCE_TIME)->name);
+    json_object_set_new(threads, "own_multiprocessors",
+                        json_integer((json_int_t)own_multiprocessors(info, &outcome)));
     json_object_set_new(threads, "multiprocessors",
                         json_integer((json_int_t)limits->multiprocessors));
     json_object_set_new(threads, "partitioned", json_boolean(limits->partitioned));

@@ -140,7 +140,13 @@ static void show_silence(FILE *out, const json_t *device)
 
 static void show_singly(FILE *out, const json_t *device)
 {
-    char cell[CELL_BYTES];
+    char cell[CELL_BYTES], time[CELL_BYTES];
+    if (json_number_value(json_object_get(device, "one_client_at_a_time_seconds")) > 0)
+        fprintf(out,
+                "device %s: served one client at a time for %s so far: requests and limits of time "
+                "are promised for the rest\n",
+                cell_integer(device, "device", cell),
+                cell_time(device, "one_client_at_a_time_seconds", time));
     if (json_is_true(json_object_get(device, "one_client_at_a_time")))
         fprintf(out,
                 "device %s: serves one client at a time, after a fault: requests and limits of "
@@ -170,6 +176,30 @@ static void show_compilations(FILE *out, const json_t *device)
         fprintf(out, "%s %s %s", i ? "," : "", cell_integer(counts, shown[i].member, cell),
                 shown[i].words);
     fputc('\n', out);
+}
+
+/* Nothing where there is to be none. */
+static void show_standby(FILE *out, const json_t *device)
+{
+    const json_t *standby = json_object_get(device, "standby");
+    char number[CELL_BYTES], kind[CELL_BYTES], state[CELL_BYTES], pid[CELL_BYTES],
+        memory[CELL_BYTES], resident[CELL_BYTES], shown[400];
+    cell_text(standby, "kind", kind);
+    if (!standby || strcmp(kind, "none") == 0)
+        return;
+    cell_integer(device, "device", number);
+    fprintf(out, "device %s: standby: %s, %s", number, kind, cell_text(standby, "state", state));
+    if (!json_is_null(json_object_get(standby, "pid")))
+        fprintf(out, ", process %s, %s of device memory, %s of host memory",
+                cell_integer(standby, "pid", pid),
+                cell_bytes(standby, "device_memory_bytes", memory),
+                cell_bytes(standby, "resident_bytes", resident));
+    fputc('\n', out);
+    const char *trouble = json_string_value(json_object_get(standby, "trouble"));
+    if (!trouble || json_integer_value(json_object_get(standby, "failures")) == 0)
+        return;
+    own_words(device, trouble, shown, sizeof shown);
+    fprintf(out, "device %s: the latest standby failed: %s\n", number, shown);
 }
 
 static void show_warnings(FILE *out, const json_t *device)
@@ -204,11 +234,27 @@ static void read_client(const json_t *client, struct shown_client *shown)
     }
 }
 
+/* The clients of a user. */
+static void show_killed(FILE *out, const json_t *clients)
+{
+    struct shown_client client;
+    const json_t *row;
+    for (size_t i = 0; (row = json_array_get(clients, i)); i++) {
+        read_client(row, &client);
+        fprintf(out, MESSAGE_TEXT(ctl_killed), client.number, client.name, client.pid, client.uid);
+        fputc('\n', out);
+    }
+}
+
 void show_kill(FILE *out, const json_t *answer)
 {
     const json_t *others = json_object_get(answer, "ended_with_worker"), *other;
     struct shown_client client;
     char gpu[CELL_BYTES];
+    if (json_is_null(json_object_get(answer, "client"))) {
+        show_killed(out, json_object_get(answer, "clients"));
+        return;
+    }
     read_client(answer, &client);
     if (json_is_null(json_object_get(answer, "worker_replaced")))
         fprintf(out, MESSAGE_TEXT(ctl_killed), client.number, client.name, client.pid, client.uid);
@@ -270,6 +316,7 @@ static void show_drift(FILE *out, const json_t *gpus, const char *index)
         {"departed_time_limit", "departed_time_limit_seconds", cell_limit},
         {"watchdog_warning", "watchdog_warning_seconds", cell_limit},
         {"watchdog_limit", "watchdog_limit_seconds", cell_limit},
+        {"standby", "standby", cell_text},
     };
     char number[CELL_BYTES], is[CELL_BYTES], says[CELL_BYTES];
     const json_t *gpu;
@@ -310,6 +357,7 @@ void show_status(FILE *out, const json_t *answer, const struct sample *sample,
         show_singly(out, device);
         show_silence(out, device);
         show_compilations(out, device);
+        show_standby(out, device);
         show_warnings(out, device);
     }
     show_drift(out, devices, "device");
@@ -317,8 +365,8 @@ void show_status(FILE *out, const json_t *answer, const struct sample *sample,
 
 void show_gpus(FILE *out, const json_t *answer, struct table_look look)
 {
-    static const char *const headings[] = {">GPU", SHARING_HEADINGS, ">DEPARTED", ">WARNING",
-                                           ">WATCHDOG"};
+    static const char *const headings[] = {">GPU",     SHARING_HEADINGS, ">DEPARTED",
+                                           ">WARNING", ">WATCHDOG",      "STANDBY"};
     const json_t *gpus = json_object_get(answer, "gpus"), *gpu;
     char cell[CELL_BYTES];
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
@@ -331,6 +379,7 @@ void show_gpus(FILE *out, const json_t *answer, struct table_look look)
         table_add(table, "%s", cell_time(schedule, "departed_time_limit_seconds", cell));
         table_add(table, "%s", cell_time(schedule, "watchdog_warning_seconds", cell));
         table_add(table, "%s", cell_time(schedule, "watchdog_limit_seconds", cell));
+        table_add(table, "%s", cell_text(schedule, "standby", cell));
     }
     table_print(table, out, look);
     table_free(table);

@@ -127,9 +127,8 @@ static ssize_t packet_receive(int fd, struct channel_message *message, int *flag
     return length;
 }
 
-int channel_receive_all(int fd, int self, int sender, struct channel_message *message)
+static int receive_one(int fd, int flags, int self, int sender, struct channel_message *message)
 {
-    int flags = 0;
     bool controlled;
     ssize_t length = packet_receive(fd, message, &flags, &controlled);
     if (length == -EAGAIN || length == -EWOULDBLOCK)
@@ -147,6 +146,23 @@ int channel_receive_all(int fd, int self, int sender, struct channel_message *me
     else
         message->why = check_message(message, (size_t)length, self, sender);
     return message->why ? -EPROTO : 0;
+}
+
+int channel_receive_all(int fd, int self, int sender, struct channel_message *message)
+{
+    return receive_one(fd, 0, self, sender, message);
+}
+
+int channel_peek_all(int fd, int self, int sender, struct channel_message *message)
+{
+    return receive_one(fd, MSG_PEEK, self, sender, message);
+}
+
+void channel_drop(int fd)
+{
+    /* Descriptors for which there is no room are the kernel's to close. */
+    while (recv(fd, NULL, 0, MSG_DONTWAIT) < 0 && errno == EINTR)
+        ;
 }
 
 int channel_receive(int fd, int self, int sender, struct channel_message *message)

@@ -7,10 +7,11 @@
 #include "common/ipc/shared_word.h"
 
 _Static_assert(sizeof(struct journal_entry) == 64, "a line of the cache");
-_Static_assert(offsetof(struct proto_command_launch, inline_parameters) <= JOURNAL_COMMAND_BYTES,
+_Static_assert(offsetof(struct proto_command_launch, inline_parameters) <=
+                   sizeof(((struct journal_entry *)0)->command),
                "all of a launch but its parameters");
 _Static_assert(offsetof(struct proto_command_copy, count) + sizeof(uint64_t) <=
-                   JOURNAL_COMMAND_BYTES,
+                   sizeof(((struct journal_entry *)0)->command),
                "all of a copy");
 
 size_t journal_shadow_bytes(uint32_t streams)
@@ -27,10 +28,13 @@ void journal_note(struct journal_entry *journal, uint32_t *next, uint32_t stream
                   const struct ring_descriptor *descriptor)
 {
     struct journal_entry *entry = &journal[(*next)++ % JOURNAL_ENTRIES];
-    /* A process that dies in between leaves no entry, and not one of two halves. */
+    uint64_t words[JOURNAL_COMMAND_WORDS];
+    memcpy(words, descriptor->bytes, sizeof words);
+    /* A process that dies in between leaves no entry, and not one of two halves: each word is
+     * stored behind the one before. */
     shared_word_publish(&entry->value, 0);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-    entry->stream = stream;
-    memcpy(entry->command, descriptor->bytes, sizeof entry->command);
+    shared_word_publish(&entry->stream, stream);
+    for (int i = 0; i < JOURNAL_COMMAND_WORDS; i++)
+        shared_word_publish(&entry->command[i], words[i]);
     shared_word_publish(&entry->value, value);
 }

@@ -18,14 +18,13 @@
 #include "common/ipc/ring.h"
 
 /* 16 KiB, which stay in a processor's cache while they are written in turn. */
-enum { JOURNAL_ENTRIES = 256, JOURNAL_COMMAND_BYTES = 48 };
+enum { JOURNAL_ENTRIES = 256, JOURNAL_COMMAND_WORDS = 6 };
 
 struct journal_entry {
     uint64_t value; /* of the stream's timeline; 0: none, or it was being written */
-    uint32_t stream;
-    uint32_t pad;
-    uint8_t command[JOURNAL_COMMAND_BYTES]; /* a descriptor's beginning, without what it holds of
-                                               a kernel's parameters */
+    uint64_t stream;
+    uint64_t command[JOURNAL_COMMAND_WORDS]; /* a descriptor's beginning, without what it holds of
+                                                a kernel's parameters */
 };
 
 /* Bytes of the shadow memory of a client with this many streams, its journal included. */

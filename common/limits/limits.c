@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "common/messages.h"
+#include "common/printable.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -196,48 +197,18 @@ uint32_t limits_parse_memory(struct limits_memory *memory, const char *variable,
 
 /* ---- names ---- */
 
-/* Bytes of one valid, shortest-form UTF-8 character that is no control character; 0 if it is none.
- */
-static size_t character_bytes(const unsigned char *at)
-{
-    if (at[0] < 0x80)
-        return at[0] >= 0x20 && at[0] != 0x7f;
-    size_t more = at[0] >= 0xf0 ? 3 : at[0] >= 0xe0 ? 2 : 1;
-    if (at[0] < 0xc2 || at[0] > 0xf4)
-        return 0;
-    uint32_t code = at[0] & (0x3fu >> more);
-    for (size_t i = 1; i <= more; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (at[i] & 0x3f);
-    }
-    bool shortest = more == 1 || code >= (more == 2 ? 0x800u : 0x10000u);
-    bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    return shortest && !surrogate && code >= 0xa0 && code <= 0x10ffff ? more + 1 : 0;
-}
-
 bool limits_name_is_valid(const char *name)
 {
-    const unsigned char *at = (const unsigned char *)name;
+    const char *at = name;
     while (*at) {
-        size_t bytes = character_bytes(at);
+        size_t bytes = printable_bytes(at);
         if (!bytes)
             return false;
         at += bytes;
-        if ((size_t)(at - (const unsigned char *)name) > LIMITS_NAME_MAX)
+        if ((size_t)(at - name) > LIMITS_NAME_MAX)
             return false;
     }
     return true;
-}
-
-void limits_clean_name(char *name)
-{
-    while (*name) {
-        size_t bytes = character_bytes((const unsigned char *)name);
-        if (!bytes)
-            *name = '?';
-        name += bytes ? bytes : 1;
-    }
 }
 
 /* ---- the wish ---- */

@@ -140,9 +140,6 @@ uint32_t limits_parse_memory(struct limits_memory *memory, const char *variable,
 /* Whether this is a valid name of a client: at most LIMITS_NAME_MAX bytes of UTF-8 without
  * control characters. */
 bool limits_name_is_valid(const char *name);
-/* Makes a NUL-terminated text a valid name, except for its length: each byte that is not part of
- * an allowed character becomes '?'. */
-void limits_clean_name(char *name);
 
 /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" and its NUL. Returns text. */
 #define LIMITS_UUID_TEXT 41

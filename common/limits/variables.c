@@ -5,7 +5,6 @@
 #include "common/limits/variables.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +30,13 @@ static const char *const others[] = {
     "GPUSHARE_SOCKET",      "GPUSHARE_VISIBLE_DEVICES",
     "GPUSHARE_WARNINGS",    "GPUSHARE_WINDOW_LIMIT",
 };
-enum { OTHERS = sizeof others / sizeof others[0], NAMES_OF_ROW = 3 };
+static const char *const clients[] = {"GPUSHARE_CLIENT_NAME", "GPUSHARE_PROFILE",
+                                      "GPUSHARE_WARNINGS"};
+enum {
+    OTHERS = sizeof others / sizeof others[0],
+    CLIENTS = sizeof clients / sizeof clients[0],
+    NAMES_OF_ROW = 3,
+};
 
 enum { NAMES = OTHERS + SCALARS + RESOURCES * NAMES_OF_ROW };
 
@@ -151,6 +156,34 @@ void variables_check(char *const *environment, variables_unknown *unknown, void 
             continue;
         tell_unknown(*environment, length, unknown, context);
         told++;
+    }
+}
+
+bool variables_is_clients(const char *name)
+{
+    for (size_t i = 0; i < CLIENTS; i++)
+        if (!strcmp(clients[i], name))
+            return true;
+    return false;
+}
+
+static bool is_set(char *const *environment, const char *name)
+{
+    const size_t length = strlen(name);
+    for (; environment && *environment; environment++)
+        if (!strncmp(*environment, name, length) && (*environment)[length] == '=')
+            return true;
+    return false;
+}
+
+void variables_check_clients(char *const *environment, variables_unknown *told, void *context)
+{
+    char text[VARIABLES_TEXT];
+    for (size_t i = 0; i < CLIENTS; i++) {
+        if (!is_set(environment, clients[i]))
+            continue;
+        snprintf(text, sizeof text, MESSAGE_TEXT(variable_of_clients), clients[i]);
+        told(context, text);
     }
 }
 

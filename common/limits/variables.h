@@ -11,6 +11,7 @@
 #ifndef GPUSHARE_COMMON_LIMITS_VARIABLES_H
 #define GPUSHARE_COMMON_LIMITS_VARIABLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Bytes that hold a sentence about one variable, its NUL included. */
@@ -29,6 +30,13 @@ typedef void variables_unknown(void *context, const char *text);
  * GPUSHARE_SERVICE_HOST and GPUSHARE_WEB_PORT, are passed over.
  */
 void variables_check(char *const *environment, variables_unknown *unknown, void *context);
+
+/* Whether only clients and their tools read a variable: the server has no use for it. */
+bool variables_is_clients(const char *name);
+
+/* Calls `told` with a sentence for each variable of the environment that is set and that only
+ * clients read, in alphabetical order. For a server, on which these have no effect. */
+void variables_check_clients(char *const *environment, variables_unknown *told, void *context);
 
 /* Receives one name, which stays valid for the program's life. */
 typedef void variables_row(const char *name, void *context);

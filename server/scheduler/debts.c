@@ -57,6 +57,16 @@ static struct credit extra_of(const struct scheduler_client *client, uint64_t no
     return extra;
 }
 
+/* The overrun is taken off the account's next turn, and each of the others has a turn before that.
+ */
+void debts_owe_turn(struct debt *debt, uint64_t overrun_ns, uint64_t others, uint64_t quantum_ns,
+                    uint64_t now)
+{
+    debt->turn_ns = overrun_ns;
+    if (overrun_ns)
+        debt->turn_until = now + (others + 1) * max(quantum_ns, overrun_ns);
+}
+
 static struct debt debt_of(const struct scheduler_client *client, uint64_t quantum_ns, uint64_t now)
 {
     const struct scheduler_account *account = client->accounts.of[0];
@@ -71,12 +81,7 @@ static struct debt debt_of(const struct scheduler_client *client, uint64_t quant
     keep_greater(&debt.account_request, &account->request, now);
     keep_greater(&debt.account_cap, &account->cap, now);
     keep_greater(&debt.account_duty, &account->duty, now);
-    debt.turn_ns = account->debt_ns;
-    /* The overrun is taken off the account's next turn, and each of the others has a turn before
-     * that. */
-    if (debt.turn_ns)
-        debt.turn_until =
-            now + (client->lease_group->wants_count + 1) * max(quantum_ns, debt.turn_ns);
+    debts_owe_turn(&debt, account->debt_ns, client->lease_group->wants_count, quantum_ns, now);
     return debt;
 }
 
@@ -124,30 +129,38 @@ static void inherit_as_account(struct scheduler_client *client, const struct deb
         account->debt_ns = max(account->debt_ns, debt->turn_ns);
 }
 
-void debts_keep(struct debts *debts, const struct scheduler_client *client,
-                const struct list *clients, uint64_t quantum_ns, uint64_t now)
+void debts_keep_of(struct debts *debts, const struct debt *debt, uint64_t spends,
+                   const struct list *clients, uint64_t now)
 {
-    const struct scheduler_account *account = client->accounts.of[0];
-    struct debt debt = debt_of(client, quantum_ns, now);
-    bool ran = client->leases || client->charged_ns;
-    if (account->number == 0 || !ran || all_free_at(&debt, now) == now)
+    if (all_free_at(debt, now) == now)
         return;
     struct scheduler_client *other;
     LIST_FOR_EACH (other, clients, link)
-        if (other != client && other->accounts.of[0] == account && other->arrived > client->spends)
-            inherit_debt(other, &debt, now);
-    struct debt *kept = entry_of(debts, account->number, now);
-    keep_greater(&kept->request, &debt.request, now);
-    keep_greater(&kept->cap, &debt.cap, now);
-    keep_greater(&kept->duty, &debt.duty, now);
-    keep_greater(&kept->extra, &debt.extra, now);
-    keep_greater(&kept->account_request, &debt.account_request, now);
-    keep_greater(&kept->account_cap, &debt.account_cap, now);
-    keep_greater(&kept->account_duty, &debt.account_duty, now);
-    if (debt.turn_until > kept->turn_until) {
-        kept->turn_ns = debt.turn_ns;
-        kept->turn_until = debt.turn_until;
+        if (other->accounts.of[0]->number == debt->account && other->arrived > spends)
+            inherit_debt(other, debt, now);
+    struct debt *kept = entry_of(debts, debt->account, now);
+    keep_greater(&kept->request, &debt->request, now);
+    keep_greater(&kept->cap, &debt->cap, now);
+    keep_greater(&kept->duty, &debt->duty, now);
+    keep_greater(&kept->extra, &debt->extra, now);
+    keep_greater(&kept->account_request, &debt->account_request, now);
+    keep_greater(&kept->account_cap, &debt->account_cap, now);
+    keep_greater(&kept->account_duty, &debt->account_duty, now);
+    if (debt->turn_until > kept->turn_until) {
+        kept->turn_ns = debt->turn_ns;
+        kept->turn_until = debt->turn_until;
     }
+    debts->changes++;
+}
+
+void debts_keep(struct debts *debts, const struct scheduler_client *client,
+                const struct list *clients, uint64_t quantum_ns, uint64_t now)
+{
+    struct debt debt = debt_of(client, quantum_ns, now);
+    bool ran = client->leases || client->charged_ns;
+    /* It inherits nothing of itself: it arrived before it spent anything. */
+    if (debt.account && ran)
+        debts_keep_of(debts, &debt, client->spends, clients, now);
 }
 
 void debts_owe(const struct debts *debts, struct scheduler_client *client, uint64_t now)
@@ -161,5 +174,27 @@ void debts_owe(const struct debts *debts, struct scheduler_client *client, uint6
         inherit_debt(client, debt, now);
         if (account->clients == 1)
             inherit_as_account(client, debt, now);
+    }
+}
+
+static void cut_credit(struct credit *credit, uint64_t now)
+{
+    credit->at = min(credit->at, now);
+    credit->rate = min(credit->rate, PLAN_WHOLE);
+    credit->parts =
+        max(min(credit->parts, INT64_C(0)), -(int64_t)(PLAN_STRETCH_MAX * (PLAN_WHOLE - 1)));
+}
+
+void debts_give(struct debts *debts, const struct debts *from, uint64_t now)
+{
+    *debts = *from;
+    for (struct debt *debt = debts->of; debt != debts->of + DEBTS_ACCOUNTS; debt++) {
+        struct credit *credits[] = {
+            &debt->request,         &debt->cap,         &debt->duty,        &debt->extra,
+            &debt->account_request, &debt->account_cap, &debt->account_duty};
+        for (size_t i = 0; i < sizeof credits / sizeof *credits; i++)
+            cut_credit(credits[i], now);
+        debt->turn_ns = min(debt->turn_ns, PLAN_STRETCH_MAX);
+        debt->turn_until = min(debt->turn_until, now + PLAN_STRETCH_MAX);
     }
 }

@@ -43,6 +43,7 @@ struct debt {
 
 struct debts {
     struct debt of[DEBTS_ACCOUNTS];
+    uint64_t changes; /* how often one was added */
 };
 
 /* Keeps the debts of a client that is about to leave, and is still in its lease group. clients:
@@ -50,6 +51,16 @@ struct debts {
  */
 void debts_keep(struct debts *debts, const struct scheduler_client *client,
                 const struct list *clients, uint64_t quantum_ns, uint64_t now);
+/* The same of a client of which nothing else is known: what it owed, of debt->account, which is not
+ * 0; spends: its device time since then is what it owes. */
+void debts_keep_of(struct debts *debts, const struct debt *debt, uint64_t spends,
+                   const struct list *clients, uint64_t now);
+/* Takes all debts that an earlier scheduler kept; values out of range are cut to it. */
+void debts_give(struct debts *debts, const struct debts *from, uint64_t now);
+/* Sets the members about turns, of an account whose last turns ran over by so much, beside so many
+ * clients with work. */
+void debts_owe_turn(struct debt *debt, uint64_t overrun_ns, uint64_t others, uint64_t quantum_ns,
+                    uint64_t now);
 /* Gives a client the debts of its account. The client has just arrived, has had no device time, and
  * has its account, lease group and rates. */
 void debts_owe(const struct debts *debts, struct scheduler_client *client, uint64_t now);

@@ -10,17 +10,17 @@
 /* A waiting client may be owed two leases under its limit, so that another client's overrun costs
  * it little; more would let it go beyond its limit by more than a point of ten plans
  * (tests/unit/scheduler/test_limit.c). Idleness earns nothing. */
-static int64_t cap_most(const struct plan *plan, const struct scheduler_client *client, bool busy)
+int64_t policy_cap_most(const struct plan *plan, uint32_t rate, bool busy)
 {
     int64_t leases = 2 * (int64_t)(plan->lease_ns * PLAN_WHOLE);
-    return busy ? min(plan_owed(plan, client->cap.rate), leases) : 0;
+    return busy ? min(plan_owed(plan, rate), leases) : 0;
 }
 
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now)
 {
     bool busy = client->wants || client->leased;
     plan_request_settle(plan, &client->request, busy, client->paused_since, now);
-    plan_cap_settle(&client->cap, now, cap_most(plan, client, busy));
+    plan_cap_settle(&client->cap, now, policy_cap_most(plan, client->cap.rate, busy));
     for (uint32_t i = 0; i < client->accounts.count; i++)
         account_settle(plan, client->accounts.of[i], now);
 }

@@ -45,6 +45,9 @@ uint32_t policy_fair_cap(const struct scheduler_limits *limits);
  * to what is owed; without, see PAUSES in scheduler.h. */
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now);
 
+/* The most parts of credit under a limit of this rate. busy: its client has work or a lease. */
+int64_t policy_cap_most(const struct plan *plan, uint32_t rate, bool busy);
+
 /* Chooses among the clients that may have a lease by a request, their own or their account's, the
  * one of the request that will have paid for it first. Settles the credits of all. */
 void policy_claims(const struct scheduler *scheduler,

@@ -40,6 +40,7 @@ enum {
     X(no_green, "SOFTGPU_NO_GREEN", 0, 1, 0, 0)                                                    \
     X(work_queues, "SOFTGPU_WORK_QUEUES", 0, 1, 0, 0)                                              \
     X(init_error, "SOFTGPU_INIT_ERROR", 0, 999, 0, 0)                                              \
+    X(trap_error, "SOFTGPU_TRAP_ERROR", 0, 999, 0, 0)                                              \
     X(green_error, "SOFTGPU_GREEN_ERROR", 0, 999, 0, 0)                                            \
     X(no_green_memops, "SOFTGPU_NO_GREEN_MEMOPS", 0, 1, 0, 0)                                      \
     X(pageable_access, "SOFTGPU_PAGEABLE_ACCESS", 0, 1, 0, 0)                                      \
@@ -51,6 +52,7 @@ enum {
     X(unmap_waits, "SOFTGPU_UNMAP_WAITS", 0, 1, 0, 0)                                              \
     X(limit_reserves, "SOFTGPU_LIMIT_RESERVES", 0, 1, 1, 0)                                        \
     X(local_apart, "SOFTGPU_LOCAL_APART", 0, 1, 0, 1)                                              \
+    X(context_memory, "SOFTGPU_CONTEXT_MEMORY", 0, UINT64_C(1) << 40, 0, 0)                        \
     X(context_delay_us, "SOFTGPU_CONTEXT_DELAY_US", 0, 10000000, 0, 0)                             \
     X(instruction_ps, "SOFTGPU_INSTRUCTION_PS", 0, 1000000000, 0, 0)                               \
     X(connections, "CUDA_DEVICE_MAX_CONNECTIONS", 1, SETTINGS_MAX_QUEUES, 32, 32)                  \

@@ -7,6 +7,7 @@
 #include "common/messages.h"
 #include "common/util.h"
 #include "server/supervisor/clients.h"
+#include "server/supervisor/device/device_schedule.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/attach.h"
 #include "server/supervisor/session/limits.h"

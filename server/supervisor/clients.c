@@ -13,6 +13,7 @@
 #include "common/messages.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/session/session.h"
+#include "server/supervisor/session/record.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
 
@@ -84,6 +85,19 @@ static void client_admit(struct supervisor *supervisor, int fd, enum session_ove
     supervisor->over_limit += over_limit != OVER_LIMIT_NONE;
 }
 
+int clients_adopt(struct supervisor *supervisor, uint32_t number,
+                  const struct state_log_entry *entry)
+{
+    struct session *session;
+    int result = session_record_open(&session, &supervisor->server, number, entry);
+    if (result < 0)
+        return result;
+    list_append(&supervisor->server.session_list, &session->link);
+    supervisor->server.sessions++;
+    supervisor->over_limit += session->over_limit != OVER_LIMIT_NONE;
+    return 0;
+}
+
 void clients_accept(struct supervisor *supervisor, int fd)
 {
     enum session_over_limit over_limit = OVER_LIMIT_NONE;
@@ -121,6 +135,8 @@ struct session *clients_find_attached(const struct supervisor *supervisor, uint3
 
 void clients_remove(struct supervisor *supervisor, struct session *session)
 {
+    if (supervisor->server.keeper)
+        session_record_remove(session);
     list_remove(&session->link);
     supervisor->server.sessions--;
     supervisor->over_limit -= session->over_limit != OVER_LIMIT_NONE;

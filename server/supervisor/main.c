@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,10 +22,11 @@
 #include "server/supervisor/loop/listener.h"
 #include "server/supervisor/loop/notify.h"
 #include "server/supervisor/settings.h"
+#include "server/supervisor/survive.h"
 #include "server/supervisor/reload.h"
 #include "server/supervisor/supervisor.h"
 
-#define SIGNALS 3
+#define SIGNALS 4
 
 struct server {
     uv_loop_t loop;
@@ -35,6 +37,9 @@ struct server {
     struct listener *listener;
     struct admin *admin;
     struct notify notify;
+    struct keeper keeper;         /* with settings.keeps */
+    struct state_log_reader left; /* by the last server, with taking_over */
+    bool taking_over;
     int status; /* the process's exit status */
 };
 
@@ -102,9 +107,24 @@ static void server_reload(struct server *server)
         reload_ended(server, error, why.text);
 }
 
+/* As if it were killed: whatever it has is kept, and nothing of it is ended. */
+static void server_hand_over(const struct server *server, int number)
+{
+    if (!server->keeper.on) {
+        log_warning(MESSAGE_TEXT(log_not_handed_over), strsignal(number));
+        return;
+    }
+    log_notice(MESSAGE_TEXT(log_handing_over), strsignal(number));
+    _exit(0);
+}
+
 static void signal_arrived(uv_signal_t *handle, int number)
 {
     struct server *server = handle->data;
+    if (number == SIGUSR2) {
+        server_hand_over(server, number);
+        return;
+    }
     if (number == SIGHUP) {
         server_reload(server);
         return;
@@ -121,7 +141,7 @@ static void client_accepted(void *context, int fd)
 
 static void watch_signals(struct server *server)
 {
-    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < SIGNALS; i++) {
         uv_signal_init(&server->loop, &server->signals[i]);
@@ -145,15 +165,21 @@ static int open_all(struct server *server)
         log_error(MESSAGE_TEXT(log_setup_failed), strerror(-result));
         return result;
     }
+    if (server->settings.keeps)
+        supervisor_keep(server->supervisor, &server->keeper);
     watch_signals(server);
     uint32_t error = listener_open(&server->listener, &server->loop, server->settings.socket,
                                    server->settings.socket_fd, client_accepted, server, &why);
     if (!error)
         error = admin_open(&server->admin, server->supervisor, &why);
-    if (!error)
+    if (!error && server->taking_over)
+        error = supervisor_take_over(server->supervisor, &server->discovery, &server->left, &why);
+    else if (!error)
         error = supervisor_start(server->supervisor, &server->discovery, &why);
     if (!error)
-        admin_saved_restore(server->supervisor);
+        admin_saved_restore(server->supervisor, !server->taking_over);
+    if (server->taking_over)
+        state_log_reader_close(&server->left);
     if (error) {
         log_error("%s", why.text);
         server->status = 1;
@@ -199,10 +225,41 @@ static int check_config(const struct settings *settings)
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
-static void unknown_variable(void *context, const char *text)
+static void warn_of_variable(void *context, const char *text)
 {
     (void)context;
     log_warning("%s", text);
+}
+
+/* Finds out what the last server left, and whether this one can leave anything. */
+static void keeping_begin(struct server *server)
+{
+    struct settings *settings = &server->settings;
+    struct error why;
+    if (!settings->store_offered) {
+        if (settings->notify_socket)
+            log_notice(MESSAGE_TEXT(log_not_keeping));
+        return;
+    }
+    enum keeper_found found =
+        keeper_open(&server->keeper, &server->notify, settings->kept, settings->kept_count,
+                    survive_layout(), &server->left, &why);
+    uint64_t generation = found == KEEPER_FOUND ? server->left.generation : 0;
+    server->taking_over =
+        found == KEEPER_FOUND &&
+        !survive_discovery(&server->left, settings->streams, &server->discovery, &why);
+    if (found == KEEPER_FOUND && !server->taking_over)
+        state_log_reader_close(&server->left);
+    if (found != KEEPER_NOTHING && !server->taking_over)
+        log_error(MESSAGE_TEXT(log_state_refused), why.text);
+    if (!server->taking_over)
+        survive_end_workers(&server->keeper);
+    settings->keeps = keeper_begin(&server->keeper, generation) == 0;
+    /* Nobody would know of its buffers. */
+    if (settings->keeps)
+        settings->pinned_pool = 0;
+    if (settings->keeps && !server->taking_over)
+        log_notice(MESSAGE_TEXT(log_keeping));
 }
 
 int main(int argc, char **argv)
@@ -221,19 +278,23 @@ int main(int argc, char **argv)
     if (server.settings.check_config)
         return check_config(&server.settings);
     log_open("gpushared", server.settings.log_level, server.settings.journal);
-    variables_check(environ, unknown_variable, NULL);
-    if (discovery_run(&server.discovery, &server.settings, &why)) {
-        log_unserved(&server.settings, why.text);
-        return 1;
-    }
-    settings_take_arena(&server.settings, &server.discovery.arena);
+    variables_check(environ, warn_of_variable, NULL);
+    variables_check_clients(environ, warn_of_variable, NULL);
     int result = notify_open(&server.notify, server.settings.notify_socket);
     if (result < 0) {
         log_error(MESSAGE_TEXT(log_notify_socket), server.settings.notify_socket,
                   strerror(-result));
         return 1;
     }
+    keeping_begin(&server);
+    if (!server.taking_over && discovery_run(&server.discovery, &server.settings, &why)) {
+        log_unserved(&server.settings, why.text);
+        return 1;
+    }
+    settings_take_arena(&server.settings, &server.discovery.arena);
     int exit_status = server_serve(&server);
     notify_close(&server.notify);
+    keeper_close(&server.keeper);
+    free(server.settings.kept);
     return exit_status;
 }

@@ -157,7 +157,24 @@ static const char *format_request(const struct allowance *limits, enum resource 
     return allowance_format(resource, limits->of[resource].request, text);
 }
 
-/* Without a value that is set, what the configuration says holds again. */
+/* Without a value that is set, what the configuration says holds again. Where the worker enforces
+ * a resource, one of its bounds may be set and the other one be the configuration's. */
+static const char *as_configured(const struct setting *setting, const struct allowance *limits,
+                                 unsigned set, enum resource resource, enum allowance_bound bound)
+{
+    const struct server *server = &setting->supervisor->server;
+    const struct total_overrides none = {0};
+    struct allowance says;
+    total_override_limits(&none, server->config, kind_of(&setting->owner), setting->owner.id,
+                          &says);
+    const bool same = allowance_has(limits, resource, bound)
+                          ? bound_agrees(limits, &says, resource, bound)
+                          : !allowance_has(&says, resource, bound);
+    return !(set & RESOURCE_BIT(resource)) || (allowance_resource(resource)->by_worker && same)
+               ? ", as configured"
+               : "";
+}
+
 static void log_set(const struct setting *setting)
 {
     const struct server *server = &setting->supervisor->server;
@@ -169,13 +186,14 @@ static void log_set(const struct setting *setting)
     for (enum resource i = 0; i < RESOURCES; i++) {
         const char *phrase = allowance_resource(i)->phrase;
         char text[UNITS_TEXT * 2];
-        const char *as = set & RESOURCE_BIT(i) ? "" : ", as configured";
         if (setting->requests & RESOURCE_BIT(i))
             log_notice(MESSAGE_TEXT(log_total_set_request), kind, owner->id, setting->by, phrase,
-                       format_request(&limits, i, text), as);
+                       format_request(&limits, i, text),
+                       as_configured(setting, &limits, set, i, ALLOWANCE_REQUEST));
         if (setting->limits & RESOURCE_BIT(i))
             log_notice(MESSAGE_TEXT(log_total_set), kind, owner->id, setting->by, phrase,
-                       format_limit(&limits, i, text), as);
+                       format_limit(&limits, i, text),
+                       as_configured(setting, &limits, set, i, ALLOWANCE_LIMIT));
     }
 }
 

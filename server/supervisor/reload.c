@@ -14,6 +14,7 @@
 #include "server/supervisor/account_moves.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
+#include "server/supervisor/device/device_schedule.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/attach.h"
 #include "server/supervisor/session/limits.h"

@@ -28,6 +28,7 @@
 #define HELLO_TIMEOUT_MS 5000
 #define OFFENDER_WAIT_NS UINT64_C(1000000000)
 #define CLIENTS_MAX      100000
+#define ORPHAN_SECONDS   30
 
 /* The places where distributions put NVIDIA's library; the first one that exists is taken. */
 static const char *const nvidia_paths[] = {
@@ -115,6 +116,11 @@ static const char usage[] =
                          "                 and is replaced after so long, which interrupts its "
                          "clients; for GPUs\n"
                          "                 without a watchdog_limit (default: 10s)\n"
+                         "  --standby none|driver|context\n"
+                         "                 how far a process is prepared that takes over when a "
+                         "GPU's worker is lost;\n"
+                         "                 for GPUs without a standby in the configuration "
+                         "(default: none)\n"
                          "  --departed-time-limit TIME\n"
                          "                 the time for work whose client is gone, counted while "
                          "other clients\n"
@@ -128,6 +134,11 @@ static const char usage[] =
                          "                 after the second fault, and twice as long after each "
                          "further one, up to\n"
                          "                 5min; 0 is not at all (default: 1s)\n"
+                         "  --orphan-limit SECONDS\n"
+                         "                 where clients outlive the server: how long a GPU's "
+                         "worker "
+                         "waits for the\n"
+                         "                 next server before it ends, 1 to 3600 (default: 30)\n"
                          "  --device-base ADDRESS, --host-base ADDRESS\n"
                          "                 where the ranges of addresses for clients' device "
                          "memory and host memory\n"
@@ -196,6 +207,7 @@ void settings_default(struct settings *settings)
                                   .host_client = memory / 16,
                                   .hello_timeout_ms = HELLO_TIMEOUT_MS,
                                   .offender_wait_ns = OFFENDER_WAIT_NS,
+                                  .orphan_seconds = ORPHAN_SECONDS,
                                   .log_level = LOG_LEVEL_INFO,
                                   .schedule = schedule_default()};
     settings->limits.allowance = allowance_none;
@@ -264,6 +276,14 @@ static uint32_t set_address(uint64_t *to, const char *name, const char *value, s
     return 0;
 }
 
+static uint32_t set_standby(struct settings *settings, const char *value, struct error *why)
+{
+    struct error unused;
+    if (schedule_set(&settings->schedule, SCHEDULE_STANDBY, value, strlen(value), &unused))
+        return option_refuse(why, "--standby", value, SCHEDULE_FORM_STANDBY);
+    return 0;
+}
+
 static uint32_t set_driver(struct settings *settings, const char *value, struct error *why)
 {
     if (!strcmp(value, "nvidia") || !strcmp(value, "softgpu")) {
@@ -329,8 +349,10 @@ enum option_name {
     OPTION_HELLO_TIMEOUT,
     OPTION_WATCHDOG_WARNING,
     OPTION_WATCHDOG_LIMIT,
+    OPTION_STANDBY,
     OPTION_DEPARTED_TIME_LIMIT,
     OPTION_OFFENDER_WAIT,
+    OPTION_ORPHAN_LIMIT,
     OPTION_DEVICE_BASE,
     OPTION_HOST_BASE,
     OPTION_ARENA,
@@ -364,8 +386,10 @@ static const struct option options[] = {
     {"hello-timeout", required_argument, NULL, OPTION_HELLO_TIMEOUT},
     {"watchdog-warning", required_argument, NULL, OPTION_WATCHDOG_WARNING},
     {"watchdog-limit", required_argument, NULL, OPTION_WATCHDOG_LIMIT},
+    {"standby", required_argument, NULL, OPTION_STANDBY},
     {"departed-time-limit", required_argument, NULL, OPTION_DEPARTED_TIME_LIMIT},
     {"offender-wait", required_argument, NULL, OPTION_OFFENDER_WAIT},
+    {"orphan-limit", required_argument, NULL, OPTION_ORPHAN_LIMIT},
     {"device-base", required_argument, NULL, OPTION_DEVICE_BASE},
     {"host-base", required_argument, NULL, OPTION_HOST_BASE},
     {"arena", required_argument, NULL, OPTION_ARENA},
@@ -417,6 +441,8 @@ static const struct plain_option {
      offsetof(struct settings, max_user_clients), 1, CLIENTS_MAX},
     {OPTION_STREAMS, "--streams", PLAIN_NUMBER, offsetof(struct settings, streams), 1,
      PROTO_STREAMS_MAX},
+    {OPTION_ORPHAN_LIMIT, "--orphan-limit", PLAIN_NUMBER, offsetof(struct settings, orphan_seconds),
+     1, 3600},
     {OPTION_COMPILE_TIME, "--compile-time", PLAIN_NUMBER,
      offsetof(struct settings, compile_seconds), 1, 604800},
     {OPTION_MAX_WINDOW, "--max-window", PLAIN_SIZE, offsetof(struct settings, max_window), 0, 0},
@@ -489,6 +515,8 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
         if (!error)
             s->hello_timeout_ms = seconds * 1000;
         return error;
+    case OPTION_STANDBY:
+        return set_standby(s, value, why);
     case OPTION_ALLOW_HOST_ACCESS:
         s->allow_host_access = true;
         return 0;
@@ -629,6 +657,12 @@ static uint32_t read_environment(struct settings *settings, struct error *why)
     settings->socket_fd = sockets.client;
     settings->admin_socket_fd = sockets.admin;
     settings->notify_socket = getenv("NOTIFY_SOCKET");
+    settings->kept = sockets.kept;
+    settings->kept_count = sockets.kept_count;
+    /* systemd sets FDSTORE from version 254 on; before that, what it passed tells. */
+    const char *store = getenv("FDSTORE");
+    settings->store_offered =
+        settings->notify_socket && ((store && strtoul(store, NULL, 10) > 0) || sockets.kept_count);
     settings->journal = getenv("JOURNAL_STREAM") != NULL;
     if (settings->limits.socket[0])
         snprintf(settings->socket, sizeof settings->socket, "%s", settings->limits.socket);

@@ -18,6 +18,7 @@
 #include "common/ipc/arena.h"
 #include "common/limits/limits.h"
 #include "common/log.h"
+#include "server/supervisor/loop/notify.h"
 #include "server/supervisor/config/schedule.h"
 
 #define SETTINGS_DEVICES_MAX 32
@@ -67,6 +68,11 @@ struct settings {
     uint64_t host_client;      /* pinned host memory of one client, bytes */
     uint32_t hello_timeout_ms; /* time in which a new connection must say hello */
     uint64_t offender_wait_ns; /* of a user's new clients after its second fault; 0: none */
+    uint32_t orphan_seconds;   /* after which a worker ends that no server asks anything */
+    bool keeps;                /* the service manager stores descriptors (keep/keeper.h) */
+    struct notify_kept *kept;  /* that it passed; from malloc, the settings' */
+    size_t kept_count;
+    bool store_offered;        /* FDSTORE in the environment, above 0 */
     const char *notify_socket; /* NOTIFY_SOCKET's value, or NULL; the environment's memory */
     bool
         allow_host_access; /* several users share a GPU whose kernels can use the worker's memory */

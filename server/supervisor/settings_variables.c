@@ -41,9 +41,8 @@ static void add_row(struct listing *listing, const char *name, const char *use)
  * set. */
 static const char *note_limit(const char *name, void *context)
 {
-    /* One reader serves both, and the server has no use for a client's name and profile. */
-    const bool clients = !strcmp(name, "GPUSHARE_CLIENT_NAME") || !strcmp(name, "GPUSHARE_PROFILE");
-    add_row(context, name, clients ? "client" : "client and gpushared");
+    /* One reader serves both. */
+    add_row(context, name, variables_is_clients(name) ? "client" : "client and gpushared");
     return NULL;
 }
 

@@ -25,6 +25,7 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/device/tracing.h"
+#include "server/supervisor/survive.h"
 
 /* Module images of all clients together may take this part of the machine's memory. */
 #define IMAGES_PART 8
@@ -43,6 +44,10 @@ static void stop_advance(struct supervisor *supervisor)
     supervisor->stopped = true;
     uv_close((uv_handle_t *)&supervisor->before_wait, NULL);
     uv_close((uv_handle_t *)&supervisor->after_wait, NULL);
+    if (supervisor->server.keeper) {
+        uv_close((uv_handle_t *)&supervisor->show, NULL);
+        keeper_clear(supervisor->server.keeper);
+    }
     session_own_requests_close(&supervisor->server);
     supervisor->events.stopped(supervisor->events.context);
 }
@@ -90,6 +95,7 @@ static void take_turn(struct supervisor *supervisor)
         unpark_waiting(supervisor);
         reload_advance(supervisor);
     } while (!queue_is_empty(&supervisor->server.due));
+    survive_commit(supervisor);
     stop_advance(supervisor);
 }
 
@@ -164,6 +170,22 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
     return 0;
 }
 
+static void show_workers(uv_timer_t *timer)
+{
+    struct supervisor *supervisor = timer->data;
+    for (uint32_t i = 0; i < supervisor->server.device_count; i++)
+        device_show(&supervisor->server.devices[i]);
+}
+
+void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper)
+{
+    uint64_t often = (uint64_t)supervisor->server.settings->orphan_seconds * 1000 / 6;
+    supervisor->server.keeper = keeper;
+    uv_timer_init(supervisor->server.loop, &supervisor->show);
+    supervisor->show.data = supervisor;
+    uv_timer_start(&supervisor->show, show_workers, often, often);
+}
+
 void supervisor_free(struct supervisor *supervisor)
 {
     if (!supervisor)
@@ -212,16 +234,20 @@ static void say_status(struct supervisor *supervisor)
 static void device_ready(void *context, struct device *device)
 {
     struct supervisor *supervisor = context;
-    struct session *session;
     say_status(supervisor);
-    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (session->device == device)
-            session_restore_begin(session);
+    session_restore_all(&supervisor->server, device);
     unpark_clients(supervisor, device);
     if (supervisor->ready || supervisor->stopping)
         return;
     supervisor->ready = true;
     supervisor->events.ready(supervisor->events.context);
+}
+
+static void device_paced(void *context, struct device *device)
+{
+    struct supervisor *supervisor = context;
+    session_restore_more(&supervisor->server, device);
+    unpark_clients(supervisor, device);
 }
 
 static void session_lose(struct supervisor *supervisor, struct session *session, uint32_t error,
@@ -252,8 +278,11 @@ static void device_lost(void *context, struct device *device, uint32_t error, co
 
 static bool device_holds(void *context, uint32_t client)
 {
-    const struct session *session = clients_find(context, client);
-    return session && session->held && session->state != PROTO_CONNECTION_STATE_LEAVING;
+    struct session *session = clients_find(context, client);
+    bool holds = session && session->held && session->state != PROTO_CONNECTION_STATE_LEAVING;
+    if (holds)
+        session->blame.asked = true;
+    return holds;
 }
 
 static void device_gone(void *context, struct device *device)
@@ -272,12 +301,22 @@ static void device_gone(void *context, struct device *device)
         }
     if (go_on || ended)
         log_notice(MESSAGE_TEXT(log_clients_held), device->index, go_on, ended);
+    if (ailment_wait(&device->ailment, timeline_now()) > AILMENT_CLIENTS_WAIT)
+        unpark_clients(supervisor, device);
 }
 
 static bool device_absolves(void *context, struct device *device)
 {
     struct supervisor *supervisor = context;
     return session_blame_absolve(&supervisor->server, device);
+}
+
+static void client_proven(void *context, struct device *device, uint32_t client)
+{
+    struct supervisor *supervisor = context;
+    struct session *session = clients_find(supervisor, client);
+    if (session && session->device == device)
+        session_blame_prove(&supervisor->server, session);
 }
 
 static void device_failed(void *context, struct device *device)
@@ -368,9 +407,11 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
     const struct settings *settings = supervisor->server.settings;
     const struct device_events events = {.ready = device_ready,
                                          .lost = device_lost,
+                                         .paced = device_paced,
                                          .holds = device_holds,
                                          .gone = device_gone,
                                          .absolves = device_absolves,
+                                         .client_proven = client_proven,
                                          .failed = device_failed,
                                          .stopped = device_stopped,
                                          .client_violated = client_violated,
@@ -402,6 +443,9 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
         device_open(&supervisor->server.devices[i], supervisor->server.loop,
                     &supervisor->server.jobs, settings, i, &discovery->devices[i], &events);
     supervisor->server.device_count = discovery->count;
+    supervisor->discovery = *discovery;
+    for (uint32_t i = 0; supervisor->server.keeper && i < discovery->count; i++)
+        supervisor->server.devices[i].hold = &supervisor->server.hold;
     uint32_t error = set_limits(supervisor, discovery, why);
     if (error)
         return error;
@@ -420,6 +464,15 @@ uint32_t supervisor_start(struct supervisor *supervisor, const struct discovery 
         if (result < 0)
             error = error_set(why, error_from_errno(result), "%s", device->trouble);
     }
+    return error;
+}
+
+uint32_t supervisor_take_over(struct supervisor *supervisor, const struct discovery *discovery,
+                              const struct state_log_reader *reader, struct error *why)
+{
+    uint32_t error = supervisor_add_devices(supervisor, discovery, why);
+    if (!error)
+        survive_take_over(supervisor, reader);
     return error;
 }
 

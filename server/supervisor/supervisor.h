@@ -50,12 +50,21 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
 uint32_t supervisor_start(struct supervisor *supervisor, const struct discovery *discovery,
                           struct error *why);
 
+/* Like supervisor_start, but from what another server left (survive.h). */
+struct state_log_reader;
+uint32_t supervisor_take_over(struct supervisor *supervisor, const struct discovery *discovery,
+                              const struct state_log_reader *reader, struct error *why);
+
 /* Ends every client (connection_lost) and every worker, then calls `stopped`. Idempotent. */
 void supervisor_stop(struct supervisor *supervisor);
 
 /* Frees the supervisor after `stopped`, once the loop has run until it had no more handles. NULL is
  * allowed. */
 void supervisor_free(struct supervisor *supervisor);
+
+/* Keeps all for another server from now on; before supervisor_start. keeper is borrowed. */
+struct keeper;
+void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper);
 
 uv_loop_t *supervisor_loop(const struct supervisor *supervisor);
 const struct settings *supervisor_settings(const struct supervisor *supervisor);

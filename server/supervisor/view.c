@@ -9,6 +9,8 @@
 #include "common/ipc/timeline.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
+#include "server/supervisor/device/device_request.h"
+#include "server/supervisor/device/device_singly.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
@@ -39,6 +41,20 @@ static bool first_of_partition(const struct supervisor *supervisor, const struct
     return other == session;
 }
 
+static void view_standby(const struct standby *standby, struct standby_view *view)
+{
+    *view = (struct standby_view){
+        .kind = standby->kind,
+        .state = standby->state,
+        .pid = standby->process ? worker_process_pid(standby->process) : 0,
+        .device_bytes = standby->device_bytes,
+        .resident = standby_resident(standby),
+        .takeovers = standby->takeovers,
+        .failures = standby->failures,
+    };
+    memcpy(view->trouble, standby->trouble, sizeof view->trouble);
+}
+
 void view_device(const struct supervisor *supervisor, uint32_t index, struct device_view *view)
 {
     const struct device *device = &supervisor->server.devices[index];
@@ -49,6 +65,7 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
         .info = device->info,
         .worker_pid = device->process ? worker_process_pid(device->process) : 0,
         .singly = device->singly,
+        .singly_ns = device_singly_ns(device),
         .worker_starts = device->starts,
         .schedule = device->schedule,
         .configured = *config_schedule(supervisor->server.config, index,
@@ -57,15 +74,16 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
     memcpy(view->trouble, device->trouble, sizeof view->trouble);
     memcpy(view->warnings, device->warnings, sizeof view->warnings);
     view->warning_count = device->warning_count;
-    if (device->unanswering) {
-        view->silent_ns = heartbeat_silent_ns(&device->heartbeat) / TENTH_NS * TENTH_NS;
-        heartbeat_explain(&device->heartbeat, view->worker_pid, view->silence);
+    view_standby(&device->standby, &view->standby);
+    if (device->watchdog.silent) {
+        view->silent_ns = heartbeat_silent_ns(&device->watchdog.heartbeat) / TENTH_NS * TENTH_NS;
+        heartbeat_explain(&device->watchdog.heartbeat, view->worker_pid, view->silence);
     }
     if (device->process)
-        view->call_count =
-            heartbeat_calls(&device->heartbeat, timeline_now(), CALL_SHOWN_NS, view->calls);
+        view->call_count = heartbeat_calls(&device->watchdog.heartbeat, timeline_now(),
+                                           CALL_SHOWN_NS, view->calls);
     for (enum activity_count i = 0; device->process && i < ACTIVITY_COUNTS; i++)
-        view->compilations[i] = heartbeat_count(&device->heartbeat, i);
+        view->compilations[i] = heartbeat_count(&device->watchdog.heartbeat, i);
     for (unsigned i = 0; i < view->call_count; i++)
         view->calls[i].ns -= view->calls[i].ns % TENTH_NS;
     view->ended = device->ended_at != 0;
@@ -113,6 +131,8 @@ static void view_client(const struct session *session, struct client_view *view)
         view->charged[i] = session->accounts[i].used;
     view->multiprocessors = session->worker.multiprocessors;
     view->partitioned = session->worker.partitioned;
+    if (session->state == PROTO_CONNECTION_STATE_ATTACHED)
+        view->singly_ns = device_singly_ns(session->device) - session->singly_before;
 }
 
 void view_each_client(const struct supervisor *supervisor,

@@ -20,6 +20,16 @@
 
 struct supervisor;
 
+struct standby_view {
+    enum schedule_standby kind; /* of the process, or of the next one */
+    enum standby_state state;
+    pid_t pid;             /* 0 while there is none */
+    uint64_t device_bytes; /* that it takes; STANDBY_UNKNOWN: not known, or not ready */
+    uint64_t resident;     /* host memory, bytes; STANDBY_UNKNOWN without a process */
+    uint32_t takeovers, failures;
+    char trouble[STANDBY_TROUBLE]; /* why the latest one failed; empty: none has */
+};
+
 struct device_view {
     uint32_t index;   /* as clients number it */
     uint32_t ordinal; /* as the driver numbers it */
@@ -27,6 +37,7 @@ struct device_view {
     struct proto_device_info info; /* all zero until the first worker was ready */
     pid_t worker_pid;              /* 0 while there is none */
     bool singly;                   /* it serves one client at a time, after a fault */
+    uint64_t singly_ns;            /* for which it has done so since the server's start */
     uint32_t worker_starts;        /* number of workers started so far */
     uint32_t clients;              /* being attached, attached, or being taken down */
     uint32_t partitions;           /* distinct sets of multiprocessors that its clients have */
@@ -43,6 +54,7 @@ struct device_view {
     uint32_t compilations[ACTIVITY_COUNTS];              /* of the present worker */
     struct device_warning warnings[DEVICE_WARNINGS_MAX]; /* of the latest worker's start */
     uint32_t warning_count;
+    struct standby_view standby;
 };
 
 struct client_view {
@@ -61,6 +73,7 @@ struct client_view {
     bool partitioned;            /* a partition enforces that, not a duty cycle */
     uint32_t fds;                /* descriptors that the server holds for it */
     uint32_t waiting;            /* its requests that the worker has not answered */
+    uint64_t singly_ns;          /* for which it was served so since it attached */
     uint64_t connected_ns;       /* time since it connected */
 };
 

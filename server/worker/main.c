@@ -19,6 +19,7 @@
 #include "server/worker/control/control_client.h"
 #include "server/worker/device/device_list.h"
 #include "server/worker/device/start_check.h"
+#include "server/worker/standby.h"
 #include "server/worker/worker.h"
 
 struct options {
@@ -28,11 +29,14 @@ struct options {
     uint8_t uuid[16];
     const char *uuid_text;
     uint64_t device_base, host_base, arena_bytes;
+    uint64_t orphan_seconds;                  /* 0: none */
     uint64_t image_memory;                    /* bytes; 0: the default of code_memory_open */
     uint64_t compile_seconds, compile_memory; /* 0: the defaults of compiler_open */
     int channel;
     int compile;  /* the process that wants a text compiled; 0: none */
     int activity; /* -1: none */
+    int code;     /* -1: none */
+    int standby;  /* enum standby_kind */
     bool list, help;
 };
 
@@ -41,6 +45,8 @@ static const char usage[] =
     "                       --arena-bytes BYTES --channel-fd FD [--uuid UUID] [--image-memory "
     "BYTES]\n"
     "                       [--compile-time SECONDS] [--compile-memory BYTES] [--activity-fd FD]\n"
+    "                       [--orphan-limit SECONDS]\n"
+    "                       [--code-fd FD] [--standby none|driver|context]\n"
     "       gpushare-worker --compile PID --driver PATH --device N --compile-time SECONDS\n"
     "                       --compile-memory BYTES [--uuid UUID]\n"
     "       gpushare-worker --driver PATH --list [--device-base ADDRESS] [--host-base ADDRESS]\n"
@@ -68,6 +74,10 @@ static const char help[] =
     "                 the file descriptor of the socket to gpushared\n"
     "  --activity-fd FD\n"
     "                 the file descriptor of memory in which the worker notes what its threads do\n"
+    "  --orphan-limit SECONDS\n"
+    "                 end when gpushared has asked nothing for so long, up to 604800; 0 is never:\n"
+    "                 the end of its socket is enough (default: 0)\n"
+    "  --code-fd FD   the file descriptor of memory for compiled code, which outlives the worker\n"
     "  --image-memory BYTES\n"
     "                 the most memory for reading and keeping clients' modules; 0 is a quarter\n"
     "                 of the machine's memory (default: 0)\n"
@@ -77,6 +87,10 @@ static const char help[] =
     "  --compile-memory BYTES\n"
     "                 the most memory for that; 0 is an eighth of the machine's memory, 512M at\n"
     "                 least (default: 0)\n"
+    "  --standby none|driver|context\n"
+    "                 whether to wait, before serving, until gpushared says so: once the driver\n"
+    "                 is initialised, or with a context and all that is made before the first\n"
+    "                 client (default: none)\n"
     "  --compile PID  compile a text for the worker of this number, which starts this program\n"
     "                 for that, and exit\n"
     "  --list         print the number and the UUID of each GPU of the driver and the ranges of\n"
@@ -139,6 +153,8 @@ static bool parse_option(struct options *options, int option, const char *value)
         return parse_number(value, COMPILE_SECONDS_MAX, &options->compile_seconds);
     case 'M':
         return parse_number(value, INT64_MAX, &options->compile_memory);
+    case 'O':
+        return parse_number(value, COMPILE_SECONDS_MAX, &options->orphan_seconds);
     case 'C':
         if (!parse_number(value, INT32_MAX, &number))
             return false;
@@ -154,6 +170,14 @@ static bool parse_option(struct options *options, int option, const char *value)
             return false;
         options->activity = (int)number;
         return true;
+    case 'o':
+        if (!parse_number(value, 1 << 20, &number))
+            return false;
+        options->code = (int)number;
+        return true;
+    case 's':
+        options->standby = standby_kind_of(value);
+        return options->standby >= 0;
     case 'l':
         options->list = true;
         return true;
@@ -180,12 +204,15 @@ static bool parse_options(int argc, char *argv[], struct options *options)
         {"compile", required_argument, NULL, 'C'},
         {"channel-fd", required_argument, NULL, 'c'},
         {"activity-fd", required_argument, NULL, 'A'},
+        {"code-fd", required_argument, NULL, 'o'},
+        {"standby", required_argument, NULL, 's'},
+        {"orphan-limit", required_argument, NULL, 'O'},
         {"list", no_argument, NULL, 'l'},
         {"help", no_argument, NULL, 'H'},
         {NULL, 0, NULL, 0},
     };
     int option;
-    *options = (struct options){.device = -1, .channel = -1, .activity = -1};
+    *options = (struct options){.device = -1, .channel = -1, .activity = -1, .code = -1};
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)
         if (!parse_option(options, option, optarg ? optarg : "")) {
             fputs(usage, stderr);
@@ -215,11 +242,36 @@ static int give_up(const struct options *options, struct error *why)
     return 1;
 }
 
-static void send_warning(void *context, const struct proto_worker_warning *warning)
+/* The warnings of a start. A standby sends them when it serves. */
+struct findings {
+    struct proto_worker_warning warnings[8];
+    unsigned count;
+};
+
+static void note_warning(void *context, const struct proto_worker_warning *warning)
 {
-    const struct options *options = context;
-    channel_send(options->channel,
-                 &(struct channel_packet){.opcode = PROTO_WORKER_WARNING, .body = warning});
+    struct findings *findings = context;
+    if (findings->count < sizeof findings->warnings / sizeof *findings->warnings)
+        findings->warnings[findings->count++] = *warning;
+}
+
+static void send_warnings(const struct options *options, const struct findings *findings)
+{
+    for (unsigned i = 0; i < findings->count; i++)
+        channel_send_waiting(options->channel,
+                             &(struct channel_packet){.opcode = PROTO_WORKER_WARNING,
+                                                      .body = &findings->warnings[i]});
+}
+
+/* Waits if this is the place where a standby of this kind does. Returns whether to go on; if not,
+ * *status is the exit status. */
+static bool stand_by(const struct options *options, int kind, int *status)
+{
+    int result = options->standby == kind ? standby_wait(options->channel) : 0;
+    if (result < 0)
+        log_error(MESSAGE_TEXT(supervisor_channel), strerror(-result));
+    *status = result < 0;
+    return result == 0;
 }
 
 static int serve_supervisor(const struct options *options, const struct gpu *gpu)
@@ -233,14 +285,23 @@ static int serve_supervisor(const struct options *options, const struct gpu *gpu
                                              .uuid = options->uuid_text,
                                              .device = options->device,
                                              .seconds = (uint32_t)options->compile_seconds,
-                                             .memory = options->compile_memory};
+                                             .memory = options->compile_memory,
+                                             .store = options->code};
     if (compiler_open(&worker.compiler, &compile, &why)) {
         worker_stop(&worker);
         return give_up(options, &why);
     }
     if (!ptx_link_offered(gpu->cuda))
         log_warning(MESSAGE_TEXT(compiler_lacking), (unsigned)options->device);
-    start_check_run(gpu, worker.ends.refused, send_warning, (void *)(uintptr_t)options);
+    struct findings findings = {.count = 0};
+    start_check_run(gpu, worker.ends.refused, note_warning, &findings);
+    int status;
+    if (!stand_by(options, STANDBY_CONTEXT, &status)) {
+        worker_stop(&worker);
+        return status;
+    }
+    send_warnings(options, &findings);
+    worker.orphan_ns = options->orphan_seconds * 1000000000;
     int result = control_serve(&worker);
     /* After a fault every call of the driver fails and the driver's threads may hang, so the
      * process leaves cleaning up to the kernel. */
@@ -309,10 +370,19 @@ int main(int argc, char *argv[])
     if (cuda_driver_open(&driver, options.driver, &why))
         return give_up(&options, &why);
     activity_watch(&driver);
+    int status = 0;
     uint32_t error =
-        gpu_open(&gpu, &driver, options.device, options.uuid_given ? options.uuid : NULL,
-                 options.device_base, options.host_base, options.arena_bytes, &why);
-    int status = error ? give_up(&options, &why) : serve_supervisor(&options, &gpu);
+        gpu_open_driver(&gpu, &driver, options.device, options.uuid_given ? options.uuid : NULL,
+                        options.device_base, options.host_base, options.arena_bytes, &why);
+    bool goes_on = error || stand_by(&options, STANDBY_DRIVER, &status);
+    if (!error && goes_on)
+        error = gpu_open_context(&gpu, options.device, &why);
+    if (error)
+        status = give_up(&options, &why);
+    else if (goes_on)
+        status = serve_supervisor(&options, &gpu);
+    else
+        gpu_close(&gpu);
     cuda_driver_close(&driver);
     return status;
 }

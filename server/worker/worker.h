@@ -24,6 +24,7 @@
 #include "server/worker/client/kept_buffers.h"
 #include "server/worker/code/code_memory.h"
 #include "server/worker/code/compiler.h"
+#include "server/worker/code/known_image.h"
 #include "server/worker/device/context_loss.h"
 #include "server/worker/run/completer.h"
 #include "server/worker/device/gpu.h"
@@ -31,6 +32,7 @@
 #include "server/worker/sharing/gate.h"
 #include "server/worker/code/loader.h"
 #include "server/worker/run/batch_ends.h"
+#include "server/worker/run/usage_ledger.h"
 #include "server/worker/run/overrun.h"
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/placement.h"
@@ -55,8 +57,10 @@ struct worker {
     struct batch_ends ends;
     struct gate gate;
     struct account_table accounts; /* the control thread's */
+    struct usage_ledger ledger;
     struct trace trace;
     struct code_memory code_memory; /* this process's memory for clients' code */
+    struct known_images known_images;
     struct compiler compiler; /* closed after worker_start: the loaders compile by themselves */
 
     /* The clients. The control thread alone changes the table and frees clients, so it reads the
@@ -65,6 +69,8 @@ struct worker {
     pthread_mutex_t clients_lock;
     struct client **clients;
     uint32_t client_count, client_room;
+    uint64_t epoch;     /* of the supervisor that asked last: serials of the next are greater */
+    uint64_t orphan_ns; /* without a supervisor it ends after so long; 0: only with its socket */
     struct client *attaching; /* control thread: those that are not in the table yet */
     struct kept_buffers kept; /* control thread */
 

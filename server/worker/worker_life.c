@@ -12,6 +12,9 @@
 #include "common/util.h"
 #include "server/worker/worker.h"
 
+/* Of what is known of clients' images, beside code_memory. */
+#define KNOWN_BYTES ((size_t)4 << 20)
+
 /* The client runs elsewhere now. If there was no room for it, it may be able to go on. Under the
  * lock of struct placement_table. */
 static void placement_changed(void *context, struct placement *place)
@@ -91,6 +94,7 @@ static void open_parts(struct worker *worker, const struct gpu *gpu, int channel
     local_memory_open(&worker->gpu.local, worker->gpu.cuda);
     worker->clients = NULL;
     worker->attaching = NULL;
+    worker->epoch = worker->orphan_ns = 0;
     worker->client_count = worker->client_room = 0;
     worker->failed = 0;
     worker->work_order = 0;
@@ -106,6 +110,7 @@ static void open_parts(struct worker *worker, const struct gpu *gpu, int channel
     trace_open(&worker->trace);
     code_memory_open(&worker->code_memory, image_memory);
     worker->compiler = (struct compiler){.stop = -1};
+    known_images_open(&worker->known_images, KNOWN_BYTES);
     wake_open(&worker->wake);
     worker->submitter.epoll = -1;
     worker->submitter.thread.running = worker->completer.thread.running = false;
@@ -120,6 +125,7 @@ static void open_parts(struct worker *worker, const struct gpu *gpu, int channel
     stream_pool_open(&worker->pool, &worker->gpu);
     gate_open(&worker->gate);
     worker->accounts = (struct account_table){.first = NULL};
+    usage_ledger_init(&worker->ledger);
     worker->gate.watch.trace = &worker->trace;
     worker->gate.between = between_leases;
     worker->gate.between_context = &worker->quiet_calls;
@@ -205,6 +211,7 @@ void worker_stop(struct worker *worker)
     batch_ends_close(&worker->ends);
     stream_pool_close(&worker->pool);
     placement_table_close(&worker->places);
+    usage_ledger_close(&worker->ledger);
     gate_close(&worker->gate);
     account_table_close(&worker->accounts);
     partition_table_close(&worker->partitions);
@@ -217,6 +224,7 @@ void worker_stop(struct worker *worker)
     pthread_mutex_destroy(&worker->clients_lock);
     pthread_mutex_destroy(&worker->fault_lock);
     compiler_close(&worker->compiler);
+    known_images_close(&worker->known_images);
     code_memory_close(&worker->code_memory);
     loader_close(&worker->loader);
     loader_close(&worker->clearer);

@@ -346,6 +346,28 @@ static uint32_t write_all_rings(struct raw *raw)
     return rings;
 }
 
+/* Rows in which a worker notes for the next one what each client used are the server's own, and
+ * serve one client after another: as many clients leave their pages here before it is measured. */
+static uint64_t shared_bytes_after(struct server *own, struct raw *raw, int clients)
+{
+    uint64_t bytes = UINT64_MAX, before;
+    for (int i = 0; i < clients; i++) {
+        raw_attach(&raw[i], own, PROTO_UNSET);
+        write_all_rings(&raw[i]);
+    }
+    for (int i = 0; i < clients; i++)
+        raw_close(&raw[i]);
+    /* Rings are freed a while after their clients have left. */
+    int still = 0;
+    for (int i = 0; i < 1000 && still < 50; i++) {
+        before = bytes;
+        bytes = server_shared_bytes(server_pid(own));
+        still = bytes == before && bytes < PROTO_RING_STRIDE ? still + 1 : 0;
+        usleep(10000);
+    }
+    return bytes;
+}
+
 static void rings_take_no_more_than_their_client_is_charged(void **state)
 {
     (void)state;
@@ -355,7 +377,9 @@ static void rings_take_no_more_than_their_client_is_charged(void **state)
                                       NULL};
     struct server *own = server_start(NULL, env);
     struct raw *raw = calloc(CLIENTS, sizeof *raw);
-    uint64_t rings = 0, before = server_shared_bytes(server_pid(own));
+    uint64_t rings = 0, before = shared_bytes_after(own, raw, CLIENTS);
+    print_message("%llu bytes of the server's own\n", (unsigned long long)before);
+    assert_in_range(before, 0, (uint64_t)CLIENTS * 4096);
     for (int i = 0; i < CLIENTS; i++) {
         raw_attach(&raw[i], own, PROTO_UNSET);
         assert_int_equal(raw[i].attached.streams, 128);
@@ -379,7 +403,7 @@ static void rings_take_no_more_than_their_client_is_charged(void **state)
         raw_close(&raw[i]);
     for (int i = 0; i < 1000 && server_shared_bytes(server_pid(own)) > before; i++)
         usleep(10000);
-    assert_int_equal(server_shared_bytes(server_pid(own)), before);
+    assert_in_range(server_shared_bytes(server_pid(own)), 0, before);
     free(raw);
     assert_int_equal(server_stop(own), 0);
 }

@@ -127,6 +127,28 @@ class Commands(WithServer):
         self.assertIn("killed", self.server.text())
 
     @CHANGES
+    def test_kill_of_a_users_clients(self):
+        with self.attached(name="one") as (one, first), self.attached(name="two") as (two, second):
+            # Nobody of this number is there.
+            refused = self.json("kill", "user", "4294967000", schema="admin-error", status=1)
+            self.assertEqual(refused["error"], "not_found")
+            refused = self.json("kill", "--force", "user", str(os.getuid()), schema="admin-error", status=1)
+            self.assertIn("for one client", refused["text"])
+            self.assertEqual(one.ask("memory_query")["used"], 0, "the client is still served")
+            answer = self.json("kill", f"user:{os.getuid()}")
+            self.assertEqual((answer["client"], answer["uid"]), (None, os.getuid()))
+            ended = {row["client"]: (row["name"], row["pid"], row["uid"]) for row in answer["clients"]}
+            for client, told, name in ((one, first, "one"), (two, second, "two")):
+                self.assertEqual(ended[told["client"]], (name, os.getpid(), os.getuid()))
+                kind, _, values = client.receive()
+                self.assertEqual((kind, values["error"]), ("ended", client.schema.errors["killed"]))
+        with self.attached(name="three") as (_, told):
+            result = self.ctl("kill", "user", NAMED.split(", user ")[-1])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(f"client {told['client']} 'three' (pid {os.getpid()}, uid {NAMED}): connection ended\n", result.stdout)
+        self.assertIn("or user and a uid or name", self.ctl("kill", "group", "0").stderr)
+
+    @CHANGES
     def test_limits_of_a_running_client(self):
         with self.attached(name="runs", memory_limit=64 << 20, threads_limit=5000) as (client, told):
             number = str(told["client"])
@@ -246,7 +268,7 @@ class Commands(WithServer):
         self.assertEqual(schedule(), {"mode": "concurrent", "lease_seconds": 0.25, "precision_percent": 5, "quantum_seconds": 30,
                                       "window_limit_seconds": 0.5, "local_memory_bytes": 1024, "departed_time_limit_seconds": 0,
                                       "watchdog_warning_seconds": 2, "watchdog_limit_seconds": 10,
-                                      "plan_seconds": 5, "time_enforced": False})
+                                      "standby": "none", "plan_seconds": 5, "time_enforced": False})
         try:
             with self.attached(name="greedy", time_request=6000, time_limit=10000) as (client, told), \
                     self.attached(name="too", time_request=5000, time_limit=10000) as (_, other):
@@ -258,11 +280,12 @@ class Commands(WithServer):
                 self.assertEqual(schedule()["mode"], "concurrent")
                 self.json("set", str(other["client"]), "time.request=40%")
                 row = self.json("set", "gpu", "0", "mode=fair", "lease=50ms", "precision=10%", "quantum=1s", "window_limit=100ms",
-                                "local_memory=2K", "departed_time_limit=5s", "watchdog_warning=0", "watchdog_limit=20s")["gpus"][0]
+                                "local_memory=2K", "departed_time_limit=5s", "watchdog_warning=0", "watchdog_limit=20s",
+                                "standby=driver")["gpus"][0]
                 self.assertEqual(row["schedule"], {"mode": "fair", "lease_seconds": 0.05, "precision_percent": 10,
                                                    "quantum_seconds": 1, "window_limit_seconds": 0.1, "local_memory_bytes": 2048,
                                                    "departed_time_limit_seconds": 5, "watchdog_warning_seconds": 0,
-                                                   "watchdog_limit_seconds": 20,
+                                                   "watchdog_limit_seconds": 20, "standby": "driver",
                                                    "plan_seconds": 0.5, "time_enforced": True})
                 self.assertEqual(schedule(), row["schedule"])
                 self.assertEqual(client.ask("limits_query")["mode"], 2)
@@ -284,12 +307,12 @@ class Commands(WithServer):
                 self.assertEqual((schedule()["mode"], schedule()["lease_seconds"]), ("fair", 0.01))
         finally:
             self.ctl("set", "gpu", "0", "mode=concurrent", "lease=default", "precision=5%", "quantum=30s", "window_limit=500ms", "local_memory=1K",
-                     "departed_time_limit=0", "watchdog_warning=2s", "watchdog_limit=10s")
+                     "departed_time_limit=0", "watchdog_warning=2s", "watchdog_limit=10s", "standby=none")
         for words, part in ((("mode=fare",), "concurrent, strict, fair and turns"), (("lease=1ms",), "5ms to 10s"),
                             (("precision=60%",), "1% to 50%"), (("quantum=2h",), "5ms to 1h"),
                             (("window_limit=11s",), "1ms to 10s"), (("local_memory=1M",), "1K to 512K"),
                             (("departed_time_limit=1ms",), "100ms to 24h"), (("watchdog_warning=x",), "100ms to 24h"),
-                            (("watchdog_limit=25h",), "100ms to 24h")):
+                            (("watchdog_limit=25h",), "100ms to 24h"), (("standby=warm",), "none, driver and context")):
             self.assertIn(part, self.json("set", "gpu", "0", *words, schema="admin-error", status=1)["text"])
         self.assertEqual(self.json("get", "gpu", "99", schema="admin-error", status=1)["error"], "not_found")
         for words in (("set", "gpu", "0"), ("set", "gpu", "0", "priority=1"), ("get", "gpu"), ("get", "gpu", "x"),

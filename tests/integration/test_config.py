@@ -654,6 +654,7 @@ rules:
                     self.assertIn(part, lines[0])
                 said = rf"user {UID}, %s in total by uid {UID} \(pid \d+\): %s\n\Z"
                 for word, kind, text in (("total.time.request=10%", "request", "time 10%"),
+                                         ("total.time=configured", "limit", "time no limit, as configured"),
                                          ("total.memory=25%", "limit", "device memory 25 % of each GPU's"),
                                          ("total.memory=configured", "limit", "device memory 48 MiB, as configured"),
                                          ("total.time.request=configured", "request", "time no request, as configured")):

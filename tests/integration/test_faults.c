@@ -251,6 +251,37 @@ static void a_synchronous_copy_tells_the_error_of_the_work_before_it(void **stat
     works();
 }
 
+/* The worker finds the fault while it hands over other streams' work, of the same client too. */
+static void the_kernel_is_named_whatever_else_waits(void **state)
+{
+    (void)state;
+    static const char *const args[] = {"--offender-wait", "0", NULL};
+    struct server *kept = server;
+    server = server_start(args, NULL);
+    for (int round = 0; round < 5; round++) {
+        struct client guilty = open_client();
+        struct gpushare_dim one = {1, 1, 1};
+        gpushare_stream *streams[3];
+        gpushare_function *fine, *stray;
+        void *parameters[] = {&guilty.memory};
+        gpushare_error error = GPUSHARE_SUCCESS;
+        OK(gpushare_module_function(guilty.module, "fine", &fine));
+        OK(gpushare_module_function(guilty.module, "stray", &stray));
+        for (int i = 0; i < 3; i++)
+            OK(gpushare_stream_create(guilty.gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &streams[i]));
+        OK(gpushare_launch(stray, one, one, 0, streams[0], NULL));
+        for (int i = 0; i < 10000 && !error; i++)
+            error = gpushare_launch(fine, one, one, 0, streams[1 + i % 2], parameters);
+        assert_int_equal(error ? error : gpushare_synchronize(guilty.gpu),
+                         GPUSHARE_ERROR_ILLEGAL_ADDRESS);
+        if (!strstr(gpushare_error_text(), "stray<<<(1,1,1),(1,1,1),0>>>"))
+            fail_msg("\"%s\" does not name the kernel", gpushare_error_text());
+        gpushare_close(&guilty.gpu);
+    }
+    assert_int_equal(server_stop(server), 0);
+    server = kept;
+}
+
 static void a_trap_ends_its_author(void **state)
 {
     (void)state;
@@ -309,6 +340,7 @@ int main(void)
         cmocka_unit_test(a_misaligned_address_ends_its_author),
         cmocka_unit_test(a_synchronous_copy_tells_the_error_of_the_work_before_it),
         cmocka_unit_test(a_trap_ends_its_author),
+        cmocka_unit_test(the_kernel_is_named_whatever_else_waits),
         cmocka_unit_test(a_suspect_is_named_by_its_second_fault),
         cmocka_unit_test(a_killed_worker_interrupts_its_clients_and_is_replaced),
         cmocka_unit_test(a_killed_server_ends_every_call_of_its_clients),

@@ -89,6 +89,19 @@ class Info(WithServer):
         self.assertIn("GPUSHARE_MEMORY_REQUEST requests 64 MiB of device 0, and GPUSHARE_MEMORY_LIMIT limits it to 32 MiB",
                       self.info(GPUSHARE_MEMORY_REQUEST="64M", GPUSHARE_MEMORY_LIMIT="32M").stderr)
 
+    def test_a_request_of_threads_is_shown_in_multiprocessors(self):
+        for share in ("1%", "7%", "25%", "50%", "97%", "100%"):
+            with self.subTest(share):
+                answer = json.loads(self.info("--json", GPUSHARE_THREADS_REQUEST=share, GPUSHARE_THREADS_LIMIT=share).stdout)
+                json_check.check("gpushare-info", answer)
+                threads, sm_group = answer["limits"]["threads"], answer["device"]["partition_multiprocessors"]
+                # A limit is rounded by the server to SM groups as a request is, and may have the device's last, smaller one.
+                own = threads["multiprocessors"] // sm_group * sm_group
+                self.assertEqual(threads["own_multiprocessors"], own)
+                text = self.info(GPUSHARE_THREADS_REQUEST=share).stdout
+                self.assertRegex(text, rf"threads.request +{share[:-1]} % +GPUSHARE_THREADS_REQUEST +{own} of {answer['device']['multiprocessors']} SMs\n")
+        self.assertEqual(json.loads(self.info("--json").stdout)["limits"]["threads"]["own_multiprocessors"], 0)
+
     @CHANGES
     def test_requests_and_shares_of_time(self):
         env = {"GPUSHARE_THREADS_REQUEST": "25%", "GPUSHARE_ACTIVE_THREAD_PERCENTAGE": "50", "GPUSHARE_FRACTION": "0.25",

@@ -36,6 +36,7 @@ WORKER = os.path.join(BUILD, "libexec/gpushare-worker")
 SOFTGPU = os.path.join(BUILD, "lib/softgpu/libcuda.so.1")
 LIBRARY = os.path.join(BUILD, "lib/libgpushare-client.so.0")
 HEADER = os.path.join(ROOT, "client/gpushare.h")
+ERROR_HEADER = os.path.join(ROOT, "client/gpushare_error.h")
 PROGRAMS = {"gpushared": GPUSHARED, "gpushare": GPUSHARE, "gpusharectl": GPUSHARECTL, "gpushare-worker": WORKER}
 BINARIES = {**PROGRAMS, "libgpushare-client": LIBRARY, "softgpu": SOFTGPU}
 
@@ -107,11 +108,19 @@ VARIABLE = re.compile(rb"(?<![\x20-\x7e])((?:GPUSHARE|SOFTGPU|CUDA_MPS|CUDA_VISI
                       rb"|RUNTIME|STATE)_[A-Z0-9_]+|NO_COLOR|TERM)(?=\0)")
 
 
+def header_text():
+    """The public headers without comments."""
+    texts = []
+    for path in (ERROR_HEADER, HEADER):
+        with open(path, encoding="utf-8") as file:
+            texts.append(re.sub(r"/\*.*?\*/", " ", file.read(), flags=re.S))
+    return "\n".join(texts)
+
+
 def variables():
     """Names of environment variables that a binary has as separate strings. Identifiers of the public
     header are not variables; a name that ends in _ is a prefix of names."""
-    with open(HEADER, encoding="utf-8") as file:
-        identifiers = set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)))
+    identifiers = set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", header_text()))
     resources = set()
     for path in ("common/limits/allowance.h", "common/limits/allowance.c"):
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
@@ -376,8 +385,7 @@ def symbols():
 
 def declarations():
     """(functions, constants, structs, errors) of the public header."""
-    with open(HEADER, encoding="utf-8") as file:
-        text = re.sub(r"/\*.*?\*/", " ", file.read(), flags=re.S)
+    text = header_text()
     constants = {name: value.strip() for name, value in re.findall(r"^#define (GPUSHARE_\w+)[ \t]+(.+)$", text, re.M)
                  if name not in ("GPUSHARE_API", "GPUSHARE_VERSION_NUMBER")}
     text = re.sub(r"^[ \t]*#.*$", "", text, flags=re.M)

@@ -21,6 +21,7 @@
 
 #include "client/gpushare.h"
 #include "tests/support/arrival.h"
+#include "tests/support/crash_signal.h"
 #include "tests/support/ok.h"
 #include "tests/support/patience.h"
 #include "tests/support/seed.h"
@@ -125,7 +126,7 @@ static void kill_worker(struct server *of, size_t which)
 static void crash_worker(void)
 {
     static const int how[] = {SIGKILL, SIGSEGV, SIGBUS, SIGABRT};
-    end_worker(server, 0, how[(unsigned)rand_r(&random_state) % 4]);
+    end_worker(server, 0, crash_signal(how[(unsigned)rand_r(&random_state) % 4]));
 }
 
 static struct gpushare_recovery recover(const struct client *client, gpushare_stream *stream)
@@ -236,6 +237,32 @@ static void waits_pushed_after_the_loss_end_too(void **state)
         assert_int_equal(count_at(&client, 1), 1);
         gpushare_close(&client.gpu);
     }
+}
+
+/* The second stream has nothing in flight when its client recovers it, at once: its ring has the
+ * wait for what was lost. */
+static void recovering_waits_for_a_loss_that_is_on_its_way(void **state)
+{
+    (void)state;
+    struct client client = client_open(server, 0);
+    gpushare_event *event;
+    OK(gpushare_event_create(client.gpu, 0, &event));
+    for (int round = 0; round < 20; round++) {
+        launch_hold(&client, client.streams[0]);
+        OK(gpushare_event_record(event, client.streams[0]));
+        OK(gpushare_stream_wait_event(client.gpu, client.streams[1], event));
+        launch_bumps(&client, 1, 3);
+        kill_worker(server, 0);
+        INTERRUPTED(gpushare_stream_synchronize(client.gpu, client.streams[0]));
+        assert_int_equal(recover(&client, client.streams[1]).dropped, 4);
+        OK(gpushare_stream_query(client.gpu, client.streams[1]));
+        assert_int_equal(recover(&client, client.streams[0]).dropped, 1);
+    }
+    launch_bumps(&client, 2, 1);
+    assert_int_equal(recover(&client, client.streams[2]).dropped, 0);
+    assert_int_equal(count_at(&client, 2), 1);
+    assert_int_equal(count_at(&client, 1), 0);
+    gpushare_close(&client.gpu);
 }
 
 static void the_default_streams_order_holds_back_what_would_follow_a_loss(void **state)
@@ -511,6 +538,7 @@ int main(void)
         cmocka_unit_test(a_stream_in_flight_is_interrupted_and_no_other),
         cmocka_unit_test(streams_that_wait_for_a_loss_are_interrupted_too),
         cmocka_unit_test(waits_pushed_after_the_loss_end_too),
+        cmocka_unit_test(recovering_waits_for_a_loss_that_is_on_its_way),
         cmocka_unit_test(the_default_streams_order_holds_back_what_would_follow_a_loss),
         cmocka_unit_test(recovering_asks_for_a_fit_report_and_is_harmless_otherwise),
         cmocka_unit_test(a_destroyed_stream_ends_with_its_work),

@@ -36,6 +36,14 @@ class NoServer(unittest.TestCase):
             self.assertEqual(result.returncode, 3)
             self.assertIn(path, result.stderr)
 
+    def test_a_trace_that_cannot_be_written_has_the_status_that_help_says(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = run(GPUSHARECTL, "--socket", f"{folder}/s", "trace", "-o", f"{folder}/none/trace")
+            self.assertEqual((result.returncode, f"cannot write {folder}/none/trace" in result.stderr), (1, True), result.stderr)
+            result = run(GPUSHARECTL, "--socket", f"{folder}/s", "trace", "-o", f"{folder}/trace")
+            self.assertEqual((result.returncode, os.listdir(folder)), (3, []), result.stderr)
+        self.assertIn("1 the server refused, or a file can't be written,", run(GPUSHARECTL, "--help").stdout)
+
     def test_a_refused_socket_names_the_users_it_is_open_to(self):
         if os.getuid():
             self.skipTest("needs root to become another user")
@@ -70,7 +78,9 @@ class NoServer(unittest.TestCase):
                                 ("set group:no-such", 'there is no group "no-such" on this machine: correct the name, or give the gid\n'),
                                 ("set user:9-9", '"9-9" is neither a uid nor the name of a user\n'),
                                 ("get seven", "shows it, or user and a uid or name, or group and a gid or name, or gpu and an index\n"),
-                                ("kill user 3", '"user" is not the number of a client, as `gpusharectl clients` shows it\n'),
+                                ("kill group 3", '"group" is not the number of a client, as `gpusharectl clients` shows it, or user and a uid or name\n'),
+                                ("kill user", "kill: this command needs a uid, or the name of a user\n"),
+                                ("kill", "kill: this command needs the number of a client, as `gpusharectl clients` shows it, or user and a uid or name\n"),
                                 ("kill client x", '"x" is not the number of a client')):
             result = run(GPUSHARECTL, *words.split())
             self.assertEqual(result.returncode, 2, words)

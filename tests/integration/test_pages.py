@@ -224,7 +224,7 @@ class Gpusharectl(Case):
         self.addCleanup(os.unlink, tool)
         _, told = self.attached(server)
         number = str(told["client"])
-        words = {"status [--wide]": ("status",), "clients [--wide]": ("clients",), "reload [--reset]": ("reload",), "get TARGET": ("get", number), "set [--save] TARGET NAME=VALUE...": ("set", number, "priority=1"), "kill [--force] CLIENT": ("kill", number),
+        words = {"status [--wide]": ("status",), "clients [--wide]": ("clients",), "reload [--reset]": ("reload",), "get TARGET": ("get", number), "set [--save] TARGET NAME=VALUE...": ("set", number, "priority=1"), "kill [--force] TARGET": ("kill", number),
                  "trace -o FILE [--seconds N] [--gpu N]": ("trace", "-o", "/dev/null", "--seconds", "0.001")}
         looks, rest = set(), set()
         for row in re.findall(r"^\| `.*", section(self.PAGE, "## gpusharectl").split("\n### ", 1)[0], re.M):

@@ -161,6 +161,97 @@ static void an_idle_client_keeps_all_that_it_has(void **state)
     gpushare_close(&client.gpu);
 }
 
+/* The next worker reads their text once, and each has its variable where it was. */
+static void clients_of_one_program_keep_their_own_variables(void **state)
+{
+    (void)state;
+    struct client clients[3];
+    for (int i = 0; i < 3; i++) {
+        clients[i] = client_open();
+        for (int k = 0; k <= i; k++)
+            client_is_whole(&clients[i]);
+    }
+    for (int round = 0; round < 3; round++) {
+        await_other_worker(kill_worker());
+        for (int i = 2; i >= 0; i--) {
+            gpushare_address number;
+            uint64_t bytes;
+            client_is_whole(&clients[i]);
+            OK(gpushare_module_variable(clients[i].module, "number", &number, &bytes));
+            assert_int_equal(number, clients[i].number);
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        client_is_whole(&clients[i]);
+        gpushare_close(&clients[i].gpu);
+    }
+}
+
+/* Where in the log, after the loss, it stands that the client with this name goes on: 0 is first.
+ */
+static int turn_of(const char *log, const char *name)
+{
+    char words[64];
+    int turn = 0;
+    snprintf(words, sizeof words, "'%s' goes on", name);
+    const char *found = strstr(log, words);
+    if (!found)
+        return -1;
+    for (const char *at = log; (at = strstr(at, "' goes on")) && at < found; at++)
+        turn++;
+    return turn;
+}
+
+static int await_turn(const char *name)
+{
+    int turn = -1;
+    for (int left = (int)(patience_seconds(20) * 50); left > 0 && turn < 0; left--) {
+        char *log = server_log(server);
+        turn = turn_of(log, name);
+        free(log);
+        if (turn < 0)
+            usleep(20000);
+    }
+    return turn;
+}
+
+/* It connected last, so without an order it would come last: only a few are told to the worker at a
+ * time. */
+static void a_client_that_works_goes_on_before_idle_ones(void **state)
+{
+    (void)state;
+    enum { IDLE = 24 };
+    struct server *others = server;
+    static gpushare_connection *idle[IDLE];
+    struct gpushare_options options = {.size = sizeof options};
+    server = server_start(NULL, NULL);
+    for (int i = 0; i < IDLE; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "idle %d", i);
+        options.name = name;
+        idle[i] = arrival_connect_with(server, options);
+        for (int k = 0; k < 4; k++) {
+            gpushare_module *module;
+            OK(gpushare_module_load(idle[i], bump_ptx, 0, &module));
+        }
+    }
+    options.name = "busy";
+    gpushare_connection *busy = arrival_connect_with(server, options);
+    gpushare_function *endless = arrival_load(busy, kernels_ptx, "endless");
+    OK(gpushare_launch(endless, one, one, 0, NULL, NULL));
+    usleep(100000);
+    await_other_worker(kill_worker());
+    int turn = await_turn("busy");
+    printf("turn of the busy one among %d: %d\n", IDLE + 1, turn);
+    assert_true(turn >= 0 && turn < IDLE / 2);
+    assert_true(await_turn("idle 0") > turn);
+    for (int i = 0; i < IDLE; i++)
+        gpushare_close(&idle[i]);
+    gpushare_close(&busy);
+    assert_int_equal(server_stop(server), 0);
+    server = others;
+}
+
 /* The calls come while there is no worker, in whatever order the server learns of its end. */
 static void work_and_requests_without_a_worker_wait_for_the_next(void **state)
 {
@@ -279,6 +370,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_idle_client_keeps_all_that_it_has),
+        cmocka_unit_test(clients_of_one_program_keep_their_own_variables),
+        cmocka_unit_test(a_client_that_works_goes_on_before_idle_ones),
         cmocka_unit_test(work_and_requests_without_a_worker_wait_for_the_next),
         cmocka_unit_test(a_client_survives_many_workers),
         cmocka_unit_test(workers_that_die_early_cost_nothing),

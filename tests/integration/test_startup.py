@@ -42,6 +42,14 @@ class PinnedMemory(unittest.TestCase):
             server.stop_well()
 
 
+class Variables(unittest.TestCase):
+    def test_those_that_only_clients_read_are_warned_of(self):
+        server = Server(env={"GPUSHARE_PROFILE": "batch", "GPUSHARE_CLIENT_NAME": "me", "GPUSHARE_WARNINGS": "0", "GPUSHARE_MODE": "fair"})
+        told = [line.split()[1] for line in server.text().splitlines() if "has no effect on gpushared" in line]
+        self.assertEqual(told, ["GPUSHARE_CLIENT_NAME", "GPUSHARE_PROFILE", "GPUSHARE_WARNINGS"], server.text())
+        server.stop_well()
+
+
 @unittest.skipIf(SANITIZED, "a sanitizer's own memory is in these address ranges")
 class AddressRanges(unittest.TestCase):
     def serves(self, env, *options):

@@ -16,9 +16,10 @@
  *
  * Proved: no command is carried out twice; a client that finds a command finished, by its value and
  * the ends of what is lost, has a command that was carried out; nothing of a dead worker is carried
- * out when the next one has begun; and no client waits for ever.
+ * out when the next one has begun; and no client waits for ever. A worker may die again while it
+ * restores the stream. With DYING the client may end at any moment, while it recovers too.
  *
- * Options: PUSHES commands; CRASHES of workers.
+ * Options: PUSHES commands; CRASHES of workers; DYING.
  *
  * Each of these removes one thing and must fail:
  *   NO_NOTE     a command is noted when the device has it already
@@ -164,6 +165,9 @@ active proctype client()
 {
     byte value, to, from, known; bool goes_on;
     do
+#ifdef DYING
+    :: goto ended
+#endif
     :: tail < PUSHES ->
         tail++;
         if
@@ -181,7 +185,12 @@ active proctype client()
             if
             :: value > from && (goes_on || value <= to) ->
                 wants_recovery = true;
-                !wants_recovery;
+                if
+                :: !wants_recovery
+#ifdef DYING
+                :: goto ended
+#endif
+                fi;
                 known = tail
             :: else ->
                 assert(executed[value] == 1)
@@ -189,7 +198,15 @@ active proctype client()
         fi
     :: tail == PUSHES -> break
     od;
-    completed >= PUSHES;
+    if
+    :: completed >= PUSHES
+#ifdef DYING
+    :: true
+#endif
+    fi;
+#ifdef DYING
+ended:
+#endif
     done = true
 }
 

@@ -101,8 +101,15 @@ check_all() {
     check holds journal
     check holds journal PUSHES=4 CRASHES=1
     check holds journal PUSHES=2 CRASHES=3
+    check holds journal DYING
     for removed in NO_NOTE NO_LOSS NO_MARK NO_BARRIER NO_MIN NO_DROP; do
         check fails journal $removed
+    done
+
+    check holds handover
+    check holds handover CLIENTS=2 DEATHS=1
+    for removed in NO_PIPE NO_REAP NO_HOLD NO_STEPS NO_RECORD NO_ANEW NO_LEAVE; do
+        check fails handover $removed
     done
 }
 
@@ -120,7 +127,7 @@ else
 fi
 
 # Every removal that a model offers is tried above.
-for model in doorbell waiter room free journal; do
+for model in doorbell waiter room free journal handover; do
     for removed in $(grep -oE '\bNO_[A-Z_]+' $model.pml | sort -u); do
         grep -qE "\b$removed\b" test_models.sh || {
             echo "FAILED $model: $removed is never tried"
@@ -130,7 +137,7 @@ for model in doorbell waiter room free journal; do
 done
 
 # Each model says which function it mirrors, and there is a function of that name.
-for model in doorbell waiter room free journal; do
+for model in doorbell waiter room free journal handover; do
     mirrored=$(grep -oE '[a-z_/]+\.c:[a-z_]+' $model.pml | sort -u)
     [ -n "$mirrored" ] || { echo "FAILED $model: mirrors nothing"; failures=$((failures + 1)); }
     for name in $mirrored; do

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/device/context_lock.h"
+#include "server/softgpu/memory/memory_extent.h"
 
 static _Thread_local struct device *current;
 
@@ -140,9 +142,27 @@ cuda_result cuDeviceGetPCIBusId(char *id, int size, cuda_device ordinal)
 
 /* ---- contexts ------------------------------------------------------------------------ */
 
+/* Beside other processes, which the ledger knows. */
+static cuda_result begin_context(const struct device *device)
+{
+    const struct softgpu_settings *settings = device_settings();
+    const bool exclusive = settings->compute_mode != CUDA_COMPUTEMODE_DEFAULT;
+
+    switch (ledger_context_begin(memory_ledger(), device->ordinal, settings->memory,
+                                 settings->context_memory, exclusive)) {
+    case 0:
+        return CUDA_OK;
+    case -EBUSY:
+        return CUDA_ERR_DEVICE_UNAVAILABLE;
+    default:
+        return CUDA_ERR_OUT_OF_MEMORY;
+    }
+}
+
 cuda_result cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device ordinal)
 {
     struct device *device;
+    cuda_result result = CUDA_OK;
 
     API_TRY(find_device(ordinal, &device));
     API_TRY(device_check());
@@ -153,9 +173,15 @@ cuda_result cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device ordinal)
         return CUDA_ERR_UNKNOWN;
     if (device_settings()->compute_mode != CUDA_COMPUTEMODE_DEFAULT && device_settings()->taken)
         return CUDA_ERR_DEVICE_UNAVAILABLE;
-    atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
-    *context = &device->context;
-    return CUDA_OK;
+    engine_lock();
+    if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 0)
+        result = begin_context(device);
+    if (result == CUDA_OK)
+        atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
+    engine_unlock();
+    if (result == CUDA_OK)
+        *context = &device->context;
+    return result;
 }
 
 cuda_result cuDevicePrimaryCtxRelease_v2(cuda_device ordinal)
@@ -168,8 +194,10 @@ cuda_result cuDevicePrimaryCtxRelease_v2(cuda_device ordinal)
     if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 0) {
         result = CUDA_ERR_INVALID_CONTEXT;
     } else {
-        if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 1)
+        if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 1) {
             stream_await_device(device); /* the context ends with its work done */
+            ledger_context_end(memory_ledger(), device->ordinal);
+        }
         atomic_fetch_sub_explicit(&device->retained, 1, memory_order_relaxed);
     }
     engine_unlock();

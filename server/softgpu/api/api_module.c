@@ -18,6 +18,7 @@
 #include "server/softgpu/device/cost.h"
 #include "server/softgpu/device/enqueue.h"
 #include "server/softgpu/device/grid.h"
+#include "server/softgpu/exec/module_share.h"
 #include "server/softgpu/report.h"
 
 /* The code of a module. It lives as long as the module is loaded or a launch of it is in flight. */
@@ -258,11 +259,16 @@ static bool is_as_linked(const struct cuda_module_object *object, struct module 
 
 static cuda_result decode_linked(struct cuda_module_object *object, struct error *why)
 {
-    struct module *module;
-    cuda_result result = module_load(object->text, object->linked.length, &module, why);
+    const size_t length = object->linked.length;
+    struct module *module = module_share_find(object->text, length);
+    cuda_result result = CUDA_OK;
 
-    if (result != CUDA_OK)
-        return result;
+    if (!module) {
+        result = module_load(object->text, length, &module, why);
+        if (result != CUDA_OK)
+            return result;
+        module = module_share_offer(object->text, length, module);
+    }
     result = is_as_linked(object, module)
                  ? adopt_module(object, module, why)
                  : error_set(why, CUDA_ERR_INVALID_IMAGE, "the image is not what it says");

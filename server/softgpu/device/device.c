@@ -190,7 +190,8 @@ void device_fault(struct fault *fault)
 {
     if (fault->text[0] == '\0')
         fault_describe(fault);
-    device_fail(fault_result(fault->kind), fault->text);
+    bool other = fault->kind == FAULT_TRAP && settings.trap_error;
+    device_fail(other ? (cuda_result)settings.trap_error : fault_result(fault->kind), fault->text);
 }
 
 void device_fail_address(const char *what, uint64_t address)

@@ -11,6 +11,10 @@ void module_destroy(struct module *m)
 {
     if (!m)
         return;
+    if (m->leave) {
+        m->leave(m);
+        return;
+    }
     for (uint32_t i = 0; m->codes && i < m->ptx->function_count; i++)
         code_destroy(m->codes[i]);
     free(m->codes);

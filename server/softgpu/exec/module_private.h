@@ -35,6 +35,10 @@ struct module {
     bool placed;
     uint32_t *groups;       /* by function id: its group of shared memory */
     uint64_t *shared_bytes; /* by group */
+    /* Of one that has most of this in common with others (module_share.h): whose it is, and what
+     * frees the rest. Else NULL. */
+    struct module_origin *origin;
+    void (*leave)(struct module *module);
 };
 
 /* ---- code ---- */

@@ -447,6 +447,65 @@ void ledger_exported(struct ledger *ledger, unsigned device, uint64_t inode)
     ledger_unlock(ledger);
 }
 
+/* ---- contexts ---- */
+
+/* A context's line has this in place of an inode, with the process's pid. */
+static const uint64_t context_mark = UINT64_C(1) << 63;
+
+static bool others_have_context(const struct ledger *ledger, unsigned device)
+{
+    for (uint32_t i = 0; i < ledger->file->lines; i++) {
+        const struct line *line = &ledger->file->line[i];
+
+        if (line->bytes && line->device == device && (line->inode & context_mark) &&
+            line->pid != ledger->pid)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t own_context(const struct ledger *ledger)
+{
+    return context_mark | (uint32_t)ledger->pid;
+}
+
+static int begin_locked(struct ledger *ledger, unsigned device, uint64_t total, uint64_t bytes,
+                        bool exclusive)
+{
+    int result;
+
+    strike_dead(ledger);
+    if (exclusive && others_have_context(ledger, device))
+        return -EBUSY;
+    /* A line without bytes is a free one. */
+    result = charge_locked(ledger, device, total, own_context(ledger), bytes > 0 ? bytes : 1);
+    if (result == 0 && bytes == 0)
+        find_line(ledger->file, ledger->pid, device, own_context(ledger))->flags = 0;
+    return result;
+}
+
+int ledger_context_begin(struct ledger *ledger, unsigned device, uint64_t total, uint64_t bytes,
+                         bool exclusive)
+{
+    int result;
+
+    ledger_lock(ledger);
+    result = begin_locked(ledger, device, total, bytes, exclusive);
+    ledger_unlock(ledger);
+    return result;
+}
+
+void ledger_context_end(struct ledger *ledger, unsigned device)
+{
+    struct line *line;
+
+    ledger_lock(ledger);
+    line = find_line(ledger->file, ledger->pid, device, own_context(ledger));
+    if (line)
+        memset(line, 0, sizeof(*line));
+    ledger_unlock(ledger);
+}
+
 uint64_t ledger_used(struct ledger *ledger, unsigned device)
 {
     uint64_t used;

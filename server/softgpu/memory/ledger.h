@@ -44,6 +44,15 @@ void ledger_release(struct ledger *ledger, unsigned device, uint64_t inode, uint
  * that charged it. */
 void ledger_exported(struct ledger *ledger, unsigned device, uint64_t inode);
 
+/*
+ * The process has a context on the device from now on, which takes bytes of its memory; it has none
+ * yet. exclusive: only if no other process has one. Returns 0; -EBUSY: another one has; or as
+ * ledger_charge. ledger_context_end undoes it.
+ */
+int ledger_context_begin(struct ledger *ledger, unsigned device, uint64_t total, uint64_t bytes,
+                         bool exclusive);
+void ledger_context_end(struct ledger *ledger, unsigned device);
+
 /* Returns the bytes that are charged on the device now, after it has removed the entries of dead
  * processes. */
 uint64_t ledger_used(struct ledger *ledger, unsigned device);

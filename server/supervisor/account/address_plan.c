@@ -61,6 +61,17 @@ int address_plan_take(struct address_plan *plan, struct address_window *window, 
     return 0;
 }
 
+int address_plan_take_at(struct address_plan *plan, struct address_window *window, uint64_t offset,
+                         uint64_t bytes)
+{
+    int result = address_plan_take(plan, window, bytes, offset);
+    if (result == 0 && window->offset != offset) {
+        address_plan_return(plan, window);
+        return ADDRESS_PLAN_FULL;
+    }
+    return result;
+}
+
 void address_plan_return(struct address_plan *plan, struct address_window *window)
 {
     if (!window->bytes)

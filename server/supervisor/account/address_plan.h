@@ -49,6 +49,11 @@ void address_plan_close(struct address_plan *plan);
 int address_plan_take(struct address_plan *plan, struct address_window *window, uint64_t bytes,
                       uint64_t from);
 
+/* Takes exactly the window at this offset. Returns 0; ADDRESS_PLAN_FULL: part of it is taken; or
+ * -EINVAL. */
+int address_plan_take_at(struct address_plan *plan, struct address_window *window, uint64_t offset,
+                         uint64_t bytes);
+
 /* Gives a window back. Idempotent. */
 void address_plan_return(struct address_plan *plan, struct address_window *window);
 

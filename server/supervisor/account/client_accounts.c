@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/limits/limits.h"
+#include "common/printable.h"
 #include "common/util.h"
 
 /* A number is a kind and an id of 32 bits; of a cgroup it is a bit and a hash of its path. */
@@ -164,7 +165,7 @@ static void add_cgroup(struct choice *choice, const struct config_cgroup *entry)
     struct proto_worker_account account =
         account_of(number_of_cgroup(choice->key, path, length), &limits, true);
     snprintf(account.name, sizeof account.name, "cgroup %.*s", (int)length, path);
-    limits_clean_name(account.name);
+    printable_replace(account.name);
     add_account(choice, &account);
 }
 

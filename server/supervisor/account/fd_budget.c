@@ -54,6 +54,12 @@ int fd_budget_charge(struct charged_fd *charged, struct quota *fds, const struct
     return quota_charge(fds, &charged->charge, 1, culprit);
 }
 
+void fd_budget_charge_again(struct charged_fd *charged, struct quota *fds, int fd)
+{
+    quota_charge_again(fds, &charged->charge, 1);
+    charged->fd = fd;
+}
+
 void fd_budget_release(struct charged_fd *charged)
 {
     if (charged->fd >= 0)

@@ -57,6 +57,9 @@ int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t de
 /* Charges a descriptor before it exists. Returns 0 or QUOTA_OVER, as quota_charge does. */
 int fd_budget_charge(struct charged_fd *charged, struct quota *fds, const struct quota **culprit);
 
+/* The same as quota_charge_again, with the descriptor that is charged. */
+void fd_budget_charge_again(struct charged_fd *charged, struct quota *fds, int fd);
+
 /* Closes the descriptor if there is one, and gives its charge back. Idempotent. */
 void fd_budget_release(struct charged_fd *charged);
 

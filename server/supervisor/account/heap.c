@@ -272,19 +272,56 @@ struct heap_region *heap_block_reclaim(struct heap_block *block)
     return block->bytes == region->bytes ? region : NULL;
 }
 
+/* Cuts a free block in two at this address, which lies within it. */
+static int split_free(struct heap *heap, struct heap_block *block, uint64_t at)
+{
+    uint64_t end = block->address + block->bytes;
+    struct heap_block *rest = new_block(block->region, at, end - at);
+    if (!rest)
+        return -ENOMEM;
+    remove_free(heap, block);
+    rest->before = block;
+    rest->after = block->after;
+    if (block->after)
+        block->after->before = rest;
+    block->after = rest;
+    block->bytes = at - block->address;
+    insert_free(heap, block);
+    insert_free(heap, rest);
+    return 0;
+}
+
+int heap_take_at(struct heap_region *region, uint64_t address, uint64_t bytes,
+                 struct heap_block **out)
+{
+    struct heap *heap = region->heap;
+    struct heap_block *block = region->first;
+    int result = 0;
+    while (block && block->address + block->bytes <= address)
+        block = block->after;
+    if (!block || block->state != HEAP_BLOCK_FREE || address < block->address || !bytes ||
+        address % HEAP_ALIGNMENT || bytes % HEAP_ALIGNMENT ||
+        bytes > block->address + block->bytes - address)
+        return -EINVAL;
+    if (address > block->address) {
+        result = split_free(heap, block, address);
+        block = block->after;
+    }
+    if (result == 0 && bytes < block->bytes)
+        result = split_free(heap, block, address + bytes);
+    if (result < 0)
+        return result;
+    remove_free(heap, block);
+    insert_used(heap, block);
+    *out = block;
+    return 0;
+}
+
 /* ---- regions ---- */
 
-int heap_region_add(struct heap *heap, uint64_t bytes, bool slab, struct heap_region **out)
+static int region_insert(struct heap *heap, struct heap_region *before, struct heap_region *after,
+                         uint64_t address, uint64_t bytes, bool slab, struct heap_region **out)
 {
-    *out = NULL;
-    if (!bytes || bytes % heap->granularity || bytes > heap->bytes)
-        return HEAP_FULL;
-    struct heap_region *before = NULL, *after = heap->first;
-    uint64_t address = heap->base;
-    for (; after && after->address - address < bytes; before = after, after = after->next)
-        address = after->address + after->bytes;
-    if (!after && heap->base + heap->bytes - address < bytes)
-        return HEAP_FULL;
     struct heap_region *region = calloc(1, sizeof *region);
     struct heap_block *whole = new_block(region, address, bytes);
     if (!region || !whole) {
@@ -311,6 +348,36 @@ int heap_region_add(struct heap *heap, uint64_t bytes, bool slab, struct heap_re
     heap->mapping += slab;
     *out = region;
     return 0;
+}
+
+int heap_region_add(struct heap *heap, uint64_t bytes, bool slab, struct heap_region **out)
+{
+    *out = NULL;
+    if (!bytes || bytes % heap->granularity || bytes > heap->bytes)
+        return HEAP_FULL;
+    struct heap_region *before = NULL, *after = heap->first;
+    uint64_t address = heap->base;
+    for (; after && after->address - address < bytes; before = after, after = after->next)
+        address = after->address + after->bytes;
+    if (!after && heap->base + heap->bytes - address < bytes)
+        return HEAP_FULL;
+    return region_insert(heap, before, after, address, bytes, slab, out);
+}
+
+int heap_region_put(struct heap *heap, uint64_t address, uint64_t bytes, bool slab,
+                    struct heap_region **out)
+{
+    struct heap_region *before = NULL, *after = heap->first;
+    *out = NULL;
+    if (!bytes || bytes % heap->granularity || bytes > heap->bytes || address < heap->base ||
+        address % heap->granularity || address - heap->base > heap->bytes - bytes)
+        return -EINVAL;
+    for (; after && after->address < address; before = after, after = after->next)
+        ;
+    if ((before && before->address + before->bytes > address) ||
+        (after && after->address < address + bytes))
+        return -EINVAL;
+    return region_insert(heap, before, after, address, bytes, slab, out);
 }
 
 struct heap_block *heap_region_ready(struct heap_region *region)

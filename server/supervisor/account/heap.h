@@ -51,6 +51,7 @@ struct heap_region {
     void *user;       /* the owner's: what waits for the region */
     uint32_t imports; /* the owner's: number of other connections that use it */
     bool gone;        /* the owner's: its worker has unmapped it */
+    uint32_t kept;    /* the owner's: number of the descriptor (keep/keeper.h) */
 };
 
 enum heap_block_state { HEAP_BLOCK_FREE, HEAP_BLOCK_USED, HEAP_BLOCK_RETIRED };
@@ -126,6 +127,16 @@ void heap_region_withdraw(struct heap_region *region);
 /* The region is in state MAPPING again, after UNMAPPING: its memory stays, for another use. Returns
  * 0 or -ENOMEM. */
 int heap_region_again(struct heap_region *region);
+
+/* Puts a region where it was before, in state MAPPING, as heap_region_add does. Returns 0; -ENOMEM;
+ * or -EINVAL: it does not fit there. */
+int heap_region_put(struct heap *heap, uint64_t address, uint64_t bytes, bool slab,
+                    struct heap_region **region);
+
+/* Takes the block [address, address + bytes) out of a live slab, as heap_take does. Returns 0;
+ * -ENOMEM; or -EINVAL: not all of that is free, or it is no whole number of HEAP_ALIGNMENT. */
+int heap_take_at(struct heap_region *region, uint64_t address, uint64_t bytes,
+                 struct heap_block **block);
 
 /* Moves all of a heap into a struct that is no heap. *from is none afterwards. */
 void heap_move(struct heap *from, struct heap *to);

@@ -143,6 +143,14 @@ int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
     return 0;
 }
 
+void quota_charge_again(struct quota *quota, struct charge *charge, uint64_t amount)
+{
+    assert(!charge->quota);
+    charge_carry(quota, max(quota->used + amount, quota->guarantee) - quota_claim(quota), 0);
+    quota->used += amount;
+    *charge = (struct charge){.quota = quota, .amount = amount};
+}
+
 uint64_t quota_left(const struct quota *quota)
 {
     uint64_t others = UINT64_MAX, own = quota_room(quota);

@@ -81,6 +81,10 @@ int quota_restore(struct quota *quota, uint64_t amount);
 int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
                  const struct quota **culprit);
 
+/* Charges what the last server had charged, even beyond limits, which may have been lowered since.
+ * *charge must be empty. */
+void quota_charge_again(struct quota *quota, struct charge *charge, uint64_t amount);
+
 /* The amount that could be charged now, in view of all accounts. */
 uint64_t quota_left(const struct quota *quota);
 

@@ -69,20 +69,31 @@ static bool find_victim(void *context, const struct client_view *view)
     return !cost->found;
 }
 
+static bool is_leaving(const struct client_view *view)
+{
+    return strcmp(view->state, proto_connection_state_name(PROTO_CONNECTION_STATE_LEAVING)) == 0;
+}
+
+/* list: NULL after memory was short. */
+static bool add_identity(json_t **list, const struct client_view *view)
+{
+    struct admin_json client = admin_json_new();
+    put_identity(&client, view);
+    if (json_array_append_new(*list, admin_json_finish(&client)) < 0) {
+        json_decref(*list);
+        *list = NULL;
+    }
+    return *list != NULL;
+}
+
 /* The clients that have something on the device still. */
 static bool add_other(void *context, const struct client_view *view)
 {
     struct kill_cost *cost = context;
     if (!view->attached || view->device != cost->victim.device || view->number == cost->client ||
-        strcmp(view->state, proto_connection_state_name(PROTO_CONNECTION_STATE_LEAVING)) == 0)
+        is_leaving(view))
         return true;
-    struct admin_json other = admin_json_new();
-    put_identity(&other, view);
-    if (json_array_append_new(cost->others, admin_json_finish(&other)) < 0) {
-        json_decref(cost->others);
-        cost->others = NULL;
-    }
-    return cost->others != NULL;
+    return add_identity(&cost->others, view);
 }
 
 json_t *admin_answer_kill(const struct supervisor *supervisor, uint32_t client, bool with_worker)
@@ -95,9 +106,40 @@ json_t *admin_answer_kill(const struct supervisor *supervisor, uint32_t client, 
     bool replaced = with_worker && cost.found && cost.victim.attached;
     if (replaced && cost.others)
         view_each_client(supervisor, add_other, &cost);
+    json_t *clients = json_array();
+    if (clients)
+        add_identity(&clients, &cost.victim);
+    admin_json_put(&answer, "clients", clients);
     admin_json_put(&answer, "worker_replaced",
                    replaced ? json_integer(cost.victim.device) : json_null());
     admin_json_put(&answer, "ended_with_worker", cost.others);
+    return admin_json_finish(&answer);
+}
+
+struct users_clients {
+    uint32_t uid;
+    json_t *list; /* NULL: there was no memory */
+};
+
+static bool add_of_user(void *context, const struct client_view *view)
+{
+    struct users_clients *of = context;
+    return view->uid != of->uid || is_leaving(view) || add_identity(&of->list, view);
+}
+
+json_t *admin_answer_kill_user(const struct supervisor *supervisor, uint32_t uid)
+{
+    struct admin_json answer = answer_new(true, "kill");
+    struct users_clients of = {.uid = uid, .list = json_array()};
+    if (of.list)
+        view_each_client(supervisor, add_of_user, &of);
+    admin_json_put(&answer, "client", json_null());
+    admin_json_put(&answer, "name", json_null());
+    admin_json_put(&answer, "pid", json_null());
+    admin_json_put(&answer, "uid", json_integer(uid));
+    admin_json_put(&answer, "clients", of.list);
+    admin_json_put(&answer, "worker_replaced", json_null());
+    admin_json_put(&answer, "ended_with_worker", json_array());
     return admin_json_finish(&answer);
 }
 
@@ -258,6 +300,25 @@ static json_t *calls_json(const struct device_view *view)
     return calls;
 }
 
+static json_t *known_bytes(uint64_t bytes)
+{
+    return bytes == STANDBY_UNKNOWN ? json_null() : admin_json_amount(bytes);
+}
+
+static json_t *standby_json(const struct standby_view *view)
+{
+    struct admin_json standby = admin_json_new();
+    admin_json_put(&standby, "kind", json_string(schedule_standby_name(view->kind)));
+    admin_json_put(&standby, "state", json_string(standby_state_name(view->state)));
+    admin_json_put(&standby, "pid", view->pid > 0 ? json_integer(view->pid) : json_null());
+    admin_json_put(&standby, "device_memory_bytes", known_bytes(view->device_bytes));
+    admin_json_put(&standby, "resident_bytes", known_bytes(view->resident));
+    admin_json_put(&standby, "takeovers", json_integer(view->takeovers));
+    admin_json_put(&standby, "failures", json_integer(view->failures));
+    admin_json_put(&standby, "trouble", text_or_null(view->trouble));
+    return admin_json_finish(&standby);
+}
+
 static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
                            const struct admin_usages *usages)
 {
@@ -276,6 +337,7 @@ static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
     admin_json_put(&device, "memory_used_bytes", admin_json_amount(view.memory_charged));
     admin_json_put(&device, "clients", json_integer(view.clients));
     admin_json_put(&device, "one_client_at_a_time", json_boolean(view.singly));
+    admin_json_put(&device, "one_client_at_a_time_seconds", admin_json_seconds(view.singly_ns));
     admin_json_put(&device, "partitions", json_integer(view.partitions));
     admin_json_put(&device, "shared_queues",
                    queues.known ? json_integer((json_int_t)queues.shared) : json_null());
@@ -294,6 +356,7 @@ static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
     admin_json_put(&device, "worker_silence", text_or_null(view.silence));
     admin_json_put(&device, "worker_calls", calls_json(&view));
     admin_json_put(&device, "compilations", compilations_json(&view));
+    admin_json_put(&device, "standby", standby_json(&view.standby));
     admin_json_put(&device, "trouble", text_or_null(view.trouble));
     admin_json_put(&device, "warnings", warnings_json(&view));
     return admin_json_finish(&device);

@@ -41,6 +41,8 @@ json_t *admin_answer_version(void);
 /* Says what the end of a client costs, and is made before it. with_worker: its device's worker is
  * replaced for it. */
 json_t *admin_answer_kill(const struct supervisor *supervisor, uint32_t client, bool with_worker);
+/* Names the clients of a user that have not left, and is made before their end. */
+json_t *admin_answer_kill_user(const struct supervisor *supervisor, uint32_t uid);
 /* For get and set: the present limits of what the request names: clients, a total, or a GPU. */
 json_t *admin_answer_limits(const struct supervisor *supervisor,
                             const struct admin_request *request);

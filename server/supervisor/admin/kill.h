@@ -6,8 +6,8 @@
 
 #include "server/supervisor/admin/peer.h"
 
-/* Answers a request of kind ADMIN_KILL: at once for a client that has not left; otherwise when the
- * worker has said what keeps the client, or a time limit is over. */
+/* Answers a request of kind ADMIN_KILL: at once for a client that has not left, and for all those
+ * of a user; otherwise when the worker has said what keeps the client, or a time limit is over. */
 void admin_kill(struct admin_peer *peer, const struct admin_request *request);
 
 #endif

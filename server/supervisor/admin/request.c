@@ -88,7 +88,7 @@ const char *admin_request_describe(const struct admin_request *request,
 static bool may_be_about(enum admin_kind kind, enum admin_target target)
 {
     return kind == ADMIN_GET || kind == ADMIN_SET ||
-           (kind == ADMIN_KILL && target == ADMIN_TARGET_CLIENT) ||
+           (kind == ADMIN_KILL && (target == ADMIN_TARGET_CLIENT || target == ADMIN_TARGET_USER)) ||
            (kind == ADMIN_TRACE && target == ADMIN_TARGET_GPU);
 }
 
@@ -419,6 +419,8 @@ static uint32_t read_force(struct admin_request *request, json_t *root, struct e
     if (force && !json_is_boolean(force))
         return error_set(why, MESSAGE(admin_force));
     request->force = json_is_true(force);
+    if (request->force && request->target == ADMIN_TARGET_USER)
+        return error_set(why, MESSAGE(admin_force_user));
     return 0;
 }
 

@@ -171,6 +171,7 @@ json_t *admin_rows_client(const struct client_view *view, const struct proto_wor
     admin_json_put(&client, "pid", view->pid > 0 ? json_integer(view->pid) : json_null());
     admin_json_put(&client, "state", json_string(view->state));
     admin_json_put(&client, "blame", json_string(view->blame));
+    admin_json_put(&client, "one_client_at_a_time_seconds", admin_json_seconds(view->singly_ns));
     admin_json_put(&client, "connected_seconds", admin_json_clock(view->connected_ns));
     admin_json_put(&client, "descriptors", json_integer(view->fds));
     admin_json_put(&client, "waiting_requests", json_integer(view->waiting));
@@ -204,6 +205,7 @@ static json_t *schedule_json(const struct schedule *schedule)
                    admin_json_seconds(schedule->watchdog_warning_ns));
     admin_json_put(&json, "watchdog_limit_seconds",
                    admin_json_seconds(schedule->watchdog_limit_ns));
+    admin_json_put(&json, "standby", json_string(schedule_standby_name(schedule->standby)));
     admin_json_put(
         &json, "plan_seconds",
         admin_json_seconds(schedule->lease_ns * PROTO_PERCENT_WHOLE / schedule->precision));

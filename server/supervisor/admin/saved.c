@@ -246,14 +246,14 @@ static void restore_all(struct supervisor *supervisor, enum saved_kind kind)
         restore_object(supervisor, kind, json_object_iter_key(at), json_object_iter_value(at));
 }
 
-void admin_saved_restore(struct supervisor *supervisor)
+void admin_saved_restore(struct supervisor *supervisor, bool apply)
 {
     struct saved *saved = supervisor_saved(supervisor);
     struct error why;
     if (saved_open(saved, supervisor_loop(supervisor), supervisor_settings(supervisor)->state,
                    &why))
         log_error(MESSAGE_TEXT(log_saved_not_read), why.text);
-    for (enum saved_kind kind = 0; kind < SAVED_KINDS; kind++)
+    for (enum saved_kind kind = 0; apply && kind < SAVED_KINDS; kind++)
         restore_all(supervisor, kind);
 }
 

@@ -14,7 +14,7 @@
 /* Reads the file of the settings' folder and puts its values in force. A value that can't be is
  * logged and stays in the file. To be called once, when the supervisor has started and no client is
  * there. */
-void admin_saved_restore(struct supervisor *supervisor);
+void admin_saved_restore(struct supervisor *supervisor, bool apply);
 
 /* Notes the values of a set of a GPU or a total: those of a set --save are kept, and those that
  * went back to the configuration's are kept no longer. Returns 1: the file must be written; 0:

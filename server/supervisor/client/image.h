@@ -28,6 +28,7 @@ struct image {
     uint64_t copied, compared; /* bytes so far; compared: with one known image */
     uint64_t number;           /* by order of admission; of a copy, the last one that it met */
     uint32_t references;
+    uint32_t kept; /* number of the descriptor (keep/keeper.h) */
     struct image *next;
     struct image_cache *cache; /* NULL until image_admit */
 };

@@ -54,6 +54,20 @@ int objects_new(struct objects *objects, enum object_kind kind, uint32_t *number
     return 0;
 }
 
+int objects_put(struct objects *objects, enum object_kind kind, uint32_t number)
+{
+    struct object_table *table = &objects->tables[kind];
+    if (!number || number > table->max || objects_find(objects, kind, number))
+        return -EINVAL;
+    if (array_reserve(table->rows, table->room, number) < 0)
+        return -ENOMEM;
+    for (; table->count < number; table->count++)
+        table->rows[table->count] = (struct object){.state = OBJECT_FREE};
+    table->rows[number - 1] = (struct object){.state = OBJECT_MAKING};
+    table->used++;
+    return 0;
+}
+
 struct object *objects_find(struct objects *objects, enum object_kind kind, uint32_t number)
 {
     const struct object_table *table = &objects->tables[kind];
@@ -101,13 +115,17 @@ static uint64_t function_hash(const struct objects *objects, uint32_t module, co
     return hash_end(objects->key, hash);
 }
 
-int objects_function_new(struct objects *objects, uint32_t module, const void *name,
+/* *number: 0, or the one that it gets. */
+static int function_make(struct objects *objects, uint32_t module, const void *name,
                          size_t name_bytes, uint32_t *number)
 {
     if (!objects->buckets)
         objects->buckets = calloc(BUCKETS, sizeof *objects->buckets);
     char *copy = malloc(name_bytes + 1);
-    int result = objects->buckets && copy ? objects_new(objects, OBJECT_FUNCTION, number) : -ENOMEM;
+    int result = -ENOMEM;
+    if (objects->buckets && copy)
+        result = *number ? objects_put(objects, OBJECT_FUNCTION, *number)
+                         : objects_new(objects, OBJECT_FUNCTION, number);
     if (result < 0) {
         free(copy);
         return result;
@@ -123,6 +141,19 @@ int objects_function_new(struct objects *objects, uint32_t module, const void *n
                                  .name = copy};
     *bucket = *number;
     return 0;
+}
+
+int objects_function_new(struct objects *objects, uint32_t module, const void *name,
+                         size_t name_bytes, uint32_t *number)
+{
+    *number = 0;
+    return function_make(objects, module, name, name_bytes, number);
+}
+
+int objects_function_put(struct objects *objects, uint32_t module, const void *name,
+                         size_t name_bytes, uint32_t number)
+{
+    return number ? function_make(objects, module, name, name_bytes, &number) : -EINVAL;
 }
 
 uint32_t objects_function_find(const struct objects *objects, uint32_t module, const void *name,

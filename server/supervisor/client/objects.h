@@ -42,6 +42,7 @@ struct object_function {
 struct object {
     enum object_state state;
     bool destroyed; /* ENDING: the worker has been told, and has answered */
+    bool gone;      /* ENDING: nothing uses it any more; the number is free after that answer */
     union {
         int32_t priority; /* of a stream: the priority that the client asked for */
         struct object_function function;
@@ -73,6 +74,12 @@ void objects_close(struct objects *objects);
 /* Gives a number to a new object, which is in state MAKING. Returns 0; -ENOSPC if all numbers of
  * the kind are taken; -ENOMEM. */
 int objects_new(struct objects *objects, enum object_kind kind, uint32_t *number);
+
+/* Gives a new object exactly this number, which is free; of kernels with objects_function_put.
+ * Returns 0; -EINVAL: it is taken or out of range; -ENOMEM. */
+int objects_put(struct objects *objects, enum object_kind kind, uint32_t number);
+int objects_function_put(struct objects *objects, uint32_t module, const void *name,
+                         size_t name_bytes, uint32_t number);
 
 /* The object of this number, or NULL if the number is free or out of range. The pointer is valid
  * until the next objects_new of this kind. */

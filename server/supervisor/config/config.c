@@ -113,6 +113,12 @@ static uint32_t read_watchdog_limit(struct config_reader *reader, const struct c
     return read_gpu_schedule(reader, value, SCHEDULE_WATCHDOG_LIMIT, "watchdog_limit", to);
 }
 
+static uint32_t read_standby(struct config_reader *reader, const struct config_node *value,
+                             void *to)
+{
+    return read_gpu_schedule(reader, value, SCHEDULE_STANDBY, "standby", to);
+}
+
 static uint32_t read_gpu(struct config_reader *reader, const struct config_node *node,
                          struct config_gpu *gpu)
 {
@@ -125,7 +131,8 @@ static uint32_t read_gpu(struct config_reader *reader, const struct config_node 
                                                  {"local_memory", read_local_memory},
                                                  {"departed_time_limit", read_departed_time_limit},
                                                  {"watchdog_warning", read_watchdog_warning},
-                                                 {"watchdog_limit", read_watchdog_limit}};
+                                                 {"watchdog_limit", read_watchdog_limit},
+                                                 {"standby", read_standby}};
     struct config_table own = CONFIG_TABLE(fields, gpu);
     gpu->schedule = schedule_default();
     uint32_t error = config_limits_read(reader, node, "an entry of gpus", &own, &gpu->limits);

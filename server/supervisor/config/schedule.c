@@ -41,8 +41,15 @@ static const struct {
     {"departed_time_limit", SCHEDULE_DEPARTED_LIMIT, SCHEDULE_FORM_LIMIT},
     {"watchdog_warning", SCHEDULE_WATCHDOG_WARNING, SCHEDULE_FORM_LIMIT},
     {"watchdog_limit", SCHEDULE_WATCHDOG_LIMIT, SCHEDULE_FORM_LIMIT},
+    {"standby", SCHEDULE_STANDBY, SCHEDULE_FORM_STANDBY},
 };
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+const char *schedule_standby_name(enum schedule_standby standby)
+{
+    static const char *const names[SCHEDULE_STANDBYS] = {"none", "driver", "context"};
+    return names[standby];
+}
 
 struct schedule schedule_default(void)
 {
@@ -87,6 +94,17 @@ static int read_mode(const char *text, size_t length, enum proto_mode *mode)
     for (uint32_t i = 0; i < PROTO_MODE_COUNT; i++) {
         if (word_equals(proto_mode_name(i), text, length)) {
             *mode = (enum proto_mode)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static int read_standby(const char *text, size_t length, enum schedule_standby *standby)
+{
+    for (unsigned i = 0; i < SCHEDULE_STANDBYS; i++) {
+        if (word_equals(schedule_standby_name((enum schedule_standby)i), text, length)) {
+            *standby = (enum schedule_standby)i;
             return 0;
         }
     }
@@ -174,6 +192,8 @@ uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const 
         result = schedule_read_limit(value, length, &schedule->watchdog_warning_ns);
     else if (part == SCHEDULE_WATCHDOG_LIMIT)
         result = schedule_read_limit(value, length, &schedule->watchdog_limit_ns);
+    else if (part == SCHEDULE_STANDBY)
+        result = read_standby(value, length, &schedule->standby);
     for (size_t i = 0; result < 0 && i < COUNT(parts); i++)
         if (parts[i].part == part)
             return error_set(why, MESSAGE(schedule_value), parts[i].name,
@@ -201,6 +221,8 @@ void schedule_merge(struct schedule *schedule, const struct schedule *from, unsi
         schedule->watchdog_warning_ns = from->watchdog_warning_ns;
     if (which & SCHEDULE_WATCHDOG_LIMIT)
         schedule->watchdog_limit_ns = from->watchdog_limit_ns;
+    if (which & SCHEDULE_STANDBY)
+        schedule->standby = from->standby;
     if (which & SCHEDULE_PARTITION_SIZES)
         memcpy(schedule->partition_sizes, from->partition_sizes, sizeof schedule->partition_sizes);
 }
@@ -216,6 +238,7 @@ unsigned schedule_differs(const struct schedule *a, const struct schedule *b)
            (a->departed_limit_ns != b->departed_limit_ns ? SCHEDULE_DEPARTED_LIMIT : 0) |
            (a->watchdog_warning_ns != b->watchdog_warning_ns ? SCHEDULE_WATCHDOG_WARNING : 0) |
            (a->watchdog_limit_ns != b->watchdog_limit_ns ? SCHEDULE_WATCHDOG_LIMIT : 0) |
+           (a->standby != b->standby ? SCHEDULE_STANDBY : 0) |
            (memcmp(a->partition_sizes, b->partition_sizes, sizeof a->partition_sizes)
                 ? SCHEDULE_PARTITION_SIZES
                 : 0);
@@ -237,7 +260,7 @@ const char *schedule_format(const struct schedule *schedule, char *text, size_t 
         local[UNITS_TEXT], departed[UNITS_TEXT], warning[UNITS_TEXT], limit[UNITS_TEXT];
     snprintf(text, size,
              "mode %s, lease %s, precision %s%%, quantum %s, window_limit %s, local_memory %s, "
-             "departed_time_limit %s, watchdog_warning %s, watchdog_limit %s",
+             "departed_time_limit %s, watchdog_warning %s, watchdog_limit %s, standby %s",
              proto_mode_name(schedule->mode), units_format_duration(schedule->lease_ns, lease),
              units_format_percentage(schedule->precision, precision),
              units_format_duration(schedule->quantum_ns, quantum),
@@ -245,7 +268,8 @@ const char *schedule_format(const struct schedule *schedule, char *text, size_t 
              units_format_size(schedule->local_memory, local),
              format_limit(schedule->departed_limit_ns, departed),
              format_limit(schedule->watchdog_warning_ns, warning),
-             format_limit(schedule->watchdog_limit_ns, limit));
+             format_limit(schedule->watchdog_limit_ns, limit),
+             schedule_standby_name(schedule->standby));
     return text;
 }
 

@@ -4,9 +4,9 @@
  * schedule: how the clients of one device share it, as administrators write it.
  *
  * The parts of a schedule are mode, lease, precision, quantum, window_limit, local_memory,
- * departed_time_limit, watchdog_warning and watchdog_limit. They have these names in the
+ * departed_time_limit, watchdog_warning, watchdog_limit and standby. They have these names in the
  * configuration, on command lines and in JSON. The message worker_schedule tells a worker of them
- * and has their ranges. The two of the watchdog are the supervisor's alone. The sizes of partitions
+ * and has their ranges. The last three are the supervisor's alone. The sizes of partitions
  * are nobody's to write: they follow from the limits of a configuration (sizes.h), and are told to
  * the worker with the rest. Pure; any thread.
  */
@@ -32,9 +32,22 @@ enum schedule_part {
     SCHEDULE_WATCHDOG_WARNING = 128,
     SCHEDULE_WATCHDOG_LIMIT = 256,
     SCHEDULE_PARTITION_SIZES = 512,
+    SCHEDULE_STANDBY = 1024,
     SCHEDULE_WATCHDOG = SCHEDULE_WATCHDOG_WARNING | SCHEDULE_WATCHDOG_LIMIT,
-    SCHEDULE_WHOLE = 1023
+    SCHEDULE_SUPERVISOR = SCHEDULE_WATCHDOG | SCHEDULE_STANDBY, /* no worker is told of them */
+    SCHEDULE_WHOLE = 2047
 };
+
+/* How far a process is prepared that stands by to become the next worker. */
+enum schedule_standby {
+    SCHEDULE_STANDBY_NONE,    /* there is none */
+    SCHEDULE_STANDBY_DRIVER,  /* the driver is initialised; there is no context */
+    SCHEDULE_STANDBY_CONTEXT, /* all that a worker makes before its first client */
+    SCHEDULE_STANDBYS
+};
+
+/* "none", "driver", "context". Static. */
+const char *schedule_standby_name(enum schedule_standby standby);
 
 struct schedule {
     enum proto_mode mode;
@@ -46,6 +59,7 @@ struct schedule {
     uint64_t departed_limit_ns; /* time for work whose client is gone, while others wait; 0: any */
     uint64_t watchdog_warning_ns; /* a worker that is silent for so long is shown; 0: never */
     uint64_t watchdog_limit_ns;   /* and is replaced after so long; 0: never */
+    enum schedule_standby standby;
     /* Parts of the multiprocessors for which there are partitions beforehand, in hundredths of a
      * per cent; 0 after the last. */
     uint32_t partition_sizes[PROTO_PARTITION_SIZES_MAX];
@@ -60,10 +74,11 @@ struct schedule {
 #define SCHEDULE_FORM_QUANTUM      "a time from 5ms to 1h, like 30s or 5min"
 #define SCHEDULE_FORM_WINDOW_LIMIT "a time from 1ms to 10s, like 500ms"
 #define SCHEDULE_FORM_LOCAL_MEMORY "a size from 1K to 512K, like 4K"
+#define SCHEDULE_FORM_STANDBY      "one of none, driver and context"
 #define SCHEDULE_FORM_LIMIT        "0, or a time from 100ms to 24h, like 500ms, 5s or 2min"
 
 /* concurrent, lease 250ms, precision 5%, quantum 30s, window_limit 500ms, local_memory 1K,
- * departed_time_limit 0, watchdog_warning 2s, watchdog_limit 10s. */
+ * departed_time_limit 0, watchdog_warning 2s, watchdog_limit 10s, standby none. */
 struct schedule schedule_default(void);
 
 /* Whether clients' shares of time have an effect in this mode: in strict and fair. */
@@ -80,8 +95,8 @@ const char *schedule_part_name(unsigned which, size_t index);
  * Sets one part of a schedule from what people write: a mode's name; a lease like "50ms"
  * or one of NVIDIA's classes, by name or number (default|short|medium|long, 0 to 3); a
  * precision like "5%" or "0.05"; a quantum or window_limit like "30s"; local_memory like "4K"; a
- * limit of departed clients or of the watchdog as for schedule_read_limit. An error names value and
- * form; nothing has changed then.
+ * standby's name; a limit of departed clients or of the watchdog as for schedule_read_limit. An
+ * error names value and form; nothing has changed then.
  */
 uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
                       size_t length, struct error *why);
@@ -99,7 +114,7 @@ bool schedule_equal(const struct schedule *a, const struct schedule *b);
 
 /* "mode fair, lease 50ms, precision 5%, ...": each part that people write, with its value. Returns
  * text. */
-enum { SCHEDULE_TEXT = 320 };
+enum { SCHEDULE_TEXT = 352 };
 const char *schedule_format(const struct schedule *schedule, char *text, size_t size);
 
 /* The message that tells a worker this schedule. */

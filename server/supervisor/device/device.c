@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +14,10 @@
 #include "common/util.h"
 #include "common/ipc/timeline.h"
 #include "server/supervisor/account/address_plan.h"
+#include "server/supervisor/device/device_memory.h"
+#include "server/supervisor/device/device_request.h"
+#include "server/supervisor/device/device_schedule.h"
+#include "server/supervisor/device/device_singly.h"
 #include "server/supervisor/settings.h"
 
 /* Delays between starts, for a driver that stays broken. After a worker that served there is none:
@@ -24,17 +27,15 @@
 /* Time that a worker has to end after it lost its channel or was told to stop. */
 #define EXIT_TIMEOUT_MS 5000
 #define MS_NS           UINT64_C(1000000)
-/* A device that serves one client at a time does so for a second, in the shortest turns. */
-#define SINGLY_MS      1000
-#define SINGLY_TURN_NS (5 * MS_NS)
+#define TENTH_NS        UINT64_C(100000000)
+/* Time that a standby has to say that it was told to serve. */
+#define SERVE_MS 500
 
 static void device_down(struct device *device);
-
-const char *device_state_name(enum device_state state)
-{
-    static const char *const names[] = {"starting", "ready", "waiting", "stopped"};
-    return names[state];
-}
+static void part_closed(void *context);
+static void watchdog_ask(void *context);
+static void worker_speaks(void *context);
+static void worker_expired(void *context, const struct error *why);
 
 void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
                  const struct settings *settings, uint32_t index,
@@ -53,11 +54,32 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
         if (allowance_resource(i)->of_device)
             quota_open(&device->accounts[i], allowance_resource(i)->whole_account, 0, NULL);
     uv_timer_init(loop, &device->timer);
-    uv_timer_init(loop, &device->beat);
     uv_timer_init(loop, &device->absolve);
-    device->timer.data = device->beat.data = device->absolve.data = device;
-    device->timers = 3;
-    device->heartbeat.page = SHM_NONE;
+    uv_timer_init(loop, &device->pace);
+    device->timer.data = device->absolve.data = device->pace.data = device;
+    device->ledger = device->code = SHM_NONE;
+    device->watchdog = (struct watchdog){.loop = loop,
+                                         .schedule = &device->schedule,
+                                         .process = &device->process,
+                                         .index = index,
+                                         .ask = watchdog_ask,
+                                         .speaks = worker_speaks,
+                                         .expired = worker_expired,
+                                         .closed = part_closed,
+                                         .context = device};
+    watchdog_open(&device->watchdog);
+    device->standby = (struct standby){.loop = loop,
+                                       .settings = settings,
+                                       .found = &device->found,
+                                       .schedule = &device->schedule,
+                                       .code = &device->code,
+                                       .index = index,
+                                       .worker = &device->link,
+                                       .charged = &device->accounts[RESOURCE_MEMORY],
+                                       .closed = part_closed,
+                                       .context = device};
+    standby_open(&device->standby);
+    device->open_parts = 5;
 }
 
 static bool request_hold(void *context, const struct worker_request_row *row)
@@ -81,10 +103,14 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
             log_error(MESSAGE_TEXT(log_worker_lost), device->index, error_name(error), text);
     }
     device->state = DEVICE_WAITING;
-    device->unanswering = false;
     device->loss = error;
-    uv_timer_stop(&device->beat);
+    if (!device->stopping)
+        ailment_note(&device->ailment, error, device->ended_at);
+    standby_device_serves(&device->standby, false);
+    watchdog_rest(&device->watchdog);
+    uv_timer_stop(&device->timer);
     uv_timer_stop(&device->absolve);
+    uv_timer_stop(&device->pace);
     device->events.lost(device->events.context, device, error, text);
     worker_link_close(device->link, request_hold, device);
     device->link = NULL;
@@ -103,283 +129,42 @@ void device_replace(struct device *device, const struct error *why)
     device_fail(device, why->number, why->text);
 }
 
-/* ---- whether the worker answers ---- */
+const char *device_state_name(enum device_state state)
+{
+    static const char *const names[] = {"starting", "ready", "waiting", "stopped"};
+    return names[state];
+}
 
 bool device_serves(const struct device *device)
 {
-    return device->state == DEVICE_READY && !device->unanswering;
+    return device->state == DEVICE_READY && !device->watchdog.silent;
 }
 
-static pid_t pid_of(const struct device *device)
-{
-    return device->process ? worker_process_pid(device->process) : 0;
-}
-
-static void beat_look(uv_timer_t *timer);
-
-static bool is_watched(const struct device *device)
-{
-    return device->heartbeat.page.base &&
-           (device->schedule.watchdog_warning_ns || device->schedule.watchdog_limit_ns);
-}
+/* ---- what the watchdog says ---- */
 
 static void beat_answered(void *context, const struct worker_answer *answer)
 {
     struct device *device = context;
-    if (answer->outcome != WORKER_ANSWERED)
-        return;
-    heartbeat_answered(&device->heartbeat);
-    if (is_watched(device))
-        uv_timer_start(&device->beat, beat_look, device->heartbeat.next_ns / MS_NS, 0);
+    if (answer->outcome == WORKER_ANSWERED)
+        watchdog_answered(&device->watchdog);
 }
 
-/* Writes for how long the worker has been silent, in whole tenths of a second. */
-static const char *silence_format(const struct device *device, char text[UNITS_TEXT])
+/* The link's end tells of a worker that can't be asked. */
+static void watchdog_ask(void *context)
 {
-    uint64_t ns = heartbeat_silent_ns(&device->heartbeat);
-    return units_format_duration(ns - ns % (100 * MS_NS), text);
+    struct channel_packet request = {.opcode = PROTO_WORKER_BEAT};
+    device_request(context, &request, beat_answered, context);
 }
 
-/* The worker has fallen silent, or is not called silent any more: it speaks again, or an
- * administrator allows it a longer silence. */
-static void silence_note(struct device *device, bool silent)
+static void worker_speaks(void *context)
 {
-    char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
-    if (silent == device->unanswering)
-        return;
-    device->unanswering = silent;
-    if (silent) {
-        log_warning(MESSAGE_TEXT(log_worker_silent), device->index, silence_format(device, time),
-                    heartbeat_explain(&device->heartbeat, pid_of(device), text));
-        return;
-    }
-    if (!heartbeat_silent_ns(&device->heartbeat))
-        log_notice(MESSAGE_TEXT(log_worker_answers), device->index);
+    struct device *device = context;
     device->events.ready(device->events.context, device);
 }
 
-static void beat_look(uv_timer_t *timer)
+static void worker_expired(void *context, const struct error *why)
 {
-    struct device *device = timer->data;
-    struct heartbeat *heartbeat = &device->heartbeat;
-    const struct schedule *schedule = &device->schedule;
-    struct channel_packet request = {.opcode = PROTO_WORKER_BEAT};
-    char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
-    struct error why;
-    bool ask = heartbeat_look(heartbeat, timeline_now());
-    uint64_t silent = heartbeat_silent_ns(heartbeat);
-    if (schedule->watchdog_limit_ns && silent >= schedule->watchdog_limit_ns) {
-        error_set(&why, MESSAGE(worker_silent), device->index, silence_format(device, time),
-                  heartbeat_explain(heartbeat, pid_of(device), text));
-        device_replace(device, &why);
-        return;
-    }
-    silence_note(device, schedule->watchdog_warning_ns && silent >= schedule->watchdog_warning_ns);
-    uv_timer_start(&device->beat, beat_look, heartbeat->next_ns / MS_NS, 0);
-    /* The link's end tells of a worker that can't be asked. */
-    if (ask)
-        device_request(device, &request, beat_answered, device);
-}
-
-static void beat_begin(struct device *device)
-{
-    if (is_watched(device))
-        uv_timer_start(&device->beat, beat_look, device->heartbeat.next_ns / MS_NS, 0);
-}
-
-/* The driver's own start takes seconds, many where several GPUs start at once: a worker that
- * starts may be silent for so many times as long. */
-#define START_LIMITS 12
-
-static void start_late(uv_timer_t *timer)
-{
-    struct device *device = timer->data;
-    char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
-    struct error why;
-    error_set(&why, MESSAGE(worker_start_silent), device->index,
-              units_format_duration(START_LIMITS * device->schedule.watchdog_limit_ns, time),
-              heartbeat_explain(&device->heartbeat, pid_of(device), text));
-    log_error("%s", why.text);
-    device_replace(device, &why);
-}
-
-static void start_watch(struct device *device)
-{
-    uint64_t limit = START_LIMITS * device->schedule.watchdog_limit_ns;
-    uint64_t passed = timeline_now() - device->start_at;
-    if (limit && device->heartbeat.page.base)
-        uv_timer_start(&device->beat, start_late, saturating_sub(limit, passed) / MS_NS, 0);
-    else
-        uv_timer_stop(&device->beat);
-}
-
-static uint64_t shortest_silence(const struct schedule *schedule)
-{
-    uint64_t warning = schedule->watchdog_warning_ns, limit = schedule->watchdog_limit_ns;
-    return warning && limit ? min(warning, limit) : max(warning, limit);
-}
-
-/* The watchdog's times have changed. A look at once finds what the new times say about a worker
- * that is silent already. */
-static void watch_follow(struct device *device)
-{
-    heartbeat_retime(&device->heartbeat, shortest_silence(&device->schedule));
-    if (device->state == DEVICE_STARTING) {
-        start_watch(device);
-    } else if (device->state == DEVICE_READY && is_watched(device)) {
-        uv_timer_start(&device->beat, beat_look, 0, 0);
-    } else if (device->state == DEVICE_READY) {
-        uv_timer_stop(&device->beat);
-        silence_note(device, false);
-    }
-}
-
-/* ---- the schedule: telling the worker, and its answer ---- */
-
-struct scheduling {
-    struct device *device;
-    struct schedule schedule;
-    change_done *done; /* NULL: the first schedule of a new worker */
-    void *context;
-    char by[64];
-};
-
-static void schedule_take(struct device *device, const struct schedule *schedule, const char *by)
-{
-    char text[SCHEDULE_TEXT];
-    unsigned parts = schedule_differs(&device->schedule, schedule);
-    if (!parts)
-        return;
-    device->schedule = *schedule;
-    if (parts & ~(unsigned)SCHEDULE_PARTITION_SIZES)
-        log_notice(MESSAGE_TEXT(log_schedule_set), device->index, by,
-                   schedule_format(schedule, text, sizeof text));
-    if (parts & SCHEDULE_WATCHDOG)
-        watch_follow(device);
-}
-
-/* The worker shares the device by the defaults that it was built with. */
-static void schedule_first_refused(struct device *device, const char *text)
-{
-    char kept[SCHEDULE_TEXT];
-    struct schedule asked = device->schedule, built = schedule_default();
-    schedule_merge(&device->schedule, &built, SCHEDULE_WHOLE & ~SCHEDULE_WATCHDOG);
-    log_error(MESSAGE_TEXT(log_schedule_refused), device->index,
-              schedule_format(&asked, kept, sizeof kept), text);
-}
-
-static void schedule_answered(void *context, const struct worker_answer *answer)
-{
-    struct scheduling *scheduling = context;
-    struct device *device = scheduling->device;
-    bool first = !scheduling->done;
-    device->scheduling--;
-    /* The watchdog's times may have changed since. */
-    schedule_merge(&scheduling->schedule, &device->schedule, SCHEDULE_WATCHDOG);
-    if (answer->outcome == WORKER_ANSWERED && !first)
-        schedule_take(device, &scheduling->schedule, scheduling->by);
-    else if (answer->outcome == WORKER_REFUSED && first)
-        schedule_first_refused(device, answer->text);
-    if (!first)
-        scheduling->done(scheduling->context, device->index, answer->error, answer->text);
-    free(scheduling);
-}
-
-/* As the changes that are on their way leave it. */
-static struct schedule schedule_latest(const struct device *device)
-{
-    return device->scheduling ? device->scheduled : device->schedule;
-}
-
-static struct schedule schedule_to_tell(const struct device *device,
-                                        const struct schedule *schedule)
-{
-    struct schedule told = *schedule;
-    if (device->singly) {
-        told.mode = PROTO_MODE_TURNS;
-        told.quantum_ns = SINGLY_TURN_NS;
-    }
-    return told;
-}
-
-static int schedule_ask(struct device *device, const struct schedule *schedule, const char *by,
-                        change_done *done, void *context)
-{
-    struct schedule told = schedule_to_tell(device, schedule);
-    struct proto_worker_schedule body = schedule_message(&told);
-    struct scheduling *scheduling = malloc(sizeof *scheduling);
-    if (!scheduling)
-        return -ENOMEM;
-    *scheduling = (struct scheduling){
-        .device = device, .schedule = *schedule, .done = done, .context = context};
-    snprintf(scheduling->by, sizeof scheduling->by, "%s", by);
-    struct channel_packet request = {.opcode = PROTO_WORKER_SCHEDULE, .body = &body};
-    int result = device_request(device, &request, schedule_answered, scheduling);
-    if (result < 0) {
-        free(scheduling);
-        return result;
-    }
-    device->scheduled = *schedule;
-    device->scheduling++;
-    return 0;
-}
-
-/* Tells a new worker how its clients share the device, before it hears of any client. */
-static void schedule_begin(struct device *device)
-{
-    int result = schedule_ask(device, &device->schedule, "", NULL, NULL);
-    if (result < 0)
-        schedule_first_refused(device, strerror(-result));
-}
-
-/* ---- one client at a time ---- */
-
-void device_serve_singly(struct device *device)
-{
-    if (!device->singly)
-        log_warning(MESSAGE_TEXT(log_singly), device->index);
-    device->singly = true;
-}
-
-void device_serve_together(struct device *device)
-{
-    if (device->singly)
-        log_notice(MESSAGE_TEXT(log_singly_over), device->index);
-    device->singly = false;
-}
-
-static void absolve_look(uv_timer_t *timer);
-
-/* The worker may refuse, if clients have come meanwhile whose requests do not fit beside the
- * others'. Then the device goes on serving one at a time, and tries again. */
-static void singly_answered(void *context, uint32_t index, uint32_t error, const char *text)
-{
-    struct device *device = context;
-    if (!error) {
-        log_notice(MESSAGE_TEXT(log_singly_over), index);
-    } else if (device->state == DEVICE_READY) {
-        log_warning(MESSAGE_TEXT(log_singly_goes_on), index, text);
-        device->singly = true;
-        uv_timer_start(&device->absolve, absolve_look, SINGLY_MS, 0);
-    }
-}
-
-static void singly_end(struct device *device)
-{
-    struct schedule wanted = schedule_latest(device);
-    device->singly = false;
-    int result = schedule_ask(device, &wanted, "", singly_answered, device);
-    if (result < 0)
-        singly_answered(device, device->index, error_from_errno(result), strerror(-result));
-}
-
-static void absolve_look(uv_timer_t *timer)
-{
-    struct device *device = timer->data;
-    if (device->events.absolves(device->events.context, device))
-        singly_end(device);
-    else
-        uv_timer_start(timer, absolve_look, SINGLY_MS, 0);
+    device_replace(context, why);
 }
 
 /* ---- what the worker says ---- */
@@ -402,12 +187,15 @@ static void info_take(struct device *device, const struct proto_device_info *inf
     device->state = DEVICE_READY;
     device->ready_at = timeline_now();
     device->served = true;
+    ailment_recover(&device->ailment);
     log_notice(MESSAGE_TEXT(log_device_ready), device->index, info->name, info->multiprocessors,
                (unsigned long long)(info->memory >> 20));
-    schedule_begin(device);
-    if (device->singly)
-        uv_timer_start(&device->absolve, absolve_look, SINGLY_MS, 0);
-    beat_begin(device);
+    device_memory_begin(device);
+    device_schedule_begin(device);
+    device_singly_look_later(device);
+    watchdog_serving(&device->watchdog);
+    /* A device that was adopted has a worker of somebody else's. */
+    standby_device_serves(&device->standby, !device->adopted);
     device->events.ready(device->events.context, device);
 }
 
@@ -419,14 +207,6 @@ static void warning_take(struct device *device, const struct proto_worker_warnin
     taken->which = warning->warning;
     snprintf(taken->text, sizeof taken->text, "%.*s", (int)sizeof warning->text, warning->text);
     log_warning(MESSAGE_TEXT(device_warning), device->index, taken->text);
-}
-
-bool device_has_warning(const struct device *device, uint32_t which)
-{
-    for (uint32_t i = 0; i < device->warning_count; i++)
-        if (device->warnings[i].which == which)
-            return true;
-    return false;
 }
 
 /* The client that caused it is told first: a session ends with the first reason that it gets. */
@@ -473,6 +253,9 @@ static void link_notice(void *context, struct channel_message *message)
         overran_take(device, message->header.client, &overran);
         break;
     }
+    case PROTO_WORKER_PROVEN:
+        device->events.client_proven(device->events.context, device, message->header.client);
+        break;
     case PROTO_WORKER_RELEASED:
         device->events.client_released(device->events.context, device, message->header.client);
         break;
@@ -505,6 +288,7 @@ static void process_ended(void *context, int status)
 {
     struct device *device = context;
     worker_process_describe(status, device->how);
+    device->crashed = worker_process_crashed(status);
     if (status || !device->stopping)
         log_warning(MESSAGE_TEXT(log_worker_ended), device->index, device->how);
     worker_process_free(device->process);
@@ -521,15 +305,27 @@ static void process_ended(void *context, int status)
     device_down(device);
 }
 
-static int channel_adopt(struct device *device, int fd)
+/* ---- starting ---- */
+
+static const struct worker_link_events *worker_begin(struct device *device,
+                                                     struct worker_link_events *events)
 {
-    struct worker_link_events events = {
-        .notice = link_notice, .lost = link_lost, .context = device};
-    device->silent = device->served = false;
+    *events =
+        (struct worker_link_events){.notice = link_notice, .lost = link_lost, .context = device};
+    device->silent = device->served = device->crashed = false;
     device->how[0] = 0;
     device->warning_count = 0;
     device->state = DEVICE_STARTING;
-    return worker_link_open(&device->link, device->loop, fd, &events);
+    return events;
+}
+
+static int channel_adopt(struct device *device, int fd)
+{
+    struct worker_link_events events;
+    int result = worker_link_open(&device->link, device->loop, fd, worker_begin(device, &events));
+    if (result == 0)
+        worker_link_begin(device->link, device->base, device->hold);
+    return result;
 }
 
 int device_adopt(struct device *device, int fd)
@@ -539,20 +335,66 @@ int device_adopt(struct device *device, int fd)
     return channel_adopt(device, fd);
 }
 
+static void serve_answered(void *context, const struct worker_answer *answer)
+{
+    struct device *device = context;
+    if (answer->outcome != WORKER_ANSWERED)
+        return;
+    uv_timer_stop(&device->timer);
+    if (device->state == DEVICE_STARTING)
+        watchdog_starting(&device->watchdog, device->start_at);
+}
+
+static void serve_late(uv_timer_t *timer)
+{
+    struct device *device = timer->data;
+    struct error why;
+    error_set(&why, MESSAGE(standby_not_serving), device->index,
+              (int)worker_process_pid(device->process), SERVE_MS);
+    standby_failed_as_worker(&device->standby, why.text);
+    device_replace(device, &why);
+}
+
+/* A standby only waits for this message, so one that does not answer soon never will. Its clients
+ * would wait for as long as for a worker that starts. */
+static void take_over(struct device *device, const struct standby_worker *standby)
+{
+    struct channel_packet request = {.opcode = PROTO_WORKER_SERVE};
+    struct worker_link_events events;
+    watchdog_take_heartbeat(&device->watchdog, &standby->heartbeat);
+    device->process = standby->process;
+    device->link = standby->link;
+    worker_process_adopt(device->process, process_ended, device);
+    worker_link_redirect(device->link, worker_begin(device, &events));
+    worker_link_begin(device->link, device->base, device->hold);
+    log_notice(MESSAGE_TEXT(log_standby_serves), device->index,
+               (int)worker_process_pid(device->process));
+    if (device->schedule.watchdog_limit_ns)
+        uv_timer_start(&device->timer, serve_late, SERVE_MS, 0);
+    /* The link's end tells of a standby that can't be asked. */
+    device_request(device, &request, serve_answered, device);
+}
+
 int device_start(struct device *device)
 {
+    struct standby_worker standby;
     int channel;
     device->starts++;
     device->start_at = timeline_now();
-    int result = heartbeat_open(&device->heartbeat, shortest_silence(&device->schedule));
+    if (standby_take(&device->standby, &standby)) {
+        take_over(device, &standby);
+        return 0;
+    }
+    int result = watchdog_make_page(&device->watchdog);
     if (result == 0)
-        result =
-            worker_process_start(&device->process, device->loop, device->settings, &device->found,
-                                 device->heartbeat.page.fd, &channel, process_ended, device);
+        result = worker_process_start(
+            &device->process, device->loop, device->settings, &device->found,
+            device->watchdog.heartbeat.page.fd, device_memory_code(device),
+            schedule_standby_name(SCHEDULE_STANDBY_NONE), &channel, process_ended, device);
     if (result == 0)
         result = channel_adopt(device, channel);
     if (result == 0)
-        start_watch(device);
+        watchdog_starting(&device->watchdog, device->start_at);
     if (result < 0) {
         device->state = DEVICE_WAITING;
         snprintf(device->trouble, sizeof device->trouble, MESSAGE_TEXT(worker_not_started),
@@ -561,6 +403,42 @@ int device_start(struct device *device)
             worker_process_expire(device->process, 0);
     }
     return result;
+}
+
+int device_take_over(struct device *device, const struct device_left *left)
+{
+    uint32_t warnings = device->warning_count;
+    int result = 0;
+    if (left->process >= 0 && left->barrier >= 0)
+        result =
+            worker_process_take_over(&device->process, device->loop, left->pid, left->process,
+                                     left->barrier, device->found.ordinal, process_ended, device);
+    device_memory_adopt(device, left->ledger, left->code);
+    if (left->page >= 0)
+        watchdog_adopt_page(&device->watchdog, left->page);
+    bool serves = result == 0 && device->process && left->link >= 0 && left->served;
+    if (serves)
+        result = channel_adopt(device, left->link);
+    else if (left->link >= 0)
+        close(left->link);
+    if (serves && result == 0) {
+        device->warning_count = warnings;
+        device->served = true;
+        device->state = DEVICE_READY;
+        watchdog_serving(&device->watchdog);
+        standby_device_serves(&device->standby, true);
+        device_singly_look_later(device);
+    } else if (device->process) {
+        /* Whatever it was doing, nobody waits for it any more. */
+        worker_process_expire(device->process, 0);
+    }
+    return result;
+}
+
+void device_show(struct device *device)
+{
+    struct channel_packet request = {.opcode = PROTO_WORKER_BEAT};
+    device_request(device, &request, NULL, NULL);
 }
 
 static void start_again(uv_timer_t *timer)
@@ -573,15 +451,21 @@ static void start_again(uv_timer_t *timer)
     }
 }
 
-static void timer_closed(uv_handle_t *handle)
+static void part_closed(void *context)
 {
-    struct device *device = handle->data;
-    if (--device->timers)
+    struct device *device = context;
+    if (--device->open_parts)
         return;
-    heartbeat_close(&device->heartbeat);
+    shm_release(&device->ledger);
+    shm_release(&device->code);
     held_requests_close(&device->held);
     device->state = DEVICE_STOPPED;
     device->events.stopped(device->events.context, device);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    part_closed(handle->data);
 }
 
 /* Neither a process nor a link is left. */
@@ -592,8 +476,9 @@ static void device_down(struct device *device)
         if (!device->closing) {
             device->closing = true;
             uv_close((uv_handle_t *)&device->timer, timer_closed);
-            uv_close((uv_handle_t *)&device->beat, timer_closed);
+            watchdog_close(&device->watchdog);
             uv_close((uv_handle_t *)&device->absolve, timer_closed);
+            uv_close((uv_handle_t *)&device->pace, timer_closed);
         }
         return;
     }
@@ -608,7 +493,13 @@ static void device_down(struct device *device)
         return;
     uint32_t doublings = min(device->failures, 8u);
     uint64_t delay = device->failures ? (uint64_t)RESTART_DELAY_MIN_MS << (doublings - 1) : 0;
-    uv_timer_start(&device->timer, start_again, min(delay, (uint64_t)RESTART_DELAY_MAX_MS), 0);
+    uint64_t ails = ailment_wait(&device->ailment, timeline_now());
+    char time[UNITS_TEXT];
+    delay = max(min(delay, (uint64_t)RESTART_DELAY_MAX_MS), ails / MS_NS);
+    if (ails)
+        log_warning(MESSAGE_TEXT(log_kept_down), device->index, device->trouble,
+                    units_format_duration(delay * MS_NS, time));
+    uv_timer_start(&device->timer, start_again, delay, 0);
 }
 
 void device_stop(struct device *device)
@@ -617,6 +508,7 @@ void device_stop(struct device *device)
         return;
     device->stopping = true;
     uv_timer_stop(&device->timer);
+    standby_close(&device->standby);
     if (device->link)
         device_fail(device, MESSAGE(server_ended));
     else if (device->process)
@@ -625,68 +517,52 @@ void device_stop(struct device *device)
         device_down(device);
 }
 
-int device_request(struct device *device, const struct channel_packet *request,
-                   worker_link_reply *reply, void *context)
+static void pace_ended(uv_timer_t *timer)
 {
-    return device->link ? worker_link_request(device->link, request, reply, context) : -EPIPE;
+    struct device *device = timer->data;
+    device->events.paced(device->events.context, device);
 }
 
-int device_request_again(struct device *device, const struct channel_packet *request,
-                         worker_link_reply *reply, void *context)
+void device_pace(struct device *device, uint64_t milliseconds)
 {
-    return device->link ? worker_link_request_again(device->link, request, reply, context) : -EPIPE;
-}
-
-void device_send_held(struct device *device, uint32_t client)
-{
-    if (device->link)
-        held_requests_send(&device->held, client, device->link);
-}
-
-void device_cancel(struct device *device, uint32_t client)
-{
-    held_requests_cancel(&device->held, client);
-    if (device->link)
-        worker_link_cancel(device->link, client);
-}
-
-void device_abandon(struct device *device)
-{
-    if (device->link)
-        worker_link_finish(device->link);
+    if (!device->link || device->closing)
+        return;
+    if (!uv_is_active((uv_handle_t *)&device->pace) ||
+        uv_timer_get_due_in(&device->pace) > milliseconds)
+        uv_timer_start(&device->pace, pace_ended, milliseconds, 0);
 }
 
 uint32_t device_refuse(const struct device *device, struct error *why)
 {
     if (device->stopping)
         return error_set(why, MESSAGE(server_stopping));
-    if (device->unanswering) {
+    if (device->watchdog.silent) {
         char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
-        return error_set(why, MESSAGE(device_silent), device->index, silence_format(device, time),
-                         heartbeat_explain(&device->heartbeat, pid_of(device), text));
+        return error_set(why, MESSAGE(device_silent), device->index,
+                         watchdog_silence(&device->watchdog, time),
+                         watchdog_explain(&device->watchdog, text));
+    }
+    uint64_t ails = ailment_wait(&device->ailment, timeline_now());
+    if (ails) {
+        char time[UNITS_TEXT];
+        return error_set(why, MESSAGE(device_kept_down), device->index, device->trouble,
+                         units_format_duration(ails + TENTH_NS - ails % TENTH_NS, time));
     }
     if (device->trouble[0])
         return error_set(why, MESSAGE(device_no_worker), device->index, device->trouble);
     return error_set(why, MESSAGE(device_starting), device->index);
 }
 
-int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
-                        const char *by, change_done *done, void *context)
+bool device_has_warning(const struct device *device, uint32_t which)
 {
-    /* The worker may not have answered the change before this one. The parts that this change
-     * leaves alone are as that change leaves them. */
-    struct schedule wanted = schedule_latest(device);
-    struct schedule watched = device->schedule;
-    schedule_merge(&watched, to, parts & SCHEDULE_WATCHDOG);
-    schedule_merge(&wanted, &watched, SCHEDULE_WATCHDOG);
-    schedule_merge(&wanted, to, parts);
-    if (device->state != DEVICE_READY) {
-        schedule_take(device, &wanted, by);
-        return 1;
-    }
-    /* A worker that does not answer can't be asked about its watchdog. */
-    schedule_take(device, &watched, by);
-    if (!(parts & ~(unsigned)SCHEDULE_WATCHDOG))
-        return 1;
-    return schedule_ask(device, &wanted, by, done, context);
+    for (uint32_t i = 0; i < device->warning_count; i++)
+        if (device->warnings[i].which == which)
+            return true;
+    return false;
+}
+
+void device_abandon(struct device *device)
+{
+    if (device->link)
+        worker_link_finish(device->link);
 }

@@ -5,8 +5,9 @@
  * driver says of the device.
  *
  * When a worker ends, its owner says which clients go on with the next one. The next worker is
- * started only when the old process is gone, since kernels of the old context might still write
- * until then. The start waits for a delay that grows while workers keep failing. Loop thread.
+ * started, or a standby takes over (standby.h), only when the old process is gone, since kernels of
+ * the old context might still write until then. A start waits for a delay that grows while workers
+ * keep failing. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_DEVICE_H
 #define GPUSHARE_SERVER_SUPERVISOR_DEVICE_DEVICE_H
@@ -19,13 +20,15 @@
 #include "common/error.h"
 #include "protocol.h"
 #include "server/supervisor/account/admission.h"
-#include "server/supervisor/account/change_done.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/config/schedule.h"
+#include "server/supervisor/device/ailment.h"
 #include "server/supervisor/device/discovery.h"
 #include "server/supervisor/device/held_requests.h"
-#include "server/supervisor/device/heartbeat.h"
+#include "server/supervisor/keep/keeper.h"
+#include "server/supervisor/device/standby.h"
 #include "server/supervisor/device/worker_link.h"
+#include "server/supervisor/device/watchdog.h"
 #include "server/supervisor/device/worker_process.h"
 
 enum device_state {
@@ -66,10 +69,14 @@ struct device_events {
     void (*lost)(void *context, struct device *device, uint32_t error, const char *text);
     /* Whether a client's requests wait for the next worker. */
     bool (*holds)(void *context, uint32_t client);
+    /* The time of device_pace has passed, and the device still serves. */
+    void (*paced)(void *context, struct device *device);
     /* The lost worker's process is gone, and nothing of it can use the device any more. */
     void (*gone)(void *context, struct device *device);
     /* Asked each second while the device serves one client at a time: whether that may end. */
     bool (*absolves)(void *context, struct device *device);
+    /* The client's interrupted kernels have run alone since (worker_proven). */
+    void (*client_proven)(void *context, struct device *device, uint32_t client);
     /* A start failed before any worker of this device was ready; device->trouble says why. */
     void (*failed)(void *context, struct device *device);
     /* device_stop is complete. */
@@ -83,6 +90,20 @@ struct device_events {
     void (*object_ended)(void *context, struct device *device,
                          const struct channel_message *message);
     void *context;
+};
+
+/* A worker that another supervisor left; -1: a descriptor that it did not have. */
+struct device_left {
+    pid_t pid;
+    bool served;
+    int link, process, barrier, page, ledger, code; /* page: of the heartbeat */
+};
+
+/* Records that are kept for another supervisor (device_record.h). */
+struct device_keeping {
+    struct kept record;
+    uint32_t start; /* device->starts of the worker whose descriptors have these numbers */
+    uint32_t link, process, barrier, page, ledger, code;
 };
 
 struct device {
@@ -102,22 +123,32 @@ struct device {
     uint32_t scheduling;              /* answers about schedules that are still due */
     struct worker_process *process;   /* NULL: none, or the worker was adopted */
     struct worker_link *link;         /* NULL while there is none */
-    struct held_requests held;        /* of clients that go on with the next worker */
+    struct device_keeping keeping;
+    struct send_hold *hold;     /* of what is sent to workers; NULL: nothing is held */
+    uint64_t base;              /* serials of requests to workers are greater */
+    struct held_requests held;  /* of clients that go on with the next worker */
     bool singly;                /* one client at a time is served, whatever the schedule says */
+    uint32_t suspects;          /* of the latest fault, those that had left included (blame.h) */
+    uint64_t singly_since;      /* CLOCK_MONOTONIC: when `singly` began */
+    uint64_t singly_ns;         /* for which it lasted before */
     uint32_t departed_suspects; /* clients that had left, of the latest worker's end (blame.h) */
     uint32_t loss;              /* error with which the latest worker was lost; 0: none was */
     struct tracing *tracing;    /* the trace under way, or NULL */
-    uv_timer_t timer;           /* for the next start */
-    uv_timer_t beat;            /* for the next look at the worker's threads */
+    uv_timer_t timer;           /* for the next start, and a standby that starts to serve */
+    uv_timer_t pace;            /* for the next of the clients that are told to the worker */
     uv_timer_t absolve;         /* for the next question whether `singly` may end */
-    unsigned timers;            /* that are open */
+    struct shm code;            /* compiled code, which outlives each worker; fd -1: none yet */
+    struct standby standby;     /* what becomes the next worker */
+    unsigned open_parts;        /* timers, the watchdog, the standby */
     bool closing;               /* the timers are being closed */
-    struct heartbeat heartbeat;
-    bool unanswering; /* the worker is silent: no client is passed on to it */
-    bool failed_once; /* a worker has ended before any worker of the device was ready */
-    bool silent;      /* the latest worker hung up without a word */
-    bool served;      /* the latest worker had been ready */
-    bool adopted;     /* the latest worker is no child of this process */
+    struct watchdog watchdog;
+    struct ailment ailment; /* errors of the machine */
+    struct shm ledger;      /* of worker_ledger: what its workers leave to the next one */
+    bool failed_once;       /* a worker has ended before any worker of the device was ready */
+    bool crashed;           /* the latest worker's process ended by a signal of its own making */
+    bool silent;            /* the latest worker hung up without a word */
+    bool served;            /* the latest worker had been ready */
+    bool adopted;           /* the latest worker is no child of this process */
     bool stopping;
     uint32_t starts;
     uint32_t failures; /* in a row, without having been ready */
@@ -136,33 +167,23 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
                  const struct settings *settings, uint32_t index,
                  const struct discovery_device *found, const struct device_events *events);
 
-/* Starts a worker. Returns 0, or -errno and device->trouble says why. */
+/* Starts a worker, or lets the standby take over. Returns 0, or -errno and device->trouble says
+ * why. */
 int device_start(struct device *device);
 
 /* Takes over a socket to a worker that is no child of this process; for tests. No other worker is
  * started after it: the next one is adopted too. Returns 0 or -errno. */
 int device_adopt(struct device *device, int fd);
 
+/* Takes over a worker that another supervisor left, and its descriptors, on failure too. One that
+ * did not serve is ended, and the next one starts then. Returns 0 or -errno. */
+int device_take_over(struct device *device, const struct device_left *left);
+
+/* Shows a worker that there is a supervisor. */
+void device_show(struct device *device);
+
 /* Ends the worker and starts none after it. events.stopped follows from the loop. Idempotent. */
 void device_stop(struct device *device);
-
-/*
- * worker_link_request to the present worker. Returns -EPIPE if there is none: events.lost has been
- * called, or will be called from the loop.
- */
-int device_request(struct device *device, const struct channel_packet *request,
-                   worker_link_reply *reply, void *context);
-
-/* The same, for a request that goes on to the next worker where its client does. */
-int device_request_again(struct device *device, const struct channel_packet *request,
-                         worker_link_reply *reply, void *context);
-
-/* Sends the present worker what was held for a client: its requests from before, and those that
- * were added to `held` since. */
-void device_send_held(struct device *device, uint32_t client);
-
-/* Ends a client's outstanding and held requests with WORKER_SESSION_ENDED. */
-void device_cancel(struct device *device, uint32_t client);
 
 /*
  * Kills the worker, which is lost with this error, and the next worker starts when the process is
@@ -170,29 +191,19 @@ void device_cancel(struct device *device, uint32_t client);
  */
 void device_replace(struct device *device, const struct error *why);
 
-/* From the next worker on, serves one client at a time, until events.absolves says that it may end;
- * it is asked for the first time a second after that worker is ready. Requests and limits of time
- * have no effect meanwhile. */
-void device_serve_singly(struct device *device);
-
-/* Without a worker: the next one serves as the schedule says. */
-void device_serve_together(struct device *device);
+/* Asks for events.paced after this time, or the shorter one that was asked for before. */
+void device_pace(struct device *device, uint64_t milliseconds);
 
 /* Whether the worker takes clients now: it is ready and answers. */
 bool device_serves(const struct device *device);
-
-/* Gives the worker up: events.lost follows from the loop. Does nothing without a worker. */
-void device_abandon(struct device *device);
-
-/* Changes parts of the schedule; results and done as for change_schedule. The watchdog's parts are
- * in force at once, whatever the worker answers about the others. */
-int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
-                        const char *by, change_done *done, void *context);
 
 /* Whether the latest worker warned of this (of the enumeration `warning`). */
 bool device_has_warning(const struct device *device, uint32_t which);
 
 /* Explains in *why that the device can't serve clients now. Returns why->number. */
 uint32_t device_refuse(const struct device *device, struct error *why);
+
+/* Gives the worker up: events.lost follows from the loop. Does nothing without a worker. */
+void device_abandon(struct device *device);
 
 #endif

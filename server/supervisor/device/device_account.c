@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/messages.h"
+#include "server/supervisor/device/device_request.h"
 
 struct asking {
     struct device *device;

@@ -180,7 +180,7 @@ static pid_t lister_start(const struct settings *settings, int output)
     if (!environment)
         return -ENOMEM;
     const struct worker_process_fds fds = {
-        .channel = -1, .activity = -1, .barrier = -1, .output = output};
+        .code = -1, .channel = -1, .activity = -1, .barrier = -1, .output = output};
     pid_t pid =
         worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment, &fds);
     free(environment);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/messages.h"
 #include "common/util.h"
@@ -18,6 +19,14 @@ int heartbeat_open(struct heartbeat *heartbeat, uint64_t shortest_ns)
     heartbeat_close(heartbeat);
     heartbeat_retime(heartbeat, shortest_ns);
     return shm_create(&heartbeat->page, "gpushare-activity", sizeof(struct activity_page));
+}
+
+void heartbeat_adopt(struct heartbeat *heartbeat, int fd, uint64_t shortest_ns)
+{
+    heartbeat_close(heartbeat);
+    heartbeat_retime(heartbeat, shortest_ns);
+    if (shm_adopt(&heartbeat->page, fd, sizeof(struct activity_page), true) < 0)
+        close(fd);
 }
 
 void heartbeat_retime(struct heartbeat *heartbeat, uint64_t shortest_ns)

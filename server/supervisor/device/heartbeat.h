@@ -40,6 +40,9 @@ struct heartbeat_call {
 /* Makes the page for a new worker, whose descriptor is page.fd, in place of the last worker's.
  * shortest_ns: the shortest silence that matters. Returns 0 or -errno. */
 int heartbeat_open(struct heartbeat *heartbeat, uint64_t shortest_ns);
+/* Takes over the page of a worker that goes on, and its descriptor. Without memory there is none.
+ */
+void heartbeat_adopt(struct heartbeat *heartbeat, int fd, uint64_t shortest_ns);
 /* The shortest silence that matters, ns, has changed: sets next_ns, and how often looks are due
  * from now on. The findings of earlier looks stay. */
 void heartbeat_retime(struct heartbeat *heartbeat, uint64_t shortest_ns);

@@ -16,6 +16,7 @@
 #include "common/ipc/timeline.h"
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/device/device.h"
+#include "server/supervisor/device/device_request.h"
 
 /* A worker that does not answer must hold up neither this trace's asker nor the next trace. */
 #define ANSWER_TIMEOUT_MS 5000

@@ -13,6 +13,7 @@
 
 #include "common/error.h"
 #include "common/messages.h"
+#include "common/util.h"
 #include "server/supervisor/device/worker_requests.h"
 
 /* A worker that lets so many bytes wait is stuck: it reads nothing. */
@@ -30,6 +31,7 @@ struct worker_link {
     struct send_queue send_queue;
     struct worker_link_events events;
     struct worker_requests requests;
+    uint64_t base; /* smaller serials, and this one, were an earlier supervisor's */
     struct channel_message message;
 };
 
@@ -70,6 +72,23 @@ free_link:
 close_fd:
     close(fd);
     return result;
+}
+
+void worker_link_begin(struct worker_link *link, uint64_t base, struct send_hold *hold)
+{
+    link->base = base;
+    link->requests.last = max(link->requests.last, base);
+    link->send_queue.hold = hold;
+}
+
+int worker_link_fd(const struct worker_link *link)
+{
+    return link->fd;
+}
+
+void worker_link_redirect(struct worker_link *link, const struct worker_link_events *events)
+{
+    link->events = *events;
 }
 
 static void link_closed(uv_handle_t *handle)
@@ -247,6 +266,8 @@ static const char *message_take(struct worker_link *link)
         return NULL;
     }
     struct worker_request_row *row = worker_requests_find(&link->requests, serial);
+    if (!row && serial <= link->base)
+        return NULL;
     if (!row || row->client != message->header.client)
         return MESSAGE_TEXT(worker_link_unasked);
     if (row->cancelled && row->opcode != PROTO_WORKER_DETACH)

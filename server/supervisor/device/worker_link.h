@@ -59,6 +59,17 @@ struct worker_request_row;
 int worker_link_open(struct worker_link **link, uv_loop_t *loop, int fd,
                      const struct worker_link_events *events);
 
+/* The worker may still answer requests that an earlier supervisor made: serials of this link are
+ * greater than `base`, and answers to others are dropped. hold: see send_queue.h; NULL: none. To be
+ * called before the first request. */
+void worker_link_begin(struct worker_link *link, uint64_t base, struct send_hold *hold);
+
+/* The socket; it stays the link's. */
+int worker_link_fd(const struct worker_link *link);
+
+/* Somebody else is called from now on. */
+void worker_link_redirect(struct worker_link *link, const struct worker_link_events *events);
+
 /* Tells the worker to send no more. `lost` follows from the loop, after the messages that the
  * worker has sent already. */
 void worker_link_finish(struct worker_link *link);

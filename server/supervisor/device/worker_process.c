@@ -25,6 +25,7 @@
 #define CHANNEL_FD  3
 #define ACTIVITY_FD 4
 #define BARRIER_FD  5 /* nothing is told of it: it is held, and inherited */
+#define CODE_FD     6
 
 /* A worker's helpers end with it. */
 enum { BARRIER_NOTICE_MS = 1000 };
@@ -47,7 +48,7 @@ struct worker_process {
 /* Moves a descriptor out of the way of those that are placed; -1 stays. */
 static int descriptor_move(int from)
 {
-    int moved = from < 0 ? from : fcntl(from, F_DUPFD_CLOEXEC, BARRIER_FD + 1);
+    int moved = from < 0 ? from : fcntl(from, F_DUPFD_CLOEXEC, CODE_FD + 1);
     if (from >= 0 && moved < 0)
         _exit(126);
     return moved;
@@ -72,19 +73,20 @@ static void worker_exec(const char *program, char *const words[], char *const en
     signal(SIGPIPE, SIG_DFL);
     /* A group of its own: the supervisor decides when a worker ends, not a signal to its group. */
     setpgid(0, 0);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+    if (!fds->survives && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         _exit(126);
     /* The supervisor may have died before prctl took effect. */
-    if (getppid() != parent)
+    if (!fds->survives && getppid() != parent)
         _exit(126);
     if (fds->output >= 0 && dup2(fds->output, STDOUT_FILENO) < 0)
         _exit(126);
     /* One may have the number that another is to have. */
     int channel = descriptor_move(fds->channel), activity = descriptor_move(fds->activity);
-    int barrier = descriptor_move(fds->barrier);
+    int barrier = descriptor_move(fds->barrier), code = descriptor_move(fds->code);
     descriptor_place(channel, CHANNEL_FD);
     descriptor_place(activity, ACTIVITY_FD);
     descriptor_place(barrier, BARRIER_FD);
+    descriptor_place(code, CODE_FD);
     execve(program, words, environment);
     _exit(127);
 }
@@ -126,7 +128,10 @@ static void process_reap(uv_poll_t *poll, int status, int events)
     int wait_status;
     (void)status;
     (void)events;
-    if (waitpid(process->pid, &wait_status, WNOHANG) != process->pid)
+    pid_t reaped = waitpid(process->pid, &wait_status, WNOHANG);
+    if (reaped < 0 && errno == ECHILD)
+        wait_status = 0; /* the child of an earlier supervisor: its pidfd says that it has ended */
+    else if (reaped != process->pid)
         return;
     process->pid = 0;
     process->status = wait_status;
@@ -170,7 +175,7 @@ static void process_expired(uv_timer_t *timer)
 {
     struct worker_process *process = timer->data;
     if (process->pid)
-        kill(process->pid, SIGKILL);
+        syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, 0);
 }
 
 void worker_process_expire(struct worker_process *process, uint64_t milliseconds)
@@ -179,15 +184,33 @@ void worker_process_expire(struct worker_process *process, uint64_t milliseconds
         uv_timer_start(&process->timer, process_expired, milliseconds, 0);
 }
 
+void worker_process_adopt(struct worker_process *process, worker_process_ended *ended,
+                          void *context)
+{
+    process->ended = ended;
+    process->context = context;
+}
+
 pid_t worker_process_pid(const struct worker_process *process)
 {
     return process->pid;
 }
 
+int worker_process_pidfd(const struct worker_process *process)
+{
+    return process->pidfd;
+}
+
+int worker_process_barrier(const struct worker_process *process)
+{
+    return process->barrier;
+}
+
 /* Makes the process known to the loop. */
 static int process_watch(struct worker_process *process, uv_loop_t *loop)
 {
-    process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    if (process->pidfd < 0)
+        process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
     if (process->pidfd < 0)
         return -errno;
     int result = uv_poll_init(loop, &process->poll, process->pidfd);
@@ -217,7 +240,7 @@ void worker_process_name_arena(struct worker_process_arena *options,
 }
 
 static pid_t child_start(const struct settings *settings, const struct discovery_device *found,
-                         const struct worker_process_fds *fds)
+                         const char *standby, const struct worker_process_fds *fds)
 {
     /* A process sees one MIG instance alone, and starts faster if it leaves the other GPUs be. */
     char name[LIMITS_UUID_TEXT], visible[64], uuid[2 * LIMITS_UUID_BYTES + 1];
@@ -229,6 +252,8 @@ static pid_t child_start(const struct settings *settings, const struct discovery
     char device[16], images[32], seconds[16], compile[32];
     struct worker_process_arena arena;
     worker_process_name_arena(&arena, settings);
+    char orphan[16];
+    snprintf(orphan, sizeof orphan, "%" PRIu32, settings->orphan_seconds);
     snprintf(device, sizeof device, "%" PRIu32, found->ordinal);
     snprintf(images, sizeof images, "%" PRIu64, settings->image_memory);
     snprintf(seconds, sizeof seconds, "%" PRIu32, settings->compile_seconds);
@@ -253,6 +278,12 @@ static pid_t child_start(const struct settings *settings, const struct discovery
                            "3",
                            "--activity-fd",
                            "4",
+                           "--standby",
+                           standby,
+                           "--orphan-limit",
+                           settings->keeps ? orphan : "0",
+                           fds->code < 0 ? NULL : "--code-fd",
+                           "6",
                            NULL};
     char **environment = driver_environment_copy(environ, visible);
     if (!environment)
@@ -265,7 +296,8 @@ static pid_t child_start(const struct settings *settings, const struct discovery
 
 int worker_process_start(struct worker_process **out, uv_loop_t *loop,
                          const struct settings *settings, const struct discovery_device *found,
-                         int activity, int *channel, worker_process_ended *ended, void *context)
+                         int activity, int code, const char *standby, int *channel,
+                         worker_process_ended *ended, void *context)
 {
     int pair[2], barrier[2];
     *out = NULL;
@@ -284,13 +316,18 @@ int worker_process_start(struct worker_process **out, uv_loop_t *loop,
         free(process);
         return -saved;
     }
-    const struct worker_process_fds fds = {
-        .channel = pair[1], .activity = activity, .barrier = barrier[1], .output = -1};
+    const struct worker_process_fds fds = {.channel = pair[1],
+                                           .activity = activity,
+                                           .barrier = barrier[1],
+                                           .code = code,
+                                           .output = -1,
+                                           .survives = settings->keeps};
     process->ended = ended;
     process->context = context;
+    process->pidfd = -1;
     process->device = found->ordinal;
     process->barrier = barrier[0];
-    process->pid = child_start(settings, found, &fds);
+    process->pid = child_start(settings, found, standby, &fds);
     close(pair[1]);
     close(barrier[1]);
     int result = process->pid < 0 ? process->pid : process_watch(process, loop);
@@ -307,6 +344,42 @@ int worker_process_start(struct worker_process **out, uv_loop_t *loop,
     *channel = pair[0];
     *out = process;
     return 0;
+}
+
+int worker_process_take_over(struct worker_process **out, uv_loop_t *loop, pid_t pid, int pidfd,
+                             int barrier, uint32_t device, worker_process_ended *ended,
+                             void *context)
+{
+    *out = NULL;
+    struct worker_process *process = calloc(1, sizeof *process);
+    if (!process) {
+        close(pidfd);
+        close(barrier);
+        return -ENOMEM;
+    }
+    *process = (struct worker_process){.pid = pid,
+                                       .pidfd = pidfd,
+                                       .barrier = barrier,
+                                       .device = device,
+                                       .ended = ended,
+                                       .context = context};
+    int result = process_watch(process, loop);
+    if (result < 0) {
+        close(barrier);
+        free(process);
+        return result;
+    }
+    *out = process;
+    return 0;
+}
+
+bool worker_process_crashed(int status)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    for (size_t i = 0; WIFSIGNALED(status) && i < sizeof crashes / sizeof *crashes; i++)
+        if (WTERMSIG(status) == crashes[i])
+            return true;
+    return false;
 }
 
 const char *worker_process_describe(int status, char text[WORKER_PROCESS_END])

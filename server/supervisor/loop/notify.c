@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -20,6 +22,11 @@
 #include "protocol.h"
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START, fixed by the protocol */
+
+/* More would need more names than one string of the environment holds. */
+#define PASSED_MAX 65536
+
+#define STORE_WAIT_MS 1000
 
 int notify_open(struct notify *notify, const char *notify_socket)
 {
@@ -87,6 +94,60 @@ int notify_status(const struct notify *notify, const char *text)
     return send_state(notify, state);
 }
 
+/* ---- descriptors that are kept ---- */
+
+static int send_waiting(const struct notify *notify, const struct msghdr *message)
+{
+    struct pollfd room = {.fd = notify->fd, .events = POLLOUT};
+    for (;;) {
+        if (sendmsg(notify->fd, message, MSG_NOSIGNAL) >= 0)
+            return 0;
+        if (errno != EINTR && errno != EAGAIN && errno != ENOBUFS && errno != ETOOMANYREFS)
+            return -errno;
+        if (errno == EINTR)
+            continue;
+        int saved = errno;
+        /* A datagram socket whose receiver is slow becomes writable when that has read. */
+        if (poll(&room, 1, STORE_WAIT_MS) == 0)
+            return -saved;
+        if (saved != EAGAIN)
+            usleep(1000);
+    }
+}
+
+static int send_name(const struct notify *notify, const char *form, const char *name, const int *fd)
+{
+    char state[96];
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    if (notify->fd < 0)
+        return -ENOTCONN;
+    struct iovec part = {state, (size_t)snprintf(state, sizeof state, form, name)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), fd, sizeof(int));
+    }
+    return send_waiting(notify, &message);
+}
+
+int notify_store(const struct notify *notify, const char *name, int fd)
+{
+    return send_name(notify, "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name, &fd);
+}
+
+int notify_unstore(const struct notify *notify, const char *name)
+{
+    return send_name(notify, "FDSTOREREMOVE=1\nFDNAME=%s", name, NULL);
+}
+
 /* ---- sockets that were passed ---- */
 
 static int option_of(int fd, int option)
@@ -96,20 +157,30 @@ static int option_of(int fd, int option)
     return getsockopt(fd, SOL_SOCKET, option, &value, &size) < 0 ? -1 : value;
 }
 
-/* The part between colons that names descriptor number `index`. Returns false if there is none. */
-static bool name_of(const char *names, unsigned index, char name[32])
+/* Takes the next name off a list with colons between them. Returns false if there is none. */
+static bool name_take(const char **names, char name[32])
 {
-    for (; index > 0; index--) {
-        names = strchr(names, ':');
-        if (!names)
-            return false;
-        names++;
-    }
-    size_t length = strcspn(names, ":");
+    if (!*names)
+        return false;
+    size_t length = strcspn(*names, ":");
+    const char *end = *names + length;
     if (length >= 32)
         length = 31;
-    memcpy(name, names, length);
+    memcpy(name, *names, length);
     name[length] = '\0';
+    *names = *end ? end + 1 : NULL;
+    return true;
+}
+
+static bool kept_take(struct notify_sockets *sockets, const char *name, int fd)
+{
+    struct notify_kept *kept = &sockets->kept[sockets->kept_count];
+    size_t length = name ? strlen(name) : 0;
+    if (!length || !strchr(name, '.') || length >= sizeof kept->name)
+        return false;
+    memcpy(kept->name, name, length + 1);
+    kept->fd = fd;
+    sockets->kept_count++;
     return true;
 }
 
@@ -140,26 +211,35 @@ uint32_t notify_take_sockets(struct notify_sockets *sockets, const char *listen_
                              struct error *why)
 {
     uint64_t pid, count;
-    *sockets = (struct notify_sockets){-1, -1};
+    *sockets = (struct notify_sockets){.client = -1, .admin = -1};
     if (!listen_pid || !listen_fds)
         return 0;
     if (units_parse_number(listen_pid, strlen(listen_pid), INT32_MAX, &pid) != 0)
         return error_set(why, MESSAGE(listen_pid), listen_pid);
     if (pid != (uint64_t)self)
         return 0;
-    if (units_parse_number(listen_fds, strlen(listen_fds), 64, &count) != 0)
+    if (units_parse_number(listen_fds, strlen(listen_fds), PASSED_MAX, &count) != 0)
         return error_set(why, MESSAGE(listen_count), listen_fds);
-    for (unsigned i = 0; i < (unsigned)count; i++) {
+    sockets->kept = calloc(count + 1, sizeof *sockets->kept);
+    if (!sockets->kept)
+        return error_set(why, MESSAGE(request_no_memory));
+    bool named = listen_fdnames && *listen_fdnames;
+    const char *names = named ? listen_fdnames : NULL;
+    uint32_t error = 0;
+    for (unsigned i = 0; !error && i < (unsigned)count; i++) {
         int fd = FIRST_FD + (int)i;
         char name[32];
-        bool named = listen_fdnames && *listen_fdnames;
-        if (named && !name_of(listen_fdnames, i, name))
-            return error_set(why, MESSAGE(listen_names_few));
-        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-            return error_set(why, MESSAGE(listen_not_open), fd);
-        uint32_t error = socket_place(sockets, fd, named ? name : NULL, why);
-        if (error)
-            return error;
+        if (named && !name_take(&names, name))
+            error = error_set(why, MESSAGE(listen_names_few));
+        else if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+            error = error_set(why, MESSAGE(listen_not_open), fd);
+        else if (!kept_take(sockets, named ? name : NULL, fd))
+            error = socket_place(sockets, fd, named ? name : NULL, why);
     }
-    return 0;
+    if (error) {
+        free(sockets->kept);
+        sockets->kept = NULL;
+        sockets->kept_count = 0;
+    }
+    return error;
 }

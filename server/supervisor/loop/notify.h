@@ -41,17 +41,35 @@ int notify_stopping(const struct notify *notify);
  * 400 bytes is cut. */
 int notify_status(const struct notify *notify, const char *text);
 
+/*
+ * Has the service manager keep a descriptor under this name, or drop what it keeps under a name.
+ * It polls none of them, so that a peer's hanging up does not make it drop one. Waits for a second
+ * at most while the manager's queue is full. Returns 0 or -errno; -ENOTCONN where nobody listens.
+ */
+int notify_store(const struct notify *notify, const char *name, int fd);
+int notify_unstore(const struct notify *notify, const char *name);
+
+/* A descriptor that the service manager kept. */
+struct notify_kept {
+    char name[16];
+    int fd;
+};
+
 /* The sockets that systemd passed, which the caller owns; -1 where it passed none. */
 struct notify_sockets {
-    int client; /* SOCK_SEQPACKET, listening */
-    int admin;  /* SOCK_STREAM, listening */
+    int client;               /* SOCK_SEQPACKET, listening */
+    int admin;                /* SOCK_STREAM, listening */
+    struct notify_kept *kept; /* the rest, with other names: from malloc, the caller's */
+    size_t kept_count;
 };
 
 /*
  * Takes descriptors 3 and up, as LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES describe them, and makes
- * them close-on-exec. Their names are "client" and "admin"; without names, their types tell. If the
- * variables are NULL or are for another process than self, no socket was passed. Returns 0; or an
- * error number that *why explains: a malformed variable, an unknown name, a socket of the wrong
+ * them close-on-exec. The sockets' names are "client" and "admin"; without names, their types tell.
+ * Descriptors of keep/keeper.h have names with a "." in them.
+ *
+ * If the variables are NULL or are for another process than self, nothing was passed. Returns 0; or
+ * an error number that *why explains: a malformed variable, an unknown name, a socket of the wrong
  * kind or not listening, or two of one kind.
  */
 uint32_t notify_take_sockets(struct notify_sockets *sockets, const char *listen_pid,

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@ struct send_queue_message {
     struct send_queue_message *next;
     struct channel_packet packet; /* of what stands below */
     size_t body_bytes;
+    bool held;
     int fds[PROTO_FDS_MAX];
     uint8_t data[]; /* the body, then the tail */
 };
@@ -55,8 +57,21 @@ static void send_queue_shift(struct send_queue *queue)
     message_free(message);
 }
 
+/* Takes a queue out of its hold's list. */
+static void hold_leave(struct send_queue *queue)
+{
+    if (!queue->held)
+        return;
+    struct send_queue **link = &queue->hold->first;
+    while (*link != queue)
+        link = &(*link)->held_next;
+    *link = queue->held_next;
+    queue->held = false;
+}
+
 void send_queue_close(struct send_queue *queue)
 {
+    hold_leave(queue);
     while (queue->first)
         send_queue_shift(queue);
     queue->fd = -1;
@@ -101,6 +116,12 @@ static int message_queue(struct send_queue *queue, size_t body_bytes,
         queue->first = message;
     queue->last = message;
     queue->bytes += cost;
+    message->held = queue->hold != NULL;
+    if (queue->hold && !queue->held) {
+        queue->held_next = queue->hold->first;
+        queue->hold->first = queue;
+        queue->held = true;
+    }
     return SEND_QUEUE_QUEUED;
 }
 
@@ -109,7 +130,7 @@ int send_queue_send(struct send_queue *queue, const struct channel_packet *packe
     const struct proto_message *type = proto_message_find(packet->opcode);
     if (!type || packet->fd_count != type->fds || packet->tail_bytes > type->tail)
         return -EINVAL;
-    if (!queue->first) {
+    if (!queue->first && !queue->hold) {
         int result = channel_send(queue->fd, packet);
         if (!is_full(result))
             return result;
@@ -119,7 +140,7 @@ int send_queue_send(struct send_queue *queue, const struct channel_packet *packe
 
 int send_queue_flush(struct send_queue *queue)
 {
-    while (queue->first) {
+    while (queue->first && !queue->first->held) {
         int result = channel_send(queue->fd, &queue->first->packet);
         /* -ETOOMANYREFS: too many descriptors of this user are on their way in sockets. That
          * passes, and a message that was accepted has to be sent. */
@@ -129,5 +150,25 @@ int send_queue_flush(struct send_queue *queue)
             return result;
         send_queue_shift(queue);
     }
-    return 0;
+    return queue->first ? SEND_QUEUE_QUEUED : 0;
+}
+
+void send_hold_release(struct send_hold *hold)
+{
+    struct send_queue *queue;
+    while ((queue = hold->first)) {
+        hold_leave(queue);
+        for (struct send_queue_message *at = queue->first; at; at = at->next)
+            at->held = false;
+        send_queue_flush(queue);
+    }
+}
+
+void send_queue_each(const struct send_queue *queue,
+                     void (*see)(void *context, const struct channel_packet *packet,
+                                 size_t body_bytes),
+                     void *context)
+{
+    for (const struct send_queue_message *at = queue->first; at; at = at->next)
+        see(context, &at->packet, at->body_bytes);
 }

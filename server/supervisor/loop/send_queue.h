@@ -5,7 +5,8 @@
  *
  * If the socket does not take a message at once, the message is copied, its descriptors are
  * duplicated, and it is sent when the socket has room. The queue is bounded: a peer that lets it
- * run full loses its connection. Loop thread.
+ * run full loses its connection. A queue with a hold keeps every message until the hold is
+ * released. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_LOOP_SEND_QUEUE_H
 #define GPUSHARE_SERVER_SUPERVISOR_LOOP_SEND_QUEUE_H
@@ -20,12 +21,21 @@
 #define SEND_QUEUE_FD_BYTES 8192
 
 struct send_queue_message;
+struct send_queue;
+
+/* Queues whose messages wait for send_hold_release. All zero: none. */
+struct send_hold {
+    struct send_queue *first;
+};
 
 struct send_queue {
     int fd; /* borrowed; non-blocking */
     struct send_queue_message *first, *last;
-    size_t bytes; /* waiting; each descriptor counts as SEND_QUEUE_FD_BYTES */
-    size_t max;   /* maximum of bytes */
+    size_t bytes;           /* waiting; each descriptor counts as SEND_QUEUE_FD_BYTES */
+    size_t max;             /* maximum of bytes */
+    struct send_hold *hold; /* the owner's, set after opening; NULL: messages wait for nothing */
+    struct send_queue *held_next;
+    bool held; /* it is in `hold` */
 };
 
 enum { SEND_QUEUE_QUEUED = 1 };
@@ -43,8 +53,19 @@ void send_queue_close(struct send_queue *queue);
  */
 int send_queue_send(struct send_queue *queue, const struct channel_packet *packet);
 
-/* Sends messages that wait. Returns 0 if none waits any more; SEND_QUEUE_QUEUED; or -errno. */
+/* Sends messages that wait, but for those that are held. Returns 0 if none waits any more;
+ * SEND_QUEUE_QUEUED; or -errno. */
 int send_queue_flush(struct send_queue *queue);
+
+/* Messages of all queues of this hold may be sent from now on, and are, as far as their sockets
+ * take them. An error shows at the next send_queue_flush. */
+void send_hold_release(struct send_hold *hold);
+
+/* Calls see with each message that waits, the oldest first. */
+void send_queue_each(const struct send_queue *queue,
+                     void (*see)(void *context, const struct channel_packet *packet,
+                                 size_t body_bytes),
+                     void *context);
 
 static inline bool send_queue_waiting(const struct send_queue *queue)
 {

@@ -19,10 +19,12 @@
 #include "common/ipc/journal.h"
 #include "common/ipc/ring.h"
 #include "common/ipc/timeline.h"
+#include "common/printable.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
 #include "server/supervisor/session/host.h"
 #include "server/supervisor/session/limits.h"
+#include "server/supervisor/session/lost_copies.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
 #include "server/supervisor/session/own_request.h"
@@ -31,6 +33,7 @@
 #include "server/supervisor/session/rings.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/device/device_account.h"
+#include "server/supervisor/device/device_singly.h"
 #include "server/supervisor/device/tracing.h"
 
 #define PAGE UINT64_C(4096)
@@ -138,6 +141,7 @@ void session_attach_release(struct session *session)
     session_rings_release(session);
     session_module_release(session);
     objects_close(&session->objects);
+    session_lost_copies_release(session);
     heap_close(&session->heap);
     /* Of a client that came no further: the kept window that it took has room in the pool still. */
     if (session->buffers.regions)
@@ -195,6 +199,7 @@ static void attach_finish(struct session *session, const void *body)
     memcpy(&session->worker, body, sizeof session->worker);
     session_enter(session, PROTO_CONNECTION_STATE_ATTACHED);
     session->server->served++;
+    session->singly_before = device_singly_ns(session->device);
     tracing_note(session->device->tracing, session->number, session->name, session->pid,
                  session->uid);
     uv_timer_stop(&session->deadline);
@@ -378,7 +383,7 @@ static enum beginning attach_begin(struct session *session, uint64_t serial,
     session->asked = *wish;
     session->wish = allowance_from_wire(&wish->allowance, &wish->sources);
     memcpy(session->name, wish->name, sizeof session->name);
-    limits_clean_name(session->name); /* logs and administrators' terminals will show it */
+    printable_replace(session->name); /* logs and administrators' terminals will show it */
     identity_free(&session->identity);
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
     int result =
@@ -449,6 +454,57 @@ bool session_attach_now(struct session *session, uint64_t serial, const struct p
     if (beginning == BEGINNING_REFUSED)
         count_refused(session);
     return beginning != BEGINNING_WAITS;
+}
+
+/* ---- another server ---- */
+
+int session_attach_adopt(struct session *session, uint64_t offset, uint64_t bytes, const int fds[4])
+{
+    struct server *server = session->server;
+    uint32_t streams = server->settings->streams;
+    struct error why;
+    session->header = (struct shm){.fd = fds[0], .bytes = PROTO_RING_FIRST};
+    session->status = (struct shm){.fd = fds[1]};
+    session->shadow = (struct shm){.fd = fds[2], .bytes = journal_shadow_bytes(streams)};
+    session->doorbell = fds[3];
+    identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
+    objects_open(&session->objects, streams, &server->cache.key);
+    if (address_plan_take_at(&server->plan, &session->window, offset, bytes))
+        return -EEXIST;
+    uint32_t error = session_quota_open(session, &why);
+    int result = open_heaps(session);
+    if (result == 0)
+        result = shm_adopt(&session->status, fds[1], ring_status_bytes(streams), true);
+    session->held = session->state == PROTO_CONNECTION_STATE_ATTACHED;
+    session->restore.adopts = session->held;
+    session->restore.since = timeline_now();
+    session->worker_start = session->device->starts;
+    return error                                    ? -ENOSPC
+           : result < 0                             ? result
+           : fds[0] < 0 || fds[2] < 0 || fds[3] < 0 ? -EBADF
+                                                    : 0;
+}
+
+void session_attach_again(struct session *session)
+{
+    struct request *request = session_request(session, session->attach_serial, PROTO_ATTACHED);
+    if (request && tell_worker(session, request) < 0) {
+        session_fail(session, MESSAGE(attach_worker_ended), session->device->index);
+        session_request_end(request);
+    }
+}
+
+void session_attach_answer_again(struct session *session, const struct channel_packet *packet)
+{
+    int status = shm_readonly_fd(&session->status);
+    int fds[3] = {session->header.fd, status, session->doorbell};
+    struct channel_packet whole = *packet;
+    whole.fds = fds;
+    whole.fd_count = 3;
+    if (status >= 0) {
+        send_queue_send(&session->send_queue, &whole);
+        close(status);
+    }
 }
 
 /* ---- window_move ---- */

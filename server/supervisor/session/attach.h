@@ -43,4 +43,16 @@ unsigned session_attach_accounts(const struct session *session, const struct con
                                  const struct total_overrides *overrides,
                                  struct client_accounts *accounts);
 
+/* Another server had attached the client, or was about to: takes its window and its accounts as
+ * they were, with the descriptors of header, status, shadow and doorbell, which it takes over. The
+ * session's members are set. Returns 0 or -errno; session_attach_release follows in any case. */
+int session_attach_adopt(struct session *session, uint64_t offset, uint64_t bytes,
+                         const int fds[4]);
+
+/* The client was being attached: asks the worker again. */
+void session_attach_again(struct session *session);
+
+/* Sends the answer to attaching again, with its descriptors. */
+void session_attach_answer_again(struct session *session, const struct channel_packet *packet);
+
 #endif

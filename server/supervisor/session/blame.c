@@ -13,6 +13,7 @@
 #include "server/supervisor/session/restore.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
+#include "server/supervisor/device/device_singly.h"
 
 /* By then a client that faults alone would have been named. */
 #define COMMON_FAULTS_MAX 3
@@ -37,10 +38,16 @@ static bool has_author(uint32_t error)
     }
 }
 
-static bool is_suspect(const struct session *session, const struct device *device)
+static bool goes_on(const struct session *session, const struct device *device)
 {
-    return session->device == device && session->held &&
-           session->state != PROTO_CONNECTION_STATE_LEAVING && session_restore_had_work(session);
+    return session->device == device && session->state != PROTO_CONNECTION_STATE_LEAVING;
+}
+
+/* A crash may also come from a request that the worker was carrying out. */
+static bool is_suspect(const struct session *session, const struct device *device, bool crash)
+{
+    return goes_on(session, device) && session->held &&
+           (session_restore_had_work(session) || (crash && session->blame.asked));
 }
 
 void session_blame_departed(const struct server *server, struct device *device)
@@ -61,7 +68,8 @@ static void absolve_all(struct server *server, struct device *device)
     LIST_FOR_EACH (session, &server->session_list, link)
         if (session->device == device)
             memset(&session->blame, 0, sizeof session->blame);
-    device_serve_together(device);
+    device->suspects = 0;
+    device_singly_forget(device);
 }
 
 static void find_guilty(struct server *server, struct device *device, struct session *session)
@@ -75,8 +83,11 @@ static void find_guilty(struct server *server, struct device *device, struct ses
     session_fail(session, device->loss, MESSAGE_TEXT(session_guilty), device->trouble, kernels);
 }
 
-static void isolate(const struct device *device, struct session *session)
+/* A fault, or a crash, of which this client may be the author as well as any other. */
+static void count_common(const struct device *device, struct session *session)
 {
+    if (++session->blame.common < COMMON_FAULTS_MAX || session->blame.isolated)
+        return;
     session->blame.isolated = true;
     log_warning(MESSAGE_TEXT(log_isolated), device->index, session->number, session->name,
                 session->blame.common);
@@ -92,48 +103,114 @@ static void list_add(char *names, size_t size, const struct session *session)
         memcpy(names + size - 4, "...", 4);
 }
 
-static void mark_suspects(struct server *server, struct device *device)
+/* The probation of the latest fault is over. If each suspect has run alone since, one of them
+ * faults in company only, and nobody knows which. Otherwise it was one that has not: the others
+ * have done alone what they did then. */
+static void settle(struct server *server, struct device *device)
+{
+    struct session *session;
+    uint32_t proven = 0;
+    LIST_FOR_EACH (session, &server->session_list, link)
+        proven += goes_on(session, device) && session->blame.suspect && session->blame.proven;
+    const bool in_company = proven == device->suspects;
+    LIST_FOR_EACH (session, &server->session_list, link) {
+        if (!goes_on(session, device) || !session->blame.suspect)
+            continue;
+        if (in_company || !session->blame.proven)
+            count_common(device, session);
+        session->blame.suspect = false;
+    }
+    device->suspects = 0;
+}
+
+static void log_marked(const struct device *device, const char *names, bool crash)
+{
+    log_error(crash ? MESSAGE_TEXT(log_crash_suspects) : MESSAGE_TEXT(log_suspects), device->index,
+              names, device->departed_suspects);
+}
+
+static void mark_suspects(struct server *server, struct device *device, bool crash)
 {
     char names[320] = "";
     struct session *session;
+    settle(server, device);
+    device->suspects = device->departed_suspects;
     LIST_FOR_EACH (session, &server->session_list, link)
-        if (is_suspect(session, device)) {
+        if (is_suspect(session, device, crash)) {
             list_add(names, sizeof names, session);
             session->blame.suspect = true;
-            if (++session->blame.common == COMMON_FAULTS_MAX)
-                isolate(device, session);
+            session->blame.proven = false;
+            device->suspects++;
         }
-    log_error(MESSAGE_TEXT(log_suspects), device->index, names, device->departed_suspects);
-    device_serve_singly(device);
+    log_marked(device, names, crash);
+    device_singly_begin(device);
 }
 
-void session_blame_find(struct server *server, struct device *device)
+/* Nobody is guilty of a crash: the driver may have made it. But who was alone at one was not alone
+ * by chance, and the suspects of the one before are suspects no more. */
+static void note_lone_crash(struct server *server, struct device *device, struct session *only)
+{
+    char names[40] = "";
+    struct session *session;
+    LIST_FOR_EACH (session, &server->session_list, link)
+        if (session->device == device)
+            session->blame.suspect = false;
+    device->suspects = 0;
+    list_add(names, sizeof names, only);
+    log_marked(device, names, true);
+    count_common(device, only);
+    if (only->blame.isolated)
+        device_singly_begin(device);
+}
+
+static void find_among(struct server *server, struct device *device, bool crash)
 {
     struct session *session, *only = NULL;
     uint32_t suspects = device->departed_suspects;
-    if (!has_author(device->loss))
-        return;
     LIST_FOR_EACH (session, &server->session_list, link)
-        if (is_suspect(session, device)) {
+        if (is_suspect(session, device, crash)) {
             only = session;
             suspects++;
         }
     if (suspects > 1 && only)
-        mark_suspects(server, device);
+        mark_suspects(server, device, crash);
+    else if (only && crash)
+        note_lone_crash(server, device, only);
     else if (only)
         find_guilty(server, device, only);
-    else
+    else if (!crash)
         log_error(MESSAGE_TEXT(log_guilty_left), device->index, suspects);
 }
 
-bool session_blame_absolve(struct server *server, const struct device *device)
+void session_blame_find(struct server *server, struct device *device)
 {
     struct session *session;
-    bool isolated = false;
+    const bool crash = device->crashed && device->loss == PROTO_ERROR_WORKER_LOST;
+    if (has_author(device->loss) || crash)
+        find_among(server, device, crash);
     LIST_FOR_EACH (session, &server->session_list, link)
-        if (session->device == device) {
-            session->blame.suspect = false;
-            isolated |= session->blame.isolated && session->state != PROTO_CONNECTION_STATE_LEAVING;
-        }
-    return !isolated;
+        if (session->device == device)
+            session->blame.asked = false;
+}
+
+void session_blame_prove(struct server *server, struct session *session)
+{
+    const struct session *other;
+    if (!session->blame.suspect)
+        return;
+    session->blame.proven = true;
+    LIST_FOR_EACH (other, &server->session_list, link)
+        if (goes_on(other, session->device) && other->blame.suspect && !other->blame.proven)
+            return;
+    device_singly_look_soon(session->device);
+}
+
+bool session_blame_absolve(struct server *server, struct device *device)
+{
+    const struct session *session;
+    settle(server, device);
+    LIST_FOR_EACH (session, &server->session_list, link)
+        if (goes_on(session, device) && session->blame.isolated)
+            return false;
+    return true;
 }

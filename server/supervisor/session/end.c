@@ -17,6 +17,7 @@
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/device/device_request.h"
 
 #define DETACH_AGAIN_MS 100
 
@@ -26,6 +27,9 @@ static void handle_closed(uv_handle_t *handle)
     struct session *session = handle->data;
     if (--session->handles)
         return;
+    session_inbox_close(session);
+    if (session->keeping.touched)
+        queue_remove(&session->server->touched, &session->keeping.link);
     identity_free(&session->identity);
     free(session);
 }
@@ -132,7 +136,7 @@ static void take_down(struct session *session)
     if (!session->device)
         return;
     if (session->at_worker || session->held)
-        device_cancel(session->device, session->number);
+        device_request_cancel(session->device, session->number);
     if (session->at_worker)
         worker_detach(session);
     else if (session->held)

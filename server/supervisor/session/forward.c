@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/messages.h"
+#include "server/supervisor/session/lost_copies.h"
 #include "server/supervisor/session/module.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
@@ -106,8 +107,10 @@ void session_forward_stream_create(struct session *session, struct channel_messa
     int result = objects_new(&session->objects, OBJECT_STREAM, &body.stream);
     struct request *request =
         create_request(session, message, result, body.stream, MESSAGE_TEXT(streams_max));
-    if (request)
+    if (request) {
         objects_find(&session->objects, OBJECT_STREAM, body.stream)->priority = body.priority;
+        session_lost_copies_forget(session, body.stream);
+    }
     if (result == 0 && (!request || !forward_ask(request, message, &body, stream_made)))
         objects_free(&session->objects, OBJECT_STREAM, body.stream);
 }
@@ -137,13 +140,14 @@ static struct object *object_named(struct session *session, const struct channel
     return NULL;
 }
 
-/* The worker may have said before that the object has ended; then the number may be another's
- * now. */
+/* The worker may have said before that the object has ended. */
 static void object_destroyed(struct request *request, enum object_kind kind,
                              const struct worker_answer *answer)
 {
     struct object *object = objects_find(&request->session->objects, kind, request->object);
-    if (answer->outcome == WORKER_REFUSED && object && object->state == OBJECT_ENDING)
+    if (answer->outcome == WORKER_ANSWERED && object && object->gone)
+        objects_free(&request->session->objects, kind, request->object);
+    else if (answer->outcome == WORKER_REFUSED && object && object->state == OBJECT_ENDING)
         object->state = OBJECT_MADE;
     else if (answer->outcome == WORKER_ANSWERED && object && object->state == OBJECT_ENDING)
         object->destroyed = true;
@@ -181,13 +185,35 @@ void session_forward_stream_destroy(struct session *session, struct channel_mess
     object_destroy(session, message, OBJECT_STREAM, body.stream, stream_destroyed);
 }
 
+/* The worker knows the timeline; which host memory was being written, the journal of the lost one
+ * said. */
+static void stream_recovered(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    struct proto_stream_recovered body;
+    if (answer->outcome == WORKER_ANSWERED) {
+        memcpy(&body, answer->message->body, sizeof body);
+        session_lost_copies_take(request->session, request->object, &body);
+        session_answer(request->session, PROTO_STREAM_RECOVERED, request->serial, &body, NULL, 0);
+    } else {
+        session_pass(request->session, request->serial, answer);
+    }
+    session_request_end(request);
+}
+
 void session_forward_stream_recover(struct session *session, struct channel_message *message)
 {
     struct proto_stream_recover body;
     memcpy(&body, message->body, sizeof body);
     /* The default stream is no object: it is always there. */
-    if (!body.stream || object_named(session, message, OBJECT_STREAM, body.stream))
-        forward_plainly(session, message);
+    if (body.stream && !object_named(session, message, OBJECT_STREAM, body.stream))
+        return;
+    struct request *request =
+        session_request(session, message->header.serial, PROTO_STREAM_RECOVERED);
+    if (!request)
+        return;
+    request->object = body.stream;
+    forward_ask(request, message, &body, stream_recovered);
 }
 
 void session_forward_event_destroy(struct session *session, struct channel_message *message)
@@ -221,7 +247,11 @@ void session_forward_ended(struct session *session, const struct channel_message
         number = event.event;
     }
     struct object *object = objects_find(&session->objects, kind, number);
-    if (object && object->state == OBJECT_ENDING)
+    session_touch(session);
+    /* The request has the number until it is answered: another server handles it anew. */
+    if (object && object->state == OBJECT_ENDING && !object->destroyed)
+        object->gone = true;
+    else if (object && object->state == OBJECT_ENDING)
         objects_free(&session->objects, kind, number);
     else
         log_warning(MESSAGE_TEXT(log_object_not_destroyed), session->number, message->type->name,
@@ -233,9 +263,10 @@ void session_forward_ended(struct session *session, const struct channel_message
 static bool module_is_known(struct session *session, const struct channel_message *message,
                             uint32_t module)
 {
-    if (session_module_known(session, module))
+    struct error why;
+    if (session_module_usable(session, module, &why))
         return true;
-    session_refuse(session, message->header.serial, MESSAGE(module_foreign), module);
+    session_refuse_why(session, message->header.serial, &why);
     return false;
 }
 
@@ -342,10 +373,22 @@ static void event_restore(struct session *session, uint32_t number, const struct
     session_send_restoring(session, &packet, answered);
 }
 
+static void kernel_tell_lost(struct session *session, uint32_t number, uint32_t module,
+                             worker_link_reply *answered)
+{
+    struct proto_worker_function_lost body = {.module = module, .function = number};
+    struct channel_packet packet = {.opcode = PROTO_WORKER_FUNCTION_LOST, .body = &body};
+    session_send_restoring(session, &packet, answered);
+}
+
 static void kernel_restore(struct session *session, uint32_t number, const struct object *object,
                            worker_link_reply *answered)
 {
     const struct object_function *kernel = &object->function;
+    if (session_module_is_lost(session, kernel->module)) {
+        kernel_tell_lost(session, number, kernel->module, answered);
+        return;
+    }
     struct proto_function_get body = {.module = kernel->module, .function = number};
     struct channel_packet packet = {.opcode = PROTO_FUNCTION_GET,
                                     .body = &body,
@@ -360,7 +403,7 @@ static void attribute_restore(struct session *session, uint32_t number, const st
     struct proto_function_set body = {
         .function = number, .attribute = 1, .value = object->function.shared_bytes};
     struct channel_packet packet = {.opcode = PROTO_FUNCTION_SET, .body = &body};
-    if (object->function.shared_set)
+    if (object->function.shared_set && !session_module_is_lost(session, object->function.module))
         session_send_restoring(session, &packet, answered);
 }
 
@@ -406,4 +449,101 @@ void session_forward_restore_ends(struct session *session)
 {
     end_each(session, OBJECT_STREAM, PROTO_STREAM_DESTROY);
     end_each(session, OBJECT_EVENT, PROTO_EVENT_DESTROY);
+}
+
+/* ---- another server ---- */
+
+static enum object_state state_kept(enum object_kind kind, const struct object *object)
+{
+    /* A link that was being made keeps its number, which the worker may have; a kernel does not,
+     * since the worker takes another one for it. */
+    if (object->state == OBJECT_MAKING)
+        return kind == OBJECT_FUNCTION ? OBJECT_FREE
+               : kind == OBJECT_LINK   ? OBJECT_MADE
+                                       : OBJECT_ENDING;
+    return object->state == OBJECT_ENDING && !object->destroyed ? OBJECT_MADE : object->state;
+}
+
+static void object_pack(struct pack *pack, enum object_kind kind, uint32_t number,
+                        const struct object *object, enum object_state state)
+{
+    const struct object_function *kernel = &object->function;
+    pack_number(pack, (uint64_t)number << 8 | (unsigned)state);
+    if (kind == OBJECT_STREAM)
+        pack_number(pack, (uint32_t)object->priority);
+    else if (kind == OBJECT_LINK)
+        pack_number(pack, object->client);
+    if (kind != OBJECT_FUNCTION)
+        return;
+    pack_number(pack, (uint64_t)kernel->module << 32 | kernel->shared_bytes);
+    pack_number(pack, (uint64_t)kernel->name_bytes << 1 | kernel->shared_set);
+    pack_bytes(pack, kernel->name, kernel->name_bytes);
+}
+
+void session_forward_pack(struct session *session, struct pack *pack)
+{
+    for (enum object_kind kind = 0; kind < OBJECT_KINDS; kind++) {
+        const struct object_table *table = &session->objects.tables[kind];
+        for (uint32_t i = 0; i < table->count; i++) {
+            enum object_state state = state_kept(kind, &table->rows[i]);
+            if (table->rows[i].state != OBJECT_FREE && state != OBJECT_FREE)
+                object_pack(pack, kind, i + 1, &table->rows[i], state);
+        }
+        pack_number(pack, 0);
+    }
+}
+
+static int kernel_unpack(struct session *session, struct unpack *unpack, uint32_t number)
+{
+    uint64_t what = unpack_number(unpack), name = unpack_number(unpack);
+    const void *text = unpack_take(unpack, name >> 1);
+    if (!text)
+        return -EINVAL;
+    int result = objects_function_put(&session->objects, (uint32_t)(what >> 32), text,
+                                      (size_t)(name >> 1), number);
+    if (result < 0)
+        return result;
+    struct object *object = objects_find(&session->objects, OBJECT_FUNCTION, number);
+    object->function.shared_bytes = (uint32_t)what;
+    object->function.shared_set = name & 1;
+    object->state = OBJECT_MADE;
+    return 0;
+}
+
+static int object_unpack(struct session *session, struct unpack *unpack, enum object_kind kind,
+                         uint32_t number, enum object_state state)
+{
+    if (kind == OBJECT_FUNCTION)
+        return kernel_unpack(session, unpack, number);
+    int result = objects_put(&session->objects, kind, number);
+    if (result < 0)
+        return result;
+    struct object *object = objects_find(&session->objects, kind, number);
+    object->state = state;
+    object->destroyed = state == OBJECT_ENDING;
+    if (kind == OBJECT_STREAM)
+        object->priority = (int32_t)(uint32_t)unpack_number(unpack);
+    else if (kind == OBJECT_LINK)
+        object->client = (uint32_t)unpack_number(unpack);
+    return unpack->failed ? -EINVAL : 0;
+}
+
+int session_forward_unpack(struct session *session, struct unpack *unpack)
+{
+    int result = 0;
+    for (enum object_kind kind = 0; kind < OBJECT_KINDS; kind++) {
+        uint64_t word;
+        while (result == 0 && (word = unpack_number(unpack)))
+            result = (word & 0xff) == OBJECT_MADE || (word & 0xff) == OBJECT_ENDING
+                         ? object_unpack(session, unpack, kind, (uint32_t)(word >> 8),
+                                         (enum object_state)(word & 0xff))
+                         : -EINVAL;
+    }
+    return result;
+}
+
+/* The worker answers that what it does not know has ended. */
+void session_forward_resume(struct session *session)
+{
+    session_forward_restore_ends(session);
 }

@@ -31,4 +31,13 @@ void session_forward_restore_attributes(struct session *session, worker_link_rep
  * before had not ended. */
 void session_forward_restore_ends(struct session *session);
 
+/*
+ * The record of streams, events, kernels and links, and the way back. Returns 0 or -errno. A
+ * stream or event that was being made comes back as one that is being destroyed; of one that was
+ * being destroyed, the request comes again. session_forward_resume asks the worker.
+ */
+void session_forward_pack(struct session *session, struct pack *pack);
+int session_forward_unpack(struct session *session, struct unpack *unpack);
+void session_forward_resume(struct session *session);
+
 #endif

@@ -88,6 +88,7 @@ static void buffer_unmap_answered(void *context, const struct worker_answer *ans
 {
     struct heap_region *region = context;
     struct session *session = session_of(region);
+    session_touch(session);
     switch (answer->outcome) {
     case WORKER_ANSWERED:
         region->gone = true;
@@ -136,6 +137,13 @@ static void buffer_return(struct session *session, struct heap_region *region)
         session_ask_surely(session, PROTO_WORKER_HOST_KEEP, &keep, buffer_keep_answered, region);
     else
         session_ask_surely(session, PROTO_WORKER_HOST_UNMAP, &unmap, buffer_unmap_answered, region);
+}
+
+void session_host_unmap_again(struct session *session, struct heap_region *region)
+{
+    struct proto_worker_host_unmap unmap = {.address = region->address, .count = region->bytes};
+    session->host_unmapping++;
+    session_ask_surely(session, PROTO_WORKER_HOST_UNMAP, &unmap, buffer_unmap_answered, region);
 }
 
 /* ---- host_alloc ---- */
@@ -664,8 +672,18 @@ void session_host_link(struct session *session, struct channel_message *message)
 
 /* ---- another worker ---- */
 
-static void buffer_restore(struct session *session, const struct heap_region *region, bool keep,
-                           worker_link_reply *answered)
+/* A buffer that the worker could not register must not go to the pool: the next client that it is
+ * lent to would be refused. */
+static void buffer_answered(void *context, const struct worker_answer *answer)
+{
+    struct pinned_buffer *buffer = context;
+    if (answer->outcome == WORKER_REFUSED)
+        buffer->start = 0;
+    buffer->answered(buffer->restoring, answer);
+}
+
+static bool buffer_restore(struct session *session, const struct heap_region *region, bool keep,
+                           worker_link_reply *answered, void *context)
 {
     struct proto_worker_host_map body = {
         .address = region->address, .count = region->bytes, .keep = keep};
@@ -673,7 +691,7 @@ static void buffer_restore(struct session *session, const struct heap_region *re
                                     .body = &body,
                                     .fds = &region->charged_fd.fd,
                                     .fd_count = 1};
-    session_send_restoring(session, &packet, answered);
+    return session_send_restoring_of(session, &packet, answered, context);
 }
 
 /* A buffer of the pool was lent, but the new worker keeps none: it has to be mapped. */
@@ -751,13 +769,17 @@ void session_host_restore(struct session *session, worker_link_reply *answered)
         if (buffer->state != PINNED_USED)
             continue;
         buffer->start = session->device->starts;
-        /* One that is being mapped has its request among the held ones. */
-        if (at->state != HEAP_REGION_MAPPING && !at->gone)
-            buffer_restore(session, at, buffer->keep, answered);
+        buffer->restoring = session;
+        buffer->answered = answered;
+        /* One that is being mapped has its request among the held ones; or it was for the last
+         * server, and has no descriptor. */
+        if (at->state != HEAP_REGION_MAPPING && !at->gone && at->charged_fd.fd >= 0 &&
+            !buffer_restore(session, at, buffer->keep, buffer_answered, buffer))
+            buffer->start = 0; /* the worker never heard of it */
     }
     for (const struct host_import *at = session->imports; at; at = at->next)
         if (at->state != IMPORT_MAPPING)
-            buffer_restore(session, at->region, false, answered);
+            (void)buffer_restore(session, at->region, false, answered, session);
     const struct object_table *links = &session->objects.tables[OBJECT_LINK];
     for (uint32_t i = 0; i < links->count; i++)
         if (links->rows[i].state == OBJECT_MADE)

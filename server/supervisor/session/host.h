@@ -40,4 +40,7 @@ void session_host_retry(struct server *server, struct session *session);
  * that keeps no buffers. */
 void session_host_restore(struct session *session, worker_link_reply *answered);
 
+/* Has the worker unmap a buffer that is being given back, as it was by the last server. */
+void session_host_unmap_again(struct session *session, struct heap_region *region);
+
 #endif

@@ -19,9 +19,11 @@ struct launches {
 
 static bool in_flight(void *shadow, uint32_t streams, const struct journal_entry *entry)
 {
-    return entry->value && entry->stream < streams &&
-           entry->value > shared_word_read(ring_shadow_reached(shadow, entry->stream)) &&
-           entry->value <= shared_word_read(ring_shadow_begun(shadow, streams, entry->stream));
+    if (!entry->value || entry->stream >= streams)
+        return false;
+    uint32_t stream = (uint32_t)entry->stream;
+    return entry->value > shared_word_read(ring_shadow_reached(shadow, stream)) &&
+           entry->value <= shared_word_read(ring_shadow_begun(shadow, streams, stream));
 }
 
 static bool is_same(const struct proto_command_launch *a, const struct proto_command_launch *b)

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/session/memory.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,7 @@ static void unmap_answered(void *context, const struct worker_answer *answer)
     struct heap_region *region = context;
     struct session *session = region->user;
     char size[UNITS_TEXT];
+    session_touch(session);
     switch (answer->outcome) {
     case WORKER_ANSWERED:
         region_forget(region);
@@ -85,14 +87,19 @@ static void unmap_answered(void *context, const struct worker_answer *answer)
     wants_retry(session);
 }
 
-/* Unmaps a region without used blocks. It stays charged until the worker answers. */
-static void region_unmap(struct session *session, struct heap_region *region)
+static void region_ask_unmap(struct session *session, struct heap_region *region)
 {
     struct proto_worker_unmap body = {.address = region->address, .count = region->bytes};
-    heap_region_withdraw(region);
     region->user = session;
     session->unmapping++;
     session_ask_surely(session, PROTO_WORKER_UNMAP, &body, unmap_answered, region);
+}
+
+/* Unmaps a region without used blocks. It stays charged until the worker answers. */
+static void region_unmap(struct session *session, struct heap_region *region)
+{
+    heap_region_withdraw(region);
+    region_ask_unmap(session, region);
 }
 
 /* The device had no room for a region. Smaller slabs may fit; otherwise the wants are refused. */
@@ -129,6 +136,15 @@ static void map_refused(struct session *session, struct heap_region *region,
             want_queue(want);
 }
 
+/* A slab that nobody needs any more, since memory was freed meanwhile, would stay charged until
+ * something of it was taken and freed. */
+static void slab_offer(struct session *session, struct heap_region *region)
+{
+    wants_retry(session);
+    if (region->first->state == HEAP_BLOCK_FREE && region->first->bytes == region->bytes)
+        region_unmap(session, region);
+}
+
 static void map_answered(void *context, const struct worker_answer *answer)
 {
     struct heap_region *region = context;
@@ -143,7 +159,7 @@ static void map_answered(void *context, const struct worker_answer *answer)
         if (block)
             want_serve(want, block);
         else
-            wants_retry(session);
+            slab_offer(session, region);
         break;
     case WORKER_REFUSED:
         map_refused(session, region, answer);
@@ -307,6 +323,7 @@ static void quiesce_answered(void *context, const struct worker_answer *answer)
     struct session *session = context;
     if (answer->outcome == WORKER_LOST || answer->outcome == WORKER_SESSION_ENDED)
         return; /* session_memory_release takes the blocks */
+    session_touch(session);
     struct heap_block *block = session->retired_now;
     session->retired_now = NULL;
     /* Work that uses these blocks may still run: they are given to nobody until the session's end.
@@ -370,13 +387,110 @@ void session_memory_release(struct session *session)
 void session_memory_restore(struct session *session, worker_link_reply *answered)
 {
     for (const struct heap_region *at = session->heap.first; at; at = at->next) {
-        if (at->state == HEAP_REGION_MAPPING)
+        /* One without a descriptor was being mapped for the last server. */
+        if (at->state == HEAP_REGION_MAPPING || at->charged_fd.fd < 0)
             continue;
         struct proto_worker_remap body = {.address = at->address, .count = at->bytes};
         struct channel_packet packet = {
             .opcode = PROTO_WORKER_REMAP, .body = &body, .fds = &at->charged_fd.fd, .fd_count = 1};
         session_send_restoring(session, &packet, answered);
     }
+}
+
+/* ---- another server ---- */
+
+static void blocks_pack(const struct heap_region *region, struct pack *pack)
+{
+    for (const struct heap_block *at = region->first; at; at = at->after) {
+        if (at->state == HEAP_BLOCK_FREE)
+            continue;
+        pack_number(pack, at->address);
+        pack_number(pack, at->bytes | (at->state == HEAP_BLOCK_RETIRED) | (at->reserved ? 2 : 0));
+    }
+    pack_number(pack, 0);
+}
+
+void session_memory_pack(struct session *session, struct pack *pack)
+{
+    const struct heap *heap = &session->heap;
+    pack_number(pack, heap->regions);
+    pack_number(pack, heap->next_slab);
+    for (struct heap_region *at = heap->first; at; at = at->next) {
+        pack_number(pack, at->address);
+        pack_number(pack, at->bytes);
+        pack_number(pack, (at->state == HEAP_REGION_LIVE) | (at->slab ? 2 : 0));
+        keeper_pack_fd(session->server->keeper, pack, KEEPER_DATA, at->charged_fd.fd, &at->kept);
+        if (at->state == HEAP_REGION_LIVE)
+            blocks_pack(at, pack);
+    }
+}
+
+/* Retired blocks wait for the next quiesce. */
+static int block_put(struct session *session, struct heap_region *region, uint64_t address,
+                     uint64_t bytes)
+{
+    struct heap_block *block = region->slab ? NULL : heap_find(&session->heap, address);
+    int result = 0;
+    if (region->slab)
+        result = heap_take_at(region, address, bytes & ~(HEAP_ALIGNMENT - 1), &block);
+    if (result < 0 || !block)
+        return result < 0 ? result : -EINVAL;
+    if (bytes & 1) {
+        heap_block_retire(block);
+        block->next = session->retired_next;
+        session->retired_next = block;
+    }
+    block->reserved = (bytes & 2) != 0;
+    return 0;
+}
+
+static int region_unpack(struct session *session, struct unpack *unpack)
+{
+    uint64_t address = unpack_number(unpack), bytes = unpack_number(unpack);
+    uint64_t flags = unpack_number_max(unpack, 3);
+    uint32_t kept = unpack_fd(unpack);
+    struct heap_region *region;
+    if (unpack->failed)
+        return -EINVAL;
+    int result = heap_region_put(&session->heap, address, bytes, (flags & 2) != 0, &region);
+    if (result < 0)
+        return result;
+    quota_charge_again(&session->accounts[RESOURCE_MEMORY], &region->charge, bytes);
+    fd_budget_charge_again(&region->charged_fd, &session->fds,
+                           keeper_take(session->server->keeper, kept, KEEPER_DATA));
+    region->kept = kept;
+    heap_region_ready(region);
+    if (!(flags & 1)) {
+        heap_region_clear(region);
+        heap_region_withdraw(region);
+        return 0;
+    }
+    uint64_t block;
+    while (result == 0 && (block = unpack_number(unpack)))
+        result = block_put(session, region, block, unpack_number(unpack));
+    return result;
+}
+
+int session_memory_unpack(struct session *session, struct unpack *unpack)
+{
+    uint64_t regions = unpack_number(unpack), next_slab = unpack_number(unpack);
+    int result = 0;
+    for (uint64_t i = 0; i < regions && result == 0; i++)
+        result = unpack->failed ? -EINVAL : region_unpack(session, unpack);
+    session->heap.next_slab = min(max(next_slab, session->heap.next_slab), HEAP_SLAB_MAX);
+    return result;
+}
+
+void session_memory_resume(struct session *session)
+{
+    struct heap_region *next;
+    for (struct heap_region *region = session->heap.first; region; region = next) {
+        next = region->next;
+        if (region->state == HEAP_REGION_UNMAPPING)
+            region_ask_unmap(session, region);
+    }
+    if (session->retired_next)
+        memory_quiesce(session);
 }
 
 /* ---- messages ---- */

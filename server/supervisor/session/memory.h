@@ -35,4 +35,13 @@ void session_memory_release(struct session *session);
 /* Has a new worker map what the one before had mapped (session_send_restoring). */
 void session_memory_restore(struct session *session, worker_link_reply *answered);
 
+/*
+ * The record of the device memory, and the way back. Returns 0 or -errno. A region that was being
+ * mapped comes back as one that is being unmapped: whether the worker mapped it is not known.
+ * session_memory_resume asks the worker for all that was under way.
+ */
+void session_memory_pack(struct session *session, struct pack *pack);
+int session_memory_unpack(struct session *session, struct unpack *unpack);
+void session_memory_resume(struct session *session);
+
 #endif

@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "common/messages.h"
+#include "common/state_lost.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/account/heap.h"
@@ -24,7 +26,12 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
 
-enum module_state { MODULE_LOADING, MODULE_LOADED, MODULE_UNLOADING };
+enum module_state {
+    MODULE_LOADING,
+    MODULE_LOADED,
+    MODULE_UNLOADING,
+    MODULE_UNDONE /* the last server was loading it, and it is unloaded */
+};
 
 struct module {
     struct module *next;
@@ -36,6 +43,8 @@ struct module {
     struct charge fd_charge;      /* of its descriptor, even if other modules share it */
     struct charge resident;       /* of variables that stay where the driver puts them */
     struct heap_block *variables; /* memory of the variables that move; NULL: none */
+    enum proto_unsaved unsaved;   /* what no other worker can have of it */
+    bool lost;                    /* and so its worker has taken it along */
 };
 
 static struct module *module_find(const struct session *session, uint32_t number)
@@ -46,9 +55,25 @@ static struct module *module_find(const struct session *session, uint32_t number
     return module;
 }
 
-bool session_module_known(const struct session *session, uint32_t module)
+bool session_module_usable(struct session *session, uint32_t number, struct error *why)
 {
-    return module_find(session, module) != NULL;
+    const struct module *module = module_find(session, number);
+    if (!module)
+        error_set(why, MESSAGE(module_foreign), number);
+    else if (module->lost)
+        state_lost_refuse(number, module->unsaved, why);
+    return module && !module->lost;
+}
+
+void session_module_query(struct session *session, struct channel_message *message)
+{
+    struct proto_module_query body;
+    struct error why;
+    memcpy(&body, message->body, sizeof body);
+    if (session_module_usable(session, body.module, &why))
+        session_answer(session, PROTO_DONE, message->header.serial, NULL, NULL, 0);
+    else
+        session_refuse_why(session, message->header.serial, &why);
 }
 
 static bool number_taken(const struct session *session, uint32_t number)
@@ -188,6 +213,7 @@ static void inspect_answered(void *context, const struct worker_answer *answer)
     }
     request->module->inspected = true;
     memcpy(&needs, answer->message->body, sizeof needs);
+    request->module->unsaved = needs.unsaved;
     const struct quota *culprit = NULL;
     if (quota_charge(&request->session->accounts[RESOURCE_MEMORY], &request->module->resident,
                      needs.resident_bytes, &culprit)) {
@@ -377,11 +403,35 @@ void session_module_unload(struct session *session, struct channel_message *mess
 
 /* ---- another worker ---- */
 
+void session_module_lose(struct session *session)
+{
+    struct error why;
+    for (struct module *at = session->modules; at; at = at->next) {
+        if (at->state == MODULE_LOADING || !at->unsaved || at->lost)
+            continue;
+        at->lost = true;
+        /* The driver's memory went with the worker. */
+        quota_return(&at->resident);
+        state_lost_refuse(at->number, at->unsaved, &why);
+        log_notice(MESSAGE_TEXT(log_module_lost), session->number, session->name, why.text);
+    }
+}
+
+static void tell_lost(struct session *session, const struct module *module,
+                      worker_link_reply *answered)
+{
+    struct proto_worker_module_lost body = {.module = module->number, .unsaved = module->unsaved};
+    struct channel_packet packet = {.opcode = PROTO_WORKER_MODULE_LOST, .body = &body};
+    session_send_restoring(session, &packet, answered);
+}
+
 /* A load that is under way has its request among the held ones; its image is read before. */
 void session_module_restore_images(struct session *session, worker_link_reply *answered)
 {
     for (const struct module *at = session->modules; at; at = at->next) {
-        if (!at->inspected)
+        if (at->lost)
+            tell_lost(session, at, answered);
+        if (!at->inspected || at->lost || at->state == MODULE_UNDONE)
             continue;
         struct proto_worker_module_inspect body = {.module = at->number, .count = at->image->bytes};
         struct channel_packet packet = {.opcode = PROTO_WORKER_MODULE_INSPECT,
@@ -395,7 +445,7 @@ void session_module_restore_images(struct session *session, worker_link_reply *a
 void session_module_restore_code(struct session *session, worker_link_reply *answered)
 {
     for (const struct module *at = session->modules; at; at = at->next) {
-        if (at->state == MODULE_LOADING)
+        if (at->state == MODULE_LOADING || at->state == MODULE_UNDONE || at->lost)
             continue;
         struct proto_worker_module_load body = load_message(at, true);
         struct channel_packet packet = {.opcode = PROTO_WORKER_MODULE_LOAD, .body = &body};
@@ -403,10 +453,126 @@ void session_module_restore_code(struct session *session, worker_link_reply *ans
     }
 }
 
-uint32_t session_module_resident(const struct session *session)
+/* ---- another server ---- */
+
+/* One whose image is being copied is nothing yet. */
+static bool is_kept(const struct module *module)
+{
+    return module->image != NULL;
+}
+
+void session_module_pack(struct session *session, struct pack *pack)
+{
+    uint32_t count = 0;
+    pack_number(pack, session->next_module);
+    for (const struct module *at = session->modules; at; at = at->next)
+        count += is_kept(at);
+    pack_number(pack, count);
+    for (const struct module *at = session->modules; at; at = at->next) {
+        if (!is_kept(at))
+            continue;
+        pack_number(pack, at->number);
+        pack_number(pack, at->state == MODULE_LOADED || at->state == MODULE_UNLOADING);
+        pack_number(pack, at->image->bytes);
+        pack_number(pack, at->image->hash);
+        pack_number(pack, at->charge.amount);
+        pack_number(pack, at->resident.amount);
+        pack_number(pack, at->variables ? at->variables->address : 0);
+        pack_number(pack, (uint64_t)at->unsaved << 1 | at->lost);
+        keeper_pack_fd(session->server->keeper, pack, KEEPER_DATA, at->image->fd, &at->image->kept);
+    }
+}
+
+/* The image is shared with other modules, of other sessions too. */
+static struct image *image_unpack(struct server *server, uint64_t bytes, uint64_t hash,
+                                  uint32_t kept)
+{
+    for (struct image *at = server->cache.first; at; at = at->next)
+        if (at->kept == kept) {
+            at->references++;
+            return at;
+        }
+    struct image *image = calloc(1, sizeof *image);
+    if (!image)
+        return NULL;
+    *image = (struct image){.fd = keeper_take(server->keeper, kept, KEEPER_DATA),
+                            .bytes = bytes,
+                            .hash = hash,
+                            .kept = kept};
+    image_admit(&server->cache, image);
+    return image;
+}
+
+static int module_unpack(struct session *session, struct unpack *unpack)
+{
+    struct module *module = calloc(1, sizeof *module);
+    if (!module)
+        return -ENOMEM;
+    module->next = session->modules;
+    session->modules = module;
+    session->module_count++;
+    module->number = (uint32_t)unpack_number_max(unpack, UINT32_MAX);
+    module->state = unpack_number(unpack) ? MODULE_LOADED : MODULE_UNDONE;
+    module->inspected = true;
+    uint64_t bytes = unpack_number(unpack), hash = unpack_number(unpack);
+    uint64_t charged = unpack_number(unpack), resident = unpack_number(unpack);
+    uint64_t variables = unpack_number(unpack), unsaved = unpack_number(unpack);
+    module->unsaved = (enum proto_unsaved)(unsaved >> 1);
+    module->lost = unsaved & 1;
+    uint32_t kept = unpack_fd(unpack);
+    if (unpack->failed)
+        return -EINVAL;
+    quota_charge_again(&session->images, &module->charge, charged);
+    quota_charge_again(&session->fds, &module->fd_charge, 1);
+    if (resident)
+        quota_charge_again(&session->accounts[RESOURCE_MEMORY], &module->resident, resident);
+    if (variables && !(module->variables = heap_find(&session->heap, variables)))
+        return -EINVAL;
+    module->image = image_unpack(session->server, bytes, hash, kept);
+    return !module->image ? -ENOMEM : module->image->fd < 0 ? -EBADF : 0;
+}
+
+int session_module_unpack(struct session *session, struct unpack *unpack)
+{
+    session->next_module = (uint32_t)unpack_number_max(unpack, UINT32_MAX);
+    uint64_t count = unpack_number_max(unpack, SESSION_MODULES_MAX);
+    int result = unpack->failed ? -EINVAL : 0;
+    for (uint64_t i = 0; i < count && result == 0; i++)
+        result = module_unpack(session, unpack);
+    return result;
+}
+
+/* The worker may never have heard of it. */
+static void undone(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    struct module *module = request->module;
+    if (answer->outcome == WORKER_ANSWERED || answer->outcome == WORKER_REFUSED) {
+        if (module->variables)
+            session_memory_return(request->session, module->variables);
+        module_free(request->session, module);
+    }
+    session_request_end(request);
+}
+
+void session_module_resume(struct session *session)
+{
+    for (struct module *at = session->modules, *next; at; at = next) {
+        struct proto_module_unload body = {.module = at->number};
+        next = at->next;
+        struct request *request = at->state == MODULE_UNDONE ? session_request_own(session) : NULL;
+        if (!request)
+            continue;
+        request->module = at;
+        if (session_ask(session, PROTO_MODULE_UNLOAD, &body, undone, request) < 0)
+            session_request_end(request);
+    }
+}
+
+bool session_module_is_lost(const struct session *session, uint32_t number)
 {
     const struct module *module = session->modules;
-    while (module && !module->resident.amount)
+    while (module && module->number != number)
         module = module->next;
-    return module ? module->number : 0;
+    return module && module->lost;
 }

@@ -16,10 +16,11 @@
 /* Modules of one client; the limit bounds the memory that this process spends on them. */
 #define SESSION_MODULES_MAX 4096
 
-session_handler session_module_load, session_module_unload;
+session_handler session_module_load, session_module_unload, session_module_query;
 
-/* Whether the client has a module with that number that is loaded. */
-bool session_module_known(const struct session *session, uint32_t module);
+/* Whether the client has a module with that number that is loaded, and whose state no worker took
+ * along. Otherwise *why has the refusal. */
+bool session_module_usable(struct session *session, uint32_t module, struct error *why);
 
 /* The worker has nothing of the session any more: frees all its modules. */
 void session_module_release(struct session *session);
@@ -29,7 +30,19 @@ void session_module_release(struct session *session);
 void session_module_restore_images(struct session *session, worker_link_reply *answered);
 void session_module_restore_code(struct session *session, worker_link_reply *answered);
 
-/* Number of a module with variables that no other worker can have, or 0. */
-uint32_t session_module_resident(const struct session *session);
+/* Its worker is gone, and with it the state of modules that no other worker can have. They are
+ * refused from now on, until the client unloads them. */
+void session_module_lose(struct session *session);
+bool session_module_is_lost(const struct session *session, uint32_t module);
+
+/*
+ * The record of the modules, and the way back. Returns 0 or -errno. A module that was being
+ * loaded comes back as one that is to be unloaded, with its variables' memory: its request is
+ * handled anew. One that was being unloaded is loaded: its request comes again.
+ * session_module_resume asks the worker. The session's memory is unpacked before.
+ */
+void session_module_pack(struct session *session, struct pack *pack);
+int session_module_unpack(struct session *session, struct unpack *unpack);
+void session_module_resume(struct session *session);
 
 #endif

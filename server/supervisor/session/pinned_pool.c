@@ -16,6 +16,7 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
+#include "server/supervisor/device/device_request.h"
 
 /* The loop walks all of them, so they are few. */
 #define BUFFERS_MAX 256
@@ -133,8 +134,10 @@ static void memory_emptied(struct job *job, int result)
         log_error(MESSAGE_TEXT(log_host_not_emptied), session ? session->number : 0,
                   units_format_bytes(buffer->region->bytes, size),
                   allowance_resource(RESOURCE_HOST_MEMORY)->phrase, strerror(-result));
-    if (session)
+    if (session) {
         session->host_emptying--;
+        session_touch(session);
+    }
     pool_of(buffer)->emptying -= buffer->bytes;
     forget_emptied(buffer);
 }

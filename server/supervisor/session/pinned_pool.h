@@ -32,6 +32,7 @@
 #include "common/list.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/account/heap.h"
+#include "server/supervisor/device/worker_link.h"
 #include "server/supervisor/loop/job.h"
 
 struct device;
@@ -62,7 +63,9 @@ struct pinned_buffer {
     bool lost;                    /* while it was cleared, its worker was lost */
     int fd;
     uint64_t bytes;
-    uint32_t start; /* device->starts when it was made: which worker has it */
+    uint32_t start;              /* device->starts when it was made: which worker has it; 0: none */
+    struct session *restoring;   /* that the next worker is told of it for */
+    worker_link_reply *answered; /* of the session, when the worker has */
 };
 
 /* A window without a session, with buffers in it. Made with each session. */

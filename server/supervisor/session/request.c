@@ -15,6 +15,8 @@
 #include "common/printable.h"
 #include "common/util.h"
 #include "server/supervisor/client/image.h"
+#include "server/supervisor/device/device_request.h"
+#include "server/supervisor/session/inbox.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/server.h"
 
@@ -54,6 +56,7 @@ void session_enter(struct session *session, enum proto_connection_state state)
 {
     if (session->state != PROTO_CONNECTION_STATE_LEAVING)
         session->state = state;
+    session_touch(session);
 }
 
 void session_fail(struct session *session, uint32_t error, const char *format, ...)
@@ -68,6 +71,7 @@ void session_fail(struct session *session, uint32_t error, const char *format, .
     log_end(session);
     session->state = PROTO_CONNECTION_STATE_LEAVING;
     session->parked.present = false;
+    session_touch(session);
     session_schedule(session);
 }
 
@@ -110,6 +114,7 @@ void session_answer(struct session *session, uint16_t opcode, uint64_t serial, c
 {
     if (session->state == PROTO_CONNECTION_STATE_LEAVING)
         return;
+    session_inbox_answered(session, serial);
     send_done(session, send_queue_send(&session->send_queue,
                                        &(struct channel_packet){.opcode = opcode,
                                                                 .serial = serial,
@@ -137,6 +142,7 @@ void session_refuse_why(struct session *session, uint64_t serial, const struct e
 void session_pass(struct session *session, uint64_t serial, const struct worker_answer *answer)
 {
     const struct channel_message *message = answer->message;
+    session_inbox_answered(session, serial);
     if (answer->outcome != WORKER_ANSWERED)
         session_refuse(session, serial, answer->error, "%s", answer->text);
     else if (session->state != PROTO_CONNECTION_STATE_LEAVING)
@@ -189,6 +195,7 @@ void session_request_end(struct request *request)
     image_release(request->known, session->server->closer);
     free(request);
     session->requests--;
+    session_touch(session);
     session_schedule(session);
     if (session->paused && session_reads(session))
         session_poll(session);
@@ -231,6 +238,7 @@ int session_send(struct session *session, struct channel_packet *request, worker
     if (session->down)
         return -ESHUTDOWN;
     request->client = session->number;
+    session_touch(session);
     return session->held ? held_requests_add(&session->device->held, request, reply, context)
                          : device_request_again(session->device, request, reply, context);
 }
@@ -238,14 +246,21 @@ int session_send(struct session *session, struct channel_packet *request, worker
 void session_send_restoring(struct session *session, struct channel_packet *request,
                             worker_link_reply *answered)
 {
+    session_send_restoring_of(session, request, answered, session);
+}
+
+bool session_send_restoring_of(struct session *session, struct channel_packet *request,
+                               worker_link_reply *answered, void *context)
+{
     request->client = session->number;
-    int result = device_request(session->device, request, answered, session);
+    int result = device_request(session->device, request, answered, context);
     if (result == 0)
         session->restore.due++;
     /* A worker that is lost again is told about from the loop. */
     else if (result != -EPIPE)
         session_fail(session, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(session_not_restored),
                      strerror(-result));
+    return result == 0;
 }
 
 int session_ask(struct session *session, uint16_t opcode, const void *body,

@@ -132,6 +132,9 @@ int session_send(struct session *session, struct channel_packet *request, worker
  */
 void session_send_restoring(struct session *session, struct channel_packet *request,
                             worker_link_reply *answered);
+/* The same, for an answer that is about more than the session. Returns whether it was sent. */
+bool session_send_restoring_of(struct session *session, struct channel_packet *request,
+                               worker_link_reply *answered, void *context);
 /* Like session_send, for a request that has a body and nothing else. */
 int session_ask(struct session *session, uint16_t opcode, const void *body,
                 worker_link_reply *reply, void *context);

@@ -5,7 +5,7 @@
  *
  *   worker lost: session_restore_hold        the session's requests are held from now on
  *   its process gone: session_restore_judge  what was in flight is known, and nothing changes it
- *   another worker ready: session_restore_begin
+ *   another worker ready: session_restore_all
  *     attached -> rings, memory, buffers, links, streams, events, images -> code -> kernels ->
  *     their attributes -> resumed; then what was held is sent
  *
@@ -22,6 +22,9 @@
 
 #include "server/supervisor/session/session.h"
 
+struct device;
+struct server;
+
 /* The worker of an attached session is lost, the one that it had or the one that was to have it. */
 void session_restore_hold(struct session *session);
 
@@ -33,8 +36,29 @@ bool session_restore_had_work(const struct session *session);
  * with this sentence. */
 bool session_restore_judge(struct session *session, const char *text);
 
-/* The device of a held session has a new worker that serves. Does nothing if that was said
- * before. */
-void session_restore_begin(struct session *session);
+/*
+ * The device has a new worker that serves: its held sessions are given back what they had. Those
+ * that work come first: with something in flight when the worker was lost, or with commands that
+ * were rung for since. Among equals it goes by their latest request to the server, the youngest
+ * first.
+ *
+ * A few sessions at a time are told to the worker, so that the first ones are whole before the last
+ * ones begin; the next begins when one is whole.
+ */
+void session_restore_all(struct server *server, struct device *device);
+
+/* Begins more of them, as far as there is room. To be called when time has passed (device_pace):
+ * then one more begins, so that nobody waits for long for one whose modules load slowly. */
+void session_restore_more(struct server *server, struct device *device);
+
+/*
+ * Whether sessions that the device's worker has to be told of come before one that is to be
+ * attached. Otherwise a client that faults and connects again at once could have each worker fail
+ * before the others are back. For a second at most after the worker is ready.
+ */
+bool session_restore_goes_first(const struct server *server, const struct device *device);
+
+/* Compares the turns of two sessions, as comparisons for qsort do. Pure. */
+int session_restore_compare(const struct session *one, const struct session *other);
 
 #endif

@@ -25,6 +25,7 @@ struct ring_segment {
     uint32_t first, count; /* rings */
     struct charge charge;
     struct charged_fd charged_fd;
+    uint32_t kept; /* number of the descriptor */
 };
 
 static uint64_t segment_bytes(const struct ring_segment *segment)
@@ -159,6 +160,59 @@ void session_rings_restore(struct session *session, worker_link_reply *answered)
             .opcode = PROTO_WORKER_RINGS, .body = &rings, .fds = &at->charged_fd.fd, .fd_count = 1};
         session_send_restoring(session, &packet, answered);
     }
+}
+
+int session_rings_describe(const struct session *session, uint32_t stream,
+                           struct proto_rings_made *made)
+{
+    const struct ring_segment *segment = segment_find(session, stream);
+    if (!segment)
+        return -1;
+    *made = (struct proto_rings_made){.first = segment->first, .count = segment->count};
+    return segment->charged_fd.fd;
+}
+
+/* A segment that the worker has not answered for is kept too: it is offered again. */
+void session_rings_pack(struct session *session, struct pack *pack)
+{
+    uint32_t count = 0;
+    for (const struct ring_segment *at = session->rings; at; at = at->next)
+        count++;
+    pack_number(pack, count);
+    for (struct ring_segment *at = session->rings; at; at = at->next) {
+        pack_number(pack, at->first);
+        pack_number(pack, at->count);
+        keeper_pack_fd(session->server->keeper, pack, KEEPER_DATA, at->charged_fd.fd, &at->kept);
+    }
+}
+
+static int segment_unpack(struct session *session, struct unpack *unpack)
+{
+    uint32_t streams = session->server->settings->streams;
+    struct ring_segment *segment = malloc(sizeof *segment);
+    if (!segment)
+        return -ENOMEM;
+    *segment = (struct ring_segment){.charged_fd = CHARGED_FD_NONE, .next = session->rings};
+    segment->first = (uint32_t)unpack_number_max(unpack, streams - 1);
+    segment->count = (uint32_t)unpack_number_max(unpack, streams - segment->first);
+    segment->kept = unpack_fd(unpack);
+    session->rings = segment;
+    if (unpack->failed)
+        return -EINVAL;
+    quota_charge_again(&session->accounts[RESOURCE_HOST_MEMORY], &segment->charge,
+                       segment_bytes(segment));
+    fd_budget_charge_again(&segment->charged_fd, &session->fds,
+                           keeper_take(session->server->keeper, segment->kept, KEEPER_DATA));
+    return segment->charged_fd.fd < 0 ? -EBADF : 0;
+}
+
+int session_rings_unpack(struct session *session, struct unpack *unpack)
+{
+    uint64_t count = unpack_number_max(unpack, session->server->settings->streams);
+    int result = 0;
+    for (uint64_t i = 0; i < count && result == 0; i++)
+        result = segment_unpack(session, unpack);
+    return result;
 }
 
 void session_rings_release(struct session *session)

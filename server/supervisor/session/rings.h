@@ -21,4 +21,13 @@ void session_rings_release(struct session *session);
 /* Tells a new worker of all segments (session_send_restoring). */
 void session_rings_restore(struct session *session, worker_link_reply *answered);
 
+/* The record of them, and the way back (keep/pack.h). Returns 0 or -errno. */
+void session_rings_pack(struct session *session, struct pack *pack);
+int session_rings_unpack(struct session *session, struct unpack *unpack);
+
+/* The segment that holds a ring: fills *made, and returns its descriptor, which stays the
+ * session's; -1: there is none. */
+int session_rings_describe(const struct session *session, uint32_t stream,
+                           struct proto_rings_made *made);
+
 #endif

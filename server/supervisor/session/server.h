@@ -20,6 +20,8 @@
 #include "server/supervisor/client/image.h"
 #include "server/supervisor/loop/closer.h"
 #include "server/supervisor/loop/job.h"
+#include "server/supervisor/keep/keeper.h"
+#include "server/supervisor/loop/send_queue.h"
 #include "server/supervisor/account/fd_budget.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/session/own_request.h"
@@ -59,6 +61,9 @@ struct server {
     struct image_cache cache;
     struct closer *closer; /* of descriptors that clients have sent */
     struct job_pool jobs;
+    struct keeper *keeper; /* NULL: nothing outlives this server */
+    struct send_hold hold; /* with a keeper: what is sent waits until it is kept */
+    struct queue touched;  /* sessions of which the keeper has to look */
     /* Every client's message arrives here, one at a time, and stays until it is handled. */
     struct channel_message message;
 };

@@ -22,6 +22,7 @@
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
 #include "server/supervisor/session/request.h"
+#include "server/supervisor/session/restore.h"
 #include "server/supervisor/session/rings.h"
 #include "server/supervisor/session/server.h"
 
@@ -74,6 +75,7 @@ static const struct row {
     {PROTO_LINK, session_host_link},
     {PROTO_MODULE_LOAD, session_module_load},
     {PROTO_MODULE_UNLOAD, session_module_unload},
+    {PROTO_MODULE_QUERY, session_module_query},
     {PROTO_FUNCTION_GET, session_forward_function_get},
     {PROTO_FUNCTION_SET, session_forward_function_set},
     {PROTO_GLOBAL_GET, session_forward_global_get},
@@ -162,8 +164,15 @@ static void hello_handle(struct session *session, struct channel_message *messag
     session_answer(session, PROTO_WELCOME, serial, &welcome, NULL, 0);
 }
 
-/* Has the request wait until the device's worker is ready, answers, and no reload is under way. No
- * other message of the client is read meanwhile. */
+/* Whether a client may attach to a device that serves: no reload is under way, and those that the
+ * device's worker does not know yet go first. */
+static bool attaching_opens(const struct server *server, const struct device *device)
+{
+    return !server->attaching_waits && !session_restore_goes_first(server, device);
+}
+
+/* Has the request wait until the device's worker is ready, answers, and attaching_opens. No other
+ * message of the client is read meanwhile. */
 static void request_park(struct session *session, const struct channel_message *message)
 {
     session->parked.present = true;
@@ -208,7 +217,13 @@ static void attach_handle(struct session *session, struct channel_message *messa
     struct proto_attach body;
     memcpy(&body, message->body, sizeof body);
     const struct device *device = device_of(session, message->header.serial, body.device);
-    bool taken = device && device_serves(device) && !session->server->attaching_waits &&
+    if (device && ailment_wait(&device->ailment, timeline_now()) > AILMENT_CLIENTS_WAIT) {
+        struct error why;
+        device_refuse(device, &why);
+        session_refuse_why(session, message->header.serial, &why);
+        return;
+    }
+    bool taken = device && device_serves(device) && attaching_opens(session->server, device) &&
                  session_attach_now(session, message->header.serial, &body);
     if (device && !taken)
         request_park(session, message);
@@ -221,7 +236,7 @@ void session_unpark(struct session *session)
     struct device *device = &session->server->devices[session->parked.body.device];
     uint64_t serial = session->parked.serial;
     if (session->parked.opcode == PROTO_ATTACH && device->state == DEVICE_READY &&
-        (session->server->attaching_waits || device->unanswering))
+        (device->watchdog.silent || !attaching_opens(session->server, device)))
         return;
     session->parked.present = false;
     if (device->state != DEVICE_READY) {
@@ -251,9 +266,19 @@ static bool serial_is_new(struct session *session, const struct channel_message 
     return false;
 }
 
+static void request_handle(struct session *session, const struct row *row,
+                           struct channel_message *message)
+{
+    if (session_inbox_add(session, message) < 0)
+        session_refuse(session, message->header.serial, MESSAGE(request_no_memory));
+    else
+        row->handler(session, message);
+}
+
 static void message_dispatch(struct session *session, struct channel_message *message)
 {
     const struct row *row = find_row(message->header.opcode);
+    session->heard_at = timeline_now();
     if (message->header.client)
         session_fail(session, MESSAGE(client_number_set));
     else if (!row)
@@ -263,8 +288,15 @@ static void message_dispatch(struct session *session, struct channel_message *me
     else if (!(message->type->states & 1u << session->state))
         session_fail(session, MESSAGE(message_state), message->type->name,
                      proto_connection_state_name(session->state));
+    else if (message->header.serial == session->keeping.seen)
+        session->keeping.seen = 0; /* it is in the inbox, or was answered */
     else if (serial_is_new(session, message))
-        row->handler(session, message);
+        request_handle(session, row, message);
+}
+
+void session_handle_again(struct session *session, struct channel_message *message)
+{
+    find_row(message->header.opcode)->handler(session, message);
 }
 
 /* A message that breaks the protocol may be the hello of a client from before the header had its
@@ -292,8 +324,9 @@ static void receive_some(struct session *session)
             session_fail(session, MESSAGE(descriptors_early));
             return;
         }
-        int result =
-            channel_receive_all(session->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT, message);
+        bool peeks = session->server->keeper != NULL;
+        int result = (peeks ? channel_peek_all : channel_receive_all)(
+            session->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT, message);
         if (result == CHANNEL_EMPTY)
             return;
         if (result == CHANNEL_CLOSED)
@@ -306,6 +339,12 @@ static void receive_some(struct session *session)
             message_dispatch(session, message);
         if (!closer_take_message(session->server->closer, message, session_sender(session)))
             session_fail(session, MESSAGE(closes_wait));
+        /* It stays in the socket until its request is kept: there is no next one before that. */
+        if (peeks) {
+            session->keeping.peeked = true;
+            session_touch(session);
+            return;
+        }
     }
 }
 
@@ -377,6 +416,7 @@ int session_open(struct session **out, struct server *server, int fd, uint32_t n
     session->ready = session_ready;
     session->connected_at = timeline_now();
     session->slab_max = HEAP_SLAB_MAX;
+    list_init(&session->keeping.inbox);
     int most = SOCKET_BYTES;
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof most) < 0 ||
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
@@ -388,12 +428,14 @@ int session_open(struct session **out, struct server *server, int fd, uint32_t n
     if (result < 0)
         goto free_session;
     send_queue_open(&session->send_queue, fd, SEND_QUEUE_BYTES_MAX);
+    session->send_queue.hold = server->keeper ? &server->hold : NULL;
     session->poll.data = session->deadline.data = session;
     uv_timer_init(server->loop, &session->deadline);
     uv_timer_start(&session->deadline, deadline_passed, server->settings->hello_timeout_ms, 0);
     session->handles = 2;
     process_watch(session);
     session_poll(session);
+    session_touch(session);
     *out = session;
     return 0;
 

@@ -41,6 +41,7 @@
 #include "server/supervisor/client/objects.h"
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/loop/send_queue.h"
+#include "server/supervisor/session/inbox.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/account/total.h"
 
@@ -61,6 +62,18 @@ struct session_totals {
 
 /* A connection above the limit of all clients or of its user's clients; its hello is refused. */
 enum session_over_limit { OVER_LIMIT_NONE, OVER_LIMIT_SERVER, OVER_LIMIT_USER };
+
+/* A part of a host buffer, of a stream's copies that were lost; lost_copies.h. */
+struct lost_copy {
+    uint32_t stream;
+    uint64_t address, bytes;
+};
+
+struct lost_copies {
+    struct lost_copy *rows;
+    size_t count, room;
+    bool more; /* there may be others, of any stream */
+};
 
 struct session {
     struct server *server;
@@ -90,7 +103,9 @@ struct session {
     int fd, pidfd;    /* -1: closed */
     struct send_queue send_queue;
 
-    uint64_t last_serial;  /* of the client's latest request */
+    uint64_t heard_at;    /* CLOCK_MONOTONIC: its latest message */
+    uint64_t last_serial; /* of the client's latest request */
+    struct session_keeping keeping;
     uint32_t requests;     /* number of struct request that exist */
     bool at_worker;        /* the worker knows this client and has not answered worker_detach */
     uint32_t worker_start; /* which of the device's workers that is: device->starts */
@@ -101,12 +116,18 @@ struct session {
         uint32_t step;  /* of restore.c; 0: it was not begun */
         uint32_t due;   /* answers of this step */
         uint64_t since; /* CLOCK_MONOTONIC: it is held; 0: it is not */
+        bool adopts;    /* the worker has all of it, as the last server left it */
+        bool busy;      /* it had work, or has some, so it comes before others */
     } restore;
     struct {
         bool suspect;    /* of its device's latest fault */
+        bool proven;     /* the kernels that were interrupted by that have run alone since */
+        bool asked;      /* a request of it was under way when its worker was lost */
         bool isolated;   /* it was a suspect too often */
-        uint32_t common; /* faults while it and others had work in flight */
+        uint32_t common; /* faults and crashes that it may have made as well as others */
     } blame;
+    uint64_t singly_before; /* device_singly_ns when it attached */
+    struct lost_copies lost_copies;
     bool refused; /* attaching was, and the server has counted that */
 
     struct {
@@ -177,6 +198,9 @@ int session_open(struct session **session, struct server *server, int fd, uint32
  * over. Carries out the parked message or refuses it; a request to attach stays parked while a
  * reload is under way. Does nothing if no message is parked. */
 void session_unpark(struct session *session);
+
+/* Handles a request anew that another server had taken, and not answered. */
+void session_handle_again(struct session *session, struct channel_message *message);
 
 /* Number of descriptors that the server holds for the session. */
 uint32_t session_fds(const struct session *session);

@@ -118,6 +118,8 @@ uint32_t client_create(struct client **out, struct gpu *gpu, uint32_t number,
                                strerror(-adopted));
     }
     pthread_mutex_init(&client->lock, NULL);
+    if (attach->restored)
+        suspicion_read(&client->shared.suspicion, client->shadows.base, client->stream_count);
     client_stream_open(client, 0, 0);
     *out = client;
     return 0;
@@ -161,6 +163,7 @@ void client_destroy(struct client *client)
     free(client->objects.functions);
     free(client->objects.events);
     free(client->objects.ranges);
+    free(client->objects.twins);
     pthread_mutex_destroy(&client->lock);
     release_memories(client);
 }

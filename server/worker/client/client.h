@@ -37,6 +37,7 @@
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/placement.h"
 #include "server/worker/client/client_stream.h"
+#include "server/worker/client/suspicion.h"
 #include "server/worker/client/work_length.h"
 
 struct client;
@@ -62,6 +63,7 @@ struct event {
     cuda_event handle;              /* NULL: a free slot */
     const struct retirement *dying; /* NULL, or the request that destroys it */
     bool recorded;
+    bool restored; /* an earlier worker had it, and may have recorded it */
 };
 
 enum range_kind { RANGE_DEVICE, RANGE_HOST, RANGE_VARIABLE };
@@ -103,6 +105,7 @@ struct client_shared {
      * for; and what the driver refused last, 0 for nothing, until a launch was failed for it. */
     uint64_t local_wanted, local_refused;
     bool local_asked;
+    struct suspicion suspicion;
     uint64_t kernel_time; /* ns that a kernel may run; 0: any time */
     uint64_t departed_ns; /* completer: for which others waited since it left */
     uint64_t departed_at; /* completer: the look at which that was counted last */
@@ -122,6 +125,9 @@ struct client_objects {
     size_t range_count, range_room;
     struct link *links;
     uint32_t link_count, link_room;
+    struct twin *twins; /* sorted by address, disjoint; a loader thread adds some (twins.h) */
+    size_t twin_count, twin_room;
+    uint32_t lost_modules; /* whose state an earlier worker had (client_module.h) */
 };
 
 /* Belongs to the control thread. */
@@ -143,8 +149,11 @@ struct client_control {
     struct control_call *last_call; /* memory for its end, made when it attached */
     uint64_t detach_serial;
     struct client *next_attaching;
-    uint32_t making;       /* partitions for it that wait for a quiet window */
-    uint32_t making_error; /* why the last of them could not be made; 0 */
+    struct request *attaching;  /* the request that it is made for, while it is ATTACHING */
+    struct attach_again *again; /* another supervisor asks whether it is settled; or NULL */
+    bool forgiving;             /* one did: it may not know what was given up for the one before */
+    uint32_t making;            /* partitions for it that wait for a quiet window */
+    uint32_t making_error;      /* why the last of them could not be made; 0 */
     struct limits_answer {
         uint64_t serial; /* 0: no request waits for a partition */
         uint64_t until;  /* ns: it is answered then in any case */
@@ -204,7 +213,11 @@ struct client {
     struct gate_client gate;   /* see gate.h */
     struct meter_client usage; /* see meter.h */
     struct client_queues queues;
-    uint64_t kept_bytes;      /* that its modules keep: the lock of struct code_memory */
+    uint32_t ledger_at;      /* its row; the lock of struct usage_ledger, and that of ledger_idle */
+    bool ledger_idle;        /* it had no work when the row was written */
+    uint64_t held_before_ns; /* at earlier workers, because no multiprocessor was free; constant
+                                once other threads know the client */
+    uint64_t kept_bytes;     /* that its modules keep: the lock of struct code_memory */
     uint64_t loader_turns[2]; /* by loader_which: the lock of that loader */
 };
 

@@ -46,7 +46,7 @@ static uint32_t enter_function(struct client *client, uint32_t number,
         number && number <= objects->function_count ? &objects->functions[number - 1] : NULL;
     if (known && known->module == function->module && known->handle == function->handle)
         return 0;
-    if (!number || (known && known->module))
+    if (!number || (known && known->module && !client->control.forgiving))
         return error_set(why, MESSAGE(kernel_exists), number);
     pthread_mutex_lock(&client->lock);
     bool reserved = array_reserve(objects->functions, objects->function_room, number) == 0;
@@ -105,6 +105,12 @@ uint32_t client_function_enter(struct client *client, uint32_t number,
     return enter_function(client, number, &lookup->function, why);
 }
 
+uint32_t client_function_enter_lost(struct client *client, uint32_t number,
+                                    struct client_module *module, struct error *why)
+{
+    return enter_function(client, number, &(struct function){.module = module}, why);
+}
+
 uint32_t client_function_usable(const struct client *client, uint32_t number,
                                 struct function *function, struct error *why)
 {
@@ -112,6 +118,8 @@ uint32_t client_function_usable(const struct client *client, uint32_t number,
     if (index >= client->objects.function_count || !client->objects.functions[index].module ||
         client_module_dying(client->objects.functions[index].module))
         return error_set(why, MESSAGE(kernel_unknown), number);
+    if (client_module_is_lost(client->objects.functions[index].module))
+        return client_module_refuse_lost(client->objects.functions[index].module, why);
     *function = client->objects.functions[index];
     return 0;
 }

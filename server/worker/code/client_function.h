@@ -24,7 +24,12 @@ uint32_t client_function_ask(const struct client *client, struct client_module_l
 uint32_t client_function_enter(struct client *client, uint32_t function,
                                struct client_module_lookup *lookup, struct error *why);
 
-/* Copies a kernel that has a number. Control thread. */
+/* Gives the number to a kernel of a module that is lost, so that launches of it are known for what
+ * they are. Takes client->lock. Control thread. */
+uint32_t client_function_enter_lost(struct client *client, uint32_t number,
+                                    struct client_module *module, struct error *why);
+
+/* Copies a kernel that has a number; one of a lost module is refused. Control thread. */
 uint32_t client_function_usable(const struct client *client, uint32_t number,
                                 struct function *function, struct error *why);
 

@@ -10,14 +10,19 @@
 #include "common/ipc/timeline.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/state_lost.h"
 #include "common/util.h"
 #include "common/cuda/ptx.h"
+#include "server/worker/image/constants.h"
 #include "server/worker/image/cubin.h"
 #include "server/worker/code/device_launch.h"
 #include "server/worker/image/code_image.h"
 #include "server/worker/code/compiler.h"
 #include "server/worker/code/kernel.h"
+#include "server/worker/code/known_image.h"
+#include "server/worker/code/module_constants.h"
 #include "server/worker/client/client_memory.h"
+#include "server/worker/client/twins.h"
 #include "server/worker/code/ptx_link.h"
 #include "server/worker/image/rewrite.h"
 #include "server/worker/image/symbols.h"
@@ -27,15 +32,20 @@
 
 struct client_module {
     struct client_module *next;
+    struct client *client;
     uint32_t number;
     struct code_image image;
-    struct symbols *symbols; /* NULL: not loaded, or the image is no PTX */
-    cuda_module handle;      /* NULL: not loaded */
-    cuda_device_ptr base_at; /* the constant of ours in its code; 0: there is none */
+    struct known_images *images;
+    struct known_image *known; /* of the images; NULL: nothing is known of its text */
+    struct symbols *symbols;   /* NULL: not loaded, or the image is no PTX */
+    cuda_module handle;        /* NULL: not loaded */
+    cuda_device_ptr base_at;   /* the constant of ours in its code; 0: there is none */
+    uint64_t twins, twins_end; /* where its constants' twins may lie */
     struct code_memory *code_memory;
     uint64_t kept; /* bytes charged to code_memory */
     const struct retirement *dying;
     bool busy;
+    enum proto_unsaved lost; /* why this worker can't have it; NOTHING: it can */
 };
 
 struct client_module *client_module_find(struct client *client, uint32_t number)
@@ -44,6 +54,30 @@ struct client_module *client_module_find(struct client *client, uint32_t number)
     while (module && module->number != number)
         module = module->next;
     return module;
+}
+
+uint32_t client_module_new_lost(struct client *client, uint32_t number, enum proto_unsaved unsaved,
+                                struct code_memory *code_memory, struct error *why)
+{
+    struct client_module *module = NULL;
+    uint32_t error = client_module_new(client, number, code_memory, &module, why);
+    if (!module)
+        return error;
+    module->lost = unsaved;
+    pthread_mutex_lock(&client->lock);
+    client->objects.lost_modules++;
+    pthread_mutex_unlock(&client->lock);
+    return 0;
+}
+
+bool client_module_is_lost(const struct client_module *module)
+{
+    return module->lost != PROTO_UNSAVED_NOTHING;
+}
+
+uint32_t client_module_refuse_lost(const struct client_module *module, struct error *why)
+{
+    return state_lost_refuse(module->number, module->lost, why);
 }
 
 uint32_t client_module_number(const struct client_module *module)
@@ -101,6 +135,7 @@ uint32_t client_module_new(struct client *client, uint32_t number, struct code_m
     struct client_module *module = *out = calloc(1, sizeof *module);
     if (!module)
         return error_set(why, MESSAGE(module_no_memory));
+    module->client = client;
     module->number = number;
     module->code_memory = code_memory;
     module->next = client->control.modules;
@@ -137,29 +172,56 @@ static uint32_t ask_reading(void *context, struct error *why)
     return refuse_text(reading->client, reading->module, why);
 }
 
-/* Unpacks the image and, if it is PTX, reads its text, within the memory and the time that one load
- * may have. *reading must live as long as *rewrite. The caller ends with end_reading. */
-static uint32_t begin_reading(struct reading *reading, struct rewrite **rewrite, struct error *why)
+/* Unpacks the image, within the memory and the time that one load may have. The caller ends with
+ * end_reading. */
+static uint32_t begin_image(struct reading *reading, struct error *why)
 {
     struct client_module *module = reading->module;
     const struct proto_device_info *info = &reading->client->gpu->info;
+    reading->deadline = compiler_deadline(reading->seat->compiler);
+    return code_image_unpack(&module->image, info->compute_major * 10 + info->compute_minor,
+                             module->code_memory->load, why);
+}
+
+/* If it is PTX, reads its text. *reading must live as long as *rewrite. */
+static uint32_t begin_text(struct reading *reading, struct rewrite **rewrite, struct error *why)
+{
+    const struct client_module *module = reading->module;
     size_t max = module->code_memory->load;
     *rewrite = NULL;
-    reading->deadline = compiler_deadline(reading->seat->compiler);
-    uint32_t error =
-        code_image_unpack(&module->image, info->compute_major * 10 + info->compute_minor, max, why);
-    if (error || module->image.kind != CODE_IMAGE_PTX)
-        return error;
+    if (module->image.kind != CODE_IMAGE_PTX)
+        return 0;
     const struct ptx_limits limits = {
         .bytes = max - code_image_memory(&module->image), .ask = ask_reading, .context = reading};
     return rewrite_open(rewrite, (const char *)module->image.bytes, module->image.count, &limits,
                         why);
 }
 
+static uint32_t begin_reading(struct reading *reading, struct rewrite **rewrite, struct error *why)
+{
+    *rewrite = NULL;
+    uint32_t error = begin_image(reading, why);
+    return error ? error : begin_text(reading, rewrite, why);
+}
+
 static void end_reading(struct client_module *module, struct rewrite *rewrite)
 {
     rewrite_close(rewrite);
     code_image_pack(&module->image);
+}
+
+/* Whether this text was read before, for any client. Then its needs are known, and the module is
+ * inspected. */
+static bool find_known(const struct code_seat *seat, struct client_module *module,
+                       struct proto_worker_module_needs *needs)
+{
+    module->images = seat->known;
+    if (module->image.kind == CODE_IMAGE_PTX)
+        module->known =
+            known_image_find(seat->known, module->image.bytes, module->image.count, needs);
+    if (module->known)
+        code_image_pack(&module->image);
+    return module->known != NULL;
 }
 
 uint32_t client_module_inspect(const struct client *client, struct client_module *module,
@@ -170,15 +232,20 @@ uint32_t client_module_inspect(const struct client *client, struct client_module
     struct rewrite *rewrite;
     *needs = (struct proto_worker_module_needs){0};
     uint32_t error = code_image_open(&module->image, fd, count, why);
-    if (error)
+    if (!error)
+        error = begin_image(&reading, why);
+    if (error || find_known(seat, module, needs))
         return error;
-    error = begin_reading(&reading, &rewrite, why);
+    error = begin_text(&reading, &rewrite, why);
     if (!error)
         error = device_launch_check(&module->image, client->gpu, why);
+    needs->unsaved = rewrite ? rewrite_unsaved(rewrite) : PROTO_UNSAVED_NO_PTX;
     if (!error && rewrite) {
         needs->global_bytes = rewrite_global_bytes(rewrite);
         needs->resident_bytes = rewrite_resident_bytes(rewrite);
         say_what_stays(client, module, rewrite);
+        module->known =
+            known_image_add(seat->known, module->image.bytes, module->image.count, rewrite, needs);
     } else if (!error) {
         needs->resident_bytes = cubin_variable_bytes(module->image.bytes, module->image.count);
     }
@@ -250,6 +317,7 @@ static void make_unload(struct quiet_call *call)
 struct made_code {
     struct compiled *compiled;
     struct ptx_link link;
+    struct code_name text; /* of compiled */
 };
 
 static void release_made(struct made_code *made)
@@ -290,6 +358,7 @@ static uint32_t compile_apart(const struct code_seat *seat, const char *text,
     load->result = result.result;
     memcpy(load->log, result.log, sizeof load->log);
     made->compiled = result.compiled;
+    made->text = result.text;
     if (made->compiled)
         load->code = compiled_code(made->compiled);
     if (made->compiled && !result.found)
@@ -329,6 +398,16 @@ static uint32_t refuse_load(struct code_load *load, struct error *why)
                                     cuda_driver_error_sentence(load->result));
 }
 
+/* To the driver. */
+static uint32_t pass_on(struct code_load *load, const struct code_seat *seat, struct error *why)
+{
+    if (load->result == CUDA_OK && !quiet_calls_make(seat->calls, &load->call))
+        return error_set(why, MESSAGE(module_given_up));
+    if (load->result == CUDA_OK && load->constant)
+        load->result = write_base(load, seat->calls);
+    return load->result == CUDA_OK ? 0 : refuse_load(load, why);
+}
+
 static uint32_t load_code(struct client *client, struct client_module *module,
                           const struct code_seat *seat, const void *code,
                           const struct rewrite *rewrite, struct error *why)
@@ -342,13 +421,11 @@ static uint32_t load_code(struct client *client, struct client_module *module,
                              .base = rewrite ? rewrite_base(rewrite) : 0,
                              .result = CUDA_OK};
     uint32_t error = rewrite ? compile_before(seat, code, &made, &load, why) : 0;
-    if (!error && load.result == CUDA_OK && !quiet_calls_make(seat->calls, &load.call))
-        error = error_set(why, MESSAGE(module_given_up));
+    if (!error)
+        error = pass_on(&load, seat, why);
+    if (!error && made.compiled)
+        known_image_loaded(seat->known, module->known, &made.text, rewrite, module->symbols);
     release_made(&made);
-    if (!error && load.result == CUDA_OK && load.constant)
-        load.result = write_base(&load, seat->calls);
-    if (!error && load.result != CUDA_OK)
-        error = refuse_load(&load, why);
     return error;
 }
 
@@ -396,14 +473,19 @@ static uint64_t kept_bytes(const struct client *client, const struct client_modu
     return symbols_bytes(module->symbols) + 2 * (tree ? tree : TREE_ORDINARY * module->image.count);
 }
 
-static uint32_t charge_kept(struct client *client, struct client_module *module,
-                            const struct rewrite *rewrite, struct error *why)
+static uint32_t charge_bytes(struct client *client, struct client_module *module, uint64_t kept,
+                             struct error *why)
 {
-    uint64_t kept = kept_bytes(client, module, rewrite);
     uint32_t error = code_memory_charge(module->code_memory, &client->kept_bytes, kept, why);
     if (!error)
         module->kept = kept;
     return error;
+}
+
+static uint32_t charge_kept(struct client *client, struct client_module *module,
+                            const struct rewrite *rewrite, struct error *why)
+{
+    return charge_bytes(client, module, kept_bytes(client, module, rewrite), why);
 }
 
 static uint32_t load_rewritten(struct client *client, struct client_module *module,
@@ -418,6 +500,8 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
     uint32_t error = rewrite_place(rewrite, base, &text, why);
     if (error)
         return error;
+    module->twins = rewrite_constants(rewrite).end;
+    module->twins_end = base + bytes;
     module->symbols = rewrite_symbols(rewrite);
     error = module->symbols ? charge_kept(client, module, rewrite, why)
                             : error_set(why, MESSAGE(module_no_memory));
@@ -425,13 +509,19 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
         error = load_code(client, module, seat, text, rewrite, why);
     compiler_trim(seat->compiler, code_memory_room(module->code_memory));
     free(text);
-    if (error || again)
+    if (error)
         return error;
-    cuda_result written = write_variables(&client->gpu->clearing, seat->calls, rewrite, base);
-    if (written == CUDA_OK)
-        return 0;
-    return error_set(why, error_from_cuda((int)written), MESSAGE_TEXT(variables_write),
-                     cuda_driver_error_sentence(written));
+    /* Variables live on in the client's memory, with the values that they have. */
+    cuda_result written =
+        again ? CUDA_OK : write_variables(&client->gpu->clearing, seat->calls, rewrite, base);
+    if (written != CUDA_OK)
+        return error_set(why, error_from_cuda((int)written), MESSAGE_TEXT(variables_write),
+                         cuda_driver_error_sentence(written));
+    written = module_constants_settle(client, module, module->handle, rewrite, seat->calls, again);
+    if (written != CUDA_OK)
+        return error_set(why, error_from_cuda((int)written), MESSAGE_TEXT(constants_settle),
+                         cuda_driver_error_sentence(written));
+    return 0;
 }
 
 void client_module_unload(struct client *client, struct client_module *module)
@@ -450,10 +540,26 @@ void client_module_unload_all(struct client *client)
 
 static void release_code(struct client *client, struct client_module *module)
 {
+    pthread_mutex_lock(&client->lock);
+    twins_remove(client, module);
+    pthread_mutex_unlock(&client->lock);
     symbols_free(module->symbols);
     module->symbols = NULL;
     code_memory_refund(module->code_memory, &client->kept_bytes, module->kept);
     module->kept = 0;
+}
+
+/* Returns error. */
+static uint32_t undo_load(struct client *client, struct client_module *module,
+                          const struct code_seat *seat, uint32_t error)
+{
+    struct code_load gone = {
+        .call = {.make = make_unload, .caller = *seat->caller}, .client = client, .module = module};
+    /* Of a client that leaves meanwhile it goes with the rest. */
+    if (module->handle)
+        quiet_calls_make(seat->calls, &gone.call);
+    release_code(client, module);
+    return error;
 }
 
 static uint32_t load_read(struct client *client, struct client_module *module,
@@ -465,15 +571,43 @@ static uint32_t load_read(struct client *client, struct client_module *module,
         error = load_rewritten(client, module, rewrite, seat, global_base, again, why);
     else if (!(error = charge_kept(client, module, NULL, why)))
         error = load_code(client, module, seat, module->image.bytes, NULL, why);
-    if (!error)
-        return 0;
-    struct code_load gone = {
-        .call = {.make = make_unload, .caller = *seat->caller}, .client = client, .module = module};
-    /* Of a client that leaves meanwhile it goes with the rest. */
-    if (module->handle)
-        quiet_calls_make(seat->calls, &gone.call);
-    release_code(client, module);
-    return error;
+    return error ? undo_load(client, module, seat, error) : 0;
+}
+
+/* A module that an earlier worker had, of a text that was read and compiled before. Returns whether
+ * that is so; then *error is the load's. */
+static bool load_known(struct client *client, struct client_module *module,
+                       const struct code_seat *seat, uint64_t base, uint32_t *error,
+                       struct error *why)
+{
+    struct known_code known;
+    if (!known_image_code(seat->known, module->known, base, &known))
+        return false;
+    struct compiled *compiled =
+        compiler_find(seat->compiler, &known.text, code_memory_room(module->code_memory));
+    if (!compiled) {
+        symbols_free(known.symbols);
+        return false;
+    }
+    struct code_load load = {.call = {.make = make_load, .caller = *seat->caller},
+                             .client = client,
+                             .module = module,
+                             .code = compiled_code(compiled),
+                             .constant = known.constant,
+                             .base = base,
+                             .result = CUDA_OK};
+    module->symbols = known.symbols;
+    *error =
+        is_place(client, base, known.global_bytes)
+            ? charge_bytes(client, module, symbols_bytes(known.symbols) + 2 * known.tree_bytes, why)
+            : error_set(why, MESSAGE(variables_place), (unsigned long long)base,
+                        (unsigned long long)known.global_bytes);
+    if (!*error)
+        *error = pass_on(&load, seat, why);
+    compiled_release(compiled);
+    if (*error)
+        undo_load(client, module, seat, *error);
+    return true;
 }
 
 uint32_t client_module_load(struct client *client, struct client_module *module,
@@ -482,12 +616,15 @@ uint32_t client_module_load(struct client *client, struct client_module *module,
 {
     const struct cuda_driver *cuda = client->gpu->cuda;
     struct reading reading = {.client = client, .module = module, .seat = seat};
-    struct rewrite *rewrite;
-    uint32_t error = begin_reading(&reading, &rewrite, why);
-    if (!error)
+    struct rewrite *rewrite = NULL;
+    uint32_t error = 0;
+    bool known = again && load_known(client, module, seat, global_base, &error, why);
+    if (!known)
+        error = begin_reading(&reading, &rewrite, why);
+    if (!known && !error)
         error = load_read(client, module, rewrite, seat, global_base, again, why);
     /* If the driver can't say the layout of parameters, the cubin has to: its bytes are kept. */
-    bool wanted = !error && !rewrite && !cuda->cuFuncGetParamInfo;
+    bool wanted = !error && !known && !rewrite && !cuda->cuFuncGetParamInfo;
     if (!wanted)
         end_reading(module, rewrite);
     if (error)
@@ -513,6 +650,13 @@ static void forget_names(struct client *client, struct client_module *module)
             client_memory_range_remove(client, &client->objects.ranges[i]);
 }
 
+static void forget_lost(struct client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    client->objects.lost_modules--;
+    pthread_mutex_unlock(&client->lock);
+}
+
 void client_module_destroy(struct client *client, struct client_module *module)
 {
     pthread_mutex_lock(&client->lock);
@@ -522,9 +666,12 @@ void client_module_destroy(struct client *client, struct client_module *module)
     while (*link != module)
         link = &(*link)->next;
     *link = module->next;
+    if (client_module_is_lost(module))
+        forget_lost(client);
     client_module_unload(client, module);
     release_code(client, module);
     code_image_release(&module->image);
+    known_image_release(module->images, module->known);
     free(module);
 }
 
@@ -554,6 +701,8 @@ static uint32_t find_usable(struct client *client, uint32_t number, struct clien
                             struct error *why)
 {
     *module = client_module_find(client, number);
+    if (*module && client_module_is_lost(*module))
+        return client_module_refuse_lost(*module, why);
     if (!*module || (*module)->busy || !(*module)->handle || (*module)->dying)
         return error_set(why, MESSAGE(module_unknown), number);
     return 0;
@@ -583,10 +732,26 @@ uint32_t client_module_lookup(struct client *client, uint32_t number, const char
 
 /* ---- variables ---- */
 
+/* A constant that the driver left out has no twin: it is not found then, as if there were none. */
+static bool lacks_twin(const struct client_module_lookup *lookup)
+{
+    const struct client_module *module = lookup->module;
+    struct client *client = module->client;
+    struct twin twin;
+    if (lookup->address < module->twins || lookup->address >= module->twins_end)
+        return false;
+    pthread_mutex_lock(&client->lock);
+    size_t found = twins_find(client, lookup->address, lookup->count, &twin, 1);
+    pthread_mutex_unlock(&client->lock);
+    return found == 0;
+}
+
 bool client_module_knows_global(struct client_module_lookup *lookup)
 {
-    return lookup->module->symbols && symbols_variable(lookup->module->symbols, lookup->name,
-                                                       &lookup->address, &lookup->count);
+    return lookup->module->symbols &&
+           symbols_variable(lookup->module->symbols, lookup->name, &lookup->address,
+                            &lookup->count) &&
+           !lacks_twin(lookup);
 }
 
 uint32_t client_module_ask_global(const struct client *client, struct client_module_lookup *lookup,

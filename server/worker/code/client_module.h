@@ -33,10 +33,22 @@ struct compiler;
 uint32_t client_module_new(struct client *client, uint32_t number, struct code_memory *code_memory,
                            struct client_module **module, struct error *why);
 
+/* Makes a module of which an earlier worker had what this one can't have, to be unloaded only. */
+uint32_t client_module_new_lost(struct client *client, uint32_t number, enum proto_unsaved unsaved,
+                                struct code_memory *code_memory, struct error *why);
+
+/* Whether it is such a one: its kernels must not run. Under client->lock, or the control thread. */
+bool client_module_is_lost(const struct client_module *module);
+
+/* Sets the refusal of such a module. Returns its number. */
+uint32_t client_module_refuse_lost(const struct client_module *module, struct error *why);
+
 /* Where and for whom a load asks for a quiet window, and where PTX is compiled before. */
+struct known_images;
 struct code_seat {
     struct compiler *compiler; /* its time holds for reading a text, too */
-    const atomic_bool *gone;   /* nobody waits any more, so the reading of a text ends */
+    struct known_images *known;
+    const atomic_bool *gone; /* nobody waits any more, so the reading of a text ends */
     struct quiet_calls *calls;
     const struct quiet_caller *caller;
     struct code_name *awaited; /* CLIENT_MODULE_LATER: the text; the caller's */

@@ -5,7 +5,8 @@
  * their programs are, so one compilation serves all of them.
  *
  * A text is known by its length and two hashes whose keys nobody outside sees: 122 bits, which no
- * client can make collide (common/hash.h). The oldest code goes when room is short. Any thread.
+ * client can make collide (common/hash.h). The oldest code goes when room is short. Code that an
+ * earlier worker of the device has made is taken from the store (code_store.h). Any thread.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CODE_CODE_CACHE_H
 #define GPUSHARE_SERVER_WORKER_CODE_CODE_CACHE_H
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #include "common/hash.h"
+#include "server/worker/code/code_store.h"
 #include "server/worker/code/compiled.h"
 
 struct code_cache {
@@ -23,25 +25,24 @@ struct code_cache {
     pthread_mutex_t lock;
     struct code_cache_entry *oldest; /* the least recently used */
     uint64_t bytes;                  /* of all code in it */
+    struct code_store store;         /* under the lock */
 };
 
-struct code_name {
-    uint64_t length, hashes[2];
-};
-
-/* Returns 0 or -errno: of the system's random numbers. */
-int code_cache_open(struct code_cache *cache);
+/* store: descriptor of the store's memory, which becomes the cache's; -1: there is none. A store
+ * that can't be used is done without. Returns 0 or -errno: of the system's random numbers. */
+int code_cache_open(struct code_cache *cache, int store);
 /* Code that others hold stays theirs. */
 void code_cache_close(struct code_cache *cache);
 
 struct code_name code_cache_name(const struct code_cache *cache, const char *text, size_t length);
 
-bool code_name_equal(const struct code_name *one, const struct code_name *other);
+/* With a hold for the caller; NULL: not known. Code from the store is kept if all in the cache fits
+ * into room bytes. */
+struct compiled *code_cache_find(struct code_cache *cache, const struct code_name *name,
+                                 uint64_t room);
 
-/* With a hold for the caller; NULL: not known. */
-struct compiled *code_cache_find(struct code_cache *cache, const struct code_name *name);
-
-/* Keeps the code, if all in the cache fits into room bytes without older code. */
+/* Adds the code to the store, and keeps it, if all in the cache fits into room bytes without older
+ * code. */
 void code_cache_put(struct code_cache *cache, const struct code_name *name,
                     struct compiled *compiled, uint64_t room);
 

@@ -49,7 +49,7 @@ uint32_t compiler_open(struct compiler *compiler, const struct compiler_options 
             max((uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / MACHINE_PART,
                 MEMORY_LEAST);
     pthread_mutex_init(&compiler->lock, NULL);
-    int error = code_cache_open(&compiler->cache);
+    int error = code_cache_open(&compiler->cache, options->store);
     if (error == 0 && (compiler->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         error = -errno;
     if (error == 0)
@@ -441,15 +441,23 @@ static void seat_leave(struct compiler *compiler, struct compiler_seat *seat)
         compiler->ended(compiler->context);
 }
 
-static bool find_known(struct compiler *compiler, struct compiler_result *result)
+static bool find_known(struct compiler *compiler, uint64_t room, struct compiler_result *result)
 {
-    result->compiled = code_cache_find(&compiler->cache, &result->text);
+    result->compiled = code_cache_find(&compiler->cache, &result->text, room);
     result->found = result->compiled != NULL;
     if (result->found) {
         atomic_fetch_add(&compiler->found, 1);
         activity_add(ACTIVITY_COMPILE_KNOWN);
     }
     return result->found;
+}
+
+struct compiled *compiler_find(struct compiler *compiler, const struct code_name *text,
+                               uint64_t room)
+{
+    struct compiler_result result = {.text = *text};
+    return compiler_is_open(compiler) && find_known(compiler, room, &result) ? result.compiled
+                                                                             : NULL;
 }
 
 static uint32_t run_text(struct compiler *compiler, struct compiler_seat *seat, const char *text,
@@ -472,7 +480,7 @@ uint32_t compiler_make(struct compiler *compiler, struct compiler_caller caller,
 {
     *result = (struct compiler_result){
         .result = CUDA_OK, .text = code_cache_name(&compiler->cache, text, strlen(text))};
-    if (find_known(compiler, result))
+    if (find_known(compiler, room, result))
         return 0;
     struct compiler_seat *seat = seat_take(compiler, caller, &result->text);
     result->busy = !seat;
@@ -480,7 +488,7 @@ uint32_t compiler_make(struct compiler *compiler, struct compiler_caller caller,
         return 0;
     uint32_t error = 0;
     /* Its code may have come since it was looked for. */
-    if (!find_known(compiler, result)) {
+    if (!find_known(compiler, room, result)) {
         error = run_text(compiler, seat, text, code_max, result, why);
         if (result->compiled)
             code_cache_put(&compiler->cache, &result->text, result->compiled, room);

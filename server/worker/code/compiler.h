@@ -38,6 +38,7 @@ struct compiler_options {
     int device;
     uint32_t seconds; /* one compilation may take; 0: COMPILER_SECONDS */
     uint64_t memory;  /* bytes that one compilation may take; 0: the default of compiler_open */
+    int store;        /* descriptor for code_cache_open, taken over; -1: none */
 };
 
 /* A text's owner, which is a user, and the client that loads it. */
@@ -113,6 +114,11 @@ void compiler_abandon(struct compiler *compiler, uint32_t client);
 uint32_t compiler_make(struct compiler *compiler, struct compiler_caller caller, const char *text,
                        uint64_t code_max, uint64_t room, struct compiler_result *result,
                        struct error *why);
+
+/* The code of a text that was compiled before, which the caller releases; NULL: it is not known.
+ * room: as for compiler_make. Any thread. */
+struct compiled *compiler_find(struct compiler *compiler, const struct code_name *text,
+                               uint64_t room);
 
 /* A text is read by the worker before it is compiled, and that may take as long. compiler_deadline:
  * when a reading that begins now has to end, in ns of timeline_now. compiler_refuse_time: counts

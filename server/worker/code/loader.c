@@ -75,6 +75,7 @@ static void run_job(struct worker *worker, struct loader_job *job, const atomic_
 {
     struct quiet_calls *calls = &worker->quiet_calls;
     const struct code_seat seat = {.compiler = &worker->compiler,
+                                   .known = &worker->known_images,
                                    .gone = gone,
                                    .calls = calls,
                                    .caller = &job->caller,

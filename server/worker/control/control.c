@@ -12,6 +12,8 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/util.h"
+#include "common/ipc/timeline.h"
 #include "server/worker/calls/activity.h"
 #include "server/worker/control/control_attach.h"
 #include "server/worker/control/control_call.h"
@@ -48,6 +50,9 @@ static int progress_client(struct worker *worker, struct client *client)
             return error;
     }
     int error = control_retire_finish(worker, client);
+    if (error < 0)
+        return error;
+    error = control_attach_finish(worker, client);
     if (error < 0)
         return error;
     error = control_stream_finish(worker, client);
@@ -88,6 +93,7 @@ int control_progress(struct worker *worker)
 
 /* ---- which message ---- */
 
+/* Also to worker_serve: this worker serves. */
 static int answer_beat(struct request *request)
 {
     return request_done(request);
@@ -102,6 +108,9 @@ struct handler {
 static const struct handler worker_handlers[] = {
     {PROTO_WORKER_ATTACH, control_attach},
     {PROTO_WORKER_BEAT, answer_beat},
+    {PROTO_WORKER_LEDGER, control_attach_ledger},
+    {PROTO_WORKER_SERVE, answer_beat},
+    {PROTO_WORKER_MEMORY_QUERY, control_memory_available},
     {PROTO_WORKER_SCHEDULE, control_limits_schedule},
     {PROTO_WORKER_ACCOUNT, control_limits_account},
     {PROTO_WORKER_HOST_DROP, control_kept_drop},
@@ -126,6 +135,8 @@ static const struct handler client_handlers[] = {
     {PROTO_WORKER_RINGS, control_client_rings},
     {PROTO_WORKER_MODULE_INSPECT, control_module_inspect},
     {PROTO_WORKER_MODULE_LOAD, control_module_load},
+    {PROTO_WORKER_MODULE_LOST, control_module_lost},
+    {PROTO_WORKER_FUNCTION_LOST, control_function_lost},
     {PROTO_WORKER_USAGE_QUERY, control_client_usage},
     {PROTO_MODULE_UNLOAD, control_module_unload},
     {PROTO_FUNCTION_GET, control_function_get},
@@ -161,6 +172,7 @@ int control_handle(struct worker *worker, struct channel_message *message)
         .number = message->header.client,
     };
     uint16_t opcode = message->header.opcode;
+    worker->epoch = max(worker->epoch, request.serial >> PROTO_EPOCH_SHIFT);
     const struct handler *handler = find_handler(opcode, HANDLERS(worker_handlers));
     if (handler)
         return handler->handle(&request);
@@ -203,16 +215,35 @@ static int serve_channel(struct worker *worker, struct channel_message *message)
  * partition that could not be made can be made now. */
 #define PLACES_MS 10
 
+/* How often it looks whether it is an orphan. */
+#define ORPHAN_LOOK_MS 250
+
+/* A supervisor asks now and then. The socket of one that was killed stays open where a service
+ * manager keeps it for the next. */
+static bool is_orphan(const struct worker *worker, uint64_t heard)
+{
+    if (!worker->orphan_ns || timeline_now() - heard < worker->orphan_ns)
+        return false;
+    log_warning(MESSAGE_TEXT(orphaned), (unsigned)(worker->orphan_ns / 1000000000));
+    return true;
+}
+
 static int serve_messages(struct worker *worker, struct channel_message *message)
 {
     struct pollfd polled[2] = {{.fd = worker->channel, .events = POLLIN},
                                {.fd = worker->wake.control_event, .events = POLLIN}};
+    uint64_t heard = timeline_now();
     for (;;) {
         int error;
         activity_beat();
         bool again = control_limits_finish(worker, &error);
-        if (error >= 0 && poll(polled, 2, again ? PLACES_MS : -1) < 0 && errno != EINTR)
+        int wait = again ? PLACES_MS : worker->orphan_ns ? ORPHAN_LOOK_MS : -1;
+        if (error >= 0 && poll(polled, 2, wait) < 0 && errno != EINTR)
             return -errno;
+        if (polled[0].revents)
+            heard = timeline_now();
+        else if (is_orphan(worker, heard))
+            return CONTROL_SUPERVISOR_GONE;
         if (atomic_load(&worker->failed))
             return CONTROL_CONTEXT_LOST;
         if (!error && polled[1].revents & POLLIN) {

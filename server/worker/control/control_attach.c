@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/ipc/doorbell.h"
 #include "common/ipc/ring.h"
@@ -89,9 +90,13 @@ static int leave_unserved(struct worker *worker, struct client *client)
 static uint32_t serve_client(struct worker *worker, struct client *client,
                              const struct proto_worker_attach *wanted, struct error *why)
 {
+    if (!client->control.restoring)
+        usage_ledger_settle(&worker->ledger, worker);
     uint32_t error = control_limits_take(worker, client, wanted, why);
     if (error)
         return error;
+    if (client->control.restoring)
+        usage_ledger_give(&worker->ledger, worker, client);
     int shown = show_client(worker, client);
     if (shown == 0)
         return 0;
@@ -123,12 +128,81 @@ static int end_attach(struct control_call *control)
     return left < 0 ? left : request_refuse_why(&control->request, &call->why);
 }
 
+/* ---- another supervisor ---- */
+
+/* Whether the request is of a supervisor which took over while this worker served. */
+static bool is_of_another(const struct worker *worker, uint64_t serial)
+{
+    return worker->epoch && serial >> PROTO_EPOCH_SHIFT == worker->epoch;
+}
+
+struct attach_again {
+    uint64_t serial;
+    struct proto_worker_limits limits;
+};
+
+int control_attach_finish(struct worker *worker, struct client *client)
+{
+    struct attach_again *again = client->control.again;
+    if (!again || client->control.loading || client->control.calling)
+        return 0;
+    client->control.again = NULL;
+    client->control.forgiving = true;
+    struct request request = {.worker = worker,
+                              .client = client,
+                              .body = &again->limits,
+                              .serial = again->serial,
+                              .number = client->number};
+    int result = control_limits_change(&request);
+    free(again);
+    return result;
+}
+
+/* Requests that the supervisor before had asked for are answered before: to nobody, since this one
+ * has other serials. */
+static int attach_again(struct request *request, struct client *client)
+{
+    const struct proto_worker_attach *wanted = request->body;
+    if (client_state_is_leaving(client_state(client)))
+        return request_refuse(request, MESSAGE(worker_client_exists), request->number);
+    /* A third supervisor takes the place of the second, which is not answered any more. */
+    struct attach_again *again = client->control.again;
+    if (!again)
+        again = calloc(1, sizeof *again);
+    if (!again)
+        return request_refuse(request, MESSAGE(worker_no_memory));
+    again->serial = request->serial;
+    again->limits.allowance = wanted->allowance;
+    memcpy(again->limits.accounts, wanted->accounts, sizeof again->limits.accounts);
+    client->control.again = again;
+    return control_attach_finish(request->worker, client);
+}
+
+int control_attach_ledger(struct request *request)
+{
+    int fd = channel_take_fd(request->message, 0);
+    int result = usage_ledger_open(&request->worker->ledger, request->worker, fd);
+    if (result == 0)
+        return request_done(request);
+    close(fd);
+    return request_refuse(request, error_from_errno(result), MESSAGE_TEXT(worker_ledger),
+                          strerror(-result));
+}
+
 int control_attach(struct request *request)
 {
     struct worker *worker = request->worker;
     const struct proto_worker_attach *wanted = request->body;
     struct error why;
-    if (worker_find_client(worker, request->number) || find_attaching(worker, request->number))
+    struct client *known = worker_find_client(worker, request->number);
+    struct client *attaching = find_attaching(worker, request->number);
+    if (known && is_of_another(worker, request->serial))
+        return attach_again(request, known);
+    if (attaching && is_of_another(worker, request->serial)) {
+        attaching->control.attaching->serial = request->serial;
+        return 0;
+    }
+    if (known || attaching)
         return request_refuse(request, MESSAGE(worker_client_exists), request->number);
     int fds[4];
     for (unsigned i = 0; i < 4; i++)
@@ -145,6 +219,7 @@ int control_attach(struct request *request)
         return request_refuse(request, MESSAGE(worker_no_memory));
     }
     call->wanted = *wanted;
+    request->client->control.attaching = &call->control.request;
     call->control.call.caller.owner = request->client->control.owner = wanted->owner;
     request->client->control.next_attaching = worker->attaching;
     worker->attaching = request->client;
@@ -171,6 +246,7 @@ int control_attach_resume(struct request *request)
     if (client_state(client) != CLIENT_RESTORING)
         return request_refuse(request, MESSAGE(worker_client_resumed), request->number);
     client->control.restoring = false;
+    gate_carry_resume(&request->worker->gate, client);
     look_at_rings(client);
     int error = submitter_add(&request->worker->submitter, client);
     if (error < 0)

@@ -14,6 +14,9 @@
 /* Answered when the client is served. Returns 0, or -errno if no answer can be sent. */
 int control_attach(struct request *request);
 
+/* Handles worker_ledger. Returns as control_attach does. */
+int control_attach_ledger(struct request *request);
+
 /* A client that is restored has its objects again: from now on it is served. */
 int control_attach_resume(struct request *request);
 
@@ -23,5 +26,9 @@ bool control_attach_detach(const struct request *request);
 
 /* The worker ends: no client that is attaching is served any more. */
 void control_attach_give_up(struct worker *worker);
+
+/* Answers another supervisor that attaches a client which is attached already, once nothing is
+ * under way that the one before had asked for. Returns 0 or -errno. Control thread. */
+int control_attach_finish(struct worker *worker, struct client *client);
 
 #endif

@@ -31,7 +31,8 @@ void *control_call_new(const struct request *request, size_t bytes,
 
 void control_call_leave(struct control_call *call)
 {
-    call->request.client->control.calling++;
+    if (call->request.client)
+        call->request.client->control.calling++;
     driver_calls_leave(&call->request.worker->driver_calls, &call->call);
 }
 
@@ -42,7 +43,8 @@ int control_call_finish(struct worker *worker)
     while (error >= 0 && (made = driver_calls_collect(&worker->driver_calls))) {
         struct control_call *call = container_of(made, struct control_call, call);
         activity_beat();
-        call->request.client->control.calling--;
+        if (call->request.client)
+            call->request.client->control.calling--;
         error = call->end(call);
         free(call);
     }

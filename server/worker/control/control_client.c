@@ -37,7 +37,14 @@ int control_client_window(struct request *request)
 int control_client_detach(struct request *request)
 {
     struct client *client = request->client;
-    if (client_state_is_leaving(client_state(client)))
+    bool leaves = client_state_is_leaving(client_state(client));
+    /* The supervisor before had asked for it. */
+    if (leaves && client->control.detach_serial >> PROTO_EPOCH_SHIFT !=
+                      request->serial >> PROTO_EPOCH_SHIFT) {
+        client->control.detach_serial = request->serial;
+        return 0;
+    }
+    if (leaves)
         return request_refuse(request, MESSAGE(worker_detaching), request->number);
     int sent = control_limits_hurry(request->worker, client);
     if (sent < 0)
@@ -57,7 +64,7 @@ static void sum_use(struct worker *worker, struct client *client, struct proto_w
     struct placement_view view;
     placement_view(&worker->places, &client->place, timeline_now(), &view);
     *used = (struct proto_worker_usage){.multiprocessors = view.multiprocessors,
-                                        .throttled_threads = view.held_ns};
+                                        .throttled_threads = client->held_before_ns + view.held_ns};
     meter_collect(&worker->meter);
     gate_charge_usage(&worker->gate);
     gate_read_usage(&worker->gate, client, used);
@@ -84,6 +91,7 @@ static void sum_use(struct worker *worker, struct client *client, struct proto_w
         used->waits_for = client->number;
     used->loads_wait_for = quiet_window_waits_for(&worker->quiet_window);
     quiet_window_counts(&worker->quiet_window, &used->quiet_windows, &used->quiet_nanoseconds);
+    usage_ledger_note(&worker->ledger, worker, client);
 }
 
 int control_client_usage(struct request *request)
@@ -102,6 +110,9 @@ int control_client_link(struct request *request)
     struct client_objects *objects = &client->objects;
     if (wanted->link <= objects->link_count && objects->links[wanted->link - 1].streams) {
         close(fd);
+        struct proto_linked known = {.link = wanted->link};
+        if (client->control.forgiving)
+            return request_answer(request, PROTO_LINKED, &known);
         return request_refuse(request, MESSAGE(link_exists), wanted->link);
     }
     int adopted = shm_adopt(&link.shadows, fd, ring_shadow_bytes(wanted->streams), false);

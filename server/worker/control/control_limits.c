@@ -167,6 +167,7 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
 void control_limits_let_others(struct worker *worker, struct client *client)
 {
     gate_remove(&worker->gate, client);
+    usage_ledger_forget(&worker->ledger, worker, client);
     placement_remove(&worker->places, &client->place);
     account_table_tidy(&worker->accounts);
     worker_reschedule(worker);
@@ -382,6 +383,7 @@ int control_limits_schedule(struct request *request)
         control_quiet_grow_drop(growth);
         return request_refuse_why(request, &why);
     }
+    gate_set_singly(&worker->gate, wanted->singly);
     quiet_window_set_limit(&worker->quiet_window, wanted->window_limit);
     control_quiet_grow_commit(worker, growth);
     control_making_sizes(worker, wanted->partition_sizes);

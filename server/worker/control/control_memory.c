@@ -13,6 +13,7 @@
 #include "server/worker/control/control_quiet.h"
 #include "server/worker/control/control_retire.h"
 #include "server/worker/control/reply.h"
+#include "server/worker/device/driver_error.h"
 
 /* ---- device memory ---- */
 
@@ -302,7 +303,15 @@ static int unmap_range(struct request *request, uint64_t address, uint64_t count
         asked->count = count;
         range->dying = asked;
     }
+    /* Asked for by the supervisor before: this one gets the answer. */
+    bool dying = range && range->dying && client->control.forgiving;
+    if (dying)
+        ((struct retirement *)(uintptr_t)range->dying)->serial = request->serial;
     pthread_mutex_unlock(&client->lock);
+    if (dying)
+        return 0;
+    if (!range && client->control.forgiving)
+        return request_done(request);
     if (!known)
         return request_refuse(request, MESSAGE(worker_memory_unknown), (unsigned long long)address,
                               (unsigned long long)count);
@@ -334,4 +343,40 @@ int control_memory_quiesce(struct request *request)
         control_retire_request(request->client, RETIRE_NOTHING, request->serial);
     pthread_mutex_unlock(&request->client->lock);
     return control_retire_answer(request, asked);
+}
+
+struct available_call {
+    struct control_call control;
+    size_t bytes;
+    cuda_result result;
+};
+
+static bool make_available(struct driver_call *driver_call)
+{
+    struct available_call *call = container_of(driver_call, struct available_call, control.call);
+    size_t whole;
+    call->result = call->control.request.worker->gpu.cuda->cuMemGetInfo(&call->bytes, &whole);
+    return false;
+}
+
+static int end_available(struct control_call *control)
+{
+    const struct available_call *call = container_of(control, struct available_call, control);
+    const struct request *request = &control->request;
+    struct proto_worker_memory memory = {.available = call->bytes};
+    struct error why;
+    if (call->result == CUDA_OK)
+        return request_answer(request, PROTO_WORKER_MEMORY, &memory);
+    driver_error_set(&why, "cuMemGetInfo", call->result);
+    return request_refuse_why(request, &why);
+}
+
+int control_memory_available(struct request *request)
+{
+    struct available_call *call =
+        control_call_new(request, sizeof *call, make_available, end_available);
+    if (!call)
+        return request_refuse(request, MESSAGE(worker_no_memory));
+    control_call_leave(&call->control);
+    return 0;
 }

@@ -21,4 +21,7 @@ int control_memory_quiesce(struct request *request);
 /* Answers control_memory_map when the clearer is done with the job, which stays the caller's. */
 int control_memory_cleared(struct worker *worker, const struct loader_job *job);
 
+/* About the device, and no client: how much of its memory is free. */
+int control_memory_available(struct request *request);
+
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/ipc/ring.h"
+#include "common/ipc/shared_word.h"
 #include "common/messages.h"
 #include "common/util.h"
 #include "server/worker/code/client_function.h"
@@ -44,6 +46,31 @@ int control_module_load(struct request *request)
         return request_refuse(request, MESSAGE(worker_load_unknown), wanted->module);
     int submitted = request_submit(request, &request->worker->loader, &job);
     return submitted > 0 ? 0 : submitted;
+}
+
+int control_module_lost(struct request *request)
+{
+    const struct proto_worker_module_lost *told = request->body;
+    struct client *client = request->client;
+    struct error why;
+    uint32_t error = client_module_new_lost(client, told->module, told->unsaved,
+                                            &request->worker->code_memory, &why);
+    if (error)
+        return request_refuse_why(request, &why);
+    shared_word_publish_add(&ring_status_header(client->status.base)->modules_lost, 1);
+    return request_done(request);
+}
+
+int control_function_lost(struct request *request)
+{
+    const struct proto_worker_function_lost *told = request->body;
+    struct client_module *module = client_module_find(request->client, told->module);
+    struct error why;
+    if (!module || !client_module_is_lost(module))
+        return request_refuse(request, MESSAGE(worker_module_unknown), told->module);
+    if (client_function_enter_lost(request->client, told->function, module, &why))
+        return request_refuse_why(request, &why);
+    return request_done(request);
 }
 
 static int answer_load(struct worker *worker, const struct loader_job *job)
@@ -90,6 +117,12 @@ int control_module_unload(struct request *request)
     const struct proto_module_unload *wanted = request->body;
     struct client *client = request->client;
     struct client_module *module = client_module_find(client, wanted->module);
+    if (!module && client->control.forgiving)
+        return request_done(request);
+    if (module && client_module_dying(module) && client->control.forgiving) {
+        ((struct retirement *)(uintptr_t)client_module_dying(module))->serial = request->serial;
+        return 0;
+    }
     if (!module || client_module_is_busy(module) || client_module_dying(module))
         return request_refuse(request, MESSAGE(worker_module_unknown), wanted->module);
     pthread_mutex_lock(&client->lock);

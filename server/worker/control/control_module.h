@@ -13,6 +13,8 @@
 
 int control_module_inspect(struct request *request);
 int control_module_load(struct request *request);
+int control_module_lost(struct request *request);
+int control_function_lost(struct request *request);
 int control_module_unload(struct request *request);
 int control_function_get(struct request *request);
 int control_function_set(struct request *request);

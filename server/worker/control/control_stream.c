@@ -39,12 +39,20 @@ int control_stream_destroy(struct request *request)
 {
     const struct proto_stream_destroy *wanted = request->body;
     struct client *client = request->client;
+    struct proto_worker_stream_ended ended = {.stream = wanted->stream};
     pthread_mutex_lock(&client->lock);
     struct client_stream *stream = client_stream_find(client, wanted->stream);
     bool open = stream && stream->state == STREAM_OPEN;
+    bool closing = stream && stream->state == STREAM_CLOSING;
     if (open)
         client_stream_close(client, stream);
     pthread_mutex_unlock(&client->lock);
+    if (!open && client->control.forgiving) {
+        int told = closing ? 0
+                           : reply_send(request->worker, PROTO_WORKER_STREAM_ENDED, 0,
+                                        client->number, &ended);
+        return told < 0 ? told : request_done(request);
+    }
     if (!open)
         return request_refuse(request, MESSAGE(stream_unknown), wanted->stream);
     int error = control_stream_finish(request->worker, client);
@@ -146,6 +154,7 @@ static int end_event(struct control_call *control)
     bool reserved = !taken && reserve_event(client, call->number);
     if (reserved) {
         client->objects.events[call->number - 1].handle = call->handle;
+        client->objects.events[call->number - 1].restored = client->control.restoring;
         client->objects.event_live++;
     }
     pthread_mutex_unlock(&client->lock);
@@ -190,7 +199,16 @@ int control_event_destroy(struct request *request)
     const struct proto_event_destroy *wanted = request->body;
     struct client *client = request->client;
     struct event event;
-    if (!find_event(client, wanted->event, &event))
+    struct proto_worker_event_ended ended = {.event = wanted->event};
+    bool found = find_event(client, wanted->event, &event);
+    if (!found && client->control.forgiving) {
+        int told =
+            has_event(client, wanted->event)
+                ? 0
+                : reply_send(request->worker, PROTO_WORKER_EVENT_ENDED, 0, client->number, &ended);
+        return told < 0 ? told : request_done(request);
+    }
+    if (!found)
         return request_refuse(request, MESSAGE(event_unknown), wanted->event);
     pthread_mutex_lock(&client->lock);
     struct retirement *asked = control_retire_request(client, RETIRE_EVENT, 0);
@@ -214,6 +232,9 @@ int control_event_elapsed(struct request *request)
         return request_refuse(request, MESSAGE(event_unknown), wanted->start);
     if (!find_event(client, wanted->end, &end))
         return request_refuse(request, MESSAGE(event_unknown), wanted->end);
+    if ((start.restored && !start.recorded) || (end.restored && !end.recorded))
+        return request_refuse(request, MESSAGE(event_time_lost),
+                              start.recorded ? wanted->end : wanted->start);
     if (!start.recorded || !end.recorded)
         return request_refuse(request, MESSAGE(event_not_recorded),
                               start.recorded ? wanted->end : wanted->start);

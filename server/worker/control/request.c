@@ -36,6 +36,8 @@ int request_done(const struct request *request)
 
 struct quiet_caller request_caller(const struct request *request)
 {
+    if (!request->client)
+        return (struct quiet_caller){.level = SCHEDULER_LEVELS - 1};
     return (struct quiet_caller){.client = request->number,
                                  .owner = request->client->control.owner,
                                  .level = request->client->control.allowance.priority};

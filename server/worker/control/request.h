@@ -29,7 +29,8 @@ int request_refuse_why(const struct request *request, const struct error *why);
 int request_answer(const struct request *request, uint16_t opcode, const void *body);
 int request_done(const struct request *request);
 
-/* For whom the request is, to those who order calls of the driver. */
+/* For whom the request is, to those who order calls of the driver. A request about no client is
+ * nobody's, at the lowest priority. */
 struct quiet_caller request_caller(const struct request *request);
 
 /* Hands a copy of the job to a loader, with the request's client and serial; the request is

@@ -74,3 +74,14 @@ cuda_result clearing_write(const struct clearing *clearing, struct quiet_calls *
     }
     return result;
 }
+
+cuda_result clearing_copy(const struct clearing *clearing, struct quiet_calls *calls, uint64_t to,
+                          uint64_t from, uint64_t count)
+{
+    const struct cuda_driver *cuda = clearing->cuda;
+    quiet_calls_work_begin(calls);
+    cuda_result result = cuda->cuMemcpyAsync(to, from, count, clearing->stream);
+    cuda_result ended = cuda->cuStreamSynchronize(clearing->stream);
+    quiet_calls_work_end(calls);
+    return result == CUDA_OK ? ended : result;
+}

@@ -39,4 +39,8 @@ cuda_result clearing_zero(const struct clearing *clearing, struct quiet_calls *c
 cuda_result clearing_write(const struct clearing *clearing, struct quiet_calls *calls,
                            uint64_t address, const void *values, size_t count);
 
+/* Copies device memory likewise. The two ranges do not overlap. */
+cuda_result clearing_copy(const struct clearing *clearing, struct quiet_calls *calls, uint64_t to,
+                          uint64_t from, uint64_t count);
+
 #endif

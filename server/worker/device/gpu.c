@@ -186,8 +186,9 @@ uint32_t gpu_find_device(const struct cuda_driver *cuda, int ordinal, const uint
     return error_set(why, MESSAGE(device_gone));
 }
 
-uint32_t gpu_open(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal, const uint8_t *uuid,
-                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, struct error *why)
+uint32_t gpu_open_driver(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal,
+                         const uint8_t *uuid, uint64_t device_base, uint64_t host_base,
+                         uint64_t arena_bytes, struct error *why)
 {
     const struct arena arena = {device_base, host_base, arena_bytes};
     *gpu = (struct gpu){.cuda = cuda, .arena_bytes = arena_bytes};
@@ -196,40 +197,51 @@ uint32_t gpu_open(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal, 
         return error;
     gpu->host_base = host_base;
     cuda_result result = cuda->cuInit(0);
-    if (result != CUDA_OK) {
-        error = driver_error_set_init(why, result);
-        goto close;
+    error = result == CUDA_OK ? gpu_arena_reserve_device(cuda, &arena, why)
+                              : driver_error_set_init(why, result);
+    if (!error) {
+        gpu->device_base = device_base;
+        error = gpu_find_device(cuda, ordinal, uuid, &gpu->handle, why);
     }
-    error = gpu_arena_reserve_device(cuda, &arena, why);
+    if (!error)
+        error = require_features(gpu, why);
     if (error)
-        goto close;
-    gpu->device_base = device_base;
-    error = gpu_find_device(cuda, ordinal, uuid, &gpu->handle, why);
-    if (error)
-        goto close;
-    error = require_features(gpu, why);
-    if (error)
-        goto close;
-    error = retain_context(gpu, why);
-    if (error)
-        goto close;
+        gpu_close(gpu);
+    return error;
+}
+
+static uint32_t find_granularity(struct gpu *gpu, struct error *why)
+{
     cuda_mem_allocation_prop prop = own_memory(gpu);
     size_t granularity = 0;
-    result = cuda->cuMemGetAllocationGranularity(&granularity, &prop, CUDA_MEM_GRANULARITY_MINIMUM);
-    if (result != CUDA_OK || granularity == 0) {
-        error = driver_error_set(why, "cuMemGetAllocationGranularity", result);
-        goto close;
-    }
+    cuda_result result =
+        gpu->cuda->cuMemGetAllocationGranularity(&granularity, &prop, CUDA_MEM_GRANULARITY_MINIMUM);
+    if (result != CUDA_OK || granularity == 0)
+        return driver_error_set(why, "cuMemGetAllocationGranularity", result);
     gpu->granularity = granularity;
-    error = prove_device_arena(gpu, why);
+    return 0;
+}
+
+uint32_t gpu_open_context(struct gpu *gpu, int ordinal, struct error *why)
+{
+    uint32_t error = retain_context(gpu, why);
+    if (!error)
+        error = find_granularity(gpu, why);
+    if (!error)
+        error = prove_device_arena(gpu, why);
     if (!error)
         error = describe_device(gpu, ordinal, why);
-    if (!error)
-        return 0;
-
-close:
-    gpu_close(gpu);
+    if (error)
+        gpu_close(gpu);
     return error;
+}
+
+uint32_t gpu_open(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal, const uint8_t *uuid,
+                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, struct error *why)
+{
+    uint32_t error =
+        gpu_open_driver(gpu, cuda, ordinal, uuid, device_base, host_base, arena_bytes, why);
+    return error ? error : gpu_open_context(gpu, ordinal, why);
 }
 
 cuda_result gpu_enter(const struct gpu *gpu)

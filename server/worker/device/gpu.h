@@ -10,6 +10,7 @@
 #ifndef GPUSHARE_SERVER_WORKER_DEVICE_GPU_H
 #define GPUSHARE_SERVER_WORKER_DEVICE_GPU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,6 +50,13 @@ uint32_t gpu_open(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal, 
                   uint64_t device_base, uint64_t host_base, uint64_t arena_bytes,
                   struct error *why);
 
+/* The two halves of gpu_open, for a worker that waits between them: all that needs no context, and
+ * the rest. gpu_open_context closes the device if it fails. */
+uint32_t gpu_open_driver(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal,
+                         const uint8_t *uuid, uint64_t device_base, uint64_t host_base,
+                         uint64_t arena_bytes, struct error *why);
+uint32_t gpu_open_context(struct gpu *gpu, int ordinal, struct error *why);
+
 /* Finds a device of a driver that was initialised, by its UUID or, with uuid NULL, by its number.
  * Returns 0, or an error number with a sentence in why. */
 uint32_t gpu_find_device(const struct cuda_driver *cuda, int ordinal, const uint8_t *uuid,
@@ -63,6 +71,13 @@ cuda_result gpu_enter(const struct gpu *gpu);
  * Control thread. */
 int gpu_host_take(struct gpu *gpu, uint64_t address, uint64_t count);
 void gpu_host_return(struct gpu *gpu, uint64_t address);
+
+/* Whether an address is in neither arena, so that the driver chose it. Any thread. */
+static inline bool gpu_is_outside(const struct gpu *gpu, uint64_t address)
+{
+    return address - gpu->device_base >= gpu->arena_bytes &&
+           address - gpu->host_base >= gpu->arena_bytes;
+}
 
 /* Releases the context and both arenas, which nothing may use any more. Idempotent. */
 void gpu_close(struct gpu *gpu);

@@ -3,6 +3,7 @@
 #include "server/worker/image/rewrite.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,12 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "protocol.h"
+#include "server/worker/image/constants.h"
+#include "server/worker/image/own_name.h"
 #include "server/worker/image/text_edit.h"
 #include "server/worker/image/symbols.h"
 #include "server/worker/image/ptx_scan.h"
+#include "server/worker/image/unsaved.h"
 
 /* One .global variable, and the decision about it. */
 struct placed {
@@ -437,9 +441,38 @@ const char *rewrite_unread(const struct rewrite *rewrite)
     return rewrite->tree ? NULL : rewrite->unread.text;
 }
 
+static uint64_t twins_offset(const struct rewrite *rewrite)
+{
+    return (rewrite->bytes + REWRITE_ALIGN - 1) & ~(uint64_t)(REWRITE_ALIGN - 1);
+}
+
 uint64_t rewrite_global_bytes(const struct rewrite *rewrite)
 {
-    return rewrite->bytes;
+    uint64_t twins = rewrite->tree ? constants_bytes(rewrite->tree) : 0;
+    return twins ? twins_offset(rewrite) + twins : rewrite->bytes;
+}
+
+struct constants rewrite_constants(const struct rewrite *rewrite)
+{
+    return constants_begin(rewrite->tree, rewrite->base + twins_offset(rewrite));
+}
+
+static bool has_constants(const struct ptx_module *tree)
+{
+    for (uint32_t i = 0; i < tree->variable_count; i++)
+        if (tree->variables[i]->space == PTX_SPACE_CONST)
+            return true;
+    return false;
+}
+
+enum proto_unsaved rewrite_unsaved(const struct rewrite *rewrite)
+{
+    if (!rewrite->tree)
+        return PROTO_UNSAVED_UNREAD;
+    if (rewrite_first_that_stays(rewrite) ||
+        (has_constants(rewrite->tree) && !constants_bytes(rewrite->tree)))
+        return PROTO_UNSAVED_VARIABLES;
+    return unsaved_find(rewrite->tree);
 }
 
 uint64_t rewrite_resident_bytes(const struct rewrite *rewrite)
@@ -459,9 +492,9 @@ static uint64_t address_of(const struct rewrite *rewrite, const struct ptx_varia
     return rewrite->base + placed_of(rewrite, variable)->offset;
 }
 
-/* Bytes of constants that a module may have; and the most that one of ours adds to them, with what
- * its alignment leaves empty. */
-enum { CONSTANT_BYTES = 65536, CONSTANT_OURS = 16 };
+/* The most bytes that a constant of ours adds to a module's, with what its alignment leaves
+ * empty. */
+enum { CONSTANT_OURS = 16 };
 
 struct uses {
     const struct rewrite *rewrite;
@@ -538,54 +571,6 @@ static void remove_declaration(struct text_edit *edit, const struct rewrite *rew
     free(blank);
 }
 
-/* The beginning of our names, and the number and the underscore behind it. */
-static const char our_word[] = "gpushare";
-enum { OUR_LETTERS = sizeof our_word - 1 };
-
-/* The place behind the next word of ours, or NULL. */
-static const char *next_ours(const char *at, const char *end)
-{
-    const char *word = memmem(at, (size_t)(end - at), our_word, OUR_LETTERS);
-    return word ? word + OUR_LETTERS : NULL;
-}
-
-/* The number between our word and an underscore, as we write it; `bound` for another text and for
- * numbers from there on. */
-static size_t number_of_ours(const char *at, const char *end, size_t bound)
-{
-    const char *first = at;
-    size_t number = 0;
-    while (at < end && *at >= '0' && *at <= '9' && number < bound)
-        number = number * 10 + (size_t)(*at++ - '0');
-    bool is_ours = at > first && at < end && *at == '_' && (*first != '0' || at == first + 1);
-    return is_ours ? min(number, bound) : bound;
-}
-
-/*
- * Of registers it begins with %, of the constant not. The number is the first one that the text
- * does not use, so the same text gets the same one, and its code is found again. A text with n
- * words like ours leaves one of n + 1 numbers free; a search of the text for each number would take
- * quadratic time. Returns false without memory.
- */
-static bool choose_prefix(struct rewrite *rewrite, char *prefix, size_t size)
-{
-    const char *end = rewrite->text + rewrite->length;
-    size_t words = 0, number = 0, used = rewrite->used;
-    for (const char *at = next_ours(rewrite->text, end); at; at = next_ours(at, end))
-        words++;
-    bool *taken = allocate_counted(rewrite, words + 2, sizeof *taken);
-    rewrite->used = used;
-    if (!taken)
-        return false;
-    for (const char *at = next_ours(rewrite->text, end); at; at = next_ours(at, end))
-        taken[number_of_ours(at, end, words + 1)] = true;
-    while (taken[number])
-        number++;
-    free(taken);
-    snprintf(prefix, size, "%%%s%zu_", our_word, number);
-    return true;
-}
-
 static uint64_t constant_bytes(const struct ptx_variable *const *variables, uint32_t count)
 {
     uint64_t bytes = 0;
@@ -602,7 +587,7 @@ static bool has_room_for_constant(const struct ptx_module *tree)
     for (uint32_t f = 0; f < tree->function_count; f++)
         bytes = saturating_add(bytes, constant_bytes(tree->functions[f]->variables,
                                                      tree->functions[f]->variable_count));
-    return bytes <= CONSTANT_BYTES - CONSTANT_OURS;
+    return bytes <= REWRITE_CONSTANT_BYTES - CONSTANT_OURS;
 }
 
 static void choose_base(struct rewrite *rewrite, struct uses *uses)
@@ -647,8 +632,10 @@ uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, stru
     struct text_edit edit;
     char prefix[32];
     struct uses uses = {.rewrite = rewrite, .edit = &edit, .prefix = prefix, .first = UINT32_MAX};
-    if (!choose_prefix(rewrite, prefix, sizeof prefix))
-        return refuse_text(rewrite, rewrite->exceeded, why);
+    int chosen = own_name_choose(rewrite->text, rewrite->length,
+                                 rewrite->limits.bytes - rewrite->used, prefix, sizeof prefix);
+    if (chosen < 0)
+        return refuse_text(rewrite, chosen == -ENOBUFS, why);
     text_edit_open(&edit, rewrite->text, rewrite->length, rewrite->limits.bytes - rewrite->used);
     rewrite->base = base;
     for (uint32_t i = 0; i < rewrite->count; i++) {
@@ -743,6 +730,10 @@ struct symbols *rewrite_symbols(const struct rewrite *rewrite)
     for (uint32_t i = 0; i < rewrite->count; i++)
         if (is_found_by_name(&rewrite->placed[i]))
             symbols_room_variable(&room, rewrite->placed[i].variable->name);
+    struct constants twins = rewrite_constants(rewrite);
+    struct constant twin;
+    while (constants_next(&twins, &twin))
+        symbols_room_variable(&room, twin.name);
     for (uint32_t i = 0; i < functions; i++)
         if (is_kernel(rewrite->tree->functions[i]))
             symbols_room_kernel(&room, rewrite->tree->functions[i]->name,
@@ -755,11 +746,23 @@ struct symbols *rewrite_symbols(const struct rewrite *rewrite)
             symbols_add_variable(symbols, rewrite->placed[i].variable->name,
                                  rewrite->base + rewrite->placed[i].offset,
                                  rewrite->placed[i].variable->bytes);
+    twins = rewrite_constants(rewrite);
+    while (constants_next(&twins, &twin))
+        symbols_add_variable(symbols, twin.name, twin.address, twin.bytes);
     for (uint32_t i = 0; i < functions; i++)
         if (is_kernel(rewrite->tree->functions[i]))
             add_kernel(symbols, rewrite->tree->functions[i]);
     symbols_sort(symbols);
     return symbols;
+}
+
+bool rewrite_has_constants(const struct rewrite *rewrite)
+{
+    const struct ptx_module *tree = rewrite->tree;
+    uint64_t bytes = tree ? constant_bytes(tree->variables, tree->variable_count) : 0;
+    for (uint32_t i = 0; tree && i < tree->function_count; i++)
+        bytes |= constant_bytes(tree->functions[i]->variables, tree->functions[i]->variable_count);
+    return bytes != 0;
 }
 
 size_t rewrite_tree_bytes(const struct rewrite *rewrite)

@@ -10,7 +10,7 @@
  *
  * Every line stays the line it was, so that the compiler's messages fit the client's text. A
  * variable that can't be moved stays in the module, and rewrite_why_stays() says why. .const
- * variables always stay.
+ * variables always stay, and have twins behind those that move (constants.h).
  *
  * One thread at a time.
  */
@@ -22,12 +22,15 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "protocol.h"
 
+struct constants;
 struct ptx_limits;
 struct rewrite;
 struct symbols;
 
 enum { REWRITE_ALIGN = 512 }; /* alignment of the memory that the variables move to, in bytes */
+enum { REWRITE_CONSTANT_BYTES = 65536 }; /* of constants that a module may have */
 
 /*
  * Reads PTX text, which must live until rewrite_place. The limits (common/cuda/ptx.h) hold for
@@ -46,11 +49,17 @@ void rewrite_close(struct rewrite *rewrite); /* NULL allowed */
 /* The reader's words for the part that it did not understand; NULL if it understood the text. */
 const char *rewrite_unread(const struct rewrite *rewrite);
 
-/* Bytes of client memory that the variables which move need. */
+/* Bytes of client memory that the variables which move need, and the twins of the others. */
 uint64_t rewrite_global_bytes(const struct rewrite *rewrite);
 
-/* Bytes of the variables that stay where the driver puts them; UINT64_MAX if the sum overflows; 0
- * for a text that was not understood. */
+/* The twins; their addresses count from the base, which is 0 before rewrite_place. */
+struct constants rewrite_constants(const struct rewrite *rewrite);
+
+/* The state that the module can have on the device, and another worker can't have. */
+enum proto_unsaved rewrite_unsaved(const struct rewrite *rewrite);
+
+/* Bytes of the .global variables that stay where the driver puts them; UINT64_MAX if the sum
+ * overflows; 0 for a text that was not understood. */
 uint64_t rewrite_resident_bytes(const struct rewrite *rewrite);
 
 /* *text becomes the text with the variables at base, a multiple of REWRITE_ALIGN; malloc'ed, the
@@ -76,6 +85,9 @@ bool rewrite_initial(const struct rewrite *rewrite, uint32_t *next, uint64_t *ad
 /* The names and addresses that are needed as long as the module lives; after rewrite_place. The
  * caller frees them with symbols_free. NULL: no memory. */
 struct symbols *rewrite_symbols(const struct rewrite *rewrite);
+
+/* Whether the text has .const variables; false for a text that was not understood. */
+bool rewrite_has_constants(const struct rewrite *rewrite);
 
 /* Bytes of memory that the text's tree takes; 0 for a text that was not understood. */
 size_t rewrite_tree_bytes(const struct rewrite *rewrite);

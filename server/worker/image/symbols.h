@@ -29,6 +29,10 @@ void symbols_room_kernel(struct symbols_room *room, const char *name, uint32_t p
 struct symbols *symbols_create(const struct symbols_room *room);
 void symbols_free(struct symbols *symbols); /* NULL allowed */
 
+/* The same symbols, with all variables so much further up (modulo 2^64). After symbols_sort. NULL:
+ * no memory. */
+struct symbols *symbols_copy(const struct symbols *from, uint64_t further);
+
 /* Add exactly what was counted. Names are copied. pairs: offset and size of each parameter; end:
  * bytes of all parameters. symbols_sort must follow before anything is looked up. */
 void symbols_add_variable(struct symbols *symbols, const char *name, uint64_t address,

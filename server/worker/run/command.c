@@ -11,6 +11,7 @@
 #include "common/util.h"
 #include "server/worker/calls/activity.h"
 #include "server/worker/client/client_memory.h"
+#include "server/worker/client/twins.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/run/launch_width.h"
 #include "server/worker/sharing/stream_pool.h"
@@ -93,6 +94,14 @@ static void begin_work(struct command *command, struct client_stream *stream)
     command->entries++;
 }
 
+/* The work before the command finishes, or is lost itself. */
+static int interrupt(struct client_stream *stream)
+{
+    stream->blocked_on = (struct stream_dependencies){.own_end = true};
+    client_stream_interrupt(stream, stream->ring.value);
+    return COMMAND_BLOCKED;
+}
+
 /* ---- launch ---- */
 
 /* The driver would wait for the device with the context's lock held, and everybody with it. */
@@ -128,6 +137,8 @@ static int run_launch(struct command *command, struct client_stream *stream,
         !is_alive(client_module_dying(client->objects.functions[index].module), stream))
         return note_violation(stream, MESSAGE(command_launch_function), launch->function);
     const struct function *function = &client->objects.functions[index];
+    if (client_module_is_lost(function->module))
+        return interrupt(stream);
     uint32_t threads = (uint32_t)launch->block[0] * launch->block[1] * launch->block[2];
     if (threads > function->block_threads)
         return note_violation(stream, MESSAGE(command_launch_block), threads,
@@ -199,6 +210,52 @@ static int note_edge(struct client_stream *stream, const char *what, uint64_t ad
                           (unsigned long long)count, step);
 }
 
+/* A variable of a lost module, for all that this worker knows. */
+static bool may_be_lost(const struct client_stream *stream, uint64_t address)
+{
+    return stream->client->objects.lost_modules && gpu_is_outside(stream->client->gpu, address);
+}
+
+/* ---- constants ---- */
+
+/* The parts of twins that a command writes. */
+struct twins_written {
+    struct twin parts[COMMAND_TWINS_MAX];
+    size_t count;
+};
+
+/* Finds them before the command is handed over. Returns false, and reports a failure of the
+ * stream's work, if there are too many. */
+static bool find_twins(struct client_stream *stream, uint64_t address, uint64_t bytes,
+                       struct twins_written *written)
+{
+    written->count =
+        stream->client->objects.twin_count
+            ? twins_find(stream->client, address, bytes, written->parts, COMMAND_TWINS_MAX)
+            : 0;
+    if (written->count <= COMMAND_TWINS_MAX)
+        return true;
+    client_stream_report(stream, PROTO_ERROR_INVALID_VALUE);
+    return false;
+}
+
+/* Behind the command, in the order of its stream. */
+static cuda_result write_constants(struct command *command, const struct client_stream *stream,
+                                   const struct twins_written *written)
+{
+    cuda_result result = CUDA_OK;
+    for (size_t i = 0; result == CUDA_OK && i < written->count; i++) {
+        const struct twin *part = &written->parts[i];
+        if (!is_alive(client_module_dying(part->module), stream))
+            continue;
+        command->entries++;
+        activity_in(ACTIVITY_cuMemcpyAsync);
+        result = command->cuda->cuMemcpyAsync(part->constant, part->address, part->bytes,
+                                              stream->bound->handle);
+    }
+    return result;
+}
+
 static int run_copy(struct command *command, struct client_stream *stream,
                     const struct proto_command_copy *copy)
 {
@@ -207,6 +264,9 @@ static int run_copy(struct command *command, struct client_stream *stream,
     const struct range *to = find_alive(stream, copy->destination, copy->count);
     const struct range *from = find_alive(stream, copy->source, copy->count);
     uint32_t edge;
+    if ((!to && may_be_lost(stream, copy->destination)) ||
+        (!from && may_be_lost(stream, copy->source)))
+        return interrupt(stream);
     if (!to)
         return note_violation(stream, MESSAGE(command_copy_destination),
                               (unsigned long long)copy->destination,
@@ -224,6 +284,9 @@ static int run_copy(struct command *command, struct client_stream *stream,
         return note_violation(stream, MESSAGE(command_copy_overlap),
                               (unsigned long long)copy->destination,
                               (unsigned long long)copy->source, (unsigned long long)copy->count);
+    struct twins_written written;
+    if (!find_twins(stream, copy->destination, copy->count, &written))
+        return 0;
     begin_work(command, stream);
     stream->client->usage.copies++;
     stream->client->usage.copied_bytes += copy->count;
@@ -231,6 +294,8 @@ static int run_copy(struct command *command, struct client_stream *stream,
     activity_in(ACTIVITY_cuMemcpyAsync);
     cuda_result result = command->cuda->cuMemcpyAsync(copy->destination, copy->source, copy->count,
                                                       stream->bound->handle);
+    if (result == CUDA_OK)
+        result = write_constants(command, stream, &written);
     return settle_result(command, stream, result, CONTEXT_LOSS_COPY);
 }
 
@@ -248,6 +313,9 @@ static int run_fill(struct command *command, struct client_stream *stream,
                               (unsigned long long)fill->destination, fill->width);
     if (fill->count == 0)
         return 0;
+    if (may_be_lost(stream, fill->destination) &&
+        !client_memory_range_find(stream->client, fill->destination, 1))
+        return interrupt(stream);
     if (__builtin_mul_overflow(fill->count, (uint64_t)fill->width, &bytes) ||
         !(range = find_alive(stream, fill->destination, bytes)))
         return note_violation(stream, MESSAGE(command_fill_destination),
@@ -255,6 +323,9 @@ static int run_fill(struct command *command, struct client_stream *stream,
                               (unsigned long long)fill->count, fill->width);
     if ((edge = crossed_edge(range, fill->destination, bytes)))
         return note_edge(stream, "fill.destination", fill->destination, bytes, edge);
+    struct twins_written written;
+    if (!find_twins(stream, fill->destination, bytes, &written))
+        return 0;
     begin_work(command, stream);
     stream->client->usage.copies++;
     stream->client->usage.copied_bytes += bytes;
@@ -273,6 +344,8 @@ static int run_fill(struct command *command, struct client_stream *stream,
         activity_in(ACTIVITY_cuMemsetD32Async);
         result = cuda->cuMemsetD32Async(fill->destination, fill->value, fill->count, on);
     }
+    if (result == CUDA_OK)
+        result = write_constants(command, stream, &written);
     return settle_result(command, stream, result, CONTEXT_LOSS_FILL);
 }
 
@@ -395,14 +468,6 @@ static bool any_lost(const struct client_stream *stream)
         if (client_stream_dependency_lost(stream->client, &stream->blocked_on.on[i]))
             return true;
     return false;
-}
-
-/* The work before the wait finishes, or is lost itself. */
-static int interrupt(struct client_stream *stream)
-{
-    stream->blocked_on = (struct stream_dependencies){.own_end = true};
-    client_stream_interrupt(stream, stream->ring.value);
-    return COMMAND_BLOCKED;
 }
 
 static int run_wait(struct command *command, struct client_stream *stream,

@@ -28,6 +28,10 @@ enum {
  * queue), and what stands around a batch: two timing events and the timeline's two writes. */
 enum { COMMAND_EVENTS_MAX = 3, COMMAND_ENTRIES_MAX = 6, COMMAND_BATCH_ENTRIES = 4 };
 
+/* Pieces of constants that one copy or fill writes at most: with the command itself they are as
+ * many entries as any command uses. */
+enum { COMMAND_TWINS_MAX = COMMAND_ENTRIES_MAX - 1 };
+
 /* Memory and events that commands need to be carried out; the submitter has one. */
 struct command {
     const struct cuda_driver *cuda;

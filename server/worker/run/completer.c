@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/util.h"
+#include "common/ipc/channel.h"
 #include "common/ipc/timeline.h"
 #include "server/worker/calls/activity.h"
 #include "server/worker/worker.h"
@@ -55,6 +56,7 @@ static void look_at_stream(struct completer *completer, struct client_stream *st
     bool done = reached >= client_stream_written(stream);
     if (reached != stream->woken) {
         look->progress = true;
+        suspicion_reach(&client->shared.suspicion, stream->index, reached);
         work_length_reach(&client->shared.length, &stream->work, reached, timeline_now());
         stream->work.order = atomic_fetch_add(&completer->worker->work_order, 1);
     }
@@ -120,6 +122,14 @@ static void look_at_waits(struct client *client, struct completer_look *look, bo
                     client->shared.closing_count || leaving;
 }
 
+/* Under the client's lock. Tried again at the next look if the socket is full. */
+static void tell_proven(const struct worker *worker, struct client *client)
+{
+    struct channel_packet notice = {.opcode = PROTO_WORKER_PROVEN, .client = client->number};
+    if (client->shared.suspicion.proven && channel_send(worker->channel, &notice) == 0)
+        client->shared.suspicion.proven = false;
+}
+
 static void look_at_client(struct completer *completer, struct client *client,
                            struct completer_look *look, bool *control, bool *submitter)
 {
@@ -133,6 +143,7 @@ static void look_at_client(struct completer *completer, struct client *client,
         look_at_stream(completer, &client->streams[i], &own);
         busy |= bits_test(client->shared.busy, i);
     }
+    tell_proven(completer->worker, client);
     struct gate *gate = &completer->worker->gate;
     if (own.progress)
         gate_note_done(gate, client);
@@ -188,6 +199,9 @@ static void tick_device(struct completer *completer, uint64_t now, bool in_use)
     completer->checked = now;
     meter_collect(&worker->meter);
     gate_charge_usage(&worker->gate);
+    pthread_mutex_lock(&worker->clients_lock);
+    usage_ledger_tick(&worker->ledger, worker);
+    pthread_mutex_unlock(&worker->clients_lock);
     placement_tick(&worker->places, now);
     worker_reschedule(worker);
     if (!in_use)

@@ -160,6 +160,8 @@ static int run_some(struct submitter *submitter, struct client_stream *stream, u
         if (alone && *done)
             break;
         client_stream_begin(stream, &descriptor);
+        suspicion_begin(&stream->client->shared.suspicion, stream->index, stream->ring.value + 1,
+                        &descriptor, gate_is_singly(&submitter->worker->gate));
         result = command_run(&submitter->command, stream, &descriptor);
         if (result) {
             if (result != COMMAND_FATAL)
@@ -577,6 +579,11 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
     enum client_state end = CLIENT_READY;
     submitter->visits++;
     activity_beat(); /* a round over all clients takes seconds where the CPUs are busy */
+    /* Relaxed: of those that fail the worker, this thread itself is what matters here. Nothing is
+     * begun with a context that is lost: it would count as work in flight, and each attempt would
+     * take an entry of the journal that says which kernels were. */
+    if (atomic_load_explicit(&worker->failed, memory_order_relaxed))
+        return false;
     pthread_mutex_lock(&client->lock);
     /* The client may have begun to leave since the scan set's round began. */
     if (!client_state_is_served(client_state(client))) {

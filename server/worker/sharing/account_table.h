@@ -25,7 +25,8 @@ struct account_entry {
     struct scheduler_account time;
     struct sm_allocation_account threads;
     struct account_entry *next;
-    bool expected; /* it was set, and none of its clients has come yet */
+    uint32_t ledger_at; /* its row, if it still has that; the lock of struct usage_ledger */
+    bool expected;      /* it was set, and none of its clients has come yet */
     char name[sizeof((struct proto_worker_account *)0)->name];
 };
 

@@ -265,6 +265,10 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
     see_each_end(at);
     if (gate_narrowed(gate) != GATE_WIDE) /* it counts what it has in flight already */
         room = min(room, (uint32_t)saturating_sub(at->in_flight_limit, scheduled->in_flight));
+    if (gate_is_singly(gate)) { /* then a fault has one author, and one kernel */
+        at->batch = 1;
+        room = scheduled->in_flight ? 0 : min(room, 1u);
+    }
     enum scheduler_hold hold = answer.room ? SCHEDULER_HOLDS : answer.hold;
     *held = hold != SCHEDULER_HOLDS;
     set_hold(gate, at, hold);
@@ -548,6 +552,15 @@ uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_schedule *s
     return error;
 }
 
+void gate_set_singly(struct gate *gate, bool singly)
+{
+    pthread_mutex_lock(&gate->lock);
+    /* Commands in flight may be several clients': the next worker begins alone. */
+    if (!gate->first || !singly)
+        atomic_store(&gate->singly, singly);
+    pthread_mutex_unlock(&gate->lock);
+}
+
 uint32_t gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
                   const struct scheduler_accounts *accounts, const struct sm_group_set *sm_groups,
                   struct error *why)
@@ -646,4 +659,75 @@ void gate_remove(struct gate *gate, struct client *client)
     pthread_mutex_unlock(&gate->lock);
     if (open && !gate_is_open(gate))
         reopen_gate(gate, NULL);
+}
+
+/* ---- another worker ---- */
+
+bool gate_carry_take(struct gate *gate, struct client *client, struct gate_carried *to)
+{
+    struct scheduler_client *scheduled = &client->gate.scheduled;
+    pthread_mutex_lock(&gate->lock);
+    bool added = client->gate.added;
+    uint64_t now = timeline_now();
+    to->count = added ? scheduled->accounts.count : 0;
+    if (added)
+        carry_client_take(&gate->scheduler, scheduled, now, &to->client);
+    for (uint32_t i = 0; i < to->count; i++) {
+        to->of[i] = scheduled->accounts.of[i];
+        carry_account_take(&gate->scheduler, to->of[i], now, &to->accounts[i]);
+    }
+    pthread_mutex_unlock(&gate->lock);
+    return added;
+}
+
+void gate_carry_give(struct gate *gate, struct client *client, const struct gate_carried *from)
+{
+    struct gate_client *at = &client->gate;
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    for (uint32_t i = 0; at->added && i < at->scheduled.accounts.count; i++)
+        for (uint32_t j = 0; j < from->count; j++) {
+            struct scheduler_account *account = at->scheduled.accounts.of[i];
+            if (account->number && account->number == from->accounts[j].number)
+                carry_account_give(&gate->scheduler, account, &from->accounts[j], now);
+        }
+    if (at->added) {
+        carry_client_give(&gate->scheduler, &at->scheduled, &from->client, now);
+        at->charged_gpu =
+            atomic_load_explicit(&client->usage.gpu_nanoseconds, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_carry_resume(struct gate *gate, struct client *client)
+{
+    pthread_mutex_lock(&gate->lock);
+    carry_client_resume(&client->gate.scheduled, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_carry_leave(struct gate *gate, uint64_t account, const struct carry_client *client,
+                      const struct carry_account *of_account)
+{
+    pthread_mutex_lock(&gate->lock);
+    carry_client_leave(&gate->scheduler, account, client, of_account, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_carry_debts(struct gate *gate, const struct debts *debts)
+{
+    pthread_mutex_lock(&gate->lock);
+    debts_give(&gate->scheduler.debts, debts, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+}
+
+bool gate_carried_debts(struct gate *gate, uint64_t *changes, struct debts *to)
+{
+    pthread_mutex_lock(&gate->lock);
+    bool changed = gate->scheduler.debts.changes != *changes;
+    if (changed)
+        *to = gate->scheduler.debts;
+    *changes = gate->scheduler.debts.changes;
+    pthread_mutex_unlock(&gate->lock);
+    return changed;
 }

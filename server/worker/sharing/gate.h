@@ -28,11 +28,20 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "server/scheduler/carry.h"
 #include "server/scheduler/scheduler.h"
 #include "server/worker/sharing/gate_trace.h"
 
 struct client;
 struct proto_worker_usage;
+
+/* The gate's knowledge of a client and of the accounts that it counts in, for the next worker. */
+struct gate_carried {
+    struct carry_client client;
+    struct scheduler_account *of[PROTO_CLIENT_ACCOUNTS];
+    struct carry_account accounts[PROTO_CLIENT_ACCOUNTS]; /* number 0: nothing is known */
+    uint32_t count;
+};
 
 /* The gate's part of a client. Under the gate's lock, except where a member says otherwise. */
 struct gate_client {
@@ -73,6 +82,7 @@ struct gate {
     _Atomic uint32_t open;
     _Atomic uint32_t paused;      /* nobody may submit: gate_pause */
     _Atomic uint64_t narrow;      /* gate_narrow */
+    _Atomic uint32_t singly;      /* gate_set_singly */
     _Atomic uint64_t turned_away; /* in a pause: when a client first could not submit; 0: none */
     /* A pause between two leases has begun. Called under the lock; NULL: nobody is told. */
     void (*between)(void *context);
@@ -95,6 +105,9 @@ void gate_close(struct gate *gate);
  * gate_set_schedule: how the device is shared. */
 uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_schedule *schedule,
                            struct error *why);
+/* Whether, in a mode in which one client at a time runs on the whole device, it has one command at
+ * a time there. It begins before the first client comes: later there may be more in flight. */
+void gate_set_singly(struct gate *gate, bool singly);
 /* Adds a client that runs on these SM groups and counts in these accounts; NULL: in one of its own.
  * The client does not become runnable before it has been at the gate, so until the submitter knows
  * the client it may be removed and freed at once. */
@@ -117,6 +130,21 @@ void gate_set_sm_groups(struct gate *gate, struct client *client,
                         const struct sm_group_set *sm_groups);
 /* Removes a client that has nothing in flight. Idempotent. */
 void gate_remove(struct gate *gate, struct client *client);
+
+/* ---- another worker: server/scheduler/carry.h ---- */
+
+/* Returns false for a client that was not added. Under the client's lock; any thread. */
+bool gate_carry_take(struct gate *gate, struct client *client, struct gate_carried *to);
+/* Control thread, for a client that was added a moment ago, with its counts of use. `of` is not
+ * looked at: accounts are those that it counts in now, where one of the number is given. */
+void gate_carry_give(struct gate *gate, struct client *client, const struct gate_carried *from);
+/* It is served again from now on: what it is owed has not lapsed since gate_carry_give. */
+void gate_carry_resume(struct gate *gate, struct client *client);
+void gate_carry_leave(struct gate *gate, uint64_t account, const struct carry_client *client,
+                      const struct carry_account *of_account);
+/* The debts of clients that left: gives them; takes them, if they have changed since *changes. */
+void gate_carry_debts(struct gate *gate, const struct debts *debts);
+bool gate_carried_debts(struct gate *gate, uint64_t *changes, struct debts *to);
 
 /* ---- the submitter, under client->lock ---- */
 
@@ -169,6 +197,11 @@ static inline bool gate_is_open(const struct gate *gate)
 static inline bool gate_is_paused(const struct gate *gate)
 {
     return atomic_load(&gate->paused) != 0;
+}
+/* Whether a command that is handed over now is alone on the device. */
+static inline bool gate_is_singly(const struct gate *gate)
+{
+    return atomic_load_explicit(&gate->singly, memory_order_relaxed) != 0;
 }
 /* The width that gate_narrow set last. */
 static inline uint64_t gate_narrowed(const struct gate *gate)

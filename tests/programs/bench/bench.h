@@ -40,6 +40,7 @@ void bench_launch_async(struct bench_result *result);
 void bench_launch_sync_pingpong(struct bench_result *result);
 void bench_launch_sync_socket(struct bench_result *result);
 void bench_launch_64(struct bench_result *result);
+void bench_journal_launch(struct bench_result *result);
 void bench_copy_h2d(struct bench_result *result);
 void bench_copy_d2h(struct bench_result *result);
 void bench_overlap_clients(struct bench_result *result);
@@ -120,6 +121,8 @@ void bench_pairs(struct bench_result *result, double *values, double *yardsticks
  * say, for rows that compare with a run alone: neither neighbours nor chance make them longer.
  */
 struct server *bench_server_null(const char *counters);
+/* The same with a worker that notes nothing before it calls the driver. */
+struct server *bench_server_unjournaled(const char *counters);
 struct server *bench_server_soft(const char *const env[]);
 struct server *bench_server_steady(const char *const env[]);
 

@@ -32,7 +32,7 @@ const struct row *row_find(const char *name);
 bool row_met(const struct row *row, const struct bench_result *result);
 
 /* Whether the first of two results is further from what the row is to reach. A fault is worse than
- * any number. */
+ * a number that meets the bound, and hides none that misses it. */
 bool row_worse(const struct row *row, const struct bench_result *one,
                const struct bench_result *other);
 

@@ -71,6 +71,7 @@ const struct step step_table[] = {
     FIRST("survival-creator", "memory after its creator faulted", step_survival, "creator"),
     FIRST("survival-user", "memory after its user faulted", step_survival, "user"),
     FIRST("survival-late-writes", "writes of a killed process", step_survival, "late-writes"),
+    FIRST("standby", "the next process after one that was killed", step_standby, ""),
     FIRST("queues-17", "32 streams over 17 green contexts", step_queues, "17"),
     FIRST("queues-70", "32 streams over 70 green contexts", step_queues, "70"),
     FIRST("queues-17-balanced", "17, with balanced work queues", step_queues, "17-balanced"),
@@ -251,6 +252,12 @@ const struct step_assumption step_assumptions[] = {
      "a killed process's kernels have stopped once its pidfd is readable",
      "the hand-over barrier of a new worker", "wait longer, or fresh memory for the innocent"},
 
+    {"standby", "standby-is-sooner",
+     "a process that has called cuInit runs its first kernel sooner after another's death than one "
+     "that is started then",
+     "the setting standby: driver",
+     "leave standby: none, or take context where a second context has room"},
+
     {"queues-17", "streams-independent-17",
      "an endless kernel blocks no other of 32 streams over 17 green contexts",
      "32 streams for all clients", "fewer streams, or balanced work queues (CUDA 13.1)"},
@@ -275,6 +282,7 @@ const size_t step_assumption_count = sizeof step_assumptions / sizeof *step_assu
 const struct step_part step_parts[] = {
     {"arenas-attempt", step_arenas_attempt},
     {"survival", step_survival_part},
+    {"standby", step_standby_part},
     {"client", step_client_part},
     {"side", step_side_part},
 };

@@ -52,6 +52,7 @@ void step_blocking(const char *argument);
 void step_partition_sizes(const char *argument);
 void step_partition_blocks(const char *argument);
 void step_survival(const char *argument);
+void step_standby(const char *argument);
 void step_queues(const char *argument);
 void step_latency(const char *argument);
 void step_launch_cost(const char *argument);
@@ -81,6 +82,7 @@ extern const size_t step_part_count;
 
 int step_arenas_attempt(const char *argument, int socket);
 int step_survival_part(const char *argument, int socket);
+int step_standby_part(const char *argument, int socket);
 int step_client_part(const char *argument, int socket);
 int step_side_part(const char *argument, int socket);
 

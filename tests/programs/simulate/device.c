@@ -338,3 +338,74 @@ uint64_t device_busy(const struct device *device, uint32_t number)
     uint64_t runs = engine->runs && device->now > engine->began ? device->now - engine->began : 0;
     return engine->busy_ns + runs;
 }
+
+/* ---- another scheduler ---- */
+
+void device_take(const struct device *device, struct device_carried *to)
+{
+    memset(to, 0, sizeof *to);
+    for (uint32_t i = 0; i < device->client_count; i++) {
+        const struct device_client *client = &device->clients[i];
+        to->known[i] = client->present;
+        if (client->present)
+            carry_client_take(&device->scheduler, &client->scheduled, device->now, &to->clients[i]);
+    }
+    for (uint32_t i = 0; i < DEVICE_CLIENTS; i++)
+        if (device->accounts[i].members)
+            carry_account_take(&device->scheduler, &device->accounts[i], device->now,
+                               &to->accounts[i]);
+}
+
+static void lose_work(struct device *device)
+{
+    for (uint32_t i = 0; i < device->engine_count; i++) {
+        struct device_engine *engine = &device->engines[i];
+        uint64_t ran = engine->runs ? saturating_sub(device->now, engine->began) : 0;
+        if (engine->runs)
+            engine->runs->ran_ns += ran;
+        engine->busy_ns += ran;
+        engine->runs = NULL;
+    }
+    for (uint32_t i = 0; i < device->client_count; i++) {
+        struct device_client *client = &device->clients[i];
+        client->head = client->tail;
+        client->pending = 0;
+        client->waiting = false;
+    }
+    device->unseen_head = device->unseen_tail;
+    memset(device->last, 0, sizeof device->last);
+}
+
+void device_hand_over(struct device *device, const struct device_carried *from, uint64_t pause)
+{
+    const struct scheduler_schedule schedule = device->scheduler.schedule;
+    const struct debts debts = device->scheduler.debts;
+    struct error why;
+    lose_work(device);
+    device->now += pause;
+    scheduler_open(&device->scheduler, &schedule, device->now);
+    device->scheduler.debts = debts;
+    for (uint32_t i = 0; i < DEVICE_CLIENTS; i++)
+        if (device->accounts[i].members)
+            scheduler_account_open(&device->accounts[i], device->accounts[i].number, "the account",
+                                   device->now);
+    for (uint32_t i = 0; i < device->client_count; i++) {
+        struct device_client *client = &device->clients[i];
+        const struct scheduler_client before = client->scheduled;
+        struct scheduler_account *account = before.accounts.of[0];
+        const struct scheduler_accounts accounts = {{account}, 1};
+        const bool own = account == &client->scheduled.self;
+        const bool known = from->known[i] && from->clients[i].arrived == before.arrived;
+        if (!client->present)
+            continue;
+        if (scheduler_add(&device->scheduler, &client->scheduled, &before.limits,
+                          own ? NULL : &accounts, &before.sm_groups, device->now, &why))
+            abort(); /* it fitted before */
+        if (!own && account->clients == 1 && known)
+            carry_account_give(&device->scheduler, account,
+                               &from->accounts[account - device->accounts], device->now);
+        if (known)
+            carry_client_give(&device->scheduler, &client->scheduled, &from->clients[i],
+                              device->now);
+    }
+}

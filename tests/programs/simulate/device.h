@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 
+#include "server/scheduler/carry.h"
 #include "server/scheduler/scheduler.h"
 
 enum {
@@ -100,6 +101,22 @@ struct device_client *device_add(struct device *device, const struct scheduler_l
                                  const struct sm_group_set *sm_groups, uint32_t engine,
                                  uint64_t seed, struct error *why);
 void device_remove(struct device *device, struct device_client *client);
+
+/* The scheduler's knowledge of all clients and accounts, as carry.h takes it. */
+struct device_carried {
+    struct carry_client clients[DEVICE_CLIENTS];
+    struct carry_account accounts[DEVICE_CLIENTS];
+    bool known[DEVICE_CLIENTS];
+};
+void device_take(const struct device *device, struct device_carried *to);
+
+/*
+ * The process that had the scheduler ends, and after `pause` another one begins, with what was
+ * taken: of a client that has come since, nothing. Work that was submitted and not finished is
+ * lost; the part of it that ran counts as time that the client had. Returns with every client
+ * without work.
+ */
+void device_hand_over(struct device *device, const struct device_carried *from, uint64_t pause);
 
 /* Gives the client so many kernels of work. 0 takes away the kernels that are not submitted. */
 void device_work(struct device *device, struct device_client *client, uint64_t kernels);

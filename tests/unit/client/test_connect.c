@@ -538,8 +538,10 @@ static void server_refusals_reach_the_caller_in_words(void **state)
     /* Whatever dies on the way, at whatever point, leaves an error and nothing open. */
     static const uint16_t opcodes[] = {PROTO_HELLO, PROTO_DEVICE_QUERY, PROTO_ATTACH};
     for (size_t i = 0; i < 3; i++) {
-        fake_trick(server, opcodes[i], FAKE_HANG_UP);
-        assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_CONNECTION_LOST);
+        if (opcodes[i] != PROTO_HELLO) {
+            fake_trick(server, opcodes[i], FAKE_HANG_UP);
+            assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_CONNECTION_LOST);
+        }
         fake_trick(server, opcodes[i], FAKE_GARBAGE);
         assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_PROTOCOL_VIOLATION);
         fake_trick(server, opcodes[i], FAKE_WRONG_MESSAGE);
@@ -549,6 +551,18 @@ static void server_refusals_reach_the_caller_in_words(void **state)
         assert_string_equal(gpushare_error_text(), "by the test");
     }
     assert_null(gpu);
+    fake_stop(server);
+}
+
+/* Its server was killed when it had accepted the connection; the next one is there. */
+static void a_connection_that_dies_at_hello_is_made_again(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    fake_trick(server, PROTO_HELLO, FAKE_HANG_UP);
+    gpushare_connection *gpu = must_connect(NULL);
+    assert_int_equal(fake_count(server, PROTO_HELLO), 2);
+    gpushare_close(&gpu);
     fake_stop(server);
 }
 
@@ -760,6 +774,7 @@ int main(void)
         TEST(socket_option_beats_the_environment),
         TEST(runtime_directory_is_where_a_socket_is_looked_for),
         TEST(server_refusals_reach_the_caller_in_words),
+        TEST(a_connection_that_dies_at_hello_is_made_again),
         TEST(taken_windows_are_exchanged),
         TEST(visible_devices_choose_and_order),
         TEST(structs_of_other_sizes),

@@ -211,6 +211,27 @@ static void amounts_are_for_people(void **state)
     assert_non_null(strstr(text(), " 16, duty cycle "));
 }
 
+static void a_standby_is_shown_with_its_cost(void **state)
+{
+    (void)state;
+    show(show_both_status,
+         "{\"devices\":[{\"device\":3,\"standby\":{\"kind\":\"context\",\"state\":\"ready\","
+         "\"pid\":77,\"device_memory_bytes\":1610612736,\"resident_bytes\":2048,\"takeovers\":0,"
+         "\"failures\":0,\"trouble\":\"long ago\"}}]}");
+    assert_non_null(strstr(text(),
+                           "device 3: standby: context, ready, process 77, 1.5 GiB of device "
+                           "memory, 2 KiB of host memory\n"));
+    assert_null(strstr(text(), "long ago"));
+    show(show_both_status,
+         "{\"devices\":[{\"device\":3,\"standby\":{\"kind\":\"driver\",\"state\":\"waiting\","
+         "\"pid\":null,\"device_memory_bytes\":null,\"resident_bytes\":null,\"takeovers\":2,"
+         "\"failures\":1,\"trouble\":\"it was \\u001b killed\"}}]}");
+    assert_non_null(strstr(text(), "device 3: standby: driver, waiting\n"));
+    assert_non_null(strstr(text(), "device 3: the latest standby failed: it was ? killed\n"));
+    show(show_both_status, "{\"devices\":[{\"device\":4,\"standby\":{\"kind\":\"none\"}}]}");
+    assert_null(strstr(text(), "device 4"));
+}
+
 static void waiting_is_summed_up(void **state)
 {
     (void)state;
@@ -239,12 +260,13 @@ static void a_schedule_is_shown_as_it_is_written(void **state)
     show(show_gpus, "{\"gpus\":[{\"gpu\":0,\"schedule\":{\"mode\":\"fair\",\"lease_seconds\":0.05,"
                     "\"precision_percent\":2.5,\"quantum_seconds\":90,\"window_limit_seconds\":0.5,"
                     "\"local_memory_bytes\":2048,\"departed_time_limit_seconds\":0,"
-                    "\"watchdog_warning_seconds\":0.5,\"watchdog_limit_seconds\":10},"
+                    "\"watchdog_warning_seconds\":0.5,\"watchdog_limit_seconds\":10,"
+                    "\"standby\":\"driver\"},"
                     "\"threads_enforced_by\":\"duty_cycle\"}]}");
     assert_string_equal(text(), "GPU  MODE  LEASE  PRECISION  QUANTUM  WINDOW  LOCAL  THREADS BY  "
-                                "DEPARTED  WARNING  WATCHDOG\n"
+                                "DEPARTED  WARNING  WATCHDOG  STANDBY\n"
                                 "  0  fair   50ms      2.5 %      90s   500ms  2 KiB  duty cycle   "
-                                "      -    500ms       10s\n");
+                                "      -    500ms       10s  driver\n");
     show(show_gpus,
          "{\"gpus\":[{\"schedule\":{\"lease_seconds\":-1,\"quantum_seconds\":1e300}},7]}");
     show(show_gpus, "{}");
@@ -272,6 +294,7 @@ int main(void)
         CASE(answers_of_another_version_are_shown),
         CASE(impossible_numbers_are_shown_as_a_dash),
         CASE(amounts_are_for_people),
+        CASE(a_standby_is_shown_with_its_cost),
         CASE(waiting_is_summed_up),
         CASE(a_client_that_never_waited_has_a_dash),
         CASE(a_schedule_is_shown_as_it_is_written),

@@ -38,8 +38,8 @@ static void note(struct journal_entry *journal, uint32_t *next, uint64_t value)
 static void entry_is_whole(const struct journal_entry *entry)
 {
     assert_int_equal(entry->stream, entry->value % STREAMS);
-    for (int i = 0; i < JOURNAL_COMMAND_BYTES; i++)
-        assert_int_equal(entry->command[i], entry->value & 0xff);
+    for (int i = 0; i < JOURNAL_COMMAND_WORDS; i++)
+        assert_int_equal(entry->command[i], (entry->value & 0xff) * UINT64_C(0x0101010101010101));
 }
 
 static void the_latest_commands_stay_and_the_words_are_left_alone(void **state)

@@ -196,6 +196,25 @@ static void the_known_names_are_told_once_each_and_in_order(void **state)
     }
 }
 
+static void those_of_clients_are_told_to_a_server(void **state)
+{
+    (void)state;
+    char *environment[] = {"GPUSHARE_PROFILE=batch", "GPUSHARE_MEMORY_LIMIT=1G",
+                           "GPUSHARE_PROFILES=x", "GPUSHARE_CLIENT_NAME=", NULL};
+    struct told told = {0};
+    variables_check_clients(NULL, note, &told);
+    assert_int_equal(told.count, 0);
+    variables_check_clients(environment, note, &told);
+    assert_int_equal(told.count, 2);
+    assert_string_equal(told.text[0], "GPUSHARE_CLIENT_NAME is set, and has no effect on "
+                                      "gpushared: each client reads it in its own environment");
+    assert_memory_equal(told.text[1], "GPUSHARE_PROFILE is set", strlen("GPUSHARE_PROFILE is set"));
+    /* They are names that gpushare knows, and the server's own are none of them. */
+    assert_true(variables_is_clients("GPUSHARE_WARNINGS"));
+    assert_false(variables_is_clients("GPUSHARE_VISIBLE_DEVICES"));
+    assert_false(variables_is_clients("GPUSHARE_MODE"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +228,7 @@ int main(void)
         cmocka_unit_test(not_more_than_sixteen_are_told_in_order),
         cmocka_unit_test(every_limit_that_is_read_is_known),
         cmocka_unit_test(the_known_names_are_told_once_each_and_in_order),
+        cmocka_unit_test(those_of_clients_are_told_to_a_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

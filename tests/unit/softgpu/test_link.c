@@ -71,6 +71,73 @@ static void a_linked_image_runs(void **state)
     in_child(body_link);
 }
 
+/* count adds 1 to the module's own variable. */
+static const char counter_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                                  ".visible .global .align 4 .u32 own = 40;\n"
+                                  ".visible .entry count()\n{\n.reg .u64 %a;\n.reg .u32 %v;\n"
+                                  "mov.u64 %a, own;\natom.global.add.u32 %v, [%a], 1;\nret;\n}\n";
+
+struct counter {
+    cuda_module module;
+    cuda_function count;
+    cuda_device_ptr own;
+};
+
+static struct counter load_counter(const void *image)
+{
+    struct counter counter;
+    CHECK(cuModuleLoadData(&counter.module, image) == CUDA_OK);
+    CHECK(cuModuleGetFunction(&counter.count, counter.module, "count") == CUDA_OK);
+    CHECK(cuModuleGetGlobal_v2(&counter.own, NULL, counter.module, "own") == CUDA_OK);
+    return counter;
+}
+
+static uint32_t count_with(const struct counter *counter)
+{
+    uint32_t value = 0;
+    CHECK(cuLaunchKernel(counter->count, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == CUDA_OK);
+    CHECK(cuCtxSynchronize() == CUDA_OK);
+    CHECK(cuMemcpyDtoH_v2(&value, counter->own, sizeof(value)) == CUDA_OK);
+    return value;
+}
+
+/* They have decoded code in common, and no variable. */
+static void body_same(void)
+{
+    struct counter all[4];
+    cuda_link link;
+    void *image;
+    size_t size;
+
+    CHECK(kernels_open() == 0);
+    link = new_link();
+    CHECK(add_ptx(link, counter_ptx) == CUDA_OK);
+    CHECK(cuLinkComplete(link, &image, &size) == CUDA_OK);
+    for (int i = 0; i < 4; i++)
+        all[i] = load_counter(image);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < i; k++)
+            CHECK(all[i].own != all[k].own && all[i].count != all[k].count);
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t k = 0; k <= i; k++)
+            CHECK(count_with(&all[i]) == 41 + k);
+    /* The first to come may be the first to go. */
+    for (int gone = 0; gone < 4; gone++) {
+        CHECK(cuModuleUnload(all[gone].module) == CUDA_OK);
+        for (int i = gone + 1; i < 4; i++)
+            CHECK(count_with(&all[i]) == 42u + (uint32_t)i + (uint32_t)gone);
+    }
+    struct counter again = load_counter(image);
+    CHECK(count_with(&again) == 41);
+    CHECK(cuLinkDestroy(link) == CUDA_OK);
+}
+
+static void modules_of_one_image_have_variables_of_their_own(void **state)
+{
+    (void)state;
+    in_child(body_same);
+}
+
 static void body_refusals(void)
 {
     char log[256] = "";
@@ -431,6 +498,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_linked_image_runs),
+        cmocka_unit_test(modules_of_one_image_have_variables_of_their_own),
         cmocka_unit_test(what_cannot_be_linked_is_refused),
         cmocka_unit_test(without_a_compiler_only_linked_images_load),
         cmocka_unit_test(the_compiler_obeys_a_text_if_it_is_told_to),

@@ -68,6 +68,9 @@ struct fake_worker {
     uint64_t mapped, host_mapped;
     uint32_t host_maps, host_keeps, host_lends, host_drops; /* how often */
     uint64_t global_bytes, resident_bytes;                  /* of every module */
+    enum proto_unsaved unsaved;                             /* likewise */
+    unsigned modules_lost, functions_lost;                  /* that it was told of */
+    struct proto_stream_recovered recovered;                /* its answer about any stream */
     struct proto_worker_usage usage;                        /* of every client */
     uint32_t attached, detached, inspected, modules, quiesces, unloads;
     uint32_t restored, remaps, modules_again, resumed; /* of clients that another worker had */
@@ -285,7 +288,8 @@ static inline void fake_answer_module(struct fake_worker *worker,
 {
     if (message->header.opcode == PROTO_WORKER_MODULE_INSPECT) {
         struct proto_worker_module_needs needs = {.global_bytes = worker->global_bytes,
-                                                  .resident_bytes = worker->resident_bytes};
+                                                  .resident_bytes = worker->resident_bytes,
+                                                  .unsaved = worker->unsaved};
         worker->inspected++;
         fake_reply(worker, message, PROTO_WORKER_MODULE_NEEDS, &needs, NULL, 0);
     } else if (message->header.opcode == PROTO_WORKER_MODULE_LOAD) {
@@ -486,6 +490,17 @@ static inline void fake_answer(struct fake_worker *worker, const struct channel_
     case PROTO_MODULE_UNLOAD:
         fake_answer_module(worker, message);
         break;
+    case PROTO_STREAM_RECOVER:
+        fake_reply(worker, message, PROTO_STREAM_RECOVERED, &worker->recovered, NULL, 0);
+        break;
+    case PROTO_WORKER_MODULE_LOST:
+        worker->modules_lost++;
+        fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+        break;
+    case PROTO_WORKER_FUNCTION_LOST:
+        worker->functions_lost++;
+        fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+        break;
     case PROTO_WORKER_USAGE_QUERY:
         fake_reply(worker, message, PROTO_WORKER_USAGE, &usage, NULL, 0);
         break;
@@ -497,11 +512,17 @@ static inline void fake_answer(struct fake_worker *worker, const struct channel_
     }
 }
 
-/* Takes the next request of a worker that is not automatic; false if there is none. */
+/* Takes the next request of a worker that is not automatic; false if there is none. The ledger,
+ * which every worker gets first, is answered on the way. */
 static inline bool fake_worker_take(struct fake_worker *worker)
 {
-    int result =
-        channel_receive(worker->fd, PROTO_PEER_WORKER, PROTO_PEER_SUPERVISOR, &worker->message);
+    int result;
+    while ((result = channel_receive(worker->fd, PROTO_PEER_WORKER, PROTO_PEER_SUPERVISOR,
+                                     &worker->message)) == 0 &&
+           worker->message.header.opcode == PROTO_WORKER_LEDGER) {
+        channel_close_fds(&worker->message);
+        fake_reply(worker, &worker->message, PROTO_DONE, NULL, NULL, 0);
+    }
     if (result == CHANNEL_EMPTY || result == CHANNEL_CLOSED)
         return false;
     assert_int_equal(result, 0);

@@ -47,7 +47,7 @@ struct supervisor {
     struct settings settings;
     struct client_view clients[CLIENTS_MAX];
     uint32_t client_count;
-    uint32_t killed;
+    uint32_t killed, kills;
     unsigned reloads;
     bool reset;  /* the latest reload was one */
     bool broken; /* the configuration has a mistake */
@@ -181,6 +181,7 @@ int clients_kill(struct supervisor *self, uint32_t client, const char *by)
         if (self->clients[i].number != client || client == 77)
             continue;
         self->killed = client;
+        self->kills++;
         snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
         return 0;
     }

@@ -307,6 +307,40 @@ static void kill_is_for_root_and_those_named(void **state)
     json_decref(answer);
 }
 
+static void a_users_clients_are_killed_and_nobody_elses(void **state)
+{
+    (void)state;
+    add_client(5, true);
+    add_client(6, false);
+    add_client(7, true);
+    add_client(77, true); /* the fake's that has left */
+    supervisor.clients[2].uid = 1001;
+    supervisor.clients[3].state = "leaving";
+    refused_unless_root("{\"request\":\"kill\",\"user\":1000}");
+    assert_int_equal(supervisor.kills, 0);
+    if (!become_administrator())
+        return;
+    refused_with("{\"request\":\"kill\",\"user\":1002}", "not_found", "uid 1002");
+    refused_with("{\"request\":\"kill\",\"user\":1000,\"client\":5}", "invalid_value",
+                 "one of them");
+    refused_with("{\"request\":\"kill\",\"user\":1000,\"force\":true}", "invalid_value",
+                 "for one client");
+    assert_int_equal(supervisor.kills, 0);
+    json_t *answer = ask("{\"request\":\"kill\",\"user\":1000}");
+    const json_t *clients = json_object_get(answer, "clients");
+    assert_int_equal(json_array_size(clients), 2);
+    for (int i = 0; i < 2; i++) {
+        const json_t *row = json_array_get(clients, (size_t)i);
+        assert_int_equal(json_integer_value(json_object_get(row, "client")), 5 + i);
+        assert_int_equal(json_integer_value(json_object_get(row, "uid")), 1000);
+    }
+    assert_true(json_is_null(json_object_get(answer, "client")));
+    assert_int_equal(json_integer_value(json_object_get(answer, "uid")), 1000);
+    json_decref(answer);
+    assert_int_equal(supervisor.kills, 2);
+    assert_non_null(strstr(supervisor.killed_by, "uid "));
+}
+
 /* Connects as another user: the kernel remembers who connected. By a relative name, for the folders
  * above may be closed to that user. */
 static int connect_as(uid_t uid)
@@ -682,6 +716,7 @@ int main(void)
         CASE(an_end_while_workers_are_asked),
         CASE(a_thousand_clients_in_one_answer),
         CASE(kill_is_for_root_and_those_named),
+        CASE(a_users_clients_are_killed_and_nobody_elses),
         CASE(reload_is_for_root_and_says_why_not),
         CASE(a_reload_under_way_is_answered_when_it_is_over),
         CASE(others_may_look_but_not_kill),

@@ -3,6 +3,8 @@
 /* Faults: the client that ends, the suspects that go on, and how long a device serves one client at
  * a time for that. The fake worker's clients have in flight what the test writes down for them. */
 #include "tests/unit/supervisor/fake.h"
+#include "server/supervisor/device/device_schedule.h"
+#include "server/supervisor/device/device_singly.h"
 
 static struct fake fake;
 static int fds[3];
@@ -154,13 +156,108 @@ static void the_author_of_common_faults_clears_the_others(void **state)
     end();
 }
 
+static void prove(unsigned which)
+{
+    struct channel_packet proven = {.opcode = PROTO_WORKER_PROVEN, .client = client(which)->number};
+    assert_int_equal(channel_send(fake.worker[0].fd, &proven), 0);
+    fake_settle(&fake);
+}
+
+static void suspects_that_have_all_run_alone_end_the_probation(void **state)
+{
+    (void)state;
+    begin();
+    fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
+    prove(2); /* no suspect */
+    prove(0);
+    assert_true(serves_singly());
+    assert_int_equal(fake.worker[0].schedule.singly, 1);
+    prove(1);
+    FAKE_WAIT(&fake, !serves_singly());
+    assert_int_equal(fake.worker[0].schedule.singly, 0);
+    assert_false(client(0)->blame.suspect);
+    assert_true(device_singly_ns(the_device()) > 0);
+    end();
+}
+
+/* It works all the time, beside authors that are never alone: another one each time. */
+static void who_has_run_alone_is_not_isolated_for_others_faults(void **state)
+{
+    (void)state;
+    begin();
+    for (int i = 0; i < 6; i++) {
+        fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
+        prove(0);
+        close(fds[1]);
+        forget(1);
+        let_a_second_pass();
+        assert_int_equal(client(0)->blame.common, 0);
+        assert_false(serves_singly());
+        fds[2] = fake_attach(&fake, 0, 0, NULL, NULL);
+    }
+    end();
+}
+
+/* Whoever of them it is. */
+static void who_faults_in_company_only_is_isolated_with_its_company(void **state)
+{
+    (void)state;
+    begin();
+    for (int i = 0; i < 3; i++) {
+        fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
+        prove(0);
+        prove(1);
+        if (i < 2)
+            FAKE_WAIT(&fake, !serves_singly());
+    }
+    FAKE_WAIT(&fake, client(0)->blame.isolated);
+    assert_true(client(1)->blame.isolated);
+    assert_false(client(2)->blame.isolated);
+    assert_true(serves_singly());
+    end();
+}
+
+/* As SIGSEGV ends a worker. */
+static void crash(unsigned busy)
+{
+    for (unsigned i = 0; i < 3; i++)
+        fake_put_in_flight(&fake, client(i), busy >> i & 1);
+    the_device()->crashed = true;
+    fake_lose_worker(&fake, 0);
+    next_worker();
+    for (unsigned i = 0; i < 3; i++)
+        fake_put_in_flight(&fake, client(i), 0);
+    fake_settle(&fake);
+}
+
+static void who_is_in_flight_at_three_crashes_is_isolated_and_not_guilty(void **state)
+{
+    (void)state;
+    begin();
+    crash(1);
+    assert_false(serves_singly());
+    crash(3);
+    assert_true(serves_singly());
+    prove(1);
+    let_a_second_pass();
+    assert_false(serves_singly());
+    assert_int_equal(client(0)->blame.common, 2);
+    assert_int_equal(client(1)->blame.common, 0);
+    crash(1);
+    assert_int_equal(fake.worker[0].resumed, 3);
+    assert_true(client(0)->blame.isolated);
+    assert_true(serves_singly());
+    end();
+}
+
 static void errors_of_the_machine_and_ends_without_a_word_blame_nobody(void **state)
 {
     (void)state;
     static const uint32_t errors[] = {PROTO_ERROR_ECC_UNCORRECTABLE, PROTO_ERROR_UNKNOWN,
-                                      PROTO_ERROR_NO_DEVICE, PROTO_ERROR_OUT_OF_MEMORY};
+                                      PROTO_ERROR_OUT_OF_MEMORY};
     begin();
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        the_device()->ailment = (struct ailment){0}; /* each is the first of its machine */
         fault(errors[i], i % 2 ? 1 : 7);
         assert_int_equal(fake.worker[0].resumed, 3);
         assert_false(serves_singly());
@@ -171,6 +268,20 @@ static void errors_of_the_machine_and_ends_without_a_word_blame_nobody(void **st
     fake_settle(&fake);
     assert_int_equal(fake.worker[0].resumed, 3);
     end();
+}
+
+/* For longer than clients wait for a worker. */
+static void a_device_that_is_gone_ends_its_clients_with_the_reason(void **state)
+{
+    (void)state;
+    begin();
+    fake_say_fault(&fake, 0, PROTO_ERROR_NO_DEVICE);
+    for (unsigned i = 0; i < 3; i++)
+        fake_expect_ended(&fake, fds[i], PROTO_ERROR_WORKER_LOST, "kernel f used 0x0");
+    for (unsigned i = 0; i < 3; i++)
+        close(fds[i]);
+    FAKE_WAIT(&fake, !the_device()->link);
+    fake_close(&fake);
 }
 
 /* Client 1 faults only beside others, and each time beside another one. */
@@ -184,6 +295,8 @@ static void a_suspect_of_three_faults_is_isolated_until_it_leaves(void **state)
         assert_false(serves_singly());
     }
     fault(PROTO_ERROR_ILLEGAL_ADDRESS, 6);
+    assert_false(client(1)->blame.isolated);
+    let_a_second_pass();
     assert_true(client(1)->blame.isolated);
     assert_false(client(0)->blame.isolated);
     assert_false(client(2)->blame.isolated);
@@ -276,6 +389,11 @@ int main(void)
         cmocka_unit_test(suspects_go_on_one_at_a_time_for_a_second),
         cmocka_unit_test(a_suspect_that_faults_alone_is_guilty),
         cmocka_unit_test(the_author_of_common_faults_clears_the_others),
+        cmocka_unit_test(suspects_that_have_all_run_alone_end_the_probation),
+        cmocka_unit_test(who_has_run_alone_is_not_isolated_for_others_faults),
+        cmocka_unit_test(who_faults_in_company_only_is_isolated_with_its_company),
+        cmocka_unit_test(who_is_in_flight_at_three_crashes_is_isolated_and_not_guilty),
+        cmocka_unit_test(a_device_that_is_gone_ends_its_clients_with_the_reason),
         cmocka_unit_test(errors_of_the_machine_and_ends_without_a_word_blame_nobody),
         cmocka_unit_test(a_suspect_of_three_faults_is_isolated_until_it_leaves),
         cmocka_unit_test(a_client_that_has_left_is_a_suspect_too),

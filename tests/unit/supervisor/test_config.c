@@ -268,17 +268,36 @@ static void schedules_are_the_gpus(void **state)
     struct config *config =
         accept("gpus:\n  - {gpu: 1, mode: fair, lease: 50ms, precision: 2.5%}\n"
                "  - {gpu: 0, lease: medium, quantum: 2s, window_limit: 1s, local_memory: 8K,\n"
-               "     departed_time_limit: 5s, watchdog_warning: 0, watchdog_limit: 1500ms}\n");
-    struct schedule first = {PROTO_MODE_CONCURRENT, 500, 100000000,  2000000000, 1000000000, 8192,
-                             UINT64_C(5000000000),  0,   1500000000, {0}};
-    struct schedule second = {
-        PROTO_MODE_FAIR,       250, 50000000, UINT64_C(30000000000), 500000000, 1024, 0, 2000000000,
-        UINT64_C(10000000000), {0}};
+               "     departed_time_limit: 5s, watchdog_warning: 0, watchdog_limit: 1500ms,\n"
+               "     standby: context}\n");
+    struct schedule first = {PROTO_MODE_CONCURRENT,
+                             500,
+                             100000000,
+                             2000000000,
+                             1000000000,
+                             8192,
+                             UINT64_C(5000000000),
+                             0,
+                             1500000000,
+                             SCHEDULE_STANDBY_CONTEXT,
+                             {0}};
+    struct schedule second = {PROTO_MODE_FAIR,
+                              250,
+                              50000000,
+                              UINT64_C(30000000000),
+                              500000000,
+                              1024,
+                              0,
+                              2000000000,
+                              UINT64_C(10000000000),
+                              SCHEDULE_STANDBY_NONE,
+                              {0}};
     assert_true(schedule_equal(&config->schedules[0], &first));
     assert_true(schedule_equal(&config->schedules[1], &second));
     assert_int_equal(config->schedule_parts[0], SCHEDULE_LEASE | SCHEDULE_QUANTUM |
                                                     SCHEDULE_WINDOW_LIMIT | SCHEDULE_LOCAL_MEMORY |
-                                                    SCHEDULE_DEPARTED_LIMIT | SCHEDULE_WATCHDOG);
+                                                    SCHEDULE_DEPARTED_LIMIT | SCHEDULE_WATCHDOG |
+                                                    SCHEDULE_STANDBY);
     assert_int_equal(config->schedule_parts[1],
                      SCHEDULE_MODE | SCHEDULE_LEASE | SCHEDULE_PRECISION);
     config_free(config);
@@ -305,6 +324,8 @@ static void schedules_are_the_gpus(void **state)
             "watchdog_warning: \"99ms\" is not 0, or a time");
     refused("gpus:\n  - {gpu: 0, watchdog_limit: 25h}\n", 2,
             "watchdog_limit: \"25h\" is not 0, or a time");
+    refused("gpus:\n  - {gpu: 0, standby: warm}\n", 2,
+            "standby: \"warm\" is not one of none, driver and context");
 }
 
 static void nvidias_block_is_a_spelling(void **state)

@@ -20,9 +20,9 @@ static void take(void *context, uint32_t device, uint32_t error, const char *tex
     snprintf(told.text, sizeof told.text, "%s", text);
 }
 
-static const struct schedule fair = {PROTO_MODE_FAIR, 1000,  50000000,   UINT64_C(2000000000),
-                                     250000000,       2048,  3000000000, 700000000,
-                                     1400000000,      {3700}};
+static const struct schedule fair = {
+    PROTO_MODE_FAIR, 1000,      50000000,   UINT64_C(2000000000),    250000000, 2048,
+    3000000000,      700000000, 1400000000, SCHEDULE_STANDBY_DRIVER, {3700}};
 
 static int set(uint32_t device, unsigned parts)
 {
@@ -88,10 +88,11 @@ static void a_change_is_told_the_worker_and_its_clients(void **state)
     assert_int_equal(attached.grant.mode, PROTO_MODE_CONCURRENT);
     assert_int_equal(set(1, SCHEDULE_WHOLE), 0);
     assert_int_equal(told.calls, 0);
-    /* The watchdog is the supervisor's: the worker is not waited for. */
+    /* Watchdog and standby are the supervisor's: the worker is not waited for. */
     struct schedule before = schedule_default();
     before.watchdog_warning_ns = 700000000;
     before.watchdog_limit_ns = 1400000000;
+    before.standby = SCHEDULE_STANDBY_DRIVER;
     expect_in_force(1, before);
     FAKE_WAIT(&fake, told.calls == 1);
     assert_int_equal(told.error, 0);
@@ -209,10 +210,11 @@ static void a_new_worker_that_refuses_is_shown_as_it_works(void **state)
     fake.worker[0].refuse_schedule = "it knows no modes";
     FAKE_WAIT(&fake, fake.worker[0].schedules == 1);
     fake_settle(&fake);
-    /* No worker knows of the watchdog. */
+    /* No worker knows of watchdog and standby. */
     struct schedule want = schedule_default();
     want.watchdog_warning_ns = fair.watchdog_warning_ns;
     want.watchdog_limit_ns = fair.watchdog_limit_ns;
+    want.standby = fair.standby;
     expect_in_force(0, want);
     fake_close(&fake);
 }

@@ -5,6 +5,7 @@
 #include "tests/unit/supervisor/fake.h"
 
 #include "server/supervisor/device/device.h"
+#include "server/supervisor/device/device_request.h"
 
 static struct fake fake;
 

@@ -242,7 +242,9 @@ static void sockets_are_taken_by_name_or_kind(void **state)
         {{DATAGRAM}, "1", NULL, "neither", -1, -1},
         {{FILE_FD}, "1", "client", "not a socket", -1, -1},
         {{PACKET}, "2", "client:admin", "descriptor 4 is not open", -1, -1},
-        {{NONE}, "1000", NULL, "LISTEN_FDS=\"1000\"", -1, -1},
+        {{NONE}, "100000", NULL, "LISTEN_FDS=\"100000\"", -1, -1},
+        {{PACKET, FILE_FD}, "2", "client:d.1a", NULL, 3, -1},
+        {{FILE_FD, PACKET}, "2", "w.3:client", NULL, 4, -1},
         {{NONE}, "two", NULL, "LISTEN_FDS=\"two\"", -1, -1},
         {{NONE}, "-1", NULL, "LISTEN_FDS=\"-1\"", -1, -1},
     };

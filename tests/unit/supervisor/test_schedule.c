@@ -169,6 +169,22 @@ static void malformed_times_and_shares_are_refused(void **state)
     refuses("precision", "5.001%", "5%");
 }
 
+static void a_standby_is_one_of_three(void **state)
+{
+    (void)state;
+    struct schedule schedule = schedule_default();
+    assert_int_equal(schedule.standby, SCHEDULE_STANDBY_NONE);
+    accepts(&schedule, "standby", "driver");
+    assert_int_equal(schedule.standby, SCHEDULE_STANDBY_DRIVER);
+    accepts(&schedule, "standby", "context");
+    assert_int_equal(schedule.standby, SCHEDULE_STANDBY_CONTEXT);
+    accepts(&schedule, "standby", "none");
+    assert_int_equal(schedule.standby, SCHEDULE_STANDBY_NONE);
+    refuses("standby", "", "one of none, driver and context");
+    refuses("standby", "drivers", "one of none, driver and context");
+    refuses("standby", "1", "one of none, driver and context");
+}
+
 static void zero_is_no_limit(void **state)
 {
     (void)state;
@@ -190,8 +206,17 @@ static void zero_is_no_limit(void **state)
 static void only_the_parts_named_are_merged(void **state)
 {
     (void)state;
-    struct schedule from = {PROTO_MODE_TURNS, 1000,     7000000,  9000000, 11000000, 8192,
-                            13000000,         15000000, 17000000, {3700}};
+    struct schedule from = {PROTO_MODE_TURNS,
+                            1000,
+                            7000000,
+                            9000000,
+                            11000000,
+                            8192,
+                            13000000,
+                            15000000,
+                            17000000,
+                            SCHEDULE_STANDBY_CONTEXT,
+                            {3700}};
     for (unsigned parts = 0; parts <= SCHEDULE_WHOLE; parts++) {
         struct schedule into = schedule_default(), was = into;
         schedule_merge(&into, &from, parts);
@@ -214,6 +239,7 @@ static void only_the_parts_named_are_merged(void **state)
         assert_int_equal(into.watchdog_limit_ns, parts & SCHEDULE_WATCHDOG_LIMIT
                                                      ? from.watchdog_limit_ns
                                                      : was.watchdog_limit_ns);
+        assert_int_equal(into.standby, parts & SCHEDULE_STANDBY ? from.standby : was.standby);
         assert_int_equal(into.partition_sizes[0],
                          parts & SCHEDULE_PARTITION_SIZES ? 3700 : was.partition_sizes[0]);
         assert_int_equal(schedule_differs(&into, &was), parts);
@@ -227,15 +253,15 @@ static void only_the_parts_named_are_merged(void **state)
 static void a_schedule_is_told_in_words_and_to_the_worker(void **state)
 {
     (void)state;
-    struct schedule schedule = {PROTO_MODE_FAIR, 250,  50000000,   UINT64_C(90000000000),
-                                750000000,       6144, 1500000000, 0,
-                                5000000000,      {1}};
+    struct schedule schedule = {
+        PROTO_MODE_FAIR, 250, 50000000,   UINT64_C(90000000000),   750000000, 6144,
+        1500000000,      0,   5000000000, SCHEDULE_STANDBY_DRIVER, {1}};
     schedule.partition_sizes[PROTO_PARTITION_SIZES_MAX - 1] = 9999;
     char text[SCHEDULE_TEXT];
     assert_string_equal(
         schedule_format(&schedule, text, sizeof text),
         "mode fair, lease 50ms, precision 2.5%, quantum 90s, window_limit 750ms, local_memory 6K, "
-        "departed_time_limit 1500ms, watchdog_warning 0, watchdog_limit 5s");
+        "departed_time_limit 1500ms, watchdog_warning 0, watchdog_limit 5s, standby driver");
     struct proto_worker_schedule message = schedule_message(&schedule);
     assert_int_equal(message.mode, 2);
     assert_int_equal(message.precision, 250);
@@ -286,6 +312,7 @@ int main(void)
         cmocka_unit_test(nvidia_classes_are_leases),
         cmocka_unit_test(edges_are_the_schedulers),
         cmocka_unit_test(malformed_times_and_shares_are_refused),
+        cmocka_unit_test(a_standby_is_one_of_three),
         cmocka_unit_test(zero_is_no_limit),
         cmocka_unit_test(only_the_parts_named_are_merged),
         cmocka_unit_test(a_schedule_is_told_in_words_and_to_the_worker),

@@ -97,6 +97,9 @@ static void options_are_taken(void **state)
     assert_int_equal(settings.max_user_clients, 7);
     assert_int_equal(READ("--streams", "4096", NULL), 0);
     assert_int_equal(settings.streams, 4096);
+    assert_int_equal(settings.schedule.standby, SCHEDULE_STANDBY_NONE);
+    assert_int_equal(READ("--standby", "context", NULL), 0);
+    assert_int_equal(settings.schedule.standby, SCHEDULE_STANDBY_CONTEXT);
     assert_int_equal(READ("--driver", "/x/libcuda.so.1", NULL), 0);
     assert_string_equal(settings.driver_name, "path");
     char text[8192] = "";
@@ -125,6 +128,7 @@ static void a_malformed_option_is_named_with_its_form(void **state)
     refused("--max-window", "power of two", "--max-window", "3G");
     refused("--max-window", "size", "--max-window", "lots");
     refused("--socket", "a path", "--socket", "");
+    refused("--standby", "none, driver and context", "--standby", "warm");
     refused("--admin-uid", "0 to", "--admin-uid", "4294967295");
     refused("--admin-uid", "there is no user \"no such\"", "--admin-uid", "no such");
     refused("--log-level", "notice", "--log-level", "loud");
@@ -210,6 +214,8 @@ static void a_server_with_a_passed_admin_socket_has_no_owner(void **state)
     assert_int_equal(READ(NULL), 0);
     assert_int_equal(settings.admin_socket_fd, 3);
     assert_int_equal(settings.owner, 0);
+    assert_int_equal(settings.kept_count, 0);
+    free(settings.kept);
     close(3);
     if (one != 3)
         close(one);

@@ -36,7 +36,7 @@ static void a_worker_dies_with_its_supervisor(void **state)
         char *words[] = {"sh", "-c", "echo $$; exec sleep 1000", NULL};
         char *environment[] = {"PATH=/usr/bin:/bin", NULL};
         worker_process_spawn("/bin/sh", words, environment,
-                             &(struct worker_process_fds){-1, -1, -1, pipes[1]});
+                             &(struct worker_process_fds){-1, -1, -1, -1, pipes[1], false});
         for (;;)
             pause();
     }
@@ -63,13 +63,14 @@ static void nothing_but_the_channel_is_inherited(void **state)
     int channel = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     int activity = memfd_create("activity", MFD_CLOEXEC);
     int barrier = memfd_create("barrier", MFD_CLOEXEC);
+    int code = memfd_create("code", MFD_CLOEXEC);
     int secret = memfd_create("secret", MFD_CLOEXEC);
-    char *words[] = {
-        "sh", "-c",
-        "readlink /proc/$$/fd/3 /proc/$$/fd/4 /proc/$$/fd/5; ls -l /proc/$$/fd | grep -c secret",
-        NULL};
+    char *words[] = {"sh", "-c",
+                     "readlink /proc/$$/fd/3 /proc/$$/fd/4 /proc/$$/fd/5 /proc/$$/fd/6; ls -l "
+                     "/proc/$$/fd | grep -c secret",
+                     NULL};
     char *environment[] = {"PATH=/usr/bin:/bin", NULL};
-    const struct worker_process_fds fds = {channel, activity, barrier, pipes[1]};
+    const struct worker_process_fds fds = {channel, activity, barrier, code, pipes[1], false};
     pid_t pid = worker_process_spawn("/bin/sh", words, environment, &fds);
     assert_true(pid > 0);
     close(pipes[1]);
@@ -80,12 +81,13 @@ static void nothing_but_the_channel_is_inherited(void **state)
         got = (size_t)bytes;
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_string_equal(output,
-                        "/dev/zero\n/memfd:activity (deleted)\n/memfd:barrier (deleted)\n0\n");
+    assert_string_equal(output, "/dev/zero\n/memfd:activity (deleted)\n/memfd:barrier "
+                                "(deleted)\n/memfd:code (deleted)\n0\n");
     close(pipes[0]);
     close(channel);
     close(activity);
     close(barrier);
+    close(code);
     close(secret);
 }
 
@@ -140,8 +142,8 @@ static void a_worker_has_ended_when_nothing_of_it_is_left(void **state)
     snprintf(settings.driver, sizeof settings.driver, "/none");
     uv_loop_init(&loop);
     int activity = memfd_create("activity", MFD_CLOEXEC);
-    assert_int_equal(worker_process_start(&process, &loop, &settings, &found, activity, &channel,
-                                          note_end, &waiting),
+    assert_int_equal(worker_process_start(&process, &loop, &settings, &found, activity, -1, "none",
+                                          &channel, note_end, &waiting),
                      0);
     while (worker_process_pid(process))
         uv_run(&loop, UV_RUN_ONCE);

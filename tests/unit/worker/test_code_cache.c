@@ -20,7 +20,7 @@ static struct code_cache cache;
 static int setup(void **state)
 {
     (void)state;
-    return code_cache_open(&cache);
+    return code_cache_open(&cache, -1);
 }
 
 static int teardown(void **state)
@@ -51,7 +51,7 @@ static struct compiled *put(const char *text, size_t bytes, uint64_t room)
 static bool knows(const char *text)
 {
     const struct code_name name = name_of(text);
-    struct compiled *found = code_cache_find(&cache, &name);
+    struct compiled *found = code_cache_find(&cache, &name, ROOM);
     if (found)
         assert_string_equal(compiled_code(found), text);
     compiled_release(found);

@@ -39,7 +39,7 @@ static const struct compiler_caller one = {1, 1};
 static void start(uint32_t seconds, uint64_t memory)
 {
     const struct compiler_options options = {
-        .program = program, .driver = driver, .seconds = seconds, .memory = memory};
+        .store = -1, .program = program, .driver = driver, .seconds = seconds, .memory = memory};
     memset(&compiler, 0, sizeof compiler);
     assert_int_equal(compiler_open(&compiler, &options, &why), 0);
 }
@@ -269,7 +269,8 @@ static void no_process_is_no_refusal(void **state)
     unsetenv("SOFTGPU_INIT_ERROR");
     made(1, TEXT("one", "k"), false);
     compiler_close(&compiler);
-    const struct compiler_options options = {.program = "/nonexistent", .driver = driver};
+    const struct compiler_options options = {
+        .program = "/nonexistent", .driver = driver, .store = -1};
     assert_int_equal(compiler_open(&compiler, &options, &why), 0);
     assert_int_equal(make(1, TEXT("one", "k")), 0);
     assert_true(result.absent);

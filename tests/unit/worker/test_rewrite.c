@@ -18,6 +18,7 @@
 #include "common/cuda/ptx.h"
 #include "common/error.h"
 #include "common/ipc/arena.h"
+#include "server/worker/image/constants.h"
 #include "server/worker/image/rewrite.h"
 #include "server/worker/image/symbols.h"
 
@@ -282,7 +283,95 @@ static void const_stays(void **state)
     (void)state;
     const char *text = HEAD ".const .u32 c = 3;\n.visible .entry k()\n{\n\t.reg .b32 %r;\n"
                             "\tld.const.u32 %r, [c];\n\tret;\n}\n";
-    check(text, text, 0);
+    check(text, text, 4);
+}
+
+/* Behind the variables that move, one behind the other, and those of a body have none. */
+static void constants_have_twins(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    char *out = NULL;
+    struct constant constant;
+    struct rewrite *rewrite =
+        open_text(HEAD ".global .b8 g[600];\n.const .u8 one = 3;\n.extern .const .u32 elsewhere;\n"
+                       ".visible .const .align 8 .b8 two[12];\n.const .u16 three = 1;\n"
+                       ".visible .entry k()\n{\n.const .u32 inner = 3;\nret;\n}\n");
+    static const struct constant expected[] = {
+        {"one", BASE + 1024, 1}, {"two", BASE + 1024 + 8, 12}, {"three", BASE + 1024 + 20, 2}};
+    assert_int_equal(rewrite_global_bytes(rewrite), 1024 + 22);
+    assert_int_equal(rewrite_place(rewrite, BASE, &out, &why), 0);
+    struct constants constants = rewrite_constants(rewrite);
+    struct symbols *symbols = rewrite_symbols(rewrite);
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t address = 0, bytes = 0;
+        assert_true(constants_next(&constants, &constant));
+        assert_string_equal(constant.name, expected[i].name);
+        assert_int_equal(constant.address, expected[i].address);
+        assert_int_equal(constant.bytes, expected[i].bytes);
+        assert_true(symbols_variable(symbols, constant.name, &address, &bytes));
+        assert_int_equal(address, constant.address);
+        assert_int_equal(bytes, constant.bytes);
+    }
+    assert_false(constants_next(&constants, &constant));
+    symbols_free(symbols);
+    free(out);
+    rewrite_close(rewrite);
+}
+
+static void more_constants_than_a_module_may_have_get_no_twins(void **state)
+{
+    (void)state;
+    static const char format[] = HEAD ".const .b8 c[65536];\n.const .b8 d[%u];\n";
+    char text[200];
+    for (unsigned more = 0; more < 2; more++) {
+        snprintf(text, sizeof text, format, more);
+        struct rewrite *rewrite = open_text(text);
+        assert_int_equal(rewrite_global_bytes(rewrite), more ? 0 : 65536);
+        assert_int_equal(rewrite_unsaved(rewrite),
+                         more ? PROTO_UNSAVED_VARIABLES : PROTO_UNSAVED_NOTHING);
+        rewrite_close(rewrite);
+    }
+}
+
+static void what_another_worker_cannot_have_is_found(void **state)
+{
+    (void)state;
+#define BODY(code)                                                                                 \
+    HEAD ".const .u32 c = 1;\n.global .u32 g = 1;\n.func f(.param .u64 p)\n{\nret;\n}\n"           \
+         ".visible .entry k(.param .u64 p)\n{\n.reg .u64 %a, %b;\n.reg .u32 %v;\n"                 \
+         ".param .u64 s;\nproto: .callprototype _ (.param .u64 x);\n" code "ret;\n}\n"
+    static const struct {
+        const char *text;
+        enum proto_unsaved expected;
+    } cases[] = {
+        {BODY(""), PROTO_UNSAVED_NOTHING},
+        {BODY("ld.const.u32 %v, [c];\nmov.u64 %a, c;\nld.const.u32 %v, [%a];\n"),
+         PROTO_UNSAVED_NOTHING},
+        {BODY("cvta.to.const.u64 %a, %b;\ncvta.global.u64 %a, %b;\n"), PROTO_UNSAVED_NOTHING},
+        {BODY("call.uni f, (s);\n"), PROTO_UNSAVED_NOTHING},
+        {BODY("mov.u64 %a, f;\n"), PROTO_UNSAVED_FUNCTION_ADDRESSES},
+        {BODY("mov.u64 %a, k;\n"), PROTO_UNSAVED_FUNCTION_ADDRESSES},
+        {BODY("call %a, (s), proto;\n"), PROTO_UNSAVED_FUNCTION_ADDRESSES},
+        {BODY("cvta.const.u64 %a, %b;\n"), PROTO_UNSAVED_CONSTANT_ADDRESSES},
+        {HEAD ".const .u32 c = 1;\n.const .u64 d = c;\n", PROTO_UNSAVED_CONSTANT_ADDRESSES},
+        {HEAD ".func f()\n{\nret;\n}\n.const .u64 d = f;\n", PROTO_UNSAVED_FUNCTION_ADDRESSES},
+        {HEAD ".func f()\n{\nret;\n}\n.global .u64 d = f;\n", PROTO_UNSAVED_VARIABLES},
+        {HEAD ".global .u32 g = 1;\n.const .u64 d = g;\n", PROTO_UNSAVED_VARIABLES},
+        {HEAD ".global .texref t;\n", PROTO_UNSAVED_VARIABLES},
+        {HEAD ".extern .const .u32 c;\n", PROTO_UNSAVED_VARIABLES},
+        {HEAD ".extern .func (.param .b64 r) malloc (.param .b64 n);\n", PROTO_UNSAVED_DEVICE_HEAP},
+        {HEAD ".extern .func free (.param .b64 n);\n", PROTO_UNSAVED_DEVICE_HEAP},
+        {HEAD ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n",
+         PROTO_UNSAVED_NOTHING},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rewrite *rewrite = open_text(cases[i].text);
+        if (rewrite_unsaved(rewrite) != cases[i].expected)
+            print_message("case %zu: %s\n", i, cases[i].text);
+        assert_int_equal(rewrite_unsaved(rewrite), cases[i].expected);
+        rewrite_close(rewrite);
+    }
 }
 
 static void text_that_is_not_understood_is_left_to_the_driver(void **state)
@@ -294,6 +383,7 @@ static void text_that_is_not_understood_is_left_to_the_driver(void **state)
     assert_int_equal(rewrite_open(&rewrite, text, strlen(text), &wide, &why), 0);
     assert_non_null(rewrite_unread(rewrite));
     assert_int_equal(rewrite_global_bytes(rewrite), 0);
+    assert_int_equal(rewrite_unsaved(rewrite), PROTO_UNSAVED_UNREAD);
     char *out;
     assert_int_equal(rewrite_place(rewrite, 0, &out, &why), 0);
     assert_string_equal(out, text);
@@ -516,6 +606,9 @@ int main(void)
         cmocka_unit_test(a_variable_that_cannot_be_moved_stays_with_the_reason),
         cmocka_unit_test(variables_that_stay_are_left_in_the_text),
         cmocka_unit_test(const_stays),
+        cmocka_unit_test(constants_have_twins),
+        cmocka_unit_test(more_constants_than_a_module_may_have_get_no_twins),
+        cmocka_unit_test(what_another_worker_cannot_have_is_found),
         cmocka_unit_test(text_that_is_not_understood_is_left_to_the_driver),
         cmocka_unit_test(text_that_is_not_understood_may_declare_no_variables),
         cmocka_unit_test(layout_of_parameters),

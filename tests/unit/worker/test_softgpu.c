@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* A whole worker on the software GPU: what the recording driver can't judge. */
+#include "server/worker/image/rewrite.h"
 #include "tests/unit/worker/harness.h"
 
 #include "common/error.h"
@@ -82,7 +83,9 @@ static void load(struct peer *peer, uint64_t base)
     harness_send(PROTO_WORKER_MODULE_INSPECT, peer->number, &inspect, NULL, 0, &shm.fd, 1);
     assert_int_equal(harness_receive(), PROTO_WORKER_MODULE_NEEDS);
     const struct proto_worker_module_needs *needs = harness.message.body;
-    assert_int_equal(needs->global_bytes, 4 + 16 + 4 + 8 + 8 + 1024);
+    /* The twin of scale begins behind the variables that move. */
+    assert_int_equal(needs->global_bytes, 3 * REWRITE_ALIGN + 4);
+    assert_int_equal(needs->unsaved, PROTO_UNSAVED_NOTHING);
     shm_release(&shm);
     struct proto_worker_module_load place = {.module = 1, .global_base = base};
     const struct proto_module_loaded *loaded =
@@ -114,7 +117,7 @@ static void moved_variables_work(void **state)
     assert_int_equal(peer_wait(peer, 0, peer_push(peer, 0, &fill)), 0);
     load(peer, memory + 512);
     uint64_t counter = global(peer, "counter", 4), zero = global(peer, "zero", 1024);
-    global(peer, "scale", 4);
+    assert_int_equal(global(peer, "scale", 4), memory + 512 + 3 * REWRITE_ALIGN);
     assert_true(counter >= memory + 512 && counter < memory + 512 + 1064);
     struct proto_command_launch launch = peer_launch(peer_function(peer, 1, "kernel"));
     uint64_t out = memory + 65536;

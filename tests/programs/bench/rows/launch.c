@@ -41,7 +41,7 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-static void open_scene(struct scene *scene)
+static void open_scene_with(struct scene *scene, struct server *(*begin)(const char *counters))
 {
     snprintf(scene->path, sizeof scene->path, "/tmp/gpushare-bench-XXXXXX");
     int fd = mkstemp(scene->path);
@@ -53,7 +53,7 @@ static void open_scene(struct scene *scene)
         bench_die("can't map the counters");
     scene->counter = page;
     scene->launched = 0;
-    scene->server = bench_server_null(scene->path);
+    scene->server = begin(scene->path);
     pid_t workers[4];
     if (server_workers(scene->server, workers, 4) != 1)
         bench_die("the server has not one worker");
@@ -63,6 +63,11 @@ static void open_scene(struct scene *scene)
     scene->nothing = bench_function(scene->gpu, "nothing");
     BENCH_CHECK(gpushare_memory_alloc(scene->gpu, 4096, &scene->memory));
     scene->before = *scene->counter;
+}
+
+static void open_scene(struct scene *scene)
+{
+    open_scene_with(scene, bench_server_null);
 }
 
 static void close_scene(struct scene *scene)
@@ -295,4 +300,33 @@ void bench_launch_64(struct bench_result *result)
     close_scene(&crowd);
     close_scene(&alone);
     bench_pairs(result, values, yardsticks, ROUNDS);
+}
+
+/*
+ * Two servers side by side, in turn; the worker of one notes nothing. The cost of the journal and
+ * of the records is the median of the differences.
+ */
+void bench_journal_launch(struct bench_result *result)
+{
+    enum { PAIRS = 4 * ROUNDS };
+    struct scene noted, unnoted;
+    double with[PAIRS], without[PAIRS], differences[PAIRS];
+    open_scene(&noted);
+    open_scene_with(&unnoted, bench_server_unjournaled);
+    for (int round = 0; round < PAIRS; round++) {
+        pause_ms(1); /* until the other server's worker sleeps: both are on CPU 1 */
+        burst_to_end(&noted);
+        with[round] = burst_to_end(&noted) * 1e9;
+        pause_ms(1);
+        burst_to_end(&unnoted);
+        without[round] = burst_to_end(&unnoted) * 1e9;
+        differences[round] = with[round] - without[round];
+    }
+    close_scene(&unnoted);
+    close_scene(&noted);
+    bench_pairs(result, with, without, PAIRS);
+    snprintf(result->note, sizeof result->note, "a launch: %.1f ns with, %.1f ns without",
+             result->value, result->yardstick);
+    result->value = bench_median(differences, PAIRS);
+    result->yardstick = result->ratio = 0;
 }

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * state_lost: the refusal of a module that had on the device what is in no memory of its client's,
+ * and whose worker was lost. Any thread.
+ */
+#ifndef GPUSHARE_COMMON_STATE_LOST_H
+#define GPUSHARE_COMMON_STATE_LOST_H
+
+#include <stdint.h>
+
+#include "common/error.h"
+#include "protocol.h"
+
+/* Sets STATE_LOST with a sentence that names the module, what it had and the remedy. Returns the
+ * number. */
+uint32_t state_lost_refuse(uint32_t module, enum proto_unsaved unsaved, struct error *why);
+
+#endif

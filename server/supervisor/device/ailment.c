@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/device/ailment.h"
+
+#include "common/util.h"
+#include "protocol.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+#define FORGET_NS (600 * SECOND_NS)
+#define WAIT_MAX  (300 * SECOND_NS)
+/* Clients that have a worker again within two seconds go on. */
+#define WAIT_FIRST SECOND_NS
+#define WAIT_LOST  (10 * SECOND_NS)
+#define DOUBLINGS  9u
+
+static bool is_of_machine(uint32_t error)
+{
+    /* Errors that the table does not have, of NVLink and of a lost device among them, are unknown
+     * ones there. */
+    return error == PROTO_ERROR_ECC_UNCORRECTABLE || error == PROTO_ERROR_UNKNOWN ||
+           error == PROTO_ERROR_NO_DEVICE;
+}
+
+void ailment_note(struct ailment *ailment, uint32_t error, uint64_t now)
+{
+    if (!is_of_machine(error) && !ailment->ails)
+        return;
+    if (now - ailment->latest >= FORGET_NS && !ailment->ails)
+        ailment->errors = 0;
+    uint64_t first = error == PROTO_ERROR_NO_DEVICE ? WAIT_LOST : WAIT_FIRST;
+    uint64_t wait = min(first << min(ailment->errors, DOUBLINGS), (uint64_t)WAIT_MAX);
+    ailment->errors++;
+    ailment->ails = true;
+    ailment->latest = now;
+    ailment->until = max(ailment->until, now + wait);
+}
+
+void ailment_recover(struct ailment *ailment)
+{
+    ailment->ails = false;
+}
+
+uint64_t ailment_wait(const struct ailment *ailment, uint64_t now)
+{
+    return saturating_sub(ailment->until, now);
+}

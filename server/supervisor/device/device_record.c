@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/device/device_record.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "server/supervisor/device/device.h"
+
+static const struct member {
+    size_t at, bytes;
+} members[] = {
+#define MEMBER(name)                                                                               \
+    {                                                                                              \
+        offsetof(struct device, name), sizeof(((struct device *)0)->name)                          \
+    }
+    MEMBER(info),
+    MEMBER(known),
+    MEMBER(schedule),
+    MEMBER(singly),
+    MEMBER(departed_suspects),
+    MEMBER(loss),
+    MEMBER(starts),
+    MEMBER(served),
+    MEMBER(start_at),
+    MEMBER(ready_at),
+    MEMBER(ended_at),
+    MEMBER(trouble),
+    MEMBER(warnings),
+    MEMBER(warning_count),
+#undef MEMBER
+};
+
+enum { MEMBERS = sizeof members / sizeof *members };
+
+uint32_t device_record_layout(void)
+{
+    uint32_t sum = 2;
+    for (size_t i = 0; i < MEMBERS; i++)
+        sum = sum * 31 + (uint32_t)members[i].bytes;
+    return sum;
+}
+
+void device_record_put(struct device *device, struct keeper *keeper, uint16_t kind)
+{
+    struct device_keeping *keeping = &device->keeping;
+    const struct worker_process *process = device->process;
+    struct pack *pack = &keeper->pack;
+    /* Numbers of the worker before are not this one's. */
+    if (keeping->start != device->starts)
+        keeping->link = keeping->process = keeping->barrier = keeping->page = 0;
+    keeping->start = device->starts;
+    pack_begin(pack);
+    for (size_t i = 0; i < MEMBERS; i++)
+        pack_bytes(pack, (const uint8_t *)device + members[i].at, members[i].bytes);
+    pack_number(pack, process ? (uint64_t)worker_process_pid(process) : 0);
+    pack_number(pack, device->state == DEVICE_READY);
+    keeper_pack_fd(keeper, pack, KEEPER_LINK, device->link ? worker_link_fd(device->link) : -1,
+                   &keeping->link);
+    keeper_pack_fd(keeper, pack, KEEPER_PROCESS, process ? worker_process_pidfd(process) : -1,
+                   &keeping->process);
+    keeper_pack_fd(keeper, pack, KEEPER_BARRIER, process ? worker_process_barrier(process) : -1,
+                   &keeping->barrier);
+    keeper_pack_fd(keeper, pack, KEEPER_DATA, device->watchdog.heartbeat.page.fd, &keeping->page);
+    keeper_pack_fd(keeper, pack, KEEPER_DATA, device->ledger.fd, &keeping->ledger);
+    keeper_pack_fd(keeper, pack, KEEPER_DATA, device->code.fd, &keeping->code);
+    keeper_put(keeper, &keeping->record, kind, device->index, pack);
+}
+
+int device_record_read(struct device *device, struct keeper *keeper,
+                       const struct state_log_entry *entry)
+{
+    struct device_keeping *keeping = &device->keeping;
+    struct unpack unpack = unpack_begin(entry->data, entry->bytes);
+    for (size_t i = 0; i < MEMBERS; i++)
+        unpack_bytes(&unpack, (uint8_t *)device + members[i].at, members[i].bytes);
+    struct device_left left = {.pid = (pid_t)unpack_number(&unpack)};
+    left.served = unpack_number(&unpack) != 0;
+    keeping->link = unpack_fd(&unpack);
+    keeping->process = unpack_fd(&unpack);
+    keeping->barrier = unpack_fd(&unpack);
+    keeping->page = unpack_fd(&unpack);
+    keeping->ledger = unpack_fd(&unpack);
+    keeping->code = unpack_fd(&unpack);
+    keeping->start = device->starts;
+    if (!unpack_is_whole(&unpack))
+        return -EINVAL;
+    left.link = keeper_take(keeper, keeping->link, KEEPER_LINK);
+    left.process = keeper_take(keeper, keeping->process, KEEPER_PROCESS);
+    left.barrier = keeper_take(keeper, keeping->barrier, KEEPER_BARRIER);
+    left.page = keeper_take(keeper, keeping->page, KEEPER_DATA);
+    left.ledger = keeper_take(keeper, keeping->ledger, KEEPER_DATA);
+    left.code = keeper_take(keeper, keeping->code, KEEPER_DATA);
+    if (device->known)
+        device->accounts[RESOURCE_MEMORY].limit = device->info.memory;
+    return device_take_over(device, &left);
+}

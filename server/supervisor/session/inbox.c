@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session/inbox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session.h"
+
+void session_touch(struct session *session)
+{
+    if (!session->server->keeper || session->keeping.touched)
+        return;
+    session->keeping.touched = true;
+    queue_append(&session->server->touched, &session->keeping.link);
+}
+
+int session_inbox_add(struct session *session, const struct channel_message *message)
+{
+    size_t bytes = message->type->bytes + message->tail_bytes;
+    if (!session->server->keeper)
+        return 0;
+    struct inbox_entry *entry = malloc(sizeof *entry + bytes);
+    if (!entry)
+        return -ENOMEM;
+    *entry = (struct inbox_entry){.header = message->header, .bytes = bytes};
+    memcpy(entry->data, message->body, bytes);
+    /* Now, since its handler takes it out of the message. */
+    if (message->fd_count)
+        keeper_store(session->server->keeper, KEEPER_DATA, message->fds[0], &entry->fd);
+    list_append(&session->keeping.inbox, &entry->link);
+    session_touch(session);
+    return 0;
+}
+
+static void entry_free(struct inbox_entry *entry)
+{
+    list_remove(&entry->link);
+    free(entry);
+}
+
+void session_inbox_answered(struct session *session, uint64_t serial)
+{
+    struct inbox_entry *entry;
+    if (!session->server->keeper)
+        return;
+    session_touch(session);
+    LIST_FOR_EACH (entry, &session->keeping.inbox, link)
+        if (entry->header.serial == serial) {
+            entry_free(entry);
+            return;
+        }
+}
+
+void session_inbox_close(struct session *session)
+{
+    struct inbox_entry *entry;
+    if (!session->server->keeper)
+        return;
+    LIST_FOR_EACH (entry, &session->keeping.inbox, link)
+        entry_free(entry);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/survive.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/messages.h"
+#include "common/ipc/timeline.h"
+#include "server/supervisor/clients.h"
+#include "server/supervisor/device/device_record.h"
+#include "server/supervisor/session/record.h"
+#include "server/supervisor/session/request.h"
+#include "server/supervisor/session/restore.h"
+#include "server/supervisor/supervisor_private.h"
+
+/* Kinds below are those of enum session_part. */
+enum { KIND_SERVER = 100, KIND_DEVICE, KIND_OVERRIDES };
+
+/* Time that workers have to end when their socket is closed. */
+#define END_MS 5000
+
+/* The server as a whole, as it is kept. */
+struct server_image {
+    uint64_t epoch; /* how many servers there were before, in a row */
+    uint64_t served, refused, started_at;
+    uint32_t next_number, streams;
+    struct hash_key key; /* numbers of accounts follow from it */
+    struct discovery discovery;
+};
+
+uint32_t survive_layout(void)
+{
+    return session_record_layout() * 31 + device_record_layout() * 7 +
+           (uint32_t)sizeof(struct server_image) + (uint32_t)sizeof(struct total_override);
+}
+
+static const struct state_log_entry *entry_find(const struct state_log_reader *reader,
+                                                uint16_t kind, uint32_t key)
+{
+    for (size_t i = 0; i < reader->count; i++)
+        if (reader->entries[i].kind == kind && reader->entries[i].key == key)
+            return &reader->entries[i];
+    return NULL;
+}
+
+static bool image_read(const struct state_log_reader *reader, struct server_image *image)
+{
+    const struct state_log_entry *entry = entry_find(reader, KIND_SERVER, 0);
+    if (!entry || entry->bytes != sizeof *image)
+        return false;
+    memcpy(image, entry->data, sizeof *image);
+    return true;
+}
+
+uint32_t survive_discovery(const struct state_log_reader *reader, uint32_t streams,
+                           struct discovery *discovery, struct error *why)
+{
+    struct server_image image;
+    if (!image_read(reader, &image) || image.discovery.count > SETTINGS_DEVICES_MAX)
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(state_damaged));
+    if (image.streams != streams)
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(state_options),
+                         image.streams);
+    *discovery = image.discovery;
+    return 0;
+}
+
+static int left_ms(uint64_t until)
+{
+    uint64_t now = timeline_now();
+    return now < until ? (int)((until - now) / 1000000 + 1) : 0;
+}
+
+/* Waits until the barrier's other end is closed everywhere. */
+static bool await_end(int fd, uint64_t until)
+{
+    struct pollfd barrier = {.fd = fd, .events = POLLIN};
+    while (poll(&barrier, 1, left_ms(until)) < 0 && errno == EINTR)
+        ;
+    return barrier.revents != 0;
+}
+
+static void await_all(const struct keeper *keeper, uint64_t until)
+{
+    for (uint32_t i = 0; i < keeper->slot_count; i++)
+        if (keeper->slots[i].letter == KEEPER_BARRIER && keeper->slots[i].fd >= 0)
+            await_end(keeper->slots[i].fd, until);
+}
+
+void survive_end_workers(struct keeper *keeper)
+{
+    for (uint32_t i = 0; i < keeper->slot_count; i++)
+        if (keeper->slots[i].letter == KEEPER_LINK)
+            shutdown(keeper->slots[i].fd, SHUT_RDWR);
+    await_all(keeper, timeline_now() + END_MS * UINT64_C(1000000));
+    for (uint32_t i = 0; i < keeper->slot_count; i++)
+        if (keeper->slots[i].letter == KEEPER_PROCESS)
+            syscall(SYS_pidfd_send_signal, keeper->slots[i].fd, SIGKILL, NULL, 0);
+    await_all(keeper, timeline_now() + END_MS * UINT64_C(1000000));
+    keeper_clear(keeper);
+}
+
+/* ---- there ---- */
+
+static void server_put(struct supervisor *supervisor)
+{
+    struct server *server = &supervisor->server;
+    struct keeper *keeper = server->keeper;
+    struct server_image image;
+    memset(&image, 0, sizeof image); /* the same bytes each time */
+    image.epoch = supervisor->epoch;
+    image.served = server->served;
+    image.refused = server->refused;
+    image.started_at = supervisor->started_at;
+    image.next_number = supervisor->next_number;
+    image.streams = server->settings->streams;
+    image.key = server->cache.key;
+    image.discovery = supervisor->discovery;
+    pack_begin(&keeper->pack);
+    pack_bytes(&keeper->pack, &image, sizeof image);
+    keeper_put(keeper, &supervisor->kept_server, KIND_SERVER, 0, &keeper->pack);
+    pack_begin(&keeper->pack);
+    pack_bytes(&keeper->pack, server->total_overrides.items,
+               server->total_overrides.count * sizeof(struct total_override));
+    keeper_put(keeper, &supervisor->kept_overrides, KIND_OVERRIDES, 0, &keeper->pack);
+}
+
+void survive_commit(struct supervisor *supervisor)
+{
+    struct server *server = &supervisor->server;
+    struct keeper *keeper = server->keeper;
+    struct queue consumed = {0};
+    struct session *session;
+    if (!keeper)
+        return;
+    while ((session = QUEUE_TAKE(&server->touched, struct session, keeping.link))) {
+        /* One that has left the list is kept no more, and is freed when control is back at the
+         * loop.
+         */
+        if (list_is_linked(&session->link))
+            session_record_put(session);
+        queue_append(&consumed, &session->keeping.link);
+    }
+    server_put(supervisor);
+    for (uint32_t i = 0; i < server->device_count; i++)
+        device_record_put(&server->devices[i], keeper, KIND_DEVICE);
+    keeper_commit(keeper);
+    while ((session = QUEUE_TAKE(&consumed, struct session, keeping.link))) {
+        session->keeping.touched = false;
+        session_record_consume(session);
+    }
+    send_hold_release(&server->hold);
+    if (supervisor->took_over)
+        keeper_drop_unnamed(keeper);
+    supervisor->took_over = false;
+}
+
+/* ---- and back ---- */
+
+static void overrides_read(struct server *server, const struct state_log_reader *reader)
+{
+    const struct state_log_entry *entry = entry_find(reader, KIND_OVERRIDES, 0);
+    if (!entry || !entry->bytes || entry->bytes % sizeof(struct total_override))
+        return;
+    struct total_override *items = malloc(entry->bytes);
+    if (!items)
+        return;
+    memcpy(items, entry->data, entry->bytes);
+    server->total_overrides.items = items;
+    server->total_overrides.count = entry->bytes / sizeof *items;
+}
+
+static void devices_read(struct supervisor *supervisor, const struct state_log_reader *reader)
+{
+    struct server *server = &supervisor->server;
+    for (uint32_t i = 0; i < server->device_count; i++) {
+        struct device *device = &server->devices[i];
+        const struct state_log_entry *entry = entry_find(reader, KIND_DEVICE, i);
+        int result = entry ? device_record_read(device, server->keeper, entry) : -ENOENT;
+        if (result < 0)
+            log_warning(MESSAGE_TEXT(device_not_taken_over), i, strerror(-result));
+        if (!device->process && !device->link)
+            device_start(device);
+    }
+}
+
+static void clients_read(struct supervisor *supervisor, const struct state_log_reader *reader)
+{
+    for (size_t i = 0; i < reader->count; i++) {
+        const struct state_log_entry *entry = &reader->entries[i];
+        if (entry->kind != PART_CLIENT)
+            continue;
+        int result = clients_adopt(supervisor, entry->key, entry);
+        if (result < 0)
+            log_warning(MESSAGE_TEXT(client_not_taken_over), entry->key, strerror(-result));
+    }
+    for (size_t i = 0; i < reader->count; i++) {
+        const struct state_log_entry *entry = &reader->entries[i];
+        struct session *session = entry->kind > PART_CLIENT && entry->kind < PARTS
+                                      ? clients_find(supervisor, entry->key)
+                                      : NULL;
+        if (session)
+            session_record_read(session, entry);
+    }
+}
+
+void survive_take_over(struct supervisor *supervisor, const struct state_log_reader *reader)
+{
+    struct server *server = &supervisor->server;
+    struct server_image image;
+    struct session *session;
+    uint32_t serving = 0;
+    if (!image_read(reader, &image))
+        return;
+    supervisor->epoch = image.epoch + 1;
+    supervisor->next_number = image.next_number;
+    supervisor->started_at = image.started_at;
+    server->served = image.served;
+    server->refused = image.refused;
+    server->cache.key = image.key;
+    for (uint32_t i = 0; i < server->device_count; i++)
+        server->devices[i].base = supervisor->epoch << PROTO_EPOCH_SHIFT;
+    overrides_read(server, reader);
+    devices_read(supervisor, reader);
+    clients_read(supervisor, reader);
+    LIST_FOR_EACH (session, &server->session_list, link)
+        session_record_resume(session);
+    for (uint32_t i = 0; i < server->device_count; i++) {
+        if (!device_serves(&server->devices[i]))
+            continue;
+        serving++;
+        session_restore_all(server, &server->devices[i]);
+    }
+    supervisor->took_over = true;
+    supervisor->ready = serving > 0;
+    if (supervisor->ready)
+        supervisor->events.ready(supervisor->events.context);
+    log_notice(MESSAGE_TEXT(log_taken_over), server->sessions, serving);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/code/code_store.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* "GSCODE01". A change of the layout changes the number. */
+#define MAGIC UINT64_C(0x313045444f435347)
+enum { HALVES = 2, ALIGN = 64 };
+
+struct header {
+    _Atomic uint64_t magic; /* last of all: the keys are made */
+    struct hash_key keys[2];
+    _Atomic uint32_t current;      /* the half to which code is added */
+    _Atomic uint64_t used[HALVES]; /* bytes of whole entries */
+};
+
+/* Its code follows. */
+struct entry {
+    struct code_name name;
+    uint64_t bytes, check;
+};
+
+static struct header *header_of(const struct code_store *store)
+{
+    return store->memory.base;
+}
+
+static uint64_t half_bytes(const struct code_store *store)
+{
+    return (store->memory.bytes - ALIGN * (sizeof(struct header) / ALIGN + 1)) / HALVES / ALIGN *
+           ALIGN;
+}
+
+static uint8_t *half_at(const struct code_store *store, uint32_t half)
+{
+    return (uint8_t *)store->memory.base + ALIGN * (sizeof(struct header) / ALIGN + 1) +
+           half * half_bytes(store);
+}
+
+static uint64_t entry_bytes(uint64_t code)
+{
+    return (sizeof(struct entry) + code + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+int code_store_open(struct code_store *store, int fd)
+{
+    struct stat file;
+    *store = (struct code_store){.memory = SHM_NONE};
+    if (fd < 0)
+        return 0;
+    int result = fstat(fd, &file) < 0 ? -errno : 0;
+    if (result == 0 && file.st_size < (off_t)(sizeof(struct header) + 4 * ALIGN))
+        result = -EINVAL;
+    if (result == 0)
+        result = shm_adopt(&store->memory, fd, (size_t)file.st_size, true);
+    if (result < 0) {
+        close(fd);
+        return result;
+    }
+    struct header *header = header_of(store);
+    if (atomic_load_explicit(&header->magic, memory_order_acquire) == MAGIC)
+        return 0;
+    for (unsigned i = 0; result == 0 && i < 2; i++)
+        result = hash_key_make(&header->keys[i]);
+    if (result < 0)
+        code_store_close(store);
+    else
+        atomic_store_explicit(&header->magic, MAGIC, memory_order_release);
+    return result;
+}
+
+void code_store_close(struct code_store *store)
+{
+    if (store->memory.base)
+        shm_release(&store->memory);
+    store->memory = SHM_NONE;
+}
+
+const struct hash_key *code_store_keys(const struct code_store *store)
+{
+    return store->memory.base ? header_of(store)->keys : NULL;
+}
+
+bool code_name_equal(const struct code_name *one, const struct code_name *other)
+{
+    return one->length == other->length && one->hashes[0] == other->hashes[0] &&
+           one->hashes[1] == other->hashes[1];
+}
+
+static uint64_t check_of(const struct code_store *store, const void *code, size_t bytes)
+{
+    const struct hash_key *key = &header_of(store)->keys[0];
+    return hash_end(key, hash_add_bytes(key, hash_add(key, HASH_BEGIN, bytes), code, bytes));
+}
+
+static const struct entry *find_in(const struct code_store *store, uint32_t half,
+                                   const struct code_name *name)
+{
+    const uint8_t *at = half_at(store, half);
+    uint64_t left = atomic_load_explicit(&header_of(store)->used[half], memory_order_acquire);
+    left = left < half_bytes(store) ? left : half_bytes(store);
+    while (left >= sizeof(struct entry)) {
+        const struct entry *entry = (const struct entry *)at;
+        if (entry->bytes > left || entry_bytes(entry->bytes) > left)
+            return NULL;
+        if (code_name_equal(&entry->name, name))
+            return entry;
+        at += entry_bytes(entry->bytes);
+        left -= entry_bytes(entry->bytes);
+    }
+    return NULL;
+}
+
+static const struct entry *find(const struct code_store *store, const struct code_name *name)
+{
+    const struct entry *entry = NULL;
+    for (uint32_t half = 0; store->memory.base && !entry && half < HALVES; half++)
+        entry = find_in(store, half, name);
+    return entry;
+}
+
+void *code_store_copy(const struct code_store *store, const struct code_name *name, size_t *bytes)
+{
+    const struct entry *entry = find(store, name);
+    if (!entry)
+        return NULL;
+    size_t count = entry->bytes;
+    void *code = malloc(count ? count : 1);
+    if (!code)
+        return NULL;
+    memcpy(code, entry + 1, count);
+    if (entry->check != check_of(store, code, count)) {
+        free(code);
+        return NULL;
+    }
+    *bytes = count;
+    return code;
+}
+
+/* The half that has room for so many bytes. One that is emptied for it is empty before code is
+ * added to it. */
+static uint32_t make_room(const struct code_store *store, uint64_t bytes)
+{
+    struct header *header = header_of(store);
+    uint32_t current = atomic_load(&header->current) % HALVES;
+    if (atomic_load(&header->used[current]) + bytes <= half_bytes(store))
+        return current;
+    current = (current + 1) % HALVES;
+    atomic_store(&header->used[current], 0);
+    atomic_store(&header->current, current);
+    return current;
+}
+
+void code_store_add(struct code_store *store, const struct code_name *name, const void *code,
+                    size_t bytes)
+{
+    if (!store->memory.base || bytes > half_bytes(store) ||
+        entry_bytes(bytes) > half_bytes(store) || find(store, name))
+        return;
+    uint32_t half = make_room(store, entry_bytes(bytes));
+    _Atomic uint64_t *used = &header_of(store)->used[half];
+    struct entry *entry = (struct entry *)(half_at(store, half) + atomic_load(used));
+    *entry = (struct entry){.name = *name, .bytes = bytes, .check = check_of(store, code, bytes)};
+    memcpy(entry + 1, code, bytes);
+    atomic_store_explicit(used, atomic_load(used) + entry_bytes(bytes), memory_order_release);
+}

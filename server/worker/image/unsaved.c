@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/image/unsaved.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/cuda/ptx.h"
+
+/* The operand that says what is called: behind the results, which stand in parentheses. */
+static uint32_t called_operand(const struct ptx_instruction *call)
+{
+    return call->operand_count && call->operands[0].kind == PTX_OPERAND_LIST ? 1 : 0;
+}
+
+static bool names_function(const struct ptx_operand *operand)
+{
+    if (operand->kind == PTX_OPERAND_FUNCTION)
+        return true;
+    for (uint32_t i = 0; i < operand->count; i++)
+        if (names_function(&operand->items[i]))
+            return true;
+    return false;
+}
+
+/* A call by address may use one that another module has left in memory. */
+static bool uses_function_address(const struct ptx_instruction *instruction)
+{
+    bool is_call = strcmp(instruction->opcode, "call") == 0;
+    uint32_t called = is_call ? called_operand(instruction) : UINT32_MAX;
+    if (is_call && (called >= instruction->operand_count ||
+                    instruction->operands[called].kind != PTX_OPERAND_FUNCTION))
+        return true;
+    for (uint32_t i = 0; i < instruction->operand_count; i++)
+        if (i != called && names_function(&instruction->operands[i]))
+            return true;
+    return false;
+}
+
+/* Other addresses of constants count from the beginning of the module's own, wherever they lie. */
+static bool makes_generic_constant(const struct ptx_instruction *instruction)
+{
+    return strcmp(instruction->opcode, "cvta") == 0 && instruction->modifier_count &&
+           strcmp(instruction->modifiers[0], "const") == 0;
+}
+
+static enum proto_unsaved find_in_code(const struct ptx_function *function)
+{
+    for (uint32_t i = 0; i < function->instruction_count; i++) {
+        if (uses_function_address(&function->instructions[i]))
+            return PROTO_UNSAVED_FUNCTION_ADDRESSES;
+        if (makes_generic_constant(&function->instructions[i]))
+            return PROTO_UNSAVED_CONSTANT_ADDRESSES;
+    }
+    return PROTO_UNSAVED_NOTHING;
+}
+
+/* Of variables that move, the addresses are the same ones in another worker. */
+static enum proto_unsaved find_in_values(const struct ptx_variable *variable)
+{
+    for (uint32_t i = 0; i < variable->initialiser_count; i++) {
+        const struct ptx_initialiser *value = &variable->initialisers[i];
+        if (value->function)
+            return PROTO_UNSAVED_FUNCTION_ADDRESSES;
+        if (value->variable && value->variable->space == PTX_SPACE_CONST)
+            return PROTO_UNSAVED_CONSTANT_ADDRESSES;
+    }
+    return PROTO_UNSAVED_NOTHING;
+}
+
+static bool is_heap_function(const struct ptx_function *function)
+{
+    return !function->definition && function->name &&
+           (strcmp(function->name, "malloc") == 0 || strcmp(function->name, "free") == 0);
+}
+
+enum proto_unsaved unsaved_find(const struct ptx_module *tree)
+{
+    enum proto_unsaved found = PROTO_UNSAVED_NOTHING;
+    for (uint32_t i = 0; !found && i < tree->variable_count; i++)
+        found = find_in_values(tree->variables[i]);
+    for (uint32_t f = 0; !found && f < tree->function_count; f++) {
+        const struct ptx_function *function = tree->functions[f];
+        if (is_heap_function(function))
+            return PROTO_UNSAVED_DEVICE_HEAP;
+        found = find_in_code(function);
+        for (uint32_t i = 0; !found && i < function->variable_count; i++)
+            found = find_in_values(function->variables[i]);
+    }
+    return found;
+}

@@ -1,0 +1,18 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+# long: some twenty workers follow one another
+# make chaos-recovery, for seconds: clients that verify all that they have, beside one that faults in each way, and beside kills,
+# stops and crashes of workers and clients.
+set -eu
+program=$BUILD/tests/programs/recovery/recovery
+seed=${TEST_SEED:-$(date +%s)}
+"$program" sticky 1 "$seed" | tee "$TMPDIR/said"
+[ "$(grep -c 'alone: 1 rounds in .* named at the first fault 1, at the second 0; interruptions of others 0$' "$TMPDIR/said")" -eq 7 ]
+[ "$(grep -c 'all eight in flight: 1 rounds in ' "$TMPDIR/said")" -eq 7 ]
+grep -qE '^sticky: 14 rounds of 7 errors; .* [1-9][0-9]* steps verified, ' "$TMPDIR/said"
+"$program" kills 20 "$seed" | tee "$TMPDIR/said"
+grep -qE '^kills: 20 rounds, 2 with two at once, [0-9]+ \([0-9]+ %\) with work in flight; .* [1-9][0-9]* steps verified, ' "$TMPDIR/said"
+"$program" storm 2 "$seed" | tee "$TMPDIR/said"
+[ "$(grep -c '^storm, --offender-wait .* named [1-9][0-9]* times; ' "$TMPDIR/said")" -eq 2 ]
+grep -q '^company: isolated after .* and nobody was called guilty$' "$TMPDIR/said"

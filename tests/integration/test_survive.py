@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""Servers that are killed, hand over, or stop, under a service manager that this test plays: clients that make calls all
+the time notice nothing, or are told in words."""
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from private_server import BUILD, ENV, SECONDS  # noqa: E402
+from service_manager import Manager  # noqa: E402
+
+ROUNDS = int(os.environ.get("SURVIVE_ROUNDS", "12"))
+CLIENTS = 3
+# Of a device: pages of its heartbeat, its ledger and its code. Of a client: its socket, header, status, shadow and doorbell, and two pieces of memory for its rings.
+CLIENT_FDS = 7
+
+
+def await_true(holds, what):
+    end = time.monotonic() + SECONDS
+    while not holds():
+        if time.monotonic() > end:
+            raise AssertionError(what())
+        time.sleep(0.01)
+
+
+class Survive(unittest.TestCase):
+    def begin(self, manager, count):
+        clients = [manager.steady(seed + 1) for seed in range(count)]
+        for client in clients:
+            self.addCleanup(self.end, client)
+            self.assertEqual(client.stdout.readline(), "ready\n", manager.text())
+        return clients
+
+    def end(self, client):
+        if client.poll() is None:
+            client.kill()
+        client.wait()
+        for pipe in (client.stdin, client.stdout, client.stderr):
+            pipe.close()
+
+    def no_call_failed(self, manager, clients):
+        """Tells each client to give back what it has. Returns their numbers of rounds and longest calls."""
+        for client in clients:
+            self.assertIsNone(client.poll(), "" if client.poll() is None else client.stderr.read() + manager.text())
+            client.send_signal(signal.SIGTERM)
+        lines = [client.stdout.readline() for client in clients]
+        for client, line in zip(clients, lines):
+            self.assertTrue(line, "" if line else client.stderr.read() + manager.text())
+        return [tuple(map(int, line.split())) for line in lines]
+
+    def charged(self, manager):
+        """Device memory of all clients."""
+        answer = manager.ctl("--json", "clients")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return sum(row["memory"]["used_bytes"] for row in json.loads(answer.stdout)["clients"])
+
+    def stored(self, manager):
+        manager.settle()
+        letters = {}
+        for name, fds in manager.stored.items():
+            self.assertEqual(len(fds), 1, name)
+            letters[name[0]] = letters.get(name[0], 0) + 1
+        return letters
+
+    def test_killed_at_random_instants(self):
+        seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
+        chance = random.Random(seed)
+        with Manager() as manager:
+            clients = self.begin(manager, CLIENTS)
+            worker = manager.workers()
+            for at in range(ROUNDS):
+                time.sleep(chance.expovariate(1 / 0.03))
+                manager.kill()
+                time.sleep(chance.choice((0, 0, 0.02)))
+                manager.start()
+                for client in clients:
+                    self.assertIsNone(client.poll(), "" if client.poll() is None else
+                                      f"round {at}, seed {seed}: {client.stderr.read()}{manager.text()}")
+            took = self.no_call_failed(manager, clients)
+            self.assertEqual(manager.workers(), worker, "the worker served on")
+            # What the clients have is what is charged, and what is stored: nothing is left of all that was half done.
+            await_true(lambda: self.charged(manager) == 0, lambda: f"seed {seed}: {self.charged(manager)} bytes stay charged")
+            wanted = {"s": 1, "w": 1, "p": 1, "b": 1, "d": 3 + CLIENTS * CLIENT_FDS}
+            await_true(lambda: self.stored(manager) == wanted, lambda: f"seed {seed}: {self.stored(manager)}, not {wanted}")
+            print(f"{ROUNDS} kills, seed {seed}: rounds of the clients {[rounds for rounds, _ in took]}, "
+                  f"longest call {max(longest for _, longest in took)} us")
+
+    def test_clients_come_and_go(self):
+        """Some are killed. At the end nothing is stored but for the server and its worker."""
+        chance, failed, left = random.Random(ROUNDS), [], threading.Event()
+
+        def come_and_go(first, manager):
+            for number in itertools.count(first):
+                if left.is_set():
+                    return
+                client = manager.steady(number)
+                if client.stdout.readline() != "ready\n":
+                    failed.append(client.stderr.read())
+                time.sleep(chance.random() * 0.1)
+                if number % 4:
+                    client.send_signal(signal.SIGTERM)
+                    if not client.stdout.readline():
+                        failed.append(client.stderr.read())
+                self.end(client)
+
+        with Manager() as manager:
+            threads = [threading.Thread(target=come_and_go, args=(1000 * at, manager)) for at in range(CLIENTS)]
+            for thread in threads:
+                thread.start()
+            for _ in range(2 * ROUNDS):
+                time.sleep(chance.random() * 0.15)
+                manager.kill()
+                manager.start()
+            left.set()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(failed, [], manager.text())
+            wanted = {"s": 1, "w": 1, "p": 1, "b": 1, "d": 3}
+            await_true(lambda: self.stored(manager) == wanted, lambda: f"{self.stored(manager)}, not {wanted}")
+
+    def test_the_example_computes_on(self):
+        """It compares its result with the CPU's, and says how often it was interrupted."""
+        with Manager() as manager:
+            example = subprocess.Popen([os.path.join(BUILD, "examples/resilient"), "-s", "1500"], stdout=subprocess.PIPE, text=True,
+                                       stderr=subprocess.STDOUT, env={**ENV, "GPUSHARE_SOCKET": manager.client})
+            for _ in range(3):
+                time.sleep(0.05)
+                manager.kill()
+                manager.start()
+            text, _ = example.communicate(timeout=SECONDS)
+            self.assertEqual(example.returncode, 0, text + manager.text())
+            self.assertIn("0 times interrupted", text)
+
+    def test_handed_over_and_stopped(self):
+        with Manager() as manager:
+            clients, worker = self.begin(manager, 1), manager.workers()
+            self.assertEqual(manager.kill(signal.SIGUSR2), 0)
+            manager.start()
+            self.no_call_failed(manager, clients)
+            self.assertEqual(manager.workers(), worker)
+            clients[0].stdin.close()
+            self.assertEqual(clients[0].wait(SECONDS), 0)
+            clients[0].stdin = open(os.devnull, encoding="utf-8")
+            self.assertEqual(manager.kill(signal.SIGTERM), 0)
+            self.assertEqual(manager.stored, {}, "a stop leaves nothing")
+            await_true(lambda: not manager.workers(), lambda: f"{manager.workers()} outlived a stop")
+
+    def test_a_state_that_cannot_be_read(self):
+        """Byte 12 of the log is of the layout's number; behind 4096 bytes the records begin."""
+        for offset, words in ((12, "it is of another version"), (4096 + 40, "it is damaged")):
+            with self.subTest(words), Manager() as manager:
+                clients, worker = self.begin(manager, 2), manager.workers()
+                manager.kill()
+                log = next(fds[0] for name, fds in manager.stored.items() if name.startswith("s."))
+                os.pwrite(log, bytes([os.pread(log, 1, offset)[0] ^ 0x55]), offset)
+                manager.start()
+                self.assertIn(f"can't be taken over: {words}", manager.text())
+                for client in clients:
+                    self.assertEqual(client.wait(SECONDS), 1, "its connection has ended")
+                self.assertTrue(set(worker).isdisjoint(manager.workers()))
+                self.no_call_failed(manager, self.begin(manager, 1))
+
+    def test_other_options(self):
+        with Manager() as manager:
+            clients = self.begin(manager, 1)
+            manager.kill()
+            manager.command += ["--streams", "16"]
+            manager.start()
+            self.assertIn("it was written with other options: --streams was 128", manager.text())
+            self.assertEqual(clients[0].wait(SECONDS), 1)
+
+    def test_orphans_end(self):
+        with Manager("--orphan-limit", "1") as manager:
+            self.begin(manager, 1)
+            begun = time.monotonic()
+            manager.kill()
+            self.assertTrue(manager.workers(), "it waits for the next server")
+            await_true(lambda: not manager.workers(), lambda: f"an orphan does not end: {manager.text()}")
+            self.assertGreater(time.monotonic() - begun, 0.8)
+            self.assertIn("no server has asked for 1 s", manager.text())
+
+    def test_a_server_that_serves_keeps_its_worker(self):
+        """Longer than the limit of orphans, and nobody asks for anything."""
+        with Manager("--orphan-limit", "1", "--watchdog-warning", "0", "--watchdog-limit", "0") as manager:
+            worker = manager.workers()
+            time.sleep(2.5)
+            self.assertEqual(manager.workers(), worker, manager.text())
+
+    def test_the_worker_dies_while_there_is_no_server(self):
+        with Manager() as manager:
+            clients = self.begin(manager, 1)
+            self.no_call_failed(manager, clients)  # it has nothing in flight from now on
+            worker = manager.workers()
+            manager.kill()
+            for pid in worker:
+                os.kill(pid, signal.SIGKILL)
+            await_true(lambda: not manager.workers(), lambda: "it lives")
+            manager.start()
+            await_true(lambda: "goes on" in manager.text() and manager.workers(), manager.text)
+            clients[0].stdin.close()
+            self.assertEqual(clients[0].wait(SECONDS), 0)
+            clients[0].stdin = open(os.devnull, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

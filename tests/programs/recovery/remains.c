@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "tests/programs/recovery/remains.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/admin_answer.h"
+
+/* Descriptors of a process whose targets begin with this; "": all. */
+static size_t count_descriptors(pid_t pid, const char *beginning)
+{
+    char path[64], name[352], target[256];
+    size_t count = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        ssize_t length = readlink(name, target, sizeof target - 1);
+        if (length < 0)
+            continue;
+        target[length] = 0;
+        count += !strncmp(target, beginning, strlen(beginning));
+    }
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static size_t count_shared(pid_t pid)
+{
+    char path[64], line[512], modes[8];
+    size_t count = 0;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        count += sscanf(line, "%*s %7s", modes) == 1 && modes[3] == 's';
+    if (file)
+        fclose(file);
+    return count;
+}
+
+static size_t count_children(pid_t pid)
+{
+    char path[96];
+    size_t count = 0;
+    int child;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file && fscanf(file, "%d", &child) == 1)
+        count++;
+    if (file)
+        fclose(file);
+    return count;
+}
+
+static uint64_t number(const json_t *object, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+struct remains remains_take(struct crew *crew)
+{
+    struct remains found = {0};
+    pid_t supervisor = server_pid(crew->server);
+    json_t *status = admin_answer(crew->server, "status");
+    const json_t *device = json_array_get(json_object_get(status, "devices"), 0);
+    const char *state = json_string_value(json_object_get(device, "state"));
+    pid_t pids[2] = {supervisor, (pid_t)number(device, "worker_pid")};
+    found.served = state && !strcmp(state, "ready") && number(status, "clients") == 0;
+    found.memory = number(device, "memory_used_bytes");
+    found.host_memory = number(status, "host_memory_used_bytes");
+    found.charged_descriptors = number(status, "descriptors");
+    json_decref(status);
+    for (int i = 0; i < 2; i++) {
+        found.descriptors[i] = count_descriptors(pids[i], "");
+        found.memfds[i] = count_descriptors(pids[i], "/memfd:");
+        found.shared[i] = count_shared(pids[i]);
+        found.processes += count_children(pids[i]);
+    }
+    return found;
+}
+
+static bool is_no_more(const struct remains *now, const struct remains *before)
+{
+    bool good = now->served && now->processes <= before->processes && !now->memory &&
+                !now->host_memory && !now->charged_descriptors;
+    for (int i = 0; i < 2; i++)
+        good &= now->descriptors[i] <= before->descriptors[i] &&
+                now->memfds[i] <= before->memfds[i] && now->shared[i] <= before->shared[i];
+    return good;
+}
+
+void remains_compare(struct crew *crew, const struct remains *before)
+{
+    double end = crew_now() + crew_patience();
+    struct remains now = remains_take(crew);
+    while (!is_no_more(&now, before) && crew_now() < end) {
+        usleep(20000);
+        now = remains_take(crew);
+    }
+    if (!is_no_more(&now, before))
+        crew_die(crew,
+                 "something remains: supervisor and worker have %zu and %zu descriptors (%zu and "
+                 "%zu before), %zu and %zu memory files (%zu and %zu), %zu and %zu shared mappings "
+                 "(%zu and %zu), %zu children (%zu); charged are %llu bytes of device memory, %llu "
+                 "of host memory, %llu descriptors",
+                 now.descriptors[0], now.descriptors[1], before->descriptors[0],
+                 before->descriptors[1], now.memfds[0], now.memfds[1], before->memfds[0],
+                 before->memfds[1], now.shared[0], now.shared[1], before->shared[0],
+                 before->shared[1], now.processes, before->processes,
+                 (unsigned long long)now.memory, (unsigned long long)now.host_memory,
+                 (unsigned long long)now.charged_descriptors);
+}
