@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The gpushare authors
 # long: some twenty workers follow one another
 # make chaos-recovery, for seconds: clients that verify all that they have, beside one that faults in each way, and beside kills,
-# stops and crashes of workers and clients.
+# stops and crashes of workers, clients and supervisors.
 set -eu
 program=$BUILD/tests/programs/recovery/recovery
 seed=${TEST_SEED:-$(date +%s)}
@@ -13,6 +13,9 @@ seed=${TEST_SEED:-$(date +%s)}
 grep -qE '^sticky: 14 rounds of 7 errors; .* [1-9][0-9]* steps verified, ' "$TMPDIR/said"
 "$program" kills 20 "$seed" | tee "$TMPDIR/said"
 grep -qE '^kills: 20 rounds, 2 with two at once, [0-9]+ \([0-9]+ %\) with work in flight; .* [1-9][0-9]* steps verified, ' "$TMPDIR/said"
+for victim in worker client supervisor; do
+    grep -q "^  $victim: .* in all [1-9]" "$TMPDIR/said"
+done
 "$program" storm 2 "$seed" | tee "$TMPDIR/said"
 [ "$(grep -c '^storm, --offender-wait .* named [1-9][0-9]* times; ' "$TMPDIR/said")" -eq 2 ]
 grep -q '^company: isolated after .* and nobody was called guilty$' "$TMPDIR/said"

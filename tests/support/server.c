@@ -7,11 +7,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,13 +20,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/support/fd_store.h"
 #include "tests/support/patience.h"
 
+enum { LISTENING = 2, FIRST_FD = 3 }; /* sd_listen_fds(3) */
 enum { START_SECONDS = 60, STOP_SECONDS = 60, WORDS_MAX = 64, FOLDER_MAX = 40 };
 
 struct server {
     pid_t pid;
-    int notify;
+    int notify;             /* -1 with a store */
+    struct fd_store *store; /* NULL: a server that nothing outlives */
+    int listening[LISTENING];
+    char **args, **env; /* with a store: the next server has them too */
     char folder[64];
     char socket[96];
     char admin[96];
@@ -103,11 +109,45 @@ static size_t read_softgpu(const char **words, size_t most)
     return count;
 }
 
+/* What a server inherits from the service manager: the descriptors, in the order of their names. */
+struct inheritance {
+    int *fds;
+    size_t count;
+    char *names, *number;
+};
+
+static void inherit(const struct server *server, struct inheritance *inheritance)
+{
+    char *names = strdup("LISTEN_FDNAMES=client:admin");
+    int *kept, from = FIRST_FD + LISTENING + (int)fd_store_count(server->store);
+    size_t count = fd_store_copy(server->store, from, &kept, &names);
+    int *fds = calloc(LISTENING + count, sizeof *fds);
+    if (!fds || asprintf(&inheritance->number, "LISTEN_FDS=%zu", LISTENING + count) < 0)
+        abort();
+    for (int i = 0; i < LISTENING; i++)
+        fds[i] = fcntl(server->listening[i], F_DUPFD_CLOEXEC, from);
+    memcpy(fds + LISTENING, kept, count * sizeof *fds);
+    free(kept);
+    inheritance->fds = fds;
+    inheritance->count = LISTENING + count;
+    inheritance->names = names;
+}
+
+static void inherit_end(struct inheritance *inheritance)
+{
+    for (size_t i = 0; i < inheritance->count; i++)
+        close(inheritance->fds[i]);
+    free(inheritance->fds);
+    free(inheritance->names);
+    free(inheritance->number);
+}
+
 static void spawn(struct server *server, const char *const args[], const char *const env[])
 {
     char program[512], notify[128], limited[64], uid[16];
     const char *words[WORDS_MAX];
     const char *settings[WORDS_MAX];
+    struct inheritance inheritance = {0};
     size_t n = 0, m = 0;
     server_build_path("bin/gpushared", program, sizeof program);
     /* A process that lowers its hard limit can't raise it again without privileges. */
@@ -117,11 +157,22 @@ static void spawn(struct server *server, const char *const args[], const char *c
         words[n++] = "-c";
         words[n++] = limited;
     }
+    if (server->store) {
+        inherit(server, &inheritance);
+        settings[m++] = inheritance.names;
+        settings[m++] = inheritance.number;
+        settings[m++] = "FDSTORE=16000";
+        words[n++] = "/bin/sh";
+        words[n++] = "-c";
+        words[n++] = "LISTEN_PID=$$ exec \"$0\" \"$@\"";
+    }
     words[n++] = program;
-    words[n++] = "--socket";
-    words[n++] = server->socket;
-    words[n++] = "--admin-socket";
-    words[n++] = server->admin;
+    if (!server->store) {
+        words[n++] = "--socket";
+        words[n++] = server->socket;
+        words[n++] = "--admin-socket";
+        words[n++] = server->admin;
+    }
     if (!has_option(args, "--driver")) {
         words[n++] = "--driver";
         words[n++] = server_driver();
@@ -163,9 +214,12 @@ static void spawn(struct server *server, const char *const args[], const char *c
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, server->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    for (size_t i = 0; i < inheritance.count; i++)
+        posix_spawn_file_actions_adddup2(&actions, inheritance.fds[i], FIRST_FD + (int)i);
     int error = posix_spawn(&server->pid, words[0], &actions, NULL, (char *const *)(uintptr_t)words,
                             (char *const *)(uintptr_t)settings);
     posix_spawn_file_actions_destroy(&actions);
+    inherit_end(&inheritance);
     if (error) {
         fprintf(stderr, "server: %s: %s\n", program, strerror(error));
         abort();
@@ -179,6 +233,37 @@ static bool make_folder(struct server *server, const char *parent)
         return false;
     snprintf(server->folder, sizeof server->folder, "%s/gpushare-server-XXXXXX", parent);
     return mkdtemp(server->folder) != NULL;
+}
+
+/* A copy of a list of words. NULL stays NULL. */
+static char **copy_words(const char *const words[])
+{
+    size_t count = 0;
+    while (words && words[count])
+        count++;
+    char **copy = words ? calloc(count + 1, sizeof *copy) : NULL;
+    for (size_t i = 0; i < count; i++)
+        copy[i] = strdup(words[i]);
+    return copy;
+}
+
+static void free_words(char **words)
+{
+    for (size_t i = 0; words && words[i]; i++)
+        free(words[i]);
+    free(words);
+}
+
+static int listen_at(const char *path, int type)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 64) < 0) {
+        perror(path);
+        abort();
+    }
+    return fd;
 }
 
 static struct server *prepare(void)
@@ -196,14 +281,22 @@ static struct server *prepare(void)
     FILE *config = fopen(server->config, "we");
     if (!config || fputs("{}\n", config) < 0 || fclose(config) != 0)
         abort();
-    server->notify = open_notify(server);
+    server->notify = -1;
     return server;
 }
 
 static void discard(struct server *server)
 {
     char path[128];
-    close(server->notify);
+    if (server->store) {
+        for (int i = 0; i < LISTENING; i++)
+            close(server->listening[i]);
+        fd_store_close(server->store);
+        free_words(server->args);
+        free_words(server->env);
+    } else {
+        close(server->notify);
+    }
     unlink(server->log);
     unlink(server->config);
     snprintf(path, sizeof path, "%s/notify", server->folder);
@@ -219,6 +312,13 @@ static int await_ready(struct server *server, int *status)
 {
     for (int i = 0; i < START_SECONDS * 10; i++) {
         struct pollfd poll_fd = {.fd = server->notify, .events = POLLIN};
+        if (server->store) {
+            if (fd_store_await_ready(server->store, 0.1))
+                return 1;
+            if (waitpid(server->pid, status, WNOHANG) == server->pid)
+                return 0;
+            continue;
+        }
         if (poll(&poll_fd, 1, 100) > 0) {
             char text[1024];
             ssize_t length = recv(server->notify, text, sizeof text - 1, 0);
@@ -234,9 +334,8 @@ static int await_ready(struct server *server, int *status)
     return -1;
 }
 
-struct server *server_start(const char *const args[], const char *const env[])
+static void start(struct server *server, const char *const args[], const char *const env[])
 {
-    struct server *server = prepare();
     spawn(server, args, env);
     int status = 0;
     int ready = await_ready(server, &status);
@@ -246,7 +345,43 @@ struct server *server_start(const char *const args[], const char *const env[])
         kill(server->pid, SIGKILL);
         fail(server, "it did not get ready in time");
     }
+}
+
+struct server *server_start(const char *const args[], const char *const env[])
+{
+    struct server *server = prepare();
+    server->notify = open_notify(server);
+    start(server, args, env);
     return server;
+}
+
+struct server *server_start_kept(const char *const args[], const char *const env[])
+{
+    struct server *server = prepare();
+    char path[128];
+    /* Orphaned workers become this process's children, as they become systemd's. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    snprintf(path, sizeof path, "%s/notify", server->folder);
+    server->store = fd_store_open(path);
+    server->listening[0] = listen_at(server->socket, SOCK_SEQPACKET);
+    server->listening[1] = listen_at(server->admin, SOCK_STREAM);
+    server->args = copy_words(args);
+    server->env = copy_words(env);
+    start(server, args, env);
+    return server;
+}
+
+int server_replace(struct server *server, int signal)
+{
+    int status;
+    kill(server->pid, signal);
+    kill(server->pid, SIGCONT); /* one that was stopped would not hear the signal */
+    if (waitpid(server->pid, &status, 0) != server->pid)
+        fail(server, "somebody else waited for it");
+    fd_store_settle(server->store);
+    fd_store_begin(server->store);
+    start(server, (const char *const *)server->args, (const char *const *)server->env);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* Only the log shows a sanitizer's findings in the server and its workers. A worker's exit
@@ -263,6 +398,7 @@ static void check_sanitizers(const struct server *server)
 int server_start_refused(const char *const args[], const char *const env[], char **log)
 {
     struct server *server = prepare();
+    server->notify = open_notify(server);
     spawn(server, args, env);
     int status = 0;
     int ready = await_ready(server, &status);
@@ -322,17 +458,46 @@ bool server_log_wait(const struct server *server, const char *text)
     return false;
 }
 
-size_t server_workers(const struct server *server, pid_t *pids, size_t most)
+/* A process's own name begins with this one. */
+static bool is_called(pid_t pid, const char *name)
 {
-    char path[96];
-    size_t count = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)server->pid, (int)server->pid);
+    char path[64], line[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
     FILE *file = fopen(path, "re");
-    int pid;
-    while (file && count < most && fscanf(file, "%d", &pid) == 1)
-        pids[count++] = pid;
+    bool called = file && fgets(line, sizeof line, file) && !strncmp(line, name, strlen(name));
     if (file)
         fclose(file);
+    return called;
+}
+
+/* The children of a process, by any of its threads. */
+static size_t add_children(pid_t parent, const char *name, pid_t *pids, size_t count, size_t most)
+{
+    char path[96];
+    int pid;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *file = fopen(path, "re");
+    while (file && count < most && fscanf(file, "%d", &pid) == 1)
+        if (!name || is_called(pid, name))
+            pids[count++] = pid;
+    if (file)
+        fclose(file);
+    return count;
+}
+
+size_t server_workers(const struct server *server, pid_t *pids, size_t most)
+{
+    size_t count = add_children(server->pid, NULL, pids, 0, most);
+    /* Those that an earlier server left are this process's, beside its clients. */
+    if (server->store)
+        count = add_children(getpid(), "gpushare-worke", pids, count, most);
+    for (size_t i = 0; i < count;) {
+        /* Nobody but this process can reap its own, and a dead one serves nobody. */
+        if (server->store && waitpid(pids[i], NULL, WNOHANG) == pids[i])
+            pids[i] = pids[--count];
+        else
+            i++;
+    }
     return count;
 }
 
@@ -371,6 +536,7 @@ uint64_t server_shared_bytes(pid_t pid)
 
 static bool gone(pid_t pid)
 {
+    (void)waitpid(pid, NULL, WNOHANG); /* an orphan of a kept server */
     return kill(pid, 0) < 0 && errno == ESRCH;
 }
 
@@ -380,6 +546,8 @@ void server_kill(struct server *server)
     size_t count = server_workers(server, workers, 16);
     kill(server->pid, SIGKILL);
     waitpid(server->pid, NULL, 0);
+    for (size_t i = 0; server->store && i < count; i++)
+        kill(workers[i], SIGKILL);
     for (size_t i = 0; i < count; i++) {
         for (int n = 0; !gone(workers[i]) && n < 1000; n++)
             nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -403,10 +571,20 @@ int server_stop(struct server *server)
         }
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        /* An orphan is ended, but not waited for. */
+        for (int left = STOP_SECONDS * 100; server->store && !gone(workers[i]) && left > 0; left--)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         if (!gone(workers[i]))
             fail(server, "a worker outlived it");
-    if (access(server->socket, F_OK) == 0 || access(server->admin, F_OK) == 0)
+    }
+    if (server->store) {
+        fd_store_settle(server->store);
+        if (fd_store_count(server->store))
+            fail(server, "a stop left descriptors with the service manager");
+        unlink(server->socket);
+        unlink(server->admin);
+    } else if (access(server->socket, F_OK) == 0 || access(server->admin, F_OK) == 0)
         fail(server, "it left a socket behind");
     check_sanitizers(server);
     int result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

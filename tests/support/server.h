@@ -29,6 +29,18 @@ struct server;
  */
 struct server *server_start(const char *const args[], const char *const env[]);
 
+/*
+ * Like server_start, under a service manager that this process plays (fd_store.h): it opens the
+ * sockets and keeps what the server stores, so that server_replace can follow. Workers that outlive
+ * a server become this process's children.
+ */
+struct server *server_start_kept(const char *const args[], const char *const env[]);
+
+/* Sends the signal to a server of server_start_kept, waits for its end, and starts the next one,
+ * which is ready on return. Returns the exit status of the one that ended, 128 and more: by a
+ * signal. server_pid is the next one's. */
+int server_replace(struct server *server, int signal);
+
 /* Servers that are started from now on may have this many descriptors, and can't raise the
  * limit. 0: as this program. */
 void server_limit_descriptors(unsigned most);

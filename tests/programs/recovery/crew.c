@@ -65,7 +65,7 @@ void crew_die(struct crew *crew, const char *format, ...)
     exit(1);
 }
 
-void crew_open(struct crew *crew, const char *const args[])
+static void make_pages(struct crew *crew)
 {
     crew->pages = mmap(NULL, sizeof *crew->pages * PAGES_MAX, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -73,7 +73,18 @@ void crew_open(struct crew *crew, const char *const args[])
         perror("crew: mmap");
         exit(1);
     }
+}
+
+void crew_open(struct crew *crew, const char *const args[])
+{
+    make_pages(crew);
     crew->server = server_start(args, NULL);
+}
+
+void crew_open_kept(struct crew *crew, const char *const args[])
+{
+    make_pages(crew);
+    crew->server = server_start_kept(args, NULL);
 }
 
 void crew_join(struct crew *crew, int i, crew_part *part)

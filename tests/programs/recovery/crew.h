@@ -35,6 +35,9 @@ unsigned crew_draw(struct crew *crew, unsigned bound);
 /* Starts a server with these options (NULL: none), and no client yet. */
 void crew_open(struct crew *crew, const char *const args[]);
 
+/* The same with one that server_replace may end and start again. */
+void crew_open_kept(struct crew *crew, const char *const args[]);
+
 /* Starts client i, which must not be there. */
 void crew_join(struct crew *crew, int i, crew_part *part);
 

@@ -16,26 +16,26 @@
 
 enum { CLIENTS = 5, REST = 100, LEAVE_EACH = 100, HIT_PERCENT = 70, TWO_EACH = 10 };
 
-/* Each victim has a function that finds and signals it. A supervisor that outlives a kill becomes
- * one by a row here, and a row of odds below. */
-enum victim { VICTIM_WORKER, VICTIM_CLIENT, VICTIMS };
-enum way { WAY_KILL, WAY_CRASH, WAY_STOP, WAYS };
+/* Each victim has a function that finds and signals it. */
+enum victim { VICTIM_WORKER, VICTIM_CLIENT, VICTIM_SUPERVISOR, VICTIMS };
+/* The last is for the supervisor alone: it hands over to the next one, as at an upgrade. */
+enum way { WAY_KILL, WAY_CRASH, WAY_STOP, WAY_UPGRADE, WAYS };
 
-static const char *const victim_names[VICTIMS] = {"worker", "client"};
-static const char *const way_names[WAYS] = {"SIGKILL", "SIGSEGV", "SIGSTOP"};
+static const char *const victim_names[VICTIMS] = {"worker", "client", "supervisor"};
+static const char *const way_names[WAYS] = {"SIGKILL", "SIGSEGV", "SIGSTOP", "SIGUSR2"};
 /* The age of a worker that was signalled. */
 static const char *const age_names[] = {"below 20 ms", "below 100 ms", "below a second", "older"};
 
 struct tally {
     unsigned signals[VICTIMS][WAYS];
     unsigned phases[PHASE_COUNT]; /* of clients that were signalled */
-    unsigned others[PHASE_COUNT]; /* of all clients when the worker was */
+    unsigned others[PHASE_COUNT]; /* of all clients when the worker or the supervisor was */
     unsigned ages[4];
     unsigned rounds, hits, two;
     uint64_t steps, lost, interruptions;
 };
 
-/* A process that was stopped, and what comes next for it. */
+/* A process that was stopped, and what comes next for it: SIGKILL, or it goes on. */
 struct stopped {
     pid_t pid;
     bool dies;
@@ -49,10 +49,11 @@ static unsigned count_busy(const struct crew *crew)
     return busy;
 }
 
+static const int signals[WAYS] = {SIGKILL, SIGSEGV, SIGSTOP, SIGUSR2};
+
 static enum way signal_one(struct crew *crew, pid_t pid, struct stopped *stopped)
 {
-    static const int signals[WAYS] = {SIGKILL, SIGSEGV, SIGSTOP};
-    enum way way = (enum way)crew_draw(crew, WAYS);
+    enum way way = (enum way)crew_draw(crew, WAY_UPGRADE);
     kill(pid, crash_signal(signals[way]));
     if (way == WAY_STOP)
         *stopped = (struct stopped){.pid = pid, .dies = crew_draw(crew, 2)};
@@ -81,6 +82,12 @@ static unsigned age_of_worker(pid_t worker)
     return age < 0.02 ? 0 : age < 0.1 ? 1 : age < 1 ? 2 : 3;
 }
 
+static void note_others(const struct crew *crew, struct tally *tally)
+{
+    for (int i = 0; i < crew->count; i++)
+        tally->others[atomic_load(&crew->pages[i].phase)]++;
+}
+
 /* The worker may be between two lives: the next one is awaited. Returns whether clients had work in
  * flight. */
 static bool hit_worker(struct crew *crew, struct tally *tally, struct stopped *stopped)
@@ -96,8 +103,32 @@ static bool hit_worker(struct crew *crew, struct tally *tally, struct stopped *s
     bool busy = count_busy(crew) > 0;
     enum way way = signal_one(crew, worker, stopped);
     tally->signals[VICTIM_WORKER][way]++;
-    for (int i = 0; i < crew->count; i++)
-        tally->others[atomic_load(&crew->pages[i].phase)]++;
+    note_others(crew, tally);
+    return busy;
+}
+
+/* A server that hands over ends well; one that was stopped hands over when it goes on. */
+static void replace_supervisor(struct crew *crew, enum way way)
+{
+    int signal = crash_signal(signals[way]), wanted = way == WAY_UPGRADE ? 0 : 128 + signal;
+    int status = server_replace(crew->server, signal);
+    if (status != wanted)
+        crew_die(crew, "the server ended by %s with status %d and not %d", way_names[way], status,
+                 wanted);
+}
+
+static bool hit_supervisor(struct crew *crew, struct tally *tally, struct stopped *stopped)
+{
+    bool busy = count_busy(crew) > 0;
+    enum way way = (enum way)crew_draw(crew, WAYS);
+    tally->signals[VICTIM_SUPERVISOR][way]++;
+    note_others(crew, tally);
+    if (way == WAY_STOP) {
+        *stopped = (struct stopped){.pid = server_pid(crew->server), .dies = crew_draw(crew, 2)};
+        kill(stopped->pid, SIGSTOP);
+    } else {
+        replace_supervisor(crew, way);
+    }
     return busy;
 }
 
@@ -124,6 +155,10 @@ static void end_stop(struct crew *crew, const struct stopped *stopped)
 {
     if (!stopped->pid)
         return;
+    if (stopped->pid == server_pid(crew->server) && stopped->dies) {
+        replace_supervisor(crew, WAY_KILL);
+        return;
+    }
     kill(stopped->pid, stopped->dies ? SIGKILL : SIGCONT);
     for (int i = 0; i < crew->count; i++)
         if (crew->pids[i] == stopped->pid && stopped->dies)
@@ -152,6 +187,8 @@ static void run_round(struct crew *crew, struct tally *tally)
         /* Two clients at once are different ones. */
         if (victim == VICTIM_WORKER)
             hit |= hit_worker(crew, tally, &stopped[i]);
+        else if (victim == VICTIM_SUPERVISOR)
+            hit |= hit_supervisor(crew, tally, &stopped[i]);
         else
             hit |= hit_client(crew, tally, (first + i) % CLIENTS, &stopped[i]);
     }
@@ -180,7 +217,8 @@ static void print_tally(const struct tally *tally)
         crew_print(victim_names[i], way_names, tally->signals[i], WAYS);
     crew_print("phases of clients that were hit", crew_phases, tally->phases, PHASE_COUNT);
     crew_print("ages of workers that were hit", age_names, tally->ages, 4);
-    crew_print("phases of clients when it was", crew_phases, tally->others, PHASE_COUNT);
+    crew_print("phases of clients when server or worker was", crew_phases, tally->others,
+               PHASE_COUNT);
     printf("kills: %u rounds, %u with two at once, %u (%u %%) with work in flight; of the clients "
            "at the end of each hundred: %llu steps verified, %llu lost in %llu interruptions; "
            "nothing wrong, nothing twice, nothing remains\n",
@@ -196,9 +234,11 @@ void recovery_kills(unsigned rounds, unsigned seed, const char *again)
     static const char *const args[] = {"--watchdog-limit", "0", "--pinned-pool", "0", NULL};
     struct crew crew = {.rest = REST, .random = seed, .again = again};
     struct tally tally = {0};
-    crew_open(&crew, args);
-    /* The first clients make what the server keeps. */
+    crew_open_kept(&crew, args);
+    /* The first clients make what the server keeps, and a server that took over has what it keeps
+     * in another way. */
     crew_fill(&crew, CLIENTS);
+    (void)server_replace(crew.server, SIGKILL);
     crew_leave(&crew);
     struct remains before = remains_take(&crew);
     while (tally.rounds < rounds) {

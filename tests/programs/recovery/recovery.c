@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * make chaos-recovery: workers and clients that fault, crash, stop and are killed at random
- * instants, beside clients that verify their own data all the time (honest.h).
+ * make chaos-recovery: workers, clients and supervisors that fault, crash, stop and are killed at
+ * random instants, beside clients that verify their own data all the time (honest.h).
  *
  * usage: recovery sticky|kills|storm COUNT [SEED]
  * COUNT: rounds of each kind; of storm, seconds. Exit status 0: all of it holds.

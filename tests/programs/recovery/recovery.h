@@ -14,7 +14,8 @@
 void recovery_sticky(unsigned rounds, unsigned seed, const char *again);
 
 /*
- * Kills, stops and crashes workers and clients at random instants, so many times; at least 70 %
+ * Kills, stops and crashes workers, clients and supervisors at random instants, and has
+ * supervisors hand over to the next, so many times; at least 70 %
  * with work in flight, two at once in a tenth. Nothing remains of them.
  */
 void recovery_kills(unsigned rounds, unsigned seed, const char *again);

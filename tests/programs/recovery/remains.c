@@ -9,6 +9,8 @@
 
 #include "tests/support/admin_answer.h"
 
+enum { WORKERS_MAX = 16 };
+
 /* Descriptors of a process whose targets begin with this; "": all. */
 static size_t count_descriptors(pid_t pid, const char *beginning)
 {
@@ -78,8 +80,10 @@ struct remains remains_take(struct crew *crew)
         found.descriptors[i] = count_descriptors(pids[i], "");
         found.memfds[i] = count_descriptors(pids[i], "/memfd:");
         found.shared[i] = count_shared(pids[i]);
-        found.processes += count_children(pids[i]);
     }
+    /* A worker is a child of the server that started it, or of this process. */
+    pid_t workers[WORKERS_MAX];
+    found.processes = server_workers(crew->server, workers, WORKERS_MAX) + count_children(pids[1]);
     return found;
 }
 
@@ -102,15 +106,15 @@ void remains_compare(struct crew *crew, const struct remains *before)
         now = remains_take(crew);
     }
     if (!is_no_more(&now, before))
-        crew_die(crew,
-                 "something remains: supervisor and worker have %zu and %zu descriptors (%zu and "
-                 "%zu before), %zu and %zu memory files (%zu and %zu), %zu and %zu shared mappings "
-                 "(%zu and %zu), %zu children (%zu); charged are %llu bytes of device memory, %llu "
-                 "of host memory, %llu descriptors",
-                 now.descriptors[0], now.descriptors[1], before->descriptors[0],
-                 before->descriptors[1], now.memfds[0], now.memfds[1], before->memfds[0],
-                 before->memfds[1], now.shared[0], now.shared[1], before->shared[0],
-                 before->shared[1], now.processes, before->processes,
-                 (unsigned long long)now.memory, (unsigned long long)now.host_memory,
-                 (unsigned long long)now.charged_descriptors);
+        crew_die(
+            crew,
+            "something remains: supervisor and worker have %zu and %zu descriptors (%zu and "
+            "%zu before), %zu and %zu memory files (%zu and %zu), %zu and %zu shared mappings "
+            "(%zu and %zu), %zu processes (%zu); charged are %llu bytes of device memory, %llu "
+            "of host memory, %llu descriptors",
+            now.descriptors[0], now.descriptors[1], before->descriptors[0], before->descriptors[1],
+            now.memfds[0], now.memfds[1], before->memfds[0], before->memfds[1], now.shared[0],
+            now.shared[1], before->shared[0], before->shared[1], now.processes, before->processes,
+            (unsigned long long)now.memory, (unsigned long long)now.host_memory,
+            (unsigned long long)now.charged_descriptors);
 }

@@ -14,7 +14,8 @@ struct remains {
     size_t descriptors[2]; /* of the supervisor and of its worker */
     size_t shared[2];      /* their mappings of shared memory */
     size_t memfds[2];      /* their descriptors of memory files */
-    size_t processes;      /* children of the supervisor, zombies too, and of its worker */
+    size_t
+        processes; /* children of the supervisor, zombies too, its worker, and children of that */
     uint64_t memory, host_memory, charged_descriptors; /* charged to clients */
     bool served;                                       /* the worker serves */
 };
