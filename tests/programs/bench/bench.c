@@ -138,6 +138,8 @@ struct server *bench_adopt(struct server *server)
 
 /* ---- servers ---- */
 
+enum { SERVICE_NICE = -10 };
+
 static char *switches;
 
 void bench_note_switches_in(char *text)
@@ -171,7 +173,9 @@ void bench_note_switches(const char *const settings[])
     append_words(switches, text);
 }
 
-static struct server *start(const char *const args[], const char *const env[])
+static struct server *start(const char *const args[], const char *const env[],
+                            struct server *(*begin)(const char *const args[],
+                                                    const char *const env[]))
 {
     enum { ARGS_MAX = 8 };
     const char *all[ARGS_MAX + 1] = {NULL};
@@ -181,7 +185,7 @@ static struct server *start(const char *const args[], const char *const env[])
         all[count] = args[count];
     for (size_t i = 0; more[i] && count < ARGS_MAX; i++)
         all[count++] = more[i];
-    return bench_adopt(server_start(all, env));
+    return bench_adopt(begin(all, env));
 }
 
 static struct server *start_null(const char *counters, const char *worker)
@@ -194,7 +198,7 @@ static struct server *start_null(const char *counters, const char *worker)
     const char *args[] = {"--driver", path, worker ? "--worker" : NULL, worker, NULL};
     const char *env[] = {counters ? counter : NULL, NULL};
     bench_note_switches(words);
-    struct server *server = start(args, env);
+    struct server *server = start(args, env, server_start);
     company_begin(server);
     return server;
 }
@@ -214,9 +218,20 @@ static size_t add_settings(const char **settings, size_t count, size_t most,
     return count;
 }
 
-static struct server *server_soft(const char *const env[], const char *const device[])
+/* As systemd/gpushared.service.in does. Without the right to it, the rows run all the same.
+ * Returns the value of before, for the same call after the server's start. */
+static int set_nice(int value)
 {
-    enum { SETTINGS_MAX = 24, SERVICE_NICE = -10 };
+    int before = getpriority(PRIO_PROCESS, 0);
+    (void)setpriority(PRIO_PROCESS, 0, value);
+    return before;
+}
+
+static struct server *server_soft(const char *const env[], const char *const device[],
+                                  struct server *(*begin)(const char *const args[],
+                                                          const char *const env[]))
+{
+    enum { SETTINGS_MAX = 24 };
     /* Instructions cost next to nothing, so that modelled time is what the kernels sleep. The
      * engine's threads are the hardware, which waits for no other program. */
     static const char *const usual[] = {"SOFTGPU_STRICT=1", "SOFTGPU_INSTRUCTION_PS=1",
@@ -234,11 +249,9 @@ static struct server *server_soft(const char *const env[], const char *const dev
     /* Rows set shares and modes, so the user who runs the bench has to be an administrator. */
     snprintf(uid, sizeof uid, "%u", (unsigned)getuid());
     const char *args[] = {"--admin-uid", uid, NULL};
-    /* As systemd/gpushared.service.in does. Without the right to it, the rows run all the same. */
-    int nice_value = getpriority(PRIO_PROCESS, 0);
-    (void)setpriority(PRIO_PROCESS, 0, SERVICE_NICE);
-    struct server *server = start(args, settings);
-    (void)setpriority(PRIO_PROCESS, 0, nice_value);
+    int nice_value = set_nice(SERVICE_NICE);
+    struct server *server = start(args, settings, begin);
+    (void)set_nice(nice_value);
     company_begin(server);
     return server;
 }
@@ -257,14 +270,30 @@ struct server *bench_server_unjournaled(const char *counters)
 
 struct server *bench_server_soft(const char *const env[])
 {
-    return server_soft(env, NULL);
+    return server_soft(env, NULL, server_start);
+}
+
+struct server *bench_server_kept(const char *const env[])
+{
+    return server_soft(env, NULL, server_start_kept);
+}
+
+void bench_server_replace(struct server *server, int signal)
+{
+    for (size_t i = 0; i < adopted.count; i++)
+        if (adopted.pids[i] == server_pid(server))
+            adopted.pids[i] = adopted.pids[--adopted.count];
+    int nice_value = set_nice(SERVICE_NICE);
+    (void)server_replace(server, signal);
+    (void)set_nice(nice_value);
+    bench_adopt(server);
 }
 
 struct server *bench_server_steady(const char *const env[])
 {
     static const char *const steady[] = {"SOFTGPU_CONTENTION_PERCENT=0",
                                          "SOFTGPU_VARIATION_PERCENT=0", NULL};
-    return server_soft(env, steady);
+    return server_soft(env, steady, server_start);
 }
 
 void bench_server_stop(struct server *server)

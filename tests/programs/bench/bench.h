@@ -79,6 +79,7 @@ void bench_kill_recovery(struct bench_result *result);
 void bench_many_objects(struct bench_result *result);
 void bench_client_death(struct bench_result *result);
 void bench_innocent_throughput(struct bench_result *result);
+void bench_restart_pause(struct bench_result *result);
 
 /* ---- what rows share ---- */
 
@@ -124,6 +125,9 @@ struct server *bench_server_null(const char *counters);
 /* The same with a worker that notes nothing before it calls the driver. */
 struct server *bench_server_unjournaled(const char *counters);
 struct server *bench_server_soft(const char *const env[]);
+/* One that bench_server_replace can end by a signal and start again (server_start_kept). */
+struct server *bench_server_kept(const char *const env[]);
+void bench_server_replace(struct server *server, int signal);
 struct server *bench_server_steady(const char *const env[]);
 
 /* Ends a server. The process ends if the server did not end well. */
