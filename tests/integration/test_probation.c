@@ -22,6 +22,7 @@
 #include "client/gpushare.h"
 #include "tests/support/admin_answer.h"
 #include "tests/support/arrival.h"
+#include "tests/support/crash_signal.h"
 #include "tests/support/ok.h"
 #include "tests/support/patience.h"
 #include "tests/support/server.h"
@@ -187,7 +188,7 @@ static void crash_worker(void)
 {
     pid_t worker, now;
     assert_int_equal(server_workers(server, &worker, 1), 1);
-    kill(worker, SIGSEGV);
+    kill(worker, crash_signal(SIGSEGV));
     for (int left = (int)(patience_seconds(20) * 500); left > 0; left--) {
         if (server_workers(server, &now, 1) == 1 && now != worker)
             return;
