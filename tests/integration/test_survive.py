@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """Servers that are killed, hand over, or stop, under a service manager that this test plays: clients that make calls all
 the time notice nothing, or are told in words."""
+import contextlib
 import itertools
 import json
 import os
@@ -140,6 +141,38 @@ class Survive(unittest.TestCase):
             text, _ = example.communicate(timeout=SECONDS)
             self.assertEqual(example.returncode, 0, text + manager.text())
             self.assertIn("0 times interrupted", text)
+
+    def test_killed_while_clients_are_restored(self):
+        """The worker is killed, and the server at any moment from then until its clients go on, and after that once more."""
+        seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
+        chance = random.Random(seed)
+        with Manager() as manager:
+            examples = [subprocess.Popen([os.path.join(BUILD, "examples/resilient"), "-s", "100000000"], stdout=subprocess.PIPE,
+                                         text=True, stderr=subprocess.STDOUT, env={**ENV, "GPUSHARE_SOCKET": manager.client})
+                        for _ in range(CLIENTS)]
+            said = [[] for _ in examples]
+            readers = [threading.Thread(target=lines.extend, args=(example.stdout,)) for lines, example in zip(said, examples)]
+            for reader in readers:
+                reader.start()
+            for at in range(ROUNDS):
+                before = [len(lines) for lines in said]
+                await_true(lambda: all(len(lines) > count for lines, count in zip(said, before)) or
+                           any(example.poll() is not None for example in examples),
+                           lambda: f"round {at}, seed {seed}: a client does not go on: {manager.text()}")
+                self.assertTrue(all(example.poll() is None for example in examples), f"round {at}, seed {seed}: {said}{manager.text()}")
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(manager.worker(), signal.SIGKILL)
+                for _ in range(chance.choice((1, 1, 2))):
+                    time.sleep(chance.random() * 0.06)
+                    manager.kill(chance.choice((signal.SIGKILL, signal.SIGUSR2)))
+                    manager.start()
+            for example in examples:
+                example.terminate()
+            for example, reader, lines in zip(examples, readers, said):
+                self.assertEqual(example.wait(SECONDS), 0, f"seed {seed}: {lines[-1:]}{manager.text()}")
+                reader.join()
+                example.stdout.close()
+                self.assertIn("steps verified", lines[-1])
 
     def test_handed_over_and_stopped(self):
         with Manager() as manager:

@@ -287,6 +287,7 @@ void session_attach_restore(struct session *session, worker_link_reply *answered
     session->at_worker = true;
     session->lost = false;
     session->worker_start = session->device->starts;
+    session_touch(session);
     session_send_restoring(session, &message, answered);
 }
 
@@ -476,7 +477,6 @@ int session_attach_adopt(struct session *session, uint64_t offset, uint64_t byte
     if (result == 0)
         result = shm_adopt(&session->status, fds[1], ring_status_bytes(streams), true);
     session->held = session->state == PROTO_CONNECTION_STATE_ATTACHED;
-    session->restore.adopts = session->held;
     session->restore.since = timeline_now();
     session->worker_start = session->device->starts;
     return error                                    ? -ENOSPC

@@ -119,6 +119,7 @@ static void settle(struct server *server, struct device *device)
         if (in_company || !session->blame.proven)
             count_common(device, session);
         session->blame.suspect = false;
+        session_touch(session);
     }
     device->suspects = 0;
 }
@@ -189,8 +190,10 @@ void session_blame_find(struct server *server, struct device *device)
     if (has_author(device->loss) || crash)
         find_among(server, device, crash);
     LIST_FOR_EACH (session, &server->session_list, link)
-        if (session->device == device)
+        if (session->device == device) {
             session->blame.asked = false;
+            session_touch(session);
+        }
 }
 
 void session_blame_prove(struct server *server, struct session *session)
@@ -199,6 +202,7 @@ void session_blame_prove(struct server *server, struct session *session)
     if (!session->blame.suspect)
         return;
     session->blame.proven = true;
+    session_touch(session);
     LIST_FOR_EACH (other, &server->session_list, link)
         if (goes_on(other, session->device) && other->blame.suspect && !other->blame.proven)
             return;

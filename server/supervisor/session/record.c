@@ -40,7 +40,7 @@ static const struct member {
 
 enum {
     MEMBERS = sizeof members / sizeof *members,
-    FORM = 2 /* of the rest; raised when it changes */
+    FORM = 3 /* of the rest; raised when it changes */
 };
 
 uint32_t session_record_layout(void)
@@ -60,6 +60,8 @@ static void client_pack(struct session *session, struct pack *pack)
     for (size_t i = 0; i < MEMBERS; i++)
         pack_bytes(pack, (const uint8_t *)session + members[i].at, members[i].bytes);
     pack_number(pack, session->over_limit);
+    /* Its worker, if it has one, has some of its objects at most. */
+    pack_number(pack, session->held && !session->restore.adopts);
     pack_number(pack, session->pidfd >= 0);
     pack_number(pack, session->device ? session->device->index : UINT32_MAX);
     pack_number(pack, session->window.offset);
@@ -152,8 +154,8 @@ static int hung_up_socket(void)
     return pair[0];
 }
 
-static int device_part_unpack(struct session *session, struct unpack *unpack, uint64_t device,
-                              uint64_t offset, uint64_t bytes)
+static int device_part_unpack(struct session *session, struct unpack *unpack, bool half,
+                              uint64_t device, uint64_t offset, uint64_t bytes)
 {
     struct server *server = session->server;
     struct keeper *keeper = server->keeper;
@@ -166,12 +168,15 @@ static int device_part_unpack(struct session *session, struct unpack *unpack, ui
                         keeper_take(keeper, keeping->shadow, KEEPER_DATA),
                         keeper_take(keeper, keeping->doorbell, KEEPER_DATA)};
     int result = session_attach_adopt(session, offset, bytes, fds);
+    session->restore.adopts = session->held && !half;
+    session->lost = half && !session->at_worker;
     return result < 0 ? result : session_rings_unpack(session, unpack);
 }
 
 static int client_unpack(struct session *session, struct unpack *unpack)
 {
     struct session_keeping *keeping = &session->keeping;
+    bool half = unpack_number(unpack) != 0;
     bool watched = unpack_number(unpack) != 0;
     uint64_t device = unpack_number(unpack);
     uint64_t offset = unpack_number(unpack), bytes = unpack_number(unpack);
@@ -183,7 +188,7 @@ static int client_unpack(struct session *session, struct unpack *unpack)
     if (unpack->failed)
         return -EINVAL;
     int result =
-        device == UINT32_MAX ? 0 : device_part_unpack(session, unpack, device, offset, bytes);
+        device == UINT32_MAX ? 0 : device_part_unpack(session, unpack, half, device, offset, bytes);
     /* A child may hold its socket. */
     if (result == 0 && watched && session->pidfd < 0)
         session_fail(session, MESSAGE(process_ended));
@@ -198,7 +203,7 @@ static int socket_of(struct server *server, const struct state_log_entry *entry,
     for (size_t i = 0; i < MEMBERS; i++)
         unpack_take(&unpack, members[i].bytes);
     *over_limit = (enum session_over_limit)unpack_number_max(&unpack, OVER_LIMIT_USER);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         unpack_number(&unpack);
     int fd = keeper_take(server->keeper, unpack_fd(&unpack), KEEPER_DATA);
     return unpack.failed ? -EINVAL : fd < 0 ? hung_up_socket() : fd;
@@ -369,7 +374,9 @@ void session_record_resume(struct session *session)
         session_module_resume(session);
         session_memory_resume(session);
         session_host_record_resume(session);
-        session_forward_resume(session);
+        /* One that is restored is told when it has been. */
+        if (session->restore.adopts)
+            session_forward_resume(session);
     }
     /* Handling one may answer it, and take it out. */
     struct list again;

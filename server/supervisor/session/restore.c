@@ -53,6 +53,7 @@ void session_restore_hold(struct session *session)
     shared_word_publish(&status_of(session)->recovering, 1);
     if (!session->restore.since)
         session->restore.since = timeline_now();
+    session_touch(session);
 }
 
 static bool words_agree(void *shadow, uint32_t streams)
@@ -111,8 +112,8 @@ static void resume_answered(void *context, const struct worker_answer *answer)
 static void resume(struct session *session)
 {
     struct channel_packet packet = {.opcode = PROTO_WORKER_RESUME};
-    if (!session->restore.adopts)
-        session_send_restoring(session, &packet, resume_answered);
+    /* A server that was killed may have noted it and not sent it. */
+    session_send_restoring(session, &packet, resume_answered);
     session->held = false;
     session->restore.step = STEP_NONE;
     session->restore.due = 0;
@@ -124,6 +125,7 @@ static void resume(struct session *session)
         session_forward_restore_ends(session);
     }
     session->restore.adopts = false;
+    session_touch(session);
     device_request_held(session->device, session->number);
     log_info(MESSAGE_TEXT(log_clients_restored), session->device->index, session->number,
              session->name);

@@ -107,6 +107,7 @@ uint32_t client_create(struct client **out, struct gpu *gpu, uint32_t number,
     client->shared.frees_end = &client->shared.frees;
     client->control.ready_end = &client->control.ready;
     client->control.restoring = attach->restored;
+    client->control.forgiving = attach->restored;
 
     int adopted = adopt_memories(client, fds);
     if (adopted < 0) {

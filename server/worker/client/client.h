@@ -145,15 +145,17 @@ struct client_control {
     struct quiet_call leaving;
     int (*left)(struct worker *worker, struct client *client, struct retirement *none);
     bool detached;  /* while it was ATTACHING */
-    bool restoring; /* an earlier worker had it, and its rings are not read again yet */
+    bool restoring; /* an earlier worker had it, and its rings are not read again yet; a supervisor
+                       that was killed may have had some of its objects made again */
     struct control_call *last_call; /* memory for its end, made when it attached */
     uint64_t detach_serial;
     struct client *next_attaching;
     struct request *attaching;  /* the request that it is made for, while it is ATTACHING */
     struct attach_again *again; /* another supervisor asks whether it is settled; or NULL */
-    bool forgiving;             /* one did: it may not know what was given up for the one before */
-    uint32_t making;            /* partitions for it that wait for a quiet window */
-    uint32_t making_error;      /* why the last of them could not be made; 0 */
+    bool forgiving;  /* its supervisor may not know what was given up, or made again, for the one
+                        before */
+    uint32_t making; /* partitions for it that wait for a quiet window */
+    uint32_t making_error; /* why the last of them could not be made; 0 */
     struct limits_answer {
         uint64_t serial; /* 0: no request waits for a partition */
         uint64_t until;  /* ns: it is answered then in any case */

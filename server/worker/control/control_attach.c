@@ -243,6 +243,8 @@ static void look_at_rings(struct client *client)
 int control_attach_resume(struct request *request)
 {
     struct client *client = request->client;
+    if (client_state(client) != CLIENT_RESTORING && client->control.forgiving)
+        return request_done(request);
     if (client_state(client) != CLIENT_RESTORING)
         return request_refuse(request, MESSAGE(worker_client_resumed), request->number);
     client->control.restoring = false;

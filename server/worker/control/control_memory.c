@@ -136,9 +136,24 @@ static int end_remap(struct control_call *control)
     return request_done(&control->request);
 }
 
+/* Whether the supervisor before had it mapped again already. */
+static bool is_mapped_again(struct client *client, uint64_t address, uint64_t count,
+                            enum range_kind kind)
+{
+    if (!client->control.restoring)
+        return false;
+    pthread_mutex_lock(&client->lock);
+    const struct range *range = client_memory_range_exact(client, address, count, kind);
+    bool mapped = range && !range->dying;
+    pthread_mutex_unlock(&client->lock);
+    return mapped;
+}
+
 int control_memory_remap(struct request *request)
 {
     const struct proto_worker_remap *wanted = request->body;
+    if (is_mapped_again(request->client, wanted->address, wanted->count, RANGE_DEVICE))
+        return request_done(request);
     return reserve_and_call(request, wanted->address, wanted->count, make_remap, end_remap);
 }
 
@@ -269,6 +284,8 @@ int control_memory_host_map(struct request *request)
 {
     const struct proto_worker_host_map *wanted = request->body;
     struct error why;
+    if (is_mapped_again(request->client, wanted->address, wanted->count, RANGE_HOST))
+        return request_done(request);
     struct host_map_call *call =
         control_call_new(request, sizeof *call, make_host_map, end_host_map);
     if (!call)

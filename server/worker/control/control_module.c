@@ -17,9 +17,20 @@
 #include "server/worker/control/control_retire.h"
 #include "server/worker/control/reply.h"
 
+/* The module, if the supervisor before had it made again already. */
+static struct client_module *find_again(const struct request *request, uint32_t number)
+{
+    return request->client->control.restoring ? client_module_find(request->client, number) : NULL;
+}
+
 int control_module_inspect(struct request *request)
 {
     const struct proto_worker_module_inspect *wanted = request->body;
+    /* Its needs were charged when it was first read. */
+    if (find_again(request, wanted->module)) {
+        struct proto_worker_module_needs known = {0};
+        return request_answer(request, PROTO_WORKER_MODULE_NEEDS, &known);
+    }
     struct loader_job job = {.kind = LOADER_INSPECT, .count = wanted->count};
     uint32_t error = client_module_new(request->client, wanted->module,
                                        &request->worker->code_memory, &job.module, &job.why);
@@ -42,6 +53,10 @@ int control_module_load(struct request *request)
                              .fd = -1,
                              .global_base = wanted->global_base,
                              .again = wanted->again};
+    if (find_again(request, wanted->module) && client_module_handle(job.module)) {
+        struct proto_module_loaded loaded = {.module = wanted->module};
+        return request_answer(request, PROTO_MODULE_LOADED, &loaded);
+    }
     if (!job.module || !client_module_is_loadable(job.module))
         return request_refuse(request, MESSAGE(worker_load_unknown), wanted->module);
     int submitted = request_submit(request, &request->worker->loader, &job);
@@ -53,6 +68,8 @@ int control_module_lost(struct request *request)
     const struct proto_worker_module_lost *told = request->body;
     struct client *client = request->client;
     struct error why;
+    if (find_again(request, told->module))
+        return request_done(request);
     uint32_t error = client_module_new_lost(client, told->module, told->unsaved,
                                             &request->worker->code_memory, &why);
     if (error)

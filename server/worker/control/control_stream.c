@@ -17,7 +17,10 @@ int control_stream_create(struct request *request)
     struct proto_stream_created created = {0};
     int32_t priority = 0;
     pthread_mutex_lock(&client->lock);
-    struct client_stream *stream = client_stream_open(client, wanted->stream, wanted->priority);
+    struct client_stream *stream =
+        client->control.restoring ? client_stream_find(client, wanted->stream) : NULL;
+    if (!stream)
+        stream = client_stream_open(client, wanted->stream, wanted->priority);
     if (stream) {
         created.stream = stream->index;
         /* The one that its client may know of: being at home is no wish of it. */
@@ -171,6 +174,10 @@ static int end_event(struct control_call *control)
 int control_event_create(struct request *request)
 {
     const struct proto_event_create *wanted = request->body;
+    if (has_event(request->client, wanted->event) && request->client->control.restoring) {
+        struct proto_event_created created = {.event = wanted->event};
+        return request_answer(request, PROTO_EVENT_CREATED, &created);
+    }
     if (!wanted->event || has_event(request->client, wanted->event))
         return request_refuse(request, MESSAGE(event_exists), wanted->event);
     struct event_call *call = control_call_new(request, sizeof *call, make_event, end_event);
