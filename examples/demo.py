@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """make demo: six processes share one GPU at the same time within their limits; a seventh follows.
-Then a neighbour's kernels fault three times beside two programs that compute on.
+Then a neighbour's kernels fault three times beside two programs that compute on, and the server is
+replaced by the next one under them.
 
 Starts a private server on the GPU if one works, else on the software GPU, and says which.
 Nothing is left behind: no process, no socket, no file.
 """
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -20,6 +22,10 @@ import tempfile
 import threading
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "support"))
+from fd_store import FdStore  # noqa: E402
+
 MIB = 1 << 20
 
 
@@ -27,43 +33,43 @@ class Failure(Exception):
     """Something keeps the demo from showing what it promises."""
 
 
-class Server:
-    def __init__(self, build, folder):
-        self.build, self.folder = build, folder
-        self.socket = os.path.join(folder, "gpushare.sock")
-        self.admin = os.path.join(folder, "admin.sock")
-        self.log = os.path.join(folder, "server.log")
-        self.process = None
+class Server(FdStore):
+    """The demo plays the service manager, so that a server can be replaced as systemd would."""
 
-    def start(self, driver):
+    def __init__(self, build, folder):
+        super().__init__(folder)
+        self.program, self.log, self.driver = os.path.join(build, "bin/gpushared"), os.path.join(folder, "server.log"), None
+
+    def begin(self, driver):
         """Returns None when the server serves, else the sentence with which it refused."""
-        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        path = os.path.join(self.folder, "notify")
-        notify.bind(path)
-        notify.settimeout(0.1)
+        self.driver = driver
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("GPUSHARE_", "CUDA_"))}
-        environment["NOTIFY_SOCKET"] = path
-        with open(self.log, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(
-                [os.path.join(self.build, "bin/gpushared"), "--driver", driver, "--socket", self.socket,
-                 "--admin-socket", self.admin], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-        try:
-            end = time.monotonic() + 60
-            while time.monotonic() < end:
-                try:
-                    if b"READY=1" in notify.recv(4096):
-                        return None
-                except TimeoutError:
-                    pass
-                if self.process.poll() is not None:
-                    with open(self.log, encoding="utf-8", errors="replace") as log:
-                        lines = [line.strip() for line in log if line.strip()]
-                    return lines[-1] if lines else f"exit status {self.process.returncode}"
+        with open(self.log, "a", encoding="utf-8") as log:
+            self.start([self.program, "--driver", driver], environment, log.fileno())
+        if self.hear("READY=1", 60):
+            return None
+        if self.process.poll() is None:
             self.process.kill()
             return "it did not get ready within a minute"
-        finally:
-            notify.close()
-            os.unlink(path)
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            lines = [line.strip() for line in log if line.strip()]
+        return lines[-1] if lines else f"exit status {self.process.returncode}"
+
+    def replace(self):
+        """The server hands over to the next one, as in an upgrade. Returns the seconds from its end until that one serves."""
+        self.process.send_signal(signal.SIGUSR2)
+        status = self.process.wait(30)
+        begun = time.monotonic()
+        self.settle()
+        if status != 0:
+            raise Failure(f"the server ended with status {status} when it should hand over")
+        refusal = self.begin(self.driver)
+        if refusal is not None:
+            raise Failure(f"the next server does not start: {refusal}")
+        return time.monotonic() - begun
+
+    def worker(self):
+        return self.ask("status")["devices"][0]["worker_pid"]
 
     def ask(self, request):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as admin:
@@ -99,22 +105,22 @@ class Server:
         return self.bills()
 
     def stop(self):
-        children = worker_pids(self.process.pid)
+        worker = self.worker()
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(30)
-        for pid in children:
-            if os.path.exists(f"/proc/{pid}"):
-                raise Failure(f"worker {pid} outlived the server")
-        for path in (self.socket, self.admin):
-            if os.path.exists(path):
-                raise Failure(f"the server left {path} behind")
+        end = time.monotonic() + 10
+        # It is a child of the demo if a server before this one started it.
+        while os.path.exists(f"/proc/{worker}"):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(worker, os.WNOHANG)
+            if time.monotonic() > end:
+                raise Failure(f"worker {worker} outlived the server")
+            time.sleep(0.01)
+        self.settle()
+        if self.stored:
+            raise Failure(f"the server left {len(self.stored)} descriptors with the service manager")
         if status != 0:
             raise Failure(f"the server ended with status {status}")
-
-
-def worker_pids(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return file.read().split()
 
 
 class Client:
@@ -129,7 +135,7 @@ class Client:
 
     def start(self, server):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("GPUSHARE_", "CUDA_"))}
-        environment.update(GPUSHARE_SOCKET=server.socket, GPUSHARE_CLIENT_NAME=self.title)
+        environment.update(GPUSHARE_SOCKET=server.client, GPUSHARE_CLIENT_NAME=self.title)
         if "threads" in self.limits:
             environment["GPUSHARE_ACTIVE_THREAD_PERCENTAGE"] = str(self.limits["threads"])
         if "memory" in self.limits:
@@ -249,11 +255,25 @@ def fault(server, build, number):
         time.sleep(0.1)
 
 
+def replace_under(server, clients):
+    """Replaces the server while these clients compute, and waits until each has computed on. Returns a line that says so."""
+    before, worker = server.process.pid, server.worker()
+    seconds = server.replace()
+    rounds = {client: client.rounds for client in clients}
+    while any(client.rounds == rounds[client] and client.running for client in clients):
+        time.sleep(0.02)
+    if server.worker() != worker or not all(client.running for client in clients):
+        raise Failure("the clients did not go on with the same worker when the server was replaced")
+    return (f"  server {before} handed over to server {server.process.pid}, which served after {seconds * 1000:.0f} ms; "
+            f"worker {worker} ran on")
+
+
 def beside_faults(server, build):
-    """Returns the clients that computed on beside three faults, and those whose kernels faulted."""
+    """Returns the clients that computed on beside three faults and the server's replacement, and those whose kernels
+    faulted."""
     resilient = [Client(f"resilient-{i}", [os.path.join(build, "examples", "resilient"), "-s", "100000000"]) for i in (1, 2)]
     strays = []
-    print("\nTwo programs compute while a neighbour's kernels fault, three times:")
+    print("\nTwo programs compute while a neighbour's kernels fault, three times, and while the server is replaced:")
     for client in resilient:
         client.start(server)
     try:
@@ -263,23 +283,24 @@ def beside_faults(server, build):
             strays.append(fault(server, build, number))
             if not all(client.running for client in resilient):
                 raise Failure("the programs were done before the neighbour had faulted three times")
+        handed_over = replace_under(server, resilient)
     finally:
         for client in resilient:
             client.process.terminate()
-    for client in strays + resilient:
-        good, did = client.verdict()
-        print(f"  {client.title}: {'' if good else 'WRONG: '}{did}")
+    verdict = lambda client: ("" if client.verdict()[0] else "WRONG: ") + client.verdict()[1]
+    print("\n".join([f"  {client.title}: {verdict(client)}" for client in strays] + [handed_over] +
+                    [f"  {client.title}: {verdict(client)}" for client in resilient]))
     return resilient, strays
 
 
 def run(build, folder, seconds):
     server = Server(build, folder)
-    refusal = server.start("nvidia")
+    refusal = server.begin("nvidia")
     if refusal is None:
         print("Server: on this machine's NVIDIA GPU.")
     else:
         print(f"Server: no GPU works here ({refusal}).")
-        refusal = server.start("softgpu")
+        refusal = server.begin("softgpu")
         if refusal is not None:
             raise Failure(f"the server does not start on the software GPU either: {refusal}")
         print("Server: on the software GPU, which runs the same kernels on the CPU.")
@@ -327,6 +348,7 @@ def run(build, folder, seconds):
                 client.reader.join()
         if server.process.poll() is None:
             server.stop()
+        server.close()
 
 
 def main():

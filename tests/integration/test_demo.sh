@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 # The demo does what README says: it runs six clients and a seventh, of which two fail on purpose, then two beside a
-# neighbour whose kernels fault, and leaves nothing.
+# neighbour whose kernels fault and under a server that is replaced, and leaves nothing.
 set -eu
 # The demo makes its folder where every user's demo does; count what is there before and after.
 export TMPDIR="$TMPDIR/demo"
@@ -12,6 +12,7 @@ examples/demo.py --build "$BUILD" --seconds "${TEST_LIMIT:-180}" | tee "$TMPDIR.
 for line in '^vector-add +[0-9]+ sums verified' '^sgemm .*verified' '^kmeans .*verified' '^mandelbrot .*verified' \
     '^greedy +refused: out of memory' '^doomed +killed after round' 'steps of .* days verified' \
     '^  stray-1: illegal_address, fault [12], by stray<<<' '^  stray-3: illegal_address' \
+    '^  server [0-9]+ handed over to server [0-9]+, which served after [0-9]+ ms; worker [0-9]+ ran on' \
     '^  resilient-1: [0-9]+ steps verified, [0-9]+ times interrupted' '^  resilient-2: [0-9]+ steps verified' \
     '^Everything was verified'; do
     grep -qE "$line" "$TMPDIR.out" || { echo "the demo did not print: $line"; exit 1; }
@@ -42,8 +43,8 @@ stray-*/*)
     echo "stray: illegal_address after 1: it (unfinished: stray<<<1>>>): lost" ;;
 resilient-*/*)
     trap 'told=1' TERM
-    echo "round 1 of 2"
-    while [ -z "${told:-}" ]; do sleep 0.05; done
+    round=0
+    while [ -z "${told:-}" ]; do round=$((round + 1)) && echo "round $round of 1000000" && sleep 0.05; done
     if [ "$LIAR" = "$GPUSHARE_CLIENT_NAME" ]; then echo "element 0 is 1, not 2" && exit 1; fi
     echo "$GPUSHARE_CLIENT_NAME: verified" ;;
 "$LIAR"/*) echo "row 0 is 1, not 2" ;;

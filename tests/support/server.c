@@ -109,7 +109,7 @@ static size_t read_softgpu(const char **words, size_t most)
     return count;
 }
 
-/* What a server inherits from the service manager: the descriptors, in the order of their names. */
+/* The descriptors that a server has from the service manager, in the order of their names. */
 struct inheritance {
     int *fds;
     size_t count;

@@ -182,8 +182,14 @@ static void run_round(struct crew *crew, struct tally *tally)
     bool hit = false, two = tally->rounds % TWO_EACH == 0;
     int first = (int)crew_draw(crew, CLIENTS);
     await_moment(crew, first);
+    /* Half of those with two end the server while its clients are restored. */
+    bool restoring = two && crew_draw(crew, 2);
     for (int i = 0; i < 1 + two; i++) {
         enum victim victim = (enum victim)crew_draw(crew, VICTIMS);
+        if (restoring) {
+            victim = i == 0 ? VICTIM_WORKER : VICTIM_SUPERVISOR;
+            usleep(i == 0 ? 0 : crew_draw(crew, 60000));
+        }
         /* Two clients at once are different ones. */
         if (victim == VICTIM_WORKER)
             hit |= hit_worker(crew, tally, &stopped[i]);

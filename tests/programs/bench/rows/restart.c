@@ -8,7 +8,7 @@
  * no call may fail.
  *
  * A service manager that starts the next server at once is played by the bench; systemd's
- * RestartSec comes on top. What a call waits for by itself counts too: the note has the longest
+ * RestartSec comes on top. A wait that a call has by itself counts too: the note has the longest
  * call of an undisturbed moment. As in the rows of recovery, the driver's calls take no modelled
  * time on the device of the row; the note has the same on the strict device.
  *
