@@ -184,7 +184,7 @@ class Survive(unittest.TestCase):
             clients[0].stdin.close()
             self.assertEqual(clients[0].wait(SECONDS), 0)
             clients[0].stdin = open(os.devnull, encoding="utf-8")
-            self.assertEqual(manager.kill(signal.SIGTERM), 0)
+            self.assertEqual(manager.kill(signal.SIGTERM), 0, manager.text())
             self.assertEqual(manager.stored, {}, "a stop leaves nothing")
             await_true(lambda: not manager.workers(), lambda: f"{manager.workers()} outlived a stop")
 
