@@ -17,7 +17,7 @@ static uint64_t uncharged(const struct scheduler *scheduler, const struct schedu
         return 0;
     /* In a pause the lease stands still from then on (scheduler_pause). */
     if (scheduler->paused && lease_group->holder == client)
-        now = min(now, lease_group->lost_since);
+        now = min(now, lease_group->drained_at);
     return saturating_sub(now, client->charged_to);
 }
 

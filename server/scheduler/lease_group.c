@@ -238,7 +238,7 @@ void lease_group_pause_all(struct scheduler *scheduler, uint64_t now)
     scheduler->paused = true;
     for (uint32_t i = 0; i < scheduler->lease_group_count; i++) {
         struct scheduler_lease_group *lease_group = &scheduler->lease_groups[i];
-        lease_group->lost_since =
+        lease_group->drained_at =
             lease_group->holder && lease_group->holder->in_flight == 0 ? now : SCHEDULER_NEVER;
     }
 }
@@ -277,15 +277,15 @@ void lease_group_resume(struct scheduler *scheduler, struct scheduler_lease_grou
                         uint64_t now)
 {
     struct scheduler_client *client = lease_group->holder;
-    if (client && lease_group->lost_since < now) {
-        uint64_t lost = now - lease_group->lost_since;
+    if (client && lease_group->drained_at < now) {
+        uint64_t lost = now - lease_group->drained_at;
         client->charged_to += lost;
         lease_group->lease_ends += lost;
         lease_group->turn.ends += lost;
         if (lease_group->idle_since != SCHEDULER_NEVER)
             lease_group->idle_since = now;
     }
-    lease_group->lost_since = SCHEDULER_NEVER;
+    lease_group->drained_at = SCHEDULER_NEVER;
     lease_group_advance(scheduler, lease_group, now);
 }
 
@@ -415,7 +415,7 @@ static void clear_lease_group(struct scheduler_lease_group *lease_group,
                               const struct sm_group_set *sm_groups)
 {
     *lease_group = (struct scheduler_lease_group){
-        .sm_groups = *sm_groups, .idle_since = SCHEDULER_NEVER, .lost_since = SCHEDULER_NEVER};
+        .sm_groups = *sm_groups, .idle_since = SCHEDULER_NEVER, .drained_at = SCHEDULER_NEVER};
     list_init(&lease_group->wants);
 }
 

@@ -646,7 +646,7 @@ void scheduler_give_back(struct scheduler *scheduler, struct scheduler_client *c
     if (was_busy && !level_has_work(client))
         level_end(scheduler, client->limits.level, now);
     if (scheduler->paused && lease_group->holder == client && client->in_flight == 0)
-        lease_group->lost_since = min(lease_group->lost_since, now);
+        lease_group->drained_at = min(lease_group->drained_at, now);
     if (client->in_flight == 0 && client->leased && lease_group->holder != client)
         lease_group_settle_leftover(scheduler, client, now);
     if (client->in_flight == 0 && commands && lease_group->holder == client && !client->wants)

@@ -268,7 +268,7 @@ struct scheduler_lease_group {
     uint64_t idle_since; /* since when the holder has no work; SCHEDULER_NEVER: it has some */
     uint64_t look_at;    /* no client can get a lease before, unless one gets work */
     uint64_t extra_ns;   /* the sum of idle time with which an account comes back */
-    uint64_t lost_since; /* in a pause: since when nothing of the holder is in flight; or
+    uint64_t drained_at; /* in a pause: from then on nothing of the holder is in flight; or
                             SCHEDULER_NEVER */
     struct scheduler_turn turn;
     bool closing; /* the lease is over, and its work is still in flight */

@@ -51,8 +51,8 @@ void session_restore_hold(struct session *session)
     session->restore.adopts = false;
     session_module_lose(session);
     shared_word_publish(&status_of(session)->recovering, 1);
-    if (!session->restore.since)
-        session->restore.since = timeline_now();
+    if (!session->restore.held_at)
+        session->restore.held_at = timeline_now();
 }
 
 static bool words_agree(void *shadow, uint32_t streams)
@@ -76,7 +76,7 @@ bool session_restore_had_work(const struct session *session)
 
 bool session_restore_judge(struct session *session, const char *text)
 {
-    uint64_t waited = timeline_now() - session->restore.since;
+    uint64_t waited = timeline_now() - session->restore.held_at;
     uint64_t ails = ailment_wait(&session->device->ailment, timeline_now());
     bool hopeless =
         (!session->device->served && waited > WAIT_MAX_NS) || (ails && waited + ails > WAIT_MAX_NS);
@@ -116,7 +116,7 @@ static void resume(struct session *session)
     session->held = false;
     session->restore.step = STEP_NONE;
     session->restore.due = 0;
-    session->restore.since = 0;
+    session->restore.held_at = 0;
     /* A client that sees the end of it sees that it was. */
     if (!session->restore.adopts) {
         shared_word_publish_add(&status_of(session)->recoveries, 1);

@@ -113,11 +113,11 @@ struct session {
     bool lost;             /* its worker is gone */
     bool held;             /* and its requests wait for the next one */
     struct {
-        uint32_t step;  /* of restore.c; 0: it was not begun */
-        uint32_t due;   /* answers of this step */
-        uint64_t since; /* CLOCK_MONOTONIC: it is held; 0: it is not */
-        bool adopts;    /* the worker has all of it, as the last server left it */
-        bool busy;      /* it had work, or has some, so it comes before others */
+        uint32_t step;    /* of restore.c; 0: it was not begun */
+        uint32_t due;     /* answers of this step */
+        uint64_t held_at; /* CLOCK_MONOTONIC: it began to wait for a worker; 0: it does not */
+        bool adopts;      /* the worker has all of it, as the last server left it */
+        bool busy;        /* it had work, or has some, so it comes before others */
     } restore;
     struct {
         bool suspect;    /* of its device's latest fault */
