@@ -73,7 +73,7 @@ void lease_group_charge(struct scheduler *scheduler, struct scheduler_client *cl
     if (client->on_extra)
         client->account_extra_ns += ns;
     else
-        plan_credit_charge(client->pays, ns);
+        plan_credit_charge(&client->pays->credit, ns);
     if (is_of_account(client)) {
         client->extra_ns += ns;
         lease_group_tell_siblings(scheduler, client);
@@ -91,7 +91,6 @@ void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_c
                                  uint64_t now)
 {
     lease_group_charge(scheduler, client, now);
-    client->paused_since = now;
     set_leased(scheduler, client, false, now);
     if (client->wants)
         client->held_since = now;
@@ -223,8 +222,8 @@ static void release_lease(struct scheduler *scheduler, struct scheduler_lease_gr
     if (now > lease_group->lease_ends && scheduler->schedule.mode == PROTO_MODE_TURNS)
         client->accounts.of[0]->debt_ns += now - lease_group->lease_ends;
     if (!client->guest)
-        lease_group->turn.paused_since = min(now, lease_group->idle_since);
-    client->held_since = client->paused_since = now;
+        lease_group->turn.idle_since = min(now, lease_group->idle_since);
+    client->held_since = now;
     set_leased(scheduler, client, false, now);
     lease_group->holder = NULL;
     lease_group->closing = false;
