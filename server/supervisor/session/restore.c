@@ -17,9 +17,10 @@
 #include "server/supervisor/session/lost_copies.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/session/rings.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_state.h"
+#include "server/supervisor/session/session_worker.h"
 #include "server/supervisor/device/device_request.h"
 
 /* A driver that is broken for good keeps its clients waiting no longer: five starts, by the delays

@@ -36,7 +36,6 @@
 #include "server/supervisor/reload.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/quota.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/trace.h"
 #include "server/supervisor/view.h"
