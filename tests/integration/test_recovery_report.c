@@ -126,7 +126,8 @@ static void copies_in_flight_name_the_memory_that_they_write(void **state)
         /* To the device: it writes no host memory. */
         OK(gpushare_copy_to_device_async(client.gpu, client.memory + 12 * MIB,
                                          client.host + 12 * MIB, 100, client.stream));
-        usleep(20000);
+        /* Longer each time, for a busy machine hands them over later. */
+        usleep(20000 * (useconds_t)(round + 1));
         kill_worker();
         INTERRUPTED(gpushare_stream_synchronize(client.gpu, client.stream));
         struct gpushare_recovery recovery = recover(&client);
