@@ -86,7 +86,7 @@ $(BUILD)/obj/generated/%.o: $(BUILD)/generated/%.c $(BUILD)/flags $(GENERATED_H)
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(GENERATED_H)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(CFLAGS_$(subst /,_,$(patsubst %/,%,$(dir $<)))) -MMD -MP -c $< -o $@
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(CFLAGS_$(subst /,_,$(patsubst %/,%,$(dir $<)))) $(if $(filter $(WAITING_C),$<),$(TEST_OPT)) -MMD -MP -c $< -o $@
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 

@@ -48,7 +48,7 @@ What is measured
                     stem where the folder gives the stem its sense: session_quota_open in session/quota.c.
   family prefix     the name begins with a shorter noun that several files share: the first words of the
                     stem, if a header of the component has that name (exec_shuffle in exec_warp.c beside
-                    exec.h), or the name of the file's folder (session_fail in session/request.c). Such a
+                    exec.h), or the name of the file's folder (session_fail in session_state.c). Such a
                     name leads to the family, whose header says which file has it. Counted apart from
                     foreign prefixes, which lead elsewhere.
                     In neither count: main, the public functions gpushare_* and CUDA's own names (cu and a

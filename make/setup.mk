@@ -28,7 +28,7 @@ $(BUILD)/packages.mk: make/deps.sh make/setup.mk
 
 # Objects of two compilers or two sets of flags must not meet in one archive. Every object depends on this
 # file, which is rewritten only when the flags change.
-FLAGS_NOW = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL)
+FLAGS_NOW = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(TEST_OPT) $(LDFLAGS_ALL)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' >$@

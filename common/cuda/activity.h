@@ -57,7 +57,7 @@ struct activity_slot {
     _Alignas(64) _Atomic uint32_t beat; /* `asked`, as the thread saw it last */
     _Atomic uint32_t rests;             /* 1: it sleeps until it is woken */
     _Atomic uint32_t call;              /* enum activity_call */
-    _Atomic uint64_t since;             /* when the call began, ns of timeline_now; 0: not noted */
+    _Atomic uint64_t called_at;         /* ns of timeline_now; 0: not noted */
 };
 
 struct activity_page {

@@ -11,21 +11,20 @@ void account_open(struct scheduler_account *account, uint64_t number, const char
     *account = (struct scheduler_account){.number = number,
                                           .name = name,
                                           .time_limit = PLAN_WHOLE,
-                                          .request = {.at = now},
+                                          .request = {.credit = {.at = now}, .paused_since = now},
                                           .cap = {.at = now, .rate = PLAN_WHOLE},
-                                          .duty = {.at = now, .rate = PLAN_WHOLE},
-                                          .paused_since = now};
+                                          .duty = {.at = now, .rate = PLAN_WHOLE}};
 }
 
 void account_set_rates(struct scheduler_account *account, bool strict)
 {
-    account->request.rate = (uint32_t)saturating_sub(account->time_request, account->own);
+    account->request.credit.rate = (uint32_t)saturating_sub(account->time_request, account->own);
     account->cap.rate = strict && account->time_request ? PLAN_WHOLE : account->time_limit;
 }
 
 void account_settle(const struct plan *plan, struct scheduler_account *account, uint64_t now)
 {
-    plan_request_settle(plan, &account->request, account->sharers, account->paused_since, now);
+    claim_settle(plan, &account->request, now);
     plan_cap_settle(&account->cap, now, plan_burst(plan, account->cap.rate));
 }
 
@@ -40,17 +39,17 @@ void account_note(const struct plan *plan, struct scheduler_client *client, uint
         .shares = busy && !own,
         .own = busy ? client->limits.request : 0,
     };
+    claim_set_busy(&client->request, busy, now);
     if (has.wants == had->wants && has.shares == had->shares && has.own == had->own)
         return;
     account_settle(plan, account, now);
     if (has.wants && !account->wants)
         account->ticket = ++*tickets;
-    if (has.shares < had->shares && account->sharers == 1)
-        account->paused_since = now;
     account->wants += (uint32_t)has.wants - (uint32_t)had->wants;
     account->sharers += (uint32_t)has.shares - (uint32_t)had->shares;
     account->own += has.own - had->own;
-    account->request.rate = (uint32_t)saturating_sub(account->time_request, account->own);
+    claim_set_busy(&account->request, account->sharers, now);
+    account->request.credit.rate = (uint32_t)saturating_sub(account->time_request, account->own);
     *had = has;
 }
 
@@ -59,21 +58,10 @@ bool account_has_request(const struct scheduler_client *client)
     return client->limits.request || client->accounts.of[0]->time_request;
 }
 
-struct credit *account_claim(struct scheduler_client *client)
+struct claim *account_claim(struct scheduler_client *client)
 {
     struct scheduler_account *account = client->accounts.of[0];
     if (client->limits.request)
         return &client->request;
     return account->time_request ? &account->request : NULL;
-}
-
-bool account_claim_is_busy(const struct scheduler_client *client)
-{
-    return client->limits.request ? client->wants || client->leased
-                                  : client->accounts.of[0]->sharers != 0;
-}
-
-uint64_t account_claim_paused_since(const struct scheduler_client *client)
-{
-    return client->limits.request ? client->paused_since : client->accounts.of[0]->paused_since;
 }

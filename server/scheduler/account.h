@@ -33,6 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/scheduler/claim.h"
 #include "server/scheduler/plan.h"
 
 struct scheduler_client;
@@ -46,17 +47,17 @@ struct scheduler_account {
     uint32_t time_request, time_limit; /* hundredths of a per cent; 0: no request */
     uint32_t members;                  /* clients that count in it */
     /* private */
-    uint32_t clients; /* clients that are scheduled in it */
-    uint32_t wants;   /* of these, clients with work */
-    uint32_t sharers; /* clients with work or a lease, and without a request of their own */
-    uint32_t own;     /* the sum of the requests of its other clients with work or a lease */
-    struct credit request, cap;
-    struct credit duty;    /* a rate of PLAN_WHOLE: no bound */
-    uint64_t paused_since; /* since when it has no sharers */
-    uint64_t ticket;       /* in turns: the order among accounts with work; smaller is earlier */
-    uint64_t debt_ns;      /* in turns: by which its last turns ran over */
-    uint64_t busy_at;      /* when one of its clients was last seen busy (balance.h); 0: never */
-    uint64_t counted;      /* the last sum of requests that has this one in it */
+    uint32_t clients;     /* clients that are scheduled in it */
+    uint32_t wants;       /* of these, clients with work */
+    uint32_t sharers;     /* clients with work or a lease, and without a request of their own */
+    uint32_t own;         /* the sum of the requests of its other clients with work or a lease */
+    struct claim request; /* busy while it has sharers */
+    struct credit cap;
+    struct credit duty; /* a rate of PLAN_WHOLE: no bound */
+    uint64_t ticket;    /* in turns: the order among accounts with work; smaller is earlier */
+    uint64_t debt_ns;   /* in turns: by which its last turns ran over */
+    uint64_t busy_at;   /* when one of its clients was last seen busy (balance.h); 0: never */
+    uint64_t counted;   /* the last sum of requests that has this one in it */
 };
 
 /* The part of a client in the counts of its account. */
@@ -76,20 +77,18 @@ void account_set_rates(struct scheduler_account *account, bool strict);
 /* Lets the account's credits grow up to now. */
 void account_settle(const struct plan *plan, struct scheduler_account *account, uint64_t now);
 
-/* Brings the counts of the client's account up to date, and settles its credit first if they
- * change. To be called when the client has work, or has none any more, when it gets or gives back a
- * lease, and when its request changes. O(1). */
+/* Brings the claims of the client and its account up to date, and the account's counts; its credit
+ * is settled first if they change. The client's own credit was settled. To be called when the
+ * client has work, or has none any more, when it gets or gives back a lease, and when its request
+ * changes. O(1). */
 void account_note(const struct plan *plan, struct scheduler_client *client, uint64_t *tickets,
                   uint64_t now);
 
 /* Whether the client or its account has a request. */
 bool account_has_request(const struct scheduler_client *client);
 
-/* The credit that pays for the client's leases by request: its own one or its account's. NULL:
+/* The claim that pays for the client's leases by request: its own one or its account's. NULL:
  * neither has a request. */
-struct credit *account_claim(struct scheduler_client *client);
-/* Whether that credit's client or clients have work or a lease; and since when they have not. */
-bool account_claim_is_busy(const struct scheduler_client *client);
-uint64_t account_claim_paused_since(const struct scheduler_client *client);
+struct claim *account_claim(struct scheduler_client *client);
 
 #endif

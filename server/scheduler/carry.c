@@ -17,7 +17,7 @@ static uint64_t uncharged(const struct scheduler *scheduler, const struct schedu
         return 0;
     /* In a pause the lease stands still from then on (scheduler_pause). */
     if (scheduler->paused && lease_group->holder == client)
-        now = min(now, lease_group->lost_since);
+        now = min(now, lease_group->drained_at);
     return saturating_sub(now, client->charged_to);
 }
 
@@ -36,15 +36,12 @@ void carry_client_take(const struct scheduler *scheduler, const struct scheduler
 {
     const struct plan *plan = &scheduler->plan;
     const struct scheduler_lease_group *lease_group = client->lease_group;
-    const bool busy = client->wants || client->leased;
     const uint64_t ns = uncharged(scheduler, client, now);
     const uint64_t charged = binds_leases(scheduler) ? ns : 0;
     const uint64_t extra = client->on_extra ? charged : 0;
     *to = (struct carry_client){.request = client->request,
                                 .cap = client->cap,
                                 .duty = client->duty,
-                                .busy = busy,
-                                .paused_since = client->paused_since,
                                 .arrived = client->arrived,
                                 .spends = client->spends,
                                 .crowd = lease_group->wants_count,
@@ -52,12 +49,13 @@ void carry_client_take(const struct scheduler *scheduler, const struct scheduler
                                 .peak_ns = client->peak_ns,
                                 .charged_ns = client->charged_ns + ns,
                                 .leases = client->leases};
-    plan_request_settle(plan, &to->request, busy, client->paused_since, now);
-    plan_cap_settle(&to->cap, now, policy_cap_most(plan, client->cap.rate, busy));
+    claim_settle(plan, &to->request, now);
+    plan_cap_settle(&to->cap, now,
+                    policy_cap_most(plan, client->cap.rate, claim_is_busy(&to->request)));
     plan_cap_settle(&to->duty, now, plan_burst(plan, client->duty.rate));
     plan_credit_charge(&to->cap, charged);
     if (client->leased && !is_of_account(client))
-        plan_credit_charge(&to->request, charged);
+        plan_credit_charge(&to->request.credit, charged);
     to->account_ahead_ns = saturating_sub(client->account_extra_ns + extra, lease_group->extra_ns);
     to->ahead_ns = saturating_sub(client->extra_ns + (is_of_account(client) ? charged : 0),
                                   client->account_floor_ns);
@@ -87,7 +85,7 @@ static void charge_account(const struct scheduler *scheduler, const struct sched
     }
     plan_credit_charge(&to->cap, ns);
     if (!client->on_extra && client->pays == &account->request)
-        plan_credit_charge(&to->request, ns);
+        plan_credit_charge(&to->request.credit, ns);
 }
 
 void carry_account_take(const struct scheduler *scheduler, const struct scheduler_account *account,
@@ -98,10 +96,8 @@ void carry_account_take(const struct scheduler *scheduler, const struct schedule
                                  .request = account->request,
                                  .cap = account->cap,
                                  .duty = account->duty,
-                                 .busy = account->sharers != 0,
-                                 .paused_since = account->paused_since,
                                  .debt_ns = account->debt_ns};
-    plan_request_settle(plan, &to->request, to->busy, account->paused_since, now);
+    claim_settle(plan, &to->request, now);
     plan_cap_settle(&to->cap, now, plan_burst(plan, account->cap.rate));
     plan_cap_settle(&to->duty, now, plan_burst(plan, account->duty.rate));
     for (uint32_t i = 0; i < scheduler->lease_group_count; i++) {
@@ -129,13 +125,15 @@ static void give_credit(struct credit *credit, const struct credit *from, int64_
     credit->at = now;
 }
 
-/* Of a short pause nothing lapses meanwhile: the client could not have been served. */
-static void give_request(const struct plan *plan, struct credit *credit, const struct credit *from,
-                         bool busy, uint64_t paused_since, uint64_t now)
+/* A claim that was busy pauses from now on. Of a short pause nothing lapses meanwhile: the client
+ * could not have been served. */
+static void give_claim(const struct plan *plan, struct claim *claim, const struct claim *from,
+                       uint64_t now)
 {
-    bool lapsed = !busy && now - min(paused_since, now) >= plan_pause(plan);
+    claim->paused_since = min(from->paused_since, now);
+    bool lapsed = now >= claim_forgotten_at(plan, claim);
     /* The most that a client may be owed is looked at when it has work next. */
-    give_credit(credit, from, lapsed ? 0 : INT64_MAX / 2, now);
+    give_credit(&claim->credit, &from->credit, lapsed ? 0 : INT64_MAX / 2, now);
 }
 
 /* A rate of PLAN_WHOLE binds nobody. */
@@ -149,10 +147,10 @@ void carry_client_give(struct scheduler *scheduler, struct scheduler_client *cli
                        const struct carry_client *from, uint64_t now)
 {
     const struct plan *plan = &scheduler->plan;
-    give_request(plan, &client->request, &from->request, from->busy, from->paused_since, now);
-    give_bound(&client->cap, &from->cap, policy_cap_most(plan, client->cap.rate, from->busy), now);
+    give_claim(plan, &client->request, &from->request, now);
+    give_bound(&client->cap, &from->cap,
+               policy_cap_most(plan, client->cap.rate, claim_is_busy(&from->request)), now);
     give_bound(&client->duty, &from->duty, plan_burst(plan, client->duty.rate), now);
-    client->paused_since = from->busy ? now : min(from->paused_since, now);
     client->arrived = min(from->arrived, now);
     client->spends = min(from->spends, now);
     client->mean_ns = min(from->mean_ns, PLAN_STRETCH_MAX);
@@ -171,19 +169,18 @@ void carry_client_give(struct scheduler *scheduler, struct scheduler_client *cli
 
 void carry_client_resume(struct scheduler_client *client, uint64_t now)
 {
-    if (client->request.parts > 0)
-        client->request.at = now;
-    client->paused_since = now;
+    if (client->request.credit.parts > 0)
+        client->request.credit.at = now;
+    client->request.paused_since = now;
 }
 
 void carry_account_give(struct scheduler *scheduler, struct scheduler_account *account,
                         const struct carry_account *from, uint64_t now)
 {
     const struct plan *plan = &scheduler->plan;
-    give_request(plan, &account->request, &from->request, from->busy, from->paused_since, now);
+    give_claim(plan, &account->request, &from->request, now);
     give_bound(&account->cap, &from->cap, plan_burst(plan, account->cap.rate), now);
     give_bound(&account->duty, &from->duty, plan_burst(plan, account->duty.rate), now);
-    account->paused_since = from->busy ? now : min(from->paused_since, now);
     account->debt_ns = min(from->debt_ns, PLAN_STRETCH_MAX);
 }
 
@@ -202,13 +199,13 @@ void carry_client_leave(struct scheduler *scheduler, uint64_t number,
                         uint64_t now)
 {
     struct debt debt = {.account = number,
-                        .request = owed(&client->request, now),
+                        .request = owed(&client->request.credit, now),
                         .cap = owed(&client->cap, now),
                         .duty = owed(&client->duty, now)};
     if (!client->leases && !client->charged_ns)
         return;
     if (account) {
-        debt.account_request = owed(&account->request, now);
+        debt.account_request = owed(&account->request.credit, now);
         debt.account_cap = owed(&account->cap, now);
         debt.account_duty = owed(&account->duty, now);
         uint64_t crowd = min(max(client->crowd, UINT64_C(1)), (uint64_t)PLAN_WHOLE);

@@ -27,9 +27,8 @@
 #include "server/scheduler/scheduler.h"
 
 struct carry_client {
-    struct credit request, cap, duty; /* when it was taken */
-    uint64_t busy;                    /* 1: it had work or a lease */
-    uint64_t paused_since;            /* else: since when it had not */
+    struct claim request; /* this and the credits: when it was taken */
+    struct credit cap, duty;
     uint64_t arrived, spends;
     uint64_t ahead_ns;         /* of its account's other clients */
     uint64_t account_ahead_ns; /* its account, of the others in the lease group */
@@ -40,9 +39,9 @@ struct carry_client {
 
 struct carry_account {
     uint64_t number;
-    struct credit request, cap, duty;
-    uint64_t busy, paused_since; /* of its clients without a request of their own */
-    uint64_t debt_ns;            /* by which its turns ran over */
+    struct claim request;
+    struct credit cap, duty;
+    uint64_t debt_ns; /* by which its turns ran over */
 };
 
 /* Takes all that is known at `now`; nothing changes. The client was added. */

@@ -71,14 +71,14 @@ static struct debt debt_of(const struct scheduler_client *client, uint64_t quant
 {
     const struct scheduler_account *account = client->accounts.of[0];
     struct debt debt = {.account = account->number};
-    keep_greater(&debt.request, &client->request, now);
+    keep_greater(&debt.request, &client->request.credit, now);
     keep_greater(&debt.cap, &client->cap, now);
     keep_greater(&debt.duty, &client->duty, now);
     if (account->clients > 1)
         return debt;
     /* The account ends with its last client, and with it all that its clients owe together. */
     debt.extra = extra_of(client, now);
-    keep_greater(&debt.account_request, &account->request, now);
+    keep_greater(&debt.account_request, &account->request.credit, now);
     keep_greater(&debt.account_cap, &account->cap, now);
     keep_greater(&debt.account_duty, &account->duty, now);
     debts_owe_turn(&debt, account->debt_ns, client->lease_group->wants_count, quantum_ns, now);
@@ -102,7 +102,7 @@ static void owe_debt(struct credit *credit, const struct credit *kept, uint64_t 
 
 static void inherit_debt(struct scheduler_client *client, const struct debt *debt, uint64_t now)
 {
-    owe_debt(&client->request, &debt->request, now);
+    owe_debt(&client->request.credit, &debt->request, now);
     if (client->cap.rate != PLAN_WHOLE)
         owe_debt(&client->cap, &debt->cap, now);
     if (client->duty.rate != PLAN_WHOLE)
@@ -115,8 +115,8 @@ static void inherit_as_account(struct scheduler_client *client, const struct deb
 {
     struct scheduler_account *account = client->accounts.of[0];
     struct credit extra = {.at = now, .rate = PLAN_WHOLE};
-    if (account->request.rate)
-        owe_debt(&account->request, &debt->account_request, now);
+    if (account->request.credit.rate)
+        owe_debt(&account->request.credit, &debt->account_request, now);
     if (account->cap.rate != PLAN_WHOLE)
         owe_debt(&account->cap, &debt->account_cap, now);
     if (account->duty.rate != PLAN_WHOLE)

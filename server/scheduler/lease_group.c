@@ -73,7 +73,7 @@ void lease_group_charge(struct scheduler *scheduler, struct scheduler_client *cl
     if (client->on_extra)
         client->account_extra_ns += ns;
     else
-        plan_credit_charge(client->pays, ns);
+        plan_credit_charge(&client->pays->credit, ns);
     if (is_of_account(client)) {
         client->extra_ns += ns;
         lease_group_tell_siblings(scheduler, client);
@@ -91,7 +91,6 @@ void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_c
                                  uint64_t now)
 {
     lease_group_charge(scheduler, client, now);
-    client->paused_since = now;
     set_leased(scheduler, client, false, now);
     if (client->wants)
         client->held_since = now;
@@ -223,8 +222,8 @@ static void release_lease(struct scheduler *scheduler, struct scheduler_lease_gr
     if (now > lease_group->lease_ends && scheduler->schedule.mode == PROTO_MODE_TURNS)
         client->accounts.of[0]->debt_ns += now - lease_group->lease_ends;
     if (!client->guest)
-        lease_group->turn.paused_since = min(now, lease_group->idle_since);
-    client->held_since = client->paused_since = now;
+        lease_group->turn.idle_since = min(now, lease_group->idle_since);
+    client->held_since = now;
     set_leased(scheduler, client, false, now);
     lease_group->holder = NULL;
     lease_group->closing = false;
@@ -238,7 +237,7 @@ void lease_group_pause_all(struct scheduler *scheduler, uint64_t now)
     scheduler->paused = true;
     for (uint32_t i = 0; i < scheduler->lease_group_count; i++) {
         struct scheduler_lease_group *lease_group = &scheduler->lease_groups[i];
-        lease_group->lost_since =
+        lease_group->drained_at =
             lease_group->holder && lease_group->holder->in_flight == 0 ? now : SCHEDULER_NEVER;
     }
 }
@@ -277,15 +276,15 @@ void lease_group_resume(struct scheduler *scheduler, struct scheduler_lease_grou
                         uint64_t now)
 {
     struct scheduler_client *client = lease_group->holder;
-    if (client && lease_group->lost_since < now) {
-        uint64_t lost = now - lease_group->lost_since;
+    if (client && lease_group->drained_at < now) {
+        uint64_t lost = now - lease_group->drained_at;
         client->charged_to += lost;
         lease_group->lease_ends += lost;
         lease_group->turn.ends += lost;
         if (lease_group->idle_since != SCHEDULER_NEVER)
             lease_group->idle_since = now;
     }
-    lease_group->lost_since = SCHEDULER_NEVER;
+    lease_group->drained_at = SCHEDULER_NEVER;
     lease_group_advance(scheduler, lease_group, now);
 }
 
@@ -415,7 +414,7 @@ static void clear_lease_group(struct scheduler_lease_group *lease_group,
                               const struct sm_group_set *sm_groups)
 {
     *lease_group = (struct scheduler_lease_group){
-        .sm_groups = *sm_groups, .idle_since = SCHEDULER_NEVER, .lost_since = SCHEDULER_NEVER};
+        .sm_groups = *sm_groups, .idle_since = SCHEDULER_NEVER, .drained_at = SCHEDULER_NEVER};
     list_init(&lease_group->wants);
 }
 

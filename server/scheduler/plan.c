@@ -5,10 +5,6 @@
 #include "common/util.h"
 #include "protocol.h"
 
-/* How many plans' shares a client can be owed. An honest overrun takes less. There must be an
- * end, because requests may come to more than the whole while multiprocessors are lent. */
-#define PLANS_OWED 16
-
 void plan_set(struct plan *plan, uint64_t lease_ns, uint32_t precision, uint64_t now)
 {
     uint64_t shortest_ns = min(lease_ns / 10, PROTO_WORKER_SCHEDULE_LEASE_MIN);
@@ -52,31 +48,6 @@ void plan_credit_settle(struct credit *credit, uint64_t now, int64_t most)
     }
     if (credit->parts > most)
         credit->parts = most;
-}
-
-/* As in a lease: the credit grows, and the time is charged. */
-static void lapse_credit(struct credit *credit, uint64_t now)
-{
-    if (now <= credit->at)
-        return;
-    int64_t parts =
-        (int64_t)(min(now - credit->at, PLAN_STRETCH_MAX) * (PLAN_WHOLE - credit->rate));
-    credit->parts = max(credit->parts - parts, INT64_C(0));
-    credit->at = now;
-}
-
-void plan_request_settle(const struct plan *plan, struct credit *credit, bool busy,
-                         uint64_t paused_since, uint64_t now)
-{
-    if (busy) {
-        plan_credit_settle(credit, now, PLANS_OWED * plan_owed(plan, credit->rate));
-    } else if (credit->parts > 0) {
-        lapse_credit(credit, now);
-        if (now - paused_since >= plan_pause(plan))
-            credit->parts = 0;
-    } else {
-        plan_credit_settle(credit, now, 0);
-    }
 }
 
 void plan_cap_settle(struct credit *cap, uint64_t now, int64_t most)

@@ -64,14 +64,6 @@ int64_t plan_owed(const struct plan *plan, uint32_t rate);
 /* Lets the credit grow up to now. `most` is its upper bound in parts: any excess is cut off. */
 void plan_credit_settle(struct credit *credit, uint64_t now, int64_t most);
 
-/* Lets the credit of a request grow up to now. busy: its client has work, or a lease; then the
- * credit may grow to all that it is owed, so that another client's overrun costs it nothing. A
- * client that pauses, since paused_since, works off what it owes, and what it is owed lapses as in
- * a lease: the credit grows, and the time is charged. It does not fall below 0, and after
- * plan_pause it is 0. */
-void plan_request_settle(const struct plan *plan, struct credit *credit, bool busy,
-                         uint64_t paused_since, uint64_t now);
-
 /* Lets the credit of a cap grow up to now, to `most` at most. A rate of PLAN_WHOLE binds nobody,
  * and its credit is 0. */
 void plan_cap_settle(struct credit *cap, uint64_t now, int64_t most);

@@ -18,8 +18,8 @@ int64_t policy_cap_most(const struct plan *plan, uint32_t rate, bool busy)
 
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now)
 {
-    bool busy = client->wants || client->leased;
-    plan_request_settle(plan, &client->request, busy, client->paused_since, now);
+    bool busy = claim_is_busy(&client->request);
+    claim_settle(plan, &client->request, now);
     plan_cap_settle(&client->cap, now, policy_cap_most(plan, client->cap.rate, busy));
     for (uint32_t i = 0; i < client->accounts.count; i++)
         account_settle(plan, client->accounts.of[i], now);
@@ -84,16 +84,16 @@ static bool is_due_before(const struct credit *a, uint64_t a_ns, const struct cr
 static bool goes_before(struct scheduler_client *client, uint64_t length,
                         const struct policy_choice *choice)
 {
-    const struct credit *claim = account_claim(client), *best = account_claim(choice->client);
+    const struct claim *claim = account_claim(client), *best = account_claim(choice->client);
     return claim == best ? client->extra_ns < choice->client->extra_ns
-                         : is_due_before(claim, length, best, choice->length_ns);
+                         : is_due_before(&claim->credit, length, &best->credit, choice->length_ns);
 }
 
 /* The length of a lease that a claim pays for; 0: limits allow none. It is no longer than the share
  * of one plan, so that a small share comes in every plan. */
 static uint64_t claim_length(const struct plan *plan, struct scheduler_client *client, uint64_t now)
 {
-    uint64_t share = max(plan_share(plan, account_claim(client)->rate), plan->shortest_ns);
+    uint64_t share = max(plan_share(plan, account_claim(client)->credit.rate), plan->shortest_ns);
     return min(caps_leave(plan, client, now), share);
 }
 
@@ -106,12 +106,12 @@ void policy_claims(const struct scheduler *scheduler,
     struct scheduler_client *client;
     LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
         policy_settle(plan, client, now);
-        struct credit *claim = account_claim(client);
-        if (!claim || claim->rate == 0)
+        const struct claim *claim = account_claim(client);
+        if (!claim || claim->credit.rate == 0)
             continue;
-        uint64_t length = claim->parts >= 0 ? claim_length(plan, client, now) : 0;
+        uint64_t length = claim->credit.parts >= 0 ? claim_length(plan, client, now) : 0;
         if (length == 0) {
-            uint64_t caps = caps_ready(plan, client), ready = plan_credit_ready(claim);
+            uint64_t caps = caps_ready(plan, client), ready = plan_credit_ready(&claim->credit);
             choice->again_at = min(choice->again_at, max(caps, ready));
         } else if (!choice->client || goes_before(client, length, choice)) {
             choice->client = client;
@@ -154,22 +154,22 @@ static bool pauses_and_is_owed(const struct scheduler *scheduler,
                                const struct scheduler_lease_group *lease_group,
                                struct scheduler_client *client, uint64_t now)
 {
-    const struct credit *claim = account_claim(client);
-    if (client->lease_group != lease_group || !claim || claim->parts <= 0 ||
-        account_claim_is_busy(client))
+    const struct claim *claim = account_claim(client);
+    if (client->lease_group != lease_group || !claim || claim->credit.parts <= 0 ||
+        claim_is_busy(claim))
         return false;
     policy_settle(&scheduler->plan, client, now);
-    return claim->parts > 0;
+    return claim->credit.parts > 0;
 }
 
 /* When the credit of a client that pauses has lapsed to this many parts. */
 static uint64_t lapsed_at(const struct plan *plan, struct scheduler_client *client, int64_t parts,
                           uint64_t now)
 {
-    const struct credit *claim = account_claim(client);
-    uint64_t forgotten = account_claim_paused_since(client) + plan_pause(plan);
-    uint32_t rate = PLAN_WHOLE - claim->rate;
-    uint64_t missing = (uint64_t)(claim->parts - max(parts, INT64_C(0)));
+    const struct claim *claim = account_claim(client);
+    uint64_t forgotten = claim_forgotten_at(plan, claim);
+    uint32_t rate = PLAN_WHOLE - claim->credit.rate;
+    uint64_t missing = (uint64_t)(claim->credit.parts - max(parts, INT64_C(0)));
     return rate ? min(now + missing / rate + 1, forgotten) : forgotten;
 }
 
@@ -181,7 +181,7 @@ static uint64_t lapsed_at(const struct plan *plan, struct scheduler_client *clie
 static void keep_for(const struct plan *plan, struct scheduler_client *client, uint64_t now,
                      struct policy_choice *choice, uint64_t *until)
 {
-    const struct credit *claim = account_claim(client);
+    const struct credit *claim = &account_claim(client)->credit;
     int64_t most = (int64_t)(plan->lease_ns * PLAN_WHOLE) / 9 * 4, rate = claim->rate;
     uint64_t peak = choice->client->peak_ns;
     uint64_t waits = peak ? min(peak, choice->length_ns) : choice->length_ns;
@@ -203,9 +203,9 @@ void policy_keep(const struct scheduler *scheduler, const struct scheduler_lease
         if (!pauses_and_is_owed(scheduler, lease_group, client, now))
             continue;
         uint64_t length = claim_length(&scheduler->plan, client, now);
-        if (length &&
-            (choice->extra || is_due_before(account_claim(client), length,
-                                            account_claim(choice->client), choice->length_ns)))
+        if (length && (choice->extra ||
+                       is_due_before(&account_claim(client)->credit, length,
+                                     &account_claim(choice->client)->credit, choice->length_ns)))
             keep_for(&scheduler->plan, client, now, choice, &until);
     }
     if (until > now)

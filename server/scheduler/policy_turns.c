@@ -41,7 +41,7 @@ void policy_turns_choose(const struct scheduler *scheduler,
     uint64_t quantum = scheduler->schedule.quantum_ns;
     *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
     if (turn->account && now < turn->ends) {
-        uint64_t back_by = min(turn->ends, turn->paused_since + quantum / 10);
+        uint64_t back_by = min(turn->ends, turn->idle_since + quantum / 10);
         choice->client = first_of(lease_group, turn->account);
         choice->goes_on = choice->client;
         choice->length_ns = turn->ends - now;

@@ -150,7 +150,7 @@ static void begin_drain(struct quiet *quiet, const struct quiet_scene *scene, ui
 
 static void look_at_waiting(struct quiet *quiet, const struct quiet_scene *scene, uint64_t now)
 {
-    uint64_t waited = saturating_sub(now, scene->since);
+    uint64_t waited = saturating_sub(now, scene->asked_at);
     bool patient = waited < quiet->settings.patience_ns;
     uint64_t bound = patient ? quiet->settings.limit_ns : max(quiet->settings.limit_ns, waited);
     const struct quiet_work *last = find_last(scene);
@@ -216,14 +216,14 @@ static bool goes_before(const struct quiet *quiet, const struct quiet_asker *ask
         return askers[one].level < askers[other].level;
     if (quiet->debts[one] != quiet->debts[other])
         return quiet->debts[one] < quiet->debts[other];
-    return askers[one].since < askers[other].since;
+    return askers[one].asked_at < askers[other].asked_at;
 }
 
 uint32_t quiet_choose(const struct quiet *quiet, const struct quiet_asker *askers)
 {
     uint32_t best = QUIET_USERS;
     for (uint32_t i = 0; i < QUIET_USERS; i++)
-        if (askers[i].since != QUIET_NEVER &&
+        if (askers[i].asked_at != QUIET_NEVER &&
             (best == QUIET_USERS || goes_before(quiet, askers, i, best)))
             best = i;
     return best;

@@ -87,20 +87,20 @@ struct quiet_work {
 
 /* The calls of a user that may ask for a window. */
 struct quiet_asker {
-    uint64_t since; /* the first of them was made; QUIET_NEVER: there is none */
-    uint32_t level; /* the most urgent of their clients' */
+    uint64_t asked_at; /* the first of them was made; QUIET_NEVER: there is none */
+    uint32_t level;    /* the most urgent of their clients' */
 };
 
 /* The scene of a decision. */
 struct quiet_scene {
     const struct quiet_work *works; /* of the clients that have work on the device */
     uint32_t count;
-    bool others;    /* work that is no client's runs too, or begins to */
-    bool between;   /* a lease has ended, and the next one waits for this look */
-    bool asked;     /* a call waits that may ask for a window */
-    uint32_t user;  /* whose call that is, as quiet_choose says; below QUIET_USERS */
-    uint64_t since; /* the first of this user's calls was made */
-    uint32_t level; /* the most urgent of their clients' */
+    bool others;       /* work that is no client's runs too, or begins to */
+    bool between;      /* a lease has ended, and the next one waits for this look */
+    bool asked;        /* a call waits that may ask for a window */
+    uint32_t user;     /* whose call that is, as quiet_choose says; below QUIET_USERS */
+    uint64_t asked_at; /* the first of this user's calls was made */
+    uint32_t level;    /* the most urgent of their clients' */
 };
 
 struct quiet {

@@ -206,7 +206,7 @@ static void set_rates(struct scheduler *scheduler, struct scheduler_client *clie
 {
     policy_settle(&scheduler->plan, client, now);
     plan_credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
-    client->request.rate = client->limits.request;
+    client->request.credit.rate = client->limits.request;
     client->cap.rate = cap_of(scheduler, &client->limits);
     client->duty.rate = client->limits.duty;
     for (uint32_t i = 0; i < client->accounts.count; i++)
@@ -238,8 +238,8 @@ static void drop_credit(struct scheduler_client *client)
 {
     client->account_extra_ns = client->account_floor_ns = client->extra_ns = 0;
     client->ahead = client->guest = false;
-    if (client->request.parts > 0)
-        client->request.parts = 0;
+    if (client->request.credit.parts > 0)
+        client->request.credit.parts = 0;
     if (client->cap.parts > 0)
         client->cap.parts = 0;
 }
@@ -308,7 +308,7 @@ uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *cli
     if (error)
         return error;
     client->present = true;
-    client->request.at = client->cap.at = client->duty.at = now;
+    client->request.credit.at = client->cap.at = client->duty.at = now;
     enter_accounts(client);
     set_rates(scheduler, client, now);
     list_prepend(&scheduler->clients, &client->link);
@@ -406,7 +406,7 @@ uint32_t scheduler_account_set(struct scheduler *scheduler, struct scheduler_acc
         return error;
     account_settle(&scheduler->plan, account, now);
     if (!account->time_request)
-        account->request.parts = 0; /* what an earlier request left */
+        account->request.credit.parts = 0; /* what an earlier request left */
     account->time_request = request;
     account->time_limit = limit;
     account_set_rates(account, scheduler->schedule.mode == PROTO_MODE_STRICT);
@@ -480,10 +480,10 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
 /* Whether a guest makes room for the client. */
 static bool is_owed(const struct scheduler *scheduler, struct scheduler_client *client)
 {
-    const struct credit *claim = account_claim(client);
+    const struct claim *claim = account_claim(client);
     if (scheduler->schedule.mode == PROTO_MODE_TURNS)
         return client->accounts.of[0] == client->lease_group->turn.account;
-    return claim && claim->parts > 0;
+    return claim && claim->credit.parts > 0;
 }
 
 void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
@@ -517,7 +517,6 @@ void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client
     let_go(client);
     end_turn(scheduler, client);
     client->wants = false;
-    client->paused_since = now;
     account_note(&scheduler->plan, client, &scheduler->tickets, now);
     lease_group_unqueue(lease_group, client);
     if (!level_has_work(client))
@@ -646,7 +645,7 @@ void scheduler_give_back(struct scheduler *scheduler, struct scheduler_client *c
     if (was_busy && !level_has_work(client))
         level_end(scheduler, client->limits.level, now);
     if (scheduler->paused && lease_group->holder == client && client->in_flight == 0)
-        lease_group->lost_since = min(lease_group->lost_since, now);
+        lease_group->drained_at = min(lease_group->drained_at, now);
     if (client->in_flight == 0 && client->leased && lease_group->holder != client)
         lease_group_settle_leftover(scheduler, client, now);
     if (client->in_flight == 0 && commands && lease_group->holder == client && !client->wants)

@@ -135,6 +135,7 @@
 #include "common/list.h"
 #include "protocol.h"
 #include "server/scheduler/account.h"
+#include "server/scheduler/claim.h"
 #include "server/scheduler/debts.h"
 #include "server/scheduler/plan.h"
 #include "server/scheduler/sm/sm_allocation.h"
@@ -228,7 +229,7 @@ struct scheduler_client {
     struct scheduler_accounts accounts;
     struct scheduler_account self; /* its account, if it was given none */
     struct account_part part;
-    struct credit *pays; /* the credit that its present lease is charged to, unless on_extra */
+    struct claim *pays; /* that its present lease is charged to, unless on_extra */
     uint64_t arrived;
     uint64_t spends;  /* the debt that it may have now comes from device time since then */
     uint64_t peak_ns; /* the longest of its recent commands; older ones count less */
@@ -240,21 +241,22 @@ struct scheduler_client {
     struct list_link wants_link; /* in its lease group's list of clients with work */
     struct queue_link grant_link;
     struct list_link held_link;
-    struct credit request, cap, duty;
+    struct claim request;
+    struct credit cap, duty;
     /* Its sum of its account's time, idle time and the account's request; and the sum with which
      * a client of the account comes back. */
     uint64_t extra_ns, account_floor_ns;
     uint64_t account_extra_ns; /* its account's sum of idle time in this lease group */
     uint64_t charged_to;
     uint64_t held_since;
-    uint64_t paused_since; /* without work or lease since then; or meaningless */
 };
 
-/* In turns: the turn under way, or interrupted by a pause. */
+/* In turns: the turn under way, or interrupted by a pause. That pause is not the claim's
+ * (claim.h): it begins with the end of the work, before the lease is given back. */
 struct scheduler_turn {
     const struct scheduler_account *account; /* NULL: none */
     uint64_t ends;
-    uint64_t paused_since; /* since when its client had nothing to do */
+    uint64_t idle_since; /* since when its client had nothing to do */
 };
 
 struct scheduler_lease_group {
@@ -268,7 +270,7 @@ struct scheduler_lease_group {
     uint64_t idle_since; /* since when the holder has no work; SCHEDULER_NEVER: it has some */
     uint64_t look_at;    /* no client can get a lease before, unless one gets work */
     uint64_t extra_ns;   /* the sum of idle time with which an account comes back */
-    uint64_t lost_since; /* in a pause: since when nothing of the holder is in flight; or
+    uint64_t drained_at; /* in a pause: from then on nothing of the holder is in flight; or
                             SCHEDULER_NEVER */
     struct scheduler_turn turn;
     bool closing; /* the lease is over, and its work is still in flight */
@@ -294,7 +296,9 @@ struct scheduler {
     uint32_t client_count, lease_group_count;
     struct scheduler_lease_group lease_groups[SCHEDULER_LEASE_GROUPS];
     struct debts debts; /* the debts of clients that left */
-    bool paused;        /* scheduler_pause */
+    /* Of the scheduler, which then lets nobody submit. That clients have nothing to do is another
+     * thing (claim.h). */
+    bool paused;
     bool stops_between; /* scheduler_stop_between */
     bool between;       /* paused by that */
     uint32_t total_in_flight;

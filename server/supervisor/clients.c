@@ -14,7 +14,7 @@
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/record.h"
-#include "server/supervisor/session/request.h"
+#include "server/supervisor/session/session_state.h"
 #include "server/supervisor/supervisor_private.h"
 
 /* Connections above the limit that are kept until their hello, to be refused with a sentence. */

@@ -22,7 +22,7 @@
 #include "server/supervisor/session/end.h"
 #include "server/supervisor/session/forward.h"
 #include "server/supervisor/session/host.h"
-#include "server/supervisor/session/request.h"
+#include "server/supervisor/session/session_state.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/device/tracing.h"
 #include "server/supervisor/survive.h"

@@ -17,7 +17,6 @@
 #include "server/supervisor/clients.h"
 #include "server/supervisor/device/device_record.h"
 #include "server/supervisor/session/record.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/session/restore.h"
 #include "server/supervisor/supervisor_private.h"
 

@@ -12,7 +12,6 @@
 #include "server/supervisor/device/device_request.h"
 #include "server/supervisor/device/device_singly.h"
 #include "server/supervisor/session/session.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
 
 /* Calls of the driver that have lasted longer are shown. */

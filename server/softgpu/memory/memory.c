@@ -172,7 +172,7 @@ enum { WINDOWS = 1024 };
 /* 0: the thread is outside; else the epoch at which it entered. One cache line each, so that
  * threads don't disturb each other. */
 static struct window {
-    _Alignas(64) _Atomic uint64_t since;
+    _Alignas(64) _Atomic uint64_t entered_at;
     atomic_bool taken;
 } windows[WINDOWS];
 static atomic_uint windows_used;
@@ -220,12 +220,12 @@ void memory_enter(void)
 {
     /* Sequentially consistent, and before any look at the table: memory_passed() sees this
      * thread inside, or the thread sees the table without the range. */
-    atomic_store(&window_get()->since, atomic_load(&epoch));
+    atomic_store(&window_get()->entered_at, atomic_load(&epoch));
 }
 
 void memory_leave(void)
 {
-    atomic_store(&my_window->since, 0);
+    atomic_store(&my_window->entered_at, 0);
 }
 
 uint64_t memory_stamp(void)
@@ -238,9 +238,9 @@ bool memory_passed(uint64_t stamp)
     unsigned used = atomic_load(&windows_used);
 
     for (unsigned i = 0; i < used; i++) {
-        uint64_t since = atomic_load(&windows[i].since);
+        uint64_t entered_at = atomic_load(&windows[i].entered_at);
 
-        if (since != 0 && since < stamp)
+        if (entered_at != 0 && entered_at < stamp)
             return false;
     }
     return true;

@@ -158,11 +158,12 @@ unsigned heartbeat_calls(const struct heartbeat *heartbeat, uint64_t now, uint64
     const struct activity_page *page = heartbeat->page.base;
     unsigned count = 0;
     for (unsigned i = 0; page && i < ACTIVITY_THREADS; i++) {
-        uint64_t since = atomic_load_explicit(&page->thread[i].since, memory_order_relaxed);
+        uint64_t called_at = atomic_load_explicit(&page->thread[i].called_at, memory_order_relaxed);
         const char *name = call_of(heartbeat, (enum activity_thread)i);
-        if (name && since && saturating_sub(now, since) > least_ns)
-            calls[count++] = (struct heartbeat_call){
-                .thread = (enum activity_thread)i, .name = name, .ns = saturating_sub(now, since)};
+        if (name && called_at && saturating_sub(now, called_at) > least_ns)
+            calls[count++] = (struct heartbeat_call){.thread = (enum activity_thread)i,
+                                                     .name = name,
+                                                     .ns = saturating_sub(now, called_at)};
     }
     return count;
 }

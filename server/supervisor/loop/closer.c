@@ -39,7 +39,7 @@ struct waiting {
 
 /* The close that a thread is in. */
 struct closing {
-    uint64_t since; /* 0: none */
+    uint64_t started_at; /* 0: none */
     struct closer_sender sender;
     pthread_t thread;
     bool said; /* the log has it */
@@ -104,7 +104,7 @@ static unsigned user_threads(const struct closer *closer, uid_t uid)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < THREADS_MAX; i++)
-        count += closer->closing[i].since && closer->closing[i].sender.uid == uid;
+        count += closer->closing[i].started_at && closer->closing[i].sender.uid == uid;
     return count;
 }
 
@@ -130,7 +130,7 @@ static struct waiting *next_waiting(const struct closer *closer)
 static bool any_closing(const struct closer *closer)
 {
     for (unsigned i = 0; i < THREADS_MAX; i++)
-        if (closer->closing[i].since)
+        if (closer->closing[i].started_at)
             return true;
     return false;
 }
@@ -151,32 +151,32 @@ static void waiting_close(struct closer *closer, struct waiting *waiting)
     closer->waiting--;
     closer->full = false;
     struct closing *closing = closer->closing;
-    while (closing->since)
+    while (closing->started_at)
         closing++;
-    uint64_t since = timeline_now();
-    *closing =
-        (struct closing){.since = since, .sender = waiting->sender, .thread = pthread_self()};
+    uint64_t started_at = timeline_now();
+    *closing = (struct closing){
+        .started_at = started_at, .sender = waiting->sender, .thread = pthread_self()};
     pthread_cond_signal(&closer->watch);
     pthread_mutex_unlock(&closer->lock);
     if (waiting->connection)
         read_rest(waiting->fd);
     close(waiting->fd);
-    uint64_t took = timeline_now() - since;
+    uint64_t took = timeline_now() - started_at;
     if (took > SLOW_NS)
         log_warning(MESSAGE_TEXT(log_close_slow), waiting->sender.client, (double)took / 1e9);
     free(waiting);
     pthread_mutex_lock(&closer->lock);
-    closing->since = 0;
+    closing->started_at = 0;
 }
 
 /* Says so of a close that never ends, and so has no end at which its thread could. */
 static void hung_report(struct closing *closing, uint64_t now)
 {
-    if (closing->said || now - closing->since < HUNG_NS)
+    if (closing->said || now - closing->started_at < HUNG_NS)
         return;
     closing->said = true;
     log_warning(MESSAGE_TEXT(log_close_hangs), closing->sender.client,
-                (double)(now - closing->since) / 1e9);
+                (double)(now - closing->started_at) / 1e9);
 }
 
 /* The last thread to end frees a closer that nobody waits for. Gives the lock up. */
@@ -206,7 +206,7 @@ static void *watch_main(void *context)
         uint64_t now = timeline_now();
         for (unsigned i = 0; i < THREADS_MAX; i++) {
             struct closing *closing = &closer->closing[i];
-            if (!closing->since || now - closing->since < INTERRUPT_NS)
+            if (!closing->started_at || now - closing->started_at < INTERRUPT_NS)
                 continue;
             /* Its thread can't end before it has taken the lock. */
             pthread_kill(closing->thread, SIGRTMIN);

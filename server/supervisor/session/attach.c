@@ -32,6 +32,9 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/rings.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_state.h"
+#include "server/supervisor/session/session_worker.h"
 #include "server/supervisor/device/device_account.h"
 #include "server/supervisor/device/device_singly.h"
 #include "server/supervisor/device/tracing.h"
@@ -225,7 +228,7 @@ static void attach_answered(void *context, const struct worker_answer *answer)
         session_refuse(session, session->attach_serial, answer->error, "%s", answer->text);
         session_fail(session, answer->error, MESSAGE_TEXT(attach_refused), answer->text);
     }
-    session_request_end(request);
+    request_end(request);
 }
 
 /* The worker forgets an account without clients, so it is told each time; also of one of which
@@ -430,7 +433,7 @@ static enum beginning attach_begin(struct session *session, uint64_t serial,
                               session->grant.allowance.host_memory.request);
         session_refuse_why(session, serial, &why);
     }
-    struct request *request = error ? NULL : session_request(session, serial, PROTO_ATTACHED);
+    struct request *request = error ? NULL : request_make(session, serial, PROTO_ATTACHED);
     if (request) {
         result = open_heaps(session);
         if (result == 0)
@@ -443,7 +446,7 @@ static enum beginning attach_begin(struct session *session, uint64_t serial,
             session_refuse(session, serial, MESSAGE(attach_worker_ended), device->index);
         else
             session_refuse(session, serial, MESSAGE(attach_resources), strerror(-result));
-        session_request_end(request);
+        request_end(request);
     }
     session_attach_release(session);
     return BEGINNING_REFUSED;
@@ -477,7 +480,7 @@ int session_attach_adopt(struct session *session, uint64_t offset, uint64_t byte
     if (result == 0)
         result = shm_adopt(&session->status, fds[1], ring_status_bytes(streams), true);
     session->held = session->state == PROTO_CONNECTION_STATE_ATTACHED;
-    session->restore.since = timeline_now();
+    session->restore.held_at = timeline_now();
     session->worker_start = session->device->starts;
     return error                                    ? -ENOSPC
            : result < 0                             ? result
@@ -487,10 +490,10 @@ int session_attach_adopt(struct session *session, uint64_t offset, uint64_t byte
 
 void session_attach_again(struct session *session)
 {
-    struct request *request = session_request(session, session->attach_serial, PROTO_ATTACHED);
+    struct request *request = request_make(session, session->attach_serial, PROTO_ATTACHED);
     if (request && tell_worker(session, request) < 0) {
         session_fail(session, MESSAGE(attach_worker_ended), session->device->index);
-        session_request_end(request);
+        request_end(request);
     }
 }
 
@@ -525,7 +528,7 @@ static void move_answered(void *context, const struct worker_answer *answer)
         /* Client, worker and plan no longer agree on the client's addresses. */
         session_fail(session, MESSAGE(window_refused));
     }
-    session_request_end(request);
+    request_end(request);
 }
 
 /* Takes the next window above the present one. So a client whose windows are all taken in its
@@ -555,13 +558,13 @@ void session_attach_move(struct session *session, struct channel_message *messag
         session_refuse(session, serial, MESSAGE(window_in_use));
         return;
     }
-    struct request *request = session_request(session, serial, PROTO_WINDOW);
+    struct request *request = request_make(session, serial, PROTO_WINDOW);
     if (!request)
         return;
     int result = take_next_window(session);
     if (result) {
         no_room(session, serial);
-        session_request_end(request);
+        request_end(request);
         return;
     }
     heap_close(&session->heap);
@@ -576,6 +579,6 @@ void session_attach_move(struct session *session, struct channel_message *messag
         result = session_ask(session, PROTO_WORKER_WINDOW, &body, move_answered, request);
     if (result < 0) {
         session_fail(session, MESSAGE(window_move), strerror(-result));
-        session_request_end(request);
+        request_end(request);
     }
 }

@@ -9,10 +9,10 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "server/supervisor/session/lost_kernels.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/session/restore.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
+#include "server/supervisor/session/session_state.h"
 #include "server/supervisor/device/device_singly.h"
 
 /* By then a client that faults alone would have been named. */

@@ -15,8 +15,9 @@
 #include "server/supervisor/session/attach.h"
 #include "server/supervisor/session/host.h"
 #include "server/supervisor/session/memory.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_state.h"
 #include "server/supervisor/device/device_request.h"
 
 #define DETACH_AGAIN_MS 100
@@ -141,14 +142,6 @@ static void take_down(struct session *session)
         worker_detach(session);
     else if (session->held)
         detach_done(session, true);
-}
-
-void session_released(struct session *session)
-{
-    if (!session->down)
-        return;
-    session->released = true;
-    session_schedule(session);
 }
 
 bool session_end(struct session *session)

@@ -22,9 +22,4 @@ struct session;
  */
 bool session_end(struct session *session);
 
-/* The worker says that no memory of the session is left on its device (worker_released). The
- * charges for that memory are given back in the loop's turn, however long the rest of the session
- * stays. A session that was not taken down is left alone. */
-void session_released(struct session *session);
-
 #endif

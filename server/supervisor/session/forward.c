@@ -11,12 +11,15 @@
 #include "server/supervisor/session/module.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_state.h"
+#include "server/supervisor/session/session_worker.h"
 
 static void forward_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     session_pass(request->session, request->serial, answer);
-    session_request_end(request);
+    request_end(request);
 }
 
 /* Passes the client's request on to the worker, with this body. Returns false if that fails: the
@@ -32,14 +35,13 @@ static bool forward_ask(struct request *request, const struct channel_message *m
     if (session_send(session, &forwarded, answered, request) == 0)
         return true;
     session_refuse(session, request->serial, MESSAGE(worker_ended), session->device->index);
-    session_request_end(request);
+    request_end(request);
     return false;
 }
 
 static void forward_plainly(struct session *session, struct channel_message *message)
 {
-    struct request *request =
-        session_request(session, message->header.serial, message->type->reply);
+    struct request *request = request_make(session, message->header.serial, message->type->reply);
     if (request)
         forward_ask(request, message, message->body, forward_answered);
 }
@@ -68,7 +70,7 @@ static struct request *create_request(struct session *session,
                        "%s", result == -ENOSPC ? too_many : MESSAGE_TEXT(request_no_memory));
         return NULL;
     }
-    struct request *request = session_request(session, serial, message->type->reply);
+    struct request *request = request_make(session, serial, message->type->reply);
     if (request)
         request->object = number;
     return request;
@@ -85,7 +87,7 @@ static void object_made(struct request *request, enum object_kind kind,
     else
         objects_free(objects, kind, request->object);
     session_pass(request->session, request->serial, answer);
-    session_request_end(request);
+    request_end(request);
 }
 
 static void stream_made(void *context, const struct worker_answer *answer)
@@ -152,7 +154,7 @@ static void object_destroyed(struct request *request, enum object_kind kind,
     else if (answer->outcome == WORKER_ANSWERED && object && object->state == OBJECT_ENDING)
         object->destroyed = true;
     session_pass(request->session, request->serial, answer);
-    session_request_end(request);
+    request_end(request);
 }
 
 static void stream_destroyed(void *context, const struct worker_answer *answer)
@@ -170,7 +172,7 @@ static void object_destroy(struct session *session, const struct channel_message
 {
     struct object *object = object_named(session, message, kind, number);
     struct request *request =
-        object ? session_request(session, message->header.serial, PROTO_DONE) : NULL;
+        object ? request_make(session, message->header.serial, PROTO_DONE) : NULL;
     if (!request)
         return;
     request->object = number;
@@ -198,7 +200,7 @@ static void stream_recovered(void *context, const struct worker_answer *answer)
     } else {
         session_pass(request->session, request->serial, answer);
     }
-    session_request_end(request);
+    request_end(request);
 }
 
 void session_forward_stream_recover(struct session *session, struct channel_message *message)
@@ -208,8 +210,7 @@ void session_forward_stream_recover(struct session *session, struct channel_mess
     /* The default stream is no object: it is always there. */
     if (body.stream && !object_named(session, message, OBJECT_STREAM, body.stream))
         return;
-    struct request *request =
-        session_request(session, message->header.serial, PROTO_STREAM_RECOVERED);
+    struct request *request = request_make(session, message->header.serial, PROTO_STREAM_RECOVERED);
     if (!request)
         return;
     request->object = body.stream;
@@ -284,7 +285,7 @@ static void function_found(void *context, const struct worker_answer *answer)
             objects_free(objects, OBJECT_FUNCTION, request->object);
     }
     session_pass(request->session, request->serial, answer);
-    session_request_end(request);
+    request_end(request);
 }
 
 void session_forward_function_get(struct session *session, struct channel_message *message)
@@ -330,7 +331,7 @@ void session_forward_function_set(struct session *session, struct channel_messag
     memcpy(&body, message->body, sizeof body);
     if (!object_named(session, message, OBJECT_FUNCTION, body.function))
         return;
-    struct request *request = session_request(session, message->header.serial, PROTO_DONE);
+    struct request *request = request_make(session, message->header.serial, PROTO_DONE);
     if (!request)
         return;
     request->object = body.function;

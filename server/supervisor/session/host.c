@@ -32,6 +32,9 @@
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_state.h"
+#include "server/supervisor/session/session_worker.h"
 
 enum import_state { IMPORT_MAPPING, IMPORT_LIVE, IMPORT_UNMAPPING };
 
@@ -153,7 +156,7 @@ static void alloc_failed(struct request *request, uint32_t error, const char *te
     if (request->region)
         pinned_buffer_forget(request->region);
     session_refuse(request->session, request->serial, error, "%s", text);
-    session_request_end(request);
+    request_end(request);
 }
 
 static void buffer_map_answered(void *context, const struct worker_answer *answer)
@@ -167,14 +170,14 @@ static void buffer_map_answered(void *context, const struct worker_answer *answe
         heap_region_ready(region);
         session_answer(session, PROTO_HOST_ALLOCATED, request->serial, &body,
                        &region->charged_fd.fd, 1);
-        session_request_end(request);
+        request_end(request);
         break;
     case WORKER_REFUSED:
         alloc_failed(request, answer->error, answer->text);
         break;
     case WORKER_LOST:
     case WORKER_SESSION_ENDED:
-        session_request_end(request); /* session_host_release takes the region */
+        request_end(request); /* session_host_release takes the region */
         break;
     }
 }
@@ -208,7 +211,7 @@ static void memory_made(struct request *request, int result)
     struct session *session = request->session;
     struct heap_region *region = request->region;
     if (result == -ECANCELED) {
-        session_request_end(request); /* session_host_release takes the region */
+        request_end(request); /* session_host_release takes the region */
         return;
     }
     if (result < 0) {
@@ -237,7 +240,7 @@ static void refuse_room(struct request *request, const struct quota *culprit, ui
     struct error why;
     session_quota_refuse_room(session, RESOURCE_HOST_MEMORY, culprit, bytes, &why);
     session_refuse_why(session, request->serial, &why);
-    session_request_end(request);
+    request_end(request);
 }
 
 /* Charges the buffer and finds its addresses. Returns 0; HEAP_FULL, with the account in *culprit or
@@ -322,7 +325,7 @@ static int alloc_new(struct request *request, uint64_t bytes, const struct quota
     if (result)
         return result;
     request->count = bytes;
-    session_request_work(request, memory_make, memory_made);
+    request_work(request, memory_make, memory_made);
     return 0;
 }
 
@@ -374,8 +377,7 @@ void session_host_alloc(struct session *session, struct channel_message *message
 {
     struct proto_host_alloc body;
     memcpy(&body, message->body, sizeof body);
-    struct request *request =
-        session_request(session, message->header.serial, PROTO_HOST_ALLOCATED);
+    struct request *request = request_make(session, message->header.serial, PROTO_HOST_ALLOCATED);
     if (!request)
         return;
     request->count = body.count;
@@ -386,7 +388,7 @@ void session_host_flush(struct session *session)
 {
     struct request *request;
     while ((request = QUEUE_TAKE(&session->host_wants, struct request, link)))
-        session_request_end(request);
+        request_end(request);
 }
 
 /* ---- shares ---- */
@@ -458,7 +460,7 @@ static void import_map_answered(void *context, const struct worker_answer *answe
     case WORKER_SESSION_ENDED:
         break; /* session_host_return_imports takes it */
     }
-    session_request_end(request);
+    request_end(request);
 }
 
 /* The buffers' owner leaves, so their addresses must not stay in use elsewhere. */
@@ -569,14 +571,14 @@ void session_host_import(struct session *session, struct channel_message *messag
         session_refuse(session, serial, MESSAGE(share_same_device), session->device->index);
         return;
     }
-    struct request *request = session_request(session, serial, PROTO_DONE);
+    struct request *request = request_make(session, serial, PROTO_DONE);
     if (!request)
         return;
     struct host_import *import = calloc(1, sizeof *import);
     const struct quota *culprit = NULL;
     if (!import) {
         session_refuse(session, serial, MESSAGE(request_no_memory));
-        session_request_end(request);
+        request_end(request);
         return;
     }
     if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &import->charge, block->bytes,
@@ -601,7 +603,7 @@ void session_host_import(struct session *session, struct channel_message *messag
     if (session_send(session, &ask, import_map_answered, request) < 0) {
         import_free(import);
         session_refuse(session, serial, MESSAGE(worker_just_ended));
-        session_request_end(request);
+        request_end(request);
     }
 }
 
@@ -635,7 +637,7 @@ static void link_answered(void *context, const struct worker_answer *answer)
     else
         objects_free(objects, OBJECT_LINK, request->object);
     session_pass(request->session, request->serial, answer);
-    session_request_end(request);
+    request_end(request);
 }
 
 void session_host_link(struct session *session, struct channel_message *message)
@@ -646,12 +648,12 @@ void session_host_link(struct session *session, struct channel_message *message)
     struct session *other = companion_find(session, serial, body.client);
     if (!other)
         return;
-    struct request *request = session_request(session, serial, PROTO_LINKED);
+    struct request *request = request_make(session, serial, PROTO_LINKED);
     if (!request)
         return;
     if (objects_new(&session->objects, OBJECT_LINK, &request->object) < 0) {
         session_refuse(session, serial, MESSAGE(links_max));
-        session_request_end(request);
+        request_end(request);
         return;
     }
     objects_find(&session->objects, OBJECT_LINK, request->object)->client = other->number;
@@ -666,7 +668,7 @@ void session_host_link(struct session *session, struct channel_message *message)
     if (result < 0) {
         objects_free(&session->objects, OBJECT_LINK, request->object);
         session_refuse(session, serial, MESSAGE(link_failed), strerror(-result));
-        session_request_end(request);
+        request_end(request);
     }
 }
 

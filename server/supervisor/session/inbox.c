@@ -8,14 +8,7 @@
 
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
-
-void session_touch(struct session *session)
-{
-    if (!session->server->keeper || session->keeping.touched)
-        return;
-    session->keeping.touched = true;
-    queue_append(&session->server->touched, &session->keeping.link);
-}
+#include "server/supervisor/session/session_state.h"
 
 int session_inbox_add(struct session *session, const struct channel_message *message)
 {

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * session_inbox: the requests of a client that have not been answered, as the client sent them, for
- * a server that takes over; and the mark that what is kept of a session has to be looked at.
+ * a server that takes over.
  *
  * A message stays in the socket until its request is kept (channel_peek_all). So a request is in
  * the socket or in the inbox, or its answer is kept beside what it changed. Without a keeper all of
@@ -49,8 +49,6 @@ struct session_keeping {
     struct kept parts[PARTS];
     struct list inbox;
 };
-
-void session_touch(struct session *session);
 
 /* Keeps a request that is about to be handled, with its descriptor. Returns 0 or -ENOMEM. */
 int session_inbox_add(struct session *session, const struct channel_message *message);

@@ -14,6 +14,8 @@
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_worker.h"
 
 struct proto_grant session_limits_granted(const struct session *session)
 {
@@ -262,7 +264,7 @@ static void worker_answered(void *context, const struct worker_answer *answer)
         break;
     }
     pending->done(pending->context, pending->number, error, text);
-    session_request_end(pending->request);
+    request_end(pending->request);
     free(pending);
 }
 
@@ -273,7 +275,7 @@ static int ask_limits(struct session *session, const struct allowance *change,
                       change_done *done, void *context)
 {
     struct limits_change *pending = calloc(1, sizeof *pending);
-    struct request *request = pending ? session_request_own(session) : NULL;
+    struct request *request = pending ? request_make_own(session) : NULL;
     if (!request) {
         keep_guarantees(session, &session->grant.allowance);
         free(pending);
@@ -294,7 +296,7 @@ static int ask_limits(struct session *session, const struct allowance *change,
     int result = session_ask(session, PROTO_WORKER_LIMITS, &body, worker_answered, pending);
     if (result < 0) {
         keep_guarantees(session, &session->grant.allowance);
-        session_request_end(request);
+        request_end(request);
         free(pending);
         return result;
     }

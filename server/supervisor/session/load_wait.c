@@ -9,6 +9,8 @@
 #include "common/messages.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_worker.h"
 
 /* A load that waits for less is nobody's trouble: windows may take that long anyway. */
 #define TOLD_AFTER_MS 1000
@@ -73,18 +75,18 @@ static void query_answered(void *context, const struct worker_answer *answer)
     } else {
         session_pass(session, request->serial, answer);
     }
-    session_request_end(request);
+    request_end(request);
 }
 
 void session_load_wait_query(struct session *session, struct channel_message *message)
 {
-    struct request *request = session_request(session, message->header.serial, PROTO_LOAD_WAIT);
+    struct request *request = request_make(session, message->header.serial, PROTO_LOAD_WAIT);
     if (!request)
         return;
     if (session_ask(session, PROTO_WORKER_USAGE_QUERY, NULL, query_answered, request) == 0)
         return;
     session_refuse(session, request->serial, MESSAGE(request_no_memory));
-    session_request_end(request);
+    request_end(request);
 }
 
 /* ---- without being asked ---- */

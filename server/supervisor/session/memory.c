@@ -14,6 +14,9 @@
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_state.h"
+#include "server/supervisor/session/session_worker.h"
 
 static void wants_retry(struct session *session);
 static void memory_quiesce(struct session *session);
@@ -506,15 +509,14 @@ static void alloc_done(struct want *want, const struct want_answer *answer)
     } else if (answer->outcome == WANT_REFUSED) {
         session_refuse(session, request->serial, answer->error, "%s", answer->text);
     }
-    session_request_end(request);
+    request_end(request);
 }
 
 void session_memory_alloc(struct session *session, struct channel_message *message)
 {
     struct proto_memory_alloc body;
     memcpy(&body, message->body, sizeof body);
-    struct request *request =
-        session_request(session, message->header.serial, PROTO_MEMORY_ALLOCATED);
+    struct request *request = request_make(session, message->header.serial, PROTO_MEMORY_ALLOCATED);
     if (!request)
         return;
     request->want.count = body.count;

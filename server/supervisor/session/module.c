@@ -25,6 +25,8 @@
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_worker.h"
 
 enum module_state {
     MODULE_LOADING,
@@ -135,13 +137,13 @@ static void load_failed(struct request *request, uint32_t error, const char *tex
     if (module->variables)
         session_memory_return(session, module->variables);
     module_free(session, module);
-    session_request_end(request);
+    request_end(request);
 }
 
 /* The session ends, and session_module_release frees the module. */
 static void load_ended(struct request *request)
 {
-    session_request_end(request);
+    request_end(request);
 }
 
 static void load_refused(struct request *request, const struct worker_answer *answer)
@@ -162,7 +164,7 @@ static void load_answered(void *context, const struct worker_answer *answer)
     }
     request->module->state = MODULE_LOADED;
     session_pass(request->session, request->serial, answer);
-    session_request_end(request);
+    request_end(request);
 }
 
 static struct proto_worker_module_load load_message(const struct module *module, bool again)
@@ -270,7 +272,7 @@ static void image_settle(struct request *request)
     struct server *server = request->session->server;
     request->known = image_find(&server->cache, request->image);
     if (request->known) {
-        session_request_work(request, compare_run, compare_done);
+        request_work(request, compare_run, compare_done);
         return;
     }
     image_admit(&server->cache, request->image);
@@ -342,23 +344,23 @@ void session_module_load(struct session *session, struct channel_message *messag
         session_refuse(session, serial, MESSAGE(modules_max), session->module_count);
         return;
     }
-    struct request *request = session_request(session, serial, PROTO_MODULE_LOADED);
+    struct request *request = request_make(session, serial, PROTO_MODULE_LOADED);
     if (!request)
         return;
     request->count = body.count;
     struct module *module = request->module = module_new(session);
     if (!module) {
         session_refuse(session, serial, MESSAGE(module_record_no_memory));
-        session_request_end(request);
+        request_end(request);
         return;
     }
     if (!charge_all(session, request, module)) {
         module_free(session, module);
-        session_request_end(request);
+        request_end(request);
         return;
     }
     request->fd = channel_take_fd(message, 0);
-    session_request_work(request, copy_run, copy_done);
+    request_work(request, copy_run, copy_done);
 }
 
 /* ---- unloading ---- */
@@ -377,7 +379,7 @@ static void unload_answered(void *context, const struct worker_answer *answer)
     } else {
         module->state = MODULE_LOADED;
     }
-    session_request_end(request);
+    request_end(request);
 }
 
 void session_module_unload(struct session *session, struct channel_message *message)
@@ -389,7 +391,7 @@ void session_module_unload(struct session *session, struct channel_message *mess
         session_refuse(session, message->header.serial, MESSAGE(module_foreign), body.module);
         return;
     }
-    struct request *request = session_request(session, message->header.serial, PROTO_DONE);
+    struct request *request = request_make(session, message->header.serial, PROTO_DONE);
     if (!request)
         return;
     request->module = module;
@@ -397,7 +399,7 @@ void session_module_unload(struct session *session, struct channel_message *mess
     if (session_ask(session, PROTO_MODULE_UNLOAD, &body, unload_answered, request) < 0) {
         module->state = MODULE_LOADED;
         session_refuse(session, request->serial, MESSAGE(module_not_passed_on));
-        session_request_end(request);
+        request_end(request);
     }
 }
 
@@ -552,7 +554,7 @@ static void undone(void *context, const struct worker_answer *answer)
             session_memory_return(request->session, module->variables);
         module_free(request->session, module);
     }
-    session_request_end(request);
+    request_end(request);
 }
 
 void session_module_resume(struct session *session)
@@ -560,12 +562,12 @@ void session_module_resume(struct session *session)
     for (struct module *at = session->modules, *next; at; at = next) {
         struct proto_module_unload body = {.module = at->number};
         next = at->next;
-        struct request *request = at->state == MODULE_UNDONE ? session_request_own(session) : NULL;
+        struct request *request = at->state == MODULE_UNDONE ? request_make_own(session) : NULL;
         if (!request)
             continue;
         request->module = at;
         if (session_ask(session, PROTO_MODULE_UNLOAD, &body, undone, request) < 0)
-            session_request_end(request);
+            request_end(request);
     }
 }
 

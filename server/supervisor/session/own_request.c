@@ -12,9 +12,9 @@
 #include "common/util.h"
 #include "server/supervisor/account/equal_part.h"
 #include "server/supervisor/session/limits.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
+#include "server/supervisor/session/session_client.h"
 
 /* A client that connects for a moment, as `gpushare info` does, should not cause two changes. */
 #define SETTLE_MS 1000

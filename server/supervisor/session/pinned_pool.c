@@ -13,9 +13,9 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
+#include "server/supervisor/session/session_state.h"
 #include "server/supervisor/device/device_request.h"
 
 /* The loop walks all of them, so they are few. */

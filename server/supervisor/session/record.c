@@ -16,10 +16,11 @@
 #include "server/supervisor/session/host_record.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/session/rings.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_state.h"
 
 /* Members without pointers, which are kept as they lie in memory. */
 static const struct member {

@@ -17,9 +17,10 @@
 #include "server/supervisor/session/lost_copies.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/session/rings.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_state.h"
+#include "server/supervisor/session/session_worker.h"
 #include "server/supervisor/device/device_request.h"
 
 /* A driver that is broken for good keeps its clients waiting no longer: five starts, by the delays
@@ -51,8 +52,8 @@ void session_restore_hold(struct session *session)
     session->restore.adopts = false;
     session_module_lose(session);
     shared_word_publish(&status_of(session)->recovering, 1);
-    if (!session->restore.since)
-        session->restore.since = timeline_now();
+    if (!session->restore.held_at)
+        session->restore.held_at = timeline_now();
     session_touch(session);
 }
 
@@ -77,7 +78,7 @@ bool session_restore_had_work(const struct session *session)
 
 bool session_restore_judge(struct session *session, const char *text)
 {
-    uint64_t waited = timeline_now() - session->restore.since;
+    uint64_t waited = timeline_now() - session->restore.held_at;
     uint64_t ails = ailment_wait(&session->device->ailment, timeline_now());
     bool hopeless =
         (!session->device->served && waited > WAIT_MAX_NS) || (ails && waited + ails > WAIT_MAX_NS);
@@ -117,7 +118,7 @@ static void resume(struct session *session)
     session->held = false;
     session->restore.step = STEP_NONE;
     session->restore.due = 0;
-    session->restore.since = 0;
+    session->restore.held_at = 0;
     /* A client that sees the end of it sees that it was. */
     if (!session->restore.adopts) {
         shared_word_publish_add(&status_of(session)->recoveries, 1);

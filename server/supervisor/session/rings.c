@@ -15,6 +15,8 @@
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_worker.h"
 
 /* A segment has a descriptor in two processes' tables, so it holds several rings; but for the
  * default stream's, which is the only one of most clients. */
@@ -118,7 +120,7 @@ static void rings_answered(void *context, const struct worker_answer *answer)
     } else if (answer->outcome == WORKER_REFUSED) {
         session_refuse(session, request->serial, answer->error, "%s", answer->text);
     }
-    session_request_end(request);
+    request_end(request);
 }
 
 void session_rings_make(struct session *session, struct channel_message *message)
@@ -137,7 +139,7 @@ void session_rings_make(struct session *session, struct channel_message *message
         session_refuse_why(session, serial, &why);
         return;
     }
-    struct request *request = session_request(session, serial, PROTO_RINGS_MADE);
+    struct request *request = request_make(session, serial, PROTO_RINGS_MADE);
     if (!request)
         return;
     request->object = body.stream;
@@ -148,7 +150,7 @@ void session_rings_make(struct session *session, struct channel_message *message
                                        .fd_count = 1};
     if (session_send(session, &forwarded, rings_answered, request) < 0) {
         session_refuse(session, serial, MESSAGE(worker_ended), session->device->index);
-        session_request_end(request);
+        request_end(request);
     }
 }
 

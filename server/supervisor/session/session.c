@@ -21,10 +21,11 @@
 #include "server/supervisor/session/load_wait.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/session/restore.h"
 #include "server/supervisor/session/rings.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_state.h"
 
 /* Bytes of answers that a client has not read: many times the largest message. */
 #define SEND_QUEUE_BYTES_MAX (UINT64_C(256) << 10)

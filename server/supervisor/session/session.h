@@ -10,16 +10,17 @@
  * worker is lost with work of the client in flight. A client that had none is held until the next
  * worker has all that it had (session/restore.h).
  *
- * session_fail (session/request.h) marks the session, and the loop takes it down (session/end.h).
+ * session_fail (session_state.h) marks the session, and the loop takes it down (session/end.h).
  * Leaving is over when nothing of the client is left on the device, as the worker says or because
  * it is dead, and when every request has ended. Only then are charges, descriptors and the window
  * given back, so no other client can use them before.
  *
  * The files of a session: session is the connection, which hands each message to its handler.
- * session_request has answers, requests and the mark; the others stand on it. session_attach,
- * session_quota, session_limits, session_memory, session_host, session_module and session_forward
- * have one subject each. objects knows what the client has on its worker. session_end takes down
- * what the others made. Loop thread.
+ * session_state has the mark, session_client answers, session_worker asks, and request is what is
+ * under way; the others stand on these. session_attach, session_quota, session_limits,
+ * session_memory, session_host, session_module and session_forward have one subject each. objects
+ * knows what the client has on its worker. session_end takes down what the others made. Loop
+ * thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_H
@@ -113,11 +114,11 @@ struct session {
     bool lost;             /* its worker is gone */
     bool held;             /* and its requests wait for the next one */
     struct {
-        uint32_t step;  /* of restore.c; 0: it was not begun */
-        uint32_t due;   /* answers of this step */
-        uint64_t since; /* CLOCK_MONOTONIC: it is held; 0: it is not */
-        bool adopts;    /* the worker has all of it, as the last server left it */
-        bool busy;      /* it had work, or has some, so it comes before others */
+        uint32_t step;    /* of restore.c; 0: it was not begun */
+        uint32_t due;     /* answers of this step */
+        uint64_t held_at; /* CLOCK_MONOTONIC: it began to wait for a worker; 0: it does not */
+        bool adopts;      /* the worker has all of it, as the last server left it */
+        bool busy;        /* it had work, or has some, so it comes before others */
     } restore;
     struct {
         bool suspect;    /* of its device's latest fault */

@@ -65,7 +65,7 @@ static uint32_t call_begin(enum activity_call call)
     if (!activity_own)
         return ACTIVITY_NO_CALL;
     uint32_t before = atomic_load_explicit(&activity_own->call, memory_order_relaxed);
-    atomic_store_explicit(&activity_own->since, timeline_now(), memory_order_relaxed);
+    atomic_store_explicit(&activity_own->called_at, timeline_now(), memory_order_relaxed);
     atomic_store_explicit(&activity_own->call, call, memory_order_relaxed);
     return before;
 }
@@ -75,7 +75,7 @@ static cuda_result call_end(uint32_t before, cuda_result result)
     if (!activity_own)
         return result;
     atomic_store_explicit(&activity_own->call, before, memory_order_relaxed);
-    atomic_store_explicit(&activity_own->since, 0, memory_order_relaxed);
+    atomic_store_explicit(&activity_own->called_at, 0, memory_order_relaxed);
     return result;
 }
 

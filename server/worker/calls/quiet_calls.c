@@ -38,9 +38,9 @@ static void append_call(struct quiet_call **end, struct quiet_call *call)
 /* ---- those who leave calls ---- */
 
 /* Under the lock. */
-static void enqueue_call(struct quiet_calls *calls, struct quiet_call *call, uint64_t since)
+static void enqueue_call(struct quiet_calls *calls, struct quiet_call *call, uint64_t asks_at)
 {
-    call->since = since;
+    call->asks_at = asks_at;
     call->over = call->made = false;
     append_call(&calls->queued, call);
     pthread_cond_signal(&calls->queue_changed);
@@ -166,7 +166,7 @@ bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client)
     bool waits = false;
     pthread_mutex_lock(&calls->lock);
     for (const struct quiet_call *call = calls->queued; call && !waits; call = call->next)
-        waits = call->caller.client == client && call->since <= now;
+        waits = call->caller.client == client && call->asks_at <= now;
     pthread_mutex_unlock(&calls->lock);
     return waits;
 }
@@ -204,8 +204,8 @@ void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_call
     view->owner = calls->queued ? calls->queued->caller.owner : 0;
     for (const struct quiet_call *call = calls->queued; call; call = call->next) {
         view->any = true;
-        if (call->since > now) {
-            view->asks_next = min(view->asks_next, call->since);
+        if (call->asks_at > now) {
+            view->asks_next = min(view->asks_next, call->asks_at);
             continue;
         }
         view->asks = true;
@@ -216,13 +216,13 @@ void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_call
 
 void quiet_calls_each_asking(struct quiet_calls *calls, uint64_t now,
                              void (*see)(void *context, const struct quiet_caller *caller,
-                                         uint64_t since),
+                                         uint64_t asks_at),
                              void *context)
 {
     pthread_mutex_lock(&calls->lock);
     for (const struct quiet_call *call = calls->queued; call; call = call->next)
-        if (call->since <= now)
-            see(context, &call->caller, call->since);
+        if (call->asks_at <= now)
+            see(context, &call->caller, call->asks_at);
     pthread_mutex_unlock(&calls->lock);
 }
 
@@ -238,9 +238,9 @@ void quiet_calls_shut(struct quiet_calls *calls, bool closed)
  * then; nobody misses what is made beforehand. */
 static uint32_t rank_of(const struct quiet_call *call, uint64_t now)
 {
-    if (call->since > now)
+    if (call->asks_at > now)
         return call->patient ? UINT32_MAX : UINT32_MAX - 1;
-    return now - call->since >= QUIET_CALLS_PATIENCE_NS ? 0 : call->caller.level;
+    return now - call->asks_at >= QUIET_CALLS_PATIENCE_NS ? 0 : call->caller.level;
 }
 
 /* Whether it comes before another one that was queued earlier. Under the lock. */

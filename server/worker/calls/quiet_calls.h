@@ -46,8 +46,8 @@ struct quiet_call {
     bool droppable; /* deferred, and not made for a client that leaves */
     /* Private: */
     struct quiet_call *next;
-    uint64_t since; /* ns */
-    bool awaited;   /* a thread waits in quiet_calls_make */
+    uint64_t asks_at; /* ns: from then on it may ask for a window; UINT64_MAX: never */
+    bool awaited;     /* a thread waits in quiet_calls_make */
     bool over, made;
 };
 
@@ -122,7 +122,7 @@ void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_call
 /* Shows each call that may ask for a window now. Under the lock of the queue. */
 void quiet_calls_each_asking(struct quiet_calls *calls, uint64_t now,
                              void (*see)(void *context, const struct quiet_caller *caller,
-                                         uint64_t since),
+                                         uint64_t asks_at),
                              void *context);
 
 /* No work may begin, or it may again. */

@@ -9,7 +9,7 @@
 
 void work_length_begin(struct work_span *span, uint64_t value, uint64_t now)
 {
-    *span = (struct work_span){.since = now, .value = value};
+    *span = (struct work_span){.started_at = now, .value = value};
 }
 
 static void learn_length(struct work_length *length, uint64_t commands, uint64_t each)
@@ -26,11 +26,11 @@ static void learn_length(struct work_length *length, uint64_t commands, uint64_t
 void work_length_reach(struct work_length *length, struct work_span *span, uint64_t value,
                        uint64_t now)
 {
-    if (value <= span->value || span->since == 0)
+    if (value <= span->value || span->started_at == 0)
         return;
     uint64_t commands = value - span->value;
-    learn_length(length, commands, saturating_sub(now, span->since) / commands);
-    *span = (struct work_span){.since = now, .value = value};
+    learn_length(length, commands, saturating_sub(now, span->started_at) / commands);
+    *span = (struct work_span){.started_at = now, .value = value};
 }
 
 static uint64_t length_of(const struct work_length *length, uint64_t commands)
@@ -58,7 +58,7 @@ struct work_expected work_length_expect(const struct work_length *length,
                                         const struct work_span *span, uint64_t in_flight,
                                         uint64_t batch, uint64_t now)
 {
-    uint64_t elapsed = saturating_sub(now, span->since);
+    uint64_t elapsed = saturating_sub(now, span->started_at);
     uint64_t first = length_of(length, min(in_flight, max(batch, UINT64_C(1))));
     /* Work that is late by now is not expected to end at once. */
     uint64_t least = length_of(length, 1) / 4;

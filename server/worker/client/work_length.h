@@ -27,10 +27,10 @@ struct work_length {
 
 /* Of one stream; zeroed at first. */
 struct work_span {
-    uint64_t since; /* the command that runs began then at the earliest */
-    uint64_t value; /* of the stream's timeline, at that time */
-    uint64_t order; /* among the commands of all streams, by `since`; set by the caller */
-    uint64_t batch; /* timeline value at the end of the batch that runs; 0: unknown */
+    uint64_t started_at; /* the command that runs began then at the earliest */
+    uint64_t value;      /* of the stream's timeline, at that time */
+    uint64_t order;      /* among the commands of all streams, by `started_at`; set by the caller */
+    uint64_t batch;      /* timeline value at the end of the batch that runs; 0: unknown */
 };
 
 struct work_expected {

@@ -27,7 +27,7 @@ struct overrun_head {
     struct client *client;
     struct client_stream *stream;
     struct sm_group_set sm_groups;
-    uint64_t since, order, kernel_time;
+    uint64_t started_at, order, kernel_time;
     uint64_t commands; /* of its batch, at most */
     bool leaving;
     bool waits;  /* it waits for other streams of its client, and occupies nothing */
@@ -90,12 +90,12 @@ static bool add_head(struct overrun *overrun, struct client_stream *stream)
     if (array_reserve(overrun->heads, overrun->room, overrun->count + 1) < 0)
         return false;
     struct overrun_head *head = &overrun->heads[overrun->count++];
-    uint64_t since = max(stream->work.since, stream->excused);
+    uint64_t started_at = max(stream->work.started_at, stream->excused);
     if (overrun->unseen)
-        since = stream->excused = min(since + overrun->unseen, overrun->looked);
+        started_at = stream->excused = min(started_at + overrun->unseen, overrun->looked);
     *head = (struct overrun_head){.client = client,
                                   .stream = stream,
-                                  .since = since,
+                                  .started_at = started_at,
                                   .order = stream->work.order,
                                   .kernel_time = client->shared.kernel_time,
                                   .commands = commands_of(stream, reached, written),
@@ -161,7 +161,8 @@ static const struct overrun_head *find_rival(const struct overrun *overrun,
 {
     for (size_t i = 0; i < overrun->count; i++) {
         const struct overrun_head *other = &overrun->heads[i];
-        uint64_t apart = max(other->since, head->since) - min(other->since, head->since);
+        uint64_t apart =
+            max(other->started_at, head->started_at) - min(other->started_at, head->started_at);
         if (other->client != head->client && !other->waits && apart <= SEEN_LATE_NS &&
             sm_group_set_overlaps(&other->sm_groups, &head->sm_groups))
             return other;
@@ -189,7 +190,7 @@ static void look_at_kernels(struct overrun *overrun, struct worker *worker, uint
     for (size_t i = 0; i < overrun->count && !overrun->told; i++) {
         const struct overrun_head *head = &overrun->heads[i];
         if (head->kernel_time && !head->behind &&
-            saturating_sub(now, head->since) / head->commands > head->kernel_time)
+            saturating_sub(now, head->started_at) / head->commands > head->kernel_time)
             tell_kernel(overrun, worker, head);
     }
 }
@@ -215,7 +216,7 @@ static bool others_wait(const struct overrun *overrun, struct worker *worker,
     for (size_t i = 0; i < overrun->count; i++) {
         const struct overrun_head *other = &overrun->heads[i];
         if (!other->leaving && other->order > head->order &&
-            saturating_sub(now, other->stream->work.since) > WAITS_NS &&
+            saturating_sub(now, other->stream->work.started_at) > WAITS_NS &&
             sm_group_set_overlaps(&other->sm_groups, &head->sm_groups))
             return true;
     }

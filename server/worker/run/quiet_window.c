@@ -73,10 +73,10 @@ static void see_scene(struct quiet_window *window, uint64_t now, struct quiet_sc
     scene->works = window->works;
 }
 
-static void note_asking(void *context, const struct quiet_caller *caller, uint64_t since)
+static void note_asking(void *context, const struct quiet_caller *caller, uint64_t asks_at)
 {
     struct quiet_asker *asker = (struct quiet_asker *)context + quiet_user(caller->owner);
-    asker->since = min(asker->since, since);
+    asker->asked_at = min(asker->asked_at, asks_at);
     asker->level = min(asker->level, caller->level);
 }
 
@@ -87,12 +87,12 @@ static void choose_asker(struct quiet_window *window, const struct quiet_calls_v
 {
     struct quiet_asker askers[QUIET_USERS];
     for (uint32_t i = 0; i < QUIET_USERS; i++)
-        askers[i] = (struct quiet_asker){.since = QUIET_NEVER, .level = UINT32_MAX};
+        askers[i] = (struct quiet_asker){.asked_at = QUIET_NEVER, .level = UINT32_MAX};
     quiet_calls_each_asking(&window->worker->quiet_calls, now, note_asking, askers);
     uint32_t asks = quiet_choose(&window->quiet, askers);
     scene->asked |= asks < QUIET_USERS;
     scene->user = asks < QUIET_USERS ? asks : quiet_user(view->owner);
-    scene->since = min(askers[scene->user].since, now);
+    scene->asked_at = min(askers[scene->user].asked_at, now);
     scene->level = askers[scene->user].level;
 }
 

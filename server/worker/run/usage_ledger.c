@@ -284,7 +284,7 @@ static void note_client(struct usage_ledger *ledger, struct worker *worker, stru
     pthread_mutex_unlock(&client->lock);
     if (!added)
         return;
-    client->ledger_idle = idle && !carried.client.busy;
+    client->ledger_idle = idle && !claim_is_busy(&carried.client.request);
     for (uint32_t i = 0; i < carried.count; i++) {
         row.accounts[i] = carried.accounts[i].number;
         if (row.accounts[i])

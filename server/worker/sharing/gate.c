@@ -128,17 +128,17 @@ static void apply_decisions(struct gate *gate, uint64_t now)
 static void learn_pace(struct gate_client *at, uint64_t completed, uint32_t in_flight, uint64_t now)
 {
     struct scheduler_client *scheduled = &at->scheduled;
-    uint64_t done = completed - at->completed, span = now - at->since;
-    if (at->since_exact && in_flight && done < PACE_COMMANDS && (done == 0 || span < PACE_NS))
+    uint64_t done = completed - at->completed, span = now - at->counted_at;
+    if (at->counted_busy && in_flight && done < PACE_COMMANDS && (done == 0 || span < PACE_NS))
         return;
     /* With nothing left in flight the work ended some time ago, so the client's pace is this or
      * better. */
     bool better = scheduled->mean_ns == 0 || span / (done ? done : 1) < scheduled->mean_ns;
-    if (done && at->since_exact && (in_flight || better))
+    if (done && at->counted_busy && (in_flight || better))
         scheduler_pace(scheduled, done < UINT32_MAX ? (uint32_t)done : UINT32_MAX, span);
     at->completed = completed;
-    at->since = now;
-    at->since_exact = in_flight > 0;
+    at->counted_at = now;
+    at->counted_busy = in_flight > 0;
 }
 
 static void set_in_flight_limits(const struct gate *gate, struct gate_client *at)
@@ -230,7 +230,7 @@ static uint32_t room_while_open(struct gate *gate, struct client *client, uint32
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
         count_in_flight(gate, client, timeline_now());
-        at->since_exact = true; /* the client is about to submit */
+        at->counted_busy = true; /* the client is about to submit */
         if (client->shared.in_flight >= at->in_flight_limit) {
             room = room_of_lacking(gate, client, max);
             set_resume_point(client, room);
@@ -258,7 +258,7 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
     scheduled->rings = rings_with_work(client);
     scheduled->width = client->shared.width;
     count_in_flight(gate, client, now);
-    at->since_exact = true;
+    at->counted_busy = true;
     scheduler_wants(&gate->scheduler, scheduled, now);
     struct scheduler_answer answer = scheduler_may_submit(&gate->scheduler, scheduled, now);
     uint32_t room = min(answer.room, max);
@@ -570,7 +570,7 @@ uint32_t gate_add(struct gate *gate, struct client *client, const struct schedul
     at->client = client;
     at->hold = at->traced_hold = SCHEDULER_HOLDS;
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = at->since = timeline_now();
+    uint64_t now = at->counted_at = timeline_now();
     uint32_t error =
         scheduler_add(&gate->scheduler, &at->scheduled, limits, accounts, sm_groups, now, why);
     if (!error) {

@@ -60,8 +60,8 @@ struct gate_client {
     uint64_t submitted;       /* commands since it attached; the submitter counts */
     uint64_t completed;       /* commands completed, as last counted for its pace */
     uint64_t told;            /* commands completed, as the scheduler was last told */
-    uint64_t since;           /* when they were last counted */
-    bool since_exact;         /* work was in flight from that time on */
+    uint64_t counted_at;      /* when they were last counted */
+    bool counted_busy;        /* work was in flight from that time on */
     uint32_t batch;           /* number of commands before a completion */
     uint32_t in_flight_limit; /* commands in flight that need no asking while the gate is open */
     uint32_t go_on_at;        /* a full client may go on with so many commands in flight... */

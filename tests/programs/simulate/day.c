@@ -40,7 +40,7 @@ struct visitor {
     bool thinks;                    /* it pauses for a moment again and again while it wants */
     uint64_t thought_at;            /* a pause ends; NEVER: it is in none */
     uint64_t paused_since;
-    uint64_t since, had_before;
+    uint64_t began_at, had_before;
     double promised; /* ns promised to it since then */
     uint64_t paused; /* ns since then in short pauses */
     double rate;
@@ -125,7 +125,7 @@ static void promise(int mode, struct visitor *visitors, uint32_t count)
 
 static void stretch_begins(struct visitor *visitor)
 {
-    visitor->since = device.now;
+    visitor->began_at = device.now;
     visitor->had_before = device_had(&device, visitor->client);
     visitor->promised = visitor->sliced = 0;
     visitor->paused = 0;
@@ -152,7 +152,7 @@ static void note(struct errors *errors, double had, double promised, double span
 
 static void stretch_ends(const struct visitor *visitor)
 {
-    double span = (double)(device.now - visitor->since);
+    double span = (double)(device.now - visitor->began_at);
     double had = (double)(device_had(&device, visitor->client) - visitor->had_before);
     if (span < (double)STRETCH_MIN || visitor->promised < span * 1e-4)
         return;

@@ -129,7 +129,7 @@ static void a_client_that_was_there_before_inherits_nothing(void **state)
     while (leaves->kernels < 1)
         device_step(&device, UINT64_MAX);
     device_remove(&device, leaves);
-    assert_true(stays->scheduled.request.parts >= 0);
+    assert_true(stays->scheduled.request.credit.parts >= 0);
 }
 
 /* A visitor runs for 3 s and leaves; another one inherits that, waits for half a second and leaves.
@@ -269,23 +269,26 @@ static void only_the_owner_inherits_and_only_until_it_is_worked_off(void **state
      * device time is owed. */
     uint64_t left = device.now;
     client = arrive(1000, PLAN_WHOLE, MS, OWNER);
-    assert_in_range(plan_credit_ready(&client->scheduled.request) - left, 2000 * MS, 2500 * MS);
+    assert_in_range(plan_credit_ready(&client->scheduled.request.credit) - left, 2000 * MS,
+                    2500 * MS);
     device_remove(&device, client);
     client = arrive(2500, PLAN_WHOLE, MS, OWNER);
-    assert_in_range(plan_credit_ready(&client->scheduled.request) - left, 800 * MS, 1000 * MS);
+    assert_in_range(plan_credit_ready(&client->scheduled.request.credit) - left, 800 * MS,
+                    1000 * MS);
     device_remove(&device, client);
     client = arrive(1, PLAN_WHOLE, MS, OWNER);
-    assert_in_range(plan_credit_ready(&client->scheduled.request) - left, 2000 * MS, 2500 * MS);
+    assert_in_range(plan_credit_ready(&client->scheduled.request.credit) - left, 2000 * MS,
+                    2500 * MS);
     device_remove(&device, client);
     client = arrive(1000, PLAN_WHOLE, MS, OTHER_OWNER);
-    assert_int_equal(client->scheduled.request.parts, 0);
+    assert_int_equal(client->scheduled.request.credit.parts, 0);
     device_remove(&device, client);
     client = arrive(1000, PLAN_WHOLE, MS, 0);
-    assert_int_equal(client->scheduled.request.parts, 0);
+    assert_int_equal(client->scheduled.request.credit.parts, 0);
     device_remove(&device, client);
     device_run(&device, left + 2500 * MS);
     client = arrive(1000, PLAN_WHOLE, MS, OWNER);
-    assert_int_equal(client->scheduled.request.parts, 0);
+    assert_int_equal(client->scheduled.request.credit.parts, 0);
 }
 
 static void many_owners_leave_and_the_greatest_debts_are_kept(void **state)
@@ -300,7 +303,7 @@ static void many_owners_leave_and_the_greatest_debts_are_kept(void **state)
     for (uint32_t owner = 100; owner < 100 + 2 * DEBTS_ACCOUNTS; owner++)
         device_remove(&device, arrive(1000, PLAN_WHOLE, MS, owner));
     client = arrive(1000, PLAN_WHOLE, MS, OWNER);
-    assert_true(client->scheduled.request.parts < 0);
+    assert_true(client->scheduled.request.credit.parts < 0);
 }
 
 int main(void)

@@ -60,8 +60,11 @@ static void each_rule_holds(void **state)
         const struct rule *rule = &rules[i];
         struct quiet_work work = {
             .client = 7, .level = 1, .left_ns = rule->left_ms * MS, .overdue = rule->overdue};
-        struct quiet_scene scene = {
-            .works = &work, .count = 1, .asked = true, .since = T0, .level = rule->urgent ? 2 : 1};
+        struct quiet_scene scene = {.works = &work,
+                                    .count = 1,
+                                    .asked = true,
+                                    .asked_at = T0,
+                                    .level = rule->urgent ? 2 : 1};
         begin();
         quiet.looked = T0 + rule->waited_ms * MS;
         quiet.credit -= (int64_t)(rule->spent_ms * MS);
@@ -80,7 +83,7 @@ static enum quiet_state ask_for_a_moment(uint64_t early_ms, uint64_t waited_ms)
     struct quiet_work works[2] = {
         {.client = 1, .left_ns = 200 * MS, .likely_ns = (200 - early_ms) * MS},
         {.client = 2, .left_ns = 200 * MS, .likely_ns = 200 * MS}};
-    struct quiet_scene scene = {.works = works, .count = 2, .asked = true, .since = T0};
+    struct quiet_scene scene = {.works = works, .count = 2, .asked = true, .asked_at = T0};
     begin();
     quiet.looked = T0 + waited_ms * MS;
     return look(&scene, T0 + waited_ms * MS);
@@ -103,7 +106,7 @@ static void what_runs_is_wide_again_when_no_call_waits(void **state)
 {
     (void)state;
     struct quiet_work work = {.client = 7, .left_ns = 1000 * MS, .likely_ns = 1000 * MS};
-    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .since = T0};
+    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .asked_at = T0};
     begin();
     look(&scene, T0);
     assert_int_equal(quiet.width, QUIET_SHORT);
@@ -121,7 +124,7 @@ static void what_runs_is_wide_again_when_no_call_waits(void **state)
 static void an_idle_device_is_quiet_at_once_and_costs_nothing(void **state)
 {
     (void)state;
-    struct quiet_scene scene = {.asked = true, .since = T0};
+    struct quiet_scene scene = {.asked = true, .asked_at = T0};
     begin();
     quiet.credit = -1;
     assert_int_equal(look(&scene, T0), QUIET_DRAINING);
@@ -135,7 +138,7 @@ static void an_idle_device_is_quiet_at_once_and_costs_nothing(void **state)
 static void other_work_is_waited_for(void **state)
 {
     (void)state;
-    struct quiet_scene scene = {.asked = true, .since = T0, .others = true};
+    struct quiet_scene scene = {.asked = true, .asked_at = T0, .others = true};
     begin();
     assert_int_equal(look(&scene, T0), QUIET_DRAINING);
     assert_int_equal(look(&scene, T0), QUIET_DRAINING);
@@ -147,7 +150,7 @@ static void an_attempt_ends_after_one_and_a_half_times_the_expectation(void **st
 {
     (void)state;
     struct quiet_work work = {.client = 7, .left_ns = 100 * MS};
-    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .since = T0};
+    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .asked_at = T0};
     begin();
     assert_int_equal(look(&scene, T0), QUIET_DRAINING);
     assert_int_equal(look(&scene, T0 + 154 * MS), QUIET_DRAINING);
@@ -166,7 +169,7 @@ static void an_attempt_costs_no_more_than_its_time(void **state)
 {
     (void)state;
     struct quiet_work work = {.client = 7, .left_ns = 20 * MS};
-    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .since = T0};
+    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .asked_at = T0};
     begin();
     assert_int_equal(look(&scene, T0), QUIET_DRAINING);
     scene.count = 0;
@@ -183,7 +186,7 @@ static void a_call_that_is_withdrawn_ends_the_attempt(void **state)
 {
     (void)state;
     struct quiet_work work = {.client = 7, .left_ns = 100 * MS};
-    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .since = T0};
+    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .asked_at = T0};
     begin();
     look(&scene, T0);
     scene.asked = false;
@@ -197,7 +200,7 @@ static void what_a_window_takes_is_what_clients_could_have_used(void **state)
     (void)state;
     struct quiet_work works[2] = {{.client = 1, .left_ns = 10 * MS},
                                   {.client = 2, .left_ns = 10 * MS}};
-    struct quiet_scene scene = {.works = works, .count = 2, .asked = true, .since = T0};
+    struct quiet_scene scene = {.works = works, .count = 2, .asked = true, .asked_at = T0};
     begin();
     look(&scene, T0);
     scene.count = 1;
@@ -214,7 +217,7 @@ static void what_a_window_takes_is_what_clients_could_have_used(void **state)
 static void between_leases_only_the_calls_cost(void **state)
 {
     (void)state;
-    struct quiet_scene scene = {.asked = true, .since = T0, .between = true};
+    struct quiet_scene scene = {.asked = true, .asked_at = T0, .between = true};
     begin();
     assert_int_equal(look(&scene, T0), QUIET_DRAINING);
     assert_int_equal(look(&scene, T0), QUIET_OPEN);
@@ -228,7 +231,7 @@ static void between_leases_only_the_calls_cost(void **state)
 static void clients_that_come_to_an_idle_device_are_the_cost_of_a_window(void **state)
 {
     (void)state;
-    struct quiet_scene scene = {.asked = true, .since = T0};
+    struct quiet_scene scene = {.asked = true, .asked_at = T0};
     begin();
     look(&scene, T0);
     assert_int_equal(look(&scene, T0), QUIET_OPEN);
@@ -240,8 +243,8 @@ static void a_pause_of_the_clients_is_no_idle_device_to_windows_that_had_their_s
 {
     (void)state;
     struct quiet_work work = {.client = 7, .left_ns = MS};
-    struct quiet_scene busy = {.works = &work, .count = 1, .asked = true, .since = T0};
-    struct quiet_scene idle = {.asked = true, .since = T0};
+    struct quiet_scene busy = {.works = &work, .count = 1, .asked = true, .asked_at = T0};
+    struct quiet_scene idle = {.asked = true, .asked_at = T0};
     begin();
     quiet.credit = -(int64_t)(1000 * MS);
     assert_int_equal(look(&busy, T0), QUIET_WAITING);
@@ -267,7 +270,7 @@ static uint64_t random_below(uint64_t most)
 /* Clients that always have a kernel running, each of a length up to its own longest, while calls
  * come now and then. */
 struct device {
-    uint64_t longest[CLIENTS], ends[CLIENTS], since;
+    uint64_t longest[CLIENTS], ends[CLIENTS], asked_at;
     uint64_t idle_ns, waited_ns; /* the longest wait of a call */
     uint64_t over_ns;            /* beyond the share, where an attempt began */
     bool asked;
@@ -284,7 +287,8 @@ static void run_clients(struct device *device, bool held, uint64_t now)
 
 static struct quiet_scene see(const struct device *device, struct quiet_work *works, uint64_t now)
 {
-    struct quiet_scene scene = {.works = works, .asked = device->asked, .since = device->since};
+    struct quiet_scene scene = {
+        .works = works, .asked = device->asked, .asked_at = device->asked_at};
     for (int i = 0; i < CLIENTS; i++)
         if (device->ends[i] > now)
             works[scene.count++] = (struct quiet_work){.client = (uint32_t)i + 1,
@@ -308,7 +312,7 @@ static void play(struct device *device, uint64_t until)
         struct quiet_work works[CLIENTS];
         if (!device->asked && random_below(50) == 0) {
             device->asked = true;
-            device->since = now;
+            device->asked_at = now;
         }
         run_clients(device, quiet.state >= QUIET_DRAINING, now);
         struct quiet_scene scene = see(device, works, now);
@@ -319,7 +323,7 @@ static void play(struct device *device, uint64_t until)
         if (quiet.state != QUIET_OPEN)
             continue;
         assert_int_equal(scene.count, 0);
-        device->waited_ns = max(device->waited_ns, now - device->since);
+        device->waited_ns = max(device->waited_ns, now - device->asked_at);
         device->asked = false;
         quiet_end(&quiet, QUIET_NEVER, now);
     }
@@ -367,7 +371,7 @@ static void a_greedy_user_gets_no_more_than_the_share(void **state)
             struct quiet_scene scene = {.works = &work,
                                         .count = works && quiet.state < QUIET_DRAINING,
                                         .asked = now >= since,
-                                        .since = since};
+                                        .asked_at = since};
             look(&scene, now);
             if (quiet.state == QUIET_DRAINING) {
                 scene.count = 0;
@@ -396,7 +400,7 @@ static uint64_t wait_of(uint32_t user, uint64_t since)
 {
     struct quiet_work work = {.client = 7, .left_ns = MS, .likely_ns = MS};
     struct quiet_scene scene = {
-        .works = &work, .count = 1, .asked = true, .user = user, .since = since};
+        .works = &work, .count = 1, .asked = true, .user = user, .asked_at = since};
     uint64_t now = since;
     while (look(&scene, now) != QUIET_DRAINING)
         now += MS;
@@ -412,7 +416,7 @@ static void what_a_window_takes_beyond_its_users_part_others_do_not_pay(void **s
         struct quiet_work works[2] = {{.client = 1, .left_ns = 700 * MS, .likely_ns = 10 * MS},
                                       {.client = 2, .left_ns = 700 * MS, .likely_ns = 10 * MS}};
         struct quiet_scene scene = {
-            .works = works, .count = 2, .asked = true, .user = 1, .since = T0 - 700 * MS};
+            .works = works, .count = 2, .asked = true, .user = 1, .asked_at = T0 - 700 * MS};
         begin();
         quiet.settings.limit_ns = 1000 * MS;
         assert_int_equal(look(&scene, T0), QUIET_DRAINING);
@@ -438,10 +442,10 @@ static void users_with_credit_come_first_then_urgent_ones_then_those_that_owe_le
     struct quiet_asker askers[QUIET_USERS];
     begin();
     for (uint32_t i = 0; i < QUIET_USERS; i++)
-        askers[i] = (struct quiet_asker){.since = QUIET_NEVER};
-    askers[5].since = T0;
+        askers[i] = (struct quiet_asker){.asked_at = QUIET_NEVER};
+    askers[5].asked_at = T0;
     assert_int_equal(quiet_choose(&quiet, askers), 5);
-    askers[63].since = T0 - 1;
+    askers[63].asked_at = T0 - 1;
     assert_int_equal(quiet_choose(&quiet, askers), 63);
     quiet.debts[63] = 2;
     assert_int_equal(quiet_choose(&quiet, askers), 5);
@@ -465,23 +469,23 @@ static void a_user_with_long_loads_keeps_nobody_elses_waiting(void **state)
     uint64_t taken[3] = {0}, longest = 0, served = 0, next = T0 + 3000 * MS;
     begin();
     for (uint32_t i = 0; i < QUIET_USERS; i++)
-        askers[i] = (struct quiet_asker){.since = QUIET_NEVER};
-    askers[1].since = T0;
+        askers[i] = (struct quiet_asker){.asked_at = QUIET_NEVER};
+    askers[1].asked_at = T0;
     for (uint64_t now = T0; now < end; now += MS) {
         struct quiet_work work = {.client = 1, .left_ns = MS, .likely_ns = MS};
-        if (askers[2].since == QUIET_NEVER && now >= next)
-            askers[2].since = now;
+        if (askers[2].asked_at == QUIET_NEVER && now >= next)
+            askers[2].asked_at = now;
         uint32_t user = quiet_choose(&quiet, askers);
         struct quiet_scene scene = {.works = &work,
                                     .count = quiet.state < QUIET_DRAINING,
                                     .asked = true,
                                     .user = user,
-                                    .since = askers[user].since};
+                                    .asked_at = askers[user].asked_at};
         if (look(&scene, now) != QUIET_OPEN)
             continue;
         user = quiet.payer;
         if (user == 2) {
-            longest = max(longest, now - askers[2].since);
+            longest = max(longest, now - askers[2].asked_at);
             served++;
             next = now + 700 * MS;
         }
@@ -489,7 +493,7 @@ static void a_user_with_long_loads_keeps_nobody_elses_waiting(void **state)
         taken[user] += calls_ns[user];
         quiet_made(&quiet, user, now);
         quiet_end(&quiet, QUIET_NEVER, now);
-        askers[user].since = user == 1 ? now : QUIET_NEVER;
+        askers[user].asked_at = user == 1 ? now : QUIET_NEVER;
     }
     print_message(
         "user 2 waits for %llu ms at most, in %llu windows; user 1 took %llu ms of 60 s\n",

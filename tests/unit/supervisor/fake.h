@@ -36,7 +36,6 @@
 #include "server/supervisor/reload.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/quota.h"
-#include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/trace.h"
 #include "server/supervisor/view.h"
@@ -645,7 +644,7 @@ static inline void fake_doom_clients(struct fake *fake)
 {
     struct session *session;
     LIST_FOR_EACH (session, &fake->supervisor->server.session_list, link)
-        session->restore.since = 1;
+        session->restore.held_at = 1;
     for (uint32_t i = 0; i < fake->supervisor->server.device_count; i++)
         fake->supervisor->server.devices[i].served = false;
 }

@@ -177,7 +177,7 @@ static void other_threads_may_take_their_time_and_their_calls_are_listed(void **
     (void)state;
     struct heartbeat_call calls[ACTIVITY_THREADS];
     page->thread[ACTIVITY_DRIVER].call = ACTIVITY_cuModuleLoadDataEx;
-    page->thread[ACTIVITY_DRIVER].since = now;
+    page->thread[ACTIVITY_DRIVER].called_at = now;
     for (int i = 0; i < 100; i++) {
         look();
         beat(ACTIVITY_SUBMITTER);

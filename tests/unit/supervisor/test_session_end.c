@@ -2,6 +2,9 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Ends of connections: each ends in one place, for one client, and leaves nothing. */
 #include "tests/unit/supervisor/fake.h"
+#include "server/supervisor/session/request.h"
+#include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_state.h"
 
 static struct fake fake;
 static const struct proto_event_create no_number;
@@ -129,7 +132,7 @@ static void a_marked_session_stands_until_the_loops_turn(void **state)
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     fake_alloc(&fake, fd, 5 * MIB);
     struct session *session = fake_first(&fake);
-    struct request *request = session_request(session, 99, PROTO_DONE);
+    struct request *request = request_make(session, 99, PROTO_DONE);
     session_fail(session, PROTO_ERROR_KILLED, "the first reason");
     session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "the second reason");
     assert_int_equal(session->state, PROTO_CONNECTION_STATE_LEAVING);
@@ -138,7 +141,7 @@ static void a_marked_session_stands_until_the_loops_turn(void **state)
     /* Neither is sent, and neither does any harm. */
     session_answer(session, PROTO_DONE, 99, NULL, NULL, 0);
     session_refuse(session, 99, PROTO_ERROR_UNKNOWN, "nobody reads this");
-    session_request_end(request);
+    request_end(request);
     fake_expect_ended(&fake, fd, PROTO_ERROR_KILLED, "the first reason");
     fake_expect_nothing_left(&fake);
     fake_close(&fake);

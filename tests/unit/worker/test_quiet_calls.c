@@ -55,10 +55,10 @@ static struct quiet_calls_view look(uint64_t now)
     return view;
 }
 
-static void note_asking(void *context, const struct quiet_caller *caller, uint64_t since)
+static void note_asking(void *context, const struct quiet_caller *caller, uint64_t asks_at)
 {
     assert_int_equal(caller->level, 2);
-    *(uint64_t *)context = since;
+    *(uint64_t *)context = asks_at;
 }
 
 /* Nobody waits for it, but a charge does. */

@@ -54,7 +54,7 @@ static void the_likely_end_is_the_means_and_then_moves_to_the_longest(void **sta
     work_length_reach(&length, &span, 1, T0 + 24 * MS);
     for (uint64_t i = 0; i < 16; i++)
         work_length_reach(&length, &span, 2 + i, T0 + (32 + 8 * i) * MS);
-    uint64_t last = span.since, mean = length.mean_ns, peak = length.peak_ns;
+    uint64_t last = span.started_at, mean = length.mean_ns, peak = length.peak_ns;
     assert_true(mean > 8 * MS && mean < 12 * MS && peak > mean + 2 * MS);
     assert_int_equal(work_length_expect(&length, &span, 1, 1, last).likely_ns, mean);
     assert_int_equal(work_length_expect(&length, &span, 3, 1, last + MS).likely_ns, 3 * mean - MS);
@@ -127,7 +127,7 @@ static uint64_t stand_still(uint64_t usual_ms, uint64_t before)
                                   .likely_ns = expected.likely_ns,
                                   .overdue = expected.overdue};
         struct quiet_scene scene = {
-            .works = &work, .count = 1, .asked = true, .user = 1, .since = asked};
+            .works = &work, .count = 1, .asked = true, .user = 1, .asked_at = asked};
         quiet_look(&quiet, &scene, now);
         stood += quiet.state == QUIET_DRAINING ? MS : 0;
     }

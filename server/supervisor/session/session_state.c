@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session/session_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/messages.h"
+#include "common/printable.h"
+#include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session.h"
+
+void session_touch(struct session *session)
+{
+    if (!session->server->keeper || session->keeping.touched)
+        return;
+    session->keeping.touched = true;
+    queue_append(&session->server->touched, &session->keeping.link);
+}
+
+static void log_end(const struct session *session)
+{
+    const struct proto_ended *ended = &session->ended;
+    /* Every client first looks at the devices through a connection of its own; its end is no
+     * news. */
+    if (!ended->error && session->state < PROTO_CONNECTION_STATE_ATTACHING)
+        log_debug(MESSAGE_TEXT(log_connection_gone), session->number, (int)session->pid,
+                  session->uid, ended->text);
+    else if (!ended->error)
+        log_info(MESSAGE_TEXT(log_client_gone), session->number, session->name, (int)session->pid,
+                 session->uid, ended->text);
+    else
+        log_warning(MESSAGE_TEXT(log_client_ended), session->number, session->name,
+                    (int)session->pid, session->uid, error_name(ended->error), ended->text);
+}
+
+void session_schedule(struct session *session)
+{
+    if (session->state != PROTO_CONNECTION_STATE_LEAVING || session->due)
+        return;
+    session->due = true;
+    queue_append(&session->server->due, &session->due_link);
+}
+
+void session_enter(struct session *session, enum proto_connection_state state)
+{
+    if (session->state != PROTO_CONNECTION_STATE_LEAVING)
+        session->state = state;
+    session_touch(session);
+}
+
+void session_fail(struct session *session, uint32_t error, const char *format, ...)
+{
+    if (session->state == PROTO_CONNECTION_STATE_LEAVING)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    session->ended.error = error;
+    vsnprintf(session->ended.text, sizeof session->ended.text, format, arguments);
+    va_end(arguments);
+    printable_replace(session->ended.text);
+    log_end(session);
+    session->state = PROTO_CONNECTION_STATE_LEAVING;
+    session->parked.present = false;
+    session_touch(session);
+    session_schedule(session);
+}
+
+void session_fail_why(struct session *session, const struct error *why)
+{
+    session_fail(session, why->number, "%s", why->text);
+}
+
+void session_released(struct session *session)
+{
+    if (!session->down)
+        return;
+    session->released = true;
+    session_schedule(session);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * session_state: the state of a session, the mark that it must end, and the mark that the keeper
+ * has to look at it. The other session files stand on this one; it calls none of them.
+ *
+ * A session never ends within a call. session_fail marks it, and the loop takes it down
+ * (session/end.h) when every callback of this turn has returned. So no caller of a function here
+ * has to ask whether its session is still there. Answers after the mark are not sent. All that the
+ * session owns stays valid until the loop's turn. Loop thread.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_STATE_H
+#define GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_STATE_H
+
+#include <stdint.h>
+
+#include "common/error.h"
+#include "protocol.h"
+
+struct session;
+
+/*
+ * Marks the session, which must end for this reason. Logs the reason, and has the loop take the
+ * session down: the client is then told (fault word, `ended`). Only the first reason counts. error
+ * is an error number; PROTO_ERROR_SUCCESS: the client hung up by itself.
+ */
+void session_fail(struct session *session, uint32_t error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void session_fail_why(struct session *session, const struct error *why);
+
+/* Sets the session's state. A marked session stays in PROTO_CONNECTION_STATE_LEAVING. */
+void session_enter(struct session *session, enum proto_connection_state state);
+
+/* Has the loop look at a marked session again, after something that kept it from being freed has
+ * gone. Does nothing for a session that is not marked. */
+void session_schedule(struct session *session);
+
+/* The worker says that no memory of the session is left on its device (worker_released). The
+ * charges for that memory are given back in the loop's turn, however long the rest of the session
+ * stays. A session that was not taken down is left alone. */
+void session_released(struct session *session);
+
+/* Has the keeper look at the session, which has changed. Does nothing without a keeper. */
+void session_touch(struct session *session);
+
+#endif
