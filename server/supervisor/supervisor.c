@@ -46,7 +46,7 @@ static void stop_advance(struct supervisor *supervisor)
     uv_close((uv_handle_t *)&supervisor->after_wait, NULL);
     if (supervisor->server.keeper) {
         uv_close((uv_handle_t *)&supervisor->show, NULL);
-        keeper_clear(supervisor->server.keeper);
+        survive_stop(supervisor);
     }
     session_own_requests_close(&supervisor->server);
     supervisor->events.stopped(supervisor->events.context);

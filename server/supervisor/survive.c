@@ -162,6 +162,16 @@ void survive_commit(struct supervisor *supervisor)
     supervisor->took_over = false;
 }
 
+void survive_stop(struct supervisor *supervisor)
+{
+    struct server *server = &supervisor->server;
+    for (uint32_t i = 0; i < server->device_count; i++)
+        keeper_remove(server->keeper, &server->devices[i].keeping.record);
+    keeper_remove(server->keeper, &supervisor->kept_server);
+    keeper_remove(server->keeper, &supervisor->kept_overrides);
+    keeper_clear(server->keeper);
+}
+
 /* ---- and back ---- */
 
 static void overrides_read(struct server *server, const struct state_log_reader *reader)

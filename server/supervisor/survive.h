@@ -43,4 +43,8 @@ void survive_take_over(struct supervisor *supervisor, const struct state_log_rea
 /* The end of a turn. Does nothing without a keeper. */
 void survive_commit(struct supervisor *supervisor);
 
+/* The server ends for good, and no later one has anything to take over. The devices have stopped,
+ * and no session is left. */
+void survive_stop(struct supervisor *supervisor);
+
 #endif
