@@ -17,6 +17,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from private_server import BUILD, ENV, SECONDS  # noqa: E402
+from raw_client import RawClient  # noqa: E402
 from service_manager import Manager  # noqa: E402
 
 ROUNDS = int(os.environ.get("SURVIVE_ROUNDS", "12"))
@@ -210,6 +211,27 @@ class Survive(unittest.TestCase):
             clients[0].stdin.close()
             self.assertEqual(clients[0].wait(SECONDS), 0)
             clients[0].stdin = open(os.devnull, encoding="utf-8")
+
+    def test_a_message_that_was_kept_and_is_still_in_the_socket(self):
+        """A server that is killed between the two leaves the message to the next one, which knows it in each state of the connection."""
+        with Manager() as manager:
+            client = RawClient(manager.client)
+            self.addCleanup(client.close)
+
+            def again(message, **values):
+                sent = client.schema.pack(message, client.serial + 1, values)
+                client.ask(message, **values)
+                manager.kill()
+                client.socket.send(sent)
+                manager.start()
+
+            unset = dict.fromkeys((name for name, _, _ in client.schema.fields(client.schema.layouts["allowance"])
+                                   if name.endswith(("_request", "_limit"))), client.schema.constants["unset"])
+            again("hello", major=client.schema.major)
+            again("device_query")
+            again("attach", **unset)
+            again("memory_alloc", count=1 << 20)
+            self.assertEqual(client.ask("memory_query")["used"] >> 20, 2, "it was allocated once, of a slab of 2 MiB")
 
 
 if __name__ == "__main__":
