@@ -212,6 +212,43 @@ class Survive(unittest.TestCase):
             self.assertEqual(clients[0].wait(SECONDS), 0)
             clients[0].stdin = open(os.devnull, encoding="utf-8")
 
+    def in_flight(self, manager):
+        answer = manager.ctl("--json", "clients")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return sum(row["in_flight"] or 0 for row in json.loads(answer.stdout)["clients"])
+
+    def test_killed_while_clients_are_told_to_the_next_worker(self):
+        """The clients are stopped, so that nothing of theirs is in flight when the worker dies. The server dies when it knows that,
+        while it waits for the next worker, while it tells that of the clients, or a moment later."""
+        seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
+        chance = random.Random(seed)
+        with Manager() as manager:
+            clients = self.begin(manager, CLIENTS)
+            for at in range(ROUNDS):
+                for client in clients:
+                    client.send_signal(signal.SIGSTOP)
+                await_true(lambda: self.in_flight(manager) == 0, manager.text)
+                worker = manager.workers()
+                for pid in worker:
+                    os.kill(pid, signal.SIGKILL)
+                time.sleep(chance.random() * 0.12)
+                manager.kill()
+                manager.start()
+                for client in clients:
+                    client.send_signal(signal.SIGCONT)
+                goes_on = f"took over from the last server: {CLIENTS} clients"
+                await_true(lambda: manager.text().count(goes_on) == at + 1, manager.text)
+                await_true(lambda: (answer := manager.ctl("--json", "clients")).returncode == 0 and
+                           all(row["in_flight"] is not None for row in json.loads(answer.stdout)["clients"]), manager.text)
+                for client in clients:
+                    self.assertIsNone(client.poll(), "" if client.poll() is None else
+                                      f"round {at}, seed {seed}: {client.stderr.read()}{manager.text()}")
+            self.no_call_failed(manager, clients)
+            await_true(lambda: self.charged(manager) == 0, lambda: f"seed {seed}: {self.charged(manager)} bytes stay charged")
+            wanted = {"s": 1, "w": 1, "p": 1, "b": 1, "d": 3 + CLIENTS * CLIENT_FDS}
+            await_true(lambda: self.stored(manager) == wanted, lambda: f"seed {seed}: {self.stored(manager)}, not {wanted}")
+            print(f"{ROUNDS} kills, seed {seed}")
+
     def test_a_message_that_was_kept_and_is_still_in_the_socket(self):
         """A server that is killed between the two leaves the message to the next one, which knows it in each state of the connection."""
         with Manager() as manager:

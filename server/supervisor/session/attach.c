@@ -476,7 +476,6 @@ int session_attach_adopt(struct session *session, uint64_t offset, uint64_t byte
     if (result == 0)
         result = shm_adopt(&session->status, fds[1], ring_status_bytes(streams), true);
     session->held = session->state == PROTO_CONNECTION_STATE_ATTACHED;
-    session->restore.adopts = session->held;
     session->restore.since = timeline_now();
     session->worker_start = session->device->starts;
     return error                                    ? -ENOSPC

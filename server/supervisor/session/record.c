@@ -17,6 +17,7 @@
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
 #include "server/supervisor/session/request.h"
+#include "server/supervisor/session/restore.h"
 #include "server/supervisor/session/rings.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
@@ -40,7 +41,7 @@ static const struct member {
 
 enum {
     MEMBERS = sizeof members / sizeof *members,
-    FORM = 2 /* of the rest; raised when it changes */
+    FORM = 3 /* of the rest; raised when it changes */
 };
 
 uint32_t session_record_layout(void)
@@ -60,7 +61,7 @@ static void client_pack(struct session *session, struct pack *pack)
     for (size_t i = 0; i < MEMBERS; i++)
         pack_bytes(pack, (const uint8_t *)session + members[i].at, members[i].bytes);
     pack_number(pack, session->over_limit);
-    pack_number(pack, session->pidfd >= 0);
+    pack_number(pack, (session->pidfd >= 0) | (session_restore_is_whole(session) ? 0 : 2));
     pack_number(pack, session->device ? session->device->index : UINT32_MAX);
     pack_number(pack, session->window.offset);
     pack_number(pack, session->window.bytes);
@@ -172,7 +173,8 @@ static int device_part_unpack(struct session *session, struct unpack *unpack, ui
 static int client_unpack(struct session *session, struct unpack *unpack)
 {
     struct session_keeping *keeping = &session->keeping;
-    bool watched = unpack_number(unpack) != 0;
+    uint64_t flags = unpack_number_max(unpack, 3);
+    bool watched = flags & 1;
     uint64_t device = unpack_number(unpack);
     uint64_t offset = unpack_number(unpack), bytes = unpack_number(unpack);
     keeping->socket = unpack_fd(unpack);
@@ -184,6 +186,7 @@ static int client_unpack(struct session *session, struct unpack *unpack)
         return -EINVAL;
     int result =
         device == UINT32_MAX ? 0 : device_part_unpack(session, unpack, device, offset, bytes);
+    keeping->whole = !(flags & 2);
     /* A child may hold its socket. */
     if (result == 0 && watched && session->pidfd < 0)
         session_fail(session, MESSAGE(process_ended));
@@ -366,6 +369,7 @@ void session_record_resume(struct session *session)
         return;
     }
     if (session->device) {
+        session_restore_take_up(session, session->keeping.whole);
         session_module_resume(session);
         session_memory_resume(session);
         session_host_record_resume(session);

@@ -34,7 +34,15 @@
 #define FIRST_NS UINT64_C(1000000000)
 
 /* Each step needs the answers of the one before. */
-enum step { STEP_NONE, STEP_CLIENT, STEP_OBJECTS, STEP_CODE, STEP_KERNELS, STEP_ATTRIBUTES };
+enum step {
+    STEP_NONE,
+    STEP_AWAY,
+    STEP_CLIENT,
+    STEP_OBJECTS,
+    STEP_CODE,
+    STEP_KERNELS,
+    STEP_ATTRIBUTES
+};
 
 static struct proto_status_header *status_of(struct session *session)
 {
@@ -48,11 +56,27 @@ void session_restore_hold(struct session *session)
     session->lost = true;
     session->restore.step = STEP_NONE;
     session->restore.due = 0;
-    session->restore.adopts = false;
+    session->restore.adopts = session->restore.anew = false;
+    session_touch(session);
     session_module_lose(session);
     shared_word_publish(&status_of(session)->recovering, 1);
     if (!session->restore.since)
         session->restore.since = timeline_now();
+}
+
+bool session_restore_is_whole(const struct session *session)
+{
+    return !session->held || session->restore.adopts;
+}
+
+void session_restore_take_up(struct session *session, bool whole)
+{
+    if (session->device->state != DEVICE_READY) {
+        session_restore_hold(session);
+        return;
+    }
+    session->restore.adopts = whole;
+    session->restore.anew = !whole;
 }
 
 static bool words_agree(void *shadow, uint32_t streams)
@@ -90,6 +114,26 @@ bool session_restore_judge(struct session *session, const char *text)
 }
 
 static void step_answered(void *context, const struct worker_answer *answer);
+static void steps_advance(struct session *session);
+
+/* A worker that was never told of the client refuses. */
+static void away_answered(void *context, const struct worker_answer *answer)
+{
+    struct session *session = context;
+    if (answer->outcome != WORKER_ANSWERED && answer->outcome != WORKER_REFUSED)
+        return;
+    session->restore.due--;
+    steps_advance(session);
+}
+
+/* Nobody knows which part of the client the worker was told. None of its commands have run there.
+ */
+static void away_send(struct session *session)
+{
+    struct channel_packet packet = {.opcode = PROTO_WORKER_DETACH};
+    session->restore.anew = false;
+    session_send_restoring(session, &packet, away_answered);
+}
 
 static void objects_restore(struct session *session)
 {
@@ -111,9 +155,11 @@ static void resume_answered(void *context, const struct worker_answer *answer)
 static void resume(struct session *session)
 {
     struct channel_packet packet = {.opcode = PROTO_WORKER_RESUME};
-    if (!session->restore.adopts)
-        session_send_restoring(session, &packet, resume_answered);
+    /* One that was adopted too: the last server may have kept that the client is whole, and died
+     * before it said so. */
+    session_send_restoring(session, &packet, resume_answered);
     session->held = false;
+    session_touch(session);
     session->restore.step = STEP_NONE;
     session->restore.due = 0;
     session->restore.since = 0;
@@ -140,6 +186,10 @@ static void steps_advance(struct session *session)
         if (session->restore.adopts && session->restore.step == STEP_CLIENT)
             session->restore.step = STEP_ATTRIBUTES;
         switch (++session->restore.step) {
+        case STEP_AWAY:
+            if (session->restore.anew)
+                away_send(session);
+            break;
         case STEP_CLIENT:
             session_attach_restore(session, step_answered);
             break;

@@ -117,7 +117,8 @@ struct session {
         uint32_t due;   /* answers of this step */
         uint64_t since; /* CLOCK_MONOTONIC: it is held; 0: it is not */
         bool adopts;    /* the worker has all of it, as the last server left it */
-        bool busy;      /* it had work, or has some, so it comes before others */
+        bool anew; /* the last server was telling the worker: that has some of it, or nothing */
+        bool busy; /* it had work, or has some, so it comes before others */
     } restore;
     struct {
         bool suspect;    /* of its device's latest fault */

@@ -219,6 +219,8 @@ int control_attach(struct request *request)
         return request_refuse(request, MESSAGE(worker_no_memory));
     }
     call->wanted = *wanted;
+    /* What its supervisor gives up may have been the last worker's alone. */
+    request->client->control.forgiving = wanted->restored;
     request->client->control.attaching = &call->control.request;
     call->control.call.caller.owner = request->client->control.owner = wanted->owner;
     request->client->control.next_attaching = worker->attaching;
@@ -243,6 +245,8 @@ static void look_at_rings(struct client *client)
 int control_attach_resume(struct request *request)
 {
     struct client *client = request->client;
+    if (client_state(client) != CLIENT_RESTORING && client->control.forgiving)
+        return request_done(request);
     if (client_state(client) != CLIENT_RESTORING)
         return request_refuse(request, MESSAGE(worker_client_resumed), request->number);
     client->control.restoring = false;

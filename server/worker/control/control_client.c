@@ -218,7 +218,10 @@ static void drop_client(struct worker *worker, struct client *client)
     for (uint32_t i = 0; i < client->stream_count; i++)
         if (client->streams[i].state != STREAM_FREE)
             stream_pool_unbind(&worker->pool, &client->streams[i]);
-    client_stream_end_timelines(client);
+    /* One that was not told whole may be told anew, and its words say how far it is. If it has
+     * left, the supervisor ends them. */
+    if (!client->control.restoring)
+        client_stream_end_timelines(client);
     meter_forget(&worker->meter, client);
     stream_pool_forget(&worker->pool, client);
     free_requests(&client->shared.frees, &client->shared.frees_end);

@@ -332,13 +332,36 @@ static void row_clear(struct usage_ledger *ledger, uint32_t at)
     ledger->clients[at] = 0;
 }
 
+static bool has_clients(const struct worker *worker, uint64_t number);
+
+/* Another supervisor may tell this worker of the client anew. It has run nothing here. */
+static bool put_back(struct usage_ledger *ledger, const struct worker *worker,
+                     const struct client *client)
+{
+    struct ledger_left *left = ledger->left;
+    for (uint32_t i = 0; client->control.restoring && left && i < left->client_count; i++) {
+        struct left_client *known = &left->clients[i];
+        if (!known->taken || known->row.number != client->number || known->at != client->ledger_at)
+            continue;
+        known->taken = false;
+        for (uint32_t at = 0; at < PROTO_CLIENT_ACCOUNTS; at++) {
+            struct left_account *account = left_account(left, known->row.accounts[at]);
+            if (account)
+                account->taken = has_clients(worker, account->carry.number);
+        }
+        return true;
+    }
+    return false;
+}
+
 void usage_ledger_forget(struct usage_ledger *ledger, struct worker *worker, struct client *client)
 {
     pthread_mutex_lock(&ledger->lock);
     uint32_t at = client->ledger_at;
     if (ledger->memory) {
         note_debts(ledger, worker);
-        if (at < LEDGER_ROWS && ledger->clients[at] == client->number)
+        if (at < LEDGER_ROWS && ledger->clients[at] == client->number &&
+            !put_back(ledger, worker, client))
             row_clear(ledger, at);
     }
     client->ledger_at = LEDGER_ROWS;
