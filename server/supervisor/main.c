@@ -246,8 +246,8 @@ static void keeping_begin(struct server *server)
                     survive_layout(), &server->left, &why);
     uint64_t generation = found == KEEPER_FOUND ? server->left.generation : 0;
     server->taking_over =
-        found == KEEPER_FOUND &&
-        !survive_discovery(&server->left, settings->streams, &server->discovery, &why);
+        found == KEEPER_FOUND && !survive_discovery(&server->left, &server->keeper,
+                                                    settings->streams, &server->discovery, &why);
     if (found == KEEPER_FOUND && !server->taking_over)
         state_log_reader_close(&server->left);
     if (found != KEEPER_NOTHING && !server->taking_over)
@@ -255,6 +255,13 @@ static void keeping_begin(struct server *server)
     if (!server->taking_over)
         survive_end_workers(&server->keeper);
     settings->keeps = keeper_begin(&server->keeper, generation) == 0;
+    /* Workers and clients of a server that keeps nothing end with it, and these would not. */
+    if (server->taking_over && !settings->keeps) {
+        server->taking_over = false;
+        state_log_reader_close(&server->left);
+        log_error(MESSAGE_TEXT(log_state_refused), server->keeper.trouble.text);
+        survive_end_workers(&server->keeper);
+    }
     /* Nobody would know of its buffers. */
     if (settings->keeps)
         settings->pinned_pool = 0;

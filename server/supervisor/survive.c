@@ -60,11 +60,23 @@ static bool image_read(const struct state_log_reader *reader, struct server_imag
     return true;
 }
 
-uint32_t survive_discovery(const struct state_log_reader *reader, uint32_t streams,
-                           struct discovery *discovery, struct error *why)
+/* A worker without its socket can't be served, and without process or barrier nobody knows when it
+ * has ended. */
+static bool workers_are_whole(const struct state_log_reader *reader, const struct keeper *keeper)
+{
+    for (size_t i = 0; i < reader->count; i++)
+        if (reader->entries[i].kind == KIND_DEVICE &&
+            !device_record_is_whole(keeper, &reader->entries[i]))
+            return false;
+    return true;
+}
+
+uint32_t survive_discovery(const struct state_log_reader *reader, const struct keeper *keeper,
+                           uint32_t streams, struct discovery *discovery, struct error *why)
 {
     struct server_image image;
-    if (!image_read(reader, &image) || image.discovery.count > SETTINGS_DEVICES_MAX)
+    if (!image_read(reader, &image) || image.discovery.count > SETTINGS_DEVICES_MAX ||
+        !workers_are_whole(reader, keeper))
         return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(state_damaged));
     if (image.streams != streams)
         return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(state_options),
@@ -79,19 +91,22 @@ static int left_ms(uint64_t until)
     return now < until ? (int)((until - now) / 1000000 + 1) : 0;
 }
 
-/* Waits until the barrier's other end is closed everywhere. */
+/* Waits until the barrier's other end is closed everywhere, or the process has ended. */
 static bool await_end(int fd, uint64_t until)
 {
-    struct pollfd barrier = {.fd = fd, .events = POLLIN};
-    while (poll(&barrier, 1, left_ms(until)) < 0 && errno == EINTR)
+    struct pollfd ends = {.fd = fd, .events = POLLIN};
+    while (poll(&ends, 1, left_ms(until)) < 0 && errno == EINTR)
         ;
-    return barrier.revents != 0;
+    return ends.revents != 0;
 }
 
+/* One of the two may have been lost. */
 static void await_all(const struct keeper *keeper, uint64_t until)
 {
     for (uint32_t i = 0; i < keeper->slot_count; i++)
-        if (keeper->slots[i].letter == KEEPER_BARRIER && keeper->slots[i].fd >= 0)
+        if ((keeper->slots[i].letter == KEEPER_BARRIER ||
+             keeper->slots[i].letter == KEEPER_PROCESS) &&
+            keeper->slots[i].fd >= 0)
             await_end(keeper->slots[i].fd, until);
 }
 

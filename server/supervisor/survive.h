@@ -28,8 +28,8 @@ uint32_t survive_layout(void);
  * Returns 0; or an error number, and *why says why this server, with so many streams for each
  * client, can't take over.
  */
-uint32_t survive_discovery(const struct state_log_reader *reader, uint32_t streams,
-                           struct discovery *discovery, struct error *why);
+uint32_t survive_discovery(const struct state_log_reader *reader, const struct keeper *keeper,
+                           uint32_t streams, struct discovery *discovery, struct error *why);
 
 /* Ends the workers of a last server from which nothing can be taken over, in order: their sockets
  * are closed, and they are killed after a while. Returns when they are gone. Clients' connections

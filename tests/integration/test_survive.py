@@ -270,6 +270,30 @@ class Survive(unittest.TestCase):
             again("memory_alloc", count=1 << 20)
             self.assertEqual(client.ask("memory_query")["used"] >> 20, 2, "it was allocated once, of a slab of 2 MiB")
 
+    def test_a_descriptor_that_was_lost(self):
+        """The service manager loses one of them, each in turn: that ends its client, or all if it was the worker's, in words."""
+        names = None
+        for at in itertools.count():
+            with Manager() as manager:
+                clients, worker = self.begin(manager, 1), manager.workers()
+                self.no_call_failed(manager, clients)
+                manager.kill()
+                names = names or sorted(manager.stored)
+                for fd in manager.stored.pop(names[at]):
+                    os.close(fd)
+                manager.start()
+                text = manager.text()
+                if names[at][0] in "wpb":
+                    self.assertIn("can't be taken over: it is damaged", text)
+                    self.assertTrue(set(worker).isdisjoint(manager.workers()), text)
+                self.no_call_failed(manager, self.begin(manager, 1))
+                clients[0].stdin.close()
+                clients[0].wait(SECONDS)
+                clients[0].stdin = open(os.devnull, encoding="utf-8")
+                self.assertIsNone(manager.process.poll(), manager.text())
+            if at + 1 == len(names):
+                break
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -87,12 +87,14 @@ static void answer_pack(void *context, const struct channel_packet *packet, size
  * again, which the client's library drops. */
 static void requests_pack(struct session *session, struct pack *pack)
 {
+    const struct keeper *keeper = session->server->keeper;
     struct inbox_entry *entry;
     LIST_FOR_EACH (entry, &session->keeping.inbox, link) {
         pack_number(pack, entry->bytes + 1);
         pack_bytes(pack, &entry->header, sizeof entry->header);
         pack_bytes(pack, entry->data, entry->bytes);
-        pack_fd(pack, entry->fd);
+        /* It may never have been passed. */
+        pack_fd(pack, keeper_has(keeper, entry->fd, KEEPER_DATA) ? entry->fd : 0);
     }
     pack_number(pack, 0);
     send_queue_each(&session->send_queue, answer_pack, pack);
@@ -339,13 +341,20 @@ void session_record_read(struct session *session, const struct state_log_entry *
 }
 
 /* The inbox's entry stays until the answer. */
-static void request_again(struct session *session, const struct inbox_entry *entry)
+static void request_again(struct session *session, struct inbox_entry *entry)
 {
     struct channel_message *message = &session->server->message;
+    int fd = entry->fd ? keeper_take(session->server->keeper, entry->fd, KEEPER_DATA) : -1;
+    if (entry->fd && fd < 0) {
+        entry->fd = 0; /* no record may name it */
+        not_taken_over(session, -EBADF);
+        return;
+    }
     message->header = entry->header;
     message->type = proto_message_find(entry->header.opcode);
     if (!message->type || entry->bytes < message->type->bytes ||
         !(message->type->states & 1u << session->state)) {
+        closer_take(session->server->closer, fd, session_sender(session));
         not_taken_over(session, -EINVAL);
         return;
     }
@@ -354,7 +363,7 @@ static void request_again(struct session *session, const struct inbox_entry *ent
     message->tail = message->data + sizeof message->header + message->type->bytes;
     message->tail_bytes = entry->bytes - message->type->bytes;
     message->fd_count = entry->fd ? 1 : 0;
-    message->fds[0] = entry->fd ? keeper_take(session->server->keeper, entry->fd, KEEPER_DATA) : -1;
+    message->fds[0] = fd;
     session_handle_again(session, message);
     closer_take_message(session->server->closer, message, session_sender(session));
 }
