@@ -332,6 +332,9 @@ void session_record_read(struct session *session, const struct state_log_entry *
         result = inbox_unpack(session, &unpack);
         if (result == 0)
             result = answers_unpack(session, &unpack);
+        /* Answers for which the socket has no room wait until it has. */
+        if (session->state != PROTO_CONNECTION_STATE_LEAVING)
+            session_poll(session);
         break;
     default:
         break;
