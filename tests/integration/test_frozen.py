@@ -37,8 +37,11 @@ class Stopped:
         self.client.serial += 1
         self.client.socket.send(self.client.schema.pack(message, self.client.serial, values))
 
-    def connected(self, _):
-        pass
+    def connected(self, manager):
+        """A connection that is accepted and not kept yet goes with its server. A later one was answered: this one is kept."""
+        later = RawClient(manager.client)
+        later.ask("hello", major=later.schema.major)
+        later.close()
 
     def greeted(self, _):
         self.client.ask("hello", major=self.client.schema.major)

@@ -219,7 +219,7 @@ int control_attach(struct request *request)
         return request_refuse(request, MESSAGE(worker_no_memory));
     }
     call->wanted = *wanted;
-    /* What its supervisor gives up may have been the last worker's alone. */
+    /* Some things that its supervisor gives up were the last worker's alone. */
     request->client->control.forgiving = wanted->restored;
     request->client->control.attaching = &call->control.request;
     call->control.call.caller.owner = request->client->control.owner = wanted->owner;

@@ -8,8 +8,8 @@
  * usage: forks SEED CHILDREN
  * Each child finds that it has no connection, and no descriptor of one; every fourth connects for
  * itself. Then it writes "child" to standard output, and stays until somebody kills it. When all
- * have been forked the parent prints "forked", and works on until it is killed. What is wrong
- * is told on standard error.
+ * have been forked the parent prints "forked", and works on until it is killed. Errors are told
+ * on standard error.
  */
 #include <dirent.h>
 #include <pthread.h>
