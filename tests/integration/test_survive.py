@@ -133,6 +133,23 @@ class Survive(SurviveCase):
             self.assertIn("it was written with other options: --streams was 128", manager.text())
             self.assertEqual(clients[0].wait(SECONDS), 1)
 
+    def test_a_mistake_in_the_configuration(self):
+        """The server that has it ends, and costs nobody anything: the one after it takes over."""
+        with Manager() as manager:
+            clients, worker = self.begin(manager, 1), manager.workers()
+            manager.kill()
+            path = manager.command[manager.command.index("--config") + 1]
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("profiles: 3\n")
+            manager.start(wait=False)
+            self.assertEqual(manager.process.wait(), 1, manager.text())
+            self.assertIn("leaves what the last one left to the next", manager.text())
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("{}\n")
+            manager.start()
+            self.no_call_failed(manager, clients)
+            self.assertEqual(manager.workers(), worker)
+
     def test_orphans_end(self):
         with Manager("--orphan-limit", "1") as manager:
             self.begin(manager, 1)

@@ -116,10 +116,11 @@ static void log_end(struct state_log **log)
 
 /* ---- what was passed ---- */
 
+/* All numbers have slots. */
 static int passed_take(struct keeper *keeper, const struct notify_kept *passed)
 {
     uint32_t number = name_read(passed->name);
-    if (!number || slots_reserve(keeper, number) < 0)
+    if (!number)
         return -EINVAL;
     struct keeper_slot *slot = slot_of(keeper, number);
     if (slot->letter)
@@ -165,7 +166,14 @@ enum keeper_found keeper_open(struct keeper *keeper, const struct notify *notify
                               const struct notify_kept *passed, size_t count, uint32_t layout,
                               struct state_log_reader *reader, struct error *why)
 {
+    uint32_t greatest = 0;
     *keeper = (struct keeper){.notify = notify, .layout = layout};
+    for (size_t i = 0; i < count; i++)
+        greatest = max(greatest, name_read(passed[i].name));
+    if (greatest && slots_reserve(keeper, greatest) < 0) {
+        error_set(why, PROTO_ERROR_SERVER_RESOURCES, "%s", strerror(ENOMEM));
+        return KEEPER_NO_MEMORY;
+    }
     for (size_t i = 0; i < count; i++)
         if (passed_take(keeper, &passed[i]) < 0)
             close(passed[i].fd);

@@ -64,9 +64,10 @@ struct keeper {
 };
 
 enum keeper_found {
-    KEEPER_NOTHING,   /* no server was here before */
-    KEEPER_FOUND,     /* *reader has what it left */
-    KEEPER_UNREADABLE /* it left what this version can't read; *why says it */
+    KEEPER_NOTHING,    /* no server was here before */
+    KEEPER_FOUND,      /* *reader has what it left */
+    KEEPER_UNREADABLE, /* it left what this version can't read; *why says it */
+    KEEPER_NO_MEMORY   /* nothing was taken over, and nothing may be stored: the names are taken */
 };
 
 /*

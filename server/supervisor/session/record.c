@@ -229,6 +229,12 @@ int session_record_open(struct session **out, struct server *server, uint32_t nu
         state == PROTO_CONNECTION_STATE_LEAVING ? PROTO_CONNECTION_STATE_ATTACHED : state;
     session->keeping.seen = session->last_serial;
     result = client_unpack(session, &unpack);
+    /* Others would get the addresses that the worker has for it. */
+    if (result == -ENOMEM && session->device && !session->window.bytes) {
+        *out = NULL;
+        return result;
+    }
+    session->keeping.unread = result < 0;
     if (result < 0)
         not_taken_over(session, result);
     else if (state == PROTO_CONNECTION_STATE_LEAVING)
@@ -312,8 +318,8 @@ void session_record_read(struct session *session, const struct state_log_entry *
 {
     struct unpack unpack = unpack_begin(entry->data, entry->bytes);
     int result = 0;
-    /* Without accounts there is nothing to charge. */
-    if (entry->kind != PART_REQUESTS && !session->user_share)
+    /* Without accounts there is nothing to charge, and without heaps nothing to put into them. */
+    if (session->keeping.unread || (entry->kind != PART_REQUESTS && !session->user_share))
         return;
     switch (entry->kind) {
     case PART_MEMORY:
