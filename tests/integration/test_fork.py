@@ -90,7 +90,7 @@ class Fork(SurviveCase):
             last = manager.workers()
             for pid in last:
                 os.kill(pid, signal.SIGKILL)
-            await_true(lambda: manager.workers() and not set(last) & set(manager.workers()), manager.text)
+            await_true(lambda: manager.workers() and not set(last) & set(manager.workers()) and self.serves(manager), manager.text)
 
         self.run_through(disturb)
 

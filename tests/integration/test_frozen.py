@@ -132,7 +132,7 @@ class Frozen(SurviveCase):
             os.kill(pid, signal.SIGKILL)
         for client in others:
             client.send_signal(signal.SIGCONT)
-        await_true(lambda: manager.workers() and not set(last) & set(manager.workers()), manager.text)
+        await_true(lambda: manager.workers() and not set(last) & set(manager.workers()) and self.serves(manager), manager.text)
 
     def replace_server(self, manager):
         manager.kill()

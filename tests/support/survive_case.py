@@ -53,6 +53,11 @@ class SurviveCase(unittest.TestCase):
         self.assertEqual(answer.returncode, 0, answer.stderr)
         return sum(row["memory"]["used_bytes"] for row in json.loads(answer.stdout)["clients"])
 
+    def serves(self, manager):
+        """A client ends where no worker serves for two seconds: so none is killed before it does."""
+        answer = manager.ctl("--json", "status")
+        return answer.returncode == 0 and all(device["state"] == "ready" for device in json.loads(answer.stdout)["devices"])
+
     def stored(self, manager):
         manager.settle()
         letters = {}
