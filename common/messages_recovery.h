@@ -143,6 +143,8 @@
       "what the client had could not be taken over from the last server (%s): connect again") \
     X(device_not_taken_over, SUCCESS, \
       "device %u: its worker can't be taken over: %s") \
+    X(log_start_failed_over, SUCCESS, \
+      "%s: this server ends, and leaves what the last one left to the next") \
     X(client_not_taken_over, SUCCESS, \
       "client %u can't be taken over: %s") \
     X(orphaned, SUCCESS, \

@@ -46,7 +46,7 @@ class Server(FdStore):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("GPUSHARE_", "CUDA_"))}
         with open(self.log, "a", encoding="utf-8") as log:
             self.start([self.program, "--driver", driver], environment, log.fileno())
-        if self.hear("READY=1", 60):
+        if self.heard_state("READY=1"):
             return None
         if self.process.poll() is None:
             self.process.kill()

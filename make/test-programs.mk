@@ -70,9 +70,9 @@ CHECK_DEPS += $(SHIM_DRIVER)
 # make sharing-pictures: docs/pictures/*.svg, from traces of the real server. `work` is a client
 # with modelled kernels, picture.py draws a trace.
 
-SURVIVE_PROGRAMS := $(BUILD)/tests/programs/survive/steady
-$(call obj,tests/programs/survive/steady.c): tests/programs/survive/kernels.ptx
-$(BUILD)/tests/programs/survive/steady: $(call obj,tests/programs/survive/steady.c) $(A)/libclient.a $(A)/libcommon.a
+SURVIVE_PROGRAMS := $(addprefix $(BUILD)/tests/programs/survive/,steady forks)
+$(foreach p,steady forks,$(call obj,tests/programs/survive/$(p).c)): tests/programs/survive/kernels.ptx
+$(SURVIVE_PROGRAMS): $(BUILD)/tests/programs/survive/%: $(call obj,tests/programs/survive/%.c) $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
 # tests/integration/test_survive.py has its server killed.
@@ -156,7 +156,7 @@ chaos-recovery: all $(RECOVERY) $(SHORTAGE) $(BUILD)/tests/integration/test_inte
 
 # ---- models
 .PHONY: models
-models: $(BUILD)/flags ## prove the models of tests/model anew, and note that they hold (a minute)
+models: $(BUILD)/flags ## prove the models of tests/model anew, and note that they hold (some minutes)
 	@dir=$$(mktemp -d) && MODELS_ANEW=1 TMPDIR=$$dir BUILD=$(abspath $(BUILD)) tests/model/test_models.sh; \
 	    status=$$?; rm -rf "$$dir"; exit $$status
 

@@ -29,18 +29,13 @@ static void fork_parent(void)
     pthread_mutex_unlock(&registry_lock);
 }
 
-/*
- * In the child only the forking thread lives. A thread that does not exist here may have held any
- * other lock, so nothing but descriptors is touched. They are closed so that the server notices
- * when the parent ends.
- */
+/* In the child only the forking thread lives. A thread that does not exist here may have held any
+ * other lock, so nothing but descriptors is touched. Sockets are closed by their sessions. */
 static void fork_child(void)
 {
     connection_generation++;
-    for (gpushare_connection *c = registry; c; c = c->next) {
-        session_abandon(&c->session);
+    for (gpushare_connection *c = registry; c; c = c->next)
         close(c->eventfd);
-    }
     registry = NULL;
     /* Threads that waited for it do not exist here. */
     released = (pthread_cond_t)PTHREAD_COND_INITIALIZER;

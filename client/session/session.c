@@ -310,25 +310,77 @@ gpushare_error session_ended(struct session *session)
 
 /* ---- the socket ---- */
 
-static int dial_socket(const char *path)
+/* Sessions with a socket, from the moment when it is made to that when it is closed. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list open_sessions = LIST_INIT(open_sessions);
+
+static void fork_prepare(void)
+{
+    pthread_mutex_lock(&open_lock);
+}
+
+static void fork_parent(void)
+{
+    pthread_mutex_unlock(&open_lock);
+}
+
+/* In the child only the forking thread lives, and others may have held any other lock: nothing but
+ * the sockets is touched. They are closed so that the server notices when the parent ends. */
+static void fork_child(void)
+{
+    struct session *session;
+    LIST_FOR_EACH (session, &open_sessions, link)
+        close(session->fd);
+    list_init(&open_sessions);
+    fork_parent();
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+static void socket_close(struct session *session)
+{
+    pthread_mutex_lock(&open_lock);
+    if (session->fd >= 0) {
+        list_remove(&session->link);
+        close(session->fd);
+    }
+    session->fd = -1;
+    pthread_mutex_unlock(&open_lock);
+}
+
+static int socket_open(struct session *session)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&open_lock);
+    session->fd = channel_above_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    int result = session->fd < 0 ? -errno : 0;
+    if (result == 0)
+        list_append(&open_sessions, &session->link);
+    pthread_mutex_unlock(&open_lock);
+    return result;
+}
+
+static int dial_socket(struct session *session, const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path)
         return -ENAMETOOLONG;
     strcpy(address.sun_path, path);
-    int fd = channel_above_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    if (fd < 0)
-        return -errno;
-    int result;
+    int result = socket_open(session);
+    if (result < 0)
+        return result;
     do
-        result = connect(fd, (struct sockaddr *)&address, sizeof address);
+        result = connect(session->fd, (struct sockaddr *)&address, sizeof address);
     while (result < 0 && errno == EINTR);
-    if (result < 0) {
-        int saved = errno;
-        close(fd);
-        return -saved;
-    }
-    return fd;
+    if (result == 0)
+        return 0;
+    result = -errno;
+    socket_close(session);
+    return result;
 }
 
 static gpushare_error send_hello(struct session *session, struct proto_welcome *welcome)
@@ -371,18 +423,14 @@ static gpushare_error dial_once(struct session *session, const struct session_ad
     memset(session, 0, sizeof *session);
     session->fd = -1;
     for (int i = 0; i < 2 && session->fd < 0 && *address->paths[i]; i++) {
-        session->fd = dial_socket(address->paths[i]);
-        reasons[i] = min(session->fd, 0) * -1;
+        reasons[i] = -dial_socket(session, address->paths[i]);
         snprintf(session->path, sizeof session->path, "%s", address->paths[i]);
     }
-    if (session->fd < 0) {
-        session->fd = -1;
+    if (session->fd < 0)
         return fail_unreachable(address, reasons);
-    }
     session->message = malloc(sizeof *session->message);
     if (!session->message) {
-        close(session->fd);
-        session->fd = -1;
+        socket_close(session);
         return failure(MESSAGE(process_no_memory));
     }
     pthread_mutex_init(&session->sending, NULL);
@@ -408,19 +456,10 @@ void session_close(struct session *session)
 {
     if (!session->message)
         return;
-    if (session->fd >= 0)
-        close(session->fd);
-    session->fd = -1;
+    socket_close(session);
     free(session->message);
     session->message = NULL;
     pthread_cond_destroy(&session->room);
     pthread_mutex_destroy(&session->lock);
     pthread_mutex_destroy(&session->sending);
-}
-
-void session_abandon(struct session *session)
-{
-    if (session->fd >= 0)
-        close(session->fd);
-    session->fd = -1;
 }

@@ -18,6 +18,9 @@
  * ended it, and every later call does so at once.
  *
  * No call is a point of cancellation (pthread_cancel).
+ *
+ * A forked child has no session: their sockets are closed in it, whatever they are doing. It must
+ * not call the functions below with one of its parent's.
  */
 #ifndef GPUSHARE_CLIENT_SESSION_SESSION_H
 #define GPUSHARE_CLIENT_SESSION_SESSION_H
@@ -34,7 +37,9 @@
 #include "common/list.h"
 
 struct session {
-    int fd;                                   /* -1 when closed; blocking */
+    int fd; /* -1 when closed; blocking. In a forked child it is closed, and only its number stands
+               here. */
+    struct list_link link;                    /* of those that have a socket */
     char path[108];                           /* where the server was found */
     _Atomic uint32_t ended;                   /* the error that ended it, 0 while it lives */
     const struct proto_status_header *status; /* NULL before attach; holds the fault word */
@@ -102,9 +107,5 @@ gpushare_error session_ended(struct session *session);
 
 /* Closes the session. No other thread is in a call. Idempotent. */
 void session_close(struct session *session);
-
-/* Closes the descriptor and nothing else, in a forked child, where locks may be held by threads
- * that do not exist. */
-void session_abandon(struct session *session);
 
 #endif

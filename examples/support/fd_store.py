@@ -43,7 +43,7 @@ class Started:
                 self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode
 
-    def wait(self, seconds):
+    def wait(self, seconds=60):
         end = time.monotonic() + seconds
         while self.poll() is None:
             if time.monotonic() > end:
@@ -113,9 +113,9 @@ class FdStore:
             mine.sendto(f"MARK={id(asked)}".encode(), self.heard)
         for one in asked:
             one.close()
-        self.hear(f"MARK={id(asked)}", 60)
+        self.heard_state(f"MARK={id(asked)}")
 
-    def hear(self, state, seconds):
+    def heard_state(self, state, seconds=60):
         """Waits for a line of a notification. Returns whether it came before the time was up, or the server's end."""
         end = time.monotonic() + seconds
         while state not in self.states:

@@ -178,6 +178,12 @@ static int open_all(struct server *server)
         error = supervisor_start(server->supervisor, &server->discovery, &why);
     if (!error)
         admin_saved_restore(server->supervisor, !server->taking_over);
+    /* Nothing was told to workers and clients, and the last server's state is as it was: another
+     * start may have what this one lacks, or a configuration without a mistake. */
+    if (error && server->taking_over) {
+        log_error(MESSAGE_TEXT(log_start_failed_over), why.text);
+        _exit(1);
+    }
     if (server->taking_over)
         state_log_reader_close(&server->left);
     if (error) {
@@ -190,7 +196,11 @@ static int open_all(struct server *server)
 
 static int server_serve(struct server *server)
 {
-    uv_loop_init(&server->loop);
+    int result = uv_loop_init(&server->loop);
+    if (result < 0) {
+        log_error(MESSAGE_TEXT(log_setup_failed), strerror(-result));
+        return 1;
+    }
     if (open_all(server) < 0) {
         uv_loop_close(&server->loop);
         return 1;
@@ -231,23 +241,28 @@ static void warn_of_variable(void *context, const char *text)
     log_warning("%s", text);
 }
 
-/* Finds out what the last server left, and whether this one can leave anything. */
-static void keeping_begin(struct server *server)
+/* Finds out what the last server left, and whether this one can leave anything. Returns false if
+ * only another start can find that out. */
+static bool keeping_begin(struct server *server)
 {
     struct settings *settings = &server->settings;
     struct error why;
     if (!settings->store_offered) {
         if (settings->notify_socket)
             log_notice(MESSAGE_TEXT(log_not_keeping));
-        return;
+        return true;
     }
     enum keeper_found found =
         keeper_open(&server->keeper, &server->notify, settings->kept, settings->kept_count,
                     survive_layout(), &server->left, &why);
+    if (found == KEEPER_NO_MEMORY) {
+        log_error(MESSAGE_TEXT(log_setup_failed), why.text);
+        return false;
+    }
     uint64_t generation = found == KEEPER_FOUND ? server->left.generation : 0;
     server->taking_over =
-        found == KEEPER_FOUND &&
-        !survive_discovery(&server->left, settings->streams, &server->discovery, &why);
+        found == KEEPER_FOUND && !survive_discovery(&server->left, &server->keeper,
+                                                    settings->streams, &server->discovery, &why);
     if (found == KEEPER_FOUND && !server->taking_over)
         state_log_reader_close(&server->left);
     if (found != KEEPER_NOTHING && !server->taking_over)
@@ -255,11 +270,19 @@ static void keeping_begin(struct server *server)
     if (!server->taking_over)
         survive_end_workers(&server->keeper);
     settings->keeps = keeper_begin(&server->keeper, generation) == 0;
+    /* Workers and clients of a server that keeps nothing end with it, and these would not. */
+    if (server->taking_over && !settings->keeps) {
+        server->taking_over = false;
+        state_log_reader_close(&server->left);
+        log_error(MESSAGE_TEXT(log_state_refused), server->keeper.trouble.text);
+        survive_end_workers(&server->keeper);
+    }
     /* Nobody would know of its buffers. */
     if (settings->keeps)
         settings->pinned_pool = 0;
     if (settings->keeps && !server->taking_over)
         log_notice(MESSAGE_TEXT(log_keeping));
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -286,7 +309,8 @@ int main(int argc, char **argv)
                   strerror(-result));
         return 1;
     }
-    keeping_begin(&server);
+    if (!keeping_begin(&server))
+        return 1;
     if (!server.taking_over && discovery_run(&server.discovery, &server.settings, &why)) {
         log_unserved(&server.settings, why.text);
         return 1;

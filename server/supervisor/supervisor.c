@@ -471,9 +471,7 @@ uint32_t supervisor_take_over(struct supervisor *supervisor, const struct discov
                               const struct state_log_reader *reader, struct error *why)
 {
     uint32_t error = supervisor_add_devices(supervisor, discovery, why);
-    if (!error)
-        survive_take_over(supervisor, reader);
-    return error;
+    return error ? error : survive_take_over(supervisor, reader, why);
 }
 
 /* ---- stopping ---- */

@@ -59,11 +59,23 @@ static bool image_read(const struct state_log_reader *reader, struct server_imag
     return true;
 }
 
-uint32_t survive_discovery(const struct state_log_reader *reader, uint32_t streams,
-                           struct discovery *discovery, struct error *why)
+/* A worker without its socket can't be served, and without process or barrier nobody knows when it
+ * has ended. */
+static bool workers_are_whole(const struct state_log_reader *reader, const struct keeper *keeper)
+{
+    for (size_t i = 0; i < reader->count; i++)
+        if (reader->entries[i].kind == KIND_DEVICE &&
+            !device_record_is_whole(keeper, &reader->entries[i]))
+            return false;
+    return true;
+}
+
+uint32_t survive_discovery(const struct state_log_reader *reader, const struct keeper *keeper,
+                           uint32_t streams, struct discovery *discovery, struct error *why)
 {
     struct server_image image;
-    if (!image_read(reader, &image) || image.discovery.count > SETTINGS_DEVICES_MAX)
+    if (!image_read(reader, &image) || image.discovery.count > SETTINGS_DEVICES_MAX ||
+        !workers_are_whole(reader, keeper))
         return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(state_damaged));
     if (image.streams != streams)
         return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(state_options),
@@ -78,19 +90,22 @@ static int left_ms(uint64_t until)
     return now < until ? (int)((until - now) / 1000000 + 1) : 0;
 }
 
-/* Waits until the barrier's other end is closed everywhere. */
+/* Waits until the barrier's other end is closed everywhere, or the process has ended. */
 static bool await_end(int fd, uint64_t until)
 {
-    struct pollfd barrier = {.fd = fd, .events = POLLIN};
-    while (poll(&barrier, 1, left_ms(until)) < 0 && errno == EINTR)
+    struct pollfd ends = {.fd = fd, .events = POLLIN};
+    while (poll(&ends, 1, left_ms(until)) < 0 && errno == EINTR)
         ;
-    return barrier.revents != 0;
+    return ends.revents != 0;
 }
 
+/* One of the two may have been lost. */
 static void await_all(const struct keeper *keeper, uint64_t until)
 {
     for (uint32_t i = 0; i < keeper->slot_count; i++)
-        if (keeper->slots[i].letter == KEEPER_BARRIER && keeper->slots[i].fd >= 0)
+        if ((keeper->slots[i].letter == KEEPER_BARRIER ||
+             keeper->slots[i].letter == KEEPER_PROCESS) &&
+            keeper->slots[i].fd >= 0)
             await_end(keeper->slots[i].fd, until);
 }
 
@@ -187,29 +202,51 @@ static void overrides_read(struct server *server, const struct state_log_reader 
     server->total_overrides.count = entry->bytes / sizeof *items;
 }
 
-static void devices_read(struct supervisor *supervisor, const struct state_log_reader *reader)
+/* A worker that runs on, and that nobody has, would keep its device from the next one. */
+static uint32_t devices_read(struct supervisor *supervisor, const struct state_log_reader *reader,
+                             struct error *why)
 {
     struct server *server = &supervisor->server;
     for (uint32_t i = 0; i < server->device_count; i++) {
         struct device *device = &server->devices[i];
         const struct state_log_entry *entry = entry_find(reader, KIND_DEVICE, i);
-        int result = entry ? device_record_read(device, server->keeper, entry) : -ENOENT;
+        int result = entry ? device_record_read(device, server->keeper, entry) : 0;
         if (result < 0)
-            log_warning(MESSAGE_TEXT(device_not_taken_over), i, strerror(-result));
+            return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(device_not_taken_over),
+                             i, strerror(-result));
         if (!device->process && !device->link)
             device_start(device);
     }
+    return 0;
 }
 
-static void clients_read(struct supervisor *supervisor, const struct state_log_reader *reader)
+static bool may_pass(int result)
+{
+    return result == -ENOMEM || result == -EMFILE || result == -ENFILE;
+}
+
+/* The worker has a client that nobody knows, with addresses that others would get. */
+static void client_strays(struct server *server)
+{
+    for (uint32_t i = 0; i < server->device_count; i++)
+        device_abandon(&server->devices[i]);
+}
+
+static uint32_t clients_read(struct supervisor *supervisor, const struct state_log_reader *reader,
+                             struct error *why)
 {
     for (size_t i = 0; i < reader->count; i++) {
         const struct state_log_entry *entry = &reader->entries[i];
         if (entry->kind != PART_CLIENT)
             continue;
         int result = clients_adopt(supervisor, entry->key, entry);
-        if (result < 0)
+        if (may_pass(result))
+            return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(client_not_taken_over),
+                             entry->key, strerror(-result));
+        if (result < 0) {
             log_warning(MESSAGE_TEXT(client_not_taken_over), entry->key, strerror(-result));
+            client_strays(&supervisor->server);
+        }
     }
     for (size_t i = 0; i < reader->count; i++) {
         const struct state_log_entry *entry = &reader->entries[i];
@@ -219,16 +256,18 @@ static void clients_read(struct supervisor *supervisor, const struct state_log_r
         if (session)
             session_record_read(session, entry);
     }
+    return 0;
 }
 
-void survive_take_over(struct supervisor *supervisor, const struct state_log_reader *reader)
+uint32_t survive_take_over(struct supervisor *supervisor, const struct state_log_reader *reader,
+                           struct error *why)
 {
     struct server *server = &supervisor->server;
     struct server_image image;
     struct session *session;
     uint32_t serving = 0;
     if (!image_read(reader, &image))
-        return;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(state_damaged));
     supervisor->epoch = image.epoch + 1;
     supervisor->next_number = image.next_number;
     supervisor->started_at = image.started_at;
@@ -238,8 +277,11 @@ void survive_take_over(struct supervisor *supervisor, const struct state_log_rea
     for (uint32_t i = 0; i < server->device_count; i++)
         server->devices[i].base = supervisor->epoch << PROTO_EPOCH_SHIFT;
     overrides_read(server, reader);
-    devices_read(supervisor, reader);
-    clients_read(supervisor, reader);
+    uint32_t error = devices_read(supervisor, reader, why);
+    if (!error)
+        error = clients_read(supervisor, reader, why);
+    if (error)
+        return error;
     LIST_FOR_EACH (session, &server->session_list, link)
         session_record_resume(session);
     for (uint32_t i = 0; i < server->device_count; i++) {
@@ -253,4 +295,5 @@ void survive_take_over(struct supervisor *supervisor, const struct state_log_rea
     if (supervisor->ready)
         supervisor->events.ready(supervisor->events.context);
     log_notice(MESSAGE_TEXT(log_taken_over), server->sessions, serving);
+    return 0;
 }

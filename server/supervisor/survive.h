@@ -28,8 +28,8 @@ uint32_t survive_layout(void);
  * Returns 0; or an error number, and *why says why this server, with so many streams for each
  * client, can't take over.
  */
-uint32_t survive_discovery(const struct state_log_reader *reader, uint32_t streams,
-                           struct discovery *discovery, struct error *why);
+uint32_t survive_discovery(const struct state_log_reader *reader, const struct keeper *keeper,
+                           uint32_t streams, struct discovery *discovery, struct error *why);
 
 /* Ends the workers of a last server from which nothing can be taken over, in order: their sockets
  * are closed, and they are killed after a while. Returns when they are gone. Clients' connections
@@ -37,8 +37,10 @@ uint32_t survive_discovery(const struct state_log_reader *reader, uint32_t strea
 void survive_end_workers(struct keeper *keeper);
 
 /* Takes over from the last server: devices, workers, clients. The supervisor has its devices, and
- * none of them was started. */
-void survive_take_over(struct supervisor *supervisor, const struct state_log_reader *reader);
+ * none of them was started. Returns 0; or an error number: *why says why not, nothing was told to
+ * anybody, and what the last server left is there for another attempt. */
+uint32_t survive_take_over(struct supervisor *supervisor, const struct state_log_reader *reader,
+                           struct error *why);
 
 /* The end of a turn. Does nothing without a keeper. */
 void survive_commit(struct supervisor *supervisor);

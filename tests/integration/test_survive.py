@@ -18,61 +18,15 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from private_server import BUILD, ENV, SECONDS  # noqa: E402
+from raw_client import RawClient  # noqa: E402
 from service_manager import Manager  # noqa: E402
+from survive_case import CLIENT_FDS, SurviveCase, await_true  # noqa: E402
 
 ROUNDS = int(os.environ.get("SURVIVE_ROUNDS", "12"))
 CLIENTS = 3
-# Of a device: pages of its heartbeat, its ledger and its code. Of a client: its socket, header, status, shadow and doorbell, and two pieces of memory for its rings.
-CLIENT_FDS = 7
 
 
-def await_true(holds, what):
-    end = time.monotonic() + SECONDS
-    while not holds():
-        if time.monotonic() > end:
-            raise AssertionError(what())
-        time.sleep(0.01)
-
-
-class Survive(unittest.TestCase):
-    def begin(self, manager, count):
-        clients = [manager.steady(seed + 1) for seed in range(count)]
-        for client in clients:
-            self.addCleanup(self.end, client)
-            self.assertEqual(client.stdout.readline(), "ready\n", manager.text())
-        return clients
-
-    def end(self, client):
-        if client.poll() is None:
-            client.kill()
-        client.wait()
-        for pipe in (client.stdin, client.stdout, client.stderr):
-            pipe.close()
-
-    def no_call_failed(self, manager, clients):
-        """Tells each client to give back what it has. Returns their numbers of rounds and longest calls."""
-        for client in clients:
-            self.assertIsNone(client.poll(), "" if client.poll() is None else client.stderr.read() + manager.text())
-            client.send_signal(signal.SIGTERM)
-        lines = [client.stdout.readline() for client in clients]
-        for client, line in zip(clients, lines):
-            self.assertTrue(line, "" if line else client.stderr.read() + manager.text())
-        return [tuple(map(int, line.split())) for line in lines]
-
-    def charged(self, manager):
-        """Device memory of all clients."""
-        answer = manager.ctl("--json", "clients")
-        self.assertEqual(answer.returncode, 0, answer.stderr)
-        return sum(row["memory"]["used_bytes"] for row in json.loads(answer.stdout)["clients"])
-
-    def stored(self, manager):
-        manager.settle()
-        letters = {}
-        for name, fds in manager.stored.items():
-            self.assertEqual(len(fds), 1, name)
-            letters[name[0]] = letters.get(name[0], 0) + 1
-        return letters
-
+class Survive(SurviveCase):
     def test_killed_at_random_instants(self):
         seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
         chance = random.Random(seed)
@@ -212,6 +166,23 @@ class Survive(unittest.TestCase):
             self.assertIn("it was written with other options: --streams was 128", manager.text())
             self.assertEqual(clients[0].wait(SECONDS), 1)
 
+    def test_a_mistake_in_the_configuration(self):
+        """The server that has it ends, and costs nobody anything: the one after it takes over."""
+        with Manager() as manager:
+            clients, worker = self.begin(manager, 1), manager.workers()
+            manager.kill()
+            path = manager.command[manager.command.index("--config") + 1]
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("profiles: 3\n")
+            manager.start(wait=False)
+            self.assertEqual(manager.process.wait(), 1, manager.text())
+            self.assertIn("leaves what the last one left to the next", manager.text())
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("{}\n")
+            manager.start()
+            self.no_call_failed(manager, clients)
+            self.assertEqual(manager.workers(), worker)
+
     def test_orphans_end(self):
         with Manager("--orphan-limit", "1") as manager:
             self.begin(manager, 1)
@@ -243,6 +214,79 @@ class Survive(unittest.TestCase):
             clients[0].stdin.close()
             self.assertEqual(clients[0].wait(SECONDS), 0)
             clients[0].stdin = open(os.devnull, encoding="utf-8")
+
+    def test_killed_while_clients_are_told_to_the_next_worker(self):
+        """Nothing of the clients is in flight when the worker dies. The server dies when it knows that,
+        while it waits for the next worker, while it tells that of the clients, or a moment later."""
+        seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
+        chance = random.Random(seed)
+        with Manager() as manager:
+            clients = self.begin(manager, CLIENTS)
+            for at in range(ROUNDS):
+                self.rest(clients)
+                for pid in manager.workers():
+                    os.kill(pid, signal.SIGKILL)
+                time.sleep(chance.random() * 0.12)
+                manager.kill()
+                manager.start()
+                for client in clients:
+                    client.send_signal(signal.SIGCONT)
+                goes_on = f"took over from the last server: {CLIENTS} clients"
+                await_true(lambda: manager.text().count(goes_on) == at + 1, manager.text)
+                await_true(lambda: (answer := manager.ctl("--json", "clients")).returncode == 0 and
+                           all(row["in_flight"] is not None for row in json.loads(answer.stdout)["clients"]), manager.text)
+                for client in clients:
+                    self.assertIsNone(client.poll(), "" if client.poll() is None else
+                                      f"round {at}, seed {seed}: {client.stderr.read()}{manager.text()}")
+            self.no_call_failed(manager, clients)
+            await_true(lambda: self.charged(manager) == 0, lambda: f"seed {seed}: {self.charged(manager)} bytes stay charged")
+            wanted = {"s": 1, "w": 1, "p": 1, "b": 1, "d": 3 + CLIENTS * CLIENT_FDS}
+            await_true(lambda: self.stored(manager) == wanted, lambda: f"seed {seed}: {self.stored(manager)}, not {wanted}")
+            print(f"{ROUNDS} kills, seed {seed}")
+
+    def test_a_message_that_was_kept_and_is_still_in_the_socket(self):
+        """A server that is killed between the two leaves the message to the next one, which knows it in each state of the connection."""
+        with Manager() as manager:
+            client = RawClient(manager.client)
+            self.addCleanup(client.close)
+
+            def again(message, **values):
+                sent = client.schema.pack(message, client.serial + 1, values)
+                client.ask(message, **values)
+                manager.kill()
+                client.socket.send(sent)
+                manager.start()
+
+            unset = dict.fromkeys((name for name, _, _ in client.schema.fields(client.schema.layouts["allowance"])
+                                   if name.endswith(("_request", "_limit"))), client.schema.constants["unset"])
+            again("hello", major=client.schema.major)
+            again("device_query")
+            again("attach", **unset)
+            again("memory_alloc", count=1 << 20)
+            self.assertEqual(client.ask("memory_query")["used"] >> 20, 2, "it was allocated once, of a slab of 2 MiB")
+
+    def test_a_descriptor_that_was_lost(self):
+        """The service manager loses one of them, each in turn: that ends its client, or all if it was the worker's, in words."""
+        for at in itertools.count():
+            with Manager() as manager:
+                clients, worker = self.begin(manager, 1), manager.workers()
+                self.no_call_failed(manager, clients)
+                manager.kill()
+                names = sorted(manager.stored)
+                if at >= len(names):
+                    return
+                for fd in manager.stored.pop(names[at]):
+                    os.close(fd)
+                manager.start()
+                text = manager.text()
+                if names[at][0] in "wpb":
+                    self.assertIn("can't be taken over: it is damaged", text)
+                    self.assertTrue(set(worker).isdisjoint(manager.workers()), text)
+                self.no_call_failed(manager, self.begin(manager, 1))
+                clients[0].stdin.close()
+                clients[0].wait(SECONDS)
+                clients[0].stdin = open(os.devnull, encoding="utf-8")
+                self.assertIsNone(manager.process.poll(), manager.text())
 
 
 if __name__ == "__main__":

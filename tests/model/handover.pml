@@ -2,23 +2,31 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * A device's workers, one after the other; processes that a worker began and that keep the device's
- * descriptors; the supervisor; and CLIENTS clients. A worker may die between any two of its steps, its
- * child lives on for a while, and a client may leave at any moment. Each client makes one request.
+ * descriptors; supervisors, one after the other; and CLIENTS clients. A worker and a supervisor may die
+ * between any two of their steps, a worker's child lives on for a while, and a client may leave at
+ * any moment. Each client makes one request.
  *
  * Mirrors server/supervisor/device/worker_process.c:process_reap,
  * server/supervisor/device/worker_process.c:barrier_ended,
  * server/supervisor/device/worker_process.c:end_when_alone,
  * server/supervisor/session/restore.c:session_restore_hold,
  * server/supervisor/session/restore.c:session_restore_all,
- * server/supervisor/session/restore.c:steps_advance and
- * server/supervisor/session/restore.c:resume.
+ * server/supervisor/session/restore.c:session_restore_take_up,
+ * server/supervisor/session/restore.c:steps_advance,
+ * server/supervisor/session/restore.c:resume,
+ * server/supervisor/survive.c:survive_commit,
+ * server/supervisor/device/device.c:device_take_over,
+ * server/worker/control/control_attach.c:control_attach and
+ * server/worker/control/control_attach.c:control_attach_resume. How a supervisor's state outlives it
+ * is in keep.pml; here it does.
  *
  * Proved: nothing of a dead worker writes when the next one has begun; no client is served by two
  * workers, or by one that has not all of it; a request has its effect once in the worker that the
  * client ends with; each client that stays is served with its request answered; a worker has nothing of
- * a client that left.
+ * a client that left. A worker of which no later supervisor knows, since the one that began it died
+ * at once, was told nothing, so it writes nothing.
  *
- * Options: CLIENTS; DEATHS of workers.
+ * Options: CLIENTS; DEATHS of workers; ENDS of supervisors.
  *
  * Each of these removes one thing and must fail:
  *   NO_PIPE     the next worker begins when the process is reaped, whatever inherited the device
@@ -28,6 +36,12 @@
  *   NO_RECORD   what a request made is not recorded
  *   NO_ANEW     a client whose worker dies while it is told goes on in the middle
  *   NO_LEAVE    a client that left while there was no worker is told to the next one
+ * and these where supervisors end:
+ *   NO_STORE    the next supervisor knows neither process nor pipe of a worker that is lost
+ *   NO_KEEP     a worker is told what is not kept yet
+ *   NO_WHOLE    a client that a worker was being told of is taken for one that it was told of
+ *   NO_RESUME   the next supervisor does not tell the worker again to serve a client
+ *   NO_UNDO     what the worker made for a request that is not recorded stays
  */
 #ifndef CLIENTS
 #define CLIENTS 1
@@ -35,61 +49,103 @@
 #ifndef DEATHS
 #define DEATHS 2
 #endif
-#define WORKERS (DEATHS + 1)
-#define QUEUE   (4 * CLIENTS)
+#ifndef ENDS
+#define ENDS 0
+#endif
+#define WORKERS (DEATHS + ENDS + 1)
+#define QUEUE   (5 * CLIENTS)
 
-mtype = { ATTACH, OBJECTS, RESUME, REQUEST, DETACH };
+mtype = { ATTACH, OBJECTS, RESUME, REQUEST, DETACH, UNDO };
 
-/* A worker's socket is new, so what lies in the old one is gone. */
-typedef ends { chan to = [QUEUE] of { mtype, byte, byte }; chan from = [QUEUE] of { mtype, byte } }
-ends socket[WORKERS];
+/* A worker's socket is new, so what lies in the old one is gone. What, who, count, and the
+ * supervisor that asked. */
+typedef ends_of { chan to = [QUEUE] of { mtype, byte, byte, byte }; chan from = [QUEUE] of { mtype, byte, byte } }
+ends_of socket[WORKERS];
 
 typedef row { bool attached[CLIENTS]; bool served[CLIENTS]; byte has[CLIENTS] }
 row at[WORKERS];
-bool process[WORKERS], pipe[WORKERS], child[WORKERS];
-byte latest, deaths; /* the worker that began last */
+bool process[WORKERS], pipe[WORKERS], child[WORKERS], told[WORKERS], unknown[WORKERS];
+byte begun, deaths, ends;
 
-/* The clients; what the supervisor has of them. */
-bool asked[CLIENTS], answered[CLIENTS], left[CLIENTS];
-bool held[CLIENTS], taken[CLIENTS], gone[CLIENTS];
-byte step[CLIENTS], recorded[CLIENTS];
+/* The clients. */
+bool asked[CLIENTS], left[CLIENTS];
+
+/* What the supervisor has of all, and what of that outlives it. whole: the worker was told all. */
+typedef record {
+    bool lost; byte latest; /* the worker that began last */
+    bool taken[CLIENTS], answered[CLIENTS], gone[CLIENTS], away[CLIENTS], whole[CLIENTS];
+    byte recorded[CLIENTS]
+}
+record now, kept;
+bool held[CLIENTS];
+byte step[CLIENTS], epoch;
+chan hold = [QUEUE] of { mtype, byte, byte }; /* what is sent when it is kept */
+
+/* Of a client: none; it is told the worker; its objects are; it is whole; the worker is asked when
+ * it is done with what the last supervisor wanted; one that left is taken away from the worker. */
+#define NONE    0
+#define CLIENT  1
+#define THINGS  2
+#define WHOLE   3
+#define FENCE   4
+#define AWAY    5
 
 /* Whatever a worker or its child does may write to the device. */
-#define WRITES(me) assert(latest == me)
+#define WRITES(me) assert(now.latest == me || !told[me])
 
-inline take(me, what, who, count)
+#if defined(NO_KEEP) || !ENDS
+#define SEND(what, c, n) socket[now.latest].to!what(c, n, epoch)
+#else
+#define SEND(what, c, n) hold!what(c, n)
+#endif
+
+inline take(me, what, who, count, by)
 {
     if
     :: what == ATTACH ->
-        assert(!at[me].attached[who]);
+        assert(!at[me].attached[who] || by > 0);
         at[me].attached[who] = true;
-        socket[me].from!ATTACH(who)
+        socket[me].from!ATTACH(who, by)
     :: what == OBJECTS ->
-        assert(at[me].attached[who]);
-        at[me].has[who] = at[me].has[who] + count;
-        socket[me].from!OBJECTS(who)
+        assert(at[me].attached[who] && !at[me].served[who]);
+        /* Those that it made for the supervisor before, it has. */
+        assert(!at[me].has[who] || by > 0 && at[me].has[who] == count);
+        at[me].has[who] = count;
+        socket[me].from!OBJECTS(who, by)
+    :: what == UNDO ->
+        assert(at[me].attached[who] && at[me].has[who] >= count);
+        at[me].has[who] = count
     :: what == RESUME ->
-        assert(at[me].attached[who] && at[me].has[who] == recorded[who]);
+        assert(at[me].attached[who] && at[me].has[who] == count);
         at[me].served[who] = true
     :: what == REQUEST ->
         assert(at[me].served[who]);
         at[me].has[who]++;
         assert(at[me].has[who] <= 2);
-        socket[me].from!REQUEST(who)
+        socket[me].from!REQUEST(who, by)
     :: what == DETACH ->
         at[me].attached[who] = false;
         at[me].served[who] = false;
-        at[me].has[who] = 0
+        at[me].has[who] = 0;
+        socket[me].from!DETACH(who, by)
     fi
 }
 
 proctype worker(byte me)
 {
-    mtype what; byte who, count;
+    mtype what; byte who, count, by;
     do
-    :: atomic { socket[me].to?what(who, count) -> WRITES(me); take(me, what, who, count) }
+    :: atomic {
+        socket[me].to?what(who, count, by) ->
+        told[me] = true;
+        WRITES(me);
+        take(me, what, who, count, by);
+        what = 0; who = 0; count = 0; by = 0
+    }
     :: atomic { !child[me] && deaths < DEATHS -> child[me] = true }
     :: atomic { deaths < DEATHS -> deaths++; WRITES(me) } -> break
+    /* Nobody has its socket's other end. */
+    :: atomic { unknown[me] -> WRITES(me) } -> break
     od;
     /* A process that ends closes its descriptors, and is there still. */
     atomic { WRITES(me); pipe[me] = false };
@@ -104,26 +160,36 @@ inline begin_restoring(c)
 {
     if
 #ifdef NO_ANEW
-    :: step[c] == 1 -> socket[latest].to!OBJECTS(c, recorded[c])
+    :: step[c] == CLIENT -> SEND(OBJECTS, c, now.recorded[c])
 #endif
 #ifndef NO_LEAVE
-    :: !gone[c] && step[c] == 0 ->
+    :: !now.gone[c] && step[c] == NONE ->
 #else
-    :: step[c] == 0 ->
+    :: step[c] == NONE ->
 #endif
-        step[c] = 1;
-        socket[latest].to!ATTACH(c, 0)
+        step[c] = CLIENT;
+        SEND(ATTACH, c, 0)
     :: else
     fi
 }
 
-inline resume_client(c)
+/* Of one that the worker was told; again: of one that it was told whole by the last supervisor. */
+inline resume_client(c, again)
 {
-    socket[latest].to!RESUME(c, 0);
+#ifdef NO_RESUME
+    if
+    :: !again -> SEND(RESUME, c, now.recorded[c])
+    :: else
+    fi;
+#else
+    SEND(RESUME, c, now.recorded[c]);
+#endif
+    step[c] = WHOLE;
+    now.whole[c] = true;
     held[c] = false;
 #ifndef NO_HOLD
     if
-    :: taken[c] && !answered[c] -> socket[latest].to!REQUEST(c, 0)
+    :: now.taken[c] && !now.answered[c] -> SEND(REQUEST, c, 0)
     :: else
     fi
 #endif
@@ -132,114 +198,218 @@ inline resume_client(c)
 inline hear(what, c)
 {
     if
-    :: what == ATTACH && !gone[c] ->
-        step[c] = 2;
+    :: what == ATTACH && !now.gone[c] && step[c] == CLIENT ->
+        step[c] = THINGS;
 #ifndef NO_STEPS
-        socket[latest].to!OBJECTS(c, recorded[c])
+        SEND(OBJECTS, c, now.recorded[c])
 #else
-        resume_client(c);
-        socket[latest].to!OBJECTS(c, recorded[c])
+        resume_client(c, false);
+        SEND(OBJECTS, c, now.recorded[c])
 #endif
-    :: what == OBJECTS && !gone[c] ->
-        step[c] = 3;
+    :: what == ATTACH && !now.gone[c] && step[c] == FENCE ->
+#ifndef NO_UNDO
+        SEND(UNDO, c, now.recorded[c]);
+#endif
+        resume_client(c, true)
+    :: what == OBJECTS && !now.gone[c] && step[c] == THINGS ->
+        step[c] = WHOLE;
 #ifndef NO_STEPS
-        resume_client(c)
+        resume_client(c, false)
 #endif
-    :: what == REQUEST && !gone[c] ->
+    :: what == REQUEST && !now.gone[c] ->
 #ifndef NO_RECORD
-        recorded[c]++;
+        now.recorded[c]++;
 #endif
-        answered[c] = true
+        now.answered[c] = true
+    :: what == DETACH && now.gone[c] -> now.away[c] = true
     :: else
     fi
 }
 
-inline hold(c)
+inline hold_client(c)
 {
     held[c] = true;
+    now.whole[c] = false;
+    now.away[c] = now.gone[c];
 #ifndef NO_ANEW
-    step[c] = 0
+    step[c] = NONE
 #else
-    step[c] = (step[c] == 3 -> 0 : step[c])
+    step[c] = (step[c] == WHOLE -> NONE : step[c])
 #endif
 }
 
 inline start_worker()
 {
-    process[latest] = true;
-    pipe[latest] = true;
+    now.latest = begun;
+    begun++;
+    process[now.latest] = true;
+    pipe[now.latest] = true;
     c = 0;
     do
     :: c < CLIENTS -> begin_restoring(c); c++
     :: else -> break
     od;
     c = 0;
-    run worker(latest)
+    run worker(now.latest)
 }
 
 inline serve(c)
 {
     /* A request is taken once; while the client is held it waits. */
     if
-    :: asked[c] && !taken[c] && !gone[c] ->
-        taken[c] = true;
+    :: asked[c] && !now.taken[c] && !now.gone[c] ->
+        now.taken[c] = true;
         if
-        :: !held[c] -> socket[latest].to!REQUEST(c, 0)
+        :: !held[c] -> SEND(REQUEST, c, 0)
         :: else
         fi
-    :: left[c] && !gone[c] ->
-        gone[c] = true;
+    :: left[c] && !now.gone[c] ->
+        now.gone[c] = true;
         if
-        :: !lost && step[c] -> socket[latest].to!DETACH(c, 0)
-        :: else
+        :: !now.lost && step[c] -> SEND(DETACH, c, 0)
+        :: else -> now.away[c] = true
         fi
     fi
 }
 
+inline copy_record(t, f)
+{
+    t.lost = f.lost; t.latest = f.latest;
+    c = 0;
+    do
+    :: c < CLIENTS ->
+        t.taken[c] = f.taken[c]; t.answered[c] = f.answered[c]; t.gone[c] = f.gone[c];
+        t.away[c] = f.away[c]; t.whole[c] = f.whole[c]; t.recorded[c] = f.recorded[c];
+        c++
+    :: else -> break
+    od;
+    c = 0
+}
+
+/* The next supervisor: all it knows is what was kept. */
+inline take_over()
+{
+    copy_record(now, kept);
+    epoch++;
+    c = now.latest + 1;
+    do
+    :: c < WORKERS -> unknown[c] = process[c]; c++
+    :: else -> break
+    od;
+    c = 0;
+    do
+    :: c < CLIENTS ->
+        held[c] = true;
+        step[c] = NONE;
+        if
+        :: now.lost
+        :: !now.lost && now.gone[c] && !now.away[c] -> step[c] = AWAY; SEND(DETACH, c, 0)
+#ifndef NO_WHOLE
+        :: !now.lost && !now.gone[c] && !now.whole[c] -> step[c] = CLIENT; SEND(ATTACH, c, 0)
+        :: !now.lost && !now.gone[c] && now.whole[c] -> step[c] = FENCE; SEND(ATTACH, c, 0)
+#else
+        :: !now.lost && !now.gone[c] -> step[c] = FENCE; SEND(ATTACH, c, 0)
+#endif
+        :: else
+        fi;
+        c++
+    :: else -> break
+    od;
+    c = 0
+}
+
+#ifdef NO_STORE
+#define KNOWN (epoch == 0)
+#else
+#define KNOWN true
+#endif
 #ifdef NO_PIPE
 #define ALONE true
 #else
-#define ALONE (!pipe[latest] && !child[latest])
+#define ALONE (!pipe[now.latest] && !child[now.latest] || !KNOWN)
 #endif
 #ifdef NO_REAP
-#define REAPED !pipe[latest]
+#define REAPED !pipe[now.latest]
 #else
-#define REAPED !process[latest]
+#define REAPED (!process[now.latest] || !KNOWN)
 #endif
+
+#define MAY_DIE                                                                                    \
+    if                                                                                             \
+    :: ends < ENDS -> goto died                                                                    \
+    :: true                                                                                        \
+    fi
 
 active proctype supervisor()
 {
-    byte c; mtype what; bool lost;
+    byte c, n, by; mtype what;
     atomic {
         do
-        :: c < CLIENTS -> held[c] = true; recorded[c] = 1; c++
+        :: c < CLIENTS -> held[c] = true; now.recorded[c] = 1; c++
         :: else -> break
         od;
         start_worker()
     };
-    do
+#if ENDS
+    goto commit;
+#endif
+loop:
+    if
     :: atomic {
-        !lost && nempty(socket[latest].from) ->
-        socket[latest].from?what(c);
-        hear(what, c);
-        c = 0
+        !now.lost && nempty(socket[now.latest].from) ->
+        socket[now.latest].from?what(c, by);
+        if
+        /* Serials of the last supervisor are smaller. */
+        :: by == epoch -> hear(what, c)
+        :: else
+        fi;
+        c = 0; by = 0; what = 0
     }
     /* The socket closes with the process's other descriptors. */
     :: atomic {
-        !lost && !pipe[latest] ->
-        lost = true;
+        !now.lost && !pipe[now.latest] ->
+        now.lost = true;
         do
-        :: c < CLIENTS -> hold(c); c++
+        :: c < CLIENTS -> hold_client(c); c++
         :: else -> break
         od;
         c = 0
     }
-    :: atomic { lost && REAPED && ALONE -> lost = false; latest++; start_worker() }
-    :: atomic { (asked[0] && !taken[0] || left[0]) && !gone[0] -> serve(0) }
+    :: atomic { now.lost && REAPED && ALONE -> now.lost = false; start_worker() }
+    :: atomic { (asked[0] && !now.taken[0] || left[0]) && !now.gone[0] -> serve(0) }
 #if CLIENTS > 1
-    :: atomic { (asked[1] && !taken[1] || left[1]) && !gone[1] -> serve(1) }
+    :: atomic { (asked[1] && !now.taken[1] || left[1]) && !now.gone[1] -> serve(1) }
 #endif
-    od
+#if ENDS
+    :: ends < ENDS -> goto died
+#endif
+    fi;
+#if ENDS
+    MAY_DIE;
+commit:
+    skip;
+    d_step { copy_record(kept, now) };
+    MAY_DIE;
+    do
+    :: atomic { nempty(hold) -> hold?what(c, n); socket[now.latest].to!what(c, n, epoch); what = 0; c = 0; n = 0 };
+        MAY_DIE
+    :: empty(hold) -> break
+    od;
+#endif
+    goto loop;
+#if ENDS
+died:
+    ends++;
+    atomic {
+        do
+        :: nempty(hold) -> hold?what(c, n)
+        :: empty(hold) -> break
+        od;
+        what = 0; c = 0; n = 0;
+        take_over()
+    };
+    goto commit
+#endif
 }
 
 active [CLIENTS] proctype client()
@@ -259,10 +429,10 @@ active proctype watch()
     do
     :: c < CLIENTS ->
         if
-        :: left[c] -> assert(!at[latest].attached[c])
+        :: left[c] -> assert(!at[now.latest].attached[c])
         :: else ->
-            assert(answered[c] && !held[c] && at[latest].served[c]);
-            assert(at[latest].has[c] == 2)
+            assert(now.answered[c] && !held[c] && at[now.latest].served[c]);
+            assert(at[now.latest].has[c] == 2)
         fi;
         c++
     :: else -> break

@@ -108,9 +108,25 @@ check_all() {
 
     check holds handover
     check holds handover CLIENTS=2 DEATHS=1
+    check holds handover DEATHS=1 ENDS=2
     for removed in NO_PIPE NO_REAP NO_HOLD NO_STEPS NO_RECORD NO_ANEW NO_LEAVE; do
         check fails handover $removed
     done
+    for removed in NO_STORE NO_KEEP NO_WHOLE NO_RESUME NO_UNDO; do
+        check fails handover ENDS=1 $removed
+    done
+
+    check holds keep
+    check holds keep CLIENTS=2 REQUESTS=1 DEATHS=1
+    check holds keep DEATHS=1 LEAVING
+    check holds keep DEATHS=1 ENDS=1
+    check holds keep DEATHS=1 ENDS=1 LEAVING GIVES_UP
+    for removed in NO_STORE NO_COMMIT NO_DROP NO_DRAIN NO_PEEK NO_SEEN NO_FIRST NO_HOLD NO_AGAIN NO_FENCE \
+        NO_UNDO NO_BASE; do
+        check fails keep $removed
+    done
+    check fails keep DEATHS=1 ENDS=1 NO_WHOLE
+    check fails keep GIVES_UP NO_ORPHAN
 }
 
 if [ -z "${MODELS_ANEW-}" ] && [ "$(tail -n 1 "$proved" 2>/dev/null)" = "$content" ]; then
@@ -127,7 +143,7 @@ else
 fi
 
 # Every removal that a model offers is tried above.
-for model in doorbell waiter room free journal handover; do
+for model in doorbell waiter room free journal handover keep; do
     for removed in $(grep -oE '\bNO_[A-Z_]+' $model.pml | sort -u); do
         grep -qE "\b$removed\b" test_models.sh || {
             echo "FAILED $model: $removed is never tried"
@@ -137,7 +153,7 @@ for model in doorbell waiter room free journal handover; do
 done
 
 # Each model says which function it mirrors, and there is a function of that name.
-for model in doorbell waiter room free journal handover; do
+for model in doorbell waiter room free journal handover keep; do
     mirrored=$(grep -oE '[a-z_/]+\.c:[a-z_]+' $model.pml | sort -u)
     [ -n "$mirrored" ] || { echo "FAILED $model: mirrors nothing"; failures=$((failures + 1)); }
     for name in $mirrored; do

@@ -32,8 +32,12 @@ class Manager(FdStore):
 
     def start(self, wait=True):
         super().start(self.command, self.env, self.log.fileno())
-        if wait and not self.hear("READY=1", SECONDS):
-            raise AssertionError(f"it does not get ready (status {self.process.poll()}): {self.text()}")
+        if wait:
+            self.hear("READY=1")
+
+    def hear(self, state):
+        if not self.heard_state(state, SECONDS):
+            raise AssertionError(f"no {state} (status {self.process.poll()}): {self.text()}")
 
     def kill(self, number=signal.SIGKILL):
         """Ends the server and waits. All that it sent is read before the next one starts, as systemd does."""

@@ -68,6 +68,24 @@ void device_record_put(struct device *device, struct keeper *keeper, uint16_t ki
     keeper_put(keeper, &keeping->record, kind, device->index, pack);
 }
 
+static bool is_absent(const struct keeper *keeper, uint32_t number, char letter)
+{
+    return number && !keeper_has(keeper, number, letter);
+}
+
+bool device_record_is_whole(const struct keeper *keeper, const struct state_log_entry *entry)
+{
+    struct unpack unpack = unpack_begin(entry->data, entry->bytes);
+    for (size_t i = 0; i < MEMBERS; i++)
+        unpack_take(&unpack, members[i].bytes);
+    for (int i = 0; i < 2; i++)
+        unpack_number(&unpack);
+    uint32_t link = unpack_fd(&unpack), process = unpack_fd(&unpack), barrier = unpack_fd(&unpack);
+    return !unpack.failed && !is_absent(keeper, link, KEEPER_LINK) &&
+           !is_absent(keeper, process, KEEPER_PROCESS) &&
+           !is_absent(keeper, barrier, KEEPER_BARRIER);
+}
+
 int device_record_read(struct device *device, struct keeper *keeper,
                        const struct state_log_entry *entry)
 {

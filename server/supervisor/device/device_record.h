@@ -7,6 +7,7 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_DEVICE_RECORD_H
 #define GPUSHARE_SERVER_SUPERVISOR_DEVICE_DEVICE_RECORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "server/supervisor/keep/keeper.h"
@@ -17,6 +18,9 @@ struct device;
 uint32_t device_record_layout(void);
 
 void device_record_put(struct device *device, struct keeper *keeper, uint16_t kind);
+
+/* Whether its worker's socket, process and barrier were passed, as far as the record names them. */
+bool device_record_is_whole(const struct keeper *keeper, const struct state_log_entry *entry);
 
 /* Takes over what a record says, the worker included. Returns 0 or -errno: device->trouble says
  * why, and no worker is left. */

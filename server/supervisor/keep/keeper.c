@@ -66,10 +66,14 @@ static void unstore(struct keeper *keeper, uint32_t number)
     struct keeper_slot *slot = slot_of(keeper, number);
     char name[16];
     name_format(name, slot->letter, number);
-    /* A descriptor that is not dropped now has no record, and the next server drops it. */
-    notify_unstore(keeper->notify, name);
+    int result = notify_unstore(keeper->notify, name);
     if (slot->fd >= 0)
         close(slot->fd);
+    slot->fd = -1;
+    /* Without a record, so the next server drops it. Until then its number is taken: two
+     * descriptors of one name can't be told apart. */
+    if (result < 0)
+        return;
     *slot = (struct keeper_slot){.fd = -1};
     keeper->slots_used--;
     keeper->low = min(keeper->low, number - 1);
@@ -87,11 +91,18 @@ __attribute__((format(printf, 3, 4))) static void give_up(struct keeper *keeper,
     vsnprintf(keeper->trouble.text, sizeof keeper->trouble.text, format, arguments);
     va_end(arguments);
     log_error(MESSAGE_TEXT(log_keeping_ends), keeper->trouble.text);
-    /* A later server must find no state that is not true. */
-    if (keeper->log_number)
-        unstore(keeper, keeper->log_number);
-    if (keeper->old_number)
-        unstore(keeper, keeper->old_number);
+    /* A later server must find no state that is not true, whether or not the service manager can be
+     * told; nor that of the server before this one. */
+    if (keeper->log)
+        state_log_void(keeper->log->fd);
+    if (keeper->old)
+        state_log_void(keeper->old->fd);
+    for (uint32_t number = 1; number <= keeper->slot_count; number++) {
+        if (slot_of(keeper, number)->letter != KEEPER_LOG)
+            continue;
+        state_log_void(slot_of(keeper, number)->fd);
+        unstore(keeper, number);
+    }
     keeper->log_number = keeper->old_number = 0;
 }
 
@@ -105,10 +116,11 @@ static void log_end(struct state_log **log)
 
 /* ---- what was passed ---- */
 
+/* All numbers have slots. */
 static int passed_take(struct keeper *keeper, const struct notify_kept *passed)
 {
     uint32_t number = name_read(passed->name);
-    if (!number || slots_reserve(keeper, number) < 0)
+    if (!number)
         return -EINVAL;
     struct keeper_slot *slot = slot_of(keeper, number);
     if (slot->letter)
@@ -154,7 +166,14 @@ enum keeper_found keeper_open(struct keeper *keeper, const struct notify *notify
                               const struct notify_kept *passed, size_t count, uint32_t layout,
                               struct state_log_reader *reader, struct error *why)
 {
+    uint32_t greatest = 0;
     *keeper = (struct keeper){.notify = notify, .layout = layout};
+    for (size_t i = 0; i < count; i++)
+        greatest = max(greatest, name_read(passed[i].name));
+    if (greatest && slots_reserve(keeper, greatest) < 0) {
+        error_set(why, PROTO_ERROR_SERVER_RESOURCES, "%s", strerror(ENOMEM));
+        return KEEPER_NO_MEMORY;
+    }
     for (size_t i = 0; i < count; i++)
         if (passed_take(keeper, &passed[i]) < 0)
             close(passed[i].fd);
@@ -169,6 +188,12 @@ int keeper_take(struct keeper *keeper, uint32_t number, char letter)
     int fd = slot->fd;
     slot->fd = -1;
     return fd;
+}
+
+bool keeper_has(const struct keeper *keeper, uint32_t number, char letter)
+{
+    const struct keeper_slot *slot = slot_of(keeper, number);
+    return slot && slot->letter == letter;
 }
 
 void keeper_drop_unnamed(struct keeper *keeper)
@@ -226,9 +251,10 @@ void keeper_store(struct keeper *keeper, char letter, int fd, uint32_t *number)
 
 void keeper_pack_fd(struct keeper *keeper, struct pack *pack, char letter, int fd, uint32_t *number)
 {
-    if (fd < 0)
+    /* One that was taken over may never have been passed. */
+    if (fd < 0 || !keeper_has(keeper, *number, letter))
         *number = 0;
-    else
+    if (fd >= 0)
         keeper_store(keeper, letter, fd, number);
     pack_fd(pack, *number);
 }

@@ -11,8 +11,8 @@
  *
  *   s  the log    w  the socket to a worker    p  its process    b  its barrier    d  anything else
  *
- * If the service manager or memory fails, the keeper gives up: it drops the log, and the end of the
- * server ends its clients, as if nothing were kept. Loop thread.
+ * If the service manager or memory fails, the keeper gives up: it voids and drops the log, and the
+ * end of the server ends its clients, as if nothing were kept. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_KEEP_KEEPER_H
 #define GPUSHARE_SERVER_SUPERVISOR_KEEP_KEEPER_H
@@ -64,9 +64,10 @@ struct keeper {
 };
 
 enum keeper_found {
-    KEEPER_NOTHING,   /* no server was here before */
-    KEEPER_FOUND,     /* *reader has what it left */
-    KEEPER_UNREADABLE /* it left what this version can't read; *why says it */
+    KEEPER_NOTHING,    /* no server was here before */
+    KEEPER_FOUND,      /* *reader has what it left */
+    KEEPER_UNREADABLE, /* it left what this version can't read; *why says it */
+    KEEPER_NO_MEMORY   /* nothing was taken over, and nothing may be stored: the names are taken */
 };
 
 /*
@@ -88,6 +89,9 @@ void keeper_close(struct keeper *keeper);
 
 /* The descriptor of this number and letter, which is the caller's now; -1: there is none. */
 int keeper_take(struct keeper *keeper, uint32_t number, char letter);
+
+/* Whether there is one, taken or not. */
+bool keeper_has(const struct keeper *keeper, uint32_t number, char letter);
 
 /* Has the service manager drop all that no record names, and closes it. To be called after the
  * first commit. */

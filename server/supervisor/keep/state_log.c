@@ -219,6 +219,14 @@ void state_log_commit(struct state_log *log)
                           memory_order_release);
 }
 
+void state_log_void(int fd)
+{
+    static const uint64_t nothing;
+    /* A page that is there needs no memory. */
+    if (fd >= 0 && pwrite(fd, &nothing, sizeof nothing, offsetof(struct header, committed)) < 0)
+        ftruncate(fd, 0);
+}
+
 int state_log_move(struct state_log *from, struct state_log *to)
 {
     struct state_record *record;

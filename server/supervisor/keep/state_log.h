@@ -70,6 +70,10 @@ int state_log_remove(struct state_log *log, struct state_record *record);
 /* All that was put and removed counts from now on. */
 void state_log_commit(struct state_log *log);
 
+/* Nothing of the log in this file counts any more. fd may be -1, or any descriptor whose owner
+ * takes it for a log. */
+void state_log_void(int fd);
+
 /* Moves all records to `to`, an empty log with more room, where they count from its next commit on.
  * *from has none afterwards, and its file is as it was. Returns 0 or -ENOSPC: nothing has changed.
  */

@@ -473,8 +473,9 @@ int session_attach_adopt(struct session *session, uint64_t offset, uint64_t byte
     session->doorbell = fds[3];
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
     objects_open(&session->objects, streams, &server->cache.key);
-    if (address_plan_take_at(&server->plan, &session->window, offset, bytes))
-        return -EEXIST;
+    int taken = address_plan_take_at(&server->plan, &session->window, offset, bytes);
+    if (taken)
+        return taken < 0 ? taken : -EEXIST;
     uint32_t error = session_quota_open(session, &why);
     int result = open_heaps(session);
     if (result == 0)

@@ -45,6 +45,8 @@ struct session_keeping {
     bool touched;
     bool peeked;   /* the message that was handled last is still in the socket */
     uint64_t seen; /* last_serial as it was taken over: this message may come again; 0 */
+    bool unread;   /* its first record could not be taken over: the others are left alone */
+    bool whole;    /* as it was taken over: the worker had been told all of it */
     uint32_t socket, header, status, shadow, doorbell; /* numbers of its descriptors */
     struct kept parts[PARTS];
     struct list inbox;

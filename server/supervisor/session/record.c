@@ -16,6 +16,7 @@
 #include "server/supervisor/session/host_record.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
+#include "server/supervisor/session/restore.h"
 #include "server/supervisor/session/rings.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
@@ -61,9 +62,7 @@ static void client_pack(struct session *session, struct pack *pack)
     for (size_t i = 0; i < MEMBERS; i++)
         pack_bytes(pack, (const uint8_t *)session + members[i].at, members[i].bytes);
     pack_number(pack, session->over_limit);
-    /* Its worker, if it has one, has some of its objects at most. */
-    pack_number(pack, session->held && !session->restore.adopts);
-    pack_number(pack, session->pidfd >= 0);
+    pack_number(pack, (session->pidfd >= 0) | (session_restore_is_whole(session) ? 0 : 2));
     pack_number(pack, session->device ? session->device->index : UINT32_MAX);
     pack_number(pack, session->window.offset);
     pack_number(pack, session->window.bytes);
@@ -89,12 +88,14 @@ static void answer_pack(void *context, const struct channel_packet *packet, size
  * again, which the client's library drops. */
 static void requests_pack(struct session *session, struct pack *pack)
 {
+    const struct keeper *keeper = session->server->keeper;
     struct inbox_entry *entry;
     LIST_FOR_EACH (entry, &session->keeping.inbox, link) {
         pack_number(pack, entry->bytes + 1);
         pack_bytes(pack, &entry->header, sizeof entry->header);
         pack_bytes(pack, entry->data, entry->bytes);
-        pack_fd(pack, entry->fd);
+        /* It may never have been passed. */
+        pack_fd(pack, keeper_has(keeper, entry->fd, KEEPER_DATA) ? entry->fd : 0);
     }
     pack_number(pack, 0);
     send_queue_each(&session->send_queue, answer_pack, pack);
@@ -155,8 +156,8 @@ static int hung_up_socket(void)
     return pair[0];
 }
 
-static int device_part_unpack(struct session *session, struct unpack *unpack, bool half,
-                              uint64_t device, uint64_t offset, uint64_t bytes)
+static int device_part_unpack(struct session *session, struct unpack *unpack, uint64_t device,
+                              uint64_t offset, uint64_t bytes)
 {
     struct server *server = session->server;
     struct keeper *keeper = server->keeper;
@@ -169,16 +170,14 @@ static int device_part_unpack(struct session *session, struct unpack *unpack, bo
                         keeper_take(keeper, keeping->shadow, KEEPER_DATA),
                         keeper_take(keeper, keeping->doorbell, KEEPER_DATA)};
     int result = session_attach_adopt(session, offset, bytes, fds);
-    session->restore.adopts = session->held && !half;
-    session->lost = half && !session->at_worker;
     return result < 0 ? result : session_rings_unpack(session, unpack);
 }
 
 static int client_unpack(struct session *session, struct unpack *unpack)
 {
     struct session_keeping *keeping = &session->keeping;
-    bool half = unpack_number(unpack) != 0;
-    bool watched = unpack_number(unpack) != 0;
+    uint64_t flags = unpack_number_max(unpack, 3);
+    bool watched = flags & 1;
     uint64_t device = unpack_number(unpack);
     uint64_t offset = unpack_number(unpack), bytes = unpack_number(unpack);
     keeping->socket = unpack_fd(unpack);
@@ -189,7 +188,8 @@ static int client_unpack(struct session *session, struct unpack *unpack)
     if (unpack->failed)
         return -EINVAL;
     int result =
-        device == UINT32_MAX ? 0 : device_part_unpack(session, unpack, half, device, offset, bytes);
+        device == UINT32_MAX ? 0 : device_part_unpack(session, unpack, device, offset, bytes);
+    keeping->whole = !(flags & 2);
     /* A child may hold its socket. */
     if (result == 0 && watched && session->pidfd < 0)
         session_fail(session, MESSAGE(process_ended));
@@ -204,7 +204,7 @@ static int socket_of(struct server *server, const struct state_log_entry *entry,
     for (size_t i = 0; i < MEMBERS; i++)
         unpack_take(&unpack, members[i].bytes);
     *over_limit = (enum session_over_limit)unpack_number_max(&unpack, OVER_LIMIT_USER);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 4; i++)
         unpack_number(&unpack);
     int fd = keeper_take(server->keeper, unpack_fd(&unpack), KEEPER_DATA);
     return unpack.failed ? -EINVAL : fd < 0 ? hung_up_socket() : fd;
@@ -230,6 +230,12 @@ int session_record_open(struct session **out, struct server *server, uint32_t nu
         state == PROTO_CONNECTION_STATE_LEAVING ? PROTO_CONNECTION_STATE_ATTACHED : state;
     session->keeping.seen = session->last_serial;
     result = client_unpack(session, &unpack);
+    /* Others would get the addresses that the worker has for it. */
+    if (result == -ENOMEM && session->device && !session->window.bytes) {
+        *out = NULL;
+        return result;
+    }
+    session->keeping.unread = result < 0;
     if (result < 0)
         not_taken_over(session, result);
     else if (state == PROTO_CONNECTION_STATE_LEAVING)
@@ -313,8 +319,8 @@ void session_record_read(struct session *session, const struct state_log_entry *
 {
     struct unpack unpack = unpack_begin(entry->data, entry->bytes);
     int result = 0;
-    /* Without accounts there is nothing to charge. */
-    if (entry->kind != PART_REQUESTS && !session->user_share)
+    /* Without accounts there is nothing to charge, and without heaps nothing to put into them. */
+    if (session->keeping.unread || (entry->kind != PART_REQUESTS && !session->user_share))
         return;
     switch (entry->kind) {
     case PART_MEMORY:
@@ -333,6 +339,9 @@ void session_record_read(struct session *session, const struct state_log_entry *
         result = inbox_unpack(session, &unpack);
         if (result == 0)
             result = answers_unpack(session, &unpack);
+        /* Answers for which the socket has no room wait until it has. */
+        if (session->state != PROTO_CONNECTION_STATE_LEAVING)
+            session_poll(session);
         break;
     default:
         break;
@@ -342,13 +351,20 @@ void session_record_read(struct session *session, const struct state_log_entry *
 }
 
 /* The inbox's entry stays until the answer. */
-static void request_again(struct session *session, const struct inbox_entry *entry)
+static void request_again(struct session *session, struct inbox_entry *entry)
 {
     struct channel_message *message = &session->server->message;
+    int fd = entry->fd ? keeper_take(session->server->keeper, entry->fd, KEEPER_DATA) : -1;
+    if (entry->fd && fd < 0) {
+        entry->fd = 0; /* no record may name it */
+        not_taken_over(session, -EBADF);
+        return;
+    }
     message->header = entry->header;
     message->type = proto_message_find(entry->header.opcode);
     if (!message->type || entry->bytes < message->type->bytes ||
         !(message->type->states & 1u << session->state)) {
+        closer_take(session->server->closer, fd, session_sender(session));
         not_taken_over(session, -EINVAL);
         return;
     }
@@ -357,7 +373,7 @@ static void request_again(struct session *session, const struct inbox_entry *ent
     message->tail = message->data + sizeof message->header + message->type->bytes;
     message->tail_bytes = entry->bytes - message->type->bytes;
     message->fd_count = entry->fd ? 1 : 0;
-    message->fds[0] = entry->fd ? keeper_take(session->server->keeper, entry->fd, KEEPER_DATA) : -1;
+    message->fds[0] = fd;
     session_handle_again(session, message);
     closer_take_message(session->server->closer, message, session_sender(session));
 }
@@ -372,6 +388,7 @@ void session_record_resume(struct session *session)
         return;
     }
     if (session->device) {
+        session_restore_take_up(session, session->keeping.whole);
         session_module_resume(session);
         session_memory_resume(session);
         session_host_record_resume(session);

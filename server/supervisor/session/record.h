@@ -34,7 +34,8 @@ void session_record_consume(struct session *session);
 
 /*
  * Makes a session of its first record (PART_CLIENT); the caller puts it into the server's list. The
- * device that it is on is adopted already. Returns 0 or -errno, with *session NULL.
+ * device that it is on is adopted already. Returns 0 or -errno, with *session NULL; after -ENOMEM
+ * the process has to end, since a part of the session may be left.
  */
 int session_record_open(struct session **session, struct server *server, uint32_t number,
                         const struct state_log_entry *entry);

@@ -57,6 +57,20 @@ void session_restore_hold(struct session *session)
     session_touch(session);
 }
 
+bool session_restore_is_whole(const struct session *session)
+{
+    return !session->held || session->restore.adopts;
+}
+
+void session_restore_take_up(struct session *session, bool whole)
+{
+    if (session->device->state != DEVICE_READY) {
+        session_restore_hold(session);
+        return;
+    }
+    session->restore.adopts = whole;
+}
+
 static bool words_agree(void *shadow, uint32_t streams)
 {
     for (uint32_t i = 0; i < streams; i++)

@@ -28,6 +28,16 @@ struct server;
 /* The worker of an attached session is lost, the one that it had or the one that was to have it. */
 void session_restore_hold(struct session *session);
 
+/* Whether a supervisor that takes over needs to tell the worker nothing of the session. */
+bool session_restore_is_whole(const struct session *session);
+
+/*
+ * Another supervisor had the session, which is attached. If it was whole, and its worker serves
+ * still, that keeps what it has. Otherwise the worker is told of it anew, as of one whose worker is
+ * lost. All its records have been read.
+ */
+void session_restore_take_up(struct session *session, bool whole);
+
 /* Whether the device had work of the session that it was not seen to finish; true if that can't be
  * found out. Final when the worker's process is gone. */
 bool session_restore_had_work(const struct session *session);

@@ -286,11 +286,12 @@ static void message_dispatch(struct session *session, struct channel_message *me
         session_fail(session, MESSAGE(message_forbidden), message->type->name);
     else if (!message->header.serial)
         session_fail(session, MESSAGE(message_no_serial), message->type->name);
+    /* It is in the inbox, or was answered. First, since it may have changed the state. */
+    else if (message->header.serial == session->keeping.seen)
+        session->keeping.seen = 0;
     else if (!(message->type->states & 1u << session->state))
         session_fail(session, MESSAGE(message_state), message->type->name,
                      proto_connection_state_name(session->state));
-    else if (message->header.serial == session->keeping.seen)
-        session->keeping.seen = 0; /* it is in the inbox, or was answered */
     else if (serial_is_new(session, message))
         request_handle(session, row, message);
 }

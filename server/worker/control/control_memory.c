@@ -321,7 +321,7 @@ static int unmap_range(struct request *request, uint64_t address, uint64_t count
         range->dying = asked;
     }
     /* Asked for by the supervisor before: this one gets the answer. */
-    bool dying = range && range->dying && client->control.forgiving;
+    bool dying = !known && range && client->control.forgiving;
     if (dying)
         ((struct retirement *)(uintptr_t)range->dying)->serial = request->serial;
     pthread_mutex_unlock(&client->lock);

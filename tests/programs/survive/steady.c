@@ -7,7 +7,8 @@
  * usage: steady SEED
  * It prints "ready" when its first round is over. On SIGTERM it frees all that it has, and prints a
  * line "ROUNDS LONGEST": its rounds, and its longest call in microseconds. It leaves when its
- * standard input ends.
+ * standard input ends. On SIGUSR1 it stops itself (SIGSTOP) between two rounds, with nothing under
+ * way.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -28,7 +29,7 @@ extern const char survive_ptx[];
 
 enum { WORDS = 256, KEPT = 3, STEP = 7 };
 
-static volatile sig_atomic_t enough;
+static volatile sig_atomic_t enough, rests;
 static uint64_t longest, begun;
 static uint32_t state;
 
@@ -36,6 +37,12 @@ static void stop(int number)
 {
     (void)number;
     enough = 1;
+}
+
+static void rest(int number)
+{
+    (void)number;
+    rests = 1;
 }
 
 static uint64_t now(void)
@@ -150,6 +157,7 @@ int main(int argc, char **argv)
         return 2;
     state = (uint32_t)strtoul(argv[1], NULL, 10);
     signal(SIGTERM, stop);
+    signal(SIGUSR1, rest);
     CALL(gpushare_connect(NULL, &gpu));
     CALL(gpushare_module_load(gpu, survive_ptx, strlen(survive_ptx) + 1, &module));
     CALL(gpushare_module_function(module, "add", &add));
@@ -162,6 +170,10 @@ int main(int argc, char **argv)
             longest = 0;
             puts("ready");
             fflush(stdout);
+        }
+        if (rests) {
+            rests = 0;
+            raise(SIGSTOP);
         }
     }
     for (unsigned i = 0; i < KEPT; i++)
