@@ -137,14 +137,9 @@ static void open_device(void)
     CU(cu.cuCtxSynchronize());
 }
 
-static void measure(enum way way, unsigned samples, struct lateness *all)
+static void report(enum way way, struct lateness *all)
 {
     char name[64];
-    memset(all, 0, sizeof *all);
-    probe_call(way_names[way]);
-    for (unsigned i = 0; i < samples; i++)
-        sample(way, all);
-    CU(cu.cuCtxSynchronize());
     double late_p99 = probe_quantile(all->late_us, all->count, 0.99);
     double enqueue_p99 = probe_quantile(all->enqueue_us, all->count, 0.99);
     snprintf(name, sizeof name, "%s_late_p50_us", way_names[way]);
@@ -155,6 +150,16 @@ static void measure(enum way way, unsigned samples, struct lateness *all)
     probe_measure(name, probe_quantile(all->enqueue_us, all->count, 0.5), "us");
     snprintf(name, sizeof name, "%s_enqueue_p99_us", way_names[way]);
     probe_measure(name, enqueue_p99, "us");
+}
+
+static void measure(enum way way, unsigned samples, struct lateness *all)
+{
+    memset(all, 0, sizeof *all);
+    probe_call(way_names[way]);
+    for (unsigned i = 0; i < samples; i++)
+        sample(way, all);
+    CU(cu.cuCtxSynchronize());
+    report(way, all);
 }
 
 /* Order between partitions: a stream of the second waits for an event of the first. */
@@ -221,19 +226,30 @@ void step_latency(const char *argument)
     (void)argument;
     static const enum way ways[] = {MEMOP, EVENT, HOST_FUNCTION};
     static struct lateness all[WAYS];
+    enum { COUNT = sizeof ways / sizeof *ways };
     open_device();
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-        measure(ways[i], SAMPLES_MAX, &all[ways[i]]);
+    /* In turns, so that a machine which others use is as busy for each of them. */
+    for (unsigned i = 0; i < COUNT * SAMPLES_MAX; i++) {
+        if (i < COUNT)
+            probe_call(way_names[ways[i]]);
+        sample(ways[i % COUNT], &all[ways[i % COUNT]]);
+    }
+    CU(cu.cuCtxSynchronize());
+    /* Of the quick ones: a host that was not running sees the word of the kernel together with any
+     * sign, which is then no later at all. */
+    const double quick = 0.25;
     double late[WAYS], cost[WAYS];
     for (int i = 0; i < WAYS; i++) {
-        late[i] = probe_quantile(all[i].late_us, all[i].count, 0.5);
+        late[i] = probe_quantile(all[i].late_us, all[i].count, quick);
         cost[i] = probe_quantile(all[i].enqueue_us, all[i].count, 0.5);
     }
+    for (size_t i = 0; i < COUNT; i++)
+        report(ways[i], &all[ways[i]]);
     probe_judge(late[MEMOP] <= late[EVENT] + 5 && late[MEMOP] <= late[HOST_FUNCTION] + 5,
                 "word-is-as-quick",
-                "seen after the kernel's own word (medians): by word %.1f us, by "
+                "seen after the kernel's own word, the first quartile: by word %.1f us, by "
                 "event %.1f us, by host function %.1f us; enqueued in %.1f, "
-                "%.1f and %.1f us",
+                "%.1f and %.1f us (medians)",
                 late[MEMOP], late[EVENT], late[HOST_FUNCTION], cost[MEMOP], cost[EVENT],
                 cost[HOST_FUNCTION]);
 }
