@@ -418,6 +418,8 @@
     X(trace_memory_unusable, SUCCESS, \
       "the memory for a trace can't be used: it is not sealed or too small, or can't be " \
       "mapped") \
+    X(trace_memory_foreign, INVALID_VALUE, \
+      "the next worker can't go on with it: the last one left no trace that can be read") \
     X(partitions_refused, SUCCESS, \
       "the driver failed dividing the multiprocessors with %s (%d)") \
     X(partitions_green_refused, SUCCESS, \

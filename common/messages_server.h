@@ -161,7 +161,9 @@
     X(trace_hurried, SUCCESS, \
       "it was ended early, after %.3f of %.3f s") \
     X(trace_worker_ended, SUCCESS, \
-      "the worker ended meanwhile") \
+      "the worker ended before it could end the trace: the last records may be missing") \
+    X(trace_no_worker, SUCCESS, \
+      "the worker ended after %.3f of %.3f s, and no other served before the trace was over") \
     X(trace_start_late, DEVICE_NOT_READY, \
       "the worker has not answered for 5 s: try again, and look at the server's log") \
     X(trace_stop_late, SUCCESS, \

@@ -67,8 +67,8 @@ $(SHIM_DRIVER): $(call obj,tests/programs/shim/shim.c) $(A)/libcommon.a
 CHECK_DEPS += $(SHIM_DRIVER)
 
 # ---- pictures
-# make sharing-pictures: docs/pictures/*.svg, from traces of the real server. `work` is a client
-# with modelled kernels, picture.py draws a trace.
+# make sharing-pictures: docs/pictures/*.svg, from traces of the real server, one of which has its worker
+# killed. `work` is a client with modelled kernels, picture.py draws a trace.
 
 SURVIVE_PROGRAMS := $(addprefix $(BUILD)/tests/programs/survive/,steady forks)
 $(foreach p,steady forks,$(call obj,tests/programs/survive/$(p).c)): tests/programs/survive/kernels.ptx

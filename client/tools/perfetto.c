@@ -14,7 +14,13 @@
 #include "common/array.h"
 
 /* Numbers of processes and tracks; a client's streams are its tracks 1 to PROTO_STREAMS_MAX. */
-enum { PROCESS_GPU = 1, TRACK_LEASES = 1, TRACK_SM_GROUPS = 1001, TRACK_HELD = 10001 };
+enum {
+    PROCESS_GPU = 1,
+    TRACK_LEASES = 1,
+    TRACK_SM_GROUPS = 1001,
+    TRACK_HELD = 10001,
+    TRACK_RECOVERY = 20001,
+};
 enum { NAMES_SHOWN = 6, SM_GROUP_WORDS = 4 };
 
 struct owner {
@@ -220,6 +226,12 @@ static uint32_t process_of(const struct owner *owner)
 {
     /* With 1 added, the greatest number of all would wrap to 0. */
     return owner->number + 1 > owner->number ? owner->number + 1 : owner->number;
+}
+
+static uint32_t process_of_recovery(const struct writer *writer,
+                                    const struct proto_trace_record *record)
+{
+    return record->client ? process_of(owner_of(writer, record->client)) : PROCESS_GPU;
 }
 
 /* The client's name, or "client" and its number. number: room for the latter. */
@@ -452,6 +464,10 @@ static void write_record(struct writer *writer, const struct proto_trace_record 
         write_instant(writer, PROCESS_GPU, "mode", "g",
                       json_sprintf("mode %s", recording_mode_name(record->value)), record->from);
         break;
+    case RECORDING_RECOVERY:
+        write_slice(writer, process_of_recovery(writer, record), TRACK_RECOVERY, "recovery",
+                    json_string("recovers"), record->from, record->to, NULL);
+        break;
     }
 }
 
@@ -474,6 +490,8 @@ static void write_track(struct writer *writer, const struct track *track)
         name = json_sprintf("stream %" PRIu32, track->number - 1);
     else if (track->kind == RECORDING_HOLD)
         name = json_sprintf("held: %s", recording_hold_name(track->number - TRACK_HELD));
+    else if (track->kind == RECORDING_RECOVERY)
+        name = json_string("recovery");
     else
         name = json_sprintf("leases, lease group %" PRIu32, track->number - TRACK_LEASES);
     write_label(writer, track->process, track->number, name);
@@ -496,6 +514,9 @@ static int write_tracks(struct writer *writer)
             track.process = process_of(owner_of(writer, record->client));
             track.number =
                 record->kind == RECORDING_SPAN ? record->stream + 1 : TRACK_HELD + record->value;
+        } else if (record->kind == RECORDING_RECOVERY) {
+            track.process = process_of_recovery(writer, record);
+            track.number = TRACK_RECOVERY;
         } else {
             continue;
         }

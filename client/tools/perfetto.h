@@ -5,12 +5,12 @@
  * viewers open. Times are microseconds since the trace began. One thread.
  *
  * The GPU and each client are shown as a process. The GPU is process 1. It has a track for each
- * lease group, a track for each set of multiprocessors that work ran on, and the number of clients
- * in flight.
+ * lease group, a track for each set of multiprocessors that work ran on, a track of the times
+ * without a worker, and the number of clients in flight.
  *
  * A client is process 1 + its number. It has a track for each stream, a track for each reason for
- * which it had to wait, and its multiprocessors. Slices of one track never overlap.
- * docs/gpusharectl.md has the names.
+ * which it had to wait, a track of its recoveries, and its multiprocessors. Slices of one track
+ * never overlap. docs/gpusharectl.md has the names.
  */
 #ifndef GPUSHARE_CLIENT_TOOLS_PERFETTO_H
 #define GPUSHARE_CLIENT_TOOLS_PERFETTO_H

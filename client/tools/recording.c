@@ -46,6 +46,8 @@ static bool record_is_valid(const struct recording *recording,
         return record->client && record->value < RECORDING_HOLDS;
     case RECORDING_MODE:
         return proto_mode_name(record->value) != NULL;
+    case RECORDING_RECOVERY:
+        return true; /* of the device, or of any client */
     default:
         return false;
     }

@@ -235,6 +235,7 @@ static void device_ready(void *context, struct device *device)
 {
     struct supervisor *supervisor = context;
     say_status(supervisor);
+    tracing_go_on(device->tracing);
     session_restore_all(&supervisor->server, device);
     unpark_clients(supervisor, device);
     if (supervisor->ready || supervisor->stopping)
@@ -290,7 +291,9 @@ static void device_gone(void *context, struct device *device)
     struct supervisor *supervisor = context;
     uint32_t go_on = 0, ended = 0;
     struct session *session;
-    if (!supervisor->stopping)
+    if (supervisor->stopping)
+        tracing_lost(device->tracing); /* it may have waited for a worker that never comes */
+    else
         session_blame_find(&supervisor->server, device);
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->device == device && session->held) {

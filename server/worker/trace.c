@@ -11,6 +11,10 @@
 #include "common/ipc/timeline.h"
 #include "common/util.h"
 
+/* Of the layouts; and more records than a trace can have, those without room included. */
+enum { VERSION = 1 };
+#define RECORDS_MAX UINT32_MAX
+
 void trace_open(struct trace *trace)
 {
     *trace = (struct trace){.memory = SHM_NONE};
@@ -26,7 +30,8 @@ static struct proto_trace_record *records_of(const struct trace *trace)
     return (void *)((char *)trace->memory.base + sizeof(struct proto_trace_header));
 }
 
-int trace_begin(struct trace *trace, int fd, uint64_t bytes, const struct trace_device *device)
+/* Maps the memory. Takes fd over, on failure too. Returns 0 or -errno. */
+static int memory_take(struct trace *trace, int fd, uint64_t bytes)
 {
     struct shm memory;
     trace_end(trace);
@@ -42,9 +47,18 @@ int trace_begin(struct trace *trace, int fd, uint64_t bytes, const struct trace_
     trace->memory = memory;
     trace->capacity =
         (bytes - sizeof(struct proto_trace_header)) / sizeof(struct proto_trace_record);
+    return 0;
+}
+
+int trace_begin(struct trace *trace, int fd, uint64_t bytes, const struct trace_device *device)
+{
+    int taken = memory_take(trace, fd, bytes);
+    if (taken < 0)
+        return taken;
     trace->started = timeline_now();
+    trace->lost_at = 0;
     *header_of(trace) = (struct proto_trace_header){
-        .version = 1,
+        .version = VERSION,
         .record_bytes = sizeof(struct proto_trace_record),
         .capacity = trace->capacity,
         .started = trace->started,
@@ -53,6 +67,34 @@ int trace_begin(struct trace *trace, int fd, uint64_t bytes, const struct trace_
         .sm_group_multiprocessors = device->sm_group_multiprocessors,
         .remainder = device->remainder,
     };
+    atomic_store(&trace->on, 1);
+    return 0;
+}
+
+/* Whoever wrote the header may have been lost because it wrote anything anywhere. */
+static bool header_is_sound(const struct trace *trace, const struct proto_trace_header *header,
+                            uint64_t lost_at)
+{
+    return header->version == VERSION &&
+           header->record_bytes == sizeof(struct proto_trace_record) &&
+           header->capacity == trace->capacity && header->started <= lost_at;
+}
+
+int trace_go_on(struct trace *trace, int fd, uint64_t bytes, uint64_t lost_at)
+{
+    int taken = memory_take(trace, fd, bytes);
+    if (taken < 0)
+        return taken;
+    struct proto_trace_header *header = header_of(trace), seen = *header;
+    if (!header_is_sound(trace, &seen, lost_at)) {
+        shm_release(&trace->memory);
+        return -EINVAL;
+    }
+    trace->started = seen.started;
+    trace->lost_at = lost_at;
+    /* A number that could wrap would have old records overwritten. */
+    shared_word_set(&header->next, min(seen.next, (uint64_t)RECORDS_MAX));
+    shared_word_set(&header->ended, 0); /* a worker that ended in order has ended the trace too */
     atomic_store(&trace->on, 1);
     return 0;
 }
@@ -96,4 +138,12 @@ void trace_add(struct trace *trace, const struct proto_trace_record *record)
     if (atomic_load(&trace->on))
         write_down(trace, record);
     atomic_fetch_sub(&trace->writers, 1);
+}
+
+void trace_add_recovery(struct trace *trace, uint32_t client)
+{
+    struct proto_trace_record record = {
+        .kind = TRACE_RECOVERY, .client = client, .from = trace->lost_at, .to = timeline_now()};
+    if (trace->lost_at)
+        trace_add(trace, &record);
 }

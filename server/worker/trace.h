@@ -26,6 +26,7 @@ enum trace_kind {
     TRACE_HOLD = PROTO_TRACE_KIND_HOLD,
     TRACE_SM_GROUPS = PROTO_TRACE_KIND_SM_GROUPS,
     TRACE_MODE = PROTO_TRACE_KIND_MODE,
+    TRACE_RECOVERY = PROTO_TRACE_KIND_RECOVERY,
 };
 
 struct trace {
@@ -34,6 +35,7 @@ struct trace {
     struct shm memory;
     uint64_t capacity; /* records */
     uint64_t started;
+    uint64_t lost_at; /* when the last worker was lost, whose trace this was; 0: it is our own */
 };
 
 /* Why a client was held, besides the gate's reasons (enum scheduler_hold). */
@@ -53,6 +55,18 @@ void trace_open(struct trace *trace);
  * there is no room for a record; or another -errno. Control thread.
  */
 int trace_begin(struct trace *trace, int fd, uint64_t bytes, const struct trace_device *device);
+
+/*
+ * Goes on with a trace of another worker that was lost at this time (not 0): its header and records
+ * stay, and others follow them. Like trace_begin otherwise; -EINVAL too if the memory has no trace
+ * of that size and of this version, which began before lost_at. Control thread.
+ */
+int trace_go_on(struct trace *trace, int fd, uint64_t bytes, uint64_t lost_at);
+
+/* Records that nothing of this client was served from the loss of the last worker until now.
+ * client: 0 for the device. Does nothing where the trace is off or did not go on. Control thread.
+ */
+void trace_add_recovery(struct trace *trace, uint32_t client);
 
 /* Ends the trace: waits until no thread writes any more, then unmaps the memory. Idempotent.
  * Control thread. */

@@ -123,6 +123,25 @@ class Drawing(unittest.TestCase):
         self.assertEqual([round(box["x"]) for box in boxes(svg, COLOURS[0])][0], 130 + 144)
         self.assertEqual([round(box["x"]) for box in boxes(svg, "#999999")][0], 130 + 360)
 
+    def test_recoveries_of_clients(self):
+        def recovery(process, start_ms, end_ms):
+            return {"ph": "X", "pid": process, "tid": 20001, "name": "recovers", "cat": "recovery", "ts": start_ms * 1e3,
+                    "dur": (end_ms - start_ms) * 1e3}
+        svg = self.draw([self.client(2, "a"), recovery(1, 20, 40), recovery(2, 20, 50)], "--from", "0", "--until", "100")
+        bar, legend = boxes(svg, sharing.picture.RED)
+        self.assertEqual((round(bar["x"]), round(bar["width"])), (130 + 144, 216), "the client's, not the GPU's")
+        self.assertGreater(legend["y"], bar["y"])
+        self.assertTrue(any(text.startswith("recovers") for text in texts(svg)))
+
+    def test_the_committed_picture_of_a_recovery_has_one_of_each_client(self):
+        svg = ElementTree.parse(os.path.join(FOLDER, "recovery.svg")).getroot()
+        *bars, _ = boxes(svg, sharing.picture.RED)
+        self.assertEqual(len({bar["y"] for bar in bars}), len(sharing.SCENES["recovery"]["clients"]))
+        for bar in bars:
+            row = [box for colour in COLOURS for box in boxes(svg, colour) if bar["y"] <= box["y"] < bar["y"] + bar["height"]]
+            self.assertTrue(any(box["x"] + box["width"] <= bar["x"] for box in row), "no work before")
+            self.assertTrue(any(box["x"] >= bar["x"] + bar["width"] - 0.01 for box in row), "no work after")
+
     def test_a_file_that_is_no_trace_is_refused(self):
         self.draw("{", "--from", "0", "--until", "1", status=1)
         self.draw("{}", "--from", "0", "--until", "1", status=1)

@@ -365,27 +365,86 @@ class Modes(Traces):
             self.assertTrue(all(event["args"]["multiprocessors"] <= whole // 2 for event in track))
 
 
+def kill_worker(server):
+    worker = json.loads(server.ctl("--json", "status").stdout)["devices"][0]["worker_pid"]
+    os.kill(worker, signal.SIGKILL)
+
+
 @CHANGES
 class Faults(Traces):
-    def test_a_dead_worker_leaves_the_records_it_wrote(self):
-        server = private_server.Server()
-        try:
-            path = server.file("cut.json")
-            tracer = server.start_ctl("trace", "-o", path, "--seconds", "500")
-            server.wait_log("a trace of 500.000 s")
-            client = RawClient(server.client)
-            client.attach(name="survives in the trace")
-            worker = json.loads(server.ctl("--json", "status").stdout)["devices"][0]["worker_pid"]
-            os.kill(worker, signal.SIGKILL)
-            _, err = tracer.communicate(timeout=private_server.SECONDS)
-            client.close()
-            self.assertEqual(tracer.returncode, 0, err)
-            self.assertIn("cut short", err)
+    def recoveries(self, trace, process):
+        found = [event for event in trace.events if event.get("cat") == "recovery" and event["pid"] == process]
+        self.assertTrue(all(trace.threads[process, event["tid"]] == "recovery" for event in found))
+        self.assertEqual({event["name"] for event in found}, {"recovers"} if found else set())
+        return [(event["ts"], event["ts"] + event["dur"]) for event in found]
+
+    def test_a_trace_goes_on_with_the_next_worker(self):
+        with private_server.Server() as server, server.work("busy", 2000, 2.5, "--in-flight", 4) as busy, \
+                server.work("pauses", 2000, 2.5, "--busy", 50, "--idle", 50) as pauses:
+            idle = RawClient(server.client)
+            idle.attach(name="does nothing")
+            path = server.file("both.json")
+            tracer = server.start_ctl("--json", "trace", "-o", path, "--seconds", "4")
+            server.wait_log("a trace of 4.000 s")
+            for work in (busy, pauses):
+                work.go()
+            time.sleep(0.5)
+            kill_worker(server)
+            rows = [work.row() for work in (busy, pauses)]
+            late = RawClient(server.client)
+            late.attach(name="came later")
+            out, err = tracer.communicate(timeout=private_server.SECONDS)
+            late.close()
+            idle.close()
+            self.assertEqual((tracer.returncode, err), (0, ""))
+            answer = json.loads(out)
+            self.assertIsNone(answer["trouble"])
+            names = {row["name"]: row["client"] for row in answer["clients"]}
+            self.assertEqual((len(answer["clients"]), set(names)), (4, {"busy", "pauses", "does nothing", "came later"}))
             trace = self.check(Trace(path))
-            self.assertIn("worker", trace.about["trouble"])
-            self.assertTrue(any(name.startswith("survives in the trace") for name in trace.processes.values()))
-        finally:
-            server.stop()
+            self.assertGreaterEqual(trace.about["seconds"], 3.99)
+            ((lost, served),) = self.recoveries(trace, GPU)
+            self.assertLess(lost, served)
+            self.assertEqual(self.recoveries(trace, names["came later"] + 1), [])
+            for name in ("busy", "pauses", "does nothing"):
+                ((start, end),) = self.recoveries(trace, names[name] + 1)
+                self.assertAlmostEqual(start, lost, delta=SLACK_US)
+                self.assertGreaterEqual(end, served, "a worker serves before it reads rings")
+            for row in rows:
+                ((start, end),) = self.recoveries(trace, row["client"] + 1)
+                (spans,) = trace.spans(row["client"]).values()
+                self.assertTrue(any(span["ts"] + span["dur"] <= start + SLACK_US for span in spans), "none before")
+                self.assertTrue(any(span["ts"] + SLACK_US >= end for span in spans), "none after")
+                for span in spans:
+                    self.assertFalse(start + SLACK_US < span["ts"] < end - SLACK_US, f"{span} without a worker")
+
+    def test_without_another_worker_a_trace_has_what_was_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "worker")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write(f"#!/bin/sh\n[ -e {folder}/broken ] && exit 1\n"
+                           f"exec {private_server.BUILD}/libexec/gpushare-worker \"$@\"\n")
+            os.chmod(folder, 0o755)
+            os.chmod(script, 0o755)
+            server = private_server.Server("--worker", script)
+            try:
+                path = server.file("cut.json")
+                tracer = server.start_ctl("trace", "-o", path, "--seconds", "2")
+                server.wait_log("a trace of 2.000 s")
+                client = RawClient(server.client)
+                client.attach(name="survives in the trace")
+                with open(os.path.join(folder, "broken"), "w", encoding="utf-8"):
+                    kill_worker(server)
+                _, err = tracer.communicate(timeout=private_server.SECONDS)
+                client.close()
+                self.assertEqual(tracer.returncode, 0, err)
+                self.assertRegex(err, r"cut short: the worker ended after \d\.\d+ of 2\.000 s, and no other served")
+                trace = self.check(Trace(path))
+                self.assertIn("no other served", trace.about["trouble"])
+                self.assertEqual(self.recoveries(trace, GPU), [], "there was none")
+                self.assertTrue(any(name.startswith("survives in the trace") for name in trace.processes.values()))
+            finally:
+                server.stop()
 
 
 if __name__ == "__main__":

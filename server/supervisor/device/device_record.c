@@ -32,11 +32,16 @@ static const struct member {
 #undef MEMBER
 };
 
-enum { MEMBERS = sizeof members / sizeof *members };
+enum {
+    MEMBERS = sizeof members / sizeof *members,
+    /* Of what a worker is told too: it is raised when a message to workers changes its size, since
+     * the worker that is taken over would not understand it. */
+    FORM = 3
+};
 
 uint32_t device_record_layout(void)
 {
-    uint32_t sum = 2;
+    uint32_t sum = FORM;
     for (size_t i = 0; i < MEMBERS; i++)
         sum = sum * 31 + (uint32_t)members[i].bytes;
     return sum;

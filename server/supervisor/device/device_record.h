@@ -14,7 +14,7 @@
 
 struct device;
 
-/* Stands for the form of the record. */
+/* Stands for the form of the record, and of the messages to the worker that is taken over. */
 uint32_t device_record_layout(void);
 
 void device_record_put(struct device *device, struct keeper *keeper, uint16_t kind);

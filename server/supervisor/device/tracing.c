@@ -22,7 +22,14 @@
 #define ANSWER_TIMEOUT_MS 5000
 #define CLIENTS_MAX       65536
 
-enum tracing_state { TRACING_STARTING, TRACING_RUNNING, TRACING_STOPPING, TRACING_ENDED };
+/* WAITING: the worker is lost, and there is no other yet. */
+enum tracing_state {
+    TRACING_STARTING,
+    TRACING_RUNNING,
+    TRACING_WAITING,
+    TRACING_STOPPING,
+    TRACING_ENDED
+};
 
 struct tracing {
     struct job job; /* must stay first */
@@ -37,6 +44,8 @@ struct tracing {
     struct shm memory;
     uint64_t milliseconds;
     uint64_t began, ends; /* CLOCK_MONOTONIC, ns */
+    /* When the last worker was lost that had the trace; 0: the present one has it. */
+    uint64_t lost_at;
     char by[64];
     trace_done *done; /* NULL: it was called, or the trace was abandoned */
     void *context;
@@ -122,12 +131,23 @@ static void stop_answered(void *context, const struct worker_answer *answer)
     tracing_free_if_over(tracing);
 }
 
+static void finish_without_worker(struct tracing *tracing)
+{
+    struct error why;
+    error_set(&why, MESSAGE(trace_no_worker), (double)(tracing->lost_at - tracing->began) / 1e9,
+              (double)tracing->milliseconds / 1e3);
+    log_notice(MESSAGE_TEXT(log_trace_over), tracing->device->index, tracing->by, why.text);
+    tracing_finish(tracing, 0, why.text);
+}
+
 static void on_time(uv_timer_t *timer)
 {
     struct tracing *tracing = timer->data;
     if (tracing->state == TRACING_STARTING) {
         device_request(tracing->device, &stop_request, NULL, NULL);
         tracing_finish(tracing, MESSAGE(trace_start_late));
+    } else if (tracing->state == TRACING_WAITING) {
+        finish_without_worker(tracing);
     } else if (tracing->state == TRACING_STOPPING) {
         tracing_finish(tracing, 0, MESSAGE_TEXT(trace_stop_late));
     } else {
@@ -160,14 +180,59 @@ static void start_answered(void *context, const struct worker_answer *answer)
     tracing_free_if_over(tracing);
 }
 
+/* Asks the worker to write into the trace's memory. lost_at: 0 to begin anew. */
+static int worker_ask(struct tracing *tracing, uint64_t lost_at, worker_link_reply *answered)
+{
+    struct proto_worker_trace_start body = {.count = PROTO_TRACE_BYTES, .lost_at = lost_at};
+    struct channel_packet request = {.opcode = PROTO_WORKER_TRACE_START,
+                                     .body = &body,
+                                     .fds = &tracing->memory.fd,
+                                     .fd_count = 1};
+    tracing->outstanding++;
+    int result = device_request(tracing->device, &request, answered, tracing);
+    if (result < 0)
+        tracing->outstanding--;
+    return result;
+}
+
+/* ---- the next worker ---- */
+
 void tracing_lost(struct tracing *tracing)
 {
     if (!tracing)
         return;
-    if (tracing->state == TRACING_STARTING)
+    if (tracing->state == TRACING_STARTING) {
         tracing_finish(tracing, PROTO_ERROR_DEVICE_NOT_READY, MESSAGE_TEXT(trace_never_begun));
-    else
+    } else if (tracing->state == TRACING_STOPPING || tracing->device->stopping) {
         tracing_finish(tracing, 0, MESSAGE_TEXT(trace_worker_ended));
+    } else {
+        tracing->state = TRACING_WAITING;
+        /* The worker in between may have ended before it went on with the trace. */
+        if (!tracing->lost_at)
+            tracing->lost_at = tracing->device->ended_at;
+    }
+}
+
+/* A worker that is lost before it answers is one of several that the trace outlives. */
+static void go_on_answered(void *context, const struct worker_answer *answer)
+{
+    struct tracing *tracing = context;
+    bool under_way = tracing->state == TRACING_RUNNING || tracing->state == TRACING_STOPPING;
+    tracing->outstanding--;
+    if (answer->outcome == WORKER_ANSWERED)
+        tracing->lost_at = 0;
+    else if (under_way && answer->outcome == WORKER_REFUSED)
+        tracing_finish(tracing, 0, answer->text);
+    tracing_free_if_over(tracing);
+}
+
+void tracing_go_on(struct tracing *tracing)
+{
+    if (!tracing || tracing->state != TRACING_WAITING)
+        return;
+    /* The link's end tells of a worker that can't be asked. */
+    if (worker_ask(tracing, tracing->lost_at, go_on_answered) == 0)
+        tracing->state = TRACING_RUNNING;
 }
 
 /* ---- clients ---- */
@@ -186,16 +251,6 @@ void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pi
 
 /* ---- its beginning and end ---- */
 
-static int trace_begin(struct tracing *tracing)
-{
-    struct proto_worker_trace_start body = {.count = PROTO_TRACE_BYTES};
-    struct channel_packet request = {.opcode = PROTO_WORKER_TRACE_START,
-                                     .body = &body,
-                                     .fds = &tracing->memory.fd,
-                                     .fd_count = 1};
-    return device_request(tracing->device, &request, start_answered, tracing);
-}
-
 /* The memory is filled before it is used: if a page could not be had later, the worker would die of
  * it, and its context with it. */
 static int memory_fill(struct job *job)
@@ -213,12 +268,8 @@ static void memory_filled(struct job *job, int result)
         shm_release(&tracing->memory);
     } else if (result < 0) {
         tracing_finish(tracing, MESSAGE(trace_no_room));
-    } else {
-        tracing->outstanding++;
-        if (trace_begin(tracing) < 0) {
-            tracing->outstanding--;
-            tracing_finish(tracing, MESSAGE(trace_worker_stuck));
-        }
+    } else if (worker_ask(tracing, 0, start_answered) < 0) {
+        tracing_finish(tracing, MESSAGE(trace_worker_stuck));
     }
     tracing_free_if_over(tracing);
 }
@@ -272,11 +323,11 @@ bool tracing_is_for(const struct tracing *tracing, const void *context)
 
 void tracing_stop(struct tracing *tracing)
 {
-    if (tracing->state > TRACING_RUNNING)
+    if (tracing->state > TRACING_WAITING)
         return;
     tracing->hurried = true;
     tracing->ends = timeline_now();
-    if (tracing->state == TRACING_RUNNING)
+    if (tracing->state != TRACING_STARTING)
         uv_timer_start(&tracing->timer, on_time, 0, 0);
 }
 

@@ -4,9 +4,9 @@
  * tracing: a trace of one device while it is under way: its memory, its end, and the clients that
  * the device had meanwhile, those that left included.
  *
- * A device has at most one trace. A trace ends after its time, when the device's worker is lost, or
- * when the asker ends it or is gone. A worker that does not answer is waited for only a few
- * seconds. Loop thread.
+ * A device has at most one trace. A trace ends after its time, or when the asker ends it or is
+ * gone. Where the worker is lost the next one goes on with it, in the same memory. A worker that
+ * does not answer is waited for only a few seconds. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_TRACING_H
 #define GPUSHARE_SERVER_SUPERVISOR_DEVICE_TRACING_H
@@ -67,7 +67,16 @@ void tracing_stop(struct tracing *tracing);
 /* Ends the trace at once; done is not called any more. */
 void tracing_abandon(struct tracing *tracing);
 
-/* The device's worker is lost: ends the trace with the records it has. tracing may be NULL. */
+/*
+ * The device's worker is lost. A trace that runs waits for the next worker until its time is over,
+ * and then ends with the records it has. One that has not begun is refused: nothing was recorded,
+ * and its asker may try again. One that was ending, and any where the device stops, ends now.
+ * tracing may be NULL.
+ */
 void tracing_lost(struct tracing *tracing);
+
+/* The device has a worker that serves: it goes on with a trace that waits for one. Before the
+ * worker is told of clients, so that their recovery is recorded. tracing may be NULL. */
+void tracing_go_on(struct tracing *tracing);
 
 #endif

@@ -250,6 +250,8 @@ int control_attach_resume(struct request *request)
     client->control.restoring = false;
     gate_carry_resume(&request->worker->gate, client);
     look_at_rings(client);
+    /* Before the submitter reads the rings: what it hands over comes later in the trace. */
+    trace_add_recovery(&request->worker->trace, client->number);
     int error = submitter_add(&request->worker->submitter, client);
     if (error < 0)
         return request_refuse(request, error_from_errno(error), MESSAGE_TEXT(worker_attach),

@@ -43,6 +43,9 @@ static void write_held(struct worker *worker)
 
 static int refuse_memory(const struct request *request, int result)
 {
+    const struct proto_worker_trace_start *wanted = request->body;
+    if (wanted->lost_at && result == -EINVAL)
+        return request_refuse(request, MESSAGE(trace_memory_foreign));
     uint32_t number = result == -EBADF || result == -EINVAL ? PROTO_ERROR_INVALID_VALUE
                                                             : error_from_errno(result);
     return request_refuse(request, number, MESSAGE_TEXT(trace_memory_unusable));
@@ -61,10 +64,16 @@ int control_trace_start(struct request *request)
     };
     /* Before the trace is on: work that ran until now is counted, and stays out of the trace. */
     meter_trace_begin(&worker->meter);
-    int started =
-        trace_begin(&worker->trace, channel_take_fd(request->message, 0), wanted->count, &device);
+    int fd = channel_take_fd(request->message, 0);
+    int started = wanted->lost_at ? trace_go_on(&worker->trace, fd, wanted->count, wanted->lost_at)
+                                  : trace_begin(&worker->trace, fd, wanted->count, &device);
     if (started < 0)
         return refuse_memory(request, started);
+    if (wanted->lost_at) {
+        trace_add_recovery(&worker->trace, 0);
+        /* The header has the mode of the trace's beginning, and what came in between is unknown. */
+        control_trace_mode(worker, device.mode);
+    }
     gate_trace_started(&worker->gate);
     write_shares(worker);
     return request_done(request);

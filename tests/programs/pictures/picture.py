@@ -3,8 +3,8 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """Draws a trace of `gpusharectl trace` as an SVG.
 
-A row is a client over time: its batches on the device, its leases behind them, and below them when
-it was held back. With --sm-groups there are N rows, each an SM group, in the colour of the client whose
+A row is a client over time: its batches on the device, its leases behind them, below them when it was
+held back, and across the row when it recovered from the loss of the worker. With --sm-groups there are N rows, each an SM group, in the colour of the client whose
 work ran there."""
 import argparse
 import json
@@ -19,9 +19,9 @@ import svg  # noqa: E402
 
 LEFT, RIGHT, WIDTH, TOP, ROW, BAR = 130, 110, 720, 56, 40, 18
 SM_GROUP_HEIGHT, SM_GROUPS_MAX, CLIENTS_MAX = 11, 64, 8
-BATCH, LEASE, HELD = "batch", "lease", "held"  # the categories of a trace's events
+BATCH, LEASE, HELD, RECOVERY = "batch", "lease", "held", "recovery"  # the categories of a trace's events
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8a00", "#555555")
-PALE, GREY = "#f4f4f4", "#999999"
+PALE, GREY, RED = "#f4f4f4", "#999999", "#f2b8b5"
 OPACITY = 0.85 # of work on an SM group: where two clients overlap, both colours show
 
 
@@ -52,7 +52,7 @@ class Trace:
 
     def read_parts(self, events):
         for event in events:
-            if event.get("cat") not in (BATCH, LEASE, HELD):
+            if event.get("cat") not in (BATCH, LEASE, HELD, RECOVERY):
                 continue
             # A lease is an event of the GPU; its client's process has the client's number + 1.
             process = event["args"]["client"] + 1 if event["cat"] == LEASE else event["pid"]
@@ -123,6 +123,8 @@ class Picture:
         for i, name in enumerate(self.trace.names):
             y = TOP + i * ROW
             self.drawing.box(LEFT, y, WIDTH, ROW - 8, PALE)
+            for part in self.trace.of(i, RECOVERY):
+                self.bar(part.start, part.end, y, ROW - 8, RED)
             # Leases of one client that follow each other stay apart.
             for part in self.trace.of(i, LEASE):
                 self.bar(part.start, part.end, y, ROW - 8, COLOURS[i], 0.25, gap=0.6)
@@ -171,7 +173,8 @@ class Picture:
         x, kinds = LEFT, {part.kind for part in self.trace.parts}
         for kind, text, height, colour, opacity in ((BATCH, "work on the device", 12, COLOURS[0], 1),
                                                     (LEASE, "its lease", 12, COLOURS[0], 0.25),
-                                                    (HELD, "held: it has work and must wait", 4, GREY, 1)):
+                                                    (HELD, "held: it has work and must wait", 4, GREY, 1),
+                                                    (RECOVERY, "recovers: no worker reads its commands", 12, RED, 1)):
             if kind in kinds:
                 self.drawing.box(x, y - 10, 22, height, colour, opacity)
                 self.drawing.text(x + 28, y, text, font_size=12)

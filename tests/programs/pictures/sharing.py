@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """make sharing-pictures: runs clients with kernels of modelled time through the real server on
-the software GPU, one scene a mode, traces them with gpusharectl, and draws docs/pictures/*.svg.
+the software GPU, one scene a mode and one in which the worker is killed, traces them with gpusharectl,
+and draws docs/pictures/*.svg.
 
 A busy machine spoils a picture: kernels sleep, but the client that submits them needs the CPU."""
 import argparse
 import json
 import os
+import signal
 import sys
+import time
 
 sys.dont_write_bytecode = True
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
@@ -20,6 +23,7 @@ SM_GROUPS = 17  # of the software GPU: sixteen of 8 multiprocessors and one of 4
 
 # For each scene: its title, the GPU's schedule, its clients (name, kernel in us, options of
 # `work`, environment), and the ms of the trace that are skipped and shown, from the first work on.
+# Where the worker is killed: after how many ms, and how many ms before that are shown.
 SCENES = {
     "concurrent": {
         "title": "concurrent: everybody at once",
@@ -63,36 +67,75 @@ SCENES = {
         "shown": 2500,
         "sm_groups": SM_GROUPS,
     },
+    "recovery": {
+        "title": "recovery: the worker is killed, and the one that stands by takes over",
+        "gpu": "mode=concurrent",
+        "server": ("--standby", "driver"),
+        "clients": [("training", 2000, ("--in-flight", 4), {}),
+                    ("batch job", 5000, ("--in-flight", 2), {}),
+                    ("notebook", 4000, ("--in-flight", 2, "--busy", 12, "--idle", 48), {})],
+        "killed": 10 * 60 + 26, # while the notebook is idle
+        "before": 100,
+        "shown": 200,
+    },
 }
 
 
-def start_of(trace):
-    """When the first batch began, in ms."""
+def gpu_of(server):
+    return json.loads(server.ctl("--json", "status").stdout)["devices"][0]
+
+
+def kill_worker(server, when):
+    """Kills it at a time of time.monotonic()."""
+    worker = gpu_of(server)["worker_pid"]
+    time.sleep(max(0, when - time.monotonic()))
+    os.kill(worker, signal.SIGKILL)
+
+
+def wait_standby(server):
+    end = time.monotonic() + private_server.SECONDS
+    while gpu_of(server)["standby"]["state"] != "ready":
+        if time.monotonic() > end:
+            raise SystemExit("no process stands by")
+        time.sleep(0.05)
+
+
+def start_of(trace, scene):
+    """Where the picture begins, in ms: some time after the first batch, or before the worker was lost."""
+    kind, offset = ("recovery", -scene["before"]) if "killed" in scene else ("batch", scene.get("skipped", 0))
     with open(trace, encoding="utf-8") as file:
-        return min(event["ts"] for event in json.load(file)["traceEvents"] if event.get("cat") == "batch") / 1e3
+        return min(event["ts"] for event in json.load(file)["traceEvents"] if event.get("cat") == kind) / 1e3 + offset
 
 
 def draw(name, folder, keep=None):
     scene = SCENES[name]
-    seconds = (scene.get("skipped", 0) + scene["shown"]) / 1e3 + 0.4
-    server = private_server.Server()
+    seconds = (scene.get("skipped", scene.get("killed", 0)) + scene["shown"]) / 1e3 + 0.4
+    options = scene.get("server", ())
+    server = private_server.Server(*options)
     trace = server.file("trace.json")
     try:
         changed = server.ctl("set", "gpu", "0", *scene["gpu"].split())
         if changed.returncode:
             raise SystemExit(f"{name}: {changed.stderr}")
         works = [server.work(client, us, seconds, *options, **env) for client, us, options, env in scene["clients"]]
+        if "killed" in scene:
+            wait_standby(server)
         tracer = server.start_ctl("trace", "-o", trace, "--seconds", f"{seconds + 0.3:.1f}")
         server.wait_log("a trace of")
+        began = time.monotonic()
         for work in works:
             work.go()
+        if "killed" in scene:
+            kill_worker(server, began + scene["killed"] / 1e3)
         out, err = tracer.communicate(timeout=private_server.SECONDS)
         for work in works:
             work.__exit__()
         if tracer.returncode or err:
             raise SystemExit(f"{name}: {out}{err}")
-        start = start_of(trace) + scene.get("skipped", 0)
+        start = start_of(trace, scene)
         command = f"make sharing-pictures: gpusharectl set gpu 0 {scene['gpu']}; gpusharectl trace -o {name}.json"
+        if options:
+            command += f"; gpushared {' '.join(options)}; kill -KILL, of the worker"
         picture.draw(trace, os.path.join(folder, f"{name}.svg"), scene["title"], command, start, start + scene["shown"],
                      scene.get("sm_groups", 0))
         if keep:

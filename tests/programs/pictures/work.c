@@ -7,10 +7,11 @@
  *   work KERNEL_US SECONDS [--busy MS --idle MS] [--after MS] [--in-flight N] [--streams N]
  *
  * It prints "ready" once it is connected and its kernel is loaded, and waits for a line. Then it
- * works: with
- * --after it begins later, with --busy and --idle it works and pauses in turns. At the end it
- * prints its number of launches, and keeps its connection until its input ends.
+ * works: with --after it begins later, with --busy and --idle it works and pauses in turns. Where
+ * its work is interrupted it recovers the streams and works on. At the end it prints its number of
+ * launches, and keeps its connection until its input ends.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,21 +93,42 @@ static int read_options(struct options *options, int argc, char **argv)
 struct lane {
     gpushare_stream *stream;
     gpushare_event *events[IN_FLIGHT_MAX]; /* recorded after the launches, used in turn */
-    unsigned long launched;
+    unsigned long launched, recorded;      /* launches; and those since the last recovery */
 };
 
-static void launch(struct lane *lane, gpushare_function *function, const struct options *options,
-                   unsigned grid)
+static gpushare_error launch(struct lane *lane, gpushare_function *function,
+                             const struct options *options, unsigned grid)
 {
-    gpushare_event *event = lane->events[lane->launched % options->in_flight];
+    gpushare_event *event = lane->events[lane->recorded % options->in_flight];
     uint64_t ns = options->kernel_ns;
     struct gpushare_dim blocks = {grid, 1, 1}, threads = {32, 1, 1};
     void *parameters[] = {&ns};
-    if (lane->launched >= options->in_flight)
-        CHECK(gpushare_event_synchronize(event));
-    CHECK(gpushare_launch(function, blocks, threads, 0, lane->stream, parameters));
-    CHECK(gpushare_event_record(event, lane->stream));
+    gpushare_error error = GPUSHARE_SUCCESS;
+    if (lane->recorded >= options->in_flight)
+        error = gpushare_event_synchronize(event);
+    if (!error)
+        error = gpushare_launch(function, blocks, threads, 0, lane->stream, parameters);
+    if (error)
+        return error;
     lane->launched++;
+    error = gpushare_event_record(event, lane->stream);
+    lane->recorded += !error;
+    return error;
+}
+
+/* Lets all streams go on where the call was interrupted, and returns whether it was. */
+static bool recover(gpushare_error error, const char *what, gpushare_connection *gpu,
+                    struct lane *lanes, const struct options *options)
+{
+    if (error != GPUSHARE_ERROR_INTERRUPTED) {
+        check(error, what);
+        return false;
+    }
+    for (unsigned i = 0; i < options->streams; i++) {
+        CHECK(gpushare_stream_recover(gpu, lanes[i].stream, NULL));
+        lanes[i].recorded = 0; /* the events of before stand for lost work */
+    }
+    return true;
 }
 
 static unsigned long work(gpushare_connection *gpu, struct lane *lanes, gpushare_function *function,
@@ -126,9 +148,10 @@ static unsigned long work(gpushare_connection *gpu, struct lane *lanes, gpushare
             continue;
         }
         for (unsigned i = 0; i < options->streams; i++)
-            launch(&lanes[i], function, options, grid);
+            recover(launch(&lanes[i], function, options, grid), "launch", gpu, lanes, options);
     }
-    CHECK(gpushare_synchronize(gpu));
+    while (recover(gpushare_synchronize(gpu), "synchronize", gpu, lanes, options))
+        ;
     for (unsigned i = 0; i < options->streams; i++)
         launched += lanes[i].launched;
     return launched;

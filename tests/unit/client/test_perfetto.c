@@ -127,7 +127,7 @@ static void impossible_records_are_left_out_and_counted(void **state)
     (void)state;
     add_span(7, 0, 100, 200, 1);
     add(0, 7, 0, 100, 200);                 /* begun, not finished */
-    add(6, 7, 0, 100, 200);                 /* no such kind */
+    add(7, 7, 0, 100, 200);                 /* no such kind */
     add(RECORDING_SPAN, 0, 0, 100, 200);    /* nobody's */
     add(RECORDING_LEASE, 7, 0, 200, 100);   /* backwards */
     add(RECORDING_LEASE, 7, 256, 100, 200); /* no such lease group */
@@ -305,6 +305,25 @@ static void spans_stand_on_their_streams_with_their_multiprocessors(void **state
     json_decref(json);
 }
 
+static void recoveries_stand_in_the_process_of_whom_they_concern(void **state)
+{
+    (void)state;
+    add_span(3, 0, 0, 1000, 1);
+    *add(RECORDING_SPAN, 3, 0, 0, 0) = (struct proto_trace_record){0}; /* its writer was lost */
+    add(RECORDING_RECOVERY, 0, 0, 2000, 5000);
+    add(RECORDING_RECOVERY, 3, 0, 2000, 6000);
+    json_t *json = written(NO_CLIENTS);
+    const json_t *device = find(json, "X", 1, "recovers", 0);
+    const json_t *client = find(json, "X", 4, "recovers", 0);
+    at(device, 2, 3);
+    at(client, 2, 4);
+    assert_string_equal(text_of(device, "cat"), "recovery");
+    assert_string_equal(text_of(client, "cat"), "recovery");
+    assert_string_equal(argument_name(find(json, "M", 1, "thread_name", 0)), "recovery");
+    assert_string_equal(argument_name(find(json, "M", 4, "thread_name", 1)), "recovery");
+    json_decref(json);
+}
+
 static void clients_are_shown_on_their_sets_of_multiprocessors(void **state)
 {
     (void)state;
@@ -412,6 +431,7 @@ int main(void)
         T(names_are_escaped),
         T(long_names_stay_whole),
         T(spans_stand_on_their_streams_with_their_multiprocessors),
+        T(recoveries_stand_in_the_process_of_whom_they_concern),
         T(clients_are_shown_on_their_sets_of_multiprocessors),
         T(leases_holds_shares_and_modes),
         T(a_full_disk_is_an_error),

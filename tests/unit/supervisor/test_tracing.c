@@ -168,26 +168,145 @@ static void a_second_trace_of_a_device_is_refused_and_names_the_first(void **sta
     fake_close(&fake);
 }
 
-static void a_dead_worker_leaves_the_records_written(void **state)
+/* ---- another worker ---- */
+
+/* The worker has begun to trace, and is lost. It has left a word in the memory. */
+static void lose_tracing_worker(uint64_t milliseconds)
 {
-    (void)state;
-    struct error why = {0};
-    begin(1);
     fake.worker[0].automatic = false;
-    started(0, 600000);
+    started(0, milliseconds);
     uint32_t *words = take_start(0);
     words[0] = 23;
     munmap(words, PROTO_TRACE_BYTES);
     fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
     fake_settle(&fake);
-    fake_kill_worker(&fake, 0);
+    fake_lose_worker(&fake, 0);
+    FAKE_WAIT(&fake, !fake.supervisor->server.devices[0].link);
+}
+
+/* Starts the next worker, up to the message that it is to go on. Returns that message's lost_at. */
+static uint64_t next_worker_told(void)
+{
+    struct fake_worker *worker = &fake.worker[0];
+    uv_timer_stop(&fake.supervisor->server.devices[0].timer);
+    fake_start_worker(&fake, 0, 256 * MIB);
+    worker->automatic = false;
+    FAKE_WAIT(&fake, fake_worker_take(worker));
+    while (worker->message.header.opcode != PROTO_WORKER_TRACE_START) {
+        assert_int_not_equal(worker->message.header.opcode, PROTO_WORKER_ATTACH);
+        channel_close_fds(&worker->message);
+        FAKE_WAIT(&fake, fake_worker_take(worker));
+    }
+    const struct proto_worker_trace_start *body = worker->message.body;
+    uint64_t lost_at = body->lost_at;
+    assert_int_equal(body->count, PROTO_TRACE_BYTES);
+    uint32_t word = 0;
+    assert_int_equal(pread(worker->message.fds[0], &word, sizeof word, 0), sizeof word);
+    assert_int_equal(word, 23);
+    channel_close_fds(&worker->message);
+    return lost_at;
+}
+
+/* It is told before it is told of the client, and a worker in between changes nothing. */
+static void the_next_worker_goes_on_with_the_trace(void **state)
+{
+    (void)state;
+    for (int between = 0; between < 2; between++) {
+        begin(1);
+        int idle = fake_attach(&fake, 0, 0, NULL, NULL);
+        uint64_t before = timeline_now();
+        lose_tracing_worker(600000);
+        uint64_t after = timeline_now();
+        uint64_t lost_at = next_worker_told();
+        assert_true(before < lost_at && lost_at <= after);
+        if (between) {
+            fake_lose_worker(&fake, 0);
+            FAKE_WAIT(&fake, !fake.supervisor->server.devices[0].link);
+            assert_int_equal(next_worker_told(), lost_at);
+        }
+        fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
+        fake.worker[0].automatic = true;
+        FAKE_WAIT(&fake, fake.worker[0].resumed == 1);
+        assert_int_equal(told[0].calls, 0);
+        trace_stop(fake.supervisor, &told[0]);
+        FAKE_WAIT(&fake, told[0].calls);
+        assert_int_equal(told[0].error, 0);
+        assert_int_equal(told[0].version, 23);
+        assert_non_null(strstr(told[0].trouble, "it was ended early"));
+        assert_int_equal(told[0].clients, 1);
+        close(idle);
+        FAKE_WAIT(&fake, fake.worker[0].detached == 1);
+        fake_close(&fake);
+    }
+}
+
+static void a_second_loss_is_told_as_one_of_its_own(void **state)
+{
+    (void)state;
+    begin(1);
+    lose_tracing_worker(600000);
+    uint64_t lost_at = next_worker_told();
+    fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
+    fake_settle(&fake);
+    fake_lose_worker(&fake, 0);
+    FAKE_WAIT(&fake, !fake.supervisor->server.devices[0].link);
+    assert_true(next_worker_told() > lost_at);
+    assert_true(trace_abandon(fake.supervisor, &told[0]));
+    fake.worker[0].automatic = true;
+    fake_close(&fake);
+}
+
+static void a_worker_that_can_not_go_on_ends_the_trace(void **state)
+{
+    (void)state;
+    begin(1);
+    lose_tracing_worker(600000);
+    next_worker_told();
+    channel_send_failed(fake.worker[0].fd, fake.worker[0].message.header.serial, 0,
+                        PROTO_ERROR_INVALID_VALUE, "there is no trace");
+    fake.worker[0].automatic = true;
     FAKE_WAIT(&fake, told[0].calls);
     assert_int_equal(told[0].error, 0);
     assert_int_equal(told[0].version, 23);
-    assert_non_null(strstr(told[0].trouble, "worker ended"));
-    assert_int_equal(ask(0, 1, &why), PROTO_ERROR_DEVICE_NOT_READY);
+    assert_string_equal(told[0].trouble, "there is no trace");
     fake_close(&fake);
 }
+
+/* In its time, and when the asker ends it. */
+static void without_another_worker_a_trace_has_what_the_last_one_wrote(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    for (int hurried = 0; hurried < 2; hurried++) {
+        begin(1);
+        lose_tracing_worker(hurried ? 600000 : 500);
+        fake_settle(&fake);
+        assert_int_equal(told[0].calls, 0);
+        assert_int_equal(ask(0, 1, &why), PROTO_ERROR_DEVICE_NOT_READY);
+        if (hurried)
+            trace_stop(fake.supervisor, &told[0]);
+        FAKE_WAIT(&fake, told[0].calls);
+        assert_int_equal(told[0].error, 0);
+        assert_int_equal(told[0].version, 23);
+        assert_non_null(strstr(told[0].trouble, "the worker ended after 0."));
+        assert_non_null(strstr(told[0].trouble, "no other served"));
+        fake_close(&fake);
+    }
+}
+
+static void a_server_that_stops_ends_a_trace_that_waits(void **state)
+{
+    (void)state;
+    begin(1);
+    lose_tracing_worker(600000);
+    fake_close(&fake);
+    assert_int_equal(told[0].calls, 1);
+    assert_int_equal(told[0].error, 0);
+    assert_int_equal(told[0].version, 23);
+    assert_non_null(strstr(told[0].trouble, "the worker ended before"));
+}
+
+/* ---- what goes wrong ---- */
 
 static void a_worker_that_refuses_or_dies_at_the_start_leaves_none(void **state)
 {
@@ -279,7 +398,11 @@ int main(void)
         cmocka_unit_test(a_trace_lasts_as_long_as_asked_and_names_all_its_clients),
         cmocka_unit_test(the_asker_can_end_its_trace_and_gets_the_records),
         cmocka_unit_test(a_second_trace_of_a_device_is_refused_and_names_the_first),
-        cmocka_unit_test(a_dead_worker_leaves_the_records_written),
+        cmocka_unit_test(the_next_worker_goes_on_with_the_trace),
+        cmocka_unit_test(a_second_loss_is_told_as_one_of_its_own),
+        cmocka_unit_test(a_worker_that_can_not_go_on_ends_the_trace),
+        cmocka_unit_test(without_another_worker_a_trace_has_what_the_last_one_wrote),
+        cmocka_unit_test(a_server_that_stops_ends_a_trace_that_waits),
         cmocka_unit_test(a_worker_that_refuses_or_dies_at_the_start_leaves_none),
         cmocka_unit_test(the_worker_is_told_that_the_asker_is_gone),
         cmocka_unit_test(a_server_that_stops_ends_the_trace),

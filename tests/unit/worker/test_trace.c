@@ -5,6 +5,7 @@
 /* The record of work and its times, read back from the memory as any reader would. */
 #include "tests/unit/worker/harness.h"
 
+#include "common/ipc/shared_word.h"
 #include "server/worker/sharing/meter.h"
 #include "server/worker/sharing/stream_pool.h"
 #include "server/worker/trace.h"
@@ -146,6 +147,115 @@ static void memory_that_can_not_be_trusted_is_refused(void **state)
     assert_int_equal(start(&trace, &reader, 4096), 0);
     assert_int_equal(start(&trace, &reader, 4096), 0); /* the first one is stopped */
     trace_end(&trace);
+    shm_release(&reader.memory);
+}
+
+/* ---- another worker ---- */
+
+static int go_on(struct trace *trace, const struct reader *reader, uint64_t lost_at)
+{
+    return trace_go_on(trace, fcntl(reader->memory.fd, F_DUPFD_CLOEXEC, 0), 4096, lost_at);
+}
+
+/* Writes one record and begins another, as a worker does that is lost then. */
+static void leave_behind(const struct reader *reader, const struct proto_trace_record *record)
+{
+    struct trace trace;
+    trace_open(&trace);
+    assert_int_equal(start(&trace, reader, 4096), 0);
+    trace_add(&trace, record);
+    shared_word_draw(&((struct proto_trace_header *)reader->memory.base)->next);
+    shm_release(&trace.memory);
+}
+
+static void another_worker_goes_on_behind_the_records(void **state)
+{
+    (void)state;
+    struct trace trace;
+    struct reader reader;
+    reader_open(&reader, 4096);
+    uint64_t now = timeline_now();
+    struct proto_trace_record first = lease(7, now + 1000 * MS, now + 1001 * MS);
+    leave_behind(&reader, &first);
+    struct proto_trace_header header = *reader.header;
+    trace_open(&trace);
+    uint64_t lost_at = timeline_now();
+    assert_int_equal(go_on(&trace, &reader, lost_at), 0);
+    assert_true(trace_is_on(&trace));
+    assert_memory_equal(reader.header, &header, sizeof header);
+    trace_add_recovery(&trace, 0);
+    trace_add_recovery(&trace, 7);
+    struct proto_trace_record early = lease(8, header.started - 2, header.started - 1);
+    trace_add(&trace, &early); /* before the trace, whose beginning is the first worker's */
+    trace_end(&trace);
+    assert_int_equal(reader.header->next, 4);
+    assert_int_equal(reader.header->started, header.started);
+    assert_true(reader.header->ended >= lost_at);
+    assert_memory_equal(&reader.records[0], &first, sizeof first);
+    assert_int_equal(reader.records[1].kind, 0);
+    for (uint32_t i = 2; i < 4; i++) {
+        assert_int_equal(reader.records[i].kind, TRACE_RECOVERY);
+        assert_int_equal(reader.records[i].client, i == 2 ? 0 : 7);
+        assert_int_equal(reader.records[i].from, lost_at);
+        assert_true(reader.records[i].to >= lost_at);
+        assert_true(reader.records[i].to <= reader.header->ended);
+    }
+    assert_int_equal(reader.records[4].kind, 0);
+    shm_release(&reader.memory);
+}
+
+static void only_a_trace_that_goes_on_has_recoveries(void **state)
+{
+    (void)state;
+    struct trace trace;
+    struct reader reader;
+    trace_open(&trace);
+    trace_add_recovery(&trace, 1); /* not on */
+    reader_open(&reader, 4096);
+    assert_int_equal(start(&trace, &reader, 4096), 0);
+    assert_int_equal(go_on(&trace, &reader, timeline_now()), 0);
+    trace_add_recovery(&trace, 1);
+    assert_int_equal(reader.header->next, 1);
+    assert_int_equal(start(&trace, &reader, 4096), 0);
+    trace_add_recovery(&trace, 1);
+    trace_end(&trace);
+    assert_int_equal(reader.header->next, 0);
+    shm_release(&reader.memory);
+}
+
+static void what_a_lost_worker_left_is_not_trusted(void **state)
+{
+    (void)state;
+    struct trace trace;
+    struct reader reader;
+    trace_open(&trace);
+    reader_open(&reader, 4096);
+    assert_int_equal(go_on(&trace, &reader, timeline_now()), -EINVAL); /* nothing */
+    uint64_t now = timeline_now();
+    struct proto_trace_record first = lease(7, now + 1000 * MS, now + 1001 * MS);
+    leave_behind(&reader, &first);
+    struct proto_trace_header *header = reader.memory.base, good = *header;
+    uint64_t lost_at = timeline_now();
+    assert_int_equal(go_on(&trace, &reader, good.started - 1), -EINVAL);
+    header->version = 2;
+    assert_int_equal(go_on(&trace, &reader, lost_at), -EINVAL);
+    *header = good;
+    header->record_bytes = 65;
+    assert_int_equal(go_on(&trace, &reader, lost_at), -EINVAL);
+    *header = good;
+    header->capacity++;
+    assert_int_equal(go_on(&trace, &reader, lost_at), -EINVAL);
+    *header = good;
+    assert_false(trace_is_on(&trace));
+    header->next = UINT64_MAX; /* it would wrap, and the first records be lost */
+    header->ended = 1;
+    assert_int_equal(go_on(&trace, &reader, lost_at), 0);
+    assert_int_equal(header->ended, 0);
+    trace_add_recovery(&trace, 0);
+    trace_add_recovery(&trace, 1);
+    trace_end(&trace);
+    assert_true(header->next > header->capacity);
+    assert_memory_equal(&reader.records[0], &first, sizeof first);
     shm_release(&reader.memory);
 }
 
@@ -351,6 +461,37 @@ static void the_supervisor_begins_and_ends_traces(void **state)
     shm_release(&reader.memory);
 }
 
+static void a_worker_goes_on_with_a_trace_of_another(void **state)
+{
+    (void)state;
+    struct reader reader;
+    reader_open(&reader, 1 << 20);
+    struct proto_worker_trace_start wanted = {.count = 1 << 20, .lost_at = timeline_now()};
+    harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
+    assert_int_equal(harness_receive(), PROTO_FAILED); /* there is none */
+    assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
+    wanted.lost_at = 0;
+    harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    harness_ask(PROTO_WORKER_TRACE_STOP, 0, NULL, PROTO_DONE);
+    uint64_t started = reader.header->started, next = reader.header->next;
+    wanted.lost_at = timeline_now();
+    harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(reader.header->started, started);
+    assert_true(reader.header->next > next);
+    const struct proto_trace_record *recovery = next_of(&reader, TRACE_RECOVERY, 0, NULL);
+    assert_non_null(recovery);
+    assert_int_equal(recovery->from, wanted.lost_at);
+    assert_null(next_of(&reader, TRACE_RECOVERY, 0, recovery));
+    const struct proto_trace_record *mode = next_of(&reader, TRACE_MODE, 0, NULL);
+    assert_non_null(mode);
+    assert_int_equal(mode->value, reader.header->mode);
+    harness_ask(PROTO_WORKER_TRACE_STOP, 0, NULL, PROTO_DONE);
+    assert_true(reader.header->ended >= wanted.lost_at);
+    shm_release(&reader.memory);
+}
+
 static struct proto_worker_usage usage_of(uint32_t client)
 {
     return *(const struct proto_worker_usage *)harness_ask(PROTO_WORKER_USAGE_QUERY, client, NULL,
@@ -427,9 +568,14 @@ int main(void)
         cmocka_unit_test(records_without_room_are_counted),
         cmocka_unit_test(earlier_spans_are_cut_or_left_out),
         cmocka_unit_test(memory_that_can_not_be_trusted_is_refused),
+        cmocka_unit_test(another_worker_goes_on_behind_the_records),
+        cmocka_unit_test(only_a_trace_that_goes_on_has_recoveries),
+        cmocka_unit_test(what_a_lost_worker_left_is_not_trusted),
         cmocka_unit_test(threads_write_at_once_and_a_stop_waits_for_them),
         cmocka_unit_test(spans_are_as_long_as_the_device_says_and_do_not_overlap),
         cmocka_unit_test_setup_teardown(the_supervisor_begins_and_ends_traces, harness_setup,
+                                        harness_stop),
+        cmocka_unit_test_setup_teardown(a_worker_goes_on_with_a_trace_of_another, harness_setup,
                                         harness_stop),
         cmocka_unit_test_setup_teardown(leases_add_up_to_charges_and_holds_to_throttled_time,
                                         harness_setup, harness_stop),
