@@ -63,6 +63,8 @@ enum {
 
 /* From one loss of a worker to the next one. */
 static const double ROUND_S = 0.9;
+/* A stretch that begins later is of the next loss, which comes at once when a round is over. */
+static const double STRETCH_S = 0.8;
 
 /* Shared with the processes of clients. */
 struct page {
@@ -218,7 +220,7 @@ static double find_end(unsigned client, double event)
         double now = page->ends[client][at % ENDS];
         if (now <= event)
             continue;
-        if (before > event + ROUND_S)
+        if (before > event + STRETCH_S)
             break;
         if (now - before > longest) {
             longest = now - before;
