@@ -9,7 +9,9 @@
  * the 99th percentile of these.
  *
  * windows_share: the part of the time in which no kernel of two such clients ran while others
- * arrived, less the same part before anybody did. The server's own figure is the time in which a
+ * arrived, less the same part before anybody did.
+ *
+ * The server's own figure is the time in which a
  * window held clients back. While one of them is held back, the other may run to its end still, so
  * that figure is compared with what each client lost, the mean of both; it is in the note, and is
  * not allowed to be further off than a fifth.
