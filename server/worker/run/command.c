@@ -470,8 +470,8 @@ static bool any_lost(const struct client_stream *stream)
     return false;
 }
 
-static int run_wait(struct command *command, struct client_stream *stream,
-                    const struct proto_command_wait *wait)
+static int look_at_wait(struct command *command, struct client_stream *stream,
+                        const struct proto_command_wait *wait)
 {
     _Static_assert(sizeof wait->on == sizeof stream->blocked_on.on, "copied whole");
     stream->blocked_on = (struct stream_dependencies){.count = wait->count};
@@ -487,8 +487,12 @@ static int run_wait(struct command *command, struct client_stream *stream,
         int circle = check_circle(stream);
         return circle ? circle : COMMAND_BLOCKED;
     }
-    if (!check_sources_room(command, stream))
-        return COMMAND_FULL;
+    return check_sources_room(command, stream) ? 0 : COMMAND_FULL;
+}
+
+/* Of one that command_look has let through. */
+static int run_wait(struct command *command, struct client_stream *stream)
+{
     struct stream_wait noted = {.value = stream->ring.value + 1};
     for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
         struct client_stream *source = find_source(stream, &stream->blocked_on.on[i]);
@@ -532,12 +536,20 @@ bool command_is_wait(const struct ring_descriptor *descriptor)
     return *(const uint16_t *)descriptor->bytes == PROTO_COMMAND_WAIT;
 }
 
-int command_run(struct command *command, struct client_stream *stream,
-                const struct ring_descriptor *descriptor)
+int command_look(struct command *command, struct client_stream *stream,
+                 const struct ring_descriptor *descriptor)
 {
     const char *wrong = proto_command_check(descriptor->bytes);
     if (wrong)
         return note_violation(stream, MESSAGE(command_malformed), wrong);
+    return command_is_wait(descriptor)
+               ? look_at_wait(command, stream, (const void *)descriptor->bytes)
+               : 0;
+}
+
+int command_run(struct command *command, struct client_stream *stream,
+                const struct ring_descriptor *descriptor)
+{
     switch (*(const uint16_t *)descriptor->bytes) {
     case PROTO_COMMAND_LAUNCH:
         return run_launch(command, stream, (const void *)descriptor->bytes);
@@ -546,7 +558,7 @@ int command_run(struct command *command, struct client_stream *stream,
     case PROTO_COMMAND_FILL:
         return run_fill(command, stream, (const void *)descriptor->bytes);
     case PROTO_COMMAND_WAIT:
-        return run_wait(command, stream, (const void *)descriptor->bytes);
+        return run_wait(command, stream);
     case PROTO_COMMAND_EVENT_RECORD:
         return run_event_record(command, stream, (const void *)descriptor->bytes);
     case PROTO_COMMAND_NOP:

@@ -62,7 +62,15 @@ cuda_event command_event(struct command *command);
 bool command_is_wait(const struct ring_descriptor *descriptor);
 
 /*
- * Carries out a descriptor of a stream that is bound to a CUstream. Returns 0 if the command takes
+ * Whether a descriptor of a stream that is bound to a CUstream can be carried out now: a wait whose
+ * time has not come can't. Returns 0 or one of the values above, but COMMAND_FATAL. The driver is
+ * asked nothing, so the command need not be noted before.
+ */
+int command_look(struct command *command, struct client_stream *stream,
+                 const struct ring_descriptor *descriptor);
+
+/*
+ * Carries out a descriptor that command_look has just let through. Returns 0 if the command takes
  * its place on the timeline; a failure of the driver that is not fatal is then reported in the
  * stream's status. Else returns one of the values above.
  */

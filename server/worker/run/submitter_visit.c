@@ -159,6 +159,10 @@ static int run_some(struct submitter *submitter, struct client_stream *stream, u
         alone = stands_alone(stream, &descriptor);
         if (alone && *done)
             break;
+        /* A stream that only waits has nothing in flight: a worker that dies here interrupts
+         * nothing of it. */
+        if ((result = command_look(&submitter->command, stream, &descriptor)))
+            break;
         client_stream_begin(stream, &descriptor);
         suspicion_begin(&stream->client->shared.suspicion, stream->index, stream->ring.value + 1,
                         &descriptor, gate_is_singly(&submitter->worker->gate));
