@@ -15,6 +15,7 @@
 #include "server/supervisor/session/attach.h"
 #include "server/supervisor/session/host.h"
 #include "server/supervisor/session/memory.h"
+#include "server/supervisor/session/module.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session_client.h"
 #include "server/supervisor/session/session_state.h"
@@ -154,6 +155,7 @@ bool session_end(struct session *session)
     bool buffers_left = false;
     if (session->device && (session->released || !session->at_worker)) {
         session_memory_release(session);
+        session_module_forget_memory(session);
         buffers_left = !session_host_release(session);
     }
     if (session->at_worker || buffers_left)

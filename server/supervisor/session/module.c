@@ -114,6 +114,13 @@ static void module_free(struct session *session, struct module *module)
     free(module);
 }
 
+/* The memory went with all the session's. A record of the session may still be written. */
+void session_module_forget_memory(struct session *session)
+{
+    for (struct module *at = session->modules; at; at = at->next)
+        at->variables = NULL;
+}
+
 /* The worker has nothing of this client any more. The variables' memory goes with all the
  * client's. */
 void session_module_release(struct session *session)

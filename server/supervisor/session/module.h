@@ -22,6 +22,9 @@ session_handler session_module_load, session_module_unload, session_module_query
  * along. Otherwise *why has the refusal. */
 bool session_module_usable(struct session *session, uint32_t module, struct error *why);
 
+/* The session's memory has been released: its modules have no variables there any more. */
+void session_module_forget_memory(struct session *session);
+
 /* The worker has nothing of the session any more: frees all its modules. */
 void session_module_release(struct session *session);
 
