@@ -102,7 +102,7 @@ class FdStore:
                     os.close(fd)
             else:
                 self.states += lines
-                # Who sends a barrier waits until its descriptor is closed.
+                # A server that sends a barrier waits until its descriptor is closed.
                 for fd in fds:
                     os.close(fd)
 

@@ -71,7 +71,7 @@ int trace_begin(struct trace *trace, int fd, uint64_t bytes, const struct trace_
     return 0;
 }
 
-/* Whoever wrote the header may have been lost because it wrote anything anywhere. */
+/* The worker that wrote the header may have been lost because it wrote anything anywhere. */
 static bool header_is_sound(const struct trace *trace, const struct proto_trace_header *header,
                             uint64_t lost_at)
 {

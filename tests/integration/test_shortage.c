@@ -262,6 +262,8 @@ int main(void)
     };
     server_needs_softgpu();
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    /* The library replaces malloc, as a sanitizer does, which has to be the first to. The same
+     * calls fail in every build without one. */
     printf("a sanitizer has allocations of its own\n");
     return 77;
 #endif

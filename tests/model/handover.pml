@@ -70,7 +70,7 @@ byte begun, deaths, ends;
 /* The clients. */
 bool asked[CLIENTS], left[CLIENTS];
 
-/* What the supervisor has of all, and what of that outlives it. whole: the worker was told all. */
+/* The record that the supervisor has, and the one that outlives it. whole: the worker was told all. */
 typedef record {
     bool lost; byte latest; /* the worker that began last */
     bool taken[CLIENTS], answered[CLIENTS], gone[CLIENTS], away[CLIENTS], whole[CLIENTS];
@@ -90,7 +90,7 @@ chan hold = [QUEUE] of { mtype, byte, byte }; /* what is sent when it is kept */
 #define FENCE   4
 #define AWAY    5
 
-/* Whatever a worker or its child does may write to the device. */
+/* Each step of a worker or its child may write to the device. */
 #define WRITES(me) assert(now.latest == me || !told[me])
 
 #if defined(NO_KEEP) || !ENDS

@@ -75,7 +75,7 @@
 #define REGIONS (REQUESTS - 1 + DEATHS)
 #define DIALS   (DEATHS + 1)
 
-/* What a number may stand for. */
+/* The things that a number may stand for. */
 #define CONNECTION(c) ((c) * DIALS + dials[c]) /* the client's latest */
 #define OF_CLIENT(x)  (((x) - 1) / DIALS)
 #define LOG(g)        (CLIENTS * DIALS + 1 + (g))
@@ -205,7 +205,7 @@ active proctype manager()
             :: has <= NUMBERS && store[has] != thing -> has++
             :: else -> break
             od;
-            /* What it has it does not take under another name. */
+            /* A descriptor that it has is not taken under another name. */
             if
             :: has <= NUMBERS -> refs[thing]--
             :: else -> store[number] = thing
@@ -394,7 +394,7 @@ inline ask(opcode, who, region)
 #endif
 }
 
-/* What has to be mapped for a request, if the worker may be asked now. */
+/* The region that has to be mapped for a request, if the worker may be asked now. */
 inline want_begin(c)
 {
     if
@@ -687,7 +687,7 @@ inline take_up()
             :: now.inbox[c] -> request_begin(c)
             :: else
             fi;
-            /* Whatever the worker was told of it, it is told again. */
+            /* The worker is told all of the client again, the part that it knows too. */
             if
 #ifndef NO_WHOLE
             :: now.partly[c] ->
@@ -810,7 +810,7 @@ commit:
     d_step { copy_record(kept[me], now); begun[me] = true };
     MAY_DIE;
 #endif
-    /* What this supervisor stored, and what it took over and no record names, look alike here. */
+    /* Descriptors that this supervisor stored, and those that it took over and no record names, look alike here. */
 #ifndef NO_DROP
     n = 1;
     do

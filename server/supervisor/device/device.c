@@ -429,7 +429,7 @@ int device_take_over(struct device *device, const struct device_left *left)
         standby_device_serves(&device->standby, true);
         device_singly_look_later(device);
     } else if (device->process) {
-        /* Whatever it was doing, nobody waits for it any more. */
+        /* The process may be at any step, and nobody waits for it any more. */
         worker_process_expire(device->process, 0);
     }
     return result;

@@ -53,7 +53,7 @@ static void ten_minutes_of_health_end_it(void **state)
     assert_int_equal(ailment_wait(&ailment, START + 1199 * SECOND), SECOND);
 }
 
-/* Whatever the start fails with. */
+/* The start may fail with any error. */
 static void a_start_that_fails_meanwhile_is_a_further_error(void **state)
 {
     struct ailment ailment = {0};

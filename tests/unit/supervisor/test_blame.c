@@ -198,7 +198,7 @@ static void who_has_run_alone_is_not_isolated_for_others_faults(void **state)
     end();
 }
 
-/* Whoever of them it is. */
+/* The author may be any one of them. */
 static void who_faults_in_company_only_is_isolated_with_its_company(void **state)
 {
     (void)state;
