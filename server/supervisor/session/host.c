@@ -296,8 +296,8 @@ static bool alloc_wait_for_pool(struct request *request, const struct quota *cul
     if (session->host_impatient || !pinned_pool_make_room(session, culprit, bytes))
         return false;
     alloc_wait(request);
-    if (!uv_is_active((uv_handle_t *)&session->deadline))
-        uv_timer_start(&session->deadline, wait_is_over, POOL_WAIT_MS, 0);
+    if (!uv_is_active((uv_handle_t *)&session->host_wait))
+        uv_timer_start(&session->host_wait, wait_is_over, POOL_WAIT_MS, 0);
     return true;
 }
 

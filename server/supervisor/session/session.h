@@ -99,9 +99,10 @@ struct session {
     uv_poll_t poll;
     uv_poll_cb ready;       /* callback of poll */
     uv_poll_t process_poll; /* of pidfd; its data is NULL while it is not open */
-    uv_timer_t deadline;
-    unsigned handles; /* number of open handles */
-    int fd, pidfd;    /* -1: closed */
+    uv_timer_t deadline;    /* until it has attached; then of its loads that wait, or of its end */
+    uv_timer_t host_wait;   /* until the pool has had enough time to give way */
+    unsigned handles;       /* number of open handles */
+    int fd, pidfd;          /* -1: closed */
     struct send_queue send_queue;
 
     uint64_t heard_at;    /* CLOCK_MONOTONIC: its latest message */
