@@ -481,7 +481,7 @@ int session_attach_adopt(struct session *session, uint64_t offset, uint64_t byte
     if (result == 0)
         result = shm_adopt(&session->status, fds[1], ring_status_bytes(streams), true);
     session->held = session->state == PROTO_CONNECTION_STATE_ATTACHED;
-    session->restore.held_at = timeline_now();
+    session->restore.held_at = session->held ? timeline_now() : 0;
     session->worker_start = session->device->starts;
     return error                                    ? -ENOSPC
            : result < 0                             ? result
