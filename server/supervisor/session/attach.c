@@ -55,9 +55,7 @@ static bool group_is_valid(const struct session *session, const uint8_t group[16
         return false;
     const struct session *other;
     LIST_FOR_EACH (other, &session->server->session_list, link)
-        if (other != session && other->state == PROTO_CONNECTION_STATE_ATTACHED &&
-            other->pid == session->pid && other->uid == session->uid &&
-            memcmp(other->group, group, 16) == 0)
+        if (session_is_companion(session, other, group))
             return true;
     return false;
 }
