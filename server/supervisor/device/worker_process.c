@@ -21,6 +21,9 @@
 #include "server/supervisor/device/discovery.h"
 #include "server/supervisor/settings.h"
 
+#define TEXT_OF(number) #number
+#define TEXT(macro)     TEXT_OF(macro)
+
 /* child_start tells the worker these numbers. */
 #define CHANNEL_FD  3
 #define ACTIVITY_FD 4
@@ -275,15 +278,15 @@ static pid_t child_start(const struct settings *settings, const struct discovery
                            "--compile-memory",
                            compile,
                            "--channel-fd",
-                           "3",
+                           TEXT(CHANNEL_FD),
                            "--activity-fd",
-                           "4",
+                           TEXT(ACTIVITY_FD),
                            "--standby",
                            standby,
                            "--orphan-limit",
                            settings->keeps ? orphan : "0",
                            fds->code < 0 ? NULL : "--code-fd",
-                           "6",
+                           TEXT(CODE_FD),
                            NULL};
     char **environment = driver_environment_copy(environ, visible);
     if (!environment)
