@@ -122,6 +122,15 @@ static gpushare_error send_host_free(gpushare_connection *connection, uint64_t a
     return connection_call(connection, &call);
 }
 
+/* Takes a buffer's pages out of the process. Its addresses stay reserved. */
+static void unmap_buffer(uint64_t address, uint64_t bytes)
+{
+    void *gone = mmap(address_pointer(address), bytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (gone != MAP_FAILED)
+        madvise(gone, bytes, MADV_DONTFORK);
+}
+
 static gpushare_error map_buffer(gpushare_connection *connection,
                                  const struct proto_host_allocated *reply, uint64_t count, int fd)
 {
@@ -139,8 +148,10 @@ static gpushare_error map_buffer(gpushare_connection *connection,
     madvise(address_pointer(reply->address), reply->count, MADV_DONTFORK);
     struct allocation allocation = {
         .address = reply->address, .bytes = reply->count, .asked = count, .kind = ALLOCATION_HOST};
-    return allocation_add(&connection->allocations, &allocation) < 0 ? fail_no_memory()
-                                                                     : GPUSHARE_SUCCESS;
+    if (allocation_add(&connection->allocations, &allocation) == 0)
+        return GPUSHARE_SUCCESS;
+    unmap_buffer(reply->address, reply->count);
+    return fail_no_memory();
 }
 
 gpushare_error memory_buffer_alloc(gpushare_connection *connection, uint64_t count, void **out)
@@ -174,9 +185,6 @@ gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t addr
     if (!allocation_take(&connection->allocations, address, ALLOCATION_HOST, &buffer))
         return failure(MESSAGE(host_free_unknown), (unsigned long long)address);
     /* Unmapped before the server is asked: it may give the address to another thread at once. */
-    void *gone = mmap(address_pointer(address), buffer.bytes, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (gone != MAP_FAILED)
-        madvise(gone, buffer.bytes, MADV_DONTFORK);
+    unmap_buffer(address, buffer.bytes);
     return send_host_free(connection, address);
 }

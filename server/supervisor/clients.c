@@ -24,11 +24,7 @@
 
 struct session *clients_find(const struct supervisor *supervisor, uint32_t number)
 {
-    struct session *session;
-    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (session->number == number)
-            break;
-    return session;
+    return session_find(&supervisor->server, number);
 }
 
 static uint32_t number_take(struct supervisor *supervisor)

@@ -11,6 +11,7 @@
 
 struct proto_worker_usage;
 struct session;
+struct state_log_entry;
 struct supervisor;
 
 /*
@@ -20,14 +21,12 @@ struct supervisor;
  */
 void clients_accept(struct supervisor *supervisor, int fd);
 
-/* The session with that number, whatever its state, or NULL. */
-struct state_log_entry;
-
 /* Makes a session of what another server kept of it, and puts it into the list. Returns 0 or
  * -errno. */
 int clients_adopt(struct supervisor *supervisor, uint32_t number,
                   const struct state_log_entry *entry);
 
+/* The session with that number, whatever its state, or NULL. */
 struct session *clients_find(const struct supervisor *supervisor, uint32_t number);
 /* The session with that number if it is attached, or NULL. */
 struct session *clients_find_attached(const struct supervisor *supervisor, uint32_t number);

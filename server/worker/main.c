@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +102,8 @@ static const char help[] =
     "exit status: 0 done, 1 failed, 2 wrong usage\n";
 
 /* A week, as a bound on arithmetic. */
-#define COMPILE_SECONDS_MAX 604800
+#define SECONDS_MAX    604800
+#define DESCRIPTOR_MAX (1 << 20)
 
 static bool parse_number(const char *text, uint64_t max, uint64_t *number)
 {
@@ -125,56 +127,61 @@ static bool parse_uuid(const char *text, uint8_t uuid[16])
     return true;
 }
 
-static bool parse_option(struct options *options, int option, const char *value)
+/* Options that are a number and nothing else. */
+static const struct number_option {
+    char letter;
+    enum { NUMBER_INT, NUMBER_LONG } kind; /* of the member: int, uint64_t */
+    size_t at;
+    uint64_t max;
+} number_options[] = {
+    {'n', NUMBER_INT, offsetof(struct options, device), 1023},
+    {'b', NUMBER_LONG, offsetof(struct options, device_base), UINT64_MAX},
+    {'h', NUMBER_LONG, offsetof(struct options, host_base), UINT64_MAX},
+    {'a', NUMBER_LONG, offsetof(struct options, arena_bytes), UINT64_MAX},
+    {'m', NUMBER_LONG, offsetof(struct options, image_memory), INT64_MAX},
+    {'t', NUMBER_LONG, offsetof(struct options, compile_seconds), SECONDS_MAX},
+    {'M', NUMBER_LONG, offsetof(struct options, compile_memory), INT64_MAX},
+    {'O', NUMBER_LONG, offsetof(struct options, orphan_seconds), SECONDS_MAX},
+    {'C', NUMBER_INT, offsetof(struct options, compile), INT32_MAX},
+    {'c', NUMBER_INT, offsetof(struct options, channel), DESCRIPTOR_MAX},
+    {'A', NUMBER_INT, offsetof(struct options, activity), DESCRIPTOR_MAX},
+    {'o', NUMBER_INT, offsetof(struct options, code), DESCRIPTOR_MAX},
+};
+
+static const struct number_option *find_number(int option)
+{
+    for (size_t i = 0; i < sizeof number_options / sizeof *number_options; i++)
+        if (number_options[i].letter == option)
+            return &number_options[i];
+    return NULL;
+}
+
+static bool set_number(struct options *options, const struct number_option *row, const char *value)
 {
     uint64_t number;
+    void *to = (char *)options + row->at;
+    if (!parse_number(value, row->max, &number))
+        return false;
+    if (row->kind == NUMBER_INT)
+        *(int *)to = (int)number;
+    else
+        *(uint64_t *)to = number;
+    return true;
+}
+
+static bool parse_option(struct options *options, int option, const char *value)
+{
+    const struct number_option *number = find_number(option);
+    if (number)
+        return set_number(options, number, value);
     switch (option) {
     case 'd':
         options->driver = value;
         return value[0] == '/';
-    case 'n':
-        if (!parse_number(value, 1023, &number))
-            return false;
-        options->device = (int)number;
-        return true;
     case 'u':
         options->uuid_given = true;
         options->uuid_text = value;
         return parse_uuid(value, options->uuid);
-    case 'b':
-        return parse_number(value, UINT64_MAX, &options->device_base);
-    case 'h':
-        return parse_number(value, UINT64_MAX, &options->host_base);
-    case 'a':
-        return parse_number(value, UINT64_MAX, &options->arena_bytes);
-    case 'm':
-        return parse_number(value, INT64_MAX, &options->image_memory);
-    case 't':
-        return parse_number(value, COMPILE_SECONDS_MAX, &options->compile_seconds);
-    case 'M':
-        return parse_number(value, INT64_MAX, &options->compile_memory);
-    case 'O':
-        return parse_number(value, COMPILE_SECONDS_MAX, &options->orphan_seconds);
-    case 'C':
-        if (!parse_number(value, INT32_MAX, &number))
-            return false;
-        options->compile = (int)number;
-        return true;
-    case 'c':
-        if (!parse_number(value, 1 << 20, &number))
-            return false;
-        options->channel = (int)number;
-        return true;
-    case 'A':
-        if (!parse_number(value, 1 << 20, &number))
-            return false;
-        options->activity = (int)number;
-        return true;
-    case 'o':
-        if (!parse_number(value, 1 << 20, &number))
-            return false;
-        options->code = (int)number;
-        return true;
     case 's':
         options->standby = standby_kind_of(value);
         return options->standby >= 0;

@@ -48,6 +48,8 @@ struct charge {
 
 enum { QUOTA_OVER = 1 };
 
+/* Makes an account in which nothing is charged and nothing guaranteed. name: for messages; it must
+ * outlive the account, as the account above must. parent: NULL for none. */
 void quota_open(struct quota *quota, const char *name, uint64_t limit, struct quota *parent);
 
 /* Ends an account and its guarantee. Every charge must have been given back and every total left;

@@ -61,6 +61,7 @@ typedef void total_override_forgotten(void *context, enum total_kind kind, uint3
 void total_override_forget(struct total_overrides *overrides, const struct config *config,
                            total_override_forgotten *forgotten, void *context);
 
+/* Frees the table. Nobody is told. */
 void total_override_free(struct total_overrides *overrides);
 
 #endif

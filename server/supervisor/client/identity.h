@@ -34,6 +34,8 @@ void identity_read(struct identity *identity, int fd, pid_t pid, uid_t uid, int 
  * every user that is not mapped into our namespace. */
 bool identity_uid_is_seen(uint32_t uid);
 
+/* Frees what identity_read has read, and sets all to "not known". Idempotent; zeroed memory will
+ * do. */
 void identity_free(struct identity *identity);
 
 /* The path in a text like /proc/PID/cgroup's: that of version 2, else of systemd's own hierarchy. A

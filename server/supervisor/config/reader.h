@@ -32,6 +32,7 @@ void config_reader_put_place(struct config_reader *reader, unsigned line);
     (error_set((reader)->why, number, __VA_ARGS__), config_reader_put_place((reader), (line)),     \
      (number))
 
+/* Refuses this line for want of memory. Returns the error number. */
 uint32_t config_reader_no_memory(struct config_reader *reader, unsigned line);
 
 /* ---- mappings by table ---- */

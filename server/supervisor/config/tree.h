@@ -40,10 +40,12 @@ struct config_tree {
     struct config_node *made;
 };
 
-/* file: for messages. */
+/* Reads a YAML text into a tree. file: for messages. Returns 0, and config_tree_free must follow;
+ * or the number of an error, whose sentence names file and line. */
 uint32_t config_tree_read(struct config_tree *tree, const char *file, const char *text,
                           size_t bytes, struct error *why);
 
+/* Frees all nodes, and their texts with them. */
 void config_tree_free(struct config_tree *tree);
 
 /* Whether a node is a text without quotes that YAML calls null: nothing, ~ or null. */

@@ -387,10 +387,17 @@ int device_start(struct device *device)
     }
     int result = watchdog_make_page(&device->watchdog);
     if (result == 0)
-        result = worker_process_start(
-            &device->process, device->loop, device->settings, &device->found,
-            device->watchdog.heartbeat.page.fd, device_memory_code(device),
-            schedule_standby_name(SCHEDULE_STANDBY_NONE), &channel, process_ended, device);
+        result = worker_process_start(&device->process,
+                                      &(struct worker_process_options){
+                                          .loop = device->loop,
+                                          .settings = device->settings,
+                                          .found = &device->found,
+                                          .activity = device->watchdog.heartbeat.page.fd,
+                                          .code = device_memory_code(device),
+                                          .standby = schedule_standby_name(SCHEDULE_STANDBY_NONE),
+                                          .ended = process_ended,
+                                          .context = device},
+                                      &channel);
     if (result == 0)
         result = channel_adopt(device, channel);
     if (result == 0)
@@ -410,9 +417,11 @@ int device_take_over(struct device *device, const struct device_left *left)
     uint32_t warnings = device->warning_count;
     int result = 0;
     if (left->process >= 0 && left->barrier >= 0)
-        result =
-            worker_process_take_over(&device->process, device->loop, left->pid, left->process,
-                                     left->barrier, device->found.ordinal, process_ended, device);
+        result = worker_process_take_over(&device->process, device->loop,
+                                          &(struct worker_process_left){left->pid, left->process,
+                                                                        left->barrier,
+                                                                        device->found.ordinal},
+                                          process_ended, device);
     device_memory_adopt(device, left->ledger, left->code);
     if (left->page >= 0)
         watchdog_adopt_page(&device->watchdog, left->page);

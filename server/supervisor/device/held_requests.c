@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "common/ipc/channel.h"
-#include "common/messages.h"
 
 int held_requests_add(struct held_requests *held, const struct channel_packet *packet,
                       worker_link_reply *reply, void *context)
@@ -41,39 +40,22 @@ void held_requests_change(struct worker_request_row *row, struct channel_packet 
     row->opcode = packet->opcode;
 }
 
-/* The row goes first: the callback may hold or make another request. */
-static void request_end(struct held_requests *held, struct worker_request_row *row,
-                        const struct worker_answer *answer)
-{
-    worker_link_reply *reply = row->reply;
-    void *context = row->context;
-    worker_requests_remove(&held->requests, row);
-    if (reply)
-        reply(context, answer);
-}
-
 void held_requests_send(struct held_requests *held, uint32_t client, struct worker_link *link)
 {
-    static const struct worker_answer lost = {.outcome = WORKER_LOST,
-                                              .error = PROTO_ERROR_WORKER_LOST,
-                                              .text = MESSAGE_TEXT(worker_link_lost)};
     struct worker_request_row *row;
     while ((row = held_requests_after(held, client, 0))) {
         if (worker_link_request_again(link, row->packet, row->reply, row->context) == 0)
             worker_requests_remove(&held->requests, row);
         else
-            request_end(held, row, &lost);
+            worker_requests_end(&held->requests, row, &worker_answer_lost);
     }
 }
 
 void held_requests_cancel(struct held_requests *held, uint32_t client)
 {
-    static const struct worker_answer ended = {.outcome = WORKER_SESSION_ENDED,
-                                               .error = PROTO_ERROR_CONNECTION_LOST,
-                                               .text = MESSAGE_TEXT(worker_link_client_ended)};
     struct worker_request_row *row;
     while ((row = held_requests_after(held, client, 0)))
-        request_end(held, row, &ended);
+        worker_requests_end(&held->requests, row, &worker_answer_session_ended);
 }
 
 void held_requests_close(struct held_requests *held)

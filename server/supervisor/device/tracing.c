@@ -12,6 +12,7 @@
 #include "common/array.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/util.h"
 #include "common/ipc/shm.h"
 #include "common/ipc/timeline.h"
 #include "server/supervisor/loop/job.h"
@@ -32,7 +33,7 @@ enum tracing_state {
 };
 
 struct tracing {
-    struct job job; /* must stay first */
+    struct job job;
     struct job_client jobs;
     bool filling; /* the job is under way and uses the memory */
     struct device *device;
@@ -255,13 +256,13 @@ void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pi
  * it, and its context with it. */
 static int memory_fill(struct job *job)
 {
-    const struct tracing *tracing = (const struct tracing *)job;
+    const struct tracing *tracing = container_of(job, struct tracing, job);
     return fallocate(tracing->memory.fd, 0, 0, PROTO_TRACE_BYTES) < 0 ? -errno : 0;
 }
 
 static void memory_filled(struct job *job, int result)
 {
-    struct tracing *tracing = (struct tracing *)job;
+    struct tracing *tracing = container_of(job, struct tracing, job);
     tracing->filling = false;
     tracing->outstanding--;
     if (tracing->state == TRACING_ENDED) {

@@ -99,17 +99,6 @@ static void link_closed(uv_handle_t *handle)
     free(link);
 }
 
-/* Removes the row before it calls back, since the callback may make the next request. */
-static void request_end(struct worker_link *link, struct worker_request_row *row,
-                        const struct worker_answer *answer)
-{
-    worker_link_reply *reply = row->reply;
-    void *context = row->context;
-    worker_requests_remove(&link->requests, row);
-    if (reply)
-        reply(context, answer);
-}
-
 /* A message with a request's serial may be its answer, a refusal, or no answer to it. */
 static void request_answer(struct worker_link *link, struct worker_request_row *row,
                            struct channel_message *message)
@@ -131,7 +120,7 @@ static void request_answer(struct worker_link *link, struct worker_request_row *
     }
     if (row->opcode == PROTO_WORKER_DETACH)
         worker_requests_forget(&link->requests, row->client);
-    request_end(link, row, &answer);
+    worker_requests_end(&link->requests, row, &answer);
 }
 
 void worker_link_close(struct worker_link *link,
@@ -141,9 +130,6 @@ void worker_link_close(struct worker_link *link,
     if (!link || link->closing)
         return;
     link->closing = true;
-    static const struct worker_answer lost = {.outcome = WORKER_LOST,
-                                              .error = PROTO_ERROR_WORKER_LOST,
-                                              .text = MESSAGE_TEXT(worker_link_lost)};
     uint64_t serial = 0;
     struct worker_request_row *row;
     while ((row = worker_requests_after(&link->requests, serial))) {
@@ -151,7 +137,7 @@ void worker_link_close(struct worker_link *link,
         if (row->packet && take(context, row))
             worker_requests_remove(&link->requests, row);
         else
-            request_end(link, row, &lost);
+            worker_requests_end(&link->requests, row, &worker_answer_lost);
     }
     assert(link->requests.outstanding == 0);
     send_queue_close(&link->send_queue);
@@ -232,9 +218,6 @@ int worker_link_request_again(struct worker_link *link, const struct channel_pac
 
 void worker_link_cancel(struct worker_link *link, uint32_t client)
 {
-    static const struct worker_answer ended = {.outcome = WORKER_SESSION_ENDED,
-                                               .error = PROTO_ERROR_CONNECTION_LOST,
-                                               .text = MESSAGE_TEXT(worker_link_client_ended)};
     /* A callback may add requests for other clients and so move the rows: each is looked up anew.
      */
     struct worker_request_row *row = worker_requests_after(&link->requests, 0);
@@ -245,7 +228,7 @@ void worker_link_cancel(struct worker_link *link, uint32_t client)
             void *context = row->context;
             worker_requests_cancel(&link->requests, row);
             if (reply)
-                reply(context, &ended);
+                reply(context, &worker_answer_session_ended);
         }
         row = worker_requests_after(&link->requests, serial);
     }

@@ -17,21 +17,8 @@
 #include <uv.h>
 
 #include "common/ipc/channel.h"
+#include "server/supervisor/device/worker_requests.h"
 #include "server/supervisor/loop/send_queue.h"
-
-enum worker_outcome {
-    WORKER_ANSWERED,     /* the worker sent the answer of such a request (proto_message.reply) */
-    WORKER_REFUSED,      /* the worker said why, or sent a message that is no answer */
-    WORKER_LOST,         /* the worker or its link ended before the answer */
-    WORKER_SESSION_ENDED /* worker_link_cancel: the request's client is taken down */
-};
-
-struct worker_answer {
-    enum worker_outcome outcome;
-    struct channel_message *message; /* the answer of WORKER_ANSWERED; else NULL */
-    uint32_t error;                  /* 0 for WORKER_ANSWERED; else an error number */
-    const char *text;                /* "" for WORKER_ANSWERED; else a sentence */
-};
 
 /*
  * The end of a request. *answer belongs to the callee only during the call. The callee takes
@@ -52,7 +39,6 @@ struct worker_link_events {
 };
 
 struct worker_link;
-struct worker_request_row;
 
 /* Makes a link from a socket (SOCK_SEQPACKET), which it takes over, on failure too. Returns 0, or
  * -errno with *link NULL. */

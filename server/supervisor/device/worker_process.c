@@ -21,6 +21,9 @@
 #include "server/supervisor/device/discovery.h"
 #include "server/supervisor/settings.h"
 
+#define TEXT_OF(number) #number
+#define TEXT(macro)     TEXT_OF(macro)
+
 /* child_start tells the worker these numbers. */
 #define CHANNEL_FD  3
 #define ACTIVITY_FD 4
@@ -239,9 +242,11 @@ void worker_process_name_arena(struct worker_process_arena *options,
              settings->arena_bytes);
 }
 
-static pid_t child_start(const struct settings *settings, const struct discovery_device *found,
-                         const char *standby, const struct worker_process_fds *fds)
+static pid_t child_start(const struct worker_process_options *options,
+                         const struct worker_process_fds *fds)
 {
+    const struct settings *settings = options->settings;
+    const struct discovery_device *found = options->found;
     /* A process sees one MIG instance alone, and starts faster if it leaves the other GPUs be. */
     char name[LIMITS_UUID_TEXT], visible[64], uuid[2 * LIMITS_UUID_BYTES + 1];
     limits_format_uuid(found->uuid, name);
@@ -275,15 +280,15 @@ static pid_t child_start(const struct settings *settings, const struct discovery
                            "--compile-memory",
                            compile,
                            "--channel-fd",
-                           "3",
+                           TEXT(CHANNEL_FD),
                            "--activity-fd",
-                           "4",
+                           TEXT(ACTIVITY_FD),
                            "--standby",
-                           standby,
+                           options->standby,
                            "--orphan-limit",
                            settings->keeps ? orphan : "0",
                            fds->code < 0 ? NULL : "--code-fd",
-                           "6",
+                           TEXT(CODE_FD),
                            NULL};
     char **environment = driver_environment_copy(environ, visible);
     if (!environment)
@@ -294,43 +299,49 @@ static pid_t child_start(const struct settings *settings, const struct discovery
     return pid;
 }
 
-int worker_process_start(struct worker_process **out, uv_loop_t *loop,
-                         const struct settings *settings, const struct discovery_device *found,
-                         int activity, int code, const char *standby, int *channel,
-                         worker_process_ended *ended, void *context)
+/* The socket pair of a worker, and the pipe that tells when nothing of it is left. Returns false
+ * with errno. */
+static bool pairs_make(int pair[2], int barrier[2])
+{
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return false;
+    if (pipe2(barrier, O_CLOEXEC) == 0)
+        return true;
+    int saved = errno;
+    close(pair[0]);
+    close(pair[1]);
+    errno = saved;
+    return false;
+}
+
+int worker_process_start(struct worker_process **out, const struct worker_process_options *options,
+                         int *channel)
 {
     int pair[2], barrier[2];
     *out = NULL;
     struct worker_process *process = calloc(1, sizeof *process);
     if (!process)
         return -ENOMEM;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+    if (!pairs_make(pair, barrier)) {
         int saved = errno;
-        free(process);
-        return -saved;
-    }
-    if (pipe2(barrier, O_CLOEXEC) < 0) {
-        int saved = errno;
-        close(pair[0]);
-        close(pair[1]);
         free(process);
         return -saved;
     }
     const struct worker_process_fds fds = {.channel = pair[1],
-                                           .activity = activity,
+                                           .activity = options->activity,
                                            .barrier = barrier[1],
-                                           .code = code,
+                                           .code = options->code,
                                            .output = -1,
-                                           .survives = settings->keeps};
-    process->ended = ended;
-    process->context = context;
-    process->pidfd = -1;
-    process->device = found->ordinal;
-    process->barrier = barrier[0];
-    process->pid = child_start(settings, found, standby, &fds);
+                                           .survives = options->settings->keeps};
+    *process = (struct worker_process){.ended = options->ended,
+                                       .context = options->context,
+                                       .pidfd = -1,
+                                       .device = options->found->ordinal,
+                                       .barrier = barrier[0],
+                                       .pid = child_start(options, &fds)};
     close(pair[1]);
     close(barrier[1]);
-    int result = process->pid < 0 ? process->pid : process_watch(process, loop);
+    int result = process->pid < 0 ? process->pid : process_watch(process, options->loop);
     if (result < 0) {
         if (process->pid > 0) {
             kill(process->pid, SIGKILL);
@@ -346,26 +357,26 @@ int worker_process_start(struct worker_process **out, uv_loop_t *loop,
     return 0;
 }
 
-int worker_process_take_over(struct worker_process **out, uv_loop_t *loop, pid_t pid, int pidfd,
-                             int barrier, uint32_t device, worker_process_ended *ended,
+int worker_process_take_over(struct worker_process **out, uv_loop_t *loop,
+                             const struct worker_process_left *left, worker_process_ended *ended,
                              void *context)
 {
     *out = NULL;
     struct worker_process *process = calloc(1, sizeof *process);
     if (!process) {
-        close(pidfd);
-        close(barrier);
+        close(left->pidfd);
+        close(left->barrier);
         return -ENOMEM;
     }
-    *process = (struct worker_process){.pid = pid,
-                                       .pidfd = pidfd,
-                                       .barrier = barrier,
-                                       .device = device,
+    *process = (struct worker_process){.pid = left->pid,
+                                       .pidfd = left->pidfd,
+                                       .barrier = left->barrier,
+                                       .device = left->device,
                                        .ended = ended,
                                        .context = context};
     int result = process_watch(process, loop);
     if (result < 0) {
-        close(barrier);
+        close(left->barrier);
         free(process);
         return result;
     }

@@ -32,30 +32,40 @@ struct worker_process;
  * left. status is waitpid's. The callee may free the process. */
 typedef void worker_process_ended(void *context, int status);
 
-/*
- * Starts a worker for this device, which is the only one that the driver shows to the worker.
- *
- * activity: descriptor of the page for its notes (common/cuda/activity.h). code: descriptor of the
- * memory for code that outlives it (server/worker/code/code_store.h); -1: none. Both stay the
- * caller's. standby: how far it goes before it waits to be told to serve, as the worker's option
- * --standby has it. *channel becomes the supervisor's end of the socket pair, which the caller
- * owns. settings and found are needed only during the call. Returns 0, or -errno with *process
- * NULL.
- */
-int worker_process_start(struct worker_process **process, uv_loop_t *loop,
-                         const struct settings *settings, const struct discovery_device *found,
-                         int activity, int code, const char *standby, int *channel,
-                         worker_process_ended *ended, void *context);
+/* The start of a worker. All but loop and context is needed only during the call. */
+struct worker_process_options {
+    uv_loop_t *loop;
+    const struct settings *settings;
+    /* Its device, the only one that the driver shows to it. */
+    const struct discovery_device *found;
+    /* Descriptors: of the page for its notes (common/cuda/activity.h), and of the memory for code
+     * that outlives it (server/worker/code/code_store.h; -1: none). */
+    int activity, code;
+    const char *standby; /* how far it goes before it waits to be told to serve: --standby */
+    worker_process_ended *ended;
+    void *context;
+};
+
+/* Starts a worker. The descriptors in *options stay the caller's. *channel becomes the supervisor's
+ * end of the socket pair, which the caller owns. Returns 0, or -errno with *process NULL. */
+int worker_process_start(struct worker_process **process,
+                         const struct worker_process_options *options, int *channel);
 
 /* Somebody else is told when the process has ended. */
 void worker_process_adopt(struct worker_process *process, worker_process_ended *ended,
                           void *context);
 
-/* Takes over a worker that an earlier supervisor started, with its pidfd and its barrier, which the
- * process owns then, on failure too. Its status is not to be had: it counts as 0. Returns as above.
- */
-int worker_process_take_over(struct worker_process **process, uv_loop_t *loop, pid_t pid, int pidfd,
-                             int barrier, uint32_t device, worker_process_ended *ended,
+/* A worker that an earlier supervisor started, and the descriptors that it held of it. */
+struct worker_process_left {
+    pid_t pid;
+    int pidfd, barrier;
+    uint32_t device; /* the driver's number */
+};
+
+/* Takes over such a worker, with its descriptors, which the process owns then, on failure too. Its
+ * status is not to be had: it counts as 0. Returns as above. */
+int worker_process_take_over(struct worker_process **process, uv_loop_t *loop,
+                             const struct worker_process_left *left, worker_process_ended *ended,
                              void *context);
 
 /* Its pidfd and its barrier, for a later supervisor; both stay the process's. */

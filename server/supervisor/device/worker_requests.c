@@ -6,10 +6,20 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/messages.h"
+#include "protocol.h"
 
 /* Far more than the requests that a thousand clients may have under way. A worker that leaves so
  * many unanswered is stuck. */
 #define REQUESTS_MAX (UINT32_C(1) << 20)
+
+const struct worker_answer worker_answer_lost = {.outcome = WORKER_LOST,
+                                                 .error = PROTO_ERROR_WORKER_LOST,
+                                                 .text = MESSAGE_TEXT(worker_link_lost)};
+const struct worker_answer worker_answer_session_ended = {
+    .outcome = WORKER_SESSION_ENDED,
+    .error = PROTO_ERROR_CONNECTION_LOST,
+    .text = MESSAGE_TEXT(worker_link_client_ended)};
 
 void worker_requests_close(struct worker_requests *requests)
 {
@@ -95,6 +105,16 @@ void worker_requests_remove(struct worker_requests *requests, struct worker_requ
     row->packet = NULL;
     if (--requests->kept == 0)
         requests->count = 0;
+}
+
+void worker_requests_end(struct worker_requests *requests, struct worker_request_row *row,
+                         const struct worker_answer *answer)
+{
+    void (*reply)(void *context, const struct worker_answer *answer) = row->reply;
+    void *context = row->context;
+    worker_requests_remove(requests, row);
+    if (reply)
+        reply(context, answer);
 }
 
 void worker_requests_cancel(struct worker_requests *requests, struct worker_request_row *row)

@@ -17,8 +17,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct channel_message;
 struct channel_packet;
-struct worker_answer;
+
+enum worker_outcome {
+    WORKER_ANSWERED,     /* the worker sent the answer of such a request (proto_message.reply) */
+    WORKER_REFUSED,      /* the worker said why, or sent a message that is no answer */
+    WORKER_LOST,         /* the worker or its link ended before the answer */
+    WORKER_SESSION_ENDED /* worker_link_cancel: the request's client is taken down */
+};
+
+struct worker_answer {
+    enum worker_outcome outcome;
+    struct channel_message *message; /* the answer of WORKER_ANSWERED; else NULL */
+    uint32_t error;                  /* 0 for WORKER_ANSWERED; else an error number */
+    const char *text;                /* "" for WORKER_ANSWERED; else a sentence */
+};
+
+/* The answers to requests that no worker answers. */
+extern const struct worker_answer worker_answer_lost, worker_answer_session_ended;
 
 struct worker_request_row {
     uint64_t serial;
@@ -61,6 +78,11 @@ struct worker_request_row *worker_requests_after(struct worker_requests *request
 
 /* The row's answer has come, or will not come: the row goes. */
 void worker_requests_remove(struct worker_requests *requests, struct worker_request_row *row);
+
+/* Answers a request: the row goes, and its reply, if it has one, is called with *answer. The row
+ * goes first, since the reply may make another request. */
+void worker_requests_end(struct worker_requests *requests, struct worker_request_row *row,
+                         const struct worker_answer *answer);
 
 /* Nobody waits for the row's answer any more. Forgets the row's reply, without calling it. */
 void worker_requests_cancel(struct worker_requests *requests, struct worker_request_row *row);

@@ -65,6 +65,8 @@ struct job {
     int result;
 };
 
+/* Makes a pool on the threads of a loop, which must outlive it. A pool without clients needs no
+ * end. */
 void job_pool_open(struct job_pool *pool, uv_loop_t *loop);
 
 /* Begins a client's jobs. uid: the user in whose turn they are run. Returns 0 or -ENOMEM.

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 struct send_queue_message {
-    struct send_queue_message *next;
+    struct queue_link link;
     struct channel_packet packet; /* of what stands below */
     size_t body_bytes;
     bool held;
@@ -49,10 +49,8 @@ static size_t message_cost(size_t body_bytes, const struct channel_packet *packe
 
 static void send_queue_shift(struct send_queue *queue)
 {
-    struct send_queue_message *message = queue->first;
-    queue->first = message->next;
-    if (!queue->first)
-        queue->last = NULL;
+    struct send_queue_message *message =
+        QUEUE_TAKE(&queue->messages, struct send_queue_message, link);
     queue->bytes -= message_cost(message->body_bytes, &message->packet);
     message_free(message);
 }
@@ -60,19 +58,15 @@ static void send_queue_shift(struct send_queue *queue)
 /* Takes a queue out of its hold's list. */
 static void hold_leave(struct send_queue *queue)
 {
-    if (!queue->held)
-        return;
-    struct send_queue **link = &queue->hold->first;
-    while (*link != queue)
-        link = &(*link)->held_next;
-    *link = queue->held_next;
+    if (queue->held)
+        queue_remove(&queue->hold->queues, &queue->hold_link);
     queue->held = false;
 }
 
 void send_queue_close(struct send_queue *queue)
 {
     hold_leave(queue);
-    while (queue->first)
+    while (send_queue_waiting(queue))
         send_queue_shift(queue);
     queue->fd = -1;
 }
@@ -110,16 +104,11 @@ static int message_queue(struct send_queue *queue, size_t body_bytes,
         message_free(message);
         return result;
     }
-    if (queue->last)
-        queue->last->next = message;
-    else
-        queue->first = message;
-    queue->last = message;
+    queue_append(&queue->messages, &message->link);
     queue->bytes += cost;
     message->held = queue->hold != NULL;
     if (queue->hold && !queue->held) {
-        queue->held_next = queue->hold->first;
-        queue->hold->first = queue;
+        queue_prepend(&queue->hold->queues, &queue->hold_link);
         queue->held = true;
     }
     return SEND_QUEUE_QUEUED;
@@ -130,7 +119,7 @@ int send_queue_send(struct send_queue *queue, const struct channel_packet *packe
     const struct proto_message *type = proto_message_find(packet->opcode);
     if (!type || packet->fd_count != type->fds || packet->tail_bytes > type->tail)
         return -EINVAL;
-    if (!queue->first && !queue->hold) {
+    if (!send_queue_waiting(queue) && !queue->hold) {
         int result = channel_send(queue->fd, packet);
         if (!is_full(result))
             return result;
@@ -140,8 +129,10 @@ int send_queue_send(struct send_queue *queue, const struct channel_packet *packe
 
 int send_queue_flush(struct send_queue *queue)
 {
-    while (queue->first && !queue->first->held) {
-        int result = channel_send(queue->fd, &queue->first->packet);
+    const struct send_queue_message *first;
+    while ((first = QUEUE_FIRST(&queue->messages, struct send_queue_message, link)) &&
+           !first->held) {
+        int result = channel_send(queue->fd, &first->packet);
         /* -ETOOMANYREFS: too many descriptors of this user are on their way in sockets. That
          * passes, and a message that was accepted has to be sent. */
         if (is_full(result) || result == -ETOOMANYREFS)
@@ -150,15 +141,16 @@ int send_queue_flush(struct send_queue *queue)
             return result;
         send_queue_shift(queue);
     }
-    return queue->first ? SEND_QUEUE_QUEUED : 0;
+    return first ? SEND_QUEUE_QUEUED : 0;
 }
 
 void send_hold_release(struct send_hold *hold)
 {
     struct send_queue *queue;
-    while ((queue = hold->first)) {
-        hold_leave(queue);
-        for (struct send_queue_message *at = queue->first; at; at = at->next)
+    while ((queue = QUEUE_TAKE(&hold->queues, struct send_queue, hold_link))) {
+        struct send_queue_message *at;
+        queue->held = false;
+        QUEUE_FOR_EACH (at, &queue->messages, link)
             at->held = false;
         send_queue_flush(queue);
     }
@@ -169,6 +161,7 @@ void send_queue_each(const struct send_queue *queue,
                                  size_t body_bytes),
                      void *context)
 {
-    for (const struct send_queue_message *at = queue->first; at; at = at->next)
+    const struct send_queue_message *at;
+    QUEUE_FOR_EACH (at, &queue->messages, link)
         see(context, &at->packet, at->body_bytes);
 }

@@ -16,25 +16,23 @@
 #include <stdint.h>
 
 #include "common/ipc/channel.h"
+#include "common/list.h"
 
 /* Bytes that a waiting descriptor counts as: descriptors are scarcer than memory. */
 #define SEND_QUEUE_FD_BYTES 8192
 
-struct send_queue_message;
-struct send_queue;
-
 /* Queues whose messages wait for send_hold_release. All zero: none. */
 struct send_hold {
-    struct send_queue *first;
+    struct queue queues;
 };
 
 struct send_queue {
-    int fd; /* borrowed; non-blocking */
-    struct send_queue_message *first, *last;
+    int fd;                 /* borrowed; non-blocking */
+    struct queue messages;  /* that wait */
     size_t bytes;           /* waiting; each descriptor counts as SEND_QUEUE_FD_BYTES */
     size_t max;             /* maximum of bytes */
     struct send_hold *hold; /* the owner's, set after opening; NULL: messages wait for nothing */
-    struct send_queue *held_next;
+    struct queue_link hold_link;
     bool held; /* it is in `hold` */
 };
 
@@ -69,7 +67,7 @@ void send_queue_each(const struct send_queue *queue,
 
 static inline bool send_queue_waiting(const struct send_queue *queue)
 {
-    return queue->first != NULL;
+    return !queue_is_empty(&queue->messages);
 }
 
 #endif

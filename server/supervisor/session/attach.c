@@ -55,9 +55,7 @@ static bool group_is_valid(const struct session *session, const uint8_t group[16
         return false;
     const struct session *other;
     LIST_FOR_EACH (other, &session->server->session_list, link)
-        if (other != session && other->state == PROTO_CONNECTION_STATE_ATTACHED &&
-            other->pid == session->pid && other->uid == session->uid &&
-            memcmp(other->group, group, 16) == 0)
+        if (session_is_companion(session, other, group))
             return true;
     return false;
 }
@@ -372,82 +370,110 @@ static bool refuse_offender(struct session *session, uint64_t serial)
     return wait != 0;
 }
 
-static enum beginning attach_begin(struct session *session, uint64_t serial,
-                                   const struct proto_attach *wish)
+/* Notes who asks for what, and what that is granted. Returns false if it was refused. */
+static bool take_wish(struct session *session, uint64_t serial, const struct device *device,
+                      const struct proto_attach *wish)
 {
     struct server *server = session->server;
-    struct device *device = &server->devices[wish->device];
-    const struct session *other = exposed_to(session, device);
-    if (other) {
-        session_refuse(session, serial, MESSAGE(host_access_users), device->index, other->uid);
-        return BEGINNING_REFUSED;
-    }
-    if (refuse_offender(session, serial))
-        return BEGINNING_REFUSED;
     session->asked = *wish;
     session->wish = allowance_from_wire(&wish->allowance, &wish->sources);
     memcpy(session->name, wish->name, sizeof session->name);
     printable_replace(session->name); /* logs and administrators' terminals will show it */
     identity_free(&session->identity);
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
-    int result =
-        session_attach_grant(session, server->config, device, &session->wish, &session->grant);
-    if (result < 0) {
+    if (session_attach_grant(session, server->config, device, &session->wish, &session->grant) <
+        0) {
         session_refuse(session, serial, MESSAGE(profile_unknown), wish->profile);
-        return BEGINNING_REFUSED;
+        return false;
     }
-    result = join_group(session, wish);
-    if (result < 0) {
+    if (join_group(session, wish) < 0) {
         session_refuse(session, serial, MESSAGE(group_token));
-        return BEGINNING_REFUSED;
+        return false;
     }
     const unsigned left_out = session_attach_accounts(
         session, server->config, &server->total_overrides, &session->counts_in);
     if (left_out)
         log_warning(MESSAGE_TEXT(log_accounts_left_out), session->number, session->name,
                     PROTO_CLIENT_ACCOUNTS, left_out);
+    return true;
+}
+
+/* A window of the pool's or a new one. Returns false if it was refused. */
+static bool take_window(struct session *session, uint64_t serial)
+{
+    if (pinned_pool_take_window(session) ||
+        address_plan_take(&session->server->plan, &session->window, session->grant.window_bytes,
+                          0) == 0)
+        return true;
+    no_room(session, serial);
+    return false;
+}
+
+/* Returns false if it was refused. */
+static bool open_accounts(struct session *session, uint64_t serial)
+{
+    struct server *server = session->server;
+    struct error why;
+    objects_open(&session->objects, server->settings->streams, &server->cache.key);
+    if (!session_quota_open(session, &why))
+        return true;
+    /* The pool may hold the memory that a request lacks. It has given way when the client comes
+     * again. */
+    pinned_pool_make_room(session, &server->accounts[RESOURCE_HOST_MEMORY],
+                          session->grant.allowance.host_memory.request);
+    session_refuse_why(session, serial, &why);
+    return false;
+}
+
+/* Makes what client and worker share, and tells the worker of it. Returns false if it was
+ * refused. */
+static bool ask_worker(struct session *session, uint64_t serial)
+{
+    struct request *request = request_make(session, serial, PROTO_ATTACHED);
+    if (!request)
+        return false;
+    int result = open_heaps(session);
+    if (result == 0)
+        result = create_shared(session, session->server->settings->streams);
+    if (result == 0)
+        result = tell_worker(session, request);
+    if (result == 0)
+        return true;
+    if (result == -EPIPE)
+        session_refuse(session, serial, MESSAGE(attach_worker_ended), session->device->index);
+    else
+        session_refuse(session, serial, MESSAGE(attach_resources), strerror(-result));
+    request_end(request);
+    return false;
+}
+
+static enum beginning attach_begin(struct session *session, uint64_t serial,
+                                   const struct proto_attach *wish)
+{
+    struct device *device = &session->server->devices[wish->device];
+    const struct session *other = exposed_to(session, device);
+    if (other) {
+        session_refuse(session, serial, MESSAGE(host_access_users), device->index, other->uid);
+        return BEGINNING_REFUSED;
+    }
+    if (refuse_offender(session, serial) || !take_wish(session, serial, device, wish))
+        return BEGINNING_REFUSED;
     session->device = device;
-    result = session_own_request_begin(session);
+    int result = session_own_request_begin(session);
     if (result) {
         session->device = NULL;
         if (result < 0)
             session_refuse(session, serial, MESSAGE(attach_resources), strerror(-result));
         return result < 0 ? BEGINNING_REFUSED : BEGINNING_WAITS;
     }
-    if (!pinned_pool_take_window(session) &&
-        address_plan_take(&server->plan, &session->window, session->grant.window_bytes, 0)) {
+    if (!take_window(session, serial)) {
         session_own_request_end(session);
         session->device = NULL;
-        no_room(session, serial);
         return BEGINNING_REFUSED;
     }
     session->attach_serial = serial;
-    objects_open(&session->objects, session->server->settings->streams,
-                 &session->server->cache.key);
-    struct error why;
-    uint32_t error = session_quota_open(session, &why);
-    if (error) {
-        /* The pool may hold the memory that a request lacks. It has given way when the client comes
-         * again. */
-        pinned_pool_make_room(session, &server->accounts[RESOURCE_HOST_MEMORY],
-                              session->grant.allowance.host_memory.request);
-        session_refuse_why(session, serial, &why);
-    }
-    struct request *request = error ? NULL : request_make(session, serial, PROTO_ATTACHED);
-    if (request) {
-        result = open_heaps(session);
-        if (result == 0)
-            result = create_shared(session, server->settings->streams);
-        if (result == 0)
-            result = tell_worker(session, request);
-        if (result == 0)
-            return BEGINNING_MADE;
-        if (result == -EPIPE)
-            session_refuse(session, serial, MESSAGE(attach_worker_ended), device->index);
-        else
-            session_refuse(session, serial, MESSAGE(attach_resources), strerror(-result));
-        request_end(request);
-    }
+    if (open_accounts(session, serial) && ask_worker(session, serial))
+        return BEGINNING_MADE;
     session_attach_release(session);
     return BEGINNING_REFUSED;
 }
@@ -481,7 +507,7 @@ int session_attach_adopt(struct session *session, uint64_t offset, uint64_t byte
     if (result == 0)
         result = shm_adopt(&session->status, fds[1], ring_status_bytes(streams), true);
     session->held = session->state == PROTO_CONNECTION_STATE_ATTACHED;
-    session->restore.held_at = timeline_now();
+    session->restore.held_at = session->held ? timeline_now() : 0;
     session->worker_start = session->device->starts;
     return error                                    ? -ENOSPC
            : result < 0                             ? result

@@ -62,6 +62,7 @@ static void hang_up(struct session *session)
     closer_hang_up(session->server->closer, session->fd, session->device, sender);
     session->fd = -1;
     uv_timer_stop(&session->deadline);
+    uv_timer_stop(&session->host_wait);
     if (session->pidfd < 0)
         return;
     if (session->process_poll.data)
@@ -164,5 +165,6 @@ bool session_end(struct session *session)
         session_attach_release(session);
     log_debug(MESSAGE_TEXT(log_client_over), session->number);
     uv_close((uv_handle_t *)&session->deadline, handle_closed);
+    uv_close((uv_handle_t *)&session->host_wait, handle_closed);
     return true;
 }

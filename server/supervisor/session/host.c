@@ -296,8 +296,8 @@ static bool alloc_wait_for_pool(struct request *request, const struct quota *cul
     if (session->host_impatient || !pinned_pool_make_room(session, culprit, bytes))
         return false;
     alloc_wait(request);
-    if (!uv_is_active((uv_handle_t *)&session->deadline))
-        uv_timer_start(&session->deadline, wait_is_over, POOL_WAIT_MS, 0);
+    if (!uv_is_active((uv_handle_t *)&session->host_wait))
+        uv_timer_start(&session->host_wait, wait_is_over, POOL_WAIT_MS, 0);
     return true;
 }
 
@@ -531,12 +531,9 @@ bool session_host_has_any(const struct session *session)
 /* Finds another attached connection of the same process and group; else refuses the request. */
 static struct session *companion_find(struct session *session, uint64_t serial, uint32_t number)
 {
-    struct session *other;
-    LIST_FOR_EACH (other, &session->server->session_list, link)
-        if (other->number == number && other->state == PROTO_CONNECTION_STATE_ATTACHED &&
-            other != session && other->pid == session->pid && other->uid == session->uid &&
-            memcmp(other->group, session->group, sizeof other->group) == 0)
-            return other;
+    struct session *other = session_find(session->server, number);
+    if (other && session_is_companion(session, other, session->group))
+        return other;
     session_refuse(session, serial, MESSAGE(share_foreign), number);
     return NULL;
 }
@@ -716,22 +713,13 @@ static void lending_change(struct session *session, struct worker_request_row *r
                      strerror(ENOMEM));
 }
 
-static const struct session *session_numbered(const struct server *server, uint32_t number)
-{
-    const struct session *session;
-    LIST_FOR_EACH (session, &server->session_list, link)
-        if (session->number == number && session->shadow.fd >= 0)
-            return session;
-    return NULL;
-}
-
 /* The timelines of the other connection; or, if that is gone, some on which every value has been
  * reached. Returns a descriptor or -errno. */
 static int timelines_of(const struct session *session, uint32_t other)
 {
-    const struct session *there = session_numbered(session->server, other);
+    const struct session *there = session_find(session->server, other);
     struct shm ended;
-    if (there)
+    if (there && there->shadow.fd >= 0)
         return shm_readonly_fd(&there->shadow);
     int fd = shm_create(&ended, "gpushare-shadow",
                         ring_shadow_bytes(session->server->settings->streams));

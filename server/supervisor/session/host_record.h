@@ -12,6 +12,7 @@
 
 struct session;
 
+/* Adds all buffers to the pack. They get numbers of the keeper's where they have none. */
 void session_host_record_pack(struct session *session, struct pack *pack);
 
 /* Returns 0; -ENOTSUP: the session uses buffers of other connections; or another -errno. */

@@ -10,25 +10,17 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_state.h"
 #include "server/supervisor/session/session_worker.h"
 
 /* A load that waits for less is nobody's trouble: windows may take that long anyway. */
 #define TOLD_AFTER_MS 1000
 
-static const struct session *find_client(const struct session *session, uint32_t number)
-{
-    const struct session *other;
-    LIST_FOR_EACH (other, &session->server->session_list, link)
-        if (other->number == number)
-            return other;
-    return NULL;
-}
-
 /* A client that has left can't be ended any more, only its worker; so the remedies differ. A client
  * that is not in the list is described as another user's: without a name. */
 static void explain_other(const struct session *session, uint32_t number, struct error *why)
 {
-    const struct session *other = find_client(session, number);
+    const struct session *other = session_find(session->server, number);
     bool same_user = other && other->uid == session->uid;
     bool left = other && other->state == PROTO_CONNECTION_STATE_LEAVING;
     if (same_user && left)

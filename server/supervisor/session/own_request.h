@@ -40,8 +40,9 @@ struct own_requests {
     bool look;        /* it may go on now */
 };
 
+/* Makes the server's part ready, after its loop. session_own_requests_close must follow. */
 void session_own_requests_open(struct server *server);
-/* No client is attached or attaches any more. */
+/* No client is attached or attaches any more. The loop closes the timer later. */
 void session_own_requests_close(struct server *server);
 
 /* A client as it requests, or would under another configuration. */

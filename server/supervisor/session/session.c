@@ -431,10 +431,11 @@ int session_open(struct session **out, struct server *server, int fd, uint32_t n
         goto free_session;
     send_queue_open(&session->send_queue, fd, SEND_QUEUE_BYTES_MAX);
     session->send_queue.hold = server->keeper ? &server->hold : NULL;
-    session->poll.data = session->deadline.data = session;
+    session->poll.data = session->deadline.data = session->host_wait.data = session;
     uv_timer_init(server->loop, &session->deadline);
+    uv_timer_init(server->loop, &session->host_wait);
     uv_timer_start(&session->deadline, deadline_passed, server->settings->hello_timeout_ms, 0);
-    session->handles = 2;
+    session->handles = 3;
     process_watch(session);
     session_poll(session);
     session_touch(session);

@@ -15,12 +15,15 @@
  * it is dead, and when every request has ended. Only then are charges, descriptors and the window
  * given back, so no other client can use them before.
  *
- * The files of a session: session is the connection, which hands each message to its handler.
- * session_state has the mark, session_client answers, session_worker asks, and request is what is
- * under way; the others stand on these. session_attach, session_quota, session_limits,
- * session_memory, session_host, session_module and session_forward have one subject each. objects
- * knows what the client has on its worker. session_end takes down what the others made. Loop
- * thread.
+ * The files of a session: session is the connection, which hands each message to
+ * its handler. session_state has the mark, session_client answers, session_worker asks, and request
+ * is what is under way; the others stand on these. Handlers of one subject each are in attach,
+ * limits, memory, host, rings, module, load_wait and forward, with the accounts in quota and
+ * own_request. objects knows what the client has on its worker.
+ *
+ * restore tells the next worker of all this, lost_copies and lost_kernels say what the last one had
+ * in flight, and blame says whose fault its end was. record and inbox keep it for another server.
+ * end takes down what the others made. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_H
@@ -99,9 +102,10 @@ struct session {
     uv_poll_t poll;
     uv_poll_cb ready;       /* callback of poll */
     uv_poll_t process_poll; /* of pidfd; its data is NULL while it is not open */
-    uv_timer_t deadline;
-    unsigned handles; /* number of open handles */
-    int fd, pidfd;    /* -1: closed */
+    uv_timer_t deadline;    /* until it has attached; then of its loads that wait, or of its end */
+    uv_timer_t host_wait;   /* until the pool has had enough time to give way */
+    unsigned handles;       /* number of open handles */
+    int fd, pidfd;          /* -1: closed */
     struct send_queue send_queue;
 
     uint64_t heard_at;    /* CLOCK_MONOTONIC: its latest message */

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/error.h"
 #include "common/log.h"
@@ -11,6 +12,23 @@
 #include "common/printable.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
+
+struct session *session_find(const struct server *server, uint32_t number)
+{
+    struct session *session;
+    LIST_FOR_EACH (session, &server->session_list, link)
+        if (session->number == number)
+            break;
+    return session;
+}
+
+bool session_is_companion(const struct session *session, const struct session *other,
+                          const uint8_t group[16])
+{
+    return other != session && other->state == PROTO_CONNECTION_STATE_ATTACHED &&
+           other->pid == session->pid && other->uid == session->uid &&
+           memcmp(other->group, group, sizeof other->group) == 0;
+}
 
 void session_touch(struct session *session)
 {

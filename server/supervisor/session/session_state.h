@@ -12,12 +12,21 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_STATE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_STATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
 #include "protocol.h"
 
+struct server;
 struct session;
+
+/* The session with that number, whatever its state, or NULL. */
+struct session *session_find(const struct server *server, uint32_t number);
+
+/* Whether another session is an attached connection of the same process, and has this token. */
+bool session_is_companion(const struct session *session, const struct session *other,
+                          const uint8_t group[16]);
 
 /*
  * Marks the session, which must end for this reason. Logs the reason, and has the loop take the

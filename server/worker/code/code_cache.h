@@ -34,6 +34,7 @@ int code_cache_open(struct code_cache *cache, int store);
 /* Code that others hold stays theirs. */
 void code_cache_close(struct code_cache *cache);
 
+/* The name of a text of so many bytes. Needs no lock. */
 struct code_name code_cache_name(const struct code_cache *cache, const char *text, size_t length);
 
 /* With a hold for the caller; NULL: not known. Code from the store is kept if all in the cache fits

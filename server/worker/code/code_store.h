@@ -50,6 +50,7 @@ void *code_store_copy(const struct code_store *store, const struct code_name *na
 void code_store_add(struct code_store *store, const struct code_name *name, const void *code,
                     size_t bytes);
 
+/* Whether two names are of one text, but for what a hash can't tell. Any thread. */
 bool code_name_equal(const struct code_name *one, const struct code_name *other);
 
 #endif

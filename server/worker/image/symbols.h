@@ -22,6 +22,7 @@ struct symbols_room {
     size_t name_bytes;
 };
 
+/* Count a variable, and a kernel with so many parameters. */
 void symbols_room_variable(struct symbols_room *room, const char *name);
 void symbols_room_kernel(struct symbols_room *room, const char *name, uint32_t parameters);
 

@@ -251,6 +251,36 @@ static void who_waits_for_the_pool_is_refused_in_the_end(void **state)
     end();
 }
 
+/* A load that waits for a window has a timer as well, which must not take the place of this one. */
+static void who_waits_for_the_pool_is_refused_though_its_load_waits_too(void **state)
+{
+    (void)state;
+    struct proto_host_alloc more = {.count = 16 * MIB};
+    open_with(48 * MIB);
+    for (unsigned i = 0; i < 3; i++)
+        leave_buffer(another_user(i), 16 * MIB, NULL);
+    FAKE_WAIT(&fake, idle() == 3);
+    int one = attach(NULL), before = attach(NULL), after = attach(NULL);
+    fake_host_alloc(&fake, one, 16 * MIB, NULL);
+    worker()->hold_frees = worker()->hold_loads = true;
+    fake_send_image(&fake, before, "text", 4);
+    FAKE_WAIT(&fake, worker()->held_count == 1);
+    fake_send(&fake, before, PROTO_HOST_ALLOC, &more);
+    fake_send(&fake, after, PROTO_HOST_ALLOC, &more);
+    FAKE_WAIT(&fake, worker()->held_count == 2); /* a buffer is to be dropped, for both */
+    fake_send_image(&fake, after, "text", 4);
+    FAKE_WAIT(&fake, worker()->held_count == 3);
+    fake_expect_failed(&fake, before, PROTO_ERROR_OUT_OF_MEMORY, "--host-memory-total");
+    fake_expect_failed(&fake, after, PROTO_ERROR_OUT_OF_MEMORY, "--host-memory-total");
+    fake_release(worker());
+    fake_expect(&fake, before, PROTO_MODULE_LOADED);
+    fake_expect(&fake, after, PROTO_MODULE_LOADED);
+    close(one);
+    close(before);
+    close(after);
+    end();
+}
+
 static void the_pool_keeps_no_more_than_it_may(void **state)
 {
     (void)state;
@@ -328,6 +358,7 @@ int main(void)
         cmocka_unit_test(a_client_that_left_is_charged_for_no_memory_while_its_modules_wait),
         cmocka_unit_test(the_pool_gives_way_to_a_client_that_needs_the_room),
         cmocka_unit_test(who_waits_for_the_pool_is_refused_in_the_end),
+        cmocka_unit_test(who_waits_for_the_pool_is_refused_though_its_load_waits_too),
         cmocka_unit_test(the_pool_keeps_no_more_than_it_may),
         cmocka_unit_test(a_buffer_larger_than_the_pool_is_not_kept),
         cmocka_unit_test(a_lost_worker_takes_the_pool_with_it),

@@ -142,9 +142,15 @@ static void a_worker_has_ended_when_nothing_of_it_is_left(void **state)
     snprintf(settings.driver, sizeof settings.driver, "/none");
     uv_loop_init(&loop);
     int activity = memfd_create("activity", MFD_CLOEXEC);
-    assert_int_equal(worker_process_start(&process, &loop, &settings, &found, activity, -1, "none",
-                                          &channel, note_end, &waiting),
-                     0);
+    const struct worker_process_options options = {.loop = &loop,
+                                                   .settings = &settings,
+                                                   .found = &found,
+                                                   .activity = activity,
+                                                   .code = -1,
+                                                   .standby = "none",
+                                                   .ended = note_end,
+                                                   .context = &waiting};
+    assert_int_equal(worker_process_start(&process, &options, &channel), 0);
     while (worker_process_pid(process))
         uv_run(&loop, UV_RUN_ONCE);
     pid_t ghost = number_in(number);
