@@ -19,9 +19,10 @@
  * on, beside a client of the same user that faults, connects again and faults as fast as the server
  * lets it, against five seconds alone. The row is not met if that client did not fault.
  *
- * recovery_1000_objects_ms: 64 clients, each with 16 modules, streams and allocations. The worker
- * is killed while none works; then all launch. The row is the time from the kill to the end of the
- * last client's launch, without modelled costs as above; the median of ten kills.
+ * recovery_1000_objects_ms: 64 clients, each with 16 modules, streams and allocations. The text of
+ * each module is another one, since a worker decodes a text once for all modules that have it. The
+ * worker is killed while none works; then all launch. The row is the time from the kill to the end
+ * of the last client's launch, without modelled costs as above; the median of ten kills.
  *
  * client_death_reclaim_ms: a client with 256 MiB and kernels of 1 ms is killed. The row is the time
  * until the server charges nothing to it, less the kernel that ran; the longest of 50.
@@ -37,6 +38,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <linux/futex.h>
@@ -411,7 +413,11 @@ static void hold_objects(const struct server *server, unsigned index)
         gpushare_module *module;
         gpushare_stream *stream;
         gpushare_address memory;
-        BENCH_CHECK(gpushare_module_load(gpu, bench_ptx, 0, &module));
+        char *text;
+        if (asprintf(&text, "%s// %u, %d\n", bench_ptx, index, i) < 0)
+            bench_die("out of memory");
+        BENCH_CHECK(gpushare_module_load(gpu, text, 0, &module));
+        free(text);
         BENCH_CHECK(gpushare_module_function(module, "occupy", &occupy));
         BENCH_CHECK(gpushare_stream_create(gpu, 0, 0, &stream));
         BENCH_CHECK(gpushare_memory_alloc(gpu, 1 << 20, &memory));
