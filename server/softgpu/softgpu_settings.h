@@ -77,6 +77,7 @@ enum {
     X(arrival_ns, "SOFTGPU_ARRIVAL_NS", 0, 1000000000, 3000, 3000)                                 \
     X(fill_kernels, "SOFTGPU_FILL_KERNELS", 0, 1, 1, 1)                                            \
     X(whole_registrations, "SOFTGPU_WHOLE_REGISTRATIONS", 0, 1, 1, 1)                              \
+    X(remains, "SOFTGPU_REMAINS", 0, 1, 1, 1)                                                      \
     X(subcontexts, "SOFTGPU_SUBCONTEXTS", 0, 1 << 20, 64, 64)                                      \
     X(driver_version, "SOFTGPU_DRIVER_VERSION", 12000, CUDA_API_VERSION, CUDA_API_VERSION,         \
       CUDA_API_VERSION)                                                                            \

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,9 @@
 #include <unistd.h>
 
 #include "common/ipc/doorbell.h"
+#include "tests/support/admin_answer.h"
 #include "tests/support/neighbour.h"
+#include "tests/support/patience.h"
 #include "tests/support/raw.h"
 
 static const char kernel_ptx[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
@@ -445,22 +448,80 @@ static void completion_words_cannot_be_written_by_another_uid(void **state)
     raw_close(&raw);
 }
 
+/* Works until it is killed. */
+static _Noreturn void work_for_ever(const struct server *own, int working)
+{
+    struct raw raw;
+    raw_attach(&raw, own, PROTO_UNSET);
+    struct proto_command_launch launch =
+        store(raw_function(&raw, kernel_ptx, "store"), raw_alloc(&raw, 4096), 1);
+    for (uint64_t value = 0;; value += 300) {
+        for (int n = 0; n < 300; n++)
+            raw_push(&raw, 0, &launch);
+        if (write(working, "", 1) != 1 || !raw_wait_value(&raw, 0, value))
+            _exit(1);
+    }
+}
+
+static json_int_t number(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+/* The server's counts of clients, and of the bytes and descriptors that they are charged. */
+struct had {
+    json_int_t clients, memory, host_memory, descriptors;
+};
+
+static struct had look(const struct server *own)
+{
+    json_t *status = admin_answer(own, "status");
+    struct had had = {
+        .clients = number(status, "clients"),
+        .memory =
+            number(json_array_get(json_object_get(status, "devices"), 0), "memory_used_bytes"),
+        .host_memory = number(status, "host_memory_used_bytes"),
+        .descriptors = number(status, "descriptors"),
+    };
+    json_decref(status);
+    return had;
+}
+
 static void a_client_killed_with_work_in_flight_leaves_nothing(void **state)
 {
     (void)state;
+    static const char *const args[] = {"--pinned-pool", "0", NULL};
+    struct server *own = server_start(args, NULL);
     for (int i = 0; i < 10; i++) {
+        int working[2], status;
+        char byte;
+        assert_int_equal(pipe(working), 0);
         pid_t child = fork();
-        if (child == 0) {
-            struct raw raw;
-            raw_attach(&raw, server, PROTO_UNSET);
-            struct proto_command_launch launch =
-                store(raw_function(&raw, kernel_ptx, "store"), raw_alloc(&raw, 4096), 1);
-            for (int n = 0; n < 1000; n++)
-                raw_push(&raw, 0, &launch);
-            _exit(0);
+        if (child == 0)
+            work_for_ever(own, working[1]);
+        close(working[1]);
+        assert_int_equal(read(working[0], &byte, 1), 1);
+        if (i == 0) {
+            struct had had = look(own);
+            assert_true(had.clients == 1 && had.memory && had.host_memory && had.descriptors);
         }
-        waitpid(child, NULL, 0);
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        close(working[0]);
     }
+    struct had had = look(own);
+    for (int left = (int)(patience_seconds(10) * 100);
+         left > 0 && (had.clients || had.memory || had.host_memory || had.descriptors); left--) {
+        usleep(10000);
+        had = look(own);
+    }
+    if (had.clients || had.memory || had.host_memory || had.descriptors)
+        fail_msg("%lld clients, %lld bytes, %lld of host memory and %lld descriptors are left",
+                 had.clients, had.memory, had.host_memory, had.descriptors);
+    assert_int_equal(server_stop(own), 0);
 }
 
 int main(void)

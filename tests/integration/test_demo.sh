@@ -8,7 +8,10 @@ set -eu
 export TMPDIR="$TMPDIR/demo"
 mkdir "$TMPDIR"
 # With a sanitizer, and others on the machine, it may take as long as a test may.
-examples/demo.py --build "$BUILD" --seconds "${TEST_LIMIT:-180}" | tee "$TMPDIR.out"
+status=0
+examples/demo.py --build "$BUILD" --seconds "${TEST_LIMIT:-180}" >"$TMPDIR.out" || status=$?
+cat "$TMPDIR.out"
+[ "$status" -eq 0 ] || exit "$status"
 for line in '^vector-add +[0-9]+ sums verified' '^sgemm .*verified' '^kmeans .*verified' '^mandelbrot .*verified' \
     '^greedy +refused: out of memory' '^doomed +killed after round' 'steps of .* days verified' \
     '^  stray-1: illegal_address, fault [12], by stray<<<' '^  stray-3: illegal_address' \

@@ -164,6 +164,21 @@ static void handle_drop_if_unused(struct handle *handle)
     free(handle);
 }
 
+/* New memory has what its last owner left: a word at both ends of each granule. */
+static bool leave_remains(int fd, uint64_t size)
+{
+    const uint64_t word = UINT64_C(0x5ec2e75a5ec2e75a);
+
+    for (uint64_t at = 0; at < size; at += MEMORY_GRANULARITY) {
+        const uint64_t last = at + MEMORY_GRANULARITY - sizeof(word);
+
+        if (pwrite(fd, &word, sizeof(word), (off_t)at) != sizeof(word) ||
+            pwrite(fd, &word, sizeof(word), (off_t)last) != sizeof(word))
+            return false;
+    }
+    return true;
+}
+
 static int create_memfd(unsigned device, uint64_t size, uint64_t *inode)
 {
     struct stat status;
@@ -175,6 +190,7 @@ static int create_memfd(unsigned device, uint64_t size, uint64_t *inode)
     if (fd < 0)
         return -1;
     if (ftruncate(fd, (off_t)size) < 0 || fstat(fd, &status) < 0 ||
+        (memory_settings()->remains && !leave_remains(fd, size)) ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
         close(fd);
         return -1;

@@ -190,9 +190,14 @@ static struct pauses pauses_between(const struct mix_client *client, uint64_t fr
     return pauses;
 }
 
-static double part_alone(double kernels, double pauses)
+/* The part of the time that the client would have alone. Work that waits at its end counts as done,
+ * as long as its other kernels are: otherwise one that nobody serves would be owed nothing. */
+static double part_alone(const struct mix_client *client, double kernels, double pauses)
 {
-    return kernels + pauses > 0 ? kernels / (kernels + pauses) : 1;
+    const size_t ran = load_spans(client->load), launches = client->load->page->launches;
+    if (ran && launches > ran)
+        kernels *= (double)launches / (double)ran;
+    return kernels && kernels + pauses > 0 ? kernels / (kernels + pauses) : 1;
 }
 
 static double kernels_between(const struct mix_client *client, uint64_t from, uint64_t to)
@@ -209,14 +214,16 @@ struct mix_distance mix_distance(const struct mix *mix, const struct mix_client 
     uint64_t came = client->load->page->arrived;
     uint64_t end = load_device_time(client->load, mix->ended);
     double part = (double)share / MIX_WHOLE, span = (double)window;
-    double whole = part_alone(kernels_between(client, came, end),
+    double whole = part_alone(client, kernels_between(client, came, end),
                               (double)pauses_between(client, came, end).sum);
     for (uint64_t from = came; from + window <= end; from += plan / WINDOW_STEPS) {
         double got = kernels_between(client, from, from + window);
         struct pauses pauses = pauses_between(client, from, from + window);
-        double alone = fmin(whole, part_alone(got, (double)pauses.sum));
         double more = got - part * span - (double)mix->kernel;
-        double less = part * alone * span - got - (double)mix->kernel;
+        /* Where pauses are longer than usual, as much is owed as brings it as far. */
+        double owed =
+            fmin(part * whole * span, got + whole * (part * span - got - (double)pauses.sum));
+        double less = owed - got - (double)mix->kernel;
         worst.more = fmax(worst.more, 100 * more / span);
         worst.windows++;
         if (pauses.longest >= plan / 10)

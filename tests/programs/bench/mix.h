@@ -62,7 +62,8 @@ void mix_free(struct mix *mix);
  * The distance from `share` (MIX_WHOLE-ths) of a client, over all windows of so many plans that
  * begin with its first launch or a seventh of a plan after another. `less` has only windows in
  * which each pause of the client is shorter than a tenth of a plan, and compares with the share of
- * what the client would have alone.
+ * what the client would have alone: by its pauses in the whole mix, or, where those of the window
+ * are longer, by how far it came.
  */
 struct mix_distance mix_distance(const struct mix *mix, const struct mix_client *client,
                                  uint32_t share, double plans);

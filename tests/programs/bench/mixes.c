@@ -125,8 +125,9 @@ void mixes_run(struct bench_result *result, mixes_play *play, unsigned count, un
         bench_die("only %u of %u windows could be compared with the promise", compared, windows);
     result->value = worst->points;
     snprintf(result->note, sizeof result->note,
-             "%u scenes, %u played again, %u disturbed then; %u of %u windows compared; worst: "
-             "seed %llu, %s",
-             count, again, lost, compared, windows, (unsigned long long)worst->seed, worst->words);
+             "%u scenes, %u played again, %u disturbed then, worst of all %.4g; %u of %u windows "
+             "compared; worst: seed %llu, %s",
+             count, again, lost, most, compared, windows, (unsigned long long)worst->seed,
+             worst->words);
     munmap(scenes, count * sizeof *scenes);
 }

@@ -14,7 +14,7 @@
 #include "tests/programs/recovery/remains.h"
 #include "tests/support/crash_signal.h"
 
-enum { CLIENTS = 5, REST = 100, LEAVE_EACH = 100, HIT_PERCENT = 70, TWO_EACH = 10 };
+enum { CLIENTS = 5, REST = 100, LEAVE_EACH = 100, HIT_PERCENT = 70, TWO_EACH = 10, JUDGED = 100 };
 
 /* Each victim has a function that finds and signals it. */
 enum victim { VICTIM_WORKER, VICTIM_CLIENT, VICTIM_SUPERVISOR, VICTIMS };
@@ -258,7 +258,8 @@ void recovery_kills(unsigned rounds, unsigned seed, const char *again)
     }
     crew_close(&crew);
     print_tally(&tally);
-    if (tally.hits * 100 < rounds * HIT_PERCENT) {
+    /* Of few rounds fewer may have been hit by chance. */
+    if (rounds >= JUDGED && tally.hits * 100 < rounds * HIT_PERCENT) {
         printf("only %u of %u rounds had work in flight\n", tally.hits, rounds);
         exit(1);
     }

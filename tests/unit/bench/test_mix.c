@@ -129,6 +129,26 @@ static void one_that_pauses_is_owed_a_part_of_what_it_had_alone(void **state)
     free(life);
 }
 
+/* It computes for 50, pauses for 100, computes for 10, and waits for its other 40 to the end: alone
+ * it would have half of the time. */
+static void one_that_nobody_serves_is_owed_what_it_waits_for(void **state)
+{
+    (void)state;
+    struct life *life = life_new();
+    life->mix.clients[0].burst = 50;
+    life->page.launches = 100;
+    begin_burst(life, 0);
+    begin_burst(life, 150);
+    for (unsigned i = 0; i < 60; i++)
+        run(life, i < 50 ? i : 100 + i, i < 50 ? i + 1 : 101 + i);
+    /* Of a share of a fifth a tenth is owed, where it had nothing and did not pause. */
+    assert_true(near(distance(life, MIX_WHOLE / 5).less, 10));
+    /* The first window: of the fifth, 560, it came 160 far, and half of the others are owed. */
+    life->mix.ended = (BEGAN_NS + (double)PLANS * PLAN * STEP_NS) / 1e9;
+    assert_true(near(distance(life, MIX_WHOLE / 5).less, 100.0 * 200 / (PLANS * PLAN)));
+    free(life);
+}
+
 static void windows_with_a_long_pause_are_compared_with_the_limit_alone(void **state)
 {
     (void)state;
@@ -184,37 +204,43 @@ static void draw_life(struct life *life, unsigned *seed)
         if (pauses && at < END)
             rest(life, ends, at);
     }
+    life->page.launches = life->page.ran + (rand_r(seed) % 2 ? (uint32_t)rand_r(seed) % 50 : 0);
 }
 
-/* Of a life's first steps, how many has it run, and how many paused. */
-static double alone(const struct life *life, unsigned from, unsigned to, unsigned *longest)
+/* Of these steps, how many has it run, and how many paused. */
+struct count {
+    double ran, rested;
+    unsigned longest;
+};
+
+static struct count count(const struct life *life, unsigned from, unsigned to)
 {
-    unsigned ran = 0, rested = 0;
-    *longest = 0;
+    struct count count = {0};
     for (unsigned i = from; i < to; i++) {
-        ran += life->ran[i];
-        rested += life->rest[i] > 0;
-        *longest = life->rest[i] > *longest ? life->rest[i] : *longest;
+        count.ran += life->ran[i];
+        count.rested += life->rest[i] > 0;
+        count.longest = life->rest[i] > count.longest ? life->rest[i] : count.longest;
     }
-    return ran + rested ? (double)ran / (ran + rested) : 1;
+    return count;
 }
 
 static struct mix_distance counted(const struct life *life, uint32_t share)
 {
     struct mix_distance far = {.more = -100, .less = -100};
     const unsigned window = PLANS * PLAN;
-    unsigned longest;
-    const double whole = alone(life, 0, END, &longest), part = (double)share / MIX_WHOLE;
+    const struct count all = count(life, 0, END);
+    const double work = all.ran / life->page.ran * life->page.launches;
+    const double whole = work / (work + all.rested), due = (double)share / MIX_WHOLE * window;
     for (unsigned from = 0; from + window <= END; from += PLAN / 7) {
-        double got = 0, kernel = (double)life->mix.kernel / STEP_NS;
-        for (unsigned i = from; i < from + window; i++)
-            got += life->ran[i];
-        double owed = part * window * fmin(whole, alone(life, from, from + window, &longest));
+        const double kernel = (double)life->mix.kernel / STEP_NS;
+        const struct count here = count(life, from, from + window);
+        /* The share less what it had, and the rest of the way that it should have come. */
+        double less = whole * due - here.ran, way = whole * (due - here.ran - here.rested);
         far.windows++;
-        far.more = fmax(far.more, 100 * (got - part * window - kernel) / window);
-        if (longest < PLAN / 10) {
+        far.more = fmax(far.more, 100 * (here.ran - due - kernel) / window);
+        if (here.longest < PLAN / 10) {
             far.compared++;
-            far.less = fmax(far.less, 100 * (owed - got - kernel) / window);
+            far.less = fmax(far.less, 100 * (fmin(less, way) - kernel) / window);
         }
     }
     return far;
@@ -247,6 +273,7 @@ int main(void)
         cmocka_unit_test(one_that_has_its_share_is_at_the_promise),
         cmocka_unit_test(the_worst_window_counts),
         cmocka_unit_test(one_that_pauses_is_owed_a_part_of_what_it_had_alone),
+        cmocka_unit_test(one_that_nobody_serves_is_owed_what_it_waits_for),
         cmocka_unit_test(windows_with_a_long_pause_are_compared_with_the_limit_alone),
         cmocka_unit_test(without_a_whole_window_nothing_is_said),
         cmocka_unit_test_prestate(distances_are_those_of_a_count, &seed),

@@ -8,10 +8,13 @@
  *   strict   request * d - e <= got <= request + e
  *   fair     request * d - e <= got
  *
- * got is what the client's kernels had of the window, as the device counted it. d is what they
- * would have of a device of their own: their time, by their time and that of the pauses between
- * them. e is two leases and the mix's longest kernel. The scheduler's plan, credit and charges are
- * not asked.
+ * got is what the client's kernels had of the window, as the device counted it. e is two leases and
+ * the mix's longest kernel. The scheduler's plan, credit and charges are not asked.
+ *
+ * d is what the kernels would have of a device of their own: their time, by their time and that of
+ * the pauses between them, in the whole mix. Work that waits at its end counts as done there:
+ * otherwise a client that nobody serves would be owed nothing. Where pauses are longer than usual
+ * in a window, the client is owed as much as brings it as far.
  *
  * It plays the same mixes each time. With $TEST_MIXES it plays so many, from $TEST_SEED on; with
  * $TEST_GOES_ON, too, it plays all of them and prints the worst.
@@ -283,10 +286,18 @@ static uint64_t longest_pause(const struct spans *pauses, uint64_t from, uint64_
     return longest;
 }
 
-static double part_alone(const struct program *program, uint64_t from, uint64_t to)
+/* The work that the client has and nobody has done yet. */
+static double waiting(const struct device_client *client)
 {
-    double kernels = (double)overlap(&program->kernels, from, to);
-    double pauses = (double)overlap(&program->pauses, from, to);
+    return ((double)client->pending + (client->tail - client->head)) *
+           (double)(client->shortest + client->longest) / 2;
+}
+
+static double part_alone(const struct program *program, uint64_t end)
+{
+    double kernels = (double)overlap(&program->kernels, program->came, end);
+    double pauses = (double)overlap(&program->pauses, program->came, end);
+    kernels += program->client ? waiting(program->client) : 0;
     return kernels + pauses > 0 ? kernels / (kernels + pauses) : 1;
 }
 
@@ -326,14 +337,15 @@ static void judge_window(const struct program *program, uint64_t from, uint64_t 
         judge(&more_strict, got - request * span - e, span, "more than its request", program, from);
     if (longest_pause(&program->pauses, from, to) >= mix.plan / 10)
         return;
-    double alone = min(whole, part_alone(program, from, to));
-    judge(strict ? &less_strict : &less_fair, request * alone * served - e - got, span,
-          "less than its request", program, from);
+    double paused = (double)overlap(&program->pauses, from, to);
+    double owed = min(request * whole * served, got + whole * (request * served - got - paused));
+    judge(strict ? &less_strict : &less_fair, owed - e - got, span, "less than its request",
+          program, from);
 }
 
 static void judge_program(const struct program *program, uint64_t end)
 {
-    double whole = part_alone(program, program->came, end);
+    double whole = part_alone(program, end);
     uint64_t window = WINDOW_PLANS * mix.plan;
     for (uint64_t from = program->came; from + window <= end; from += mix.plan / WINDOW_STEPS)
         judge_window(program, from, from + window, whole);

@@ -106,6 +106,23 @@ static void a_mapping_goes_through_its_life(void **state)
     assert_int_equal(used(), used_at_start);
 }
 
+static void new_memory_has_what_its_last_owner_left(void **state)
+{
+    const cuda_device_ptr granule = 2 * MIB;
+    cuda_mem_handle handle;
+    cuda_device_ptr ptr;
+    uint64_t first = 0, last = 0;
+
+    (void)state;
+    OK(cuMemCreate(&handle, 2 * granule, &prop, 0));
+    ptr = map(2 * granule, handle, &read_write);
+    OK(cuMemRelease(handle));
+    OK(cuMemcpyDtoH_v2(&first, ptr + granule, sizeof(first)));
+    OK(cuMemcpyDtoH_v2(&last, ptr + 2 * granule - sizeof(last), sizeof(last)));
+    assert_true(first && last);
+    unmap(ptr, 2 * granule);
+}
+
 static void wrong_arguments_are_refused(void **state)
 {
     cuda_mem_allocation_prop other = prop;
@@ -392,6 +409,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_mapping_goes_through_its_life),
+        CASE(new_memory_has_what_its_last_owner_left),
         CASE(wrong_arguments_are_refused),
         CASE(a_hint_is_honoured_where_it_is_free),
         CASE(an_address_is_mapped_again_at_once),

@@ -32,6 +32,9 @@ enum { CLIENTS = 4, RESTARTS = 100, CALLS = 1 << 16 };
 
 /* From one restart to the next, with up to as much by chance. */
 static const double ROUND_S = 0.15;
+/* The row's. A restart is dropped if other programs disturbed the machine for so long from it on;
+ * the call's own time would drop long calls more often. */
+static const double GOAL_S = 0.05;
 
 struct call {
     double from, to;
@@ -145,20 +148,21 @@ static void restart_often(struct server *server, struct call *restarts, unsigned
 }
 
 struct pauses {
-    double longest, median, undisturbed, ready; /* ms */
+    double longest, all, median, undisturbed, ready; /* ms; all: with those that were dropped */
     unsigned count, dropped;
 };
 
 static void judge(struct pauses *pauses, const struct call *restarts, unsigned rounds)
 {
-    static double longest[RESTARTS], undisturbed[RESTARTS], took[RESTARTS];
+    static double longest[RESTARTS], undisturbed[RESTARTS], took[RESTARTS], all[RESTARTS];
     unsigned count = 0;
     for (unsigned i = 0; i < rounds; i++) {
         struct call call;
         /* A call that waited for the server ends within some milliseconds of its start. */
         const double end = restarts[i].to + ROUND_S / 4;
         double pause = find_longest(restarts[i].from, end, &call);
-        if (!quiet_between(call.from, call.to))
+        all[i] = pause;
+        if (!quiet_between(restarts[i].from, restarts[i].from + GOAL_S))
             continue;
         undisturbed[count] = find_longest(end, end + ROUND_S / 4, &call);
         took[count] = (restarts[i].to - restarts[i].from) * 1e3;
@@ -167,6 +171,7 @@ static void judge(struct pauses *pauses, const struct call *restarts, unsigned r
     if (!count)
         bench_die("all %u restarts were disturbed by a busy machine", rounds);
     *pauses = (struct pauses){.longest = span_percentile(longest, count, 100),
+                              .all = span_percentile(all, rounds, 100),
                               .median = span_percentile(longest, count, 50),
                               .undisturbed = span_percentile(undisturbed, count, 100),
                               .ready = span_percentile(took, count, 100),
@@ -211,9 +216,10 @@ void bench_restart_pause(struct bench_result *result)
     quiet_judge_dropped(result, own.dropped, own.count + own.dropped);
     result->value = own.longest;
     snprintf(result->note, sizeof result->note,
-             "the longest call at any of %u restarts, median of the longest %.1f, %u dropped; "
+             "the longest call at any of %u restarts, median of the longest %.1f, %u dropped, the "
+             "longest of all %.1f; "
              "undisturbed %.1f; from the end of one server until the next is ready %.1f; with "
              "modelled costs %.1f, median %.1f, undisturbed %.1f",
-             own.count, own.median, own.dropped, own.undisturbed, own.ready, total.longest,
+             own.count, own.median, own.dropped, own.all, own.undisturbed, own.ready, total.longest,
              total.median, total.undisturbed);
 }

@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+# long: some thirty workers follow one another
+# The rows of recovery run to their end in a short form, each in the scene that it describes. Only make bench judges their numbers.
+set -eu
+if ldd "$BUILD/bin/gpushared" | grep -qE 'lib(a|t|ub)san'; then
+    echo "sanitizers' times mean nothing"
+    exit 77
+fi
+rows="fault_recovery_ms_p99 worker_kill_recovery_ms_p99 recovery_1000_objects_ms supervisor_restart_pause_ms \
+    client_death_reclaim_ms innocent_throughput_beside_faults"
+if [ "$(nproc)" -ge 2 ]; then
+    rows="$rows journal_launch_ns" # it pins itself to two processors
+fi
+# shellcheck disable=SC2086 # one word a row
+"$BUILD/tests/programs/bench/bench" --short "$TMPDIR/results.json" $rows
+# shellcheck disable=SC2086
+python3 - "$TMPDIR/results.json" $rows <<'END'
+import json, re, sys
+results = {row["name"]: row for row in json.load(open(sys.argv[1], encoding="utf-8"))}
+assert sorted(results) == sorted(sys.argv[2:]), f"rows {sorted(results)}"
+for name, row in results.items():
+    assert row["fault"] is None, row
+    # Nobody goes on for 30 s where a worker, a server or a client's memory does not come back.
+    assert name == "journal_launch_ns" or 0 < row["value"] < 20000, row
+# A row that drops rounds has the figure of all of them.
+for name, words in {"fault_recovery_ms_p99": r"p99 of all [1-9]", "worker_kill_recovery_ms_p99": r"p99 of all [1-9]",
+                    "supervisor_restart_pause_ms": r"longest of all [1-9]", "client_death_reclaim_ms": r"longest of all \d"}.items():
+    assert re.search(words, results[name]["note"]), results[name]
+END
