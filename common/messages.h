@@ -665,8 +665,8 @@
       "%s leaves this process no device: it is empty, or says none; the server has %u, numbered " \
       "from 0: name some of these by number or UUID, or unset the variable") \
     X(devices_not_named, NO_DEVICE, \
-      "%s leaves this process no device: its list ends at the first that the server lacks, which " \
-      "has %u, numbered from 0: name some of these by number or UUID, or unset the variable") \
+      "%s leaves this process no device: its list ends at the first that the server lacks; the " \
+      "server has %u, numbered from 0: name some of these by number or UUID, or unset the variable") \
     X(device_ordinal, INVALID_DEVICE, \
       "there is no device %u: this process sees %u, counted from 0") \
     X(schedule_range, INVALID_VALUE, \

@@ -25,8 +25,7 @@
     X(server_reply_unasked, PROTOCOL_VIOLATION, \
       "the server answered a request that was not made") \
     X(copy_no_staging, OUT_OF_MEMORY, \
-      "copies of ordinary memory need a staging buffer, and the pinned-host limit has no room " \
-      "for one; use a shared host buffer or raise GPUSHARE_PINNED_HOST_MEM_LIMIT") \
+      "copies of ordinary memory need a staging buffer, for which there is no room") \
     X(copy_no_peer_buffer, SUCCESS, \
       "a copy between connections needs a host buffer") \
     X(warning_time, SUCCESS, \

@@ -73,8 +73,8 @@
     X(log_singly_goes_on, SUCCESS, \
       "device %u: one client is still served at a time: %s") \
     X(offender_waits, DEVICE_NOT_READY, \
-      "kernels of uid %u made devices fail %u times: new clients of this user wait for another %s; " \
-      "--offender-wait says how long") \
+      "kernels of uid %u made devices fail %u times: new clients of this user wait for another %s: " \
+      "connect again then, or ask the administrator (gpushared --offender-wait)") \
     X(log_clients_held, SUCCESS, \
       "device %u: clients that go on with the next worker: %u; that are ended: %u") \
     X(log_clients_restored, SUCCESS, \
@@ -134,7 +134,9 @@
       "the state that the last server left can't be taken over: %s; its clients and workers are ended, " \
       "and this server starts afresh") \
     X(log_taken_over, SUCCESS, \
-      "took over from the last server: %u clients, %u workers that serve") \
+      "took over from the last server: clients: %u, workers: %u") \
+    X(log_schedule_left, SUCCESS, \
+      "device %u, left by the last server: %s") \
     X(log_handing_over, SUCCESS, \
       "%s: leaves everything to the next server") \
     X(log_not_handed_over, SUCCESS, \

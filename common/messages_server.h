@@ -233,6 +233,8 @@
       "one, is ended") \
     X(log_connection_gone, SUCCESS, \
       "connection %u (pid %d, uid %u) is gone before it became a client: %s") \
+    X(log_client_refused, SUCCESS, \
+      "client %u '%s' (pid %d, uid %u) is refused: %s: %s") \
     X(log_client_gone, SUCCESS, \
       "client %u '%s' (pid %d, uid %u) is gone: %s") \
     X(log_client_ended, SUCCESS, \

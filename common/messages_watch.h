@@ -33,7 +33,7 @@
       "the work of client %u '%s', which has left, did not end while others waited for %s, the " \
       "departed_time_limit") \
     X(worker_overran, WORKER_LOST, \
-      "the worker of device %u was replaced, for %s") \
+      "the worker of device %u was replaced, because %s") \
     X(client_leaving, NOT_READY, \
       "client %u has left, and its work on GPU %u has not ended: only another worker ends it, " \
       "which interrupts work of other clients (%u): %s: kill --force %u does that") \

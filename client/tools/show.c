@@ -146,7 +146,7 @@ static void show_singly(FILE *out, const json_t *device)
                 "device %s: served one client at a time for %s so far: requests and limits of time "
                 "are promised for the rest\n",
                 cell_integer(device, "device", cell),
-                cell_time(device, "one_client_at_a_time_seconds", time));
+                cell_seconds(device, "one_client_at_a_time_seconds", time));
     if (json_is_true(json_object_get(device, "one_client_at_a_time")))
         fprintf(out,
                 "device %s: serves one client at a time, after a fault: requests and limits of "

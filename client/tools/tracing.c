@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/tools/perfetto.h"
@@ -78,10 +79,14 @@ static enum admin_outcome write_recording(const struct tracing_options *options,
     return result < 0 ? fail_writing(answer, options->file, -result) : ADMIN_OK;
 }
 
-/* The first Ctrl-C or termination ends the trace and keeps it; the second one ends the tool. */
+/* The first Ctrl-C or termination ends the trace and keeps it; one that comes a second later ends
+ * the tool. Until then it is the first one over again: timeout(1) sends its signal to the tool and
+ * to the tool's process group, so it comes twice at once. */
+#define AGAIN_NS 1000000000
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNALS = sizeof signals / sizeof signals[0] };
-static int told_by = -1; /* the end of a pipe that the signal handler writes */
+static int told_by = -1;        /* the end of a pipe that the signal handler writes */
+static struct timespec told_at; /* {0}: not told yet */
 
 static void reset_signals(void)
 {
@@ -95,11 +100,18 @@ static void reset_signals(void)
 static void on_signal(int number)
 {
     int saved = errno;
-    (void)number;
-    reset_signals();
-    /* The pipe is empty, so it has room. */
-    if (write(told_by, "", 1) < 0)
-        abort();
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!told_at.tv_sec && !told_at.tv_nsec) {
+        told_at = now;
+        /* The pipe is empty, so it has room. */
+        if (write(told_by, "", 1) < 0)
+            abort();
+    } else if ((now.tv_sec - told_at.tv_sec) * 1000000000LL + now.tv_nsec - told_at.tv_nsec >=
+               AGAIN_NS) {
+        reset_signals();
+        raise(number); /* when the handler returns */
+    }
     errno = saved;
 }
 
@@ -114,15 +126,20 @@ static int catch_signals(int pipe_fds[2])
         struct sigaction action;
         if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
             action = (struct sigaction){.sa_handler = on_signal};
+            for (int j = 0; j < SIGNALS; j++)
+                sigaddset(&action.sa_mask, signals[j]);
             sigaction(signals[i], &action, NULL);
         }
     }
     return pipe_fds[0];
 }
 
+/* The handler stays, since the second one of two signals may come until the tool ends; a first one
+ * ends the tool from here on. */
 static void release_signals(const int pipe_fds[2])
 {
-    reset_signals();
+    if (!told_at.tv_sec && !told_at.tv_nsec)
+        told_at.tv_nsec = 1; /* long ago */
     for (int i = 0; i < 2; i++)
         if (pipe_fds[i] >= 0)
             close(pipe_fds[i]);
@@ -148,9 +165,9 @@ enum admin_outcome tracing_run(const struct tracing_options *options, json_t **a
     wait.enough = catch_signals(pipe_fds);
     enum admin_outcome outcome =
         request ? admin_client_ask(options->socket, request, answer, &wait) : ADMIN_FAILED;
-    release_signals(pipe_fds);
     if (outcome == ADMIN_OK)
         outcome = write_recording(options, fd, wait.fd, answer, summary);
+    release_signals(pipe_fds);
     json_decref(request);
     if (wait.fd >= 0)
         close(wait.fd);

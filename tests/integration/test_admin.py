@@ -258,6 +258,13 @@ class Commands(WithServer):
             self.assertEqual([self.limits(told["client"]) for told in (a, b, c)], before)
 
     @CHANGES
+    def test_the_log_names_a_client_that_is_refused(self):
+        before = self.json("status")["clients_refused"]
+        self.assertEqual(self.server.info(GPUSHARE_PROFILE="unknown", GPUSHARE_CLIENT_NAME="mine").returncode, 1)
+        self.assertEqual(self.json("status")["clients_refused"], before + 1)
+        self.assertRegex(self.server.text(), rf"client \d+ 'mine' \(pid \d+, uid {os.getuid()}\) is refused: "
+                                             r'\w+: this server has no profile "unknown"')
+
     def test_how_a_gpu_is_shared(self):
         def schedule():
             row = self.json("get", "gpu", "0")["gpus"][0]

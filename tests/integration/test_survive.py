@@ -11,6 +11,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -183,6 +184,44 @@ class Survive(SurviveCase):
             self.no_call_failed(manager, clients)
             self.assertEqual(manager.workers(), worker)
 
+    def test_what_an_administrator_set_holds_under_the_next_server(self):
+        """Of a client that does nothing after the command, so that nothing else has the server write down what it has."""
+        changes = {"memory.limit": 64 << 20, "memory.request": 32 << 20, "host_memory.limit": 16 << 20, "host_memory.request": 8 << 20}
+        with Manager() as manager:
+            client = RawClient(manager.client)
+            client.attach()
+            for change, value in changes.items():
+                answer = manager.ctl("set", "client", "1", f"{change}={value}")
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+
+                def granted():
+                    (row,) = json.loads(manager.ctl("--json", "get", "client", "1").stdout)["clients"]
+                    return ({name: row[name.split(".")[0]][name.split(".")[1]]["granted_bytes"] for name in changes}, row["changed"])
+                before = granted()
+                self.assertEqual(before[0][change], value)
+                manager.kill()
+                manager.start()
+                self.assertEqual(granted(), before)
+            client.close()
+
+    def test_the_log_says_how_a_gpu_is_shared_that_goes_on(self):
+        """The next server's configuration has another mode, which holds from a reload on that gives up what is in force."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "gpushared.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("gpus: [{gpu: 0, mode: fair}]\n")
+            with Manager("--config", path) as manager:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write("gpus: [{gpu: 0, mode: strict}]\n")
+                manager.kill()
+                mark = len(manager.text())
+                manager.start()
+                await_true(lambda: "took over" in manager.text()[mark:], manager.text)
+                self.assertRegex(manager.text()[mark:], r"(?s)set by the configuration: mode strict.*left by the last server: mode fair")
+                self.assertIn("mode is fair, and the configuration says strict", manager.ctl("get", "gpu", "0").stdout)
+                self.assertEqual(manager.ctl("reload", "--reset").returncode, 0)
+                self.assertNotIn("mode is", manager.ctl("get", "gpu", "0").stdout)
+
     def test_orphans_end(self):
         with Manager("--orphan-limit", "1") as manager:
             self.begin(manager, 1)
@@ -192,6 +231,9 @@ class Survive(SurviveCase):
             await_true(lambda: not manager.workers(), lambda: f"an orphan does not end: {manager.text()}")
             self.assertGreater(time.monotonic() - begun, 0.8)
             self.assertIn("no server has asked for 1 s", manager.text())
+            # The service manager still has what the client needs: a server that comes now gives it another worker.
+            manager.start()
+            await_true(lambda: "goes on" in manager.text() and manager.workers(), manager.text)
 
     def test_a_server_that_serves_keeps_its_worker(self):
         """Longer than the limit of orphans, and nobody asks for anything."""
@@ -231,7 +273,7 @@ class Survive(SurviveCase):
                 manager.start()
                 for client in clients:
                     client.send_signal(signal.SIGCONT)
-                goes_on = f"took over from the last server: {CLIENTS} clients"
+                goes_on = f"took over from the last server: clients: {CLIENTS},"
                 await_true(lambda: manager.text().count(goes_on) == at + 1, manager.text)
                 await_true(lambda: (answer := manager.ctl("--json", "clients")).returncode == 0 and
                            all(row["in_flight"] is not None for row in json.loads(answer.stdout)["clients"]), manager.text)

@@ -224,8 +224,20 @@ class Concurrent(Traces):
                     tracer.send_signal(signal.SIGINT)
                     self.assertEqual(peer.recv(1), b"", "the tool must close its sending side")
                     self.assertIsNone(tracer.poll())
+                    time.sleep(1)  # an earlier one is the first one over again
                     tracer.send_signal(signal.SIGTERM)
                     self.assertEqual(tracer.wait(private_server.SECONDS), -signal.SIGTERM)
+
+    def test_a_signal_that_comes_twice_at_once_ends_the_trace(self):
+        """As timeout(1) sends it: to the tool, and to the tool's process group."""
+        path = self.server.file("twice.json")
+        tracer = self.start_trace(self.server, path)
+        for _ in range(2):
+            tracer.send_signal(signal.SIGTERM)
+            time.sleep(0.001)
+        _, err = tracer.communicate(timeout=private_server.SECONDS)
+        self.assertEqual(tracer.returncode, 0, err)
+        self.check(Trace(path))
 
     def test_json_tells_that_a_trace_ended_early(self):
         mark = len(self.server.text())

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/log.h"
+#include "common/messages.h"
 #include "common/util.h"
 #include "server/supervisor/device/device.h"
 
@@ -91,10 +93,20 @@ bool device_record_is_whole(const struct keeper *keeper, const struct state_log_
            !is_absent(keeper, barrier, KEEPER_BARRIER);
 }
 
+/* The device stays as it is. The log has said what the configuration wants. */
+static void log_schedule(const struct device *device, const struct schedule *configured)
+{
+    char text[SCHEDULE_TEXT];
+    if (schedule_differs(configured, &device->schedule) & ~(unsigned)SCHEDULE_PARTITION_SIZES)
+        log_notice(MESSAGE_TEXT(log_schedule_left), device->index,
+                   schedule_format(&device->schedule, text, sizeof text));
+}
+
 int device_record_read(struct device *device, struct keeper *keeper,
                        const struct state_log_entry *entry)
 {
     struct device_keeping *keeping = &device->keeping;
+    const struct schedule configured = device->schedule;
     struct unpack unpack = unpack_begin(entry->data, entry->bytes);
     for (size_t i = 0; i < MEMBERS; i++)
         unpack_bytes(&unpack, (uint8_t *)device + members[i].at, members[i].bytes);
@@ -109,6 +121,7 @@ int device_record_read(struct device *device, struct keeper *keeper,
     keeping->start = device->starts;
     if (!unpack_is_whole(&unpack))
         return -EINVAL;
+    log_schedule(device, &configured);
     left.link = keeper_take(keeper, keeping->link, KEEPER_LINK);
     left.process = keeper_take(keeper, keeping->process, KEEPER_PROCESS);
     left.barrier = keeper_take(keeper, keeping->barrier, KEEPER_BARRIER);

@@ -323,7 +323,7 @@ int session_attach_grant(const struct session *session, const struct config *con
 }
 
 /* The window is as large as the client's limit of device memory asks for. */
-static void no_room(struct session *session, uint64_t serial)
+static uint32_t no_room(const struct session *session, struct error *why)
 {
     struct allowance_source source =
         allowance_source(&session->grant.allowance, RESOURCE_MEMORY, ALLOWANCE_LIMIT);
@@ -332,10 +332,8 @@ static void no_room(struct session *session, uint64_t serial)
         asked = (enum proto_source)source.detail;
     const char *variable = allowance_variable(RESOURCE_MEMORY, ALLOWANCE_LIMIT, asked);
     unsigned long long mib = session->grant.window_bytes >> 20;
-    if (variable)
-        session_refuse(session, serial, MESSAGE(window_none), mib, variable);
-    else
-        session_refuse(session, serial, MESSAGE(window_none_options), mib);
+    return variable ? error_set(why, MESSAGE(window_none), mib, variable)
+                    : error_set(why, MESSAGE(window_none_options), mib);
 }
 
 /* Another user's client on a device whose kernels can use what all its clients share with the
@@ -357,7 +355,7 @@ enum beginning { BEGINNING_REFUSED, BEGINNING_WAITS, BEGINNING_MADE };
 #define TENTH_NS UINT64_C(100000000)
 
 /* Refuses a client of a user whose kernels have made devices fail again and again. */
-static bool refuse_offender(struct session *session, uint64_t serial)
+static bool refuse_offender(const struct session *session, struct error *why)
 {
     const struct server *server = session->server;
     char time[UNITS_TEXT];
@@ -365,29 +363,27 @@ static bool refuse_offender(struct session *session, uint64_t serial)
     uint64_t wait = offenders_wait(&server->offenders, session->uid, timeline_now(),
                                    server->settings->offender_wait_ns, &faults);
     if (wait)
-        session_refuse(session, serial, MESSAGE(offender_waits), session->uid, faults,
-                       units_format_duration(wait + TENTH_NS - wait % TENTH_NS, time));
+        error_set(why, MESSAGE(offender_waits), session->uid, faults,
+                  units_format_duration(wait + TENTH_NS - wait % TENTH_NS, time));
     return wait != 0;
 }
 
-/* Notes who asks for what, and what that is granted. Returns false if it was refused. */
-static bool take_wish(struct session *session, uint64_t serial, const struct device *device,
-                      const struct proto_attach *wish)
+/* Notes who asks for what, and what that is granted. Returns false with *why if it is refused. */
+static bool take_wish(struct session *session, const struct device *device,
+                      const struct proto_attach *wish, struct error *why)
 {
     struct server *server = session->server;
     session->asked = *wish;
     session->wish = allowance_from_wire(&wish->allowance, &wish->sources);
-    memcpy(session->name, wish->name, sizeof session->name);
-    printable_replace(session->name); /* logs and administrators' terminals will show it */
     identity_free(&session->identity);
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
     if (session_attach_grant(session, server->config, device, &session->wish, &session->grant) <
         0) {
-        session_refuse(session, serial, MESSAGE(profile_unknown), wish->profile);
+        error_set(why, MESSAGE(profile_unknown), wish->profile);
         return false;
     }
     if (join_group(session, wish) < 0) {
-        session_refuse(session, serial, MESSAGE(group_token));
+        error_set(why, MESSAGE(group_token));
         return false;
     }
     const unsigned left_out = session_attach_accounts(
@@ -398,40 +394,41 @@ static bool take_wish(struct session *session, uint64_t serial, const struct dev
     return true;
 }
 
-/* A window of the pool's or a new one. Returns false if it was refused. */
-static bool take_window(struct session *session, uint64_t serial)
+/* A window of the pool's or a new one. Returns false with *why if there is none. */
+static bool take_window(struct session *session, struct error *why)
 {
     if (pinned_pool_take_window(session) ||
         address_plan_take(&session->server->plan, &session->window, session->grant.window_bytes,
                           0) == 0)
         return true;
-    no_room(session, serial);
+    no_room(session, why);
     return false;
 }
 
-/* Returns false if it was refused. */
-static bool open_accounts(struct session *session, uint64_t serial)
+/* Returns false with *why if there is no room for what is requested. */
+static bool open_accounts(struct session *session, struct error *why)
 {
     struct server *server = session->server;
-    struct error why;
     objects_open(&session->objects, server->settings->streams, &server->cache.key);
-    if (!session_quota_open(session, &why))
+    if (!session_quota_open(session, why))
         return true;
     /* The pool may hold the memory that a request lacks. It has given way when the client comes
      * again. */
     pinned_pool_make_room(session, &server->accounts[RESOURCE_HOST_MEMORY],
                           session->grant.allowance.host_memory.request);
-    session_refuse_why(session, serial, &why);
     return false;
 }
 
-/* Makes what client and worker share, and tells the worker of it. Returns false if it was
- * refused. */
-static bool ask_worker(struct session *session, uint64_t serial)
+/* Makes what client and worker share, and tells the worker of it. Returns false with *why. */
+static bool ask_worker(struct session *session, uint64_t serial, struct error *why)
 {
-    struct request *request = request_make(session, serial, PROTO_ATTACHED);
-    if (!request)
+    struct request *request = request_make_own(session);
+    if (!request) {
+        error_set(why, MESSAGE(request_no_memory));
         return false;
+    }
+    request->serial = serial;
+    request->reply = PROTO_ATTACHED;
     int result = open_heaps(session);
     if (result == 0)
         result = create_shared(session, session->server->settings->streams);
@@ -440,39 +437,42 @@ static bool ask_worker(struct session *session, uint64_t serial)
     if (result == 0)
         return true;
     if (result == -EPIPE)
-        session_refuse(session, serial, MESSAGE(attach_worker_ended), session->device->index);
+        error_set(why, MESSAGE(attach_worker_ended), session->device->index);
     else
-        session_refuse(session, serial, MESSAGE(attach_resources), strerror(-result));
+        error_set(why, MESSAGE(attach_resources), strerror(-result));
     request_end(request);
     return false;
 }
 
+/* Returns BEGINNING_REFUSED with *why. */
 static enum beginning attach_begin(struct session *session, uint64_t serial,
-                                   const struct proto_attach *wish)
+                                   const struct proto_attach *wish, struct error *why)
 {
     struct device *device = &session->server->devices[wish->device];
     const struct session *other = exposed_to(session, device);
+    memcpy(session->name, wish->name, sizeof session->name);
+    printable_replace(session->name); /* logs and administrators' terminals will show it */
     if (other) {
-        session_refuse(session, serial, MESSAGE(host_access_users), device->index, other->uid);
+        error_set(why, MESSAGE(host_access_users), device->index, other->uid);
         return BEGINNING_REFUSED;
     }
-    if (refuse_offender(session, serial) || !take_wish(session, serial, device, wish))
+    if (refuse_offender(session, why) || !take_wish(session, device, wish, why))
         return BEGINNING_REFUSED;
     session->device = device;
     int result = session_own_request_begin(session);
     if (result) {
         session->device = NULL;
         if (result < 0)
-            session_refuse(session, serial, MESSAGE(attach_resources), strerror(-result));
+            error_set(why, MESSAGE(attach_resources), strerror(-result));
         return result < 0 ? BEGINNING_REFUSED : BEGINNING_WAITS;
     }
-    if (!take_window(session, serial)) {
+    if (!take_window(session, why)) {
         session_own_request_end(session);
         session->device = NULL;
         return BEGINNING_REFUSED;
     }
     session->attach_serial = serial;
-    if (open_accounts(session, serial) && ask_worker(session, serial))
+    if (open_accounts(session, why) && ask_worker(session, serial, why))
         return BEGINNING_MADE;
     session_attach_release(session);
     return BEGINNING_REFUSED;
@@ -480,9 +480,15 @@ static enum beginning attach_begin(struct session *session, uint64_t serial,
 
 bool session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
 {
-    enum beginning beginning = attach_begin(session, serial, wish);
-    if (beginning == BEGINNING_REFUSED)
+    struct error why;
+    enum beginning beginning = attach_begin(session, serial, wish, &why);
+    if (beginning == BEGINNING_REFUSED) {
+        session_refuse_why(session, serial, &why);
+        if (!session->refused)
+            log_notice(MESSAGE_TEXT(log_client_refused), session->number, session->name,
+                       (int)session->pid, session->uid, error_name(why.number), why.text);
         count_refused(session);
+    }
     return beginning != BEGINNING_WAITS;
 }
 
@@ -590,7 +596,9 @@ void session_attach_move(struct session *session, struct channel_message *messag
         return;
     int result = take_next_window(session);
     if (result) {
-        no_room(session, serial);
+        struct error why;
+        no_room(session, &why);
+        session_refuse_why(session, serial, &why);
         request_end(request);
         return;
     }

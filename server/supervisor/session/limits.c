@@ -15,6 +15,7 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_state.h"
 #include "server/supervisor/session/session_worker.h"
 
 struct proto_grant session_limits_granted(const struct session *session)
@@ -217,6 +218,7 @@ static void set_memory(struct session *session, const struct allowance *change)
     allowance_change(grant, &own);
     ACCOUNT_FOR_EACH (i)
         session->accounts[i].limit = grant->of[i].limit;
+    session_touch(session);
 }
 
 void session_limits_log(const struct session *session, const char *by)
