@@ -88,6 +88,7 @@ static void send_queue_shift(struct send_queue *queue)
     if (!queue->first)
         queue->last = NULL;
     queue->bytes -= message_cost(message->body_bytes, &message->packet);
+    queue->fds -= message->packet.fd_count;
     message_free(message);
 }
 
@@ -150,6 +151,7 @@ static int message_queue(struct send_queue *queue, size_t body_bytes,
         queue->first = message;
     queue->last = message;
     queue->bytes += cost;
+    queue->fds += packet->fd_count;
     message->held = queue->hold != NULL;
     if (queue->hold && !queue->held) {
         queue->held_next = queue->hold->first;

@@ -33,6 +33,7 @@ struct send_queue {
     struct send_queue_message *first, *last;
     size_t bytes;           /* waiting; each descriptor counts as SEND_QUEUE_FD_BYTES */
     size_t max;             /* maximum of bytes */
+    unsigned fds;           /* descriptors among them, which are this process's own */
     struct send_hold *hold; /* the owner's, set after opening; NULL: messages wait for nothing */
     struct send_queue *held_next;
     bool held;   /* it is in `hold` */

@@ -60,6 +60,7 @@ static void hang_up(struct session *session)
                      &(struct channel_packet){.opcode = PROTO_ENDED, .body = &session->ended});
     }
     send_queue_close(&session->send_queue);
+    quota_return(&session->unread);
     uv_close((uv_handle_t *)&session->poll, handle_closed);
     closer_hang_up(session->server->closer, session->fd, session->device, sender);
     session->fd = -1;

@@ -22,8 +22,21 @@ bool session_reads(const struct session *session)
            session->requests < PROTO_REQUESTS_MAX;
 }
 
+/* Descriptors of answers that the client does not read are the client's, as those of its memory
+ * are. Answers that are held are sent in this turn. */
+static void unread_charge(struct session *session)
+{
+    const struct send_queue *queue = &session->send_queue;
+    if (queue->held || session->unread.amount == queue->fds)
+        return;
+    quota_return(&session->unread);
+    if (queue->fds && quota_charge(&session->fds, &session->unread, queue->fds, NULL))
+        session_fail(session, MESSAGE(answers_unread));
+}
+
 void session_poll(struct session *session)
 {
+    unread_charge(session);
     session->paused = !session_reads(session);
     int events = UV_DISCONNECT | (session->paused ? 0 : UV_READABLE) |
                  (send_queue_waiting(&session->send_queue) ? UV_WRITABLE : 0);
