@@ -9,6 +9,8 @@ import json
 import os
 import random
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -24,6 +26,19 @@ from survive_case import CLIENT_FDS, SurviveCase, await_true  # noqa: E402
 
 ROUNDS = int(os.environ.get("SURVIVE_ROUNDS", "12"))
 CLIENTS = 3
+
+
+def lingering_socket():
+    """A socket with unsent data, whose last close sleeps in the kernel, or until its peer is closed."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        slow = socket.create_connection(listener.getsockname())
+        peer, _ = listener.accept()
+    slow.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            slow.send(bytes(1 << 16))
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 5))
+    return slow, peer
 
 
 class Survive(SurviveCase):
@@ -264,6 +279,31 @@ class Survive(SurviveCase):
             again("attach", **unset)
             again("memory_alloc", count=1 << 20)
             self.assertEqual(client.ask("memory_query")["used"] >> 20, 2, "it was allocated once, of a slab of 2 MiB")
+
+    def test_a_descriptor_that_closes_slowly_delays_nobody(self):
+        """Each is sent in a message that is refused and stays in its socket for a moment. Whoever lets go of the last duplicate sleeps in the kernel."""
+        with Manager() as manager:
+            client, other = RawClient(manager.client), RawClient(manager.client)
+            self.addCleanup(client.close)
+            self.addCleanup(other.close)
+            client.attach()
+            other.attach()
+            old = client.schema.pack("module_load", 1, {"count": 4096})
+            slowest = 0
+            for _ in range(ROUNDS):
+                slow, peer = lingering_socket()
+                with peer:
+                    manager.process.send_signal(signal.SIGSTOP)  # so that this close is not the last
+                    socket.send_fds(client.socket, [old], [slow.fileno()])
+                    slow.close()
+                    manager.process.send_signal(signal.SIGCONT)
+                    begin = time.monotonic()
+                    other.ask("memory_query")
+                    self.assertIn("serial", client.receive()[2]["text"])
+                    slowest = max(slowest, time.monotonic() - begin)
+                    if slowest > 1:
+                        break
+            self.assertLess(slowest, 1, "another client waited for the close")
 
     def test_a_descriptor_that_was_lost(self):
         """The service manager loses one of them, each in turn: that ends its client, or all if it was the worker's, in words."""
