@@ -305,6 +305,32 @@ class Survive(SurviveCase):
                         break
             self.assertLess(slowest, 1, "another client waited for the close")
 
+    def test_the_service_manager_gets_no_file_of_a_client(self):
+        """But for memory, which is what an image is. A file may hang whoever uses it."""
+        with Manager() as manager:
+            client, seen, take = RawClient(manager.client), [], manager._take
+            self.addCleanup(client.close)
+
+            def note(lines, fds):
+                seen.extend(os.fstat(fd) for fd in fds)
+                take(lines, fds)
+
+            client.attach()
+            manager._take = note
+            path = os.path.join(manager.folder, "file")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("x" * 4096)
+            memory = os.memfd_create("image", os.MFD_CLOEXEC)
+            os.ftruncate(memory, 4096)
+            for fd, words in ((os.open(path, os.O_RDONLY), "memfd"), (os.open(path, os.O_PATH), "memfd"), (memory, "neither")):
+                sent = os.fstat(fd)
+                client.serial += 1
+                socket.send_fds(client.socket, [client.schema.pack("module_load", client.serial, {"count": 4096})], [fd])
+                os.close(fd)
+                self.assertIn(words, client.receive()[2]["text"])
+                manager.settle()
+                self.assertEqual(any(os.path.samestat(sent, one) for one in seen), fd == memory)
+
     def test_a_descriptor_that_was_lost(self):
         """The service manager loses one of them, each in turn: that ends its client, or all if it was the worker's, in words."""
         for at in itertools.count():
