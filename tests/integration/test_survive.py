@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import random
+import resource
 import signal
 import socket
 import struct
@@ -361,6 +362,18 @@ class Survive(SurviveCase):
             part = (manager.cpu_seconds() - used) / (time.monotonic() - begin)
             print(f"the server worked for {part:.2f} of the time")
             self.assertLess(part, 0.45)
+
+    def test_clients_cannot_have_more_descriptors_than_are_stored(self):
+        """With one too many the server would keep nothing: it divides no more among its clients."""
+        def descriptors(*options):
+            with Manager(*options) as manager:
+                return json.loads(manager.ctl("--json", "status").stdout)["descriptors_limit"]
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.assertEqual(descriptors(), min(most, 16000))
+        self.assertEqual(descriptors("--max-clients", "1000"), min(most, 16000))
+        if most >= 20000:
+            self.assertGreater(descriptors("--max-clients", "2200"), 16000)
 
     def test_a_descriptor_that_was_lost(self):
         """The service manager loses one of them, each in turn: that ends its client, or all if it was the worker's, in words."""
