@@ -3,6 +3,7 @@
 /* The order in which the next worker is told of held sessions. */
 #include "tests/unit/supervisor/fake.h"
 
+#include "server/supervisor/account/user_share.h"
 #include "server/supervisor/session/restore.h"
 
 static struct session one, other;
@@ -37,11 +38,28 @@ static void among_equals_the_latest_request_counts(void **state)
     assert_int_equal(compare(true, 7, true, 7), 0);
 }
 
+/* One's clients would all come first if it rings for each of them. */
+static void users_take_turns(void **state)
+{
+    struct user_share many = {.uid = 1}, few = {.uid = 2};
+    (void)state;
+    one.user_share = &many;
+    other.user_share = &few;
+    assert_true(compare(true, 2, true, 1) < 0);
+    many.restored = 1;
+    assert_true(compare(true, 2, true, 1) > 0);
+    assert_true(compare(true, 2, false, 1) < 0);
+    many.restored = 9;
+    assert_true(compare(true, 2, false, 1) > 0);
+    one.user_share = other.user_share = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(those_that_work_come_first),
         cmocka_unit_test(among_equals_the_latest_request_counts),
+        cmocka_unit_test(users_take_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
