@@ -158,11 +158,11 @@ int channel_peek_all(int fd, int self, int sender, struct channel_message *messa
     return receive_one(fd, MSG_PEEK, self, sender, message);
 }
 
-void channel_drop(int fd)
+void channel_drop(int fd, struct channel_message *message)
 {
-    /* Descriptors for which there is no room are the kernel's to close. */
-    while (recv(fd, NULL, 0, MSG_DONTWAIT) < 0 && errno == EINTR)
-        ;
+    int flags = MSG_DONTWAIT;
+    bool controlled;
+    packet_receive(fd, message, &flags, &controlled);
 }
 
 int channel_receive(int fd, int self, int sender, struct channel_message *message)

@@ -58,9 +58,12 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
 int channel_receive_all(int fd, int self, int sender, struct channel_message *message);
 
 /* The same, and the message stays in the socket, with its descriptors; *message has duplicates of
- * these. channel_drop takes the first message out of the socket, unread. */
+ * these. */
 int channel_peek_all(int fd, int self, int sender, struct channel_message *message);
-void channel_drop(int fd);
+
+/* Takes the message that was peeked at out of the socket. *message is good for its descriptors
+ * alone, which are the caller's. Does not block. */
+void channel_drop(int fd, struct channel_message *message);
 
 /* Receives one packet and checks nothing: the message is good for its descriptors alone, which are
  * the caller's. Does not block. Returns 0; CHANNEL_CLOSED if the peer has closed the socket, or the

@@ -46,6 +46,7 @@ static void stop_advance(struct supervisor *supervisor)
     uv_close((uv_handle_t *)&supervisor->after_wait, NULL);
     if (supervisor->server.keeper) {
         uv_close((uv_handle_t *)&supervisor->show, NULL);
+        uv_close((uv_handle_t *)&supervisor->server.rest, NULL);
         survive_stop(supervisor);
     }
     session_own_requests_close(&supervisor->server);
@@ -182,6 +183,8 @@ void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper)
     uint64_t often = (uint64_t)supervisor->server.settings->orphan_seconds * 1000 / 6;
     supervisor->server.keeper = keeper;
     uv_timer_init(supervisor->server.loop, &supervisor->show);
+    uv_timer_init(supervisor->server.loop, &supervisor->server.rest);
+    supervisor->server.rest.data = &supervisor->server;
     supervisor->show.data = supervisor;
     uv_timer_start(&supervisor->show, show_workers, often, often);
 }
@@ -404,6 +407,20 @@ static void note_pinned(const struct settings *settings)
                     units_format_bytes(settings->machine_memory, memory));
 }
 
+/* Each of these descriptors may be stored, and one beyond the store's limit has the server keep
+ * nothing: no user's clients may bring that about. An administrator may, with --max-clients. */
+static int budget_open(struct supervisor *supervisor, uint32_t devices)
+{
+    struct fd_budget *budget = &supervisor->server.budget;
+    const struct settings *settings = supervisor->server.settings;
+    int result = -EMFILE;
+    if (settings->keeps)
+        result = fd_budget_open(budget, devices, settings->max_clients, KEEPER_FDS_MAX);
+    if (result == -EMFILE)
+        result = fd_budget_open(budget, devices, settings->max_clients, UINT32_MAX);
+    return result;
+}
+
 uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,
                                 struct error *why)
 {
@@ -421,8 +438,7 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
                                          .client_released = client_released,
                                          .object_ended = device_object_ended,
                                          .context = supervisor};
-    int result =
-        fd_budget_open(&supervisor->server.budget, discovery->count, settings->max_clients);
+    int result = budget_open(supervisor, discovery->count);
     if (result == -EMFILE && !supervisor->server.budget.clients)
         return error_set(why, MESSAGE(descriptors_too_few), supervisor->server.budget.descriptors);
     if (result == -EMFILE)

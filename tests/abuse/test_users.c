@@ -12,6 +12,7 @@
 
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -136,6 +137,52 @@ static void one_user_cannot_take_every_descriptor(void **state)
     assert_int_equal(server_stop(server), 0);
 }
 
+/* Asks for the default stream's ring again and again. Each answer has a descriptor. */
+static void ask_and_never_read(struct raw *raw, unsigned times)
+{
+    struct {
+        struct proto_message_header header;
+        struct proto_ring_make body;
+    } ask = {.header = {.bytes = sizeof ask, .opcode = PROTO_RING_MAKE}};
+    for (unsigned i = 0; i < times; i++) {
+        ask.header.serial = ++raw->serial;
+        if (send(raw->fd, &ask, sizeof ask, MSG_NOSIGNAL) < 0)
+            return; /* the server has ended it */
+    }
+}
+
+/* Each connection alone keeps to what one may have, and asks for nothing that costs memory. */
+static void one_user_cannot_take_every_descriptor_by_reading_no_answer(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can connect as another user\n");
+        skip();
+    }
+    enum { ANSWERS = 36 };
+    static const char *const args[] = {"--max-clients", "16", NULL};
+    server_limit_descriptors(480);
+    struct server *server = server_start(args, NULL);
+    server_limit_descriptors(0);
+    struct raw culprits[CLIENTS_MAX], honest;
+    uint32_t error = 0;
+    assert_int_equal(seteuid(CULPRIT), 0);
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        raw_attach(&culprits[i], server, PROTO_UNSET);
+        ask_and_never_read(&culprits[i], ANSWERS);
+    }
+    assert_int_equal(seteuid(0), 0);
+    raw_attach(&honest, server, PROTO_UNSET);
+    unsigned taken = take_descriptors(&honest, &error);
+    const struct proto_failed *failed = honest.reply.body;
+    print_message("%u descriptors: %s\n", taken, failed->text);
+    assert_non_null(strstr(failed->text, "of this client"));
+    raw_close(&honest);
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        raw_close(&culprits[i]);
+    assert_int_equal(server_stop(server), 0);
+}
+
 static void limits_of_the_administrator_bind_every_user(void **state)
 {
     (void)state;
@@ -156,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_user_cannot_take_every_connection),
         cmocka_unit_test(one_user_cannot_take_every_descriptor),
+        cmocka_unit_test(one_user_cannot_take_every_descriptor_by_reading_no_answer),
         cmocka_unit_test(limits_of_the_administrator_bind_every_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

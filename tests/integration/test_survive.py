@@ -8,7 +8,10 @@ import itertools
 import json
 import os
 import random
+import resource
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,6 +28,20 @@ from survive_case import CLIENT_FDS, SurviveCase, await_true  # noqa: E402
 
 ROUNDS = int(os.environ.get("SURVIVE_ROUNDS", "12"))
 CLIENTS = 3
+LARGE = 16384  # allocations, of which each is a part of a record
+
+
+def lingering_socket():
+    """A socket with unsent data, whose last close sleeps in the kernel, or until its peer is closed."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        slow = socket.create_connection(listener.getsockname())
+        peer, _ = listener.accept()
+    slow.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            slow.send(bytes(1 << 16))
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 5))
+    return slow, peer
 
 
 class Survive(SurviveCase):
@@ -306,6 +323,99 @@ class Survive(SurviveCase):
             again("attach", **unset)
             again("memory_alloc", count=1 << 20)
             self.assertEqual(client.ask("memory_query")["used"] >> 20, 2, "it was allocated once, of a slab of 2 MiB")
+
+    def test_a_descriptor_that_closes_slowly_delays_nobody(self):
+        """Each is sent in a message that is refused and stays in its socket for a moment. Whoever lets go of the last duplicate sleeps in the kernel."""
+        with Manager() as manager:
+            client, other = RawClient(manager.client), RawClient(manager.client)
+            self.addCleanup(client.close)
+            self.addCleanup(other.close)
+            client.attach()
+            other.attach()
+            old = client.schema.pack("module_load", 1, {"count": 4096})
+            slowest = 0
+            for _ in range(ROUNDS):
+                slow, peer = lingering_socket()
+                with peer:
+                    manager.process.send_signal(signal.SIGSTOP)  # so that this close is not the last
+                    socket.send_fds(client.socket, [old], [slow.fileno()])
+                    slow.close()
+                    manager.process.send_signal(signal.SIGCONT)
+                    begin = time.monotonic()
+                    other.ask("memory_query")
+                    self.assertIn("serial", client.receive()[2]["text"])
+                    slowest = max(slowest, time.monotonic() - begin)
+                    if slowest > 1:
+                        break
+            self.assertLess(slowest, 1, "another client waited for the close")
+
+    def test_the_service_manager_gets_no_file_of_a_client(self):
+        """But for memory, which is what an image is. A file may hang whoever uses it."""
+        with Manager() as manager:
+            client, seen, take = RawClient(manager.client), [], manager._take
+            self.addCleanup(client.close)
+
+            def note(lines, fds):
+                seen.extend(os.fstat(fd) for fd in fds)
+                take(lines, fds)
+
+            client.attach()
+            manager._take = note
+            path = os.path.join(manager.folder, "file")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("x" * 4096)
+            memory = os.memfd_create("image", os.MFD_CLOEXEC)
+            os.ftruncate(memory, 4096)
+            for fd, words in ((os.open(path, os.O_RDONLY), "memfd"), (os.open(path, os.O_PATH), "memfd"), (memory, "neither")):
+                sent = os.fstat(fd)
+                client.serial += 1
+                socket.send_fds(client.socket, [client.schema.pack("module_load", client.serial, {"count": 4096})], [fd])
+                os.close(fd)
+                self.assertIn(words, client.receive()[2]["text"])
+                manager.settle()
+                self.assertEqual(any(os.path.samestat(sent, one) for one in seen), fd == memory)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can connect as another user")
+    def test_clients_whose_records_are_large_leave_others_the_loop(self):
+        """What such a client asks for costs the server milliseconds each time, in which it serves nobody. Beside another user it may ask less often."""
+        with Manager() as manager:
+            large = RawClient(manager.client)
+            self.addCleanup(large.close)
+            large.attach()
+            for _ in range(LARGE // 32):
+                serials = [large.serial + 1 + i for i in range(32)]
+                for large.serial in serials:
+                    large.socket.send(large.schema.pack("memory_alloc", large.serial, {"count": 1}))
+                for _ in serials:
+                    self.assertEqual(large.receive()[0], "memory_allocated")
+
+            os.chmod(manager.folder, 0o755)
+            os.chmod(manager.client, 0o666)
+            os.seteuid(65534)
+            try:
+                other = RawClient(manager.client)
+            finally:
+                os.seteuid(0)
+            self.addCleanup(other.close)
+            other.attach()
+            begin, used = time.monotonic(), manager.cpu_seconds()
+            while manager.cpu_seconds() < used + 0.5:
+                large.ask("memory_query")
+            part = (manager.cpu_seconds() - used) / (time.monotonic() - begin)
+            print(f"the server worked for {part:.2f} of the time")
+            self.assertLess(part, 0.45)
+
+    def test_clients_cannot_have_more_descriptors_than_are_stored(self):
+        """With one too many the server would keep nothing: it divides no more among its clients."""
+        def descriptors(*options):
+            with Manager(*options) as manager:
+                return json.loads(manager.ctl("--json", "status").stdout)["descriptors_limit"]
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.assertEqual(descriptors(), min(most, 16000))
+        self.assertEqual(descriptors("--max-clients", "1000"), min(most, 16000))
+        if most >= 20000:
+            self.assertGreater(descriptors("--max-clients", "2200"), 16000)
 
     def test_a_descriptor_that_was_lost(self):
         """The service manager loses one of them, each in turn: that ends its client, or all if it was the worker's, in words."""

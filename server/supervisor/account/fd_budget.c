@@ -35,7 +35,7 @@ int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t de
     return 0;
 }
 
-int fd_budget_open(struct fd_budget *budget, uint32_t devices, uint32_t clients)
+int fd_budget_open(struct fd_budget *budget, uint32_t devices, uint32_t clients, uint32_t most)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -45,8 +45,8 @@ int fd_budget_open(struct fd_budget *budget, uint32_t devices, uint32_t clients)
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
             return -errno;
     }
-    uint32_t most = (uint32_t)min(limit.rlim_cur, (rlim_t)INT32_MAX);
-    return fd_budget_divide(budget, most, devices, clients);
+    uint32_t descriptors = (uint32_t)min(limit.rlim_cur, (rlim_t)min(most, (uint32_t)INT32_MAX));
+    return fd_budget_divide(budget, descriptors, devices, clients);
 }
 
 int fd_budget_charge(struct charged_fd *charged, struct quota *fds, const struct quota **culprit)

@@ -44,11 +44,11 @@ struct fd_budget {
 };
 
 /*
- * Raises RLIMIT_NOFILE to its hard limit and divides it. clients: the number of clients that is
- * wished, or 0 for as many as fit. Returns 0; -EMFILE if so many do not fit, and budget->clients is
- * the number that would; or another -errno.
+ * Raises RLIMIT_NOFILE to its hard limit and divides it, or `most` if that is less. clients: the
+ * number of clients that is wished, or 0 for as many as fit. Returns 0; -EMFILE if so many do not
+ * fit, and budget->clients is the number that would; or another -errno.
  */
-int fd_budget_open(struct fd_budget *budget, uint32_t devices, uint32_t clients);
+int fd_budget_open(struct fd_budget *budget, uint32_t devices, uint32_t clients, uint32_t most);
 
 /* Divides a given limit without changing the process. Results as above. */
 int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t devices,

@@ -99,7 +99,7 @@ int notify_status(const struct notify *notify, const char *text)
 static int send_waiting(const struct notify *notify, const struct msghdr *message)
 {
     struct pollfd room = {.fd = notify->fd, .events = POLLOUT};
-    for (;;) {
+    for (unsigned tries = 0;;) {
         if (sendmsg(notify->fd, message, MSG_NOSIGNAL) >= 0)
             return 0;
         if (errno != EINTR && errno != EAGAIN && errno != ENOBUFS && errno != ETOOMANYREFS)
@@ -109,6 +109,9 @@ static int send_waiting(const struct notify *notify, const struct msghdr *messag
         int saved = errno;
         /* A datagram socket whose receiver is slow becomes writable when that has read. */
         if (poll(&room, 1, STORE_WAIT_MS) == 0)
+            return -saved;
+        /* One that is writable says nothing of what else the kernel lacks. */
+        if (saved != EAGAIN && ++tries == STORE_WAIT_MS)
             return -saved;
         if (saved != EAGAIN)
             usleep(1000);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 struct send_queue_message {
@@ -24,9 +25,42 @@ static bool is_full(int result)
     return result == -EAGAIN || result == -ENOBUFS || result == -ENOMEM;
 }
 
+/* The kernel doubles both, and raises the first to the least that it allows. */
+enum { NARROW_BYTES = 1, WIDE_BYTES = PROTO_MESSAGE_MAX };
+
+static int socket_room(int fd, int bytes)
+{
+    return setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes) < 0 ? -errno : 0;
+}
+
 void send_queue_open(struct send_queue *queue, int fd, size_t max)
 {
     *queue = (struct send_queue){.fd = fd, .max = max};
+}
+
+int send_queue_narrow(struct send_queue *queue)
+{
+    queue->narrow = true;
+    return socket_room(queue->fd, NARROW_BYTES);
+}
+
+void send_queue_widen(struct send_queue *queue)
+{
+    if (queue->narrow)
+        socket_room(queue->fd, WIDE_BYTES);
+}
+
+/* A message that is larger than the socket's buffer needs a larger one, for the moment. */
+static int packet_send(const struct send_queue *queue, const struct channel_packet *packet)
+{
+    int result = channel_send(queue->fd, packet);
+    if (result != -EMSGSIZE || !queue->narrow)
+        return result;
+    result = socket_room(queue->fd, WIDE_BYTES);
+    if (result == 0)
+        result = channel_send(queue->fd, packet);
+    socket_room(queue->fd, NARROW_BYTES);
+    return result;
 }
 
 static void message_free(struct send_queue_message *message)
@@ -52,6 +86,7 @@ static void send_queue_shift(struct send_queue *queue)
     struct send_queue_message *message =
         QUEUE_TAKE(&queue->messages, struct send_queue_message, link);
     queue->bytes -= message_cost(message->body_bytes, &message->packet);
+    queue->fds -= message->packet.fd_count;
     message_free(message);
 }
 
@@ -106,6 +141,7 @@ static int message_queue(struct send_queue *queue, size_t body_bytes,
     }
     queue_append(&queue->messages, &message->link);
     queue->bytes += cost;
+    queue->fds += packet->fd_count;
     message->held = queue->hold != NULL;
     if (queue->hold && !queue->held) {
         queue_prepend(&queue->hold->queues, &queue->hold_link);
@@ -120,7 +156,7 @@ int send_queue_send(struct send_queue *queue, const struct channel_packet *packe
     if (!type || packet->fd_count != type->fds || packet->tail_bytes > type->tail)
         return -EINVAL;
     if (!send_queue_waiting(queue) && !queue->hold) {
-        int result = channel_send(queue->fd, packet);
+        int result = packet_send(queue, packet);
         if (!is_full(result))
             return result;
     }
@@ -132,7 +168,7 @@ int send_queue_flush(struct send_queue *queue)
     const struct send_queue_message *first;
     while ((first = QUEUE_FIRST(&queue->messages, struct send_queue_message, link)) &&
            !first->held) {
-        int result = channel_send(queue->fd, &first->packet);
+        int result = packet_send(queue, &first->packet);
         /* -ETOOMANYREFS: too many descriptors of this user are on their way in sockets. That
          * passes, and a message that was accepted has to be sent. */
         if (is_full(result) || result == -ETOOMANYREFS)

@@ -31,15 +31,28 @@ struct send_queue {
     struct queue messages;  /* that wait */
     size_t bytes;           /* waiting; each descriptor counts as SEND_QUEUE_FD_BYTES */
     size_t max;             /* maximum of bytes */
+    unsigned fds;           /* descriptors among them, which are this process's own */
     struct send_hold *hold; /* the owner's, set after opening; NULL: messages wait for nothing */
     struct queue_link hold_link;
-    bool held; /* it is in `hold` */
+    bool held;   /* it is in `hold` */
+    bool narrow; /* the socket's buffer is smaller than a large message */
 };
 
 enum { SEND_QUEUE_QUEUED = 1 };
 
 /* Makes an empty queue for a socket, which stays the caller's. max: bytes that may wait. */
 void send_queue_open(struct send_queue *queue, int fd, size_t max);
+
+/*
+ * The socket takes as little as the kernel allows, a few small messages or one large one, before
+ * its peer has read. Descriptors that no peer has received count against the sender's user, and all
+ * its sockets fail once they are more than RLIMIT_NOFILE: so no peer may keep many. Returns 0 or
+ * -errno.
+ */
+int send_queue_narrow(struct send_queue *queue);
+
+/* The socket takes one more message, whatever it holds: the peer's last. */
+void send_queue_widen(struct send_queue *queue);
 
 /* Drops the messages that wait. Idempotent. */
 void send_queue_close(struct send_queue *queue);

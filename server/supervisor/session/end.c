@@ -54,10 +54,13 @@ static void hang_up(struct session *session)
 {
     struct closer_sender sender = session_sender(session);
     closer_drain(session->server->closer, session->fd, session->device, sender);
-    if (session->ended.error)
+    if (session->ended.error) {
+        send_queue_widen(&session->send_queue);
         channel_send(session->fd,
                      &(struct channel_packet){.opcode = PROTO_ENDED, .body = &session->ended});
+    }
     send_queue_close(&session->send_queue);
+    quota_return(&session->unread);
     uv_close((uv_handle_t *)&session->poll, handle_closed);
     closer_hang_up(session->server->closer, session->fd, session->device, sender);
     session->fd = -1;

@@ -3,6 +3,7 @@
 #include "server/supervisor/session/inbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +21,10 @@ int session_inbox_add(struct session *session, const struct channel_message *mes
         return -ENOMEM;
     *entry = (struct inbox_entry){.header = message->header, .bytes = bytes};
     memcpy(entry->data, message->body, bytes);
-    /* Now, since its handler takes it out of the message. */
-    if (message->fd_count)
+    /* Now, since its handler takes it out of the message. An image is a memfd. Any other descriptor
+     * is refused, by the next server too, and never reaches the service manager: files of clients
+     * may hang their readers and closers. */
+    if (message->fd_count && fcntl(message->fds[0], F_GET_SEALS) >= 0)
         keeper_store(session->server->keeper, KEEPER_DATA, message->fds[0], &entry->fd);
     list_append(&session->keeping.inbox, &entry->link);
     session_touch(session);

@@ -134,8 +134,11 @@ void session_record_remove(struct session *session)
 
 void session_record_consume(struct session *session)
 {
-    if (session->keeping.peeked && session->fd >= 0)
-        channel_drop(session->fd);
+    struct channel_message *message = &session->server->message;
+    if (session->keeping.peeked && session->fd >= 0) {
+        channel_drop(session->fd, message);
+        closer_take_message(session->server->closer, message, session_sender(session));
+    }
     session->keeping.peeked = false;
 }
 

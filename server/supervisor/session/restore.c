@@ -208,8 +208,22 @@ static bool has_rung(const struct session *session)
     return rung;
 }
 
+/* A user's turns before one of an idle client, as far as others wait. */
+enum { IDLE_BEHIND = 8 };
+
+/* A client can ring for commands and ask for something at any moment, and a user may have very many
+ * clients. So each user has a turn before the next of one of them. */
+static uint32_t turns_before(const struct session *session)
+{
+    uint32_t restored = session->user_share ? session->user_share->restored : 0;
+    return restored + (session->restore.busy ? 0 : IDLE_BEHIND);
+}
+
 int session_restore_compare(const struct session *one, const struct session *other)
 {
+    uint32_t before = turns_before(one), others = turns_before(other);
+    if (before != others)
+        return before < others ? -1 : 1;
     if (one->restore.busy != other->restore.busy)
         return one->restore.busy ? -1 : 1;
     return one->heard_at == other->heard_at ? 0 : one->heard_at > other->heard_at ? -1 : 1;
@@ -261,6 +275,8 @@ static void begin_some(struct server *server, struct device *device, unsigned le
     while (device_serves(device) && (next = find_next(server, device, &now)) &&
            (least || now < AT_A_TIME)) {
         least -= least != 0;
+        if (next->user_share)
+            next->user_share->restored++;
         steps_advance(next);
     }
     /* A session that ends instead of going on is noticed by the look after this one. */
@@ -272,8 +288,11 @@ void session_restore_all(struct server *server, struct device *device)
 {
     struct session *session;
     LIST_FOR_EACH (session, &server->session_list, link)
-        if (session->device == device && waits_for_its_turn(session))
+        if (session->device == device && waits_for_its_turn(session)) {
             session->restore.busy = session_restore_had_work(session) || has_rung(session);
+            if (session->user_share)
+                session->user_share->restored = 0;
+        }
     begin_some(server, device, 0);
 }
 

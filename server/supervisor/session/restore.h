@@ -52,6 +52,9 @@ bool session_restore_judge(struct session *session, const char *text);
  * were rung for since. Among equals it goes by their latest request to the server, the youngest
  * first.
  *
+ * Users take turns, so that one with many clients does not keep others' from going on. A client
+ * without work has its turn after eight of another user that work.
+ *
  * A few sessions at a time are told to the worker, so that the first ones are whole before the last
  * ones begin; the next begins when one is whole.
  */

@@ -29,10 +29,6 @@
 
 /* Bytes of answers that a client has not read: many times the largest message. */
 #define SEND_QUEUE_BYTES_MAX (UINT64_C(256) << 10)
-/* Bytes of the kernel's memory for answers that the client has not read. Descriptors on their way
- * count against this user as a whole, so it is small. The kernel doubles it: the largest message
- * fits. */
-#define SOCKET_BYTES 32768
 /* Number of messages taken in a row before the loop looks at other clients. */
 #define BATCH 16
 /* A client that said hello may look at the devices for so many hello timeouts before it
@@ -344,6 +340,7 @@ static void receive_some(struct session *session)
         /* It stays in the socket until its request is kept: there is no next one before that. */
         if (peeks) {
             session->keeping.peeked = true;
+            session_rest_ahead(session);
             session_touch(session);
             return;
         }
@@ -419,18 +416,17 @@ int session_open(struct session **out, struct server *server, int fd, uint32_t n
     session->connected_at = timeline_now();
     session->slab_max = HEAP_SLAB_MAX;
     list_init(&session->keeping.inbox);
-    int most = SOCKET_BYTES;
-    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof most) < 0 ||
-        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+    send_queue_open(&session->send_queue, fd, SEND_QUEUE_BYTES_MAX);
+    session->send_queue.hold = server->keeper ? &server->hold : NULL;
+    result = send_queue_narrow(&session->send_queue);
+    if (result == 0 && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
         result = -errno;
-    else
+    if (result == 0)
         result = peer_identify(session);
     if (result == 0)
         result = uv_poll_init(server->loop, &session->poll, fd);
     if (result < 0)
         goto free_session;
-    send_queue_open(&session->send_queue, fd, SEND_QUEUE_BYTES_MAX);
-    session->send_queue.hold = server->keeper ? &server->hold : NULL;
     session->poll.data = session->deadline.data = session->host_wait.data = session;
     uv_timer_init(server->loop, &session->deadline);
     uv_timer_init(server->loop, &session->host_wait);

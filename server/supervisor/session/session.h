@@ -107,6 +107,7 @@ struct session {
     unsigned handles;       /* number of open handles */
     int fd, pidfd;          /* -1: closed */
     struct send_queue send_queue;
+    struct charge unread; /* of descriptors that wait in it */
 
     uint64_t heard_at;    /* CLOCK_MONOTONIC: its latest message */
     uint64_t last_serial; /* of the client's latest request */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -165,6 +166,40 @@ static void a_full_listener_does_not_block(void **state)
     close(fd);
 }
 
+/* The kernel counts descriptors on their way for a user as a whole, and allows root more. */
+static int store_until_too_many_are_on_their_way(void)
+{
+    enum { PAIRS = 3, EACH = 8 };
+    const struct rlimit limit = {.rlim_cur = 2 * EACH, .rlim_max = 2 * EACH};
+    int pairs[PAIRS][2];
+    for (int i = 0; i < PAIRS; i++)
+        if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pairs[i]) < 0)
+            return 1;
+    if ((geteuid() == 0 && setresuid(65533, 65533, 65533) < 0) ||
+        setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 2;
+    alarm(60); /* far beyond the wait */
+    for (int i = 0; i < PAIRS * EACH; i++) {
+        struct notify notify = {.fd = pairs[i / EACH][0]};
+        int result = notify_store(&notify, "d.1", pairs[0][0]);
+        if (result < 0)
+            return result == -ETOOMANYREFS ? 0 : 3;
+    }
+    return 4;
+}
+
+static void a_kernel_that_lacks_something_is_not_waited_for_without_end(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(store_until_too_many_are_on_their_way());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* ---- sockets; each case in a child, for the descriptors begin at 3 ---- */
 
 enum kind { NONE, PACKET, STREAM, DATAGRAM, PACKET_NOT_LISTENING, FILE_FD };
@@ -283,6 +318,7 @@ int main(void)
         CASE(impossible_socket_names_are_refused),
         CASE(a_status_is_one_line),
         CASE(a_full_listener_does_not_block),
+        CASE(a_kernel_that_lacks_something_is_not_waited_for_without_end),
         CASE(sockets_are_taken_by_name_or_kind),
         CASE(anothers_sockets_are_left_alone),
     };

@@ -7,6 +7,7 @@
 
 #include "common/ipc/journal.h"
 #include "common/ipc/ring.h"
+#include "server/supervisor/account/user_share.h"
 #include "server/supervisor/session/attach.h"
 #include "server/supervisor/session/restore.h"
 
@@ -82,12 +83,29 @@ static void only_a_client_that_was_attached_is_held_by_another_server(void **sta
     fake_close(&fake);
 }
 
+/* One's clients would all come first if it rings for each of them. */
+static void users_take_turns(void **state)
+{
+    struct user_share many = {.uid = 1}, few = {.uid = 2};
+    (void)state;
+    one.user_share = &many;
+    other.user_share = &few;
+    assert_true(compare(true, 2, true, 1) < 0);
+    many.restored = 1;
+    assert_true(compare(true, 2, true, 1) > 0);
+    assert_true(compare(true, 2, false, 1) < 0);
+    many.restored = 9;
+    assert_true(compare(true, 2, false, 1) > 0);
+    one.user_share = other.user_share = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(those_that_work_come_first),
         cmocka_unit_test(among_equals_the_latest_request_counts),
         cmocka_unit_test(only_a_client_that_was_attached_is_held_by_another_server),
+        cmocka_unit_test(users_take_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

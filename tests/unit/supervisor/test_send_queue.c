@@ -133,6 +133,62 @@ static void queued_descriptors_belong_to_the_queue_and_count(void **state)
     send_queue_close(&send_queue);
 }
 
+/* Descriptors on their way count against the user of the server, for all its sockets together. */
+static void few_descriptors_are_on_their_way_to_a_peer_that_does_not_read(void **state)
+{
+    (void)state;
+    enum { FEW = 8, MANY = 60 };
+    struct send_queue send_queue;
+    struct proto_host_allocated body = {.address = 4096, .count = 1};
+    struct channel_packet packet = {
+        .opcode = PROTO_HOST_ALLOCATED, .body = &body, .fds = &pair[0], .fd_count = 1};
+    int sent = 0;
+    send_queue_open(&send_queue, pair[0], 1 << 20);
+    assert_int_equal(send_queue_narrow(&send_queue), 0);
+    while (send_queue_send(&send_queue, &packet) == 0)
+        sent++;
+    assert_in_range(sent, 1, FEW);
+    for (int i = sent + 1; i < MANY; i++)
+        assert_int_equal(send_queue_send(&send_queue, &packet), SEND_QUEUE_QUEUED);
+    for (int got = 0; got < MANY;) {
+        int result = channel_receive(pair[1], PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &message);
+        if (result == CHANNEL_EMPTY)
+            assert_true(send_queue_flush(&send_queue) >= 0);
+        got += result == 0;
+        channel_close_fds(&message);
+    }
+    send_queue_close(&send_queue);
+}
+
+static void the_largest_message_and_the_last_one_find_room(void **state)
+{
+    (void)state;
+    static const uint32_t tail[32768 / sizeof(uint32_t)];
+    struct proto_function_info body = {.function = 1};
+    struct proto_ended ended = {.error = PROTO_ERROR_UNKNOWN, .text = "over"};
+    struct send_queue send_queue;
+    send_queue_open(&send_queue, pair[0], 1 << 20);
+    assert_int_equal(send_queue_narrow(&send_queue), 0);
+    assert_int_equal(
+        send_queue_send(&send_queue, &(struct channel_packet){.opcode = PROTO_FUNCTION_INFO,
+                                                              .body = &body,
+                                                              .tail = tail,
+                                                              .tail_bytes = sizeof tail}),
+        0);
+    assert_int_equal(send_number(&send_queue, 1), SEND_QUEUE_QUEUED);
+    send_queue_widen(&send_queue);
+    assert_int_equal(
+        channel_send(pair[0], &(struct channel_packet){.opcode = PROTO_ENDED, .body = &ended}), 0);
+    assert_int_equal(channel_receive(pair[1], PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &message),
+                     0);
+    assert_int_equal(message.header.opcode, PROTO_FUNCTION_INFO);
+    assert_int_equal(message.tail_bytes, sizeof tail);
+    assert_int_equal(channel_receive(pair[1], PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &message),
+                     0);
+    assert_int_equal(message.header.opcode, PROTO_ENDED);
+    send_queue_close(&send_queue);
+}
+
 static void a_peer_that_is_gone_is_an_error(void **state)
 {
     (void)state;
@@ -172,6 +228,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_message_overtakes_a_queued_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_queue_refuses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(queued_descriptors_belong_to_the_queue_and_count, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            few_descriptors_are_on_their_way_to_a_peer_that_does_not_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_largest_message_and_the_last_one_find_room, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_peer_that_is_gone_is_an_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(messages_unknown_to_the_schema_are_not_sent, set_up,
