@@ -16,6 +16,9 @@
     X(module_state_lost, STATE_LOST, \
       "the state of module %u was lost with the server's worker, since it %s: unload the module " \
       "and load it again") \
+    X(module_reaches_lost, STATE_LOST, \
+      "the state of module %u was lost with the server's worker, since it %s, and a kernel of " \
+      "another module might follow an address of that: unload the lost module and load it again") \
     X(unsaved_variables, SUCCESS, \
       "has variables that stay in the driver's memory") \
     X(unsaved_function_addresses, SUCCESS, \
