@@ -451,6 +451,12 @@ static void start_again(uv_timer_t *timer)
     }
 }
 
+void device_start_again(struct device *device)
+{
+    uv_timer_start(&device->timer, start_again,
+                   ailment_wait(&device->ailment, timeline_now()) / MS_NS, 0);
+}
+
 static void part_closed(void *context)
 {
     struct device *device = context;

@@ -171,6 +171,10 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
  * why. */
 int device_start(struct device *device);
 
+/* Starts one, and tries again if that fails, as after the loss of a worker: as soon as control is
+ * back at the loop, or when the device is kept down no more. */
+void device_start_again(struct device *device);
+
 /* Takes over a socket to a worker that is no child of this process; for tests. No other worker is
  * started after it: the next one is adopted too. Returns 0 or -errno. */
 int device_adopt(struct device *device, int fd);
