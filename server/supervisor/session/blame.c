@@ -19,7 +19,9 @@
 #define COMMON_FAULTS_MAX 3
 
 #define SECOND_NS UINT64_C(1000000000)
-/* The longest that suspects which are at it have for running alone what was interrupted. */
+/* A suspect that has asked for something since the fault is at it for so long from then on; all of
+ * them together have PROBATION_MAX_NS. */
+#define AT_IT_NS         (3 * SECOND_NS)
 #define PROBATION_MAX_NS (10 * SECOND_NS)
 /* Faults beside suspects that left may each have been made by another one of these. */
 #define FORGET_NS (600 * SECOND_NS)
@@ -244,12 +246,13 @@ void session_blame_prove(struct server *server, struct session *session)
 }
 
 /* A suspect that is about to run alone what was interrupted. Its program may have to recover its
- * streams before, to load modules and to copy. */
+ * streams before, to load modules, and to copy, which the server does not hear of. */
 static bool is_at_it(const struct session *session)
 {
     return session->blame.suspect && !session->blame.proven &&
            (session->held || session->requests || session_restore_had_work(session) ||
-            timeline_now() - session->heard_at < SECOND_NS);
+            (session->heard_at > session->device->ended_at &&
+             timeline_now() - session->heard_at < AT_IT_NS));
 }
 
 static bool is_isolated(struct session *session)

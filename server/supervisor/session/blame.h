@@ -8,7 +8,7 @@
  *   several had               they are suspects: their streams are interrupted, and the device
  *                             serves one client and one command at a time, until each suspect has
  *                             run alone what was interrupted, or for a second. Suspects that are
- *                             at it have ten. If it fails again, one client had one kernel in
+ *                             at it have up to ten. If it fails again, one client had one kernel in
  *                             flight, and the others are suspects no more
  *   the third common fault    a fault counts for the suspects that had not run alone by then, and
  *   of a client               for all of them if each had. Of those that left meanwhile nobody
