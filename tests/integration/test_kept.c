@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * What the next server knows of a killed one: buffers that connections of one program share, host
- * memory that lost copies were writing, and users whose kernels have faulted.
+ * State that the next server has of a killed one: buffers that connections of one program share,
+ * host memory that lost copies were writing, and users whose kernels have faulted.
  */
 #include <setjmp.h>
 #include <stdarg.h>

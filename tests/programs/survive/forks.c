@@ -6,11 +6,14 @@
  * children do, and verifies what comes back.
  *
  * usage: forks SEED CHILDREN [two]
- * two: it has connections on two devices, whose streams wait for one another, and every second
- * child is forked while both streams are interrupted. Each child finds that it has no connection,
- * and no descriptor of one; every fourth connects for itself. Then it writes "child" to standard
- * output, and stays until somebody kills it. When all have been forked the parent prints "forked",
- * and works on until it is killed. Errors are told on standard error.
+ *
+ * Each child finds that it has no connection, and no descriptor of one; every fourth connects for
+ * itself. Then it writes "child" to standard output, and stays until somebody kills it. When all
+ * have been forked the parent prints "forked", and works on until it is killed. Errors are told
+ * on standard error.
+ *
+ * With "two" it has connections on two devices, whose streams wait for one another, and every
+ * second child is forked while both streams are interrupted.
  */
 #include <dirent.h>
 #include <pthread.h>
