@@ -40,6 +40,13 @@
     X(stream_interrupted, INTERRUPTED, \
       "stream %u was interrupted: work of it was lost with the server's worker; " \
       "gpushare_stream_recover lets it go on") \
+    X(stream_interrupted_suspect, INTERRUPTED, \
+      "stream %u was interrupted: a kernel made the device fail, or its worker crashed, and this " \
+      "client is one of several that had work there, and may have made it; " \
+      "gpushare_stream_recover lets the stream go on") \
+    X(stream_interrupted_victim, INTERRUPTED, \
+      "stream %u was interrupted: another client made the device fail; gpushare_stream_recover " \
+      "lets the stream go on") \
     X(stream_follows_interrupted, INTERRUPTED, \
       "stream %u would have to wait for work of stream %u, which was interrupted: " \
       "gpushare_stream_recover lets that one go on") \

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/ipc/ring.h"
+#include "common/ipc/shared_word.h"
 #include "common/ipc/timeline.h"
 #include "common/log.h"
 #include "common/messages.h"
@@ -46,6 +48,13 @@ static bool has_author(uint32_t error)
     }
 }
 
+/* The client reads it when it finds a stream interrupted, which is after it is restored. */
+static void say_lost_by(const struct session *session, enum proto_lost_by lost_by)
+{
+    if (session->status.base)
+        shared_word_publish(&ring_status_header(session->status.base)->lost_by, lost_by);
+}
+
 static bool goes_on(const struct session *session, const struct device *device)
 {
     return session->device == device && session->state != PROTO_CONNECTION_STATE_LEAVING;
@@ -73,9 +82,13 @@ void session_blame_departed(const struct server *server, struct device *device)
 static void absolve_all(struct server *server, struct device *device)
 {
     struct session *session;
-    LIST_FOR_EACH (session, &server->session_list, link)
-        if (session->device == device)
-            memset(&session->blame, 0, sizeof session->blame);
+    LIST_FOR_EACH (session, &server->session_list, link) {
+        if (session->device != device)
+            continue;
+        if (session->blame.suspect)
+            say_lost_by(session, PROTO_LOST_BY_ANOTHER);
+        memset(&session->blame, 0, sizeof session->blame);
+    }
     device->suspects = 0;
     device_singly_forget(device);
 }
@@ -175,6 +188,7 @@ static void mark_suspects(struct server *server, struct device *device, bool cra
     LIST_FOR_EACH (session, &server->session_list, link)
         if (is_suspect(session, device, crash)) {
             list_add(names, sizeof names, session);
+            say_lost_by(session, PROTO_LOST_BY_SUSPECTS);
             session->blame.suspect = true;
             session->blame.proven = false;
             device->suspects++;
@@ -194,6 +208,7 @@ static void note_lone_crash(struct server *server, struct device *device, struct
             session->blame.suspect = false;
     device->suspects = 0;
     list_add(names, sizeof names, only);
+    say_lost_by(only, PROTO_LOST_BY_SUSPECTS);
     log_marked(device, names, true);
     count_common(device, only);
     if (only->blame.isolated)
@@ -223,7 +238,11 @@ void session_blame_find(struct server *server, struct device *device)
 {
     struct session *session;
     const bool crash = device->crashed && device->loss == PROTO_ERROR_WORKER_LOST;
-    if (has_author(device->loss) || crash)
+    const bool authored = has_author(device->loss) || crash;
+    LIST_FOR_EACH (session, &server->session_list, link)
+        if (session->device == device)
+            say_lost_by(session, authored ? PROTO_LOST_BY_ANOTHER : PROTO_LOST_BY_NOBODY);
+    if (authored)
         find_among(server, device, crash);
     LIST_FOR_EACH (session, &server->session_list, link)
         if (session->device == device) {

@@ -3,6 +3,8 @@
 /* Faults: the client that ends, the suspects that go on, and how long a device serves one client at
  * a time for that. The fake worker's clients have in flight what the test writes down for them. */
 #include "tests/unit/supervisor/fake.h"
+#include "common/ipc/ring.h"
+#include "common/ipc/shared_word.h"
 #include "server/supervisor/device/device_schedule.h"
 #include "server/supervisor/device/device_singly.h"
 
@@ -130,14 +132,24 @@ static void suspects_go_on_one_at_a_time_for_a_second(void **state)
     end();
 }
 
+static uint32_t lost_by(unsigned which)
+{
+    return shared_word_read(&ring_status_header(client(which)->status.base)->lost_by);
+}
+
+/* Clients are told what they are in memory that they read. */
 static void a_suspect_that_faults_alone_is_guilty(void **state)
 {
     (void)state;
     begin();
-    fault(PROTO_ERROR_ILLEGAL_ADDRESS, 7);
+    fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
+    assert_int_equal(lost_by(0), PROTO_LOST_BY_SUSPECTS);
+    assert_int_equal(lost_by(1), PROTO_LOST_BY_SUSPECTS);
+    assert_int_equal(lost_by(2), PROTO_LOST_BY_ANOTHER);
     fault(PROTO_ERROR_ILLEGAL_ADDRESS, 1);
     fake_expect_ended(&fake, fds[0], PROTO_ERROR_ILLEGAL_ADDRESS, "this client's");
     forget(0);
+    assert_int_equal(lost_by(0), PROTO_LOST_BY_ANOTHER);
     assert_false(serves_singly());
     assert_false(client(0)->blame.suspect);
     end();
@@ -354,6 +366,7 @@ static void errors_of_the_machine_and_ends_without_a_word_blame_nobody(void **st
         the_device()->ailment = (struct ailment){0}; /* each is the first of its machine */
         fault(errors[i], i % 2 ? 1 : 7);
         assert_int_equal(fake.worker[0].resumed, 3);
+        assert_int_equal(lost_by(0), PROTO_LOST_BY_NOBODY);
         assert_false(serves_singly());
     }
     fake_put_in_flight(&fake, client(0), 1);
