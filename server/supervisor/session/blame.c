@@ -82,13 +82,9 @@ void session_blame_departed(const struct server *server, struct device *device)
 static void absolve_all(struct server *server, struct device *device)
 {
     struct session *session;
-    LIST_FOR_EACH (session, &server->session_list, link) {
-        if (session->device != device)
-            continue;
-        if (session->blame.suspect)
-            say_lost_by(session, PROTO_LOST_BY_ANOTHER);
-        memset(&session->blame, 0, sizeof session->blame);
-    }
+    LIST_FOR_EACH (session, &server->session_list, link)
+        if (session->device == device)
+            memset(&session->blame, 0, sizeof session->blame);
     device->suspects = 0;
     device_singly_forget(device);
 }
