@@ -171,8 +171,7 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
  * why. */
 int device_start(struct device *device);
 
-/* Starts one, and tries again if that fails, as after the loss of a worker: as soon as control is
- * back at the loop, or when the device is kept down no more. */
+/* Starts one that the last server had not: at once, or when the device is kept down no more. */
 void device_start_again(struct device *device);
 
 /* Takes over a socket to a worker that is no child of this process; for tests. No other worker is
