@@ -446,8 +446,12 @@ GPUSHARE_API gpushare_error gpushare_host_free(gpushare_connection *connection, 
  * allocate. Such a module, a cubin, and PTX that the server can't read lose their state.
  *
  * Launches of a module that has lost its state are refused with STATE_LOST, and so are copies
- * to and from its variables in the driver's memory: unload it and load it again. Launches of
- * it that were queued before interrupt their stream.
+ * to and from its variables in the driver's memory: unload it and load it again. Launches that
+ * were queued before interrupt their stream.
+ *
+ * Other modules keep their state. But memory may hold addresses of what went with the worker.
+ * So launches that might follow one are refused likewise until each lost module is unloaded: those
+ * of all modules; or, where only addresses of functions were lost, of modules that use such ones.
  */
 GPUSHARE_API gpushare_error gpushare_module_load(gpushare_connection *connection, const void *image,
                                                  size_t bytes, gpushare_module **module);

@@ -16,6 +16,9 @@
     X(module_state_lost, STATE_LOST, \
       "the state of module %u was lost with the server's worker, since it %s: unload the module " \
       "and load it again") \
+    X(module_reaches_lost, STATE_LOST, \
+      "the state of module %u was lost with the server's worker, since it %s, and a kernel of " \
+      "another module might follow an address of that: unload the lost module and load it again") \
     X(unsaved_variables, SUCCESS, \
       "has variables that stay in the driver's memory") \
     X(unsaved_function_addresses, SUCCESS, \
@@ -37,6 +40,13 @@
     X(stream_interrupted, INTERRUPTED, \
       "stream %u was interrupted: work of it was lost with the server's worker; " \
       "gpushare_stream_recover lets it go on") \
+    X(stream_interrupted_suspect, INTERRUPTED, \
+      "stream %u was interrupted: a kernel made the device fail, or its worker crashed, and this " \
+      "client is one of several that had work there, and may have made it; " \
+      "gpushare_stream_recover lets the stream go on") \
+    X(stream_interrupted_victim, INTERRUPTED, \
+      "stream %u was interrupted: another client made the device fail; gpushare_stream_recover " \
+      "lets the stream go on") \
     X(stream_follows_interrupted, INTERRUPTED, \
       "stream %u would have to wait for work of stream %u, which was interrupted: " \
       "gpushare_stream_recover lets that one go on") \

@@ -28,3 +28,14 @@ uint32_t state_lost_refuse(uint32_t module, enum proto_unsaved unsaved, struct e
 {
     return error_set(why, MESSAGE(module_state_lost), module, what_it_had(unsaved));
 }
+
+bool state_lost_reaches(enum proto_unsaved lost, enum proto_unsaved other)
+{
+    return lost == PROTO_UNSAVED_FUNCTION_ADDRESSES ? other != PROTO_UNSAVED_NOTHING
+                                                    : lost != PROTO_UNSAVED_NOTHING;
+}
+
+uint32_t state_lost_refuse_other(uint32_t module, enum proto_unsaved unsaved, struct error *why)
+{
+    return error_set(why, MESSAGE(module_reaches_lost), module, what_it_had(unsaved));
+}

@@ -117,6 +117,7 @@ CHAOS_MIXES ?= 1000000
 CHAOS_ROUNDS ?= 1000
 CHAOS_FAULTS ?= 200
 CHAOS_STORM ?= 60
+CHAOS_PARTS ?= interrupt sticky kills storm shortage
 CHAOS_PROPERTIES := $(addprefix $(BUILD)/tests/unit/scheduler/,test_promise test_limit)
 CHAOS_PARTS := $(filter-out %/main.o,$(call obj,$(BENCH_SRC)))
 
@@ -145,14 +146,19 @@ chaos-mixes: $(CHAOS_PROPERTIES) ## hold the promises of time on a million rando
 	    echo "$${test##*/}: $(CHAOS_MIXES) mixes from seed $$seed"; \
 	    TEST_SEED=$$seed TEST_MIXES=$(CHAOS_MIXES) $$test || exit 1; \
 	done
-# Each part prints its seed, and how to run it again.
-chaos-recovery: all $(RECOVERY) $(SHORTAGE) $(BUILD)/tests/integration/test_interrupt $(BUILD)/tests/integration/test_shortage ## faults, crashes, kills and stops at random instants beside clients that verify all they have; CHAOS_ROUNDS, CHAOS_FAULTS, CHAOS_STORM, CHAOS_SEED
-	BUILD=$(abspath $(BUILD)) TEST_SOFTGPU="$${TEST_SOFTGPU-SOFTGPU_STRICT=1 SOFTGPU_SEED=$(or $(CHAOS_SEED),1)}" \
-		TEST_ROUNDS=$(CHAOS_ROUNDS) $(if $(CHAOS_SEED),TEST_SEED=$(CHAOS_SEED)) $(BUILD)/tests/integration/test_interrupt
-	export BUILD=$(abspath $(BUILD)) TEST_SOFTGPU="$${TEST_SOFTGPU-SOFTGPU_STRICT=1 SOFTGPU_SEED=$(or $(CHAOS_SEED),1)}"; \
-		$(RECOVERY) sticky $(CHAOS_FAULTS) $(CHAOS_SEED) && $(RECOVERY) kills $(CHAOS_ROUNDS) $(CHAOS_SEED) && \
-		$(RECOVERY) storm $(CHAOS_STORM) $(CHAOS_SEED) && \
-		TEST_STRIDE=1 $(if $(CHAOS_SEED),TEST_SEED=$(CHAOS_SEED)) $(BUILD)/tests/integration/test_shortage
+# Each part prints its seed, and how to run it again. CHAOS_PARTS names the parts that run, and rounds of several runs with
+# different seeds add up.
+chaos-recovery: all $(RECOVERY) $(SHORTAGE) $(BUILD)/tests/integration/test_interrupt $(BUILD)/tests/integration/test_shortage ## faults, crashes, kills and stops at random instants beside clients that verify all they have; CHAOS_PARTS, CHAOS_ROUNDS, CHAOS_FAULTS, CHAOS_STORM, CHAOS_SEED
+	export BUILD=$(abspath $(BUILD)) TEST_SOFTGPU="$${TEST_SOFTGPU-SOFTGPU_STRICT=1 SOFTGPU_SEED=$(or $(CHAOS_SEED),1)}" \
+	    $(if $(CHAOS_SEED),TEST_SEED=$(CHAOS_SEED)); \
+	for part in $(CHAOS_PARTS); do case $$part in \
+	    interrupt) TEST_ROUNDS=$(CHAOS_ROUNDS) $(BUILD)/tests/integration/test_interrupt;; \
+	    sticky) $(RECOVERY) sticky $(CHAOS_FAULTS) $(CHAOS_SEED);; \
+	    kills) $(RECOVERY) kills $(CHAOS_ROUNDS) $(CHAOS_SEED);; \
+	    storm) $(RECOVERY) storm $(CHAOS_STORM) $(CHAOS_SEED);; \
+	    shortage) TEST_STRIDE=1 $(BUILD)/tests/integration/test_shortage;; \
+	    *) echo "chaos-recovery has no part '$$part'" >&2; false;; \
+	esac || exit 1; done
 
 # ---- models
 .PHONY: models

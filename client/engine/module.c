@@ -227,7 +227,6 @@ static gpushare_error query_function(gpushare_module *module, const char *name,
     struct proto_function_info reply;
     void *pairs = NULL;
     size_t pairs_bytes = 0;
-    uint32_t seen = losses(module->connection);
     struct session_call call = {.request = PROTO_FUNCTION_GET,
                                 .body = &body,
                                 .tail = name,
@@ -250,7 +249,8 @@ static gpushare_error query_function(gpushare_module *module, const char *name,
         function->module = module;
         strcpy(function->name, name);
         fill_function(function, &reply);
-        atomic_init(&function->losses_seen, seen);
+        /* Another module may be lost: then the server is asked before the first launch. */
+        atomic_init(&function->losses_seen, 0);
         error = fill_table(function, pairs, pairs_bytes);
     }
     free(pairs);

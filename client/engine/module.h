@@ -32,7 +32,7 @@ struct gpushare_function {
     uint32_t handle;
     uint32_t block_threads;
     _Atomic uint32_t dynamic_shared; /* most that a launch may ask for */
-    _Atomic uint32_t losses_seen;    /* how many modules were lost when this one was not */
+    _Atomic uint32_t losses_seen;    /* how many modules were lost when its kernels might run */
     uint32_t parameters;
     uint32_t parameter_bytes;
     struct module_parameter *table;
@@ -72,8 +72,9 @@ gpushare_error module_find_variable(gpushare_module *module, const char *name,
                                     gpushare_address *address, uint64_t *bytes);
 
 /*
- * Asks the server whether the state of the kernel's module was lost with its worker; returns
- * STATE_LOST then. To be called when status_header.modules_lost differs from losses_seen.
+ * Asks the server whether the kernel may run: neither the state of its module was lost with a
+ * worker, nor that of another module whose addresses it might follow. Returns STATE_LOST
+ * otherwise. To be called when status_header.modules_lost differs from losses_seen.
  */
 gpushare_error module_check_function(gpushare_function *function) __attribute__((cold));
 

@@ -61,6 +61,26 @@ bool stream_is_interrupted(const struct gpushare_stream *stream)
     return shared_word_read(&stream->producer.ring.status->lost_to) == RING_INTERRUPTED;
 }
 
+/* The sentence where somebody is blamed for the loss; otherwise sets nothing and returns SUCCESS.
+ */
+static gpushare_error fail_blamed(const gpushare_connection *connection, uint32_t index)
+{
+    switch (shared_word_read(&connection->status->lost_by)) {
+    case PROTO_LOST_BY_SUSPECTS:
+        return failure(MESSAGE(stream_interrupted_suspect), index);
+    case PROTO_LOST_BY_ANOTHER:
+        return failure(MESSAGE(stream_interrupted_victim), index);
+    default:
+        return GPUSHARE_SUCCESS;
+    }
+}
+
+static gpushare_error fail_interrupted(const struct gpushare_stream *stream)
+{
+    gpushare_error error = fail_blamed(stream->connection, stream->index);
+    return error ? error : failure(MESSAGE(stream_interrupted), stream->index);
+}
+
 static gpushare_error report_error(struct gpushare_stream *stream) __attribute__((cold));
 static gpushare_error report_error(struct gpushare_stream *stream)
 {
@@ -70,7 +90,7 @@ static gpushare_error report_error(struct gpushare_stream *stream)
         return GPUSHARE_SUCCESS;
     /* It stays so until recovery_ask takes the error as reported. */
     if (stream_is_interrupted(stream))
-        return failure(MESSAGE(stream_interrupted), stream->index);
+        return fail_interrupted(stream);
     /* Of several threads that see the error, the one that moves the mark reports it. */
     if (atomic_exchange_explicit(&stream->errors_seen, count, memory_order_acq_rel) == count)
         return GPUSHARE_SUCCESS;
@@ -325,9 +345,10 @@ bool stream_has_lost(const gpushare_connection *connection, uint32_t index, uint
     return ring_has_lost(shared_word_read(&status->lost_from), lost_to, value);
 }
 
-static gpushare_error fail_lost(uint32_t index)
+static gpushare_error fail_lost(const gpushare_connection *connection, uint32_t index)
 {
-    return failure(MESSAGE(stream_work_lost), index);
+    gpushare_error error = fail_blamed(connection, index);
+    return error ? error : failure(MESSAGE(stream_work_lost), index);
 }
 
 gpushare_error stream_await_value(gpushare_connection *connection, uint32_t index, uint64_t value)
@@ -348,7 +369,7 @@ gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index
 {
     gpushare_error error = stream_await_value(connection, index, value);
     if (!error && stream_has_lost(connection, index, value))
-        error = fail_lost(index);
+        error = fail_lost(connection, index);
     return error;
 }
 
@@ -359,7 +380,7 @@ gpushare_error stream_wait_issued(gpushare_connection *connection, uint32_t inde
     gpushare_error error = stream_await_value(connection, index, value);
     if (!error && shared_word_read(&ring.status->lost_to) != before &&
         stream_has_lost(connection, index, value))
-        error = fail_lost(index);
+        error = fail_lost(connection, index);
     return error;
 }
 

@@ -92,6 +92,9 @@ static void unpark_waiting(struct supervisor *supervisor)
 static void take_turn(struct supervisor *supervisor)
 {
     do {
+        /* No client is told that it ends before the reason is kept. */
+        if (!queue_is_empty(&supervisor->server.due))
+            survive_commit(supervisor);
         end_sessions(supervisor);
         unpark_waiting(supervisor);
         reload_advance(supervisor);

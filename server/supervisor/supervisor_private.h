@@ -32,7 +32,7 @@ struct supervisor {
     struct saved *saved;   /* empty until admin_saved_restore has read it */
     bool ready, stopping, stopped;
     struct discovery discovery;
-    struct kept kept_server, kept_overrides;
+    struct kept kept_server, kept_overrides, kept_offenders;
     uint64_t epoch;  /* servers before this one, in a row */
     bool took_over;  /* and nothing was committed since */
     uv_timer_t show; /* shows workers that there is a server, where they outlive it */

@@ -23,7 +23,7 @@
 #include "server/supervisor/supervisor_private.h"
 
 /* Kinds below are those of enum session_part. */
-enum { KIND_SERVER = 100, KIND_DEVICE, KIND_OVERRIDES };
+enum { KIND_SERVER = 100, KIND_DEVICE, KIND_OVERRIDES, KIND_OFFENDERS };
 
 /* Time that workers have to end when their socket is closed. */
 #define END_MS 5000
@@ -40,7 +40,8 @@ struct server_image {
 uint32_t survive_layout(void)
 {
     return session_record_layout() * 31 + device_record_layout() * 7 +
-           (uint32_t)sizeof(struct server_image) + (uint32_t)sizeof(struct total_override);
+           (uint32_t)sizeof(struct server_image) + (uint32_t)sizeof(struct total_override) * 3 +
+           (uint32_t)sizeof(struct offender);
 }
 
 static const struct state_log_entry *entry_find(const struct state_log_reader *reader,
@@ -147,6 +148,10 @@ static void server_put(struct supervisor *supervisor)
     pack_bytes(&keeper->pack, server->total_overrides.items,
                server->total_overrides.count * sizeof(struct total_override));
     keeper_put(keeper, &supervisor->kept_overrides, KIND_OVERRIDES, 0, &keeper->pack);
+    pack_begin(&keeper->pack);
+    pack_bytes(&keeper->pack, server->offenders.rows,
+               server->offenders.count * sizeof(struct offender));
+    keeper_put(keeper, &supervisor->kept_offenders, KIND_OFFENDERS, 0, &keeper->pack);
 }
 
 /* Without the time that other programs had the CPU. */
@@ -197,22 +202,38 @@ void survive_stop(struct supervisor *supervisor)
         keeper_remove(server->keeper, &server->devices[i].keeping.record);
     keeper_remove(server->keeper, &supervisor->kept_server);
     keeper_remove(server->keeper, &supervisor->kept_overrides);
+    keeper_remove(server->keeper, &supervisor->kept_offenders);
     keeper_clear(server->keeper);
 }
 
 /* ---- and back ---- */
 
-static void overrides_read(struct server *server, const struct state_log_reader *reader)
+/* A copy of the entry's items of so many bytes each; NULL: there are none, or there is no memory.
+ */
+static void *items_read(const struct state_log_reader *reader, uint16_t kind, size_t each,
+                        size_t *count)
 {
-    const struct state_log_entry *entry = entry_find(reader, KIND_OVERRIDES, 0);
-    if (!entry || !entry->bytes || entry->bytes % sizeof(struct total_override))
-        return;
-    struct total_override *items = malloc(entry->bytes);
-    if (!items)
-        return;
-    memcpy(items, entry->data, entry->bytes);
-    server->total_overrides.items = items;
-    server->total_overrides.count = entry->bytes / sizeof *items;
+    const struct state_log_entry *entry = entry_find(reader, kind, 0);
+    void *items = entry && entry->bytes && entry->bytes % each == 0 ? malloc(entry->bytes) : NULL;
+    if (items)
+        memcpy(items, entry->data, entry->bytes);
+    *count = items ? entry->bytes / each : 0;
+    return items;
+}
+
+static void tables_read(struct server *server, const struct state_log_reader *reader)
+{
+    size_t count;
+    struct total_override *overrides =
+        items_read(reader, KIND_OVERRIDES, sizeof *overrides, &count);
+    if (overrides) {
+        server->total_overrides.items = overrides;
+        server->total_overrides.count = count;
+    }
+    struct offender *rows = items_read(reader, KIND_OFFENDERS, sizeof *rows, &count);
+    if (rows)
+        server->offenders =
+            (struct offenders){.rows = rows, .count = (uint32_t)count, .room = (uint32_t)count};
 }
 
 /* A worker that runs on, and that nobody has, would keep its device from the next one. */
@@ -228,7 +249,7 @@ static uint32_t devices_read(struct supervisor *supervisor, const struct state_l
             return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(device_not_taken_over),
                              i, strerror(-result));
         if (!device->process && !device->link)
-            device_start(device);
+            device_start_again(device);
     }
     return 0;
 }
@@ -289,12 +310,14 @@ uint32_t survive_take_over(struct supervisor *supervisor, const struct state_log
     server->cache.key = image.key;
     for (uint32_t i = 0; i < server->device_count; i++)
         server->devices[i].base = supervisor->epoch << PROTO_EPOCH_SHIFT;
-    overrides_read(server, reader);
+    tables_read(server, reader);
     uint32_t error = devices_read(supervisor, reader, why);
     if (!error)
         error = clients_read(supervisor, reader, why);
     if (error)
         return error;
+    LIST_FOR_EACH (session, &server->session_list, link)
+        session_record_link(session);
     LIST_FOR_EACH (session, &server->session_list, link)
         session_record_resume(session);
     for (uint32_t i = 0; i < server->device_count; i++) {

@@ -160,8 +160,15 @@ static void alone_is_guilty(const char *kernel, gpushare_error expected)
     works();
 }
 
+static void is_interrupted(gpushare_connection *gpu, gpushare_stream *stream, const char *words)
+{
+    assert_int_equal(gpushare_stream_synchronize(gpu, stream), GPUSHARE_ERROR_INTERRUPTED);
+    if (!strstr(gpushare_error_text(), words))
+        fail_msg("\"%s\" does not say \"%s\"", gpushare_error_text(), words);
+}
+
 /* One client faults while another's kernel runs: both are suspects and go on. When the first one
- * faults again, it is alone on the device, and named. */
+ * faults again, it is alone on the device, and named. Each is told what it is. */
 static void a_suspect_is_named_by_its_second_fault(void **state)
 {
     (void)state;
@@ -171,20 +178,24 @@ static void a_suspect_is_named_by_its_second_fault(void **state)
     void *waited;
     volatile uint32_t *runs;
     struct gpushare_dim one = {1, 1, 1};
-    uint32_t milliseconds = 50;
-    void *parameters[] = {&milliseconds};
+    uint32_t milliseconds = 50, long_time = 10000;
+    void *parameters[] = {&milliseconds}, *longer[] = {&long_time};
+    gpushare_stream *left;
     gpushare_function *brief = arrival_load(waiting.gpu, kernels_ptx, "milliseconds");
     OK(gpushare_host_alloc(waiting.gpu, 4096, (void **)(uintptr_t)&runs));
     gpushare_address memory = waiting.memory;
     waiting.memory = (uint64_t)(uintptr_t)runs;
+    OK(gpushare_stream_create(waiting.gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &left));
+    OK(gpushare_launch(brief, one, one, 0, left, longer));
     OK(launch(&waiting, "slow"));
     assert_int_equal(pthread_create(&thread, NULL, wait_for_slow, &waiting), 0);
     while (!*runs)
         usleep(1000);
     OK(launch(&guilty, "stray"));
-    assert_int_equal(gpushare_synchronize(guilty.gpu), GPUSHARE_ERROR_INTERRUPTED);
+    is_interrupted(guilty.gpu, NULL, "may have made it");
     pthread_join(thread, &waited);
     assert_int_equal((uintptr_t)waited, GPUSHARE_ERROR_INTERRUPTED);
+    is_interrupted(waiting.gpu, left, "may have made it");
     log_says("one of them made it fail");
     log_says("one client is served at a time");
     OK(gpushare_stream_recover(guilty.gpu, NULL, NULL));
@@ -195,6 +206,8 @@ static void a_suspect_is_named_by_its_second_fault(void **state)
     OK(launch(&guilty, "stray"));
     is_guilty(&guilty, "stray", GPUSHARE_ERROR_ILLEGAL_ADDRESS);
     log_names(culprit);
+    is_interrupted(waiting.gpu, left, "another client made the device fail");
+    OK(gpushare_stream_recover(waiting.gpu, left, NULL));
     OK(gpushare_synchronize(waiting.gpu));
     waiting.memory = memory;
     is_whole(&waiting);

@@ -21,6 +21,7 @@ from service_manager import Manager  # noqa: E402
 from survive_case import SurviveCase, await_true  # noqa: E402
 
 CHILDREN = 40
+CHILDREN_OF_TWO = 12  # half of them wait for a moment that not every lost worker brings
 SO_PEERPIDFD = 77  # Linux 6.5
 
 # A client without the library, whose child keeps all that it has.
@@ -52,11 +53,12 @@ class Fork(SurviveCase):
         self.addCleanup(end)
         return process
 
-    def run_through(self, disturb):
+    def run_through(self, disturb, devices=1):
         seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
         chance = random.Random(seed)
-        with Manager() as manager:
-            process = self.start(manager, [os.path.join(BUILD, "tests/programs/survive/forks"), str(seed), str(CHILDREN)])
+        children = CHILDREN if devices == 1 else CHILDREN_OF_TWO
+        with Manager(env={"SOFTGPU_DEVICES": str(devices)}) as manager:
+            process = self.start(manager, [os.path.join(BUILD, "tests/programs/survive/forks"), str(seed), str(children), *["two"][:devices - 1]])
             lines, told = [], []
             readers = [threading.Thread(target=lambda: lines.extend(iter(process.stdout.readline, "")), daemon=True),
                        threading.Thread(target=lambda: told.extend(iter(process.stderr.readline, "")), daemon=True)]
@@ -66,7 +68,7 @@ class Fork(SurviveCase):
             def forked():
                 self.assertEqual(told, [], f"seed {seed}: {manager.text()}")
                 self.assertIsNone(process.poll(), f"seed {seed}: {told}{manager.text()}")
-                return lines.count("child\n") == CHILDREN and "forked\n" in lines
+                return lines.count("child\n") == children and "forked\n" in lines
 
             end = time.monotonic() + SECONDS
             while not forked():
@@ -76,7 +78,7 @@ class Fork(SurviveCase):
             process.kill()
             process.wait()
             await_true(lambda: self.charged(manager) == 0, lambda: f"seed {seed}: {self.charged(manager)} bytes stay charged: {manager.text()}")
-            wanted = {"s": 1, "w": 1, "p": 1, "b": 1, "d": 3}
+            wanted = {"s": 1, "w": devices, "p": devices, "b": devices, "d": 3 * devices}
             await_true(lambda: self.stored(manager) == wanted, lambda: f"seed {seed}: {self.stored(manager)}, not {wanted}")
             self.assertEqual(told, [], f"seed {seed}")
             print(f"seed {seed}")
@@ -93,6 +95,17 @@ class Fork(SurviveCase):
             await_true(lambda: manager.workers() and not set(last) & set(manager.workers()) and self.serves(manager), manager.text)
 
         self.run_through(disturb)
+
+    def test_while_streams_are_interrupted_on_two_devices(self):
+        """Each device's stream waits for the other's. Every second child is forked while both are interrupted, and before they are
+        recovered."""
+        def disturb(manager, chance):
+            time.sleep(chance.random() * 0.05)
+            last = chance.choice(manager.workers())
+            os.kill(last, signal.SIGKILL)
+            await_true(lambda: last not in manager.workers() and self.serves(manager), manager.text)
+
+        self.run_through(disturb, devices=2)
 
     def test_while_the_server_is_replaced(self):
         def disturb(manager, chance):

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -275,52 +276,127 @@ static void replace_marked(const struct marked *marked)
     replace_worker(&client);
 }
 
-static void is_refused_until_loaded_again(const char *ptx, const char *why)
+/* others: whether memory may hold an address that any kernel could follow. */
+static void is_refused_until_loaded_again(const char *ptx, const char *why, bool others)
 {
     struct marked marked = marked_open(ptx);
     gpushare_function *function;
+    uint32_t expected = 2;
     OK(launch(&marked, marked.mark));
     OK(launch(&marked, marked.plain));
-    assert_int_equal(marks(&marked), 2);
+    assert_int_equal(marks(&marked), expected);
     for (int i = 0; i < 2; i++) {
         replace_marked(&marked);
         LOST(launch(&marked, marked.mark));
         assert_non_null(strstr(gpushare_error_text(), why));
         LOST(gpushare_module_function(marked.module, "other", &function));
         LOST(gpushare_function_set_shared(marked.mark, 1024));
-        OK(launch(&marked, marked.plain));
-        assert_int_equal(marks(&marked), 3 + i);
+        if (others) {
+            LOST(launch(&marked, marked.plain));
+            assert_non_null(strstr(gpushare_error_text(), "another module"));
+        } else {
+            OK(launch(&marked, marked.plain));
+            expected++;
+        }
+        assert_int_equal(marks(&marked), expected);
     }
     OK(gpushare_module_unload(marked.module));
+    OK(launch(&marked, marked.plain));
     OK(gpushare_module_load(marked.gpu, ptx, 0, &marked.module));
     OK(gpushare_module_function(marked.module, "mark", &marked.mark));
     OK(launch(&marked, marked.mark));
-    assert_int_equal(marks(&marked), 5);
+    OK(launch(&marked, marked.plain));
+    assert_int_equal(marks(&marked), expected + 3);
     gpushare_close(&marked.gpu);
 }
 
 static void a_module_with_variables_of_the_driver_is_refused(void **state)
 {
     (void)state;
-    is_refused_until_loaded_again(resident_ptx, "driver's memory");
+    is_refused_until_loaded_again(resident_ptx, "driver's memory", true);
 }
 
 static void a_module_with_function_addresses_is_refused(void **state)
 {
     (void)state;
-    is_refused_until_loaded_again(address_ptx, "addresses of functions");
+    is_refused_until_loaded_again(address_ptx, "addresses of functions", false);
 }
 
 static void a_module_with_generic_constants_is_refused(void **state)
 {
     (void)state;
-    is_refused_until_loaded_again(generic_ptx, "addresses of constants");
+    is_refused_until_loaded_again(generic_ptx, "addresses of constants", true);
 }
 
 static void a_module_that_allocates_is_refused(void **state)
 {
     (void)state;
-    is_refused_until_loaded_again(heap_ptx, "allocates memory");
+    is_refused_until_loaded_again(heap_ptx, "allocates memory", true);
+}
+
+/* A kernel stores the address of a variable in the driver's memory, and one of another module
+ * writes to the address that it finds. */
+static const char storing_ptx[] =
+    HEAD ".visible .global .align 4 .u32 far = 1;\n.visible .const .align 8 .u64 holder = far;\n"
+         ".visible .entry store(.param .u64 to)\n{\n.reg .u64 %a, %f;\nld.param.u64 %a, [to];\n"
+         "mov.u64 %f, far;\nst.global.u64 [%a], %f;\nret;\n}\n";
+static const char following_ptx[] =
+    HEAD ".visible .entry follow(.param .u64 to)\n{\n.reg .u64 %a, %f;\nld.param.u64 %a, [to];\n"
+         "ld.global.u64 %f, [%a];\nst.global.u32 [%f], 9;\nret;\n}\n";
+
+static void no_kernel_follows_an_address_of_a_lost_module(void **state)
+{
+    (void)state;
+    gpushare_connection *gpu = arrival_connect(server, 0);
+    gpushare_module *storing;
+    gpushare_function *store, *follow = arrival_load(gpu, following_ptx, "follow");
+    gpushare_address word, far, wanted = 0;
+    uint64_t bytes;
+    uint32_t value = 0;
+    void *parameters[] = {&word};
+    OK(gpushare_module_load(gpu, storing_ptx, 0, &storing));
+    OK(gpushare_module_function(storing, "store", &store));
+    OK(gpushare_module_variable(storing, "far", &far, &bytes));
+    OK(gpushare_memory_alloc(gpu, 8, &word));
+    OK(gpushare_launch(store, one, one, 0, NULL, parameters));
+    OK(gpushare_launch(follow, one, one, 0, NULL, parameters));
+    OK(gpushare_copy_from_device(gpu, &value, far, 4));
+    assert_int_equal(value, 9);
+    replace_marked(&(struct marked){.gpu = gpu});
+    LOST(gpushare_launch(follow, one, one, 0, NULL, parameters));
+    /* A module that is loaded now finds the address in memory as well. */
+    gpushare_function *later = arrival_load(gpu, following_ptx, "follow");
+    LOST(gpushare_launch(later, one, one, 0, NULL, parameters));
+    OK(gpushare_copy_from_device(gpu, &wanted, word, 8));
+    assert_int_equal(wanted, far);
+    OK(gpushare_module_unload(storing));
+    OK(gpushare_module_load(gpu, storing_ptx, 0, &storing));
+    OK(gpushare_module_function(storing, "store", &store));
+    OK(gpushare_module_variable(storing, "far", &far, &bytes));
+    OK(gpushare_launch(store, one, one, 0, NULL, parameters));
+    OK(gpushare_launch(follow, one, one, 0, NULL, parameters));
+    OK(gpushare_launch(later, one, one, 0, NULL, parameters));
+    OK(gpushare_copy_from_device(gpu, &value, far, 4));
+    assert_int_equal(value, 9);
+    gpushare_close(&gpu);
+}
+
+/* One that is loaded later may call what an earlier one has left in memory. */
+static void no_module_calls_a_function_of_a_lost_one(void **state)
+{
+    (void)state;
+    struct marked marked = marked_open(address_ptx);
+    OK(launch(&marked, marked.mark));
+    assert_int_equal(marks(&marked), 1);
+    replace_marked(&marked);
+    gpushare_function *later = arrival_load(marked.gpu, address_ptx, "mark");
+    LOST(launch(&marked, later));
+    assert_non_null(strstr(gpushare_error_text(), "another module"));
+    OK(launch(&marked, marked.plain));
+    OK(gpushare_module_unload(marked.module));
+    OK(launch(&marked, later));
+    assert_int_equal(marks(&marked), 3);
+    gpushare_close(&marked.gpu);
 }
 
 static void variables_of_a_lost_module_are_refused(void **state)
@@ -371,13 +447,14 @@ static void what_was_queued_for_a_lost_module_interrupts_its_stream(void **state
     assert_int_equal(gpushare_stream_synchronize(marked.gpu, NULL), GPUSHARE_ERROR_INTERRUPTED);
     assert_int_equal(gpushare_stream_synchronize(marked.gpu, stream), GPUSHARE_ERROR_INTERRUPTED);
     OK(gpushare_stream_recover(marked.gpu, NULL, &lost));
-    assert_int_equal(lost.dropped, 2);
+    assert_int_equal(lost.dropped, 3);
     OK(gpushare_stream_recover(marked.gpu, stream, &lost));
-    assert_int_equal(lost.dropped, 1);
-    assert_int_equal(marks(&marked), 2);
+    assert_int_equal(lost.dropped, 2);
+    assert_int_equal(marks(&marked), 0);
     LOST(launch(&marked, marked.mark));
+    OK(gpushare_module_unload(marked.module));
     OK(launch(&marked, marked.plain));
-    assert_int_equal(marks(&marked), 3);
+    assert_int_equal(marks(&marked), 1);
     gpushare_close(&marked.gpu);
 }
 
@@ -404,6 +481,8 @@ int main(void)
         cmocka_unit_test(a_module_with_function_addresses_is_refused),
         cmocka_unit_test(a_module_with_generic_constants_is_refused),
         cmocka_unit_test(a_module_that_allocates_is_refused),
+        cmocka_unit_test(no_kernel_follows_an_address_of_a_lost_module),
+        cmocka_unit_test(no_module_calls_a_function_of_a_lost_one),
         cmocka_unit_test(variables_of_a_lost_module_are_refused),
         cmocka_unit_test(what_was_queued_for_a_lost_module_interrupts_its_stream),
     };

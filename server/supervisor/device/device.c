@@ -460,6 +460,15 @@ static void start_again(uv_timer_t *timer)
     }
 }
 
+void device_start_again(struct device *device)
+{
+    uint64_t ails = ailment_wait(&device->ailment, timeline_now());
+    if (ails)
+        uv_timer_start(&device->timer, start_again, ails / MS_NS, 0);
+    else
+        device_start(device);
+}
+
 static void part_closed(void *context)
 {
     struct device *device = context;

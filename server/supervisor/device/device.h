@@ -171,6 +171,9 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
  * why. */
 int device_start(struct device *device);
 
+/* Starts one that the last server had not: at once, or when the device is kept down no more. */
+void device_start_again(struct device *device);
+
 /* Takes over a socket to a worker that is no child of this process; for tests. No other worker is
  * started after it: the next one is adopted too. Returns 0 or -errno. */
 int device_adopt(struct device *device, int fd);

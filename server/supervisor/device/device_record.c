@@ -17,20 +17,11 @@ static const struct member {
     {                                                                                              \
         offsetof(struct device, name), sizeof(((struct device *)0)->name)                          \
     }
-    MEMBER(info),
-    MEMBER(known),
-    MEMBER(schedule),
-    MEMBER(singly),
-    MEMBER(departed_suspects),
-    MEMBER(loss),
-    MEMBER(starts),
-    MEMBER(served),
-    MEMBER(start_at),
-    MEMBER(ready_at),
-    MEMBER(ended_at),
-    MEMBER(trouble),
-    MEMBER(warnings),
-    MEMBER(warning_count),
+    MEMBER(info),     MEMBER(known),         MEMBER(schedule),  MEMBER(singly),
+    MEMBER(suspects), MEMBER(singly_since),  MEMBER(singly_ns), MEMBER(departed_suspects),
+    MEMBER(loss),     MEMBER(ailment),       MEMBER(starts),    MEMBER(served),
+    MEMBER(start_at), MEMBER(ready_at),      MEMBER(ended_at),  MEMBER(trouble),
+    MEMBER(warnings), MEMBER(warning_count),
 #undef MEMBER
 };
 
@@ -38,7 +29,7 @@ enum {
     MEMBERS = sizeof members / sizeof *members,
     /* Of what a worker is told too: it is raised when a message to workers changes its size, since
      * the worker that is taken over would not understand it. */
-    FORM = 3
+    FORM = 4
 };
 
 uint32_t device_record_layout(void)

@@ -7,13 +7,14 @@
  *   one client had            it is guilty: it ends with CUDA's error
  *   several had               they are suspects: their streams are interrupted, and the device
  *                             serves one client and one command at a time, until each suspect has
- *                             run alone what was interrupted, or for a second. If it fails again,
- *                             one client had one kernel in flight, and the others are suspects no
- *                             more
+ *                             run alone what was interrupted, or for a second. Suspects that are
+ *                             at it have up to ten. If it fails again, one client had one kernel in
+ *                             flight, and the others are suspects no more
  *   the third common fault    a fault counts for the suspects that had not run alone by then, and
- *   of a client               for all of them if each had. A client of three such faults is
- *                             isolated: while it is connected the device serves one client at a
- *                             time. That is no verdict
+ *   of a client               for all of them if each had. Of those that left meanwhile nobody
+ *                             knows: beside them it counts for all others, for ten minutes. A
+ *                             client of three such faults is isolated: while it is connected the
+ *                             device serves one client at a time. That is no verdict
  *
  * A worker that crashes makes suspects in the same way of those with work or a request under way,
  * and nobody is guilty of it. Hardware errors, and workers that hang or are killed, blame nobody.

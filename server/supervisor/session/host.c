@@ -36,18 +36,6 @@
 #include "server/supervisor/session/session_state.h"
 #include "server/supervisor/session/session_worker.h"
 
-enum import_state { IMPORT_MAPPING, IMPORT_LIVE, IMPORT_UNMAPPING };
-
-/* The use of another connection's buffer. */
-struct host_import {
-    struct host_import *next;
-    struct session *user, *owner;
-    struct heap_region *region;
-    enum import_state state;
-    bool recalled; /* unmap it as soon as it is mapped */
-    struct charge charge;
-};
-
 static struct session *session_of(const struct heap_region *region)
 {
     return container_of(region->heap, struct session, buffers);
@@ -404,6 +392,8 @@ static void import_free(struct host_import *import)
     *link = import->next;
     quota_return(&import->charge);
     free(import);
+    if (!region)
+        return; /* the last server had it, and it was not found yet */
     region->imports--;
     owner->lent--;
     buffer_settle(region);
@@ -426,7 +416,7 @@ static void import_unmap_answered(void *context, const struct worker_answer *ans
     }
 }
 
-static void import_return(struct host_import *import)
+void session_host_import_return(struct host_import *import)
 {
     import->recalled = true;
     if (import->state != IMPORT_LIVE)
@@ -447,7 +437,7 @@ static void import_map_answered(void *context, const struct worker_answer *answe
         import->state = IMPORT_LIVE;
         if (import->recalled) {
             session_refuse(session, request->serial, MESSAGE(share_owner_ended));
-            import_return(import);
+            session_host_import_return(import);
         } else {
             session_pass(session, request->serial, answer);
         }
@@ -471,7 +461,7 @@ void session_host_recall_exports(struct session *session)
         for (struct host_import *import = other->imports, *next; import; import = next) {
             next = import->next;
             if (import->owner == session)
-                import_return(import);
+                session_host_import_return(import);
         }
     }
 }
@@ -614,7 +604,7 @@ void session_host_free(struct session *session, struct channel_message *message)
         heap_block_retire(block);
         buffer_return(session, block->region);
     } else if (import && import->state == IMPORT_LIVE) {
-        import_return(import);
+        session_host_import_return(import);
     } else {
         session_refuse(session, message->header.serial, MESSAGE(host_buffer_not_begun),
                        (unsigned long long)body.address);

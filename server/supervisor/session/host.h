@@ -12,12 +12,29 @@
 #include "server/supervisor/device/worker_link.h"
 #include "server/supervisor/session/session.h"
 
+enum import_state { IMPORT_MAPPING, IMPORT_LIVE, IMPORT_UNMAPPING };
+
+/* The use of another connection's buffer. */
+struct host_import {
+    struct host_import *next;
+    struct session *user, *owner;
+    struct heap_region *region;
+    enum import_state state;
+    bool recalled; /* unmap it as soon as it is mapped */
+    struct charge charge;
+    uint32_t owner_number; /* of one that the last server had, before it is found: the owner, */
+    uint64_t address;      /* and where the region begins */
+};
+
 session_handler session_host_alloc, session_host_free, session_host_import, session_host_link;
 
 /* The session is taken down. session_host_flush ends its requests that wait for room;
  * session_host_recall_exports makes other sessions stop using its buffers. */
 void session_host_flush(struct session *session);
 void session_host_recall_exports(struct session *session);
+
+/* Has the user's worker give a share back that it has or is to have, and lets go of it. */
+void session_host_import_return(struct host_import *import);
 
 /* The session's worker has nothing of it any more: buffers of other sessions that it used go back
  * to them. */

@@ -15,8 +15,12 @@ struct session;
 /* Adds all buffers to the pack. They get numbers of the keeper's where they have none. */
 void session_host_record_pack(struct session *session, struct pack *pack);
 
-/* Returns 0; -ENOTSUP: the session uses buffers of other connections; or another -errno. */
+/* Returns 0 or -errno. */
 int session_host_record_unpack(struct session *session, struct unpack *unpack);
+
+/* Finds the buffers of other connections that the session uses, when all of them are unpacked.
+ * Returns 0; -ENOENT: some are not there, and are used no more. */
+int session_host_record_find(struct session *session);
 
 /* Asks the worker for all that was under way. */
 void session_host_record_resume(struct session *session);

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/session/lost_copies.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,14 +11,30 @@
 #include "common/ipc/journal.h"
 #include "common/ipc/shared_word.h"
 #include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session_state.h"
 
 /* A client that never recovers costs no more memory than this. */
 enum { ROWS_MAX = 4 * JOURNAL_ENTRIES };
+
+/* The loss may have been judged by a server that was killed meanwhile. */
+static bool is_covered(const struct lost_copies *lost, uint32_t stream, uint64_t address,
+                       uint64_t bytes)
+{
+    for (size_t i = 0; i < lost->count; i++) {
+        const struct lost_copy *row = &lost->rows[i];
+        if (row->stream == stream && !row->bytes == !bytes && address >= row->address &&
+            address - row->address <= row->bytes - bytes && bytes <= row->bytes)
+            return true;
+    }
+    return false;
+}
 
 /* bytes 0: other parts, which nobody knows. */
 static void add_row(struct session *session, uint32_t stream, uint64_t address, uint64_t bytes)
 {
     struct lost_copies *lost = &session->lost_copies;
+    if (is_covered(lost, stream, address, bytes))
+        return;
     struct lost_copy *last = lost->count ? &lost->rows[lost->count - 1] : NULL;
     if (lost->count && last->stream == stream && last->bytes && bytes &&
         last->address + last->bytes == address) {
@@ -78,6 +95,7 @@ void session_lost_copies_find(struct session *session)
             add_stream(session, journal, i, reached, begun);
     }
     munmap(shadow, session->shadow.bytes);
+    session_touch(session);
 }
 
 void session_lost_copies_take(struct session *session, uint32_t stream,
@@ -108,6 +126,34 @@ void session_lost_copies_forget(struct session *session, uint32_t stream)
         if (lost->rows[i].stream != stream)
             lost->rows[kept++] = lost->rows[i];
     lost->count = kept;
+    session_touch(session);
+}
+
+void session_lost_copies_pack(struct session *session, struct pack *pack)
+{
+    const struct lost_copies *lost = &session->lost_copies;
+    pack_number(pack, lost->count << 1 | lost->more);
+    for (size_t i = 0; i < lost->count; i++) {
+        pack_number(pack, lost->rows[i].stream);
+        pack_number(pack, lost->rows[i].address);
+        pack_number(pack, lost->rows[i].bytes);
+    }
+}
+
+int session_lost_copies_unpack(struct session *session, struct unpack *unpack)
+{
+    struct lost_copies *lost = &session->lost_copies;
+    uint64_t what = unpack_number_max(unpack, ROWS_MAX << 1 | 1);
+    if (array_reserve(lost->rows, lost->room, what >> 1) < 0)
+        return -ENOMEM;
+    lost->more = what & 1;
+    lost->count = what >> 1;
+    for (size_t i = 0; i < lost->count; i++) {
+        lost->rows[i].stream = (uint32_t)unpack_number_max(unpack, UINT32_MAX);
+        lost->rows[i].address = unpack_number(unpack);
+        lost->rows[i].bytes = unpack_number(unpack);
+    }
+    return unpack->failed ? -EINVAL : 0;
 }
 
 void session_lost_copies_release(struct session *session)

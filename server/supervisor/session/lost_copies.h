@@ -8,6 +8,7 @@
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_LOST_COPIES_H
 
 #include "protocol.h"
+#include "server/supervisor/keep/pack.h"
 #include "server/supervisor/session/session.h"
 
 /* Adds those of the worker that was just lost, before another one writes to the journal. */
@@ -16,6 +17,10 @@ void session_lost_copies_find(struct session *session);
 /* Writes those of one stream to the report, and forgets them. */
 void session_lost_copies_take(struct session *session, uint32_t stream,
                               struct proto_stream_recovered *report);
+
+/* As they are kept for another server. Unpacking returns 0 or -errno. */
+void session_lost_copies_pack(struct session *session, struct pack *pack);
+int session_lost_copies_unpack(struct session *session, struct unpack *unpack);
 
 /* Forgets those of a stream whose number gets a new owner; all. */
 void session_lost_copies_forget(struct session *session, uint32_t stream);

@@ -67,12 +67,26 @@ bool session_module_usable(struct session *session, uint32_t number, struct erro
     return module && !module->lost;
 }
 
+/* Whether its kernels may run. */
+static bool may_run(struct session *session, uint32_t number, struct error *why)
+{
+    if (!session_module_usable(session, number, why))
+        return false;
+    const enum proto_unsaved own = module_find(session, number)->unsaved;
+    for (const struct module *at = session->modules; at; at = at->next)
+        if (at->lost && state_lost_reaches(at->unsaved, own)) {
+            state_lost_refuse_other(at->number, at->unsaved, why);
+            return false;
+        }
+    return true;
+}
+
 void session_module_query(struct session *session, struct channel_message *message)
 {
     struct proto_module_query body;
     struct error why;
     memcpy(&body, message->body, sizeof body);
-    if (session_module_usable(session, body.module, &why))
+    if (may_run(session, body.module, &why))
         session_answer(session, PROTO_DONE, message->header.serial, NULL, NULL, 0);
     else
         session_refuse_why(session, message->header.serial, &why);

@@ -14,6 +14,7 @@
 #include "server/supervisor/session/forward.h"
 #include "server/supervisor/session/host.h"
 #include "server/supervisor/session/host_record.h"
+#include "server/supervisor/session/lost_copies.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
 #include "server/supervisor/session/restore.h"
@@ -42,7 +43,7 @@ static const struct member {
 
 enum {
     MEMBERS = sizeof members / sizeof *members,
-    FORM = 3 /* of the rest; raised when it changes */
+    FORM = 4 /* of the rest; raised when it changes */
 };
 
 uint32_t session_record_layout(void)
@@ -72,6 +73,7 @@ static void client_pack(struct session *session, struct pack *pack)
     keeper_pack_fd(keeper, pack, KEEPER_DATA, session->shadow.fd, &keeping->shadow);
     keeper_pack_fd(keeper, pack, KEEPER_DATA, session->doorbell, &keeping->doorbell);
     session_rings_pack(session, pack);
+    session_lost_copies_pack(session, pack);
 }
 
 static void answer_pack(void *context, const struct channel_packet *packet, size_t body_bytes)
@@ -173,7 +175,9 @@ static int device_part_unpack(struct session *session, struct unpack *unpack, ui
                         keeper_take(keeper, keeping->shadow, KEEPER_DATA),
                         keeper_take(keeper, keeping->doorbell, KEEPER_DATA)};
     int result = session_attach_adopt(session, offset, bytes, fds);
-    return result < 0 ? result : session_rings_unpack(session, unpack);
+    if (result == 0)
+        result = session_rings_unpack(session, unpack);
+    return result < 0 ? result : session_lost_copies_unpack(session, unpack);
 }
 
 static int client_unpack(struct session *session, struct unpack *unpack)
@@ -349,6 +353,13 @@ void session_record_read(struct session *session, const struct state_log_entry *
     default:
         break;
     }
+    if (result < 0)
+        not_taken_over(session, result);
+}
+
+void session_record_link(struct session *session)
+{
+    int result = session_host_record_find(session);
     if (result < 0)
         not_taken_over(session, result);
 }

@@ -43,7 +43,11 @@ int session_record_open(struct session **session, struct server *server, uint32_
 /* Fills it with another record of it. A session that can't be taken over is marked, with why. */
 void session_record_read(struct session *session, const struct state_log_entry *entry);
 
-/* All sessions and all records are read: begins what has to be undone, and what has to be done
+/* All sessions and all records are read: finds what it uses of other sessions. Comes before any is
+ * resumed. */
+void session_record_link(struct session *session);
+
+/* Begins what has to be undone, and what has to be done
  * anew. */
 void session_record_resume(struct session *session);
 

@@ -126,11 +126,13 @@ struct session {
         bool busy;        /* it had work, or has some, so it comes before others */
     } restore;
     struct {
-        bool suspect;    /* of its device's latest fault */
-        bool proven;     /* the kernels that were interrupted by that have run alone since */
-        bool asked;      /* a request of it was under way when its worker was lost */
-        bool isolated;   /* it was a suspect too often */
-        uint32_t common; /* faults and crashes that it may have made as well as others */
+        bool suspect;         /* of its device's latest fault */
+        bool proven;          /* the kernels that were interrupted by that have run alone since */
+        bool asked;           /* a request of it was under way when its worker was lost */
+        bool isolated;        /* it was a suspect too often */
+        uint32_t common;      /* faults and crashes that it may have made as well as others */
+        uint32_t beside_left; /* likewise, as well as others that left without running alone */
+        uint64_t beside_left_at; /* CLOCK_MONOTONIC: the latest of these was settled */
     } blame;
     uint64_t singly_before; /* device_singly_ns when it attached */
     struct lost_copies lost_copies;

@@ -127,7 +127,8 @@ struct client_objects {
     uint32_t link_count, link_room;
     struct twin *twins; /* sorted by address, disjoint; a loader thread adds some (twins.h) */
     size_t twin_count, twin_room;
-    uint32_t lost_modules; /* whose state an earlier worker had (client_module.h) */
+    uint32_t lost_modules;  /* whose state an earlier worker had (client_module.h) */
+    uint32_t lost_reaching; /* of these, those whose addresses any kernel may follow */
 };
 
 /* Belongs to the control thread. */

@@ -44,8 +44,8 @@ struct client_module {
     struct code_memory *code_memory;
     uint64_t kept; /* bytes charged to code_memory */
     const struct retirement *dying;
-    bool busy;
-    enum proto_unsaved lost; /* why this worker can't have it; NOTHING: it can */
+    enum proto_unsaved unsaved; /* what another worker can't have of it */
+    bool busy, lost;            /* lost: and this is another one */
 };
 
 struct client_module *client_module_find(struct client *client, uint32_t number)
@@ -63,21 +63,29 @@ uint32_t client_module_new_lost(struct client *client, uint32_t number, enum pro
     uint32_t error = client_module_new(client, number, code_memory, &module, why);
     if (!module)
         return error;
-    module->lost = unsaved;
+    module->unsaved = unsaved;
+    module->lost = true;
     pthread_mutex_lock(&client->lock);
     client->objects.lost_modules++;
+    client->objects.lost_reaching += state_lost_reaches(unsaved, PROTO_UNSAVED_NOTHING);
     pthread_mutex_unlock(&client->lock);
     return 0;
 }
 
 bool client_module_is_lost(const struct client_module *module)
 {
-    return module->lost != PROTO_UNSAVED_NOTHING;
+    return module->lost;
+}
+
+bool client_module_reaches_lost(const struct client *client, const struct client_module *module)
+{
+    return client->objects.lost_reaching ||
+           (client->objects.lost_modules && module->unsaved != PROTO_UNSAVED_NOTHING);
 }
 
 uint32_t client_module_refuse_lost(const struct client_module *module, struct error *why)
 {
-    return state_lost_refuse(module->number, module->lost, why);
+    return state_lost_refuse(module->number, module->unsaved, why);
 }
 
 uint32_t client_module_number(const struct client_module *module)
@@ -249,6 +257,7 @@ uint32_t client_module_inspect(const struct client *client, struct client_module
     } else if (!error) {
         needs->resident_bytes = cubin_variable_bytes(module->image.bytes, module->image.count);
     }
+    module->unsaved = needs->unsaved;
     end_reading(module, rewrite);
     return error;
 }
@@ -650,10 +659,11 @@ static void forget_names(struct client *client, struct client_module *module)
             client_memory_range_remove(client, &client->objects.ranges[i]);
 }
 
-static void forget_lost(struct client *client)
+static void forget_lost(struct client *client, const struct client_module *module)
 {
     pthread_mutex_lock(&client->lock);
     client->objects.lost_modules--;
+    client->objects.lost_reaching -= state_lost_reaches(module->unsaved, PROTO_UNSAVED_NOTHING);
     pthread_mutex_unlock(&client->lock);
 }
 
@@ -667,7 +677,7 @@ void client_module_destroy(struct client *client, struct client_module *module)
         link = &(*link)->next;
     *link = module->next;
     if (client_module_is_lost(module))
-        forget_lost(client);
+        forget_lost(client, module);
     client_module_unload(client, module);
     release_code(client, module);
     code_image_release(&module->image);

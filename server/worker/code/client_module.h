@@ -37,8 +37,12 @@ uint32_t client_module_new(struct client *client, uint32_t number, struct code_m
 uint32_t client_module_new_lost(struct client *client, uint32_t number, enum proto_unsaved unsaved,
                                 struct code_memory *code_memory, struct error *why);
 
-/* Whether it is such a one: its kernels must not run. Under client->lock, or the control thread. */
+/* Whether it is such a one. Under client->lock, or the control thread. */
 bool client_module_is_lost(const struct client_module *module);
+
+/* Whether its kernels must not run: it is lost, or they might follow an address of what a lost
+ * module had (common/state_lost.h). Under client->lock, or the control thread. */
+bool client_module_reaches_lost(const struct client *client, const struct client_module *module);
 
 /* Sets the refusal of such a module. Returns its number. */
 uint32_t client_module_refuse_lost(const struct client_module *module, struct error *why);

@@ -44,28 +44,34 @@ static bool makes_generic_constant(const struct ptx_instruction *instruction)
            strcmp(instruction->modifiers[0], "const") == 0;
 }
 
-static enum proto_unsaved find_in_code(const struct ptx_function *function)
+/* Any kernel may follow addresses of data, so they outweigh those of functions. */
+static void add(enum proto_unsaved *found, enum proto_unsaved more)
+{
+    if (*found == PROTO_UNSAVED_NOTHING ||
+        (*found == PROTO_UNSAVED_FUNCTION_ADDRESSES && more != PROTO_UNSAVED_NOTHING))
+        *found = more;
+}
+
+static void find_in_code(const struct ptx_function *function, enum proto_unsaved *found)
 {
     for (uint32_t i = 0; i < function->instruction_count; i++) {
         if (uses_function_address(&function->instructions[i]))
-            return PROTO_UNSAVED_FUNCTION_ADDRESSES;
+            add(found, PROTO_UNSAVED_FUNCTION_ADDRESSES);
         if (makes_generic_constant(&function->instructions[i]))
-            return PROTO_UNSAVED_CONSTANT_ADDRESSES;
+            add(found, PROTO_UNSAVED_CONSTANT_ADDRESSES);
     }
-    return PROTO_UNSAVED_NOTHING;
 }
 
 /* Of variables that move, the addresses are the same ones in another worker. */
-static enum proto_unsaved find_in_values(const struct ptx_variable *variable)
+static void find_in_values(const struct ptx_variable *variable, enum proto_unsaved *found)
 {
     for (uint32_t i = 0; i < variable->initialiser_count; i++) {
         const struct ptx_initialiser *value = &variable->initialisers[i];
         if (value->function)
-            return PROTO_UNSAVED_FUNCTION_ADDRESSES;
+            add(found, PROTO_UNSAVED_FUNCTION_ADDRESSES);
         if (value->variable && value->variable->space == PTX_SPACE_CONST)
-            return PROTO_UNSAVED_CONSTANT_ADDRESSES;
+            add(found, PROTO_UNSAVED_CONSTANT_ADDRESSES);
     }
-    return PROTO_UNSAVED_NOTHING;
 }
 
 static bool is_heap_function(const struct ptx_function *function)
@@ -77,15 +83,15 @@ static bool is_heap_function(const struct ptx_function *function)
 enum proto_unsaved unsaved_find(const struct ptx_module *tree)
 {
     enum proto_unsaved found = PROTO_UNSAVED_NOTHING;
-    for (uint32_t i = 0; !found && i < tree->variable_count; i++)
-        found = find_in_values(tree->variables[i]);
-    for (uint32_t f = 0; !found && f < tree->function_count; f++) {
+    for (uint32_t i = 0; i < tree->variable_count; i++)
+        find_in_values(tree->variables[i], &found);
+    for (uint32_t f = 0; f < tree->function_count; f++) {
         const struct ptx_function *function = tree->functions[f];
         if (is_heap_function(function))
-            return PROTO_UNSAVED_DEVICE_HEAP;
-        found = find_in_code(function);
-        for (uint32_t i = 0; !found && i < function->variable_count; i++)
-            found = find_in_values(function->variables[i]);
+            add(&found, PROTO_UNSAVED_DEVICE_HEAP);
+        find_in_code(function, &found);
+        for (uint32_t i = 0; i < function->variable_count; i++)
+            find_in_values(function->variables[i], &found);
     }
     return found;
 }

@@ -15,7 +15,8 @@
 
 struct ptx_module;
 
-/* The first thing of this kind in the text. Variables that can't move are the caller's affair. */
+/* The first thing of this kind in the text; addresses of functions only where there is nothing
+ * else. Variables that can't move are the caller's affair. */
 enum proto_unsaved unsaved_find(const struct ptx_module *tree);
 
 #endif

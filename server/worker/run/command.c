@@ -137,7 +137,7 @@ static int run_launch(struct command *command, struct client_stream *stream,
         !is_alive(client_module_dying(client->objects.functions[index].module), stream))
         return note_violation(stream, MESSAGE(command_launch_function), launch->function);
     const struct function *function = &client->objects.functions[index];
-    if (client_module_is_lost(function->module))
+    if (client_module_reaches_lost(client, function->module))
         return interrupt(stream);
     uint32_t threads = (uint32_t)launch->block[0] * launch->block[1] * launch->block[2];
     if (threads > function->block_threads)

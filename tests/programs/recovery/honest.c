@@ -191,15 +191,23 @@ static void await_company(const struct honest *honest, uint32_t company)
         usleep(50);
 }
 
+/* Unloads the module that was lost with a worker, unless *module is NULL, and loads it. */
+static void load_faults(const struct honest *honest, gpushare_module **module)
+{
+    if (*module)
+        MUST(honest, gpushare_module_unload(*module));
+    MUST(honest, gpushare_module_load(honest->gpu, faults_ptx, 0, module));
+}
+
 /* Faults until the server says whose kernel it was: at once, or after it was a suspect. */
 static _Noreturn void fault(struct honest *honest)
 {
     struct page *page = honest->page;
     const char *kernel = culprits[atomic_load(&page->kind)].kernel;
     gpushare_error error = GPUSHARE_ERROR_INTERRUPTED;
+    gpushare_module *module = NULL;
     while (error == GPUSHARE_ERROR_INTERRUPTED && atomic_load(&page->faults) < 3) {
-        gpushare_module *module;
-        MUST(honest, gpushare_module_load(honest->gpu, faults_ptx, 0, &module));
+        load_faults(honest, &module);
         if (atomic_load(&page->faults) == 0)
             await_company(honest, atomic_load(&page->company));
         error = batch_push(honest, (int)honest_draw(honest, 3));
@@ -252,12 +260,12 @@ void honest_storm(const struct honest_spec *spec)
         MUST(&honest, gpushare_stream_create(honest.gpu, GPUSHARE_STREAM_NON_BLOCKING, 0,
                                              &honest.streams[0]));
         gpushare_error error = GPUSHARE_ERROR_INTERRUPTED;
+        gpushare_module *module = NULL;
         while (error == GPUSHARE_ERROR_INTERRUPTED) {
             MUST(&honest, gpushare_stream_recover(honest.gpu, honest.streams[0], NULL));
             const char *kernel = culprits[honest_draw(&honest, CULPRITS)].kernel;
             atomic_fetch_add(&honest.page->batches, 1);
-            gpushare_module *module;
-            MUST(&honest, gpushare_module_load(honest.gpu, faults_ptx, 0, &module));
+            load_faults(&honest, &module);
             error = launch_one(&honest, module, kernel, NULL);
             if (error == GPUSHARE_SUCCESS)
                 error = gpushare_synchronize(honest.gpu);

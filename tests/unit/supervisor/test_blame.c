@@ -3,6 +3,8 @@
 /* Faults: the client that ends, the suspects that go on, and how long a device serves one client at
  * a time for that. The fake worker's clients have in flight what the test writes down for them. */
 #include "tests/unit/supervisor/fake.h"
+#include "common/ipc/ring.h"
+#include "common/ipc/shared_word.h"
 #include "server/supervisor/device/device_schedule.h"
 #include "server/supervisor/device/device_singly.h"
 
@@ -77,10 +79,19 @@ static bool serves_singly(void)
 }
 
 /* A second has to pass by the clock: here it is over at once. */
-static void let_a_second_pass(void)
+static void look(void)
 {
     uv_timer_start(&the_device()->absolve, the_device()->absolve.timer_cb, 0, 0);
     fake_settle(&fake);
+}
+
+/* Without a word of a client, too. */
+static void let_a_second_pass(void)
+{
+    struct session *session;
+    LIST_FOR_EACH (session, &fake.supervisor->server.session_list, link)
+        session->heard_at -= UINT64_C(3000000000);
+    look();
 }
 
 static void end(void)
@@ -121,14 +132,24 @@ static void suspects_go_on_one_at_a_time_for_a_second(void **state)
     end();
 }
 
+static uint32_t lost_by(unsigned which)
+{
+    return shared_word_read(&ring_status_header(client(which)->status.base)->lost_by);
+}
+
+/* Clients are told what they are in memory that they read. */
 static void a_suspect_that_faults_alone_is_guilty(void **state)
 {
     (void)state;
     begin();
-    fault(PROTO_ERROR_ILLEGAL_ADDRESS, 7);
+    fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
+    assert_int_equal(lost_by(0), PROTO_LOST_BY_SUSPECTS);
+    assert_int_equal(lost_by(1), PROTO_LOST_BY_SUSPECTS);
+    assert_int_equal(lost_by(2), PROTO_LOST_BY_ANOTHER);
     fault(PROTO_ERROR_ILLEGAL_ADDRESS, 1);
     fake_expect_ended(&fake, fds[0], PROTO_ERROR_ILLEGAL_ADDRESS, "this client's");
     forget(0);
+    assert_int_equal(lost_by(0), PROTO_LOST_BY_ANOTHER);
     assert_false(serves_singly());
     assert_false(client(0)->blame.suspect);
     end();
@@ -180,7 +201,7 @@ static void suspects_that_have_all_run_alone_end_the_probation(void **state)
     end();
 }
 
-/* It works all the time, beside authors that are never alone: another one each time. */
+/* It works all the time, beside authors that are never alone. */
 static void who_has_run_alone_is_not_isolated_for_others_faults(void **state)
 {
     (void)state;
@@ -188,13 +209,98 @@ static void who_has_run_alone_is_not_isolated_for_others_faults(void **state)
     for (int i = 0; i < 6; i++) {
         fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
         prove(0);
-        close(fds[1]);
-        forget(1);
         let_a_second_pass();
         assert_int_equal(client(0)->blame.common, 0);
-        assert_false(serves_singly());
-        fds[2] = fake_attach(&fake, 0, 0, NULL, NULL);
+        assert_false(client(0)->blame.isolated);
     }
+    end();
+}
+
+/* Another one leaves at each fault. */
+static void fault_beside_one_that_leaves(void)
+{
+    fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
+    prove(0);
+    close(fds[1]);
+    forget(1);
+    let_a_second_pass();
+    fds[2] = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake_settle(&fake);
+}
+
+/* Either it faults in company only, or each of the others was an author. If these come back, they
+ * are alone at the next fault. */
+static void who_is_there_while_its_company_leaves_is_isolated(void **state)
+{
+    (void)state;
+    begin();
+    for (int i = 0; i < 3; i++) {
+        assert_false(client(0)->blame.isolated);
+        assert_false(serves_singly());
+        fault_beside_one_that_leaves();
+    }
+    assert_true(client(0)->blame.isolated);
+    assert_true(serves_singly());
+    fault(PROTO_ERROR_ILLEGAL_ADDRESS, 4);
+    fake_expect_ended(&fake, fds[2], PROTO_ERROR_ILLEGAL_ADDRESS, "this client's");
+    forget(2);
+    assert_false(client(0)->blame.isolated);
+    assert_false(serves_singly());
+    end();
+}
+
+static void let_ten_minutes_pass(void)
+{
+    struct session *session;
+    LIST_FOR_EACH (session, &fake.supervisor->server.session_list, link)
+        session->blame.beside_left_at -= UINT64_C(600000000000);
+    let_a_second_pass();
+}
+
+static void faults_beside_others_that_left_are_forgotten(void **state)
+{
+    (void)state;
+    begin();
+    for (int i = 0; i < 4; i++) {
+        fault_beside_one_that_leaves();
+        let_ten_minutes_pass();
+        assert_false(client(0)->blame.isolated);
+    }
+    for (int i = 0; i < 3; i++)
+        fault_beside_one_that_leaves();
+    assert_true(client(0)->blame.isolated);
+    let_ten_minutes_pass();
+    assert_false(client(0)->blame.isolated);
+    assert_false(serves_singly());
+    end();
+}
+
+/* A second is short for a program that loads its modules again, on a machine that is busy. */
+static void suspects_that_are_at_it_have_ten_seconds(void **state)
+{
+    (void)state;
+    begin();
+    fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
+    client(1)->heard_at -= UINT64_C(3000000000);
+    for (int i = 0; i < 3; i++) {
+        client(0)->heard_at = timeline_now();
+        look();
+        assert_true(serves_singly());
+        assert_true(client(0)->blame.suspect);
+    }
+    the_device()->ready_at -= UINT64_C(10000000000);
+    client(0)->heard_at = timeline_now();
+    look();
+    assert_false(serves_singly());
+    assert_false(client(0)->blame.suspect);
+    /* One that has run alone does not prolong it, nor does one that is no suspect. */
+    fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
+    prove(0);
+    client(0)->heard_at = client(2)->heard_at = timeline_now();
+    /* Its latest word was before the fault. */
+    client(1)->heard_at = the_device()->ended_at - 1;
+    look();
+    assert_false(serves_singly());
     end();
 }
 
@@ -260,6 +366,7 @@ static void errors_of_the_machine_and_ends_without_a_word_blame_nobody(void **st
         the_device()->ailment = (struct ailment){0}; /* each is the first of its machine */
         fault(errors[i], i % 2 ? 1 : 7);
         assert_int_equal(fake.worker[0].resumed, 3);
+        assert_int_equal(lost_by(0), PROTO_LOST_BY_NOBODY);
         assert_false(serves_singly());
     }
     fake_put_in_flight(&fake, client(0), 1);
@@ -391,6 +498,9 @@ int main(void)
         cmocka_unit_test(the_author_of_common_faults_clears_the_others),
         cmocka_unit_test(suspects_that_have_all_run_alone_end_the_probation),
         cmocka_unit_test(who_has_run_alone_is_not_isolated_for_others_faults),
+        cmocka_unit_test(who_is_there_while_its_company_leaves_is_isolated),
+        cmocka_unit_test(faults_beside_others_that_left_are_forgotten),
+        cmocka_unit_test(suspects_that_are_at_it_have_ten_seconds),
         cmocka_unit_test(who_faults_in_company_only_is_isolated_with_its_company),
         cmocka_unit_test(who_is_in_flight_at_three_crashes_is_isolated_and_not_guilty),
         cmocka_unit_test(a_device_that_is_gone_ends_its_clients_with_the_reason),

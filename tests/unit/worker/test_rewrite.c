@@ -354,6 +354,9 @@ static void what_another_worker_cannot_have_is_found(void **state)
         {BODY("mov.u64 %a, k;\n"), PROTO_UNSAVED_FUNCTION_ADDRESSES},
         {BODY("call %a, (s), proto;\n"), PROTO_UNSAVED_FUNCTION_ADDRESSES},
         {BODY("cvta.const.u64 %a, %b;\n"), PROTO_UNSAVED_CONSTANT_ADDRESSES},
+        /* Addresses that any kernel may follow outweigh those that only some can. */
+        {BODY("mov.u64 %a, f;\ncvta.const.u64 %a, %b;\n"), PROTO_UNSAVED_CONSTANT_ADDRESSES},
+        {BODY("cvta.const.u64 %a, %b;\nmov.u64 %a, f;\n"), PROTO_UNSAVED_CONSTANT_ADDRESSES},
         {HEAD ".const .u32 c = 1;\n.const .u64 d = c;\n", PROTO_UNSAVED_CONSTANT_ADDRESSES},
         {HEAD ".func f()\n{\nret;\n}\n.const .u64 d = f;\n", PROTO_UNSAVED_FUNCTION_ADDRESSES},
         {HEAD ".func f()\n{\nret;\n}\n.global .u64 d = f;\n", PROTO_UNSAVED_VARIABLES},
