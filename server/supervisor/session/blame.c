@@ -106,7 +106,7 @@ static void list_add(char *names, size_t size, const struct session *session)
 /* The probation of the latest fault is over. If each suspect has run alone since, one of them
  * faults in company only, and nobody knows which. Otherwise it was one that has not: the others
  * have done alone what they did then. */
-static void settle(struct server *server, struct device *device)
+static void settle_suspects(struct server *server, struct device *device)
 {
     struct session *session;
     uint32_t proven = 0;
@@ -134,7 +134,7 @@ static void mark_suspects(struct server *server, struct device *device, bool cra
 {
     char names[320] = "";
     struct session *session;
-    settle(server, device);
+    settle_suspects(server, device);
     device->suspects = device->departed_suspects;
     LIST_FOR_EACH (session, &server->session_list, link)
         if (is_suspect(session, device, crash)) {
@@ -212,7 +212,7 @@ void session_blame_prove(struct server *server, struct session *session)
 bool session_blame_absolve(struct server *server, struct device *device)
 {
     const struct session *session;
-    settle(server, device);
+    settle_suspects(server, device);
     LIST_FOR_EACH (session, &server->session_list, link)
         if (goes_on(session, device) && session->blame.isolated)
             return false;
