@@ -146,7 +146,7 @@ void module_delete_all(gpushare_connection *connection)
 
 /* ---- lost modules ---- */
 
-static uint32_t losses(const gpushare_connection *connection)
+static uint32_t count_losses(const gpushare_connection *connection)
 {
     return shared_word_read(&connection->status->modules_lost);
 }
@@ -161,7 +161,7 @@ static gpushare_error ask_lost(const gpushare_module *module)
 gpushare_error module_check_function(gpushare_function *function)
 {
     /* Read before the server is asked: a loss after that counts anew. */
-    uint32_t seen = losses(function->connection);
+    uint32_t seen = count_losses(function->connection);
     gpushare_error error = ask_lost(function->module);
     if (!error)
         atomic_store_explicit(&function->losses_seen, seen, memory_order_relaxed);
@@ -171,7 +171,7 @@ gpushare_error module_check_function(gpushare_function *function)
 gpushare_error module_check_variable(gpushare_connection *connection, gpushare_address address)
 {
     struct allocation variable;
-    bool is_drivers = losses(connection) &&
+    bool is_drivers = count_losses(connection) &&
                       address - connection->device_base >= connection->window_bytes &&
                       allocation_find(&connection->allocations, address, &variable) &&
                       variable.kind == ALLOCATION_VARIABLE;

@@ -98,7 +98,7 @@ static gpushare_error report_error(struct gpushare_stream *stream)
     return failure_plain(error ? error : PROTO_ERROR_UNKNOWN);
 }
 
-static inline bool differs(const struct gpushare_stream *stream)
+static inline bool has_difference(const struct gpushare_stream *stream)
 {
     uint32_t count = shared_word_hint(&stream->producer.ring.status->error_count);
     return __builtin_expect(
@@ -107,7 +107,7 @@ static inline bool differs(const struct gpushare_stream *stream)
 
 static inline gpushare_error check_errors(struct gpushare_stream *stream)
 {
-    return differs(stream) ? report_error(stream) : GPUSHARE_SUCCESS;
+    return has_difference(stream) ? report_error(stream) : GPUSHARE_SUCCESS;
 }
 
 /* ---- the ring's memory ---- */
@@ -310,7 +310,7 @@ static inline gpushare_error join_order(struct gpushare_stream *stream)
 gpushare_error stream_begin(struct gpushare_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    gpushare_error error = differs(stream) ? find_difference(stream) : GPUSHARE_SUCCESS;
+    gpushare_error error = has_difference(stream) ? find_difference(stream) : GPUSHARE_SUCCESS;
     if (!error)
         error = join_order(stream);
     if (__builtin_expect(error != 0, 0))

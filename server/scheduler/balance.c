@@ -26,7 +26,7 @@ static uint64_t fill_of(const struct scheduler_client *client)
 }
 
 /* An account that comes back begins where the others are. */
-static void meet(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+static void meet_active(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
 {
     uint64_t least = client->lease_group->extra_ns;
     if (!is_there(client->accounts.of[0], now) && client->account_extra_ns < least) {
@@ -104,7 +104,7 @@ void balance_look(struct scheduler *scheduler, uint64_t now)
     struct scheduler_client *client;
     LIST_FOR_EACH (client, &scheduler->clients, link)
         if (level_has_work(client))
-            meet(scheduler, client, now);
+            meet_active(scheduler, client, now);
     LIST_FOR_EACH (client, &scheduler->clients, link)
         if (level_has_work(client))
             client->accounts.of[0]->busy_at = now;

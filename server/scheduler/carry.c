@@ -9,8 +9,8 @@
 /* ---- taking ---- */
 
 /* The part of a lease under way that is not charged yet. */
-static uint64_t uncharged(const struct scheduler *scheduler, const struct scheduler_client *client,
-                          uint64_t now)
+static uint64_t count_uncharged(const struct scheduler *scheduler,
+                                const struct scheduler_client *client, uint64_t now)
 {
     const struct scheduler_lease_group *lease_group = client->lease_group;
     if (!client->leased || scheduler->schedule.mode == PROTO_MODE_CONCURRENT)
@@ -36,7 +36,7 @@ void carry_client_take(const struct scheduler *scheduler, const struct scheduler
 {
     const struct plan *plan = &scheduler->plan;
     const struct scheduler_lease_group *lease_group = client->lease_group;
-    const uint64_t ns = uncharged(scheduler, client, now);
+    const uint64_t ns = count_uncharged(scheduler, client, now);
     const uint64_t charged = binds_leases(scheduler) ? ns : 0;
     const uint64_t extra = client->on_extra ? charged : 0;
     *to = (struct carry_client){.request = client->request,
@@ -77,7 +77,7 @@ static void charge_account(const struct scheduler *scheduler, const struct sched
                            const struct scheduler_account *account, uint64_t now,
                            struct carry_account *to)
 {
-    const uint64_t ns = uncharged(scheduler, client, now);
+    const uint64_t ns = count_uncharged(scheduler, client, now);
     if (!binds_leases(scheduler)) {
         if (account == client->accounts.of[0])
             to->debt_ns += saturating_sub(now, client->lease_group->lease_ends);
@@ -186,7 +186,7 @@ void carry_account_give(struct scheduler *scheduler, struct scheduler_account *a
 
 /* ---- those that do not come back ---- */
 
-static struct credit owed(const struct credit *from, uint64_t now)
+static struct credit credit_carried(const struct credit *from, uint64_t now)
 {
     uint32_t rate = min(from->rate, PLAN_WHOLE);
     struct credit none = {.at = now, .rate = rate};
@@ -199,15 +199,15 @@ void carry_client_leave(struct scheduler *scheduler, uint64_t number,
                         uint64_t now)
 {
     struct debt debt = {.account = number,
-                        .request = owed(&client->request.credit, now),
-                        .cap = owed(&client->cap, now),
-                        .duty = owed(&client->duty, now)};
+                        .request = credit_carried(&client->request.credit, now),
+                        .cap = credit_carried(&client->cap, now),
+                        .duty = credit_carried(&client->duty, now)};
     if (!client->leases && !client->charged_ns)
         return;
     if (account) {
-        debt.account_request = owed(&account->request.credit, now);
-        debt.account_cap = owed(&account->cap, now);
-        debt.account_duty = owed(&account->duty, now);
+        debt.account_request = credit_carried(&account->request.credit, now);
+        debt.account_cap = credit_carried(&account->cap, now);
+        debt.account_duty = credit_carried(&account->duty, now);
         uint64_t crowd = min(max(client->crowd, UINT64_C(1)), (uint64_t)PLAN_WHOLE);
         debt.extra = (struct credit){.at = now, .rate = PLAN_WHOLE / (uint32_t)crowd};
         plan_credit_charge(&debt.extra, client->account_ahead_ns);

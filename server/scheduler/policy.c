@@ -212,6 +212,41 @@ void policy_keep(const struct scheduler *scheduler, const struct scheduler_lease
         *choice = (struct policy_choice){.again_at = until};
 }
 
+/* ---- strict and fair ---- */
+
+uint32_t policy_strict_cap(const struct scheduler_limits *limits)
+{
+    return limits->request ? PLAN_WHOLE : limits->limit;
+}
+
+/* A request is all that its client gets, so only clients without one get idle time. */
+void policy_strict_choose(const struct scheduler *scheduler,
+                          const struct scheduler_lease_group *lease_group, uint64_t now,
+                          struct policy_choice *choice)
+{
+    policy_claims(scheduler, lease_group, now, choice);
+    if (!choice->client)
+        policy_extra(scheduler, lease_group, now, true, choice);
+    policy_keep(scheduler, lease_group, now, choice);
+}
+
+uint32_t policy_fair_cap(const struct scheduler_limits *limits)
+{
+    return limits->limit;
+}
+
+void policy_fair_choose(const struct scheduler *scheduler,
+                        const struct scheduler_lease_group *lease_group, uint64_t now,
+                        struct policy_choice *choice)
+{
+    policy_claims(scheduler, lease_group, now, choice);
+    if (!choice->client)
+        policy_extra(scheduler, lease_group, now, false, choice);
+    policy_keep(scheduler, lease_group, now, choice);
+}
+
+/* ---- how much a lease may have in flight ---- */
+
 uint32_t policy_in_flight_limit(const struct scheduler_schedule *schedule,
                                 const struct scheduler_client *client, bool alone)
 {

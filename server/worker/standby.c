@@ -36,7 +36,7 @@ static int answer_done(int channel, const struct channel_message *message)
 }
 
 /* Takes one message. *serve becomes true if it was the one to wait for. */
-static int take(int channel, struct channel_message *message, bool *serve)
+static int take_message(int channel, struct channel_message *message, bool *serve)
 {
     int result = channel_receive(channel, PROTO_PEER_WORKER, PROTO_PEER_SUPERVISOR, message);
     if (result == CHANNEL_EMPTY)
@@ -66,7 +66,7 @@ int standby_wait(int channel)
         channel_send_waiting(channel, &(struct channel_packet){.opcode = PROTO_WORKER_STANDBY});
     while (result == 0 && !serve) {
         if (poll(&polled, 1, -1) >= 0)
-            result = take(channel, message, &serve);
+            result = take_message(channel, message, &serve);
         else if (errno != EINTR)
             result = -errno;
     }

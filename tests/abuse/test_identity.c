@@ -28,18 +28,11 @@ static struct server *server;
 
 static int start(void **state)
 {
-    (void)state;
     const char *env[] = {"SOFTGPU_DEVICES=2", NULL};
     /* Nothing is kept for clients to come. */
     const char *args[] = {"--pinned-pool", "0", NULL};
-    server = server_start(args, env);
+    *state = server = server_start(args, env);
     return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 /* Attaches to device 1 as one of this group. Returns 0 or the error. */
@@ -236,5 +229,5 @@ int main(void)
         cmocka_unit_test(a_socket_that_a_child_keeps_does_not_keep_a_dead_client),
         cmocka_unit_test(nothing_of_killed_clients_stays),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, server_teardown);
 }

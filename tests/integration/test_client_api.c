@@ -31,16 +31,9 @@ static struct server *server;
 
 static int start(void **state)
 {
-    (void)state;
     static const char *const env[] = {"SOFTGPU_DEVICES=2", NULL};
-    server = server_start(NULL, env);
+    *state = server = server_start(NULL, env);
     return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 struct client {
@@ -744,5 +737,5 @@ int main(void)
         cmocka_unit_test(forked_child_connects_for_itself),
         cmocka_unit_test(closing_with_work_in_flight_leaves_nothing),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, server_teardown);
 }

@@ -48,15 +48,8 @@ static int setup(void **state)
     static const char *const env[] = {"SOFTGPU_LINK_OBEYS=1", "SOFTGPU_CONTEXT_LOCK=1",
                                       "SOFTGPU_DRAIN_PERCENT=100", NULL};
     static const char *const args[] = {"--compile-time", "2", "--compile-memory", "64M", NULL};
-    (void)state;
-    server = server_start(args, env);
+    *state = server = server_start(args, env);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 static uint32_t bumped(gpushare_connection *gpu, const char *text)
@@ -236,7 +229,7 @@ static void a_slow_compiler_is_in_no_quiet_window(void **state)
 int main(void)
 {
     server_needs_softgpu();
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, server_teardown)
     const struct CMUnitTest tests[] = {
         T(one_compilation_serves_all_clients),
         T(a_text_that_takes_memory_or_crashes_is_refused),

@@ -220,15 +220,8 @@ static void a_suspect_is_named_by_its_second_fault(void **state)
 
 static int start(void **state)
 {
-    (void)state;
-    server = server_start(NULL, NULL);
+    *state = server = server_start(NULL, NULL);
     return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 static void an_illegal_address_ends_its_author(void **state)
@@ -358,5 +351,5 @@ int main(void)
         cmocka_unit_test(a_killed_worker_interrupts_its_clients_and_is_replaced),
         cmocka_unit_test(a_killed_server_ends_every_call_of_its_clients),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, server_teardown);
 }

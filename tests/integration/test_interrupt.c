@@ -520,16 +520,9 @@ static void a_loss_reaches_streams_on_another_device(void **state)
 
 static int start(void **state)
 {
-    (void)state;
     random_state = seed_draw();
-    server = server_start(NULL, NULL);
+    *state = server = server_start(NULL, NULL);
     return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 int main(void)
@@ -546,5 +539,5 @@ int main(void)
         cmocka_unit_test(nothing_finished_is_lost_and_nothing_runs_twice),
         cmocka_unit_test(a_loss_reaches_streams_on_another_device),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, server_teardown);
 }

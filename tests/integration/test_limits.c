@@ -81,15 +81,8 @@ static struct server *plain;
 
 static int start(void **state)
 {
-    (void)state;
-    plain = server_start(NULL, NULL);
+    *state = plain = server_start(NULL, NULL);
     return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(plain);
 }
 
 static void a_client_is_granted_what_it_asks_below_the_ceiling(void **state)
@@ -471,5 +464,5 @@ int main(void)
         cmocka_unit_test(a_device_that_is_not_visible_is_refused),
         cmocka_unit_test(a_server_without_a_gpu_refuses_and_says_why),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, server_teardown);
 }

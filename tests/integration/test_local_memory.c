@@ -57,15 +57,8 @@ static int setup(void **state)
 {
     static const char *const env[] = {"SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100",
                                       "SOFTGPU_LIMIT_RESERVES=0", "SOFTGPU_LOCAL_APART=1", NULL};
-    (void)state;
-    server = server_start(NULL, env);
+    *state = server = server_start(NULL, env);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 /* ---- a client whose kernel needs local memory ---- */
@@ -163,7 +156,7 @@ int main(void)
     server_needs_softgpu();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_kernel_waits_only_for_room_that_is_not_there, setup,
-                                        teardown),
+                                        server_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,29 +51,21 @@ static struct program {
     gpushare_error error;
 } programs[CLIENTS];
 
-static int start_with(const char *const args[])
+static int start_with(void **state, const char *const args[])
 {
     memset(programs, 0, sizeof programs);
-    server = server_start(args, NULL);
+    *state = server = server_start(args, NULL);
     return 0;
 }
 
 static int start(void **state)
 {
-    (void)state;
-    return start_with(NULL);
+    return start_with(state, NULL);
 }
 
 static int start_for_scene(void **state)
 {
-    (void)state;
-    return start_with(scene_server_args);
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(server);
+    return start_with(state, scene_server_args);
 }
 
 static gpushare_error arrive(struct program *program, const char *request)
@@ -282,13 +274,15 @@ int main(void)
 {
     server_needs_softgpu();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(strict_shares_hold_among_programs, start, stop),
+        cmocka_unit_test_setup_teardown(strict_shares_hold_among_programs, start, server_teardown),
         cmocka_unit_test_setup_teardown(strict_shares_hold_beside_unkind_neighbours,
-                                        start_for_scene, stop),
-        cmocka_unit_test_setup_teardown(modes_change_under_programs_and_lose_nothing, start, stop),
-        cmocka_unit_test_setup_teardown(leaving_and_coming_back_gains_no_time, start, stop),
+                                        start_for_scene, server_teardown),
+        cmocka_unit_test_setup_teardown(modes_change_under_programs_and_lose_nothing, start,
+                                        server_teardown),
+        cmocka_unit_test_setup_teardown(leaving_and_coming_back_gains_no_time, start,
+                                        server_teardown),
         cmocka_unit_test_setup_teardown(requests_that_do_not_fit_are_refused_with_the_sum, start,
-                                        stop),
+                                        server_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

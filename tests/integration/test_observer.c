@@ -164,15 +164,8 @@ static void false_arguments_are_refused(void **state)
 
 static int start(void **state)
 {
-    (void)state;
-    server = server_start(NULL, NULL);
+    *state = server = server_start(NULL, NULL);
     return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 int main(void)
@@ -183,5 +176,5 @@ int main(void)
         cmocka_unit_test(the_end_is_told_once),
         cmocka_unit_test(false_arguments_are_refused),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, server_teardown);
 }

@@ -31,15 +31,8 @@ static int setup(void **state)
     static const char *const env[] = {"SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100", NULL};
     static const char *const args[] = {"--host-memory-total", "512M", "--pinned-pool", "192M",
                                        NULL};
-    (void)state;
-    server = server_start(args, env);
+    *state = server = server_start(args, env);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 /* Pins memory, finds it empty, and copies from it. Leaves without freeing anything if told so. */
@@ -85,8 +78,7 @@ static int setup_small(void **state)
     static const char *const env[] = {"SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100",
                                       "GPUSHARE_HOST_MEMORY_LIMIT=64M", NULL};
     static const char *const args[] = {"--host-memory-total", "64M", "--pinned-pool", "48M", NULL};
-    (void)state;
-    server = server_start(args, env);
+    *state = server = server_start(args, env);
     return 0;
 }
 
@@ -138,9 +130,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(clients_that_come_and_go_beside_an_endless_kernel_find_room,
-                                        setup, teardown),
+                                        setup, server_teardown),
         cmocka_unit_test_setup_teardown(a_full_pool_that_cannot_give_way_is_told, setup_small,
-                                        teardown),
+                                        server_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,15 +116,8 @@ static void blame_is(const struct client *client, const char *blame)
 
 static int start(void **state)
 {
-    (void)state;
-    server = server_start(NULL, NULL);
+    *state = server = server_start(NULL, NULL);
     return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 /* The author leaves, as a program does that knows of no recovery. */
@@ -223,9 +216,11 @@ static void three_crashes_beside_one_client_isolate_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_suspect_that_runs_alone_ends_the_probation, start, stop),
-        cmocka_unit_test_setup_teardown(a_second_fault_names_one_kernel, start, stop),
-        cmocka_unit_test_setup_teardown(three_crashes_beside_one_client_isolate_it, start, stop),
+        cmocka_unit_test_setup_teardown(a_suspect_that_runs_alone_ends_the_probation, start,
+                                        server_teardown),
+        cmocka_unit_test_setup_teardown(a_second_fault_names_one_kernel, start, server_teardown),
+        cmocka_unit_test_setup_teardown(three_crashes_beside_one_client_isolate_it, start,
+                                        server_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,38 +42,29 @@ enum { UNKIND_LOADS = 3, LOADS_MAX = 20 };
 
 static struct server *server;
 
-static int setup_with(const char *const args[])
+static int setup_with(void **state, const char *const args[])
 {
     static const char *const env[] = {"SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100", NULL};
-    server = server_start(args, env);
+    *state = server = server_start(args, env);
     return 0;
 }
 
 static int setup(void **state)
 {
-    (void)state;
-    return setup_with(NULL);
+    return setup_with(state, NULL);
 }
 
 static int setup_for_scene(void **state)
 {
-    (void)state;
-    return setup_with(scene_server_args);
+    return setup_with(state, scene_server_args);
 }
 
 static int setup_with_draining_locks(void **state)
 {
     static const char *const env[] = {"SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100",
                                       "SOFTGPU_LOCKING_DRAINS=1", NULL};
-    (void)state;
-    server = server_start(NULL, env);
+    *state = server = server_start(NULL, env);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 /* ---- a client that comes, and loads a module ---- */
@@ -338,16 +329,16 @@ static void memory_comes_beside_kernels_that_fill_the_device(void **state)
 int main(void)
 {
     server_needs_softgpu();
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, server_teardown)
     const struct CMUnitTest tests[] = {
         T(an_endless_kernel_stops_nobodys_launches),
         T(growing_local_memory_stops_nobody_else),
         T(a_load_is_served_beside_kernels_that_end),
         cmocka_unit_test_setup_teardown(loads_are_served_beside_unkind_neighbours, setup_for_scene,
-                                        teardown),
+                                        server_teardown),
         T(memory_comes_beside_kernels_that_fill_the_device),
         cmocka_unit_test_setup_teardown(allowing_more_shared_memory_waits_for_nobody,
-                                        setup_with_draining_locks, teardown),
+                                        setup_with_draining_locks, server_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,15 +283,8 @@ static void times_from_before_are_refused_in_words(void **state)
 
 static int start(void **state)
 {
-    (void)state;
-    server = server_start(NULL, NULL);
+    *state = server = server_start(NULL, NULL);
     return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 int main(void)
@@ -304,5 +297,5 @@ int main(void)
         cmocka_unit_test(events_of_an_earlier_loss_stay_lost),
         cmocka_unit_test(times_from_before_are_refused_in_words),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, server_teardown);
 }

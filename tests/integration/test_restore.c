@@ -353,18 +353,11 @@ static void a_client_that_leaves_without_a_worker_leaves_nothing(void **state)
 
 static int start(void **state)
 {
-    (void)state;
     random_state = seed_draw();
     for (size_t i = 0; i < BIG; i++)
         pattern[i] = (uint8_t)(rand_r(&random_state) >> 8);
-    server = server_start(NULL, NULL);
+    *state = server = server_start(NULL, NULL);
     return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 int main(void)
@@ -379,5 +372,5 @@ int main(void)
         cmocka_unit_test(a_fault_ends_its_author_and_no_idle_client),
         cmocka_unit_test(a_client_that_leaves_without_a_worker_leaves_nothing),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, server_teardown);
 }

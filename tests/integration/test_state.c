@@ -460,15 +460,8 @@ static void what_was_queued_for_a_lost_module_interrupts_its_stream(void **state
 
 static int start(void **state)
 {
-    (void)state;
-    server = server_start(NULL, NULL);
+    *state = server = server_start(NULL, NULL);
     return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 int main(void)
@@ -486,5 +479,5 @@ int main(void)
         cmocka_unit_test(variables_of_a_lost_module_are_refused),
         cmocka_unit_test(what_was_queued_for_a_lost_module_interrupts_its_stream),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, server_teardown);
 }

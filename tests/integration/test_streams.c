@@ -43,36 +43,27 @@ enum { IN_FLIGHT = 8 };
 
 static struct server *server;
 
-static int setup_with(const char *more)
+static int setup_with(void **state, const char *more)
 {
     const char *const env[] = {"SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100", more, NULL};
-    server = server_start(NULL, env);
+    *state = server = server_start(NULL, env);
     return 0;
 }
 
 static int setup(void **state)
 {
-    (void)state;
-    return setup_with(NULL);
+    return setup_with(state, NULL);
 }
 
 static int setup_with_work_queues(void **state)
 {
-    (void)state;
-    return setup_with("SOFTGPU_WORK_QUEUES=1");
+    return setup_with(state, "SOFTGPU_WORK_QUEUES=1");
 }
 
 /* The worker asks for 32 all the same. */
 static int setup_with_eight_queues(void **state)
 {
-    (void)state;
-    return setup_with("SOFTGPU_QUEUES=8");
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return server_stop(server);
+    return setup_with(state, "SOFTGPU_QUEUES=8");
 }
 
 /* request: of multiprocessors, which is the limit too; 0: none. */
@@ -368,23 +359,23 @@ static void a_new_partition_waits_and_disturbs_nobody(void **state)
 int main(void)
 {
     server_needs_softgpu();
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, server_teardown)
     const struct CMUnitTest tests[] = {
         T(a_neighbour_with_40_streams_takes_nothing),
         T(a_neighbour_with_100_streams_takes_nothing),
         cmocka_unit_test_setup_teardown(fewer_queues_than_streams_stop_nobody,
-                                        setup_with_eight_queues, teardown),
+                                        setup_with_eight_queues, server_teardown),
         cmocka_unit_test_setup_teardown(with_fewer_queues_a_neighbour_takes_nothing,
-                                        setup_with_eight_queues, teardown),
+                                        setup_with_eight_queues, server_teardown),
         cmocka_unit_test_setup_teardown(with_fewer_queues_real_sharing_is_told,
-                                        setup_with_eight_queues, teardown),
+                                        setup_with_eight_queues, server_teardown),
         T(newcomers_have_streams_beside_an_endless_kernel),
         cmocka_unit_test_setup_teardown(memory_is_had_beside_an_endless_kernel_on_each_queue,
-                                        setup_with_eight_queues, teardown),
+                                        setup_with_eight_queues, server_teardown),
         T(a_second_stream_goes_on_beside_an_endless_kernel_and_its_queue),
         T(a_new_partition_waits_and_disturbs_nobody),
         cmocka_unit_test_setup_teardown(a_neighbour_with_100_streams_takes_nothing,
-                                        setup_with_work_queues, teardown),
+                                        setup_with_work_queues, server_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

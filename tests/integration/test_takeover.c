@@ -158,15 +158,8 @@ static double seconds_until_a_launch_is_done(const struct client *client)
 
 static int start(void **state)
 {
-    (void)state;
-    server = server_start(NULL, NULL);
+    *state = server = server_start(NULL, NULL);
     return control("set gpu 0 mode=strict lease=20ms precision=10%");
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 /* 0.4 s of a request of 10 % are 4 s, of which the kernel itself took 0.4. */
@@ -268,11 +261,13 @@ static void shown_numbers_never_fall(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_killed_worker_forgives_no_overrun, start, stop),
+        cmocka_unit_test_setup_teardown(a_killed_worker_forgives_no_overrun, start,
+                                        server_teardown),
         cmocka_unit_test_setup_teardown(a_client_that_ends_with_its_worker_leaves_its_debt, start,
-                                        stop),
-        cmocka_unit_test_setup_teardown(an_idle_clients_counters_go_on_exactly, start, stop),
-        cmocka_unit_test_setup_teardown(shown_numbers_never_fall, start, stop),
+                                        server_teardown),
+        cmocka_unit_test_setup_teardown(an_idle_clients_counters_go_on_exactly, start,
+                                        server_teardown),
+        cmocka_unit_test_setup_teardown(shown_numbers_never_fall, start, server_teardown),
     };
     random_state = seed_draw();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,15 +32,8 @@ static struct server *server;
 static int setup(void **state)
 {
     static const char *const env[] = {"SOFTGPU_CONTEXT_LOCK=1", "SOFTGPU_DRAIN_PERCENT=100", NULL};
-    (void)state;
-    server = server_start(NULL, env);
+    *state = server = server_start(NULL, env);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return server_stop(server);
 }
 
 /* ---- one call that waits ---- */
@@ -305,8 +298,9 @@ int main(void)
     server_needs_softgpu();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(other_threads_are_served_while_a_load_waits, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(threads_that_ask_at_random_get_their_own, setup, teardown),
+                                        server_teardown),
+        cmocka_unit_test_setup_teardown(threads_that_ask_at_random_get_their_own, setup,
+                                        server_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
  * server/supervisor/session/restore.c:session_restore_all,
  * server/supervisor/session/restore.c:session_restore_take_up,
  * server/supervisor/session/restore.c:steps_advance,
- * server/supervisor/session/restore.c:resume,
+ * server/supervisor/session/restore.c:resume_client,
  * server/supervisor/survive.c:survive_commit,
  * server/supervisor/device/device.c:device_take_over,
  * server/worker/control/control_attach.c:control_attach and

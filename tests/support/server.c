@@ -596,3 +596,8 @@ int server_stop(struct server *server)
     discard(server);
     return result;
 }
+
+int server_teardown(void **state)
+{
+    return server_stop(*state);
+}

@@ -75,6 +75,9 @@ uint64_t server_shared_bytes(pid_t pid);
  */
 int server_stop(struct server *server);
 
+/* The teardown of a case, or of a program, whose setup left the server in *state: server_stop. */
+int server_teardown(void **state);
+
 /* The driver on which servers start unless args name one: $TEST_DRIVER, which the GPU bundle
  * sets, or softgpu. */
 const char *server_driver(void);

@@ -75,7 +75,7 @@ static void free_own(struct module *m)
     free(m);
 }
 
-static void leave(struct module *m)
+static void leave_share(struct module *m)
 {
     struct module_origin *origin = m->origin;
     free_own(m);
@@ -101,7 +101,7 @@ static struct module *make_user(struct module_origin *origin)
         return NULL;
     *m = *origin->decoded;
     m->origin = origin;
-    m->leave = leave;
+    m->leave = leave_share;
     m->functions = NULL;
     if (!copy_codes(m, origin->decoded) || !copy_functions(m, origin->decoded)) {
         free_own(m);

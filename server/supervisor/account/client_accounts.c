@@ -92,7 +92,7 @@ struct choice {
     unsigned left_out;
 };
 
-static uint32_t tightness(const struct proto_worker_account *account)
+static uint32_t rank_tightness(const struct proto_worker_account *account)
 {
     return min(account->time_limit, account->threads_limit);
 }
@@ -103,10 +103,10 @@ static void add_in_place(struct choice *choice, const struct proto_worker_accoun
     struct client_accounts *to = choice->to;
     struct proto_worker_account *loosest = &to->of[1];
     for (uint32_t i = 2; i < to->count; i++)
-        if (tightness(&to->of[i]) > tightness(loosest))
+        if (rank_tightness(&to->of[i]) > rank_tightness(loosest))
             loosest = &to->of[i];
     choice->left_out++;
-    if (tightness(account) < tightness(loosest))
+    if (rank_tightness(account) < rank_tightness(loosest))
         *loosest = *account;
 }
 
@@ -115,7 +115,7 @@ static void add_account(struct choice *choice, const struct proto_worker_account
 {
     struct client_accounts *to = choice->to;
     if (client_accounts_find(to, account->account) ||
-        (to->count && tightness(account) == ALLOWANCE_WHOLE))
+        (to->count && rank_tightness(account) == ALLOWANCE_WHOLE))
         return;
     if (to->count == PROTO_CLIENT_ACCOUNTS)
         add_in_place(choice, account);

@@ -6,7 +6,7 @@
 
 #include "common/util.h"
 
-static int compare(const void *left, const void *right)
+static int compare_wishes(const void *left, const void *right)
 {
     const struct equal_part_client *a = left, *b = right;
     return (a->account > b->account) - (a->account < b->account);
@@ -31,7 +31,8 @@ static struct portion portion_at(const struct equal_part_client *first, size_t l
     return portion;
 }
 
-static void grant(struct equal_part_client *first, const struct portion *portion, uint64_t part)
+static void grant_portion(struct equal_part_client *first, const struct portion *portion,
+                          uint64_t part)
 {
     for (size_t i = 0; i < portion->count; i++)
         first[i].granted =
@@ -44,7 +45,7 @@ size_t equal_part_divide(struct equal_part_client *clients, size_t count, uint64
 {
     uint64_t reserved = 0, accounts = 0, asking = 0;
     struct portion portion;
-    qsort(clients, count, sizeof *clients, compare);
+    qsort(clients, count, sizeof *clients, compare_wishes);
     for (size_t i = 0; i < count; i += portion.count) {
         portion = portion_at(&clients[i], count - i);
         reserved = saturating_add(reserved, portion.reserved);
@@ -56,7 +57,7 @@ size_t equal_part_divide(struct equal_part_client *clients, size_t count, uint64
                                    : 0;
     for (size_t i = 0; i < count; i += portion.count) {
         portion = portion_at(&clients[i], count - i);
-        grant(&clients[i], &portion, part);
+        grant_portion(&clients[i], &portion, part);
     }
     return accounts;
 }

@@ -14,7 +14,7 @@
 /* Of a wait of a nanosecond, so many doublings are beyond the longest wait. */
 #define DOUBLINGS_MAX 39u
 
-static struct offender *find(const struct offenders *offenders, uid_t uid)
+static struct offender *find_offender(const struct offenders *offenders, uid_t uid)
 {
     for (uint32_t i = 0; i < offenders->count; i++)
         if (offenders->rows[i].uid == uid)
@@ -22,7 +22,7 @@ static struct offender *find(const struct offenders *offenders, uid_t uid)
     return NULL;
 }
 
-static bool forgotten(const struct offender *offender, uint64_t now)
+static bool is_forgotten(const struct offender *offender, uint64_t now)
 {
     return now - offender->latest >= FORGET_NS;
 }
@@ -30,9 +30,9 @@ static bool forgotten(const struct offender *offender, uint64_t now)
 /* A row for this user: its own, one of somebody who is forgotten, or a new one. */
 static struct offender *row_for(struct offenders *offenders, uid_t uid, uint64_t now)
 {
-    struct offender *row = find(offenders, uid);
+    struct offender *row = find_offender(offenders, uid);
     for (uint32_t i = 0; !row && i < offenders->count; i++)
-        if (forgotten(&offenders->rows[i], now))
+        if (is_forgotten(&offenders->rows[i], now))
             row = &offenders->rows[i];
     if (!row && array_reserve(offenders->rows, offenders->room, offenders->count + 1) == 0)
         row = &offenders->rows[offenders->count++];
@@ -41,8 +41,8 @@ static struct offender *row_for(struct offenders *offenders, uid_t uid, uint64_t
 
 void offenders_note(struct offenders *offenders, uid_t uid, uint64_t now)
 {
-    const struct offender *known = find(offenders, uid);
-    uint32_t before = known && !forgotten(known, now) ? known->faults : 0;
+    const struct offender *known = find_offender(offenders, uid);
+    uint32_t before = known && !is_forgotten(known, now) ? known->faults : 0;
     struct offender *row = row_for(offenders, uid, now);
     if (row)
         *row = (struct offender){.uid = uid, .faults = before + 1, .latest = now};
@@ -51,8 +51,8 @@ void offenders_note(struct offenders *offenders, uid_t uid, uint64_t now)
 uint64_t offenders_wait(const struct offenders *offenders, uid_t uid, uint64_t now, uint64_t first,
                         uint32_t *faults)
 {
-    const struct offender *offender = find(offenders, uid);
-    *faults = offender && !forgotten(offender, now) ? offender->faults : 0;
+    const struct offender *offender = find_offender(offenders, uid);
+    *faults = offender && !is_forgotten(offender, now) ? offender->faults : 0;
     if (*faults < 2 || !first)
         return 0;
     uint32_t doublings = min(*faults - 2, DOUBLINGS_MAX);

@@ -32,7 +32,7 @@
 /* A worker that has not said by then how much memory is free holds the standby up no longer. */
 #define MEASURE_MS 1000
 
-static void look(uv_timer_t *timer);
+static void timer_due(uv_timer_t *timer);
 
 const char *standby_state_name(enum standby_state state)
 {
@@ -50,14 +50,14 @@ void standby_open(struct standby *standby)
     standby->timer.data = standby;
 }
 
-static enum schedule_standby wanted(const struct standby *standby)
+static enum schedule_standby kind_wanted(const struct standby *standby)
 {
     return standby->closing ? SCHEDULE_STANDBY_NONE : standby->schedule->standby;
 }
 
 /* ---- there is none ---- */
 
-static uint64_t delay(const struct standby *standby)
+static uint64_t delay_ms(const struct standby *standby)
 {
     return min((uint64_t)DELAY_MS << min(standby->failures, 16u), (uint64_t)DELAY_MAX_MS);
 }
@@ -69,7 +69,7 @@ static void timer_closed(uv_handle_t *handle)
 }
 
 /* Neither process nor link is left. */
-static void rest(struct standby *standby)
+static void rest_for_delay(struct standby *standby)
 {
     uv_timer_stop(&standby->timer);
     heartbeat_close(&standby->heartbeat);
@@ -77,12 +77,12 @@ static void rest(struct standby *standby)
     standby->how[0] = 0;
     standby->ready_at = 0;
     standby->free_before = standby->device_bytes = STANDBY_UNKNOWN;
-    standby->kind = wanted(standby);
+    standby->kind = kind_wanted(standby);
     standby->state = standby->kind ? STANDBY_WAITING : STANDBY_OFF;
     if (standby->closing)
         uv_close((uv_handle_t *)&standby->timer, timer_closed);
     else if (standby->kind && standby->serves)
-        uv_timer_start(&standby->timer, look, delay(standby), 0);
+        uv_timer_start(&standby->timer, timer_due, delay_ms(standby), 0);
 }
 
 /* ---- giving one up ---- */
@@ -101,7 +101,7 @@ static void give_up(struct standby *standby, uint64_t exit_ms)
     standby->link = NULL;
     uv_timer_stop(&standby->timer);
     if (!standby->process) {
-        rest(standby);
+        rest_for_delay(standby);
         return;
     }
     standby->state = STANDBY_ENDING;
@@ -115,10 +115,10 @@ static void note_failure(struct standby *standby, const char *why)
     standby->failures = proven ? 1 : standby->failures + 1;
     snprintf(standby->trouble, sizeof standby->trouble, "%s", why);
     log_warning(MESSAGE_TEXT(log_standby_failed), standby->index, why,
-                units_format_duration(delay(standby) * MS_NS, time));
+                units_format_duration(delay_ms(standby) * MS_NS, time));
 }
 
-static void fail(struct standby *standby, const char *why, uint64_t exit_ms)
+static void process_failed(struct standby *standby, const char *why, uint64_t exit_ms)
 {
     if (!standby->link)
         return;
@@ -128,14 +128,14 @@ static void fail(struct standby *standby, const char *why, uint64_t exit_ms)
 
 /* ---- what it takes of the device ---- */
 
-static void start(struct standby *standby);
+static void process_start(struct standby *standby);
 
 /* bytes: what is free and what clients are charged for; or STANDBY_UNKNOWN. */
-static void measured(struct standby *standby, uint64_t bytes)
+static void note_memory(struct standby *standby, uint64_t bytes)
 {
     if (standby->state == STANDBY_WAITING && standby->measuring) {
         standby->free_before = bytes;
-        start(standby);
+        process_start(standby);
     } else if (standby->state == STANDBY_READY && standby->device_bytes == STANDBY_UNKNOWN &&
                standby->free_before != STANDBY_UNKNOWN && bytes != STANDBY_UNKNOWN) {
         standby->device_bytes = saturating_sub(standby->free_before, bytes);
@@ -147,19 +147,19 @@ static void memory_answered(void *context, const struct worker_answer *answer)
     struct standby *standby = context;
     struct proto_worker_memory memory;
     if (answer->outcome != WORKER_ANSWERED) {
-        measured(standby, STANDBY_UNKNOWN);
+        note_memory(standby, STANDBY_UNKNOWN);
         return;
     }
     memcpy(&memory, answer->message->body, sizeof memory);
-    measured(standby, memory.available + standby->charged->used);
+    note_memory(standby, memory.available + standby->charged->used);
 }
 
-static void measure(struct standby *standby)
+static void measure_memory(struct standby *standby)
 {
     struct channel_packet question = {.opcode = PROTO_WORKER_MEMORY_QUERY};
     if (!*standby->worker ||
         worker_link_request(*standby->worker, &question, memory_answered, standby) < 0)
-        measured(standby, STANDBY_UNKNOWN);
+        note_memory(standby, STANDBY_UNKNOWN);
 }
 
 /* ---- a process that is there ---- */
@@ -177,10 +177,10 @@ static void process_ended(void *context, int status)
     }
     if (standby->hung_up)
         note_failure(standby, standby->how);
-    rest(standby);
+    rest_for_delay(standby);
 }
 
-static void answered(void *context, const struct worker_answer *answer)
+static void ask_answered(void *context, const struct worker_answer *answer)
 {
     struct standby *standby = context;
     if (answer->outcome == WORKER_ANSWERED)
@@ -194,16 +194,16 @@ static uint64_t ask_after(const struct standby *standby)
 }
 
 /* One that has not answered when the next question is due is of no use. */
-static void ask(struct standby *standby)
+static void ask_alive(struct standby *standby)
 {
     struct channel_packet question = {.opcode = PROTO_WORKER_BEAT};
     if (standby->asked && standby->schedule->watchdog_limit_ns) {
-        fail(standby, MESSAGE_TEXT(standby_silent), 0);
+        process_failed(standby, MESSAGE_TEXT(standby_silent), 0);
         return;
     }
     standby->asked = true;
-    worker_link_request(standby->link, &question, answered, standby);
-    uv_timer_start(&standby->timer, look, ask_after(standby), 0);
+    worker_link_request(standby->link, &question, ask_answered, standby);
+    uv_timer_start(&standby->timer, timer_due, ask_after(standby), 0);
 }
 
 static void ready_take(struct standby *standby)
@@ -215,9 +215,9 @@ static void ready_take(struct standby *standby)
     standby->asked = false;
     log_info(MESSAGE_TEXT(log_standby_ready), standby->index,
              (int)worker_process_pid(standby->process), schedule_standby_name(standby->kind));
-    uv_timer_start(&standby->timer, look, ask_after(standby), 0);
+    uv_timer_start(&standby->timer, timer_due, ask_after(standby), 0);
     if (standby->free_before != STANDBY_UNKNOWN)
-        measure(standby);
+        measure_memory(standby);
 }
 
 static void link_notice(void *context, struct channel_message *message)
@@ -228,9 +228,9 @@ static void link_notice(void *context, struct channel_message *message)
     } else if (message->header.opcode == PROTO_WORKER_FAULT) {
         struct proto_worker_fault fault;
         memcpy(&fault, message->body, sizeof fault);
-        fail(standby, fault.text, EXIT_MS);
+        process_failed(standby, fault.text, EXIT_MS);
     } else {
-        fail(standby, MESSAGE_TEXT(standby_unasked), 0);
+        process_failed(standby, MESSAGE_TEXT(standby_unasked), 0);
     }
 }
 
@@ -240,14 +240,14 @@ static void link_lost(void *context, const char *why)
     if (!why && !standby->process)
         why = standby->how;
     if (why) {
-        fail(standby, why, 0);
+        process_failed(standby, why, 0);
         return;
     }
     standby->hung_up = true;
     give_up(standby, EXIT_MS);
 }
 
-static void start(struct standby *standby)
+static void process_start(struct standby *standby)
 {
     const struct worker_link_events events = {
         .notice = link_notice, .lost = link_lost, .context = standby};
@@ -275,33 +275,33 @@ static void start(struct standby *standby)
         note_failure(standby, strerror(-result));
         give_up(standby, 0);
     } else if (limit) {
-        uv_timer_start(&standby->timer, look, limit, 0);
+        uv_timer_start(&standby->timer, timer_due, limit, 0);
     }
 }
 
 static void measure_first(struct standby *standby)
 {
     standby->measuring = true;
-    uv_timer_start(&standby->timer, look, MEASURE_MS, 0);
-    measure(standby);
+    uv_timer_start(&standby->timer, timer_due, MEASURE_MS, 0);
+    measure_memory(standby);
 }
 
 /* The timer stands for what the state waits for. */
-static void look(uv_timer_t *timer)
+static void timer_due(uv_timer_t *timer)
 {
     struct standby *standby = timer->data;
     switch (standby->state) {
     case STANDBY_WAITING:
         if (standby->measuring)
-            start(standby);
+            process_start(standby);
         else
             measure_first(standby);
         break;
     case STANDBY_STARTING:
-        fail(standby, MESSAGE_TEXT(standby_late), 0);
+        process_failed(standby, MESSAGE_TEXT(standby_late), 0);
         break;
     case STANDBY_READY:
-        ask(standby);
+        ask_alive(standby);
         break;
     case STANDBY_OFF:
     case STANDBY_ENDING:
@@ -315,16 +315,16 @@ void standby_device_serves(struct standby *standby, bool serves)
 {
     standby->serves = serves;
     if (standby->state == STANDBY_WAITING && !standby->closing)
-        rest(standby);
+        rest_for_delay(standby);
 }
 
 void standby_follow(struct standby *standby)
 {
-    bool other = wanted(standby) != standby->kind;
+    bool other = kind_wanted(standby) != standby->kind;
     if (standby->link && other)
         give_up(standby, EXIT_MS);
     else if (!standby->process && other)
-        rest(standby);
+        rest_for_delay(standby);
 }
 
 bool standby_take(struct standby *standby, struct standby_worker *worker)
@@ -340,7 +340,7 @@ bool standby_take(struct standby *standby, struct standby_worker *worker)
     standby->heartbeat = (struct heartbeat){.page = SHM_NONE};
     standby->takeovers++;
     standby->failures = 0;
-    rest(standby);
+    rest_for_delay(standby);
     return true;
 }
 
@@ -372,5 +372,5 @@ void standby_close(struct standby *standby)
     if (standby->link)
         give_up(standby, EXIT_MS);
     else if (!standby->process)
-        rest(standby);
+        rest_for_delay(standby);
 }

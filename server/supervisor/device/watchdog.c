@@ -13,7 +13,7 @@
  * starts may be silent for so many times as long. */
 #define START_LIMITS 12
 
-static void look(uv_timer_t *timer);
+static void timer_due(uv_timer_t *timer);
 
 static uint64_t shortest_silence(const struct watchdog *watchdog)
 {
@@ -69,7 +69,7 @@ const char *watchdog_explain(const struct watchdog *watchdog, char text[HEARTBEA
 
 static void look_later(struct watchdog *watchdog)
 {
-    uv_timer_start(&watchdog->timer, look, watchdog->heartbeat.next_ns / MS_NS, 0);
+    uv_timer_start(&watchdog->timer, timer_due, watchdog->heartbeat.next_ns / MS_NS, 0);
 }
 
 /* The worker has fallen silent, or is not called silent any more: it speaks again, or an
@@ -90,7 +90,7 @@ static void note_silence(struct watchdog *watchdog, bool silent)
     watchdog->speaks(watchdog->context);
 }
 
-static void look(uv_timer_t *timer)
+static void timer_due(uv_timer_t *timer)
 {
     struct watchdog *watchdog = timer->data;
     const struct schedule *schedule = watchdog->schedule;
@@ -168,7 +168,7 @@ void watchdog_follow(struct watchdog *watchdog)
     if (watchdog->phase == WATCHDOG_STARTING) {
         watchdog_starting(watchdog, watchdog->start_at);
     } else if (watchdog->phase == WATCHDOG_SERVING && is_watched(watchdog)) {
-        uv_timer_start(&watchdog->timer, look, 0, 0);
+        uv_timer_start(&watchdog->timer, timer_due, 0, 0);
     } else if (watchdog->phase == WATCHDOG_SERVING) {
         uv_timer_stop(&watchdog->timer);
         note_silence(watchdog, false);

@@ -61,7 +61,7 @@ static int slots_reserve(struct keeper *keeper, uint32_t count)
     return 0;
 }
 
-static void unstore(struct keeper *keeper, uint32_t number)
+static void unstore_fd(struct keeper *keeper, uint32_t number)
 {
     struct keeper_slot *slot = slot_of(keeper, number);
     char name[16];
@@ -101,7 +101,7 @@ __attribute__((format(printf, 3, 4))) static void give_up(struct keeper *keeper,
         if (slot_of(keeper, number)->letter != KEEPER_LOG)
             continue;
         state_log_void(slot_of(keeper, number)->fd);
-        unstore(keeper, number);
+        unstore_fd(keeper, number);
     }
     keeper->log_number = keeper->old_number = 0;
 }
@@ -202,7 +202,7 @@ void keeper_drop_unnamed(struct keeper *keeper)
         const struct keeper_slot *slot = slot_of(keeper, number);
         if (slot->letter && !slot->refs && number != keeper->log_number &&
             number != keeper->old_number)
-            unstore(keeper, number);
+            unstore_fd(keeper, number);
     }
 }
 
@@ -214,7 +214,7 @@ void keeper_clear(struct keeper *keeper)
     log_end(&keeper->old);
     for (uint32_t number = 1; number <= keeper->slot_count; number++)
         if (slot_of(keeper, number)->letter)
-            unstore(keeper, number);
+            unstore_fd(keeper, number);
 }
 
 /* ---- keeping ---- */
@@ -298,7 +298,7 @@ static int log_grow(struct keeper *keeper, uint64_t bytes)
         keeper->old = keeper->log;
         keeper->old_number = keeper->log_number;
     } else {
-        unstore(keeper, keeper->log_number);
+        unstore_fd(keeper, keeper->log_number);
         log_end(&keeper->log);
     }
     keeper->log = next;
@@ -376,13 +376,13 @@ void keeper_commit(struct keeper *keeper)
         state_log_commit(keeper->log);
         log_end(&keeper->old);
         if (keeper->old_number)
-            unstore(keeper, keeper->old_number);
+            unstore_fd(keeper, keeper->old_number);
         keeper->old_number = 0;
     }
     for (uint32_t i = 0; i < keeper->dropped_count; i++) {
         const struct keeper_slot *slot = slot_of(keeper, keeper->dropped[i]);
         if (slot->letter && !slot->refs)
-            unstore(keeper, keeper->dropped[i]);
+            unstore_fd(keeper, keeper->dropped[i]);
     }
     keeper->dropped_count = 0;
 }

@@ -40,7 +40,7 @@ struct row {
 
 _Static_assert(sizeof(struct header) <= HEADER_BYTES && sizeof(struct row) == 24, "laid out");
 
-static uint64_t padded(uint64_t bytes)
+static uint64_t pad_bytes(uint64_t bytes)
 {
     return (bytes + 7) & ~UINT64_C(7);
 }
@@ -122,9 +122,9 @@ void state_log_close(struct state_log *log)
     log->fd = -1;
 }
 
-static uint64_t cost(uint64_t bytes)
+static uint64_t row_cost(uint64_t bytes)
 {
-    return sizeof(struct row) + padded(bytes);
+    return sizeof(struct row) + pad_bytes(bytes);
 }
 
 /* The payload's offset in the file. The half has room. */
@@ -135,7 +135,7 @@ static uint64_t row_write(struct state_log *log, struct row row, const void *dat
     memcpy(log->base + at, &row, sizeof row);
     if (row.bytes)
         memcpy(log->base + at + sizeof row, data, row.bytes);
-    log->tail += cost(row.bytes);
+    log->tail += row_cost(row.bytes);
     return at + sizeof row;
 }
 
@@ -161,9 +161,9 @@ static void turn_over(struct state_log *log)
 static int make_room(struct state_log *log, uint64_t bytes, uint64_t living)
 {
     bool turned = !!(atomic_load(&header_of(log)->committed) & HALF_BIT) != log->half;
-    if (log->tail + cost(bytes) <= log->half_bytes)
+    if (log->tail + row_cost(bytes) <= log->half_bytes)
         return 0;
-    if (turned || living + cost(bytes) > log->half_bytes / 2)
+    if (turned || living + row_cost(bytes) > log->half_bytes / 2)
         return -ENOSPC;
     turn_over(log);
     return 0;
@@ -179,13 +179,13 @@ int state_log_put(struct state_log *log, struct state_record *record, uint16_t k
     if (result < 0)
         return result;
     if (known)
-        log->living -= cost(record->bytes);
+        log->living -= row_cost(record->bytes);
     else
         list_append(&log->living_list, &record->link);
     record->bytes = (uint32_t)bytes;
     record->key = key;
     record->kind = kind;
-    log->living += cost(bytes);
+    log->living += row_cost(bytes);
     record_write(log, record, data);
     return 0;
 }
@@ -205,7 +205,7 @@ int state_log_remove(struct state_log *log, struct state_record *record)
     if (result < 0)
         return result;
     row_write(log, (struct row){.key = record->key, .kind = record->kind, .removed = 1}, NULL);
-    log->living -= cost(record->bytes);
+    log->living -= row_cost(record->bytes);
     list_remove(&record->link);
     *record = (struct state_record){0};
     return 0;
@@ -301,7 +301,7 @@ static int rows_read(struct state_log_reader *reader, const uint8_t *half, uint6
         }
         memcpy(&row, half + at, sizeof row);
         const uint8_t *data = half + at + sizeof row;
-        if (cost(row.bytes) > bytes - at || row.sum != row_sum(&row, data)) {
+        if (row_cost(row.bytes) > bytes - at || row.sum != row_sum(&row, data)) {
             result = LOG_IS_DAMAGED;
             break;
         }
@@ -313,7 +313,7 @@ static int rows_read(struct state_log_reader *reader, const uint8_t *half, uint6
                                       .order = count,
                                       .removed = row.removed != 0};
         count++;
-        at += cost(row.bytes);
+        at += row_cost(row.bytes);
     }
     if (result == LOG_IS_WHOLE)
         result = choose_latest(reader, found, count);

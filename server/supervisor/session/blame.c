@@ -147,7 +147,7 @@ static void list_add(char *names, size_t size, const struct session *session)
  * have done alone what they did then. Where all such ones have left, it was one of them or one that
  * faults in company only; the latter stays, and so is the one that is there at each of the faults.
  */
-static void settle(struct server *server, struct device *device)
+static void settle_suspects(struct server *server, struct device *device)
 {
     struct session *session;
     uint32_t there = 0, proven = 0;
@@ -179,7 +179,7 @@ static void mark_suspects(struct server *server, struct device *device, bool cra
 {
     char names[320] = "";
     struct session *session;
-    settle(server, device);
+    settle_suspects(server, device);
     device->suspects = device->departed_suspects;
     LIST_FOR_EACH (session, &server->session_list, link)
         if (is_suspect(session, device, crash)) {
@@ -286,7 +286,7 @@ bool session_blame_absolve(struct server *server, struct device *device)
         if (goes_on(session, device) && is_at_it(session) &&
             timeline_now() - device->ready_at < PROBATION_MAX_NS)
             return false;
-    settle(server, device);
+    settle_suspects(server, device);
     LIST_FOR_EACH (session, &server->session_list, link)
         isolated |= goes_on(session, device) && is_isolated(session);
     return !isolated;

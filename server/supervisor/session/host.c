@@ -72,7 +72,7 @@ static void buffer_settle(struct heap_region *region)
     if (!region->gone || region->imports)
         return;
     session->host_unmapping--;
-    pinned_buffer_empty(region);
+    pinned_pool_buffer_empty(region);
 }
 
 static void buffer_unmap_answered(void *context, const struct worker_answer *answer)
@@ -142,7 +142,7 @@ void session_host_unmap_again(struct session *session, struct heap_region *regio
 static void alloc_failed(struct request *request, uint32_t error, const char *text)
 {
     if (request->region)
-        pinned_buffer_forget(request->region);
+        pinned_pool_buffer_forget(request->region);
     session_refuse(request->session, request->serial, error, "%s", text);
     request_end(request);
 }
@@ -242,13 +242,13 @@ static int alloc_reserve(struct request *request, uint64_t bytes, const struct q
     if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &charge, bytes, culprit))
         return HEAP_FULL;
     int result = fd_budget_charge(&charged, &session->fds, culprit) ? HEAP_FULL : 0;
-    struct pinned_buffer *buffer = result ? NULL : pinned_buffer_new(session, bytes);
+    struct pinned_buffer *buffer = result ? NULL : pinned_pool_buffer_make(session, bytes);
     if (result == 0 && !buffer)
         result = -ENOMEM;
     if (result == 0)
         result = heap_region_add(&session->buffers, bytes, false, &request->region);
     if (result) {
-        pinned_buffer_free(buffer);
+        pinned_pool_buffer_free(buffer);
         fd_budget_release(&charged);
         quota_return(&charge);
         return result;
@@ -478,7 +478,7 @@ void session_host_return_imports(struct session *session)
 static void release_used(struct session *session, struct heap_region *region)
 {
     struct pinned_buffer *buffer = region->user;
-    bool kept = buffer->keep && !session->lost && !pinned_buffer_is_lost(buffer);
+    bool kept = buffer->keep && !session->lost && !pinned_pool_buffer_is_lost(buffer);
     /* A buffer that is being registered, or that is not to be kept, goes with the client. */
     if (session->at_worker && (!kept || region->state == HEAP_REGION_MAPPING))
         return;
@@ -488,7 +488,7 @@ static void release_used(struct session *session, struct heap_region *region)
         heap_region_withdraw(region);
     }
     if (!kept)
-        pinned_buffer_empty(region);
+        pinned_pool_buffer_empty(region);
     else if (!whole || !pinned_pool_take(region))
         pinned_pool_drop(region);
 }
@@ -502,7 +502,7 @@ bool session_host_release(struct session *session)
         if (buffer->state == PINNED_USED)
             release_used(session, region);
         else if (buffer->state == PINNED_STUCK && session->lost && !list_is_linked(&buffer->link))
-            pinned_buffer_empty(region);
+            pinned_pool_buffer_empty(region);
     }
     if (!heap->regions)
         return true;

@@ -54,13 +54,13 @@ static int buffer_unpack(struct session *session, struct unpack *unpack)
     uint64_t state = unpack_number_max(unpack, BUFFER_GONE);
     uint32_t kept = unpack_fd(unpack);
     struct heap_region *region;
-    struct pinned_buffer *buffer = unpack->failed ? NULL : pinned_buffer_new(session, bytes);
+    struct pinned_buffer *buffer = unpack->failed ? NULL : pinned_pool_buffer_make(session, bytes);
     if (!buffer)
         return unpack->failed ? -EINVAL : -ENOMEM;
     buffer->keep = false;
     int result = heap_region_put(&session->buffers, address, bytes, false, &region);
     if (result < 0) {
-        pinned_buffer_free(buffer);
+        pinned_pool_buffer_free(buffer);
         return result;
     }
     region->user = buffer;
@@ -152,7 +152,7 @@ void session_host_record_resume(struct session *session)
     for (struct heap_region *at = session->buffers.first, *next; at; at = next) {
         next = at->next;
         if (at->gone && !at->imports)
-            pinned_buffer_empty(at);
+            pinned_pool_buffer_empty(at);
         else if (!at->gone && at->state == HEAP_REGION_UNMAPPING)
             session_host_unmap_again(session, at);
     }

@@ -566,7 +566,7 @@ int session_module_unpack(struct session *session, struct unpack *unpack)
 }
 
 /* The worker may never have heard of it. */
-static void undone(void *context, const struct worker_answer *answer)
+static void load_undone(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     struct module *module = request->module;
@@ -587,7 +587,7 @@ void session_module_resume(struct session *session)
         if (!request)
             continue;
         request->module = at;
-        if (session_ask(session, PROTO_MODULE_UNLOAD, &body, undone, request) < 0)
+        if (session_ask(session, PROTO_MODULE_UNLOAD, &body, load_undone, request) < 0)
             request_end(request);
     }
 }

@@ -55,7 +55,8 @@ static uint64_t of_account(const struct own_request *request, enum resource reso
 
 /* The scheduler rounds a share of the multiprocessors up to one SM group. Of a share that was
  * lowered that could be more than there are. */
-static uint64_t trim(const struct own_request *request, enum resource resource, uint64_t granted)
+static uint64_t trim_granted(const struct own_request *request, enum resource resource,
+                             uint64_t granted)
 {
     const struct proto_device_info *info = &request->session->device->info;
     if (resource != RESOURCE_THREADS || granted == request->asked[resource])
@@ -65,8 +66,9 @@ static uint64_t trim(const struct own_request *request, enum resource resource, 
 }
 
 /* clients: has room for all requests. */
-static void divide(const struct server *server, const struct device *device, enum resource resource,
-                   struct own_request *requests, size_t count, struct equal_part_client *clients)
+static void divide_resource(const struct server *server, const struct device *device,
+                            enum resource resource, struct own_request *requests, size_t count,
+                            struct equal_part_client *clients)
 {
     const uint64_t whole = whole_of(server, device, resource);
     size_t sharing = 0;
@@ -89,7 +91,7 @@ static void divide(const struct server *server, const struct device *device, enu
     for (size_t i = 0; i < sharing; i++) {
         struct own_request *request = &requests[clients[i].of];
         if (!clients[i].of_account)
-            request->granted[resource] = trim(request, resource, clients[i].granted);
+            request->granted[resource] = trim_granted(request, resource, clients[i].granted);
     }
 }
 
@@ -112,9 +114,9 @@ int session_own_requests_divide(const struct server *server, struct own_request 
         return -ENOMEM;
     for (enum resource i = 0; i < RESOURCES; i++) {
         if (!is_of_device(i))
-            divide(server, NULL, i, requests, count, clients);
+            divide_resource(server, NULL, i, requests, count, clients);
         for (uint32_t at = 0; is_of_device(i) && at < server->device_count; at++)
-            divide(server, &server->devices[at], i, requests, count, clients);
+            divide_resource(server, &server->devices[at], i, requests, count, clients);
     }
     free(clients);
     return 0;
@@ -128,7 +130,7 @@ static bool is_there(const struct session *session)
                                session->state == PROTO_CONNECTION_STATE_ATTACHING);
 }
 
-static void describe(struct session *session, struct own_request *request)
+static void describe_request(struct session *session, struct own_request *request)
 {
     *request = (struct own_request){.session = session, .accounts = session->counts_in};
     for (enum resource i = 0; i < RESOURCES; i++)
@@ -150,9 +152,9 @@ static int list_all(const struct server *server, struct session *coming,
         return -ENOMEM;
     LIST_FOR_EACH (session, &server->session_list, link)
         if (session != coming && is_there(session))
-            describe(session, &(*requests)[(*count)++]);
+            describe_request(session, &(*requests)[(*count)++]);
     if (coming)
-        describe(coming, &(*requests)[(*count)++]);
+        describe_request(coming, &(*requests)[(*count)++]);
     int result = session_own_requests_divide(server, *requests, *count);
     if (result < 0)
         free(*requests);

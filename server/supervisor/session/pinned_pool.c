@@ -49,7 +49,7 @@ bool pinned_pool_is_empty(const struct pinned_pool *pool)
 
 /* ---- one buffer ---- */
 
-struct pinned_buffer *pinned_buffer_new(struct session *session, uint64_t bytes)
+struct pinned_buffer *pinned_pool_buffer_make(struct session *session, uint64_t bytes)
 {
     struct pinned_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer || job_client_open(&buffer->jobs, &session->server->jobs, session->uid) < 0) {
@@ -65,12 +65,12 @@ struct pinned_buffer *pinned_buffer_new(struct session *session, uint64_t bytes)
     return buffer;
 }
 
-bool pinned_buffer_is_lost(const struct pinned_buffer *buffer)
+bool pinned_pool_buffer_is_lost(const struct pinned_buffer *buffer)
 {
     return !buffer->device->link || buffer->device->starts != buffer->start;
 }
 
-void pinned_buffer_free(struct pinned_buffer *buffer)
+void pinned_pool_buffer_free(struct pinned_buffer *buffer)
 {
     if (!buffer)
         return;
@@ -78,9 +78,9 @@ void pinned_buffer_free(struct pinned_buffer *buffer)
     free(buffer);
 }
 
-void pinned_buffer_forget(struct heap_region *region)
+void pinned_pool_buffer_forget(struct heap_region *region)
 {
-    pinned_buffer_free(region->user);
+    pinned_pool_buffer_free(region->user);
     fd_budget_release(&region->charged_fd);
     quota_return(&region->charge);
     heap_region_remove(region);
@@ -102,7 +102,7 @@ static void forget_emptied(struct pinned_buffer *buffer)
     struct server *server = buffer->server;
     struct session *session = session_of(buffer);
     struct pinned_window *window = buffer->window;
-    pinned_buffer_forget(buffer->region);
+    pinned_pool_buffer_forget(buffer->region);
     if (window)
         settle_window(server, window);
     /* A charge of the server's may have kept others waiting. */
@@ -142,7 +142,7 @@ static void memory_emptied(struct job *job, int result)
     forget_emptied(buffer);
 }
 
-void pinned_buffer_empty(struct heap_region *region)
+void pinned_pool_buffer_empty(struct heap_region *region)
 {
     struct pinned_buffer *buffer = region->user;
     struct session *session = session_of(buffer);
@@ -173,7 +173,7 @@ static void let_go(struct pinned_buffer *buffer)
     } else {
         session_of(buffer)->host_unmapping--;
     }
-    pinned_buffer_empty(buffer->region);
+    pinned_pool_buffer_empty(buffer->region);
 }
 
 /* Runs on another thread. The pages must stay, since the device knows them: so they are written. */
@@ -234,7 +234,7 @@ static void drop_buffer(struct pinned_buffer *buffer, bool asks)
         .address = buffer->region->address, .count = buffer->region->bytes, .asks = asks};
     struct channel_packet request = {.opcode = PROTO_WORKER_HOST_DROP, .body = &body};
     buffer->state = PINNED_DROPPING;
-    if (pinned_buffer_is_lost(buffer)) {
+    if (pinned_pool_buffer_is_lost(buffer)) {
         let_go(buffer);
     } else if (device_request(buffer->device, &request, drop_answered, buffer) < 0) {
         /* pinned_pool_lose takes it. */

@@ -99,20 +99,20 @@ bool pinned_pool_is_empty(const struct pinned_pool *pool);
 
 /* Makes what a buffer of this size needs. The caller sets its region, which has it as its user.
  * NULL: no memory. */
-struct pinned_buffer *pinned_buffer_new(struct session *session, uint64_t bytes);
+struct pinned_buffer *pinned_pool_buffer_make(struct session *session, uint64_t bytes);
 
 /* Its worker is gone, and maybe another one is there. */
-bool pinned_buffer_is_lost(const struct pinned_buffer *buffer);
+bool pinned_pool_buffer_is_lost(const struct pinned_buffer *buffer);
 
 /* Frees one without a region. NULL is allowed. */
-void pinned_buffer_free(struct pinned_buffer *buffer);
+void pinned_pool_buffer_free(struct pinned_buffer *buffer);
 
 /* Frees the region with all that belongs to it. No worker has it. */
-void pinned_buffer_forget(struct heap_region *region);
+void pinned_pool_buffer_forget(struct heap_region *region);
 
 /* Begins to empty a buffer that no worker has any more, and forgets it then; one without memory at
  * once. Idempotent. */
-void pinned_buffer_empty(struct heap_region *region);
+void pinned_pool_buffer_empty(struct heap_region *region);
 
 /* ---- the pool ---- */
 

@@ -124,7 +124,7 @@ static void resume_answered(void *context, const struct worker_answer *answer)
 }
 
 /* The worker takes messages in order, so what was held comes when the rings are read again. */
-static void resume(struct session *session)
+static void resume_client(struct session *session)
 {
     struct channel_packet packet = {.opcode = PROTO_WORKER_RESUME};
     /* A server that was killed may have noted it and not sent it. */
@@ -173,7 +173,7 @@ static void steps_advance(struct session *session)
             session_forward_restore_attributes(session, step_answered);
             break;
         default:
-            resume(session);
+            resume_client(session);
         }
     }
 }

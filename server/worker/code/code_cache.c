@@ -91,8 +91,8 @@ static struct code_cache_entry *find_entry(struct code_cache *cache, const struc
 
 /* Keeps the code as the youngest, if it fits. Two threads may have made the same. Under the lock.
  */
-static void keep(struct code_cache *cache, const struct code_name *name, struct compiled *compiled,
-                 uint64_t room)
+static void keep_code(struct code_cache *cache, const struct code_name *name,
+                      struct compiled *compiled, uint64_t room)
 {
     size_t bytes = compiled_bytes(compiled);
     struct code_cache_entry *entry = bytes <= room ? malloc(sizeof *entry) : NULL;
@@ -118,7 +118,7 @@ static struct compiled *take_from_store(struct code_cache *cache, const struct c
     void *code = code_store_copy(&cache->store, name, &bytes);
     struct compiled *compiled = code ? compiled_new(code, bytes) : NULL;
     if (compiled)
-        keep(cache, name, compiled, room);
+        keep_code(cache, name, compiled, room);
     return compiled;
 }
 
@@ -137,7 +137,7 @@ void code_cache_put(struct code_cache *cache, const struct code_name *name,
                     struct compiled *compiled, uint64_t room)
 {
     pthread_mutex_lock(&cache->lock);
-    keep(cache, name, compiled, room);
+    keep_code(cache, name, compiled, room);
     code_store_add(&cache->store, name, compiled_code(compiled), compiled_bytes(compiled));
     pthread_mutex_unlock(&cache->lock);
 }

@@ -117,7 +117,7 @@ static const struct entry *find_in(const struct code_store *store, uint32_t half
     return NULL;
 }
 
-static const struct entry *find(const struct code_store *store, const struct code_name *name)
+static const struct entry *find_entry(const struct code_store *store, const struct code_name *name)
 {
     const struct entry *entry = NULL;
     for (uint32_t half = 0; store->memory.base && !entry && half < HALVES; half++)
@@ -127,7 +127,7 @@ static const struct entry *find(const struct code_store *store, const struct cod
 
 void *code_store_copy(const struct code_store *store, const struct code_name *name, size_t *bytes)
 {
-    const struct entry *entry = find(store, name);
+    const struct entry *entry = find_entry(store, name);
     if (!entry)
         return NULL;
     size_t count = entry->bytes;
@@ -161,7 +161,7 @@ void code_store_add(struct code_store *store, const struct code_name *name, cons
                     size_t bytes)
 {
     if (!store->memory.base || bytes > half_bytes(store) ||
-        entry_bytes(bytes) > half_bytes(store) || find(store, name))
+        entry_bytes(bytes) > half_bytes(store) || find_entry(store, name))
         return;
     uint32_t half = make_room(store, entry_bytes(bytes));
     _Atomic uint64_t *used = &header_of(store)->used[half];

@@ -75,7 +75,7 @@ static struct code_name name_of(const struct known_images *images, const void *b
 }
 
 /* As the youngest. Under the lock. */
-static void append(struct known_images *images, struct known_image *image)
+static void append_image(struct known_images *images, struct known_image *image)
 {
     struct known_image **end = &images->oldest;
     while (*end)
@@ -85,14 +85,14 @@ static void append(struct known_images *images, struct known_image *image)
 }
 
 /* Under the lock. */
-static struct known_image *find(struct known_images *images, const struct code_name *name)
+static struct known_image *find_image(struct known_images *images, const struct code_name *name)
 {
     for (struct known_image **at = &images->oldest; *at; at = &(*at)->next) {
         struct known_image *image = *at;
         if (!code_name_equal(&image->name, name))
             continue;
         *at = image->next;
-        append(images, image);
+        append_image(images, image);
         return image;
     }
     return NULL;
@@ -105,7 +105,7 @@ struct known_image *known_image_find(struct known_images *images, const void *by
         return NULL;
     const struct code_name name = name_of(images, bytes, count);
     pthread_mutex_lock(&images->lock);
-    struct known_image *image = find(images, &name);
+    struct known_image *image = find_image(images, &name);
     if (image) {
         image->holds++;
         *needs = image->needs;
@@ -130,7 +130,7 @@ struct known_image *known_image_add(struct known_images *images, const void *byt
                                   .needs = *needs,
                                   .tree_bytes = rewrite_tree_bytes(rewrite)};
     pthread_mutex_lock(&images->lock);
-    struct known_image *earlier = find(images, &image->name);
+    struct known_image *earlier = find_image(images, &image->name);
     if (earlier) {
         free(image);
         image = earlier;
@@ -138,7 +138,7 @@ struct known_image *known_image_add(struct known_images *images, const void *byt
     } else if (image_bytes(image) <= images->max) {
         image->holds++;
         make_room(images, image_bytes(image));
-        append(images, image);
+        append_image(images, image);
         images->bytes += image_bytes(image);
     }
     pthread_mutex_unlock(&images->lock);

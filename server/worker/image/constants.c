@@ -15,7 +15,7 @@ static bool has_twin(const struct ptx_variable *variable)
            variable->bytes && variable->bytes <= REWRITE_CONSTANT_BYTES;
 }
 
-static bool walk(struct constants *constants, struct constant *constant)
+static bool next_constant(struct constants *constants, struct constant *constant)
 {
     const struct ptx_module *tree = constants->tree;
     while (tree && constants->next < tree->variable_count) {
@@ -37,7 +37,7 @@ uint64_t constants_bytes(const struct ptx_module *tree)
     struct constants constants = {.tree = tree};
     struct constant constant;
     uint64_t bytes = 0;
-    while (walk(&constants, &constant)) {
+    while (next_constant(&constants, &constant)) {
         bytes += constant.bytes;
         if (bytes > REWRITE_CONSTANT_BYTES)
             return 0;
@@ -52,5 +52,5 @@ struct constants constants_begin(const struct ptx_module *tree, uint64_t base)
 
 bool constants_next(struct constants *constants, struct constant *constant)
 {
-    return walk(constants, constant);
+    return next_constant(constants, constant);
 }

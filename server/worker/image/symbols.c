@@ -66,7 +66,7 @@ void symbols_free(struct symbols *symbols)
 }
 
 /* A pointer into one piece, as a pointer to the same place of the other. */
-static void *moved(const void *pointer, const struct symbols *from, struct symbols *to)
+static void *move_pointer(const void *pointer, const struct symbols *from, struct symbols *to)
 {
     return (char *)to + ((const char *)pointer - (const char *)from);
 }
@@ -77,17 +77,17 @@ struct symbols *symbols_copy(const struct symbols *from, uint64_t further)
     if (!symbols)
         return NULL;
     memcpy(symbols, from, from->bytes);
-    symbols->variables = moved(from->variables, from, symbols);
-    symbols->kernels = moved(from->kernels, from, symbols);
-    symbols->pairs = moved(from->pairs, from, symbols);
-    symbols->names = moved(from->names, from, symbols);
+    symbols->variables = move_pointer(from->variables, from, symbols);
+    symbols->kernels = move_pointer(from->kernels, from, symbols);
+    symbols->pairs = move_pointer(from->pairs, from, symbols);
+    symbols->names = move_pointer(from->names, from, symbols);
     for (uint32_t i = 0; i < symbols->variable_count; i++) {
-        symbols->variables[i].name = moved(from->variables[i].name, from, symbols);
+        symbols->variables[i].name = move_pointer(from->variables[i].name, from, symbols);
         symbols->variables[i].address += further;
     }
     for (uint32_t i = 0; i < symbols->kernel_count; i++) {
-        symbols->kernels[i].name = moved(from->kernels[i].name, from, symbols);
-        symbols->kernels[i].pairs = moved(from->kernels[i].pairs, from, symbols);
+        symbols->kernels[i].name = move_pointer(from->kernels[i].name, from, symbols);
+        symbols->kernels[i].pairs = move_pointer(from->kernels[i].pairs, from, symbols);
     }
     return symbols;
 }

@@ -95,7 +95,7 @@ static void begin_work(struct command *command, struct client_stream *stream)
 }
 
 /* The work before the command finishes, or is lost itself. */
-static int interrupt(struct client_stream *stream)
+static int interrupt_stream(struct client_stream *stream)
 {
     stream->blocked_on = (struct stream_dependencies){.own_end = true};
     client_stream_interrupt(stream, stream->ring.value);
@@ -138,7 +138,7 @@ static int run_launch(struct command *command, struct client_stream *stream,
         return note_violation(stream, MESSAGE(command_launch_function), launch->function);
     const struct function *function = &client->objects.functions[index];
     if (client_module_reaches_lost(client, function->module))
-        return interrupt(stream);
+        return interrupt_stream(stream);
     uint32_t threads = (uint32_t)launch->block[0] * launch->block[1] * launch->block[2];
     if (threads > function->block_threads)
         return note_violation(stream, MESSAGE(command_launch_block), threads,
@@ -266,7 +266,7 @@ static int run_copy(struct command *command, struct client_stream *stream,
     uint32_t edge;
     if ((!to && may_be_lost(stream, copy->destination)) ||
         (!from && may_be_lost(stream, copy->source)))
-        return interrupt(stream);
+        return interrupt_stream(stream);
     if (!to)
         return note_violation(stream, MESSAGE(command_copy_destination),
                               (unsigned long long)copy->destination,
@@ -315,7 +315,7 @@ static int run_fill(struct command *command, struct client_stream *stream,
         return 0;
     if (may_be_lost(stream, fill->destination) &&
         !client_memory_range_find(stream->client, fill->destination, 1))
-        return interrupt(stream);
+        return interrupt_stream(stream);
     if (__builtin_mul_overflow(fill->count, (uint64_t)fill->width, &bytes) ||
         !(range = find_alive(stream, fill->destination, bytes)))
         return note_violation(stream, MESSAGE(command_fill_destination),
@@ -482,7 +482,7 @@ static int look_at_wait(struct command *command, struct client_stream *stream,
             return checked;
     }
     if (any_lost(stream))
-        return interrupt(stream);
+        return interrupt_stream(stream);
     if (!client_stream_may_go_on(stream)) {
         int circle = check_circle(stream);
         return circle ? circle : COMMAND_BLOCKED;

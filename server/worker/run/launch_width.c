@@ -14,7 +14,7 @@
 /* Shared memory of a block that the driver keeps for itself, since compute capability 8.0. */
 #define SHARED_RESERVED 1024u
 
-static uint32_t fit(uint32_t whole, uint64_t each)
+static uint32_t count_fitting(uint32_t whole, uint64_t each)
 {
     return each ? (uint32_t)(whole / each) : BLOCKS_MAX;
 }
@@ -27,10 +27,11 @@ static uint32_t blocks_at_once(const struct proto_device_info *info,
     uint32_t threads = (uint32_t)launch->block[0] * launch->block[1] * launch->block[2];
     uint32_t warps = (threads + 31) / 32;
     uint64_t shared = (uint64_t)function->shared_bytes + launch->shared_bytes;
-    uint32_t blocks = min(BLOCKS_MAX, fit(info->multiprocessor_threads, warps * 32u));
-    blocks = min(blocks, fit(REGISTERS, (uint64_t)function->registers * warps * 32));
+    uint32_t blocks = min(BLOCKS_MAX, count_fitting(info->multiprocessor_threads, warps * 32u));
+    blocks = min(blocks, count_fitting(REGISTERS, (uint64_t)function->registers * warps * 32));
     if (shared)
-        blocks = min(blocks, fit(info->multiprocessor_shared_bytes, shared + SHARED_RESERVED));
+        blocks =
+            min(blocks, count_fitting(info->multiprocessor_shared_bytes, shared + SHARED_RESERVED));
     return max(blocks, 1u);
 }
 

@@ -90,7 +90,7 @@ static cuda_result see_reached(struct queue_probe *probe)
 }
 
 /* The number that explains which events were not reached; `count` if none does. */
-static uint32_t explain(const struct queue_probe *probe)
+static uint32_t count_queues(const struct queue_probe *probe)
 {
     uint32_t queues = 1;
     while (queues < probe->count && probe->reached[queues])
@@ -101,7 +101,7 @@ static uint32_t explain(const struct queue_probe *probe)
     return queues;
 }
 
-static cuda_result measure(struct queue_probe *probe, uint32_t *queues)
+static cuda_result measure_queues(struct queue_probe *probe, uint32_t *queues)
 {
     const struct cuda_driver *cuda = probe->cuda;
     set_barrier(&probe->barrier, false);
@@ -119,7 +119,7 @@ static cuda_result measure(struct queue_probe *probe, uint32_t *queues)
         if (result == CUDA_OK)
             result = ended;
     }
-    *queues = explain(probe);
+    *queues = count_queues(probe);
     return result;
 }
 
@@ -127,7 +127,7 @@ static cuda_result measure_twice(struct queue_probe *probe, uint32_t *queues)
 {
     uint32_t seen[MEASUREMENTS] = {0};
     for (int i = 0; i < MEASUREMENTS; i++) {
-        cuda_result result = measure(probe, &seen[i]);
+        cuda_result result = measure_queues(probe, &seen[i]);
         if (result != CUDA_OK || seen[i] == probe->count)
             return result;
     }

@@ -113,7 +113,7 @@ static bool find_set(const struct partition_table *partitions, uint32_t size, ui
     return !sm_group_set_is_empty(sm_groups);
 }
 
-static bool exists(struct partition_table *partitions, const struct sm_group_set *sm_groups)
+static bool is_there(struct partition_table *partitions, const struct sm_group_set *sm_groups)
 {
     struct partition *found = partition_find(partitions, sm_groups);
     if (found)
@@ -129,7 +129,8 @@ bool usual_partitions_next(struct partition_table *partitions, struct usual_size
         uint32_t size = sizes->of[sizes->next % PROTO_PARTITION_SIZES_MAX];
         uint32_t which = sizes->next / PROTO_PARTITION_SIZES_MAX;
         sizes->next++;
-        if (size && find_set(partitions, size, which, sm_groups) && !exists(partitions, sm_groups))
+        if (size && find_set(partitions, size, which, sm_groups) &&
+            !is_there(partitions, sm_groups))
             return true;
     }
     sizes->next = end;

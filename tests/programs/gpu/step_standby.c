@@ -4,34 +4,18 @@
  * From the death of a process with a kernel on the device to the first kernel of another: of one
  * that is started then, of one that had only called cuInit, and of one that had a context.
  */
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/programs/gpu/helper.h"
 #include "tests/programs/gpu/probe.h"
 #include "tests/programs/gpu/step.h"
 
-enum { ROUNDS = 3, ANSWER_MS = 15000 };
+enum { ROUNDS = 3 };
 
 /* ---- the other processes ---- */
-
-static void answer(int socket, char what)
-{
-    if (write(socket, &what, 1) != 1)
-        _exit(1);
-}
-
-static int wait_to_be_killed(void)
-{
-    while (pause() < 0)
-        ;
-    return 1;
-}
 
 /* The one that is killed. */
 static int serve(int socket)
@@ -43,14 +27,14 @@ static int serve(int socket)
     probe_launch("endless", 1, 1, NULL, parameters);
     cu.cuStreamQuery(NULL); /* make sure that it is submitted */
     probe_sleep_ms(100);
-    answer(socket, 'w');
-    return wait_to_be_killed();
+    helper_answer(socket, 'w');
+    return helper_wait_to_be_killed();
 }
 
 static void wait_for_turn(int socket)
 {
     char go;
-    answer(socket, 'r');
+    helper_answer(socket, 'r');
     if (read(socket, &go, 1) != 1)
         _exit(1);
 }
@@ -73,71 +57,37 @@ int step_standby_part(const char *argument, int socket)
         wait_for_turn(socket);
     probe_launch("nothing", 1, 1, NULL, NULL);
     CU(cu.cuCtxSynchronize());
-    answer(socket, 'k');
-    return wait_to_be_killed();
+    helper_answer(socket, 'k');
+    return helper_wait_to_be_killed();
 }
 
 /* ---- the step itself ---- */
-
-struct other {
-    int pid, pidfd, socket;
-};
-
-static struct other start(const char *part)
-{
-    struct other other;
-    probe_call(part);
-    other.pid = probe_spawn("standby", part, &other.socket);
-    other.pidfd = (int)syscall(SYS_pidfd_open, other.pid, 0);
-    return other;
-}
-
-/* 0: it ended without an answer. */
-static char hear(const struct other *other, const char *part)
-{
-    char what;
-    struct pollfd wait_for = {.fd = other->socket, .events = POLLIN};
-    if (poll(&wait_for, 1, ANSWER_MS) != 1)
-        probe_die("'%s' did not answer within %d s", part, ANSWER_MS / 1000);
-    return read(other->socket, &what, 1) == 1 ? what : 0;
-}
-
-static void end(struct other *other)
-{
-    struct pollfd wait_for = {.fd = other->pidfd, .events = POLLIN};
-    kill(other->pid, SIGKILL);
-    if (other->pidfd < 0 || poll(&wait_for, 1, ANSWER_MS) != 1)
-        probe_die("a killed process was not gone after %d s", ANSWER_MS / 1000);
-    waitpid(other->pid, NULL, 0);
-    close(other->pidfd);
-    close(other->socket);
-}
 
 /* Milliseconds from the kill to the first kernel; negative: this process got no context beside the
  * other one. */
 static double replace_once(const char *kind)
 {
     bool cold = !strcmp(kind, "cold");
-    struct other worker = start("worker"), next = {0};
-    if (hear(&worker, "worker") != 'w')
+    struct helper worker = helper_start("standby", "worker"), next = {0};
+    if (helper_hear(&worker) != 'w')
         probe_die("the process that was to be killed could not run a kernel");
     if (!cold) {
-        next = start(kind);
-        if (hear(&next, kind) != 'r') {
-            end(&next);
-            end(&worker);
+        next = helper_start("standby", kind);
+        if (helper_listen(&next) != 'r') {
+            helper_end(&next);
+            helper_end(&worker);
             return -1;
         }
     }
     uint64_t began = probe_ns();
-    end(&worker);
+    helper_end(&worker);
     if (cold)
-        next = start(kind);
+        next = helper_start("standby", kind);
     else
-        answer(next.socket, 'g');
-    char what = hear(&next, kind);
+        helper_answer(next.socket, 'g');
+    char what = helper_hear(&next);
     double ms = (double)(probe_ns() - began) / 1e6;
-    end(&next);
+    helper_end(&next);
     if (what != 'k')
         probe_die("the process '%s' ended before its first kernel", kind);
     return ms;

@@ -6,19 +6,16 @@
  * process's kernel still land when its pidfd is readable?
  */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/programs/gpu/helper.h"
 #include "tests/programs/gpu/probe.h"
 #include "tests/programs/gpu/step.h"
 
-enum { WORDS = 1 << 18, ANSWER_MS = 12000 };
+enum { WORDS = 1 << 18 };
 
 static size_t memory_bytes(void)
 {
@@ -67,20 +64,6 @@ static unsigned *new_pattern(void)
     return values;
 }
 
-static void answer(int socket, char verdict)
-{
-    if (write(socket, &verdict, 1) != 1)
-        _exit(1);
-}
-
-/* pause() returns -1 when a signal was handled, which none is here. */
-static int wait_to_be_killed(void)
-{
-    while (pause() < 0)
-        ;
-    return 1;
-}
-
 static void fill_then_fault(int socket, cuda_device_ptr base)
 {
     unsigned *values = new_pattern();
@@ -91,7 +74,7 @@ static void fill_then_fault(int socket, cuda_device_ptr base)
     probe_call("cuCtxSynchronize after a fault");
     cuda_result result = cu.cuCtxSynchronize();
     printf("the fault was reported as %s\n", probe_error(result));
-    answer(socket, result == CUDA_ERR_ILLEGAL_ADDRESS ? 'f' : '?');
+    helper_answer(socket, result == CUDA_ERR_ILLEGAL_ADDRESS ? 'f' : '?');
 }
 
 static void write_endlessly(int socket, cuda_device_ptr base)
@@ -101,7 +84,7 @@ static void write_endlessly(int socket, cuda_device_ptr base)
     probe_launch("endless", 1, 1, NULL, parameters);
     cu.cuStreamQuery(NULL); /* make sure that it is submitted */
     probe_sleep_ms(200);
-    answer(socket, 'w');
+    helper_answer(socket, 'w');
 }
 
 static void compare_pattern(int socket, cuda_device_ptr base)
@@ -109,7 +92,7 @@ static void compare_pattern(int socket, cuda_device_ptr base)
     unsigned *want = new_pattern(), *got = new_pattern();
     memset(got, 0, WORDS * sizeof *got);
     CU(cu.cuMemcpyDtoH(got, base, WORDS * sizeof *got));
-    answer(socket, memcmp(want, got, WORDS * sizeof *got) == 0 ? 'y' : 'n');
+    helper_answer(socket, memcmp(want, got, WORDS * sizeof *got) == 0 ? 'y' : 'n');
 }
 
 static void watch_word(int socket, cuda_device_ptr base)
@@ -118,7 +101,7 @@ static void watch_word(int socket, cuda_device_ptr base)
     CU(cu.cuMemcpyDtoH(&first, base, sizeof first));
     probe_sleep_ms(200);
     CU(cu.cuMemcpyDtoH(&second, base, sizeof second));
-    answer(socket, second != first ? 'm' : first ? 'y' : 'z');
+    helper_answer(socket, second != first ? 'm' : first ? 'y' : 'z');
 }
 
 int step_survival_part(const char *argument, int socket)
@@ -126,8 +109,8 @@ int step_survival_part(const char *argument, int socket)
     probe_open();
     if (!strcmp(argument, "keeper")) { /* no context */
         create_and_send(socket);
-        answer(socket, 'c');
-        return wait_to_be_killed();
+        helper_answer(socket, 'c');
+        return helper_wait_to_be_killed();
     }
     probe_context();
     bool creates = !strcmp(argument, "create-and-fault") || !strcmp(argument, "write-endlessly");
@@ -140,64 +123,25 @@ int step_survival_part(const char *argument, int socket)
         watch_word(socket, base);
     else
         fill_then_fault(socket, base);
-    return wait_to_be_killed();
+    return helper_wait_to_be_killed();
 }
 
 /* ---- what the step itself does ---------------------------------------------------------- */
-struct other {
-    int pid, pidfd, socket;
-};
-
-static struct other start(const char *part)
-{
-    struct other other;
-    probe_call(part);
-    other.pid = probe_spawn("survival", part, &other.socket);
-    other.pidfd = (int)syscall(SYS_pidfd_open, other.pid, 0);
-    return other;
-}
-
-static char hear(const struct other *other, const char *part)
-{
-    char verdict;
-    struct pollfd wait_for = {.fd = other->socket, .events = POLLIN};
-    if (poll(&wait_for, 1, ANSWER_MS) != 1)
-        probe_die("'%s' did not answer within %d s", part, ANSWER_MS / 1000);
-    if (read(other->socket, &verdict, 1) != 1)
-        probe_die("'%s' ended without its answer", part);
-    return verdict;
-}
-
-/* Kills it; the milliseconds until its pidfd became readable, as a supervisor would wait. */
-static double end(struct other *other)
-{
-    uint64_t began = probe_ns();
-    kill(other->pid, SIGKILL);
-    struct pollfd wait_for = {.fd = other->pidfd, .events = POLLIN};
-    if (other->pidfd < 0 || poll(&wait_for, 1, ANSWER_MS) != 1)
-        probe_die("a killed process was not gone after %d s", ANSWER_MS / 1000);
-    double ms = (double)(probe_ns() - began) / 1e6;
-    waitpid(other->pid, NULL, 0);
-    close(other->pidfd);
-    close(other->socket);
-    return ms;
-}
-
 static char look(const char *part, int fd)
 {
-    struct other other = start(part);
-    probe_send_fd(other.socket, fd);
-    char verdict = hear(&other, part);
-    end(&other);
+    struct helper helper = helper_start("survival", part);
+    probe_send_fd(helper.socket, fd);
+    char verdict = helper_hear(&helper);
+    helper_end(&helper);
     return verdict;
 }
 
 static void examine_creator(void)
 {
-    struct other creator = start("create-and-fault");
+    struct helper creator = helper_start("survival", "create-and-fault");
     int fd = probe_receive_fd(creator.socket);
-    char faulted = hear(&creator, "create-and-fault");
-    double gone_ms = end(&creator);
+    char faulted = helper_hear(&creator);
+    double gone_ms = helper_end(&creator);
     probe_measure("gone_after_fault_ms", gone_ms, "ms");
     if (faulted != 'f')
         probe_die("the illegal access was not reported as one: nothing was tried");
@@ -209,26 +153,26 @@ static void examine_creator(void)
 
 static void examine_keeper(void)
 {
-    struct other keeper = start("keeper");
+    struct helper keeper = helper_start("survival", "keeper");
     int fd = probe_receive_fd(keeper.socket);
-    hear(&keeper, "keeper");
-    struct other user = start("fault");
+    helper_hear(&keeper);
+    struct helper user = helper_start("survival", "fault");
     probe_send_fd(user.socket, fd);
-    if (hear(&user, "fault") != 'f')
+    if (helper_hear(&user) != 'f')
         probe_die("the illegal access was not reported as one: nothing was tried");
-    end(&user);
+    helper_end(&user);
     char kept = look("compare", fd);
-    end(&keeper);
+    helper_end(&keeper);
     probe_judge(kept == 'y', "memory-survives-its-user",
                 "a process without a context created it, another faulted on it and was killed");
 }
 
 static void examine_late_writes(void)
 {
-    struct other writer = start("write-endlessly");
+    struct helper writer = helper_start("survival", "write-endlessly");
     int fd = probe_receive_fd(writer.socket);
-    hear(&writer, "write-endlessly");
-    double gone_ms = end(&writer);
+    helper_hear(&writer);
+    double gone_ms = helper_end(&writer);
     probe_measure("gone_beside_kernel_ms", gone_ms, "ms");
     char late = look("watch", fd);
     if (late == 'z')

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """The structure as the built objects show it: files of a component call each other in one direction, the client
-library's engine calls none of its public functions, and no exported name stands twice."""
+library's engine calls none of its public functions and the library prints nothing, and no exported name stands twice."""
 import os
 import platform
 import re
@@ -23,6 +23,8 @@ COMPONENTS = [
     ("server/worker", (), 0),
     ("server/softgpu", (), 0),
 ]
+# The C library's ways to a terminal or a log; dprintf and write are used for sockets and memory files alone.
+PRINTS = re.compile(r"^_*(v?f?printf|puts|fputs|putchar|fputc|putc|fwrite|perror|v?warnx?|v?errx?|v?syslog|stderr|stdout)(_chk|_unlocked)?$")
 # NAME_MACHINE.c is compiled for that machine alone.
 OTHER_MACHINE = re.compile(r"_(?!%s)(x86_64|aarch64)\.c$" % platform.machine())
 
@@ -130,6 +132,14 @@ class Circles(unittest.TestCase):
         for path, (_, undefined) in symbols(sources("client/session") + sources("client/engine")).items():
             public = sorted(symbol for symbol in undefined if symbol.startswith("gpushare_"))
             self.assertEqual(public, [], path)
+
+    def test_the_library_prints_nothing(self):
+        found = subprocess.run(["nm", "-D", "--undefined-only", "--format=just-symbols",
+                                os.path.join(BUILD, "lib/libgpushare-client.so")], capture_output=True, text=True, check=True)
+        used = {name.partition("@")[0] for name in found.stdout.split()}
+        self.assertIn("connect", used)
+        self.assertTrue(PRINTS.match("__fprintf_chk") and PRINTS.match("stderr") and not PRINTS.match("snprintf"))
+        self.assertEqual(sorted(name for name in used if PRINTS.match(name)), [])
 
     def test_public_functions_stand_in_api_files_alone(self):
         for path, (defined, _) in symbols(sources("client", ("client/tools",))).items():

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "server/scheduler/claim.h"
+#include "server/scheduler/scheduler.h"
 
 #define MS UINT64_C(1000000)
 
@@ -77,6 +78,40 @@ static void debt_is_worked_off_in_a_pause(void **state)
     assert_int_equal(claim.credit.parts, 0);
 }
 
+static void add_client(struct scheduler *scheduler, struct scheduler_client *client,
+                       uint32_t request)
+{
+    struct scheduler_limits limits = {.request = request, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    struct error why = {0};
+    assert_int_equal(scheduler_add(scheduler, client, &limits, NULL, NULL, 0, &why), 0);
+}
+
+/* Leases of 250 ms. A stranger's kernel of a second has both clients wait, one of them from the
+ * middle on. The first then pauses for a moment: it is owed 290 ms, the other 150 ms. */
+static void a_pausing_client_that_is_owed_more_than_the_next_is_waited_for(void **state)
+{
+    (void)state;
+    struct scheduler scheduler;
+    struct scheduler_schedule schedule;
+    struct scheduler_client stranger, first, second;
+    scheduler_defaults(&schedule);
+    schedule.mode = PROTO_MODE_FAIR;
+    scheduler_open(&scheduler, &schedule, 0);
+    add_client(&scheduler, &stranger, 0);
+    add_client(&scheduler, &first, 3000);
+    add_client(&scheduler, &second, 3000);
+    scheduler_wants(&scheduler, &stranger, 0);
+    assert_ptr_equal(scheduler_decide(&scheduler, 0), &stranger);
+    scheduler_submitted(&scheduler, &stranger, 1, 0);
+    scheduler_wants(&scheduler, &first, 0);
+    scheduler_wants(&scheduler, &second, 500 * MS);
+    scheduler_idle(&scheduler, &first, 990 * MS);
+    scheduler_done(&scheduler, &stranger, 1, 1000 * MS);
+    assert_null(scheduler_decide(&scheduler, 1000 * MS));
+    scheduler_wants(&scheduler, &first, 1001 * MS);
+    assert_ptr_equal(scheduler_decide(&scheduler, 1001 * MS), &first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +119,7 @@ int main(void)
         cmocka_unit_test(a_busy_claim_grows_by_its_part),
         cmocka_unit_test(what_is_owed_lapses_in_a_pause),
         cmocka_unit_test(debt_is_worked_off_in_a_pause),
+        cmocka_unit_test(a_pausing_client_that_is_owed_more_than_the_next_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

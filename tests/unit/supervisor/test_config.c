@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* config: every kind of mistake is refused with its line, and what is accepted says
- * what the file says. Rules: the strictest of all that fit. */
+ * what the file says. */
 #include <errno.h>
 #include <pwd.h>
 #include <setjmp.h>
@@ -18,20 +18,7 @@
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
 #include "server/supervisor/config/tree.h"
-
-static const uint8_t uuids[2][LIMITS_UUID_BYTES] = {{0x2f, 0x9d, 1}, {0x2f, 0x9e, 2}};
-
-static struct config *accept(const char *text)
-{
-    struct config *config;
-    struct error why = {0};
-    if (config_parse(&config, "file", text, strlen(text), &why) != 0)
-        fail_msg("refused: %s", why.text);
-    const struct schedule unsaid = schedule_default();
-    if (config_resolve(config, &unsaid, uuids, 2, &why) != 0)
-        fail_msg("not resolved: %s", why.text);
-    return config;
-}
+#include "tests/unit/supervisor/accepted_config.h"
 
 /* The sentence begins with the file and this line, and holds the words. */
 static void refused_bytes(const char *text, size_t bytes, unsigned line, const char *words)
@@ -66,7 +53,7 @@ static void an_empty_file_limits_nothing(void **state)
         "~\n",
         "clients:\ngpus:\nprofiles:\nrules:\nusers:\ngroups:\ncgroups:\nsharing:\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct config *config = accept(texts[i]);
+        struct config *config = accepted_config(texts[i]);
         struct allowance limits;
         struct config_who who = {.identified = false, .name = "", .profile = ""};
         assert_int_equal(config_rules_choose(config, 1, &who, &limits), 0);
@@ -256,20 +243,22 @@ static void requests_that_no_limit_allows_are_refused(void **state)
             "memory: 3 replicas that request 50 % each need 150 %");
     refused("clients: {replicas: 2, fraction: 0.6}\n", 1,
             "time: 2 replicas that request 60 % each need 120 %");
-    config_free(accept("clients: {replicas: 4, threads: {request: 25%}, time: {request: 25%}}\n"));
-    config_free(accept("clients: {memory: {limit: 1G, request: 50%}}\n"));
+    config_free(
+        accepted_config("clients: {replicas: 4, threads: {request: 25%}, time: {request: 25%}}\n"));
+    config_free(accepted_config("clients: {memory: {limit: 1G, request: 50%}}\n"));
     /* Of several blocks the limit holds, and lowers the request: admission's. */
-    config_free(accept("clients: {time: {limit: 10%}}\nrules: [{time: {request: 20%}}]\n"));
+    config_free(
+        accepted_config("clients: {time: {limit: 10%}}\nrules: [{time: {request: 20%}}]\n"));
 }
 
 static void schedules_are_the_gpus(void **state)
 {
     (void)state;
-    struct config *config =
-        accept("gpus:\n  - {gpu: 1, mode: fair, lease: 50ms, precision: 2.5%}\n"
-               "  - {gpu: 0, lease: medium, quantum: 2s, window_limit: 1s, local_memory: 8K,\n"
-               "     departed_time_limit: 5s, watchdog_warning: 0, watchdog_limit: 1500ms,\n"
-               "     standby: context}\n");
+    struct config *config = accepted_config(
+        "gpus:\n  - {gpu: 1, mode: fair, lease: 50ms, precision: 2.5%}\n"
+        "  - {gpu: 0, lease: medium, quantum: 2s, window_limit: 1s, local_memory: 8K,\n"
+        "     departed_time_limit: 5s, watchdog_warning: 0, watchdog_limit: 1500ms,\n"
+        "     standby: context}\n");
     struct schedule first = {PROTO_MODE_CONCURRENT,
                              500,
                              100000000,
@@ -305,7 +294,7 @@ static void schedules_are_the_gpus(void **state)
     for (unsigned i = 0; i < 4; i++) {
         char text[64];
         snprintf(text, sizeof text, "gpus: [{gpu: 0, mode: %s}]\n", modes[i]);
-        config = accept(text);
+        config = accepted_config(text);
         assert_int_equal(config->schedules[0].mode, i);
         config_free(config);
     }
@@ -331,16 +320,17 @@ static void schedules_are_the_gpus(void **state)
 static void nvidias_block_is_a_spelling(void **state)
 {
     (void)state;
-    struct config *config = accept("sharing:\n  mps:\n    renameByDefault: false\n    resources:\n"
-                                   "      - {name: nvidia.com/gpu, replicas: 3, devices: all}\n"
-                                   "clients: {threads: {limit: 20%}}\n");
+    struct config *config =
+        accepted_config("sharing:\n  mps:\n    renameByDefault: false\n    resources:\n"
+                        "      - {name: nvidia.com/gpu, replicas: 3, devices: all}\n"
+                        "clients: {threads: {limit: 20%}}\n");
     assert_int_equal(config->ceilings[1].part[RESOURCE_MEMORY].limit, 3333);
     assert_int_equal(config->ceilings[1].threads.limit, 2000);
     assert_int_equal(config->schedules[0].mode, PROTO_MODE_CONCURRENT);
     config_free(config);
-    config = accept("gpus: [{gpu: 1, mode: turns}, {gpu: 0, lease: short}]\n"
-                    "sharing: {timeSlicing: {failRequestsGreaterThanOne: false,\n"
-                    "  resources: [{name: nvidia.com/gpu, replicas: 10}]}}\n");
+    config = accepted_config("gpus: [{gpu: 1, mode: turns}, {gpu: 0, lease: short}]\n"
+                             "sharing: {timeSlicing: {failRequestsGreaterThanOne: false,\n"
+                             "  resources: [{name: nvidia.com/gpu, replicas: 10}]}}\n");
     assert_true(config->ceilings[0].part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
     assert_true(config->ceilings[0].threads.limit == ALLOWANCE_UNSET);
     assert_int_equal(config->ceilings[0].time.request, ALLOWANCE_UNSET);
@@ -384,11 +374,11 @@ static void totals_are_of_users_and_groups(void **state)
 {
     (void)state;
     struct allowance limits;
-    struct config *config = accept("users:\n  - {uid: 1000-1999, memory: {limit: 8G}}\n"
-                                   "  - {uid: [5, 1001], memory: {limit: 50%},\n"
-                                   "     host_memory: {limit: 1G}}\n"
-                                   "groups:\n  - {host_memory: {limit: 2G}}\n"
-                                   "  - {gid: 100, host_memory: {limit: 4G}}\n");
+    struct config *config = accepted_config("users:\n  - {uid: 1000-1999, memory: {limit: 8G}}\n"
+                                            "  - {uid: [5, 1001], memory: {limit: 50%},\n"
+                                            "     host_memory: {limit: 1G}}\n"
+                                            "groups:\n  - {host_memory: {limit: 2G}}\n"
+                                            "  - {gid: 100, host_memory: {limit: 4G}}\n");
     assert_true(config_rules_total(config->users, config->user_count, 1000, &limits));
     assert_int_equal(limits.memory.limit, UINT64_C(8) << 30);
     assert_true(limits.part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
@@ -421,8 +411,8 @@ static void gpus_are_numbers_or_uuids(void **state)
     refused("gpus:\n  - gpu: all\n", 2, "gpu \"all\"");
     refused("gpus:\n  - gpu:\n", 2, "gpu must be");
     refused("gpus:\n  - gpu: [0]\n", 2, "gpu must be");
-    struct config *config = accept("gpus:\n  - {gpu: GPU-2f9e, memory: {limit: 2G}}\n"
-                                   "  - {gpu: 0, threads: {limit: 0.5}}\n");
+    struct config *config = accepted_config("gpus:\n  - {gpu: GPU-2f9e, memory: {limit: 2G}}\n"
+                                            "  - {gpu: 0, threads: {limit: 0.5}}\n");
     assert_int_equal(config->ceilings[1].memory.limit, UINT64_C(2) << 30);
     assert_true(config->ceilings[1].threads.limit == ALLOWANCE_UNSET);
     assert_int_equal(config->ceilings[0].threads.limit, 5000);
@@ -436,7 +426,8 @@ static void unresolved(const char *text, const char *words)
     struct error why = {0};
     assert_int_equal(config_parse(&config, "file", text, strlen(text), &why), 0);
     const struct schedule unsaid = schedule_default();
-    assert_int_equal(config_resolve(config, &unsaid, uuids, 2, &why), PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(config_resolve(config, &unsaid, accepted_uuids, 2, &why),
+                     PROTO_ERROR_INVALID_VALUE);
     if (!strstr(why.text, words))
         fail_msg("\"%s\" lacks \"%s\"", why.text, words);
     config_free(config);
@@ -492,10 +483,10 @@ static void mistakes_in_rules_are_refused(void **state)
 static void users_and_groups_are_named(void **state)
 {
     (void)state;
-    struct config *config = accept("rules:\n  - match: {uid: [root, 7, 9-11], gid: root}\n"
-                                   "    except: {gid: [root]}\n"
-                                   "users: [{uid: root, memory: {limit: 1G}}]\n"
-                                   "groups: [{gid: 'root', memory: {limit: 1G}}]\n");
+    struct config *config = accepted_config("rules:\n  - match: {uid: [root, 7, 9-11], gid: root}\n"
+                                            "    except: {gid: [root]}\n"
+                                            "users: [{uid: root, memory: {limit: 1G}}]\n"
+                                            "groups: [{gid: 'root', memory: {limit: 1G}}]\n");
     const struct config_match *match = &config->rules[0].match;
     assert_int_equal(match->uid_count, 3);
     assert_int_equal(match->uids[0].first, 0);
@@ -524,285 +515,10 @@ static void a_name_may_have_a_dash(void **state)
     endpwent();
     if (!user)
         skip(); /* no user of this machine has such a name */
-    struct config *config = accept(text);
+    struct config *config = accepted_config(text);
     assert_int_equal(config->rules[0].match.uids[0].first, uid);
     assert_int_equal(config->rules[0].match.uids[0].last, uid);
     config_free(config);
-}
-
-/* ---- what rules give ---- */
-
-static const char rules_text[] = "clients:\n"
-                                 "  threads: {limit: 80%}\n"
-                                 "gpus:\n"
-                                 "  - {gpu: 1, memory: {limit: 3G}}\n"
-                                 "rules:\n"
-                                 "  - match: {uid: [5, 1000-1999]}\n"
-                                 "    except: {gid: 4000}\n"
-                                 "    threads: {limit: 40%}\n"
-                                 "  - match: {cgroup: /batch.slice}\n"
-                                 "    profile: low\n"
-                                 "  - match: {name: 'nb-*', uid: 1001}\n"
-                                 "    memory: {limit: 0.5}\n"
-                                 "    host_memory: {limit: 1M}\n"
-                                 "profiles:\n"
-                                 "  low: {threads: {limit: 10%}, priority: 7}\n"
-                                 "  quarter: {replicas: 4}\n"
-                                 "  third: {fraction: 33.33%}\n";
-
-static struct allowance chosen(const struct config_who *who, uint32_t device)
-{
-    struct config *config = accept(rules_text);
-    struct allowance limits;
-    assert_int_equal(config->time_line, 17);
-    assert_int_equal(config_rules_choose(config, device, who, &limits), 0);
-    config_free(config);
-    return limits;
-}
-
-static struct config_who somebody(uint32_t uid)
-{
-    static const uint32_t gids[] = {100, 200};
-    return (struct config_who){.identified = true,
-                               .uid = uid,
-                               .gids = gids,
-                               .gid_count = 2,
-                               .cgroup = "/user.slice/user-1000.slice/session-1.scope",
-                               .name = "program",
-                               .profile = ""};
-}
-
-static void rules_choose_by_identity(void **state)
-{
-    (void)state;
-    struct config_who who = somebody(0);
-    assert_int_equal(chosen(&who, 0).threads.limit, 8000);
-    assert_true(chosen(&who, 0).memory.limit == PROTO_UNSET);
-    assert_int_equal(chosen(&who, 1).memory.limit, UINT64_C(3) << 30);
-    static const struct {
-        uint32_t uid, threads;
-    } users[] = {{4, 8000},    {5, 4000},    {6, 8000},   {999, 8000},
-                 {1000, 4000}, {1999, 4000}, {2000, 8000}};
-    for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
-        who = somebody(users[i].uid);
-        assert_int_equal(chosen(&who, 0).threads.limit, users[i].threads);
-    }
-    /* A member of the group that is excepted, as its second group. */
-    static const uint32_t gids[] = {100, 4000};
-    who = somebody(1000);
-    who.gids = gids;
-    assert_int_equal(chosen(&who, 0).threads.limit, 8000);
-}
-
-static void rules_choose_by_cgroup_and_name(void **state)
-{
-    (void)state;
-    struct config_who who = somebody(0);
-    who.cgroup = "/batch.slice/job.service";
-    assert_int_equal(chosen(&who, 0).threads.limit, 1000);
-    assert_int_equal(chosen(&who, 0).priority, 7);
-    who.cgroup = "/batch.slice2";
-    assert_int_equal(chosen(&who, 0).threads.limit, 8000);
-    /* A rule fits who fits all of it. */
-    who = somebody(1001);
-    who.name = "nb-1";
-    assert_int_equal(chosen(&who, 0).part[RESOURCE_MEMORY].limit, 5000);
-    assert_int_equal(chosen(&who, 0).host_memory.limit, 1 << 20);
-    assert_int_equal(chosen(&who, 0).threads.limit, 4000);
-    who.uid = 1002;
-    assert_true(chosen(&who, 0).part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
-    who.uid = 1001;
-    who.name = "nb";
-    assert_true(chosen(&who, 0).part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
-}
-
-static void profiles_asked_for_tighten_too(void **state)
-{
-    (void)state;
-    struct config_who who = somebody(1000);
-    who.profile = "quarter";
-    assert_int_equal(chosen(&who, 0).threads.limit, 2500);
-    assert_int_equal(chosen(&who, 0).part[RESOURCE_MEMORY].limit, 2500);
-    /* The rule's own 40 % is stricter than none. */
-    who.profile = "third";
-    assert_int_equal(chosen(&who, 0).threads.limit, 4000);
-    assert_int_equal(chosen(&who, 0).part[RESOURCE_MEMORY].limit, 3333);
-    struct config *config = accept(rules_text);
-    struct allowance limits;
-    who.profile = "lo";
-    assert_int_equal(config_rules_choose(config, 0, &who, &limits), -ENOENT);
-    config_free(config);
-}
-
-/* Of three rules that fit, each is the strictest in one respect, wherever it stands. */
-static void the_strictest_of_rules_holds_in_any_order(void **state)
-{
-    (void)state;
-    static const char *const rules[3] = {
-        "  - {threads: {limit: 10%}, memory: {limit: 3G}, host_memory: {limit: 3M}, priority: 1}\n",
-        "  - {threads: {limit: 30%}, memory: {limit: 1G}, host_memory: {limit: 2M}, priority: 9}\n",
-        "  - {threads: {limit: 20%}, memory: {limit: 2G}, host_memory: {limit: 1M}, priority: 5}\n",
-    };
-    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
-                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    for (int i = 0; i < 6; i++) {
-        const int *order = orders[i];
-        char text[1000];
-        struct config_who who = somebody(1);
-        struct allowance limits;
-        snprintf(text, sizeof text, "rules:\n%s%s%s", rules[order[0]], rules[order[1]],
-                 rules[order[2]]);
-        struct config *config = accept(text);
-        assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-        assert_int_equal(limits.threads.limit, 1000);
-        assert_int_equal(limits.memory.limit, UINT64_C(1) << 30);
-        assert_int_equal(limits.host_memory.limit, 1 << 20);
-        assert_int_equal(limits.priority, 9);
-        config_free(config);
-    }
-}
-
-/* Every key in every block that takes it, and nothing else with it. */
-static void every_key_arrives(void **state)
-{
-    (void)state;
-#define AT(field, value)                                                                           \
-    {                                                                                              \
-        offsetof(struct allowance, field), sizeof(((struct allowance *)0)->field), value           \
-    }
-    static const struct {
-        const char *text;
-        struct {
-            size_t at, bytes;
-            uint64_t value;
-        } set[2];
-    } keys[] = {
-        {"threads: {limit: 12.5%}", {AT(threads.limit, 1250)}},
-        {"threads: {request: 12.5%}", {AT(threads.request, 1250)}},
-        {"threads: {request: 0}", {AT(threads.request, 0)}},
-        {"threads: {request: 0.1, limit: 0.2}",
-         {AT(threads.request, 1000), AT(threads.limit, 2000)}},
-        {"time: {limit: 30%}", {AT(time.limit, 3000)}},
-        {"time: {request: 30%}", {AT(time.request, 3000)}},
-        {"time: {request: 0%}", {AT(time.request, 0)}},
-        {"time: {}", {{0}}},
-        {"memory: {limit: 3M}", {AT(memory.limit, 3 << 20)}},
-        {"memory: {limit: 3%}", {AT(part[RESOURCE_MEMORY].limit, 300)}},
-        {"memory: {request: 3M}", {AT(memory.request, 3 << 20)}},
-        {"memory: {request: 0.03}", {AT(part[RESOURCE_MEMORY].request, 300)}},
-        {"memory: {request: 0}", {AT(memory.request, 0)}},
-        {"host_memory: {limit: 1G}", {AT(host_memory.limit, 1 << 30)}},
-        {"host_memory: {request: 1G}", {AT(host_memory.request, 1 << 30)}},
-        {"host_memory: {request: 0}", {AT(host_memory.request, 0)}},
-        {"fraction: 0.25", {AT(part[RESOURCE_MEMORY].limit, 2500), AT(time.request, 2500)}},
-        {"replicas: 7", {AT(part[RESOURCE_MEMORY].limit, 1428), AT(threads.limit, 1428)}},
-        {"priority: 9", {AT(priority, 9)}},
-    };
-#undef AT
-    static const char *const blocks[] = {"clients: {%s}\n", "gpus: [{gpu: 0, %s}]\n",
-                                         "rules: [{%s}]\n", "profiles: {p: {%s}}\n"};
-    struct config_who who = {.identified = true, .cgroup = "/", .name = "", .profile = "p"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        for (size_t b = 0; b < 4; b++) {
-            char text[128];
-            struct allowance limits;
-            snprintf(text, sizeof text, blocks[b], keys[i].text);
-            struct config *config = accept(text);
-            who.profile = b == 3 ? "p" : "";
-            assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-            struct allowance wanted = allowance_none;
-            /* Little-endian: the low bytes come first. */
-            for (size_t n = 0; n < 2; n++)
-                memcpy((char *)&wanted + keys[i].set[n].at, &keys[i].set[n].value,
-                       keys[i].set[n].bytes);
-            if (!allowance_equal(&limits, &wanted))
-                fail_msg("%s", text);
-            config_free(config);
-        }
-    }
-}
-
-static void the_least_of_several_requests_binds(void **state)
-{
-    (void)state;
-    struct allowance limits;
-    struct config *config =
-        accept("clients: {threads: {request: 40%}}\n"
-               "rules:\n  - match: {uid: 5}\n    threads: {request: 30%}\n"
-               "  - match: {cgroup: /a}\n    time: {request: 20%}\n"
-               "  - except: {uid: 5}\n    time: {request: 0}\n"
-               "profiles: {p: {threads: {request: 35%}, time: {request: 9%}}}\n");
-    struct config_who who = somebody(6);
-    who.cgroup = "/a/b";
-    assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-    assert_int_equal(limits.threads.request, 4000);
-    assert_int_equal(limits.time.request, 0);
-    who.uid = 5;
-    assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-    assert_int_equal(limits.threads.request, 3000);
-    assert_int_equal(limits.time.request, 2000);
-    who.profile = "p";
-    assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-    assert_int_equal(limits.threads.request, 3000);
-    assert_int_equal(limits.time.request, 900);
-    /* A rule that may not be meant for it gives it nothing. */
-    who = somebody(5);
-    who.cgroup = NULL;
-    assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-    assert_int_equal(limits.threads.request, 3000);
-    assert_int_equal(limits.time.request, 0);
-    who.identified = false;
-    assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-    assert_int_equal(limits.threads.request, 0);
-    config_free(config);
-}
-
-static void an_unknown_user_gets_the_strictest_limits(void **state)
-{
-    (void)state;
-    struct config_who who = somebody(0);
-    who.identified = false;
-    struct allowance limits = chosen(&who, 0);
-    assert_int_equal(limits.threads.limit, 1000);
-    assert_int_equal(limits.priority, 7);
-    assert_int_equal(limits.part[RESOURCE_MEMORY].limit, 5000);
-    assert_int_equal(limits.host_memory.limit, 1 << 20);
-    /* A control group that can't be read fits every pattern, groups that can't except nobody. */
-    who = somebody(1000);
-    who.cgroup = NULL;
-    assert_int_equal(chosen(&who, 0).threads.limit, 1000);
-    who = somebody(1000);
-    who.gids = NULL;
-    assert_int_equal(chosen(&who, 0).threads.limit, 4000);
-}
-
-static void patterns(void **state)
-{
-    (void)state;
-    assert_true(config_rules_pattern_fits("/", "/", false));
-    assert_true(config_rules_pattern_fits("/", "/a/b", false));
-    assert_true(config_rules_pattern_fits("/a", "/a", false));
-    assert_true(config_rules_pattern_fits("/a", "/a/b/c", false));
-    assert_false(config_rules_pattern_fits("/a", "/ab", false));
-    assert_false(config_rules_pattern_fits("/a/b", "/a", false));
-    assert_true(config_rules_pattern_fits("/*/b", "/a/b/c", false));
-    assert_false(config_rules_pattern_fits("/*/b", "/a/a/b", false));
-    assert_true(config_rules_pattern_fits("/docker-*.scope", "/docker-12ab.scope", false));
-    assert_true(config_rules_pattern_fits("a*b*c", "aXbbYc", true));
-    assert_false(config_rules_pattern_fits("a*b*c", "aXbbYcd", true));
-    assert_true(config_rules_pattern_fits("*", "", true));
-    assert_true(config_rules_pattern_fits("**", "x", true));
-    assert_false(config_rules_pattern_fits("a", "a/b", true));
-    assert_false(config_rules_pattern_fits("", "a", true));
-    /* Backtracking that remembers more than one star would take years here. */
-    char text[4096], many[129];
-    memset(text, 'a', sizeof text - 1);
-    text[sizeof text - 1] = 0;
-    for (size_t i = 0; i < sizeof many - 1; i += 2)
-        memcpy(many + i, "*a", 2);
-    many[sizeof many - 2] = 'b';
-    many[sizeof many - 1] = 0;
-    assert_false(config_rules_pattern_fits(many, text, true));
 }
 
 /* ---- files ---- */
@@ -849,20 +565,12 @@ int main(void)
         cmocka_unit_test(nvidias_block_is_a_spelling),
         cmocka_unit_test(options_of_nvidias_block_without_effect_are_refused),
         cmocka_unit_test(totals_are_of_users_and_groups),
-        cmocka_unit_test(every_key_arrives),
-        cmocka_unit_test(the_least_of_several_requests_binds),
         cmocka_unit_test(gpus_are_numbers_or_uuids),
         cmocka_unit_test(gpus_that_are_not_there_or_twice_are_refused),
         cmocka_unit_test(equal_gpus_are_refused_before_the_gpus_are_known),
         cmocka_unit_test(mistakes_in_rules_are_refused),
         cmocka_unit_test(users_and_groups_are_named),
         cmocka_unit_test(a_name_may_have_a_dash),
-        cmocka_unit_test(rules_choose_by_identity),
-        cmocka_unit_test(rules_choose_by_cgroup_and_name),
-        cmocka_unit_test(profiles_asked_for_tighten_too),
-        cmocka_unit_test(the_strictest_of_rules_holds_in_any_order),
-        cmocka_unit_test(an_unknown_user_gets_the_strictest_limits),
-        cmocka_unit_test(patterns),
         cmocka_unit_test(files_are_read_whole_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

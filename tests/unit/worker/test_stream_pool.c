@@ -341,6 +341,35 @@ static void a_ring_that_must_share_stays_until_something_changes(void **state)
         peer_detach(peers[p]);
 }
 
+/* Its old work stands before its new work, so on another queue all would wait for both. */
+static void a_ring_with_work_in_flight_moves_to_no_other_clients_queue(void **state)
+{
+    (void)state;
+    static struct peer *peers[HOMES + 1];
+    for (uint32_t p = 0; p <= HOMES; p++)
+        peers[p] = p ? peer_attach(p + 1) : peer;
+    struct peer *last = peers[HOMES];
+    struct proto_command_launch launch = peer_launch(peer_kernel(last, "kernel"));
+    fake_hold();
+    for (uint32_t p = 0; p < HOMES; p++) {
+        peer_push_nop(peers[p], 0);
+        peer_wait_head(peers[p], 0, 1);
+    }
+    peer_push(last, 0, &launch);
+    peer_wait_head(last, 0, 1);
+    const struct cuda_stream_object *shared = stream_of_latest_launch();
+    uint64_t before = choices_made();
+    stream_pool_grant(&harness.worker.pool); /* so it chooses anew, and other queues have less */
+    peer_push(last, 0, &launch);
+    peer_wait_head(last, 0, 2);
+    assert_true(choices_made() > before);
+    assert_ptr_equal(stream_of_latest_launch(), shared);
+    fake_release();
+    assert_int_equal(peer_wait(last, 0, 2), 0);
+    for (uint32_t p = 1; p <= HOMES; p++)
+        peer_detach(peers[p]);
+}
+
 static uint32_t count_homeless(uint32_t clients)
 {
     uint32_t homeless = 0;
@@ -522,6 +551,7 @@ int main(void)
         T(a_queue_of_any_size_is_never_filled),
         T(waits_fill_no_queue),
         T(a_ring_that_must_share_stays_until_something_changes),
+        T(a_ring_with_work_in_flight_moves_to_no_other_clients_queue),
         T(a_home_that_is_given_back_is_for_one_of_those_who_share),
         T(a_pool_without_streams_binds_no_ring),
         T(partitions_have_streams_of_their_own),
