@@ -248,12 +248,28 @@ static const struct rule drains[] = {
 };
 
 /* Those of them that the scene must have made, or it showed nothing about them. */
-static const char *const awaited[] = {"cuModuleLoadDataEx", "cuModuleUnload", "cuMemHostUnregister",
-                                      "cuGreenCtxCreate"};
+static const char *const awaited[] = {
+    "cuModuleLoadDataEx", "cuModuleUnload",     "cuMemHostUnregister", "cuGreenCtxCreate",
+    "cuLaunchKernel",     "cuStreamBatchMemOp", "cuEventRecord",       "cuEventElapsedTime"};
 enum { AWAITED = sizeof awaited / sizeof *awaited };
+
+/* The submitter makes them under its client's lock, for what a command names must stay until the
+ * driver has it. They wait for no kernel, but take the context's lock. */
+static const struct rule submissions[] = {
+    {"submitter", "cuLaunchKernel"},     {"submitter", "cuMemcpyAsync"},
+    {"submitter", "cuMemsetD8Async"},    {"submitter", "cuMemsetD16Async"},
+    {"submitter", "cuMemsetD32Async"},   {"submitter", "cuStreamWaitEvent"},
+    {"submitter", "cuStreamBatchMemOp"}, {"submitter", "cuEventRecord"},
+};
+
+/* They neither wait nor take the context's lock. */
+static const struct rule questions[] = {
+    {NULL, "cuEventQuery"}, {NULL, "cuEventElapsedTime"}, {NULL, "cuStreamQuery"}};
 
 static const char *judge(const char *thread, const char *call, int held)
 {
+    if (IS_IN(submissions, thread, call) || IS_IN(questions, thread, call))
+        return held > 1 ? "a second lock is held" : NULL;
     if (held)
         return "a lock is held";
     if (!strcmp(call, "cuMemsetD8"))

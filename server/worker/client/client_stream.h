@@ -54,10 +54,11 @@ struct client_stream {
     struct batch_end *first_end, *last_end; /* batches in flight whose ends are polled */
     uint64_t limit;                         /* last value of a closing stream */
     uint64_t lost_from, lost_to;            /* the latest interruption, as in the shadow memory */
-    uint64_t woken;        /* completer: the shadow when it last woke the sleepers */
-    struct work_span work; /* what runs of it now */
-    uint64_t excused;      /* completer: until then it may have waited for other work, ns */
-    bool watched;          /* a thread sleeps on the timeline, so the completer looks often */
+    uint64_t woken;            /* completer: the shadow when it last woke the sleepers */
+    struct work_span work;     /* what runs of it now */
+    _Atomic uint64_t moved_at; /* when its work in flight was last seen to get on; ns, 0: never */
+    uint64_t excused;          /* completer: until then it may have waited for other work, ns */
+    bool watched;              /* a thread sleeps on the timeline, so the completer looks often */
     struct stream_dependencies blocked_on;
     struct stream_waits waits; /* its commands in flight that wait for other streams */
     struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */

@@ -57,7 +57,9 @@ static void look_at_stream(struct completer *completer, struct client_stream *st
     if (reached != stream->woken) {
         look->progress = true;
         suspicion_reach(&client->shared.suspicion, stream->index, reached);
-        work_length_reach(&client->shared.length, &stream->work, reached, timeline_now());
+        uint64_t now = timeline_now();
+        work_length_reach(&client->shared.length, &stream->work, reached, now);
+        atomic_store_explicit(&stream->moved_at, now, memory_order_relaxed);
         stream->work.order = atomic_fetch_add(&completer->worker->work_order, 1);
     }
     /* When all work is done, sleepers are woken even if they were woken for this value before: a

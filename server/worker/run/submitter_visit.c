@@ -107,6 +107,7 @@ static void mark_busy(struct submitter *submitter, struct client_stream *stream)
         work_length_begin(&stream->work, written, submitter->now);
         stream->work.order = atomic_fetch_add(&submitter->worker->work_order, 1);
         stream->work.batch = stream->ring.value;
+        atomic_store_explicit(&stream->moved_at, submitter->now, memory_order_relaxed);
     }
     bits_set(client->shared.busy, stream->index);
     /* Relaxed: the mark is cleared only under the client's lock, which this thread holds. */

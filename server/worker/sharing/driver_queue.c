@@ -69,6 +69,29 @@ struct driver_queue_use driver_queue_busy(const struct driver_queue *queue,
     return use;
 }
 
+static uint64_t ring_stands(const struct client_stream *ring, uint64_t now)
+{
+    /* Relaxed: what is seen late is looked at again. */
+    uint64_t moved_at = atomic_load_explicit(&ring->moved_at, memory_order_relaxed);
+    return moved_at ? saturating_sub(now, moved_at) : 0;
+}
+
+uint64_t driver_queue_stands(const struct driver_queue *queue, const struct client *client,
+                             uint64_t now)
+{
+    uint64_t longest = 0;
+    for (const struct pool_stream *at = queue->streams; at; at = at->queue_next) {
+        for (const struct client_stream *user = at->users; user; user = user->next_user)
+            if (user->client != client && client_stream_in_flight(user))
+                longest = max(longest, ring_stands(user, now));
+        for (const struct pool_leaver *leaver = at->leavers; leaver; leaver = leaver->next)
+            if (leaver->stream->client != client &&
+                client_stream_reached(leaver->stream) < leaver->value)
+                longest = max(longest, ring_stands(leaver->stream, now));
+    }
+    return longest;
+}
+
 uint64_t driver_queue_in_flight(const struct driver_queue *queue, const struct client *client)
 {
     uint64_t in_flight = 0;

@@ -82,6 +82,11 @@ struct driver_queue_use driver_queue_use(const struct driver_queue *queue,
 struct driver_queue_use driver_queue_busy(const struct driver_queue *queue,
                                           const struct client *client);
 
+/* For how long work of other clients on the queue was not seen to get on, ns; the longest. A
+ * command behind it may wait as long again. */
+uint64_t driver_queue_stands(const struct driver_queue *queue, const struct client *client,
+                             uint64_t now);
+
 /* Commands that the client's rings have in flight on the queue; one after the other, as a rule. */
 uint64_t driver_queue_in_flight(const struct driver_queue *queue, const struct client *client);
 

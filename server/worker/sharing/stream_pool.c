@@ -5,7 +5,12 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/ipc/timeline.h"
 #include "common/util.h"
+
+/* Most kernels are shorter. A queue on which another client's work stands for longer is avoided,
+ * the more the longer it has stood. */
+#define STANDS_NS UINT64_C(100000000)
 
 void stream_pool_open(struct stream_pool *pool, const struct gpu *gpu)
 {
@@ -137,6 +142,7 @@ static uint32_t queues_left(const struct stream_pool *pool, const struct driver_
 /* A choice under way. */
 struct choice {
     const struct client_stream *stream;
+    uint64_t now;  /* ns */
     uint32_t left; /* queues that the client may take */
     bool best;     /* no other CUstream could serve the ring better than the chosen one */
 };
@@ -153,6 +159,8 @@ static unsigned kind_of(const struct choice *choice, const struct pool_stream *c
         return WORKERS;
     if (driver_queue_is_foreign(queue, client) || (use.others && !home))
         return SHARED;
+    if (use.others && driver_queue_stands(queue, client, choice->now) > STANDS_NS)
+        return SHARED;
     if (use.own)
         return OWN_USED;
     if (home)
@@ -160,17 +168,33 @@ static unsigned kind_of(const struct choice *choice, const struct pool_stream *c
     return choice->left ? ANOTHER : REFUSED;
 }
 
-/* A client that shares with itself waits for nobody else, so that comes before the right priority,
- * which comes before a queue to itself. Of equals, the one that is used least; then the one whose
- * queue others need least. */
+enum { PROMPT_MOST = 15 };
+
+/* The greater the sooner work on the queue may begin, as others' work there has got on. Never
+ * 0, so that a queue of others comes before the worker's own. */
+static uint64_t promptness(const struct choice *choice, const struct driver_queue *queue)
+{
+    uint64_t prompt = PROMPT_MOST;
+    uint64_t stands = driver_queue_stands(queue, choice->stream->client, choice->now);
+    for (; stands > STANDS_NS && prompt > 1; stands /= 2)
+        prompt--;
+    return prompt;
+}
+
+/* A client that shares with itself waits for nobody else, so that comes before all. A queue where
+ * nobody's work stands still comes before the right priority, which comes before a queue to itself.
+ * Of equals, the one that is used least; then the one whose queue others need least. */
 static uint64_t rank_of(const struct choice *choice, const struct pool_stream *candidate)
 {
     const struct client_stream *stream = choice->stream;
     uint64_t kind = kind_of(choice, candidate);
     uint64_t alone = kind > REFUSED, fits = candidate->priority == stream->priority;
+    uint64_t prompt = kind == SHARED    ? promptness(choice, candidate->queue)
+                      : kind == WORKERS ? 0
+                                        : PROMPT_MOST;
     struct driver_queue_use use = driver_queue_use(candidate->queue, stream->client);
     uint64_t unused = UINT16_MAX - min(use.own + use.others, (uint32_t)UINT16_MAX);
-    return alone << 60 | fits << 59 | kind << 48 | unused << 32 |
+    return alone << 60 | prompt << 56 | fits << 55 | kind << 48 | unused << 32 |
            (UINT32_MAX - candidate->queue->stream_count);
 }
 
@@ -533,11 +557,21 @@ bool stream_pool_has(struct stream_pool *pool, const struct partition *partition
 
 /* ---- binding rings: the submitter ---- */
 
+/* Whether the ring would wait for another client's work that has not got on for long. Where every
+ * client has a home nobody shares, so nothing is looked at. */
+static bool would_stand(const struct stream_pool *pool, const struct client_stream *stream)
+{
+    return pool->homes < pool->clients &&
+           driver_queue_stands(stream->bound->queue, stream->client, timeline_now()) > STANDS_NS;
+}
+
 /* Whether a ring that has nothing in flight may stay where it is. */
 static bool may_stay(struct stream_pool *pool, const struct client_stream *stream)
 {
     const struct client *client = stream->client;
     const struct driver_queue *queue = stream->bound->queue;
+    if (would_stand(pool, stream))
+        return false;
     if (is_settled(pool, stream))
         return true;
     if (!stream_pool_fits(stream))
@@ -555,7 +589,7 @@ cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *str
     if (from && !may_stay(pool, stream))
         unbind_ring(pool, stream);
     if (!stream->bound) {
-        struct choice choice = {.stream = stream};
+        struct choice choice = {.stream = stream, .now = timeline_now()};
         struct pool_stream *chosen = choose_stream(pool, &choice);
         if (chosen) {
             bind_to(pool, stream, chosen);
@@ -650,7 +684,7 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
         free(leaver);
         return CUDA_OK;
     }
-    struct choice choice = {.stream = stream};
+    struct choice choice = {.stream = stream, .now = timeline_now()};
     struct pool_stream *from = stream->bound;
     /* Its work may end just now: then choosing lets it go, and must not destroy where it was. */
     from->user_count++;

@@ -13,7 +13,9 @@
  * stay free for clients that come, one for each client that has no work, and the rest is divided
  *     among those that have;
  *   - otherwise the client's rings share the queues that it has. It shares one with another client
- *     only if all CUstreams of its partition are on queues of others.
+ *     only if all CUstreams of its partition are on queues of others, or if such work stands on its
+ *     own. It keeps away from a queue where another client's work has not got on for long: the
+ *     kernel may be one that does not end.
  *
  * Making or destroying a CUstream may wait for the device. So it is done at start and in quiet
  * windows alone, never under the lock. The submitter takes what there is, and notes a wish.
@@ -134,9 +136,10 @@ static inline bool stream_pool_wished(struct stream_pool *pool)
 
 /*
  * Binds a ring that has no work in flight. A binding that is still there is kept unless its queue
- * is another client's now, or the client's share or number of queues has changed. A ring that has
- * to share looks for another CUstream only when something has changed since it last looked.
- * Afterwards stream->bound->handle is its CUstream. NOT_READY: the partition has none.
+ * is another client's now, or another client's work stands there, or the client's share or number
+ * of queues has changed. A ring that has to share looks for another CUstream only when something
+ * has changed since it last looked. Afterwards stream->bound->handle is its CUstream. NOT_READY:
+ * the partition has none.
  */
 cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream);
 

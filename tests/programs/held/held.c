@@ -161,7 +161,27 @@ static void note(const char *call)
       (a, b, c, d))                                                                                \
     W(cuGreenCtxCreate, (cuda_green_ctx * a, cuda_resource_desc b, cuda_device c, unsigned d),     \
       (a, b, c, d))                                                                                \
-    W(cuGreenCtxDestroy, (cuda_green_ctx a), (a))
+    W(cuGreenCtxDestroy, (cuda_green_ctx a), (a))                                                  \
+    W(cuLaunchKernel,                                                                              \
+      (cuda_function a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f, unsigned g,    \
+       unsigned h, cuda_stream i, void **j, void **k),                                             \
+      (a, b, c, d, e, f, g, h, i, j, k))                                                           \
+    W(cuMemcpyAsync, (cuda_device_ptr a, cuda_device_ptr b, size_t c, cuda_stream d),              \
+      (a, b, c, d))                                                                                \
+    W(cuMemcpyHtoDAsync, (cuda_device_ptr a, const void *b, size_t c, cuda_stream d),              \
+      (a, b, c, d))                                                                                \
+    W(cuMemsetD8Async, (cuda_device_ptr a, unsigned char b, size_t c, cuda_stream d),              \
+      (a, b, c, d))                                                                                \
+    W(cuMemsetD16Async, (cuda_device_ptr a, unsigned short b, size_t c, cuda_stream d),            \
+      (a, b, c, d))                                                                                \
+    W(cuMemsetD32Async, (cuda_device_ptr a, unsigned b, size_t c, cuda_stream d), (a, b, c, d))    \
+    W(cuStreamWaitEvent, (cuda_stream a, cuda_event b, unsigned c), (a, b, c))                     \
+    W(cuStreamBatchMemOp, (cuda_stream a, unsigned b, cuda_mem_op_params *c, unsigned d),          \
+      (a, b, c, d))                                                                                \
+    W(cuEventRecord, (cuda_event a, cuda_stream b), (a, b))                                        \
+    W(cuStreamQuery, (cuda_stream a), (a))                                                         \
+    W(cuEventQuery, (cuda_event a), (a))                                                           \
+    W(cuEventElapsedTime, (float *a, cuda_event b, cuda_event c), (a, b, c))
 
 #define W(name, parameters, arguments)                                                             \
     static __typeof__(((struct cuda_driver *)0)->name) real_##name;                                \

@@ -536,6 +536,96 @@ static void partitions_have_streams_of_their_own(void **state)
     peer_detach(quarter);
 }
 
+/* ---- work that stands ---- */
+
+enum { SHARERS = 2 };
+
+#define LONG_NS UINT64_C(10000000000)
+
+static struct client_stream *first_stream(const struct peer *of)
+{
+    struct worker *worker = &harness.worker;
+    for (uint32_t i = 0; i < worker->client_count; i++)
+        if (worker->clients[i]->number == of->number)
+            return &worker->clients[i]->streams[0];
+    fail();
+    return NULL;
+}
+
+static const struct driver_queue *queue_of(const struct peer *of)
+{
+    pthread_mutex_lock(&harness.worker.pool.lock);
+    const struct driver_queue *queue = first_stream(of)->bound->queue;
+    pthread_mutex_unlock(&harness.worker.pool.lock);
+    return queue;
+}
+
+static void submit(struct peer *of)
+{
+    peer_wait_head(of, 0, (uint32_t)peer_push_nop(of, 0));
+}
+
+/* The work that this client has on the device was last seen to get on so long ago. */
+static void has_stood_for(const struct peer *of, uint64_t ns)
+{
+    atomic_store(&first_stream(of)->moved_at, timeline_now() - ns);
+}
+
+/* All homes are taken, and their owners' work stands, but for one. */
+static void those_who_share_go_where_work_gets_on(void **state)
+{
+    (void)state;
+    static struct peer *peers[HOMES + SHARERS];
+    static const uint32_t going[SHARERS] = {20, 5};
+    for (uint32_t p = 0; p < HOMES + SHARERS; p++)
+        peers[p] = p ? peer_attach(p + 1) : peer;
+    fake_hold();
+    for (uint32_t p = 0; p < HOMES; p++)
+        submit(peers[p]);
+    for (uint32_t n = 0; n < SHARERS; n++) {
+        for (uint32_t p = 0; p < HOMES; p++)
+            has_stood_for(peers[p], p == going[n] ? 0 : LONG_NS);
+        submit(peers[HOMES + n]);
+        assert_ptr_equal(queue_of(peers[HOMES + n]), queue_of(peers[going[n]]));
+    }
+    fake_release();
+    for (uint32_t p = 1; p < HOMES + SHARERS; p++)
+        peer_detach(peers[p]);
+}
+
+static void who_can_leaves_a_queue_where_work_stands(void **state)
+{
+    (void)state;
+    static struct peer *peers[HOMES + 1];
+    for (uint32_t p = 0; p <= HOMES; p++)
+        peers[p] = p ? peer_attach(p + 1) : peer;
+    work_in_turn(peers, HOMES + 1);
+    struct peer *sharer = peers[HOMES], *owner = NULL;
+    const struct driver_queue *shared = queue_of(sharer);
+    for (uint32_t p = 0; p < HOMES; p++)
+        if (queue_of(peers[p]) == shared)
+            owner = peers[p];
+    assert_non_null(owner);
+    fake_hold();
+    submit(owner);
+    has_stood_for(owner, LONG_NS);
+    submit(sharer);
+    const struct driver_queue *other = queue_of(sharer);
+    assert_ptr_not_equal(other, shared);
+    /* A client's home, too, is of no use to it while another's work stands there. */
+    struct peer *host = NULL;
+    for (uint32_t p = 0; p < HOMES; p++)
+        if (queue_of(peers[p]) == other)
+            host = peers[p];
+    assert_non_null(host);
+    has_stood_for(sharer, LONG_NS);
+    submit(host);
+    assert_ptr_not_equal(queue_of(host), other);
+    fake_release();
+    for (uint32_t p = 1; p <= HOMES; p++)
+        peer_detach(peers[p]);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -553,6 +643,8 @@ int main(void)
         T(a_ring_that_must_share_stays_until_something_changes),
         T(a_ring_with_work_in_flight_moves_to_no_other_clients_queue),
         T(a_home_that_is_given_back_is_for_one_of_those_who_share),
+        T(those_who_share_go_where_work_gets_on),
+        T(who_can_leaves_a_queue_where_work_stands),
         T(a_pool_without_streams_binds_no_ring),
         T(partitions_have_streams_of_their_own),
     };
