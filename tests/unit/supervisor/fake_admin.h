@@ -255,15 +255,15 @@ int change_schedule(struct supervisor *self, uint32_t device, const struct sched
     return 0;
 }
 
-uint32_t reload_start(struct supervisor *self, bool reset, bool *over, reload_done *done,
-                      void *context, struct error *why)
+uint32_t reload_file(struct supervisor *self, bool reset, reload_done *done, void *context,
+                     struct error *why)
 {
+    (void)why;
     self->reloads++;
     self->reset = reset;
     self->reload_done = done;
     self->reload_context = context;
-    *over = !self->reload_later;
-    return self->broken ? error_set(why, PROTO_ERROR_INVALID_VALUE, "file:3: unknown key") : 0;
+    return 0;
 }
 
 uint32_t owner_total_set(struct supervisor *self, const struct account_owner *owner,
@@ -407,10 +407,21 @@ static inline void workers_answer(bool gone)
 static struct admin *admin;
 static char folder[64], path[96];
 
+/* The file was read, and no worker has to be asked. */
+static inline void end_reload(void)
+{
+    reload_done *done = supervisor.reload_done;
+    supervisor.reload_done = NULL;
+    done(supervisor.reload_context, supervisor.broken ? PROTO_ERROR_INVALID_VALUE : 0,
+         supervisor.broken ? "file:3: unknown key" : "");
+}
+
 static inline void turn(void)
 {
     if (supervisor.workers_answer)
         workers_answer(false);
+    if (supervisor.reload_done && !supervisor.reload_later)
+        end_reload();
     uv_run(&supervisor.loop, UV_RUN_NOWAIT);
     usleep(200);
 }
