@@ -460,16 +460,15 @@ struct forgetting {
     bool changed; /* what is saved */
 };
 
-static void total_forgotten(void *context, enum total_kind kind, uint32_t id, unsigned parts)
+static void total_forgotten(void *context, const struct account_owner *owner, unsigned parts)
 {
     struct forgetting *forgetting = context;
-    forgetting->changed |= saved_take_totals(
-        forgetting->saved, kind == TOTAL_GROUP ? SAVED_GROUP : SAVED_USER, id, parts);
+    char text[ACCOUNT_OWNER_TEXT];
+    forgetting->changed |= saved_take_totals(forgetting->saved, owner, parts);
+    account_owner_text(owner, text);
     for (enum resource i = 0; i < RESOURCES; i++)
         if (parts & RESOURCE_BIT(i))
-            log_notice(kind == TOTAL_GROUP ? MESSAGE_TEXT(log_total_forgotten_group)
-                                           : MESSAGE_TEXT(log_total_forgotten),
-                       id, allowance_resource(i)->phrase);
+            log_notice(MESSAGE_TEXT(log_total_forgotten), text, allowance_resource(i)->phrase);
 }
 
 /* A saved setting of a GPU holds as long as one that was set: until the file says something else.

@@ -78,6 +78,7 @@ struct supervisor {
     void *scheduled_context;
     struct {
         struct account_owner owner; /* of the latest change */
+        char cgroup[ACCOUNT_CGROUP_MAX + 1];
         struct total_change change;
         unsigned changes;
         const char *refused; /* why; NULL: it is carried out */
@@ -277,6 +278,8 @@ uint32_t owner_total_set(struct supervisor *self, const struct account_owner *ow
     if (self->total.refused)
         return error_set(why, PROTO_ERROR_NOT_READY, "%s", self->total.refused);
     self->total.owner = *owner;
+    snprintf(self->total.cgroup, sizeof self->total.cgroup, "%s",
+             owner->cgroup ? owner->cgroup : "");
     self->total.change = *change;
     self->total.changes++;
     return 0;
@@ -288,9 +291,9 @@ void owner_total_view(const struct supervisor *self, const struct account_owner 
                       enum resource resource, uint32_t device, struct total_view *view)
 {
     (void)self;
-    bool both = owner->id == (owner->group ? 780u : 770u);
-    bool limited = both || (!owner->group && owner->id == 771);
-    bool pinned = both || (!owner->group && owner->id == 772);
+    bool both = owner->id == (owner->kind == TOTAL_GROUP ? 780u : 770u);
+    bool limited = both || (owner->kind == TOTAL_USER && owner->id == 771);
+    bool pinned = both || (owner->kind == TOTAL_USER && owner->id == 772);
     *view = (struct total_view){.request = PROTO_UNSET, .limit = PROTO_UNSET, .used = device + 5};
     if (limited && device == 1)
         view->limit = 4096;
