@@ -28,9 +28,20 @@
       "\"set\" of a GPU has no member \"%.64s\"") \
     X(admin_group_member_unknown, INVALID_VALUE, \
       "\"set\" of a group has no member \"%.64s\"") \
+    X(admin_cgroup_member_unknown, INVALID_VALUE, \
+      "\"set\" of a control group has no member \"%.64s\"") \
+    X(admin_cgroup_path, INVALID_VALUE, \
+      "\"cgroup\" must be the path of one control group, such as \"/batch.slice\": a text of at " \
+      "most %d bytes that begins with a slash, does not end with one, and has no *") \
+    X(admin_cgroup_total, INVALID_VALUE, \
+      "\"set\" of a control group needs \"total\"") \
+    X(admin_cgroup_total_object, INVALID_VALUE, \
+      "\"total\" of a control group must be an object of \"threads\" and \"time\", at least one " \
+      "of them") \
     X(admin_subject, INVALID_VALUE, \
       "\"%s\" needs \"client\", the number of a client as \"clients\" shows it, or \"user\", a " \
-      "uid, or \"group\", a gid, or \"gpu\", the index of a device, and only one of them") \
+      "uid, or \"group\", a gid, or \"cgroup\", a path, or \"gpu\", the index of a device, and " \
+      "only one of them") \
     X(admin_kill_subject, INVALID_VALUE, \
       "\"kill\" needs \"client\", the number of a client as \"clients\" shows it, or \"user\", a " \
       "uid, for all of that user's: one of them") \
@@ -145,7 +156,7 @@
     X(admin_save, INVALID_VALUE, \
       "\"save\" must be true or false") \
     X(admin_save_clients, INVALID_VALUE, \
-      "only the settings of a GPU and the totals of a user or a group can be saved: the limits of " \
+      "only the settings of a GPU and totals can be saved: the limits of " \
       "running clients end with them, and those of clients to come stand in the configuration") \
     X(saved_no_folder, NOT_SUPPORTED, \
       "the server has no folder in which it could save this: start gpushared with --state-dir " \
@@ -196,9 +207,9 @@
       "the request of %s in total, %s, would exceed the limit, %s: set both, or raise the limit " \
       "first") \
     X(log_total_set_request, SUCCESS, \
-      "%s %u, request in total by %s: %s %s%s") \
+      "%s, request in total by %s: %s %s%s") \
     X(log_total_set, SUCCESS, \
-      "%s %u, limit in total by %s: %s %s%s")
+      "%s, limit in total by %s: %s %s%s")
 /* clang-format on */
 
 #endif

@@ -198,10 +198,7 @@
     X(log_profile_gone, SUCCESS, \
       "client %u keeps its limits: the new configuration has no profile \"%s\"") \
     X(log_total_forgotten, SUCCESS, \
-      "user %u: the total of %s that an administrator set no longer holds, because the " \
-      "configuration now has another one") \
-    X(log_total_forgotten_group, SUCCESS, \
-      "group %u: the total of %s that an administrator set no longer holds, because the " \
+      "%s: the total of %s that an administrator set no longer holds, because the " \
       "configuration now has another one")
 /* clang-format on */
 

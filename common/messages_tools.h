@@ -33,7 +33,7 @@
       "\"%s\" is one argument too many") \
     X(ctl_target_missing, INVALID_VALUE, \
       "this command needs the number of a client, as `gpusharectl clients` shows it, or user " \
-      "and a uid or name, or group and a gid or name, or gpu and an index") \
+      "and a uid or name, or group and a gid or name, or cgroup and a path, or gpu and an index") \
     X(ctl_victim_missing, INVALID_VALUE, \
       "this command needs the number of a client, as `gpusharectl clients` shows it, or user " \
       "and a uid or name") \
@@ -46,17 +46,21 @@
       "this command needs a uid, or the name of a user") \
     X(ctl_group_missing, INVALID_VALUE, \
       "this command needs a gid, or the name of a group") \
+    X(ctl_cgroup_missing, INVALID_VALUE, \
+      "this command needs the path of a control group, such as /batch.slice") \
     X(ctl_gpu_missing, INVALID_VALUE, \
       "this command needs the index of a GPU, as `gpusharectl status` shows it") \
     X(ctl_target, INVALID_VALUE, \
       "\"%s\" is not the number of a client, as `gpusharectl clients` shows it, or user and a " \
-      "uid or name, or group and a gid or name, or gpu and an index") \
+      "uid or name, or group and a gid or name, or cgroup and a path, or gpu and an index") \
     X(ctl_client_number, INVALID_VALUE, \
       "\"%s\" is not the number of a client, as `gpusharectl clients` shows it") \
     X(ctl_user_number, INVALID_VALUE, \
       "\"%s\" is neither a uid nor the name of a user") \
     X(ctl_group_number, INVALID_VALUE, \
       "\"%s\" is neither a gid nor the name of a group") \
+    X(ctl_cgroup_path, INVALID_VALUE, \
+      "\"%s\" is not the path of a control group, such as /batch.slice") \
     X(ctl_gpu_number, INVALID_VALUE, \
       "\"%s\" is not the index of a GPU, as `gpusharectl status` shows it") \
     X(ctl_value, INVALID_VALUE, \
@@ -69,6 +73,9 @@
       "%s, of each client, or %s with a value") \
     X(ctl_value_name_group, INVALID_VALUE, \
       "\"%s\" is none of %s with a value") \
+    X(ctl_value_name_cgroup, INVALID_VALUE, \
+      "\"%s\" is none of total.threads= or total.time= (each with .request or .limit, or without) " \
+      "with a value") \
     X(ctl_value_name_gpu, INVALID_VALUE, \
       "\"%s\" is none of mode=, lease=, precision=, quantum=, window_limit=, local_memory=, " \
       "departed_time_limit=, watchdog_warning=, watchdog_limit= or standby= with a value") \

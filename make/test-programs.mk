@@ -104,7 +104,7 @@ CHECK_DEPS += $(SHORTAGE)
 # ---- chaos
 # make chaos: changes shares, modes and the configuration at random under load. Words that the kernels
 # write show that no launch is lost. Then the property tests play CHAOS_MIXES random mixes in the
-# scheduler's virtual time, which takes one processor some 20 minutes for a million of them. Last, kernels
+# scheduler's virtual time, which takes one processor some 35 minutes for a million of them. Last, kernels
 # fault CHAOS_FAULTS times in each way, alone and in company, and workers, clients and
 # supervisors are killed, stopped and crashed CHAOS_ROUNDS times, two at once in a tenth; then a client faults as fast as it can for
 # CHAOS_STORM seconds. The clients beside them compare all that they have with the CPU's results: nothing

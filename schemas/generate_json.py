@@ -117,6 +117,10 @@ def share_shown(name):
                "saved": SAVED,
                "clients": {"type": "integer", "description": "that are scheduled in this account", "minimum": 0},
                "clients_request_percent": {"type": "number", "description": "the sum of these clients' own requests", "minimum": 0}}
+    if name == "time":
+        members["one_client_at_a_time_seconds"] = {
+            "type": "number", "minimum": 0,
+            "description": "for which the device served one client at a time, since the server's start; promises of time had no effect then"}
     return {"type": "array", "description": f"{SHOWN[name][0]}, of each device",
             "items": closed(members, "one device", required=list(members))}
 

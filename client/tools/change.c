@@ -17,10 +17,10 @@
 
 /* ---- targets ---- */
 
-enum kind { CLIENT, USER, GROUP, GPU, KINDS };
+enum kind { CLIENT, USER, GROUP, CGROUP, GPU, KINDS };
 
 static const char *const kind_names[KINDS] = {
-    [CLIENT] = "client", [USER] = "user", [GROUP] = "group", [GPU] = "gpu"};
+    [CLIENT] = "client", [USER] = "user", [GROUP] = "group", [CGROUP] = "cgroup", [GPU] = "gpu"};
 
 /* kind: the one that the user named, or KINDS for none, where any would do. */
 static uint32_t refuse_missing(enum kind kind, struct error *why)
@@ -32,6 +32,8 @@ static uint32_t refuse_missing(enum kind kind, struct error *why)
         return error_set(why, MESSAGE(ctl_user_missing));
     case GROUP:
         return error_set(why, MESSAGE(ctl_group_missing));
+    case CGROUP:
+        return error_set(why, MESSAGE(ctl_cgroup_missing));
     case GPU:
         return error_set(why, MESSAGE(ctl_gpu_missing));
     case KINDS:
@@ -50,6 +52,8 @@ static uint32_t refuse_number(enum kind kind, const char *number, struct error *
         return error_set(why, MESSAGE(ctl_user_number), number);
     case GROUP:
         return error_set(why, MESSAGE(ctl_group_number), number);
+    case CGROUP:
+        return error_set(why, MESSAGE(ctl_cgroup_path), number);
     case GPU:
         return error_set(why, MESSAGE(ctl_gpu_number), number);
     case KINDS:
@@ -68,6 +72,25 @@ static uint32_t read_number(enum kind kind, const char *text, uint32_t *number, 
     }
     if ((kind == USER || kind == GROUP) && id_name_is_possible(text))
         return id_name_find(kind == USER ? ID_NAME_USER : ID_NAME_GROUP, text, number, why);
+    return refuse_number(kind, text, why);
+}
+
+/* A control group is named by its path. kind: as above. Adds the target to the request. */
+static uint32_t put_target(json_t *request, enum kind kind, const char *text, struct error *why)
+{
+    uint32_t number = 0;
+    if (kind != CGROUP) {
+        if (read_number(kind, text, &number, why))
+            return why->number;
+        json_object_set_new(request, kind_names[kind == KINDS ? CLIENT : kind],
+                            json_integer(number));
+        return 0;
+    }
+    json_t *path = json_string(text);
+    if (text[0] == '/' && path && json_object_set_new(request, kind_names[kind], path) == 0)
+        return 0;
+    if (text[0] != '/')
+        json_decref(path);
     return refuse_number(kind, text, why);
 }
 
@@ -94,10 +117,8 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
     if (!number)
         return to_kill && kind == KINDS ? error_set(why, MESSAGE(ctl_victim_missing))
                                         : refuse_missing(kind, why);
-    uint32_t value = 0;
-    if (read_number(kind, number, &value, why))
+    if (put_target(request, kind, number, why))
         return to_kill && kind == KINDS ? error_set(why, MESSAGE(ctl_victim), number) : why->number;
-    json_object_set_new(request, kind_names[kind == KINDS ? CLIENT : kind], json_integer(value));
     return 0;
 }
 
@@ -188,6 +209,7 @@ static const struct {
     const struct place *places; /* NULL for none */
     size_t count;
     bool limits, totals; /* the resources and scalars of each client; its owner's totals */
+    bool no_memory;      /* of totals, those alone that a worker enforces */
     const char *example;
 } settable[KINDS] = {
     [CLIENT] = {.places = of_clients,
@@ -200,6 +222,7 @@ static const struct {
               .totals = true,
               .example = "threads=25% or total.memory=40%"},
     [GROUP] = {.totals = true, .example = "total.time=50%"},
+    [CGROUP] = {.totals = true, .no_memory = true, .example = "total.time=50%"},
     [GPU] = {.places = of_gpus, .count = COUNT(of_gpus), .example = "mode=fair"},
 };
 
@@ -236,10 +259,10 @@ static uint32_t read_scalars(json_t *request, const char *word, bool *known, str
     return 0;
 }
 
-/* The same at the places of the resources of a client. total: of the totals; those of memory are
- * limits alone. */
-static uint32_t read_resources(json_t *request, const char *word, bool total, bool *known,
-                               struct error *why)
+/* The same at the places of the resources of a client. total: of the totals of this kind of target;
+ * those of memory are limits alone. */
+static uint32_t read_resources(json_t *request, const char *word, bool total, enum kind kind,
+                               bool *known, struct error *why)
 {
     static const struct {
         const char *suffix, *member;
@@ -248,7 +271,9 @@ static uint32_t read_resources(json_t *request, const char *word, bool total, bo
     const char *prefix = total ? "total." : "";
     for (enum resource i = 0; i < RESOURCES; i++) {
         const struct allowance_resource *row = allowance_resource(i);
-        for (size_t k = 0; k < COUNT(bounds) && (!total || row->has_total); k++) {
+        if (total && (!row->has_total || (settable[kind].no_memory && !row->by_worker)))
+            continue;
+        for (size_t k = 0; k < COUNT(bounds); k++) {
             char name[64], path[64];
             snprintf(name, sizeof name, "%s%s%s", prefix, row->name, bounds[k].suffix);
             snprintf(path, sizeof path, "%s%s%s", prefix, row->name, bounds[k].member);
@@ -272,7 +297,7 @@ static bool is_of(enum kind kind, const char *word)
     for (size_t i = 0; i < settable[kind].count; i++)
         read_place(scratch, word, &settable[kind].places[i], &known, &unused);
     if (settable[kind].limits) {
-        read_resources(scratch, word, false, &known, &unused);
+        read_resources(scratch, word, false, kind, &known, &unused);
         read_scalars(scratch, word, &known, &unused);
     }
     json_decref(scratch);
@@ -294,6 +319,8 @@ static uint32_t refuse_name(const char *word, enum kind kind, struct error *why)
         return error_set(why, MESSAGE(ctl_value_name_user), word, clients, scalars, totals);
     case GROUP:
         return error_set(why, MESSAGE(ctl_value_name_group), word, totals);
+    case CGROUP:
+        return error_set(why, MESSAGE(ctl_value_name_cgroup), word);
     case GPU:
         return error_set(why, MESSAGE(ctl_value_name_gpu), word);
     case CLIENT:
@@ -309,10 +336,10 @@ static uint32_t read_word(json_t *request, const char *word, enum kind kind, str
     for (size_t i = 0; i < settable[kind].count; i++)
         if (read_place(request, word, &settable[kind].places[i], &known, why))
             return why->number;
-    if (settable[kind].limits && (read_resources(request, word, false, &known, why) ||
+    if (settable[kind].limits && (read_resources(request, word, false, kind, &known, why) ||
                                   read_scalars(request, word, &known, why)))
         return why->number;
-    if (settable[kind].totals && read_resources(request, word, true, &known, why))
+    if (settable[kind].totals && read_resources(request, word, true, kind, &known, why))
         return why->number;
     return known ? 0 : refuse_name(word, kind, why);
 }

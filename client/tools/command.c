@@ -26,7 +26,8 @@ static const char set_text[] =
     "               0 for none; fraction=0.5, which sets memory.limit and time.request.\n"
     "               Names of a user's or a group's total:\n"
     "               %s,\n"
-    "               each with .limit, or without; of threads and time also with .request.\n"
+    "               each with .limit, or without; of threads and time also with .request. A\n"
+    "               control group's total has threads and time alone.\n"
     "               Names of a GPU: lease=50ms precision=5%%\n"
     "               quantum=30s window_limit=500ms local_memory=1K\n"
     "               departed_time_limit=5s watchdog_warning=2s watchdog_limit=10s\n"
@@ -50,7 +51,8 @@ static const struct {
     {"get",
      "  get TARGET   show the limits in force. TARGET is the number of a client in `clients`,\n"
      "               user UID or NAME for all clients of a user, group GID or NAME for a group's\n"
-     "               total, or gpu INDEX for the mode of a GPU: get gpu 0\n"},
+     "               total, cgroup PATH for a control group's, or gpu INDEX for the mode of a\n"
+     "               GPU: get gpu 0\n"},
     {"set", NULL},
     {"kill",
      "  kill [--force] TARGET\n"

@@ -262,8 +262,8 @@ static void print_trace(const struct options *options, const json_t *answer,
     }
 }
 
-/* The answer is about GPUs, about clients, about a user (its clients, then their total) or about a
- * group (a total alone). */
+/* The answer is about GPUs, about clients, about a user (its clients, then their total), or about a
+ * group or a control group (a total alone). */
 static void print_limits(const json_t *answer, struct table_look look)
 {
     const json_t *clients = json_object_get(answer, "clients");

@@ -653,16 +653,20 @@ void show_total(FILE *out, const json_t *answer, struct table_look look)
     static const char *const headings[] = {"ALL CLIENTS OF", "IN TOTAL",   ">REQUEST",
                                            ">LIMIT",         "LIMITED BY", ">USED"};
     const json_t *total = json_object_get(answer, "total");
-    const char *kind = json_object_get(total, "group") ? "group" : "user";
-    char whose[CELL_BYTES + 8], number[CELL_BYTES];
+    const bool cgroup = json_object_get(total, "cgroup") != NULL;
+    const char *kind = cgroup ? "cgroup" : json_object_get(total, "group") ? "group" : "user";
+    char whose[CELL_BYTES + 8], name[CELL_BYTES];
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
     if (!table)
         return;
-    snprintf(whose, sizeof whose, "%s %s", kind, cell_integer(total, kind, number));
+    snprintf(whose, sizeof whose, "%s %s", kind,
+             cgroup ? cell_text(total, kind, name) : cell_integer(total, kind, name));
     add_totals(table, whose, total, "threads", add_share);
     add_totals(table, whose, total, "time", add_share);
-    add_totals(table, whose, total, "memory", add_total);
-    add_total(table, whose, "pinned host memory", json_object_get(total, "host_memory"));
+    if (!cgroup) {
+        add_totals(table, whose, total, "memory", add_total);
+        add_total(table, whose, "pinned host memory", json_object_get(total, "host_memory"));
+    }
     table_print(table, out, look);
     table_free(table);
 }

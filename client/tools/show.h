@@ -22,7 +22,7 @@ void show_status(FILE *out, const json_t *answer, const struct sample *sample,
                  struct table_look look);
 void show_clients(FILE *out, const json_t *answer, struct table_look look);
 void show_limits(FILE *out, const json_t *answer, struct table_look look);
-/* Prints the totals of a user or a group. */
+/* Prints the totals of a user, a group or a control group. */
 void show_total(FILE *out, const json_t *answer, struct table_look look);
 void show_gpus(FILE *out, const json_t *answer, struct table_look look);
 

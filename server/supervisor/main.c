@@ -101,9 +101,8 @@ static void reload_ended(void *context, uint32_t error, const char *text)
 static void server_reload(struct server *server)
 {
     struct error why;
-    bool over;
-    uint32_t error = reload_start(server->supervisor, false, &over, reload_ended, server, &why);
-    if (error || over)
+    uint32_t error = reload_file(server->supervisor, false, reload_ended, server, &why);
+    if (error)
         reload_ended(server, error, why.text);
 }
 

@@ -13,17 +13,13 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/config/rules.h"
+#include "server/supervisor/device/device_singly.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/supervisor_private.h"
 
-static enum total_kind kind_of(const struct account_owner *owner)
-{
-    return owner->group ? TOTAL_GROUP : TOTAL_USER;
-}
-
 static bool is_seen(const struct session *session, const struct account_owner *owner)
 {
-    return owner->group ? session->identity.gids != NULL : session->identity.known;
+    return owner->kind == TOTAL_GROUP ? session->identity.gids != NULL : session->identity.known;
 }
 
 static bool has_accounts(const struct session *session)
@@ -36,11 +32,11 @@ static bool has_accounts(const struct session *session)
 static bool client_counts(const struct session *session, const struct account_owner *owner)
 {
     const struct identity *identity = &session->identity;
-    if (!has_accounts(session))
+    if (!has_accounts(session) || owner->kind == TOTAL_CGROUP)
         return false;
     if (!is_seen(session, owner) || owner->id == CONFIG_ID_UNKNOWN)
         return !is_seen(session, owner) && owner->id == CONFIG_ID_UNKNOWN;
-    if (!owner->group)
+    if (owner->kind == TOTAL_USER)
         return session->uid == owner->id;
     for (size_t i = 0; i < identity->gid_count; i++)
         if (identity->gids[i] == owner->id)
@@ -59,7 +55,7 @@ static void view_share(const struct supervisor *supervisor, const struct account
 {
     const struct server *server = &supervisor->server;
     const struct proto_worker_account account =
-        client_accounts_owner(&server->total_overrides, server->config, kind_of(owner), owner->id);
+        client_accounts_owner(&server->total_overrides, server->config, owner, &server->cache.key);
     const struct session *session;
     LIST_FOR_EACH (session, &server->session_list, link)
         if (session->device && session->device->index == device && session->counts_in.count &&
@@ -85,13 +81,14 @@ void owner_total_view(const struct supervisor *supervisor, const struct account_
     struct allowance limits;
     const struct server *server = &supervisor->server;
     bool of_device = allowance_resource(resource)->of_device;
-    unsigned set = total_override_limits(&server->total_overrides, server->config, kind_of(owner),
-                                         owner->id, &limits);
+    unsigned set = total_override_limits(&server->total_overrides, server->config, owner, &limits);
     *view = (struct total_view){
         .set = (set & RESOURCE_BIT(resource)) != 0,
         .request = owner->id == CONFIG_ID_UNKNOWN ? ALLOWANCE_UNSET : limits.of[resource].request,
         .limit = session_quota_total_limit(&limits, resource,
                                            of_device ? &server->devices[device] : NULL)};
+    if (allowance_resource(resource)->by_worker)
+        view->singly_ns = device_singly_ns(&server->devices[device]);
     if (allowance_resource(resource)->by_worker)
         view_share(supervisor, owner, resource, device, view);
     else
@@ -116,8 +113,7 @@ bool owner_total_is_set(const struct supervisor *supervisor, const struct accoun
 {
     struct allowance now;
     const struct server *server = &supervisor->server;
-    unsigned set = total_override_limits(&server->total_overrides, server->config, kind_of(owner),
-                                         owner->id, &now);
+    unsigned set = total_override_limits(&server->total_overrides, server->config, owner, &now);
     return (set & RESOURCE_BIT(resource)) &&
            (bound_agrees(limits, &now, resource, ALLOWANCE_LIMIT) ||
             bound_agrees(limits, &now, resource, ALLOWANCE_REQUEST));
@@ -129,6 +125,7 @@ bool owner_total_is_set(const struct supervisor *supervisor, const struct accoun
 struct setting {
     struct supervisor *supervisor;
     struct account_owner owner;
+    char cgroup[ACCOUNT_CGROUP_MAX + 1];
     unsigned limits, requests; /* RESOURCE_BITs of what changes */
     char by[64];
     reload_done *done;
@@ -165,8 +162,7 @@ static const char *as_configured(const struct setting *setting, const struct all
     const struct server *server = &setting->supervisor->server;
     const struct total_overrides none = {0};
     struct allowance says;
-    total_override_limits(&none, server->config, kind_of(&setting->owner), setting->owner.id,
-                          &says);
+    total_override_limits(&none, server->config, &setting->owner, &says);
     const bool same = allowance_has(limits, resource, bound)
                           ? bound_agrees(limits, &says, resource, bound)
                           : !allowance_has(&says, resource, bound);
@@ -178,20 +174,20 @@ static const char *as_configured(const struct setting *setting, const struct all
 static void log_set(const struct setting *setting)
 {
     const struct server *server = &setting->supervisor->server;
-    const struct account_owner *owner = &setting->owner;
-    const char *kind = owner->group ? "group" : "user";
+    char owner[ACCOUNT_OWNER_TEXT];
     struct allowance limits;
-    const unsigned set = total_override_limits(&server->total_overrides, server->config,
-                                               kind_of(owner), owner->id, &limits);
+    const unsigned set =
+        total_override_limits(&server->total_overrides, server->config, &setting->owner, &limits);
+    account_owner_text(&setting->owner, owner);
     for (enum resource i = 0; i < RESOURCES; i++) {
         const char *phrase = allowance_resource(i)->phrase;
         char text[UNITS_TEXT * 2];
         if (setting->requests & RESOURCE_BIT(i))
-            log_notice(MESSAGE_TEXT(log_total_set_request), kind, owner->id, setting->by, phrase,
+            log_notice(MESSAGE_TEXT(log_total_set_request), owner, setting->by, phrase,
                        format_request(&limits, i, text),
                        as_configured(setting, &limits, set, i, ALLOWANCE_REQUEST));
         if (setting->limits & RESOURCE_BIT(i))
-            log_notice(MESSAGE_TEXT(log_total_set), kind, owner->id, setting->by, phrase,
+            log_notice(MESSAGE_TEXT(log_total_set), owner, setting->by, phrase,
                        format_limit(&limits, i, text),
                        as_configured(setting, &limits, set, i, ALLOWANCE_LIMIT));
     }
@@ -213,9 +209,8 @@ static void complete_shares(const struct server *server, const struct account_ow
 {
     struct allowance now, says;
     const struct total_overrides none = {0};
-    const enum total_kind kind = kind_of(owner);
-    total_override_limits(&server->total_overrides, server->config, kind, owner->id, &now);
-    total_override_limits(&none, server->config, kind, owner->id, &says);
+    total_override_limits(&server->total_overrides, server->config, owner, &now);
+    total_override_limits(&none, server->config, owner, &says);
     for (enum resource i = 0; i < RESOURCES; i++) {
         struct allowance_range *to = &limits->of[i];
         if (!allowance_resource(i)->by_worker)
@@ -254,18 +249,20 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
     *over = true;
     if (supervisor->reload)
         return error_set(why, MESSAGE(reload_first));
-    if (owner->id == CONFIG_ID_UNKNOWN || (!owner->group && !identity_uid_is_seen(owner->id)))
-        return owner->group ? error_set(why, MESSAGE(total_of_unidentified_group), owner->id)
-                            : error_set(why, MESSAGE(total_of_unidentified), owner->id);
+    if ((owner->kind != TOTAL_CGROUP && owner->id == CONFIG_ID_UNKNOWN) ||
+        (owner->kind == TOTAL_USER && !identity_uid_is_seen(owner->id)))
+        return owner->kind == TOTAL_GROUP
+                   ? error_set(why, MESSAGE(total_of_unidentified_group), owner->id)
+                   : error_set(why, MESSAGE(total_of_unidentified), owner->id);
     complete_shares(server, owner, change, &limits);
     if (check_shares(&limits, why))
         return why->number;
     allowance_attribute(&limits, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
     struct setting *setting = malloc(sizeof *setting);
-    int result = setting ? total_override_with(&overrides, &server->total_overrides, server->config,
-                                               kind_of(owner), owner->id,
-                                               change->parts | change->request_parts, &limits)
-                         : -ENOMEM;
+    int result = setting
+                     ? total_override_with(&overrides, &server->total_overrides, server->config,
+                                           owner, change->parts | change->request_parts, &limits)
+                     : -ENOMEM;
     if (result < 0) {
         free(setting);
         return result == -ENOSPC ? error_set(why, MESSAGE(totals_max), TOTAL_OVERRIDES_MAX)
@@ -277,6 +274,8 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
                                 .requests = change->request_parts,
                                 .done = done,
                                 .context = context};
+    if (owner->cgroup) /* which the caller may give up before the change is over */
+        setting->owner.cgroup = strcpy(setting->cgroup, owner->cgroup);
     snprintf(setting->by, sizeof setting->by, "%s", by);
     uint32_t error =
         reload_totals(supervisor, &overrides, setting->by, over, setting_ended, setting, why);

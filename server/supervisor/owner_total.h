@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* owner_total: what a user or a group has in total, as an administrator sees and sets it. Loop
- * thread. */
+/* owner_total: what a user, a group or a control group has in total, as an administrator sees and
+ * sets it. Loop thread. */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_OWNER_TOTAL_H
 #define GPUSHARE_SERVER_SUPERVISOR_OWNER_TOTAL_H
 
@@ -12,16 +12,10 @@
 #include "common/error.h"
 #include "common/limits/allowance.h"
 #include "protocol.h"
-#include "server/supervisor/account/total.h"
+#include "server/supervisor/account/total_override.h"
 #include "server/supervisor/reload.h"
 
 struct supervisor;
-
-/* A user, or a group: all their clients together. */
-struct account_owner {
-    bool group;
-    uint32_t id; /* uid or gid */
-};
 
 /* New limits of a total. */
 struct total_change {
@@ -34,9 +28,9 @@ struct total_change {
 /*
  * Sets what they have in total from now on, in place of what the configuration says, until that
  * says something else of them. A limit below what is in use takes nothing away. After an error
- * nothing has changed. by names who asked, for the log.
+ * nothing has changed. by names the administrator, for the log. A control group has no memory.
  *
- * *over and done: as for reload_start, since a change of totals is a reload of these alone. A
+ * *over and done: as for reload_totals, since a change of totals is a reload of these alone. A
  * worker is asked for time and threads; it refuses where the requests don't fit.
  */
 uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,
@@ -50,7 +44,8 @@ struct total_view {
     uint64_t used;    /* of memory: what each client uses or is guaranteed, whichever is more; of
                          what the worker enforces: the clients' own requests */
     uint32_t clients; /* scheduled in this account, of what the worker enforces */
-    bool set;         /* by owner_total_set */
+    uint64_t singly_ns; /* for which the device served one client at a time; of the same */
+    bool set;           /* by owner_total_set */
 };
 /* Fills *view with the total of a resource, on this device if each device has its own of it. */
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/limits/limits.h"
 #include "common/log.h"
@@ -13,6 +12,7 @@
 #include "common/util.h"
 #include "server/supervisor/account_moves.h"
 #include "server/supervisor/clients.h"
+#include "server/supervisor/reading.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/device/device_schedule.h"
 #include "server/supervisor/session/session.h"
@@ -22,6 +22,9 @@
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/transaction.h"
+
+/* Values of a file are changed in this name, which the log shows. */
+#define BY_FILE "the configuration"
 
 /* Requests that fall make room for those that rise; and the workers need the new modes before they
  * see what is to hold in them. */
@@ -457,16 +460,15 @@ struct forgetting {
     bool changed; /* what is saved */
 };
 
-static void total_forgotten(void *context, enum total_kind kind, uint32_t id, unsigned parts)
+static void total_forgotten(void *context, const struct account_owner *owner, unsigned parts)
 {
     struct forgetting *forgetting = context;
-    forgetting->changed |= saved_take_totals(
-        forgetting->saved, kind == TOTAL_GROUP ? SAVED_GROUP : SAVED_USER, id, parts);
+    char text[ACCOUNT_OWNER_TEXT];
+    forgetting->changed |= saved_take_totals(forgetting->saved, owner, parts);
+    account_owner_text(owner, text);
     for (enum resource i = 0; i < RESOURCES; i++)
         if (parts & RESOURCE_BIT(i))
-            log_notice(kind == TOTAL_GROUP ? MESSAGE_TEXT(log_total_forgotten_group)
-                                           : MESSAGE_TEXT(log_total_forgotten),
-                       id, allowance_resource(i)->phrase);
+            log_notice(MESSAGE_TEXT(log_total_forgotten), text, allowance_resource(i)->phrase);
 }
 
 /* A saved setting of a GPU holds as long as one that was set: until the file says something else.
@@ -638,55 +640,79 @@ uint32_t reload_totals(struct supervisor *supervisor, struct total_overrides *ov
     return reload_begin(&reload, over, why);
 }
 
-static uint32_t config_read(const struct supervisor *supervisor, struct config **config,
-                            struct error *why)
+uint32_t reload_start(struct supervisor *supervisor, struct error *why)
 {
-    const struct settings *settings = supervisor->server.settings;
-    *config = NULL;
-    if (!settings->config[0])
-        return 0;
-    if (access(settings->config, F_OK) < 0 && errno == ENOENT) {
-        /* A file that nobody asked for may be missing, but not vanish: its limits would with it. */
-        if (supervisor->server.config)
-            return error_set(why, MESSAGE(config_vanished), settings->config);
-        if (!settings->config_named)
-            return 0;
-    }
-    uint32_t error = config_load(config, settings->config, why);
-    if (!error)
-        error = config_resolve(*config, &settings->schedule, supervisor->uuids,
-                               supervisor->server.device_count, why);
-    return error;
+    struct reload reload = {.supervisor = supervisor, .by = BY_FILE};
+    bool over;
+    uint32_t error = reading_now(supervisor, &reload.config, why);
+    return error ? error : reload_begin(&reload, &over, why);
 }
 
-uint32_t reload_start(struct supervisor *supervisor, bool reset, bool *over, reload_done *done,
-                      void *context, struct error *why)
+/* ---- the file, while the server serves clients ---- */
+
+/* A reload whose file is being read. It begins when that is done and no other one is under way. */
+struct reload_file {
+    struct reading *reading;
+    bool reset, read;
+    reload_done *done;
+    void *context;
+};
+
+static void file_was_read(void *context)
 {
-    struct config *config;
-    *over = true;
-    if (supervisor->reload)
+    struct reload_file *file = context;
+    file->read = true;
+}
+
+uint32_t reload_file(struct supervisor *supervisor, bool reset, reload_done *done, void *context,
+                     struct error *why)
+{
+    if (supervisor->reload || supervisor->reload_file)
         return error_set(why, MESSAGE(reload_under_way));
-    uint32_t error = config_read(supervisor, &config, why);
-    if (error) {
-        config_free(config);
-        return error;
+    struct reload_file *file = calloc(1, sizeof *file);
+    struct reading *reading = file ? reading_start(supervisor, file_was_read, file) : NULL;
+    if (!reading) {
+        free(file);
+        return error_set(why, MESSAGE(server_no_memory));
     }
-    const struct reload reload = {.supervisor = supervisor,
-                                  .config = config,
-                                  .reset = reset,
-                                  .by = "the configuration",
-                                  .done = done,
-                                  .context = context};
-    return reload_begin(&reload, over, why);
+    *file =
+        (struct reload_file){.reading = reading, .reset = reset, .done = done, .context = context};
+    supervisor->reload_file = file;
+    return 0;
+}
+
+static void begin_with_file(struct supervisor *supervisor)
+{
+    const struct reload_file file = *supervisor->reload_file;
+    struct error why = {0};
+    struct reload reload = {.supervisor = supervisor,
+                            .reset = file.reset,
+                            .by = BY_FILE,
+                            .done = file.done,
+                            .context = file.context};
+    bool over = true;
+    free(supervisor->reload_file);
+    supervisor->reload_file = NULL;
+    uint32_t error = reading_take(file.reading, &reload.config, &why);
+    if (!error && supervisor->stopping) {
+        config_free(reload.config);
+        error = error_set(&why, MESSAGE(server_stopping));
+    }
+    if (!error)
+        error = reload_begin(&reload, &over, &why);
+    if (over)
+        file.done(file.context, error, why.text);
 }
 
 void reload_advance(struct supervisor *supervisor)
 {
     struct reload *reload = supervisor->reload;
-    if (!reload || !go_on(reload))
-        return;
-    const struct error why = reload->transaction.why;
-    reload_finish(reload);
-    reload->done(reload->context, why.number, why.text);
-    free(reload);
+    if (reload && go_on(reload)) {
+        const struct error why = reload->transaction.why;
+        reload_finish(reload);
+        reload->done(reload->context, why.number, why.text);
+        free(reload);
+    }
+    if (!supervisor->reload && supervisor->reload_file && supervisor->reload_file->read)
+        begin_with_file(supervisor);
 }

@@ -30,30 +30,41 @@ struct total_overrides;
 typedef void reload_done(void *context, uint32_t error, const char *text);
 
 /*
- * Reads the configuration file that the settings name again, and puts all of it in force, or
- * nothing. It holds for clients that attach from now on, for attached clients whose values differ
- * from those of the old file, and for the devices. No client is dropped. reset: everything that an
- * administrator has set goes back to what the new file says. Called at start, too.
- *
- * Returns 0, or an error number with a sentence in *why; then nothing has changed, and done is not
- * called. *over: true if the reload is complete, and done is not called either. If it is false,
- * workers have to be asked: the loop calls done exactly once, never before this function returns.
- * If a worker refuses, everything is as it was. change_check, change_set and change_schedule refuse
- * until the reload is over.
+ * Puts the configuration file that the settings name in force at the server's start. The file is
+ * read at once, and no worker has to be asked, since there is none yet. Returns 0, or an error
+ * number with a sentence in *why.
  */
-uint32_t reload_start(struct supervisor *supervisor, bool reset, bool *over, reload_done *done,
-                      void *context, struct error *why);
+uint32_t reload_start(struct supervisor *supervisor, struct error *why);
+
+/*
+ * Reads that file again, on another thread (reading.h), and puts all of it in force, or nothing. It
+ * holds for clients that attach from then on, for attached clients whose values differ from those
+ * of the old file, and for the devices. No client is dropped. reset: everything that an
+ * administrator has set goes back to what the new file says.
+ *
+ * Returns 0: the loop calls done exactly once, never before this function returns, with an error if
+ * the file has a mistake or a worker refuses; then everything is as it was. Or returns an error
+ * number with a sentence in *why: done is not called. change_check, change_set and change_schedule
+ * refuse from when the file was read until the reload is over.
+ */
+uint32_t reload_file(struct supervisor *supervisor, bool reset, reload_done *done, void *context,
+                     struct error *why);
 
 /*
  * Puts these overrides in force in the place of those that are, and changes nothing else; takes
  * *overrides over in any case. by: the administrator, for the log; stays the caller's, and is read
- * until done is called. Returns, *over and done: as for reload_start.
+ * until done is called.
+ *
+ * Returns 0, or an error number with a sentence in *why; then nothing has changed, and done is not
+ * called. *over: true if the change is complete, and done is not called either. If it is false,
+ * workers have to be asked: the loop calls done exactly once, never before this function returns.
  */
 uint32_t reload_totals(struct supervisor *supervisor, struct total_overrides *overrides,
                        const char *by, bool *over, reload_done *done, void *context,
                        struct error *why);
 
-/* Goes on with a reload under way whose answers are there. The loop calls it in every turn. */
+/* Goes on with a reload under way whose file or answers are there. The loop calls it in every turn.
+ */
 void reload_advance(struct supervisor *supervisor);
 
 #endif

@@ -22,8 +22,10 @@
 #define FILE_BYTES_MAX (4 << 20)
 #define SCHEMA_VERSION 1
 
-static const char *const sections[SAVED_KINDS] = {
-    [SAVED_GPU] = "gpus", [SAVED_USER] = "users", [SAVED_GROUP] = "groups"};
+static const char *const sections[SAVED_KINDS] = {[SAVED_GPU] = "gpus",
+                                                  [SAVED_USER] = "users",
+                                                  [SAVED_GROUP] = "groups",
+                                                  [SAVED_CGROUP] = "cgroups"};
 
 struct write {
     uv_work_t work;
@@ -52,8 +54,11 @@ static uint32_t check_owner(const struct saved *saved, int fd, struct error *why
     return 0;
 }
 
-static bool is_document(const json_t *document)
+/* An earlier version wrote no control groups. */
+static bool is_document(json_t *document)
 {
+    if (!json_object_get(document, sections[SAVED_CGROUP]))
+        json_object_set_new(document, sections[SAVED_CGROUP], json_object());
     if (json_integer_value(json_object_get(document, "schema_version")) != SCHEMA_VERSION)
         return false;
     for (enum saved_kind i = 0; i < SAVED_KINDS; i++)
@@ -94,8 +99,9 @@ static uint32_t read_file(struct saved *saved, struct error *why)
 
 static json_t *document_new(void)
 {
-    return json_pack("{s:i, s:{}, s:{}, s:{}}", "schema_version", SCHEMA_VERSION,
-                     sections[SAVED_GPU], sections[SAVED_USER], sections[SAVED_GROUP]);
+    return json_pack("{s:i, s:{}, s:{}, s:{}, s:{}}", "schema_version", SCHEMA_VERSION,
+                     sections[SAVED_GPU], sections[SAVED_USER], sections[SAVED_GROUP],
+                     sections[SAVED_CGROUP]);
 }
 
 uint32_t saved_open(struct saved *saved, uv_loop_t *loop, const char *folder, struct error *why)
@@ -177,11 +183,28 @@ bool saved_take_schedule(struct saved *saved, const char *uuid, unsigned parts)
     return any;
 }
 
-bool saved_take_totals(struct saved *saved, enum saved_kind kind, uint32_t id, unsigned parts)
+enum saved_kind saved_kind_of(const struct account_owner *owner)
 {
+    static const enum saved_kind kinds[] = {
+        [TOTAL_USER] = SAVED_USER, [TOTAL_GROUP] = SAVED_GROUP, [TOTAL_CGROUP] = SAVED_CGROUP};
+    return kinds[owner->kind];
+}
+
+const char *saved_name_of(const struct account_owner *owner, char name[SAVED_NAME])
+{
+    if (owner->kind == TOTAL_CGROUP)
+        snprintf(name, SAVED_NAME, "%s", owner->cgroup);
+    else
+        snprintf(name, SAVED_NAME, "%u", owner->id);
+    return name;
+}
+
+bool saved_take_totals(struct saved *saved, const struct account_owner *owner, unsigned parts)
+{
+    const enum saved_kind kind = saved_kind_of(owner);
     char name[SAVED_NAME];
     bool any = false;
-    snprintf(name, sizeof name, "%u", id);
+    saved_name_of(owner, name);
     for (enum resource i = 0; i < RESOURCES; i++)
         if (parts & RESOURCE_BIT(i))
             any |= saved_take(saved, kind, name, allowance_resource(i)->name, NULL);

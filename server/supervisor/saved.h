@@ -5,9 +5,10 @@
  * server. The idea is systemctl set-property's: a change holds at once and after the next start.
  *
  * The file is a JSON object with an object for each kind below; its members are GPUs by UUID, users
- * by uid and groups by gid. Each has the values of the request that set it, as they were written:
+ * by uid, groups by gid and control groups by path. Each has the values of the request that set it,
+ * as they were written:
  * {"schema_version": 1, "gpus": {"GPU-...": {"mode": "fair"}},
- *  "users": {"1001": {"memory": {"limit": "4G"}}}, "groups": {}}
+ *  "users": {"1001": {"memory": {"limit": "4G"}}}, "groups": {}, "cgroups": {}}
  *
  * A file that can't be read stays as it is: nothing is kept until somebody has mended or removed
  * it. Loop thread; the file is written on another one.
@@ -24,11 +25,13 @@
 
 #include "common/error.h"
 #include "common/list.h"
+#include "server/supervisor/account/total_override.h"
 
-enum saved_kind { SAVED_GPU, SAVED_USER, SAVED_GROUP, SAVED_KINDS };
+enum saved_kind { SAVED_GPU, SAVED_USER, SAVED_GROUP, SAVED_CGROUP, SAVED_KINDS };
 
-/* The name of an object is its GPU's UUID as limits_format_uuid writes it, or its uid or gid. */
-enum { SAVED_NAME = 48 };
+/* The name of an object is its GPU's UUID as limits_format_uuid writes it, its uid or gid, or the
+ * path of its control group. */
+enum { SAVED_NAME = ACCOUNT_CGROUP_MAX + 1 };
 
 struct saved {
     uv_loop_t *loop;
@@ -70,10 +73,14 @@ int saved_put(struct saved *saved, enum saved_kind kind, const char *name, const
 bool saved_take(struct saved *saved, enum saved_kind kind, const char *name, const char *value,
                 const char *member);
 
-/* The same of parts of a GPU's schedule (bits of enum schedule_part), and of a user's or a group's
- * totals (RESOURCE_BITs), all members. */
+/* The kind of an owner of totals, and its name, which is written and returned. */
+enum saved_kind saved_kind_of(const struct account_owner *owner);
+const char *saved_name_of(const struct account_owner *owner, char name[SAVED_NAME]);
+
+/* The same as saved_take of parts of a GPU's schedule (bits of enum schedule_part), and of an
+ * owner's totals (RESOURCE_BITs), all members. */
 bool saved_take_schedule(struct saved *saved, const char *uuid, unsigned parts);
-bool saved_take_totals(struct saved *saved, enum saved_kind kind, uint32_t id, unsigned parts);
+bool saved_take_totals(struct saved *saved, const struct account_owner *owner, unsigned parts);
 
 /* Keeps nothing any more of a kind. Returns whether something was kept. The file is not written. */
 bool saved_clear(struct saved *saved, enum saved_kind kind);

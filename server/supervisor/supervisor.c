@@ -36,7 +36,7 @@
 static void stop_advance(struct supervisor *supervisor)
 {
     if (!supervisor->stopping || supervisor->stopped || supervisor->server.sessions ||
-        !pinned_pool_is_empty(&supervisor->server.pinned))
+        supervisor->reload_file || !pinned_pool_is_empty(&supervisor->server.pinned))
         return;
     for (uint32_t i = 0; i < supervisor->server.device_count; i++)
         if (supervisor->server.devices[i].state != DEVICE_STOPPED)
@@ -471,9 +471,7 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
     uint32_t error = set_limits(supervisor, discovery, why);
     if (error)
         return error;
-    /* No worker has to be asked: there are none yet. */
-    bool over;
-    return reload_start(supervisor, false, &over, NULL, NULL, why);
+    return reload_start(supervisor, why);
 }
 
 uint32_t supervisor_start(struct supervisor *supervisor, const struct discovery *discovery,

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * supervisor_private: the one object that holds all others. Only the files that carry out what
- * supervisor, clients, view, change, owner_total, trace and reload promise include it.
+ * supervisor, clients, view, change, owner_total, trace, reading and reload promise include it.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SUPERVISOR_PRIVATE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SUPERVISOR_PRIVATE_H
@@ -19,6 +19,7 @@
 #include "server/supervisor/supervisor.h"
 
 struct reload;
+struct reload_file;
 
 struct supervisor {
     struct server server;
@@ -28,8 +29,9 @@ struct supervisor {
     uv_prepare_t before_wait; /* the loop's turn: before it sleeps */
     uv_check_t after_wait;    /* the loop's turn: after callbacks of descriptors */
     uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
-    struct reload *reload; /* the reload under way, or NULL */
-    struct saved *saved;   /* empty until admin_saved_restore has read it */
+    struct reload *reload;           /* the reload under way, or NULL */
+    struct reload_file *reload_file; /* the one whose file is being read, or NULL */
+    struct saved *saved;             /* empty until admin_saved_restore has read it */
     bool ready, stopping, stopped;
     struct discovery discovery;
     struct kept kept_server, kept_overrides, kept_offenders;

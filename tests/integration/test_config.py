@@ -425,6 +425,39 @@ class Totals(Case):
                 with self.assertRaisesRegex(RuntimeError, f"of all clients of group {GIDS[-1]} together"):
                     two.ask("memory_alloc", count=1)
 
+    @CHANGES
+    def test_a_control_groups_share_is_set_while_clients_run(self):
+        def ctl(*words):
+            answer = json.loads(it.server.ctl("--json", *words).stdout)
+            json_check.check(f"admin-{words[0]}", answer)
+            return answer
+
+        def time_of(path):
+            return ctl("get", "cgroup", path)["total"]["time"][0]
+
+        with self.configured("gpus: [{gpu: 0, mode: fair}]\ncgroups: [{cgroup: /elsewhere, time: {limit: 10%}}]\n") as it:
+            one = RawClient(it.server.client)
+            with contextlib.closing(one):
+                one.attach()
+                self.assertEqual(time_of("/")["clients"], 0)
+                self.assertEqual(time_of("/elsewhere")["limit_percent"], 10)
+                ctl("set", "cgroup", "/", "total.time.request=30%", "total.time.limit=60%")
+                row = time_of("/")
+                self.assertEqual((row["request_percent"], row["limit_percent"], row["limited_by"], row["clients"]),
+                                 (30, 60, "administrator", 1))
+                self.assertEqual(row["one_client_at_a_time_seconds"], 0)
+                shown = it.server.ctl("get", "cgroup:/").stdout
+                self.assertRegex(shown, r"cgroup / +time of GPU 0 +30 % +60 % +administrator +0 % of 1 clients")
+                self.assertNotIn("memory", shown)
+                for words, said in ((("total.memory=1G",), "none of total.threads= or total.time="), (("threads=25%",), "none of")):
+                    refused = it.server.ctl("set", "cgroup", "/", *words)
+                    self.assertEqual(refused.returncode, 2)
+                    self.assertIn(said, refused.stderr)
+                self.assertIn("not the path of a control group", it.server.ctl("get", "cgroup", "a").stderr)
+                ctl("set", "cgroup", "/", "total.time.request=configured", "total.time.limit=configured")
+                row = time_of("/")
+                self.assertEqual((row["request_percent"], row["limit_percent"], row["clients"]), (None, None, 0))
+
 
 class Reload(Case):
     @CHANGES

@@ -68,6 +68,7 @@ class Saved(Case):
             self.ctl(one, "set", "--save", "user", "1001", "total.memory=32M", "total.time.request=25%")
             self.ctl(one, "set", "user", "1002", "total.memory=16M")
             self.ctl(one, "set", "group", "7", "total.time=50%", "--save")
+            self.ctl(one, "set", "--save", "cgroup", "/a.slice/b", "total.threads.request=25%", "total.time=50%")
             self.assertEqual(self.gpu(one), ("fair", 0.05, ["mode"]))
             self.assertEqual(self.total(one, "user", "1001"), (32 << 20, "administrator", True))
             self.assertEqual(self.total(one, "user", "1002"), (16 << 20, "administrator", False))
@@ -77,6 +78,7 @@ class Saved(Case):
         self.assertEqual([list(gpu.items()) for gpu in kept["gpus"].values()], [[("mode", "fair")]])
         self.assertEqual(kept["users"], {"1001": {"memory": {"limit": "32M"}, "time": {"request": "25%"}}})
         self.assertEqual(kept["groups"], {"7": {"time": {"limit": "50%"}}})
+        self.assertEqual(kept["cgroups"], {"/a.slice/b": {"threads": {"request": "25%"}, "time": {"limit": "50%"}}})
         self.assertEqual(os.listdir(self.state), ["saved.json"], "a file is left over")
         # systemd's folder, which may be one of several, is the same as one that an option names.
         with self.server("--log-level", "info", env={"STATE_DIRECTORY": self.state + ":/nowhere"}) as two:
@@ -86,6 +88,9 @@ class Saved(Case):
             self.assertEqual((row["request_percent"], row["limit_percent"], row["saved"]), (25, None, True))
             self.assertIn("no client of uid 1002", self.refused(two, "get", "user", "1002"))
             self.assertEqual(self.total(two, "group", "7", "time"), (50, "administrator", True))
+            self.assertEqual(self.total(two, "cgroup", "/a.slice/b", "time"), (50, "administrator", True))
+            row = self.ctl(two, "get", "cgroup", "/a.slice/b")["total"]["threads"][0]
+            self.assertEqual((row["request_percent"], row["limit_percent"], row["saved"]), (25, None, True))
             self.assertIn(self.path, two.text(), "the log does not say where the values come from")
 
     @CHANGES

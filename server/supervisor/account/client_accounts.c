@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/account/client_accounts.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,24 +61,36 @@ static struct proto_worker_account account_of(uint64_t number, const struct allo
     return account;
 }
 
-static const char *kind_word(enum total_kind kind)
+static uint64_t number_of_owner(const struct account_owner *owner, const struct hash_key *key)
 {
-    return kind == TOTAL_USER ? "user" : "group";
+    if (owner->kind == TOTAL_CGROUP && owner->cgroup)
+        return number_of_cgroup(key, owner->cgroup, strlen(owner->cgroup));
+    return number_of(owner->kind == TOTAL_USER    ? NUMBER_USER
+                     : owner->kind == TOTAL_GROUP ? NUMBER_GROUP
+                                                  : NUMBER_UNSEEN_CGROUP,
+                     owner->id);
 }
 
 struct proto_worker_account client_accounts_owner(const struct total_overrides *overrides,
-                                                  const struct config *config, enum total_kind kind,
-                                                  uint32_t id)
+                                                  const struct config *config,
+                                                  const struct account_owner *owner,
+                                                  const struct hash_key *key)
 {
+    static const char *const words[] = {
+        [TOTAL_USER] = "user", [TOTAL_GROUP] = "group", [TOTAL_CGROUP] = "cgroup"};
+    const char *word = words[owner->kind];
+    const bool known =
+        owner->kind == TOTAL_CGROUP ? owner->cgroup != NULL : owner->id != CONFIG_ID_UNKNOWN;
     struct allowance limits;
-    const bool known = id != CONFIG_ID_UNKNOWN;
-    total_override_limits(overrides, config, kind, id, &limits);
-    struct proto_worker_account account =
-        account_of(number_of(kind == TOTAL_USER ? NUMBER_USER : NUMBER_GROUP, id), &limits, known);
-    if (known)
-        snprintf(account.name, sizeof account.name, "%s %u", kind_word(kind), id);
+    total_override_limits(overrides, config, owner, &limits);
+    struct proto_worker_account account = account_of(number_of_owner(owner, key), &limits, known);
+    if (!known)
+        snprintf(account.name, sizeof account.name, "%ss that can't be seen", word);
+    else if (owner->kind == TOTAL_CGROUP)
+        snprintf(account.name, sizeof account.name, "%s %s", word, owner->cgroup);
     else
-        snprintf(account.name, sizeof account.name, "%ss that can't be seen", kind_word(kind));
+        snprintf(account.name, sizeof account.name, "%s %u", word, owner->id);
+    printable_replace(account.name);
     return account;
 }
 
@@ -123,67 +136,63 @@ static void add_account(struct choice *choice, const struct proto_worker_account
         to->of[to->count++] = *account;
 }
 
-static void add_owner(struct choice *choice, enum total_kind kind, uint32_t id)
+static void add_owner(struct choice *choice, const struct account_owner *owner)
 {
     struct allowance limits;
-    total_override_limits(choice->overrides, choice->config, kind, id, &limits);
+    total_override_limits(choice->overrides, choice->config, owner, &limits);
     if (!says_anything(&limits))
         return;
     const struct proto_worker_account account =
-        client_accounts_owner(choice->overrides, choice->config, kind, id);
+        client_accounts_owner(choice->overrides, choice->config, owner, choice->key);
     add_account(choice, &account);
 }
 
-/* The part of the path that one of an entry's patterns covers, in bytes; 0: none fits. */
-static size_t entry_covers(const struct config_cgroup *entry, const char *path)
+static void add_group(struct choice *choice, uint32_t gid)
 {
-    size_t covered = 0;
-    for (size_t i = 0; i < entry->pattern_count && !covered; i++)
-        covered = config_rules_pattern_covers(entry->patterns[i], path);
-    return covered;
+    add_owner(choice, &(struct account_owner){.kind = TOTAL_GROUP, .id = gid});
 }
 
-/* The strictest of all entries that are about the same cgroup; length 0: of all there are. */
-static struct allowance cgroup_limits(const struct choice *choice, size_t length)
+/* The control group that so much of the client's path names; covered: 0 for none. */
+static void add_cgroup(struct choice *choice, size_t covered)
 {
-    struct allowance limits = allowance_none;
-    for (size_t i = 0; i < choice->config->cgroup_count; i++) {
-        const struct config_cgroup *entry = &choice->config->cgroups[i];
-        if (!length || entry_covers(entry, choice->who->cgroup) == length)
-            allowance_tighten(&limits, &entry->limits);
-    }
-    return limits;
-}
-
-static void add_cgroup(struct choice *choice, const struct config_cgroup *entry)
-{
-    const char *path = choice->who->cgroup;
-    const size_t length = entry_covers(entry, path);
-    if (!length || !says_anything(&entry->limits))
+    char path[PATH_MAX];
+    if (!covered)
         return;
-    const struct allowance limits = cgroup_limits(choice, length);
-    struct proto_worker_account account =
-        account_of(number_of_cgroup(choice->key, path, length), &limits, true);
-    snprintf(account.name, sizeof account.name, "cgroup %.*s", (int)length, path);
-    printable_replace(account.name);
-    add_account(choice, &account);
+    snprintf(path, sizeof path, "%.*s", (int)covered, choice->who->cgroup);
+    add_owner(choice, &(struct account_owner){.kind = TOTAL_CGROUP, .cgroup = path});
 }
 
+/* The longest part of the client's path, below so many bytes, for which shares were set; 0: there
+ * is none. */
+static size_t longest_set(const struct choice *choice, size_t below)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < choice->overrides->count; i++) {
+        const struct total_override *override = &choice->overrides->items[i];
+        if (override->kind != TOTAL_CGROUP)
+            continue;
+        size_t covered = config_rules_pattern_covers(override->cgroup, choice->who->cgroup);
+        if (covered < below && covered > longest)
+            longest = covered;
+    }
+    return longest;
+}
+
+/* In the order of the entries; then those of which an administrator alone has said something, the
+ * longest path first. */
 static void add_cgroups(struct choice *choice)
 {
     const struct config *config = choice->config;
-    if (choice->who->identified && choice->who->cgroup) {
-        for (size_t i = 0; i < config->cgroup_count; i++)
-            add_cgroup(choice, &config->cgroups[i]);
+    const char *path = choice->who->identified ? choice->who->cgroup : NULL;
+    if (!path) {
+        add_owner(choice, &(struct account_owner){.kind = TOTAL_CGROUP});
         return;
     }
-    const struct allowance limits = cgroup_limits(choice, 0);
-    if (!says_anything(&limits))
-        return;
-    struct proto_worker_account account =
-        account_of(number_of(NUMBER_UNSEEN_CGROUP, 0), &limits, false);
-    snprintf(account.name, sizeof account.name, "cgroups that can't be seen");
-    add_account(choice, &account);
+    for (size_t i = 0; config && i < config->cgroup_count; i++)
+        if (says_anything(&config->cgroups[i].limits))
+            add_cgroup(choice, config_rules_cgroup_covers(&config->cgroups[i], path));
+    for (size_t at = longest_set(choice, SIZE_MAX); at; at = longest_set(choice, at))
+        add_cgroup(choice, at);
 }
 
 static bool is_in_entries(const struct config *config, uint32_t gid)
@@ -208,10 +217,10 @@ static void add_groups(struct choice *choice)
         for (size_t k = 0; k < count; k++)
             if (config_rules_total_fits(&config->groups[i], gids[k]) &&
                 says_anything(&config->groups[i].limits))
-                add_owner(choice, TOTAL_GROUP, gids[k]);
+                add_group(choice, gids[k]);
     for (size_t k = 0; k < count; k++)
         if (!is_in_entries(config, gids[k]))
-            add_owner(choice, TOTAL_GROUP, gids[k]);
+            add_group(choice, gids[k]);
 }
 
 unsigned client_accounts_choose(struct client_accounts *accounts,
@@ -221,19 +230,19 @@ unsigned client_accounts_choose(struct client_accounts *accounts,
 {
     struct choice choice = {
         .to = accounts, .overrides = overrides, .config = config, .who = who, .key = key};
-    const uint32_t uid = who->identified ? who->uid : CONFIG_ID_UNKNOWN;
+    const struct account_owner user = {.kind = TOTAL_USER,
+                                       .id = who->identified ? who->uid : CONFIG_ID_UNKNOWN};
     memset(accounts, 0, sizeof *accounts);
     if (config && config_rules_per_client(config, who)) {
         accounts->of[0] = account_of(number_of(NUMBER_CLIENT, client), &allowance_none, true);
         snprintf(accounts->of[0].name, sizeof accounts->of[0].name, "client %u", client);
         accounts->count = 1;
     }
-    if (config)
-        add_cgroups(&choice);
-    add_owner(&choice, TOTAL_USER, uid);
+    add_cgroups(&choice);
+    add_owner(&choice, &user);
     add_groups(&choice);
     if (!accounts->count)
-        accounts->of[accounts->count++] = client_accounts_owner(overrides, config, TOTAL_USER, uid);
+        accounts->of[accounts->count++] = client_accounts_owner(overrides, config, &user, key);
     return choice.left_out;
 }
 

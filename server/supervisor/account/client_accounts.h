@@ -43,10 +43,11 @@ unsigned client_accounts_choose(struct client_accounts *accounts,
                                 const struct config *config, const struct config_who *who,
                                 uint32_t client, const struct hash_key *key);
 
-/* The account of a user or a group as a whole, of which nothing may be said. */
+/* The account of a user, a group or a control group as a whole, of which nothing may be said. */
 struct proto_worker_account client_accounts_owner(const struct total_overrides *overrides,
-                                                  const struct config *config, enum total_kind kind,
-                                                  uint32_t id);
+                                                  const struct config *config,
+                                                  const struct account_owner *owner,
+                                                  const struct hash_key *key);
 
 /* The same account, of which nothing is said. */
 struct proto_worker_account client_accounts_unbound(const struct proto_worker_account *account);

@@ -16,7 +16,8 @@
 #include "common/limits/allowance.h"
 #include "server/supervisor/account/quota.h"
 
-enum total_kind { TOTAL_USER, TOTAL_GROUP };
+/* A control group has no totals of memory, only limits (total_override.h). */
+enum total_kind { TOTAL_USER, TOTAL_GROUP, TOTAL_CGROUP };
 
 #define TOTAL_OF_SERVER UINT32_MAX /* instead of a device's index */
 

@@ -3,19 +3,55 @@
 #include "server/supervisor/account/total_override.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/printable.h"
 #include "server/supervisor/config/rules.h"
 
-static void file_says(const struct config *config, enum total_kind kind, uint32_t id,
+const char *account_owner_text(const struct account_owner *owner, char text[ACCOUNT_OWNER_TEXT])
+{
+    if (owner->kind == TOTAL_CGROUP)
+        snprintf(text, ACCOUNT_OWNER_TEXT, "cgroup %s", owner->cgroup);
+    else
+        snprintf(text, ACCOUNT_OWNER_TEXT, "%s %u", owner->kind == TOTAL_USER ? "user" : "group",
+                 owner->id);
+    printable_replace(text);
+    return text;
+}
+
+static bool is_known(const struct account_owner *owner)
+{
+    return owner->kind == TOTAL_CGROUP ? owner->cgroup != NULL : owner->id != CONFIG_ID_UNKNOWN;
+}
+
+static struct account_owner owner_of(const struct total_override *override)
+{
+    return (struct account_owner){.kind = override->kind,
+                                  .id = override->id,
+                                  .cgroup =
+                                      override->kind == TOTAL_CGROUP ? override->cgroup : NULL};
+}
+
+static bool is_of(const struct total_override *override, const struct account_owner *owner)
+{
+    if (override->kind != owner->kind)
+        return false;
+    return owner->kind == TOTAL_CGROUP ? strcmp(override->cgroup, owner->cgroup) == 0
+                                       : override->id == owner->id;
+}
+
+static void file_says(const struct config *config, const struct account_owner *owner,
                       struct allowance *limits)
 {
     *limits = allowance_none;
-    if (config && kind == TOTAL_USER)
-        config_rules_total(config->users, config->user_count, id, limits);
+    if (config && owner->kind == TOTAL_USER)
+        config_rules_total(config->users, config->user_count, owner->id, limits);
+    else if (config && owner->kind == TOTAL_GROUP)
+        config_rules_total(config->groups, config->group_count, owner->id, limits);
     else if (config)
-        config_rules_total(config->groups, config->group_count, id, limits);
+        config_rules_cgroup(config, owner->cgroup, limits);
 }
 
 static void overrides_copy(struct allowance *to, const struct allowance *from, unsigned parts)
@@ -58,10 +94,10 @@ static unsigned override_in_force(const struct total_override *override,
 }
 
 static struct total_override *override_find(const struct total_overrides *overrides,
-                                            enum total_kind kind, uint32_t id)
+                                            const struct account_owner *owner)
 {
     for (size_t i = 0; i < overrides->count; i++)
-        if (overrides->items[i].kind == kind && overrides->items[i].id == id)
+        if (is_of(&overrides->items[i], owner))
             return &overrides->items[i];
     return NULL;
 }
@@ -73,9 +109,10 @@ static unsigned tighten_by_all(const struct total_overrides *overrides, const st
     for (size_t i = 0; i < overrides->count; i++) {
         const struct total_override *override = &overrides->items[i];
         struct allowance says, set = allowance_none;
+        const struct account_owner owner = owner_of(override);
         if (override->kind != kind)
             continue;
-        file_says(config, kind, override->id, &says);
+        file_says(config, &owner, &says);
         overrides_copy(&set, &override->limits, override_in_force(override, &says));
         allowance_tighten(limits, &set);
         parts |= override_in_force(override, &says);
@@ -84,12 +121,12 @@ static unsigned tighten_by_all(const struct total_overrides *overrides, const st
 }
 
 unsigned total_override_limits(const struct total_overrides *overrides, const struct config *config,
-                               enum total_kind kind, uint32_t id, struct allowance *limits)
+                               const struct account_owner *owner, struct allowance *limits)
 {
-    file_says(config, kind, id, limits);
-    if (id == CONFIG_ID_UNKNOWN)
-        return tighten_by_all(overrides, config, kind, limits);
-    const struct total_override *override = override_find(overrides, kind, id);
+    file_says(config, owner, limits);
+    if (!is_known(owner))
+        return tighten_by_all(overrides, config, owner->kind, limits);
+    const struct total_override *override = override_find(overrides, owner);
     unsigned parts = override ? override_in_force(override, limits) : 0;
     if (parts)
         overrides_copy(limits, &override->limits, parts);
@@ -97,7 +134,7 @@ unsigned total_override_limits(const struct total_overrides *overrides, const st
 }
 
 int total_override_with(struct total_overrides *to, const struct total_overrides *of,
-                        const struct config *config, enum total_kind kind, uint32_t id,
+                        const struct config *config, const struct account_owner *owner,
                         unsigned parts, const struct allowance *limits)
 {
     struct allowance says;
@@ -107,13 +144,15 @@ int total_override_with(struct total_overrides *to, const struct total_overrides
     if (of->count)
         memcpy(to->items, of->items, of->count * sizeof *of->items);
     to->count = of->count;
-    struct total_override *override = override_find(to, kind, id);
+    struct total_override *override = override_find(to, owner);
     if (!override) {
         override = &to->items[to->count++];
         *override = (struct total_override){
-            .kind = kind, .id = id, .limits = allowance_none, .said = allowance_none};
+            .kind = owner->kind, .id = owner->id, .limits = allowance_none, .said = allowance_none};
+        if (owner->kind == TOTAL_CGROUP)
+            snprintf(override->cgroup, sizeof override->cgroup, "%s", owner->cgroup);
     }
-    file_says(config, kind, id, &says);
+    file_says(config, owner, &says);
     overrides_copy(&override->limits, limits, parts);
     overrides_copy(&override->said, &says, parts);
     override->parts = parts_set(&override->limits);
@@ -131,11 +170,12 @@ void total_override_forget(struct total_overrides *overrides, const struct confi
     size_t kept = 0;
     for (size_t i = 0; i < overrides->count; i++) {
         struct total_override override = overrides->items[i];
+        const struct account_owner owner = owner_of(&override);
         struct allowance says;
-        file_says(config, override.kind, override.id, &says);
+        file_says(config, &owner, &says);
         unsigned still = override_in_force(&override, &says);
         if (still != override.parts && forgotten)
-            forgotten(context, override.kind, override.id, override.parts & ~still);
+            forgotten(context, &owner, override.parts & ~still);
         overrides_copy(&override.limits, &allowance_none, ~still);
         override.parts = still;
         if (still)

@@ -458,12 +458,12 @@ json_t *admin_answer_limits(const struct supervisor *supervisor,
     } else {
         view_each_client(supervisor, list_limits, &listing);
     }
-    if (request->target == ADMIN_TARGET_GROUP)
+    if (request->target == ADMIN_TARGET_GROUP || request->target == ADMIN_TARGET_CGROUP)
         json_decref(listing.rows); /* the answer shows clients with their users instead */
     else
         admin_json_put(&answer, request->target == ADMIN_TARGET_GPU ? "gpus" : "clients",
                        listing.rows);
-    if (request->target == ADMIN_TARGET_USER || request->target == ADMIN_TARGET_GROUP) {
+    if (request->target != ADMIN_TARGET_GPU && request->target != ADMIN_TARGET_CLIENT) {
         struct account_owner owner = admin_request_owner(request);
         admin_json_put(&answer, "total", admin_rows_total(supervisor, &owner));
     }

@@ -178,7 +178,7 @@ static void change_carry_out(struct change_work *pending)
         change_settle(pending);
 }
 
-/* ---- a user or a group ---- */
+/* ---- a user, a group or a control group ---- */
 
 static void total_answered(void *context, uint32_t error, const char *text)
 {
@@ -338,7 +338,8 @@ static void change_begin(struct change_work *pending)
         return;
     if (request->target == ADMIN_TARGET_GPU)
         change_gpu(pending);
-    else if (request->target == ADMIN_TARGET_GROUP || request->totals)
+    else if (request->target == ADMIN_TARGET_GROUP || request->target == ADMIN_TARGET_CGROUP ||
+             request->totals)
         change_total(pending);
     else
         change_clients(pending);
@@ -354,6 +355,7 @@ void admin_change(struct admin_peer *peer, const struct admin_request *request)
     pending->work = (struct admin_work){.answer = change_work_answer, .free = change_work_free};
     pending->request = *request;
     json_incref(pending->request.values);
+    json_incref(pending->request.cgroup);
     admin_peer_name(peer, pending->by);
     admin_peer_work_begin(&pending->work, peer);
     change_begin(pending);

@@ -58,7 +58,6 @@ static void reload_answered(void *context, uint32_t error, const char *text)
 
 void admin_reload(struct admin_peer *peer, const struct admin_request *request)
 {
-    bool over;
     struct reloading *reloading = calloc(1, sizeof *reloading);
     if (!reloading) {
         admin_peer_refuse(peer, MESSAGE(server_no_memory));
@@ -68,10 +67,10 @@ void admin_reload(struct admin_peer *peer, const struct admin_request *request)
     admin_peer_name(peer, reloading->by);
     admin_peer_work_begin(&reloading->work, peer);
     reloading->reset = request->reset;
-    uint32_t error = reload_start(peer->admin->supervisor, request->reset, &over, reload_answered,
-                                  reloading, &reloading->why);
-    reloading->work.outstanding = !error && !over;
-    if (error || over)
+    uint32_t error = reload_file(peer->admin->supervisor, request->reset, reload_answered,
+                                 reloading, &reloading->why);
+    reloading->work.outstanding = !error;
+    if (error)
         reload_log(reloading);
     admin_peer_work_wait(&reloading->work, ADMIN_RELOAD_MS);
 }

@@ -10,6 +10,7 @@
 #include "common/limits/allowance.h"
 #include "common/limits/limits.h"
 #include "common/messages.h"
+#include "common/printable.h"
 
 static const char *const kind_names[] = {
     [ADMIN_PING] = "ping",       [ADMIN_VERSION] = "version", [ADMIN_STATUS] = "status",
@@ -33,7 +34,11 @@ bool admin_request_concerns(const struct admin_request *request, const struct cl
 
 struct account_owner admin_request_owner(const struct admin_request *request)
 {
-    return (struct account_owner){.group = request->target == ADMIN_TARGET_GROUP,
+    if (request->target == ADMIN_TARGET_CGROUP)
+        return (struct account_owner){.kind = TOTAL_CGROUP,
+                                      .cgroup = json_string_value(request->cgroup)};
+    return (struct account_owner){.kind = request->target == ADMIN_TARGET_GROUP ? TOTAL_GROUP
+                                                                                : TOTAL_USER,
                                   .id = request->number};
 }
 
@@ -68,6 +73,7 @@ static bool too_deep(const char *line, size_t length)
 static const char *const targets[] = {[ADMIN_TARGET_CLIENT] = "client",
                                       [ADMIN_TARGET_USER] = "user",
                                       [ADMIN_TARGET_GROUP] = "group",
+                                      [ADMIN_TARGET_CGROUP] = "cgroup",
                                       [ADMIN_TARGET_GPU] = "gpu"};
 #define TARGETS (sizeof targets / sizeof targets[0])
 
@@ -79,9 +85,13 @@ const char *admin_request_describe(const struct admin_request *request,
         snprintf(text, ADMIN_REQUEST_TEXT, "%s of gpu %u", name, request->gpu);
     else if (request->target == ADMIN_TARGET_NONE)
         snprintf(text, ADMIN_REQUEST_TEXT, "%s%s", name, request->reset ? " --reset" : "");
+    else if (request->target == ADMIN_TARGET_CGROUP)
+        snprintf(text, ADMIN_REQUEST_TEXT, "%s cgroup %s", name,
+                 json_string_value(request->cgroup));
     else
         snprintf(text, ADMIN_REQUEST_TEXT, "%s%s %s %u", name, request->force ? " --force" : "",
                  targets[request->target], request->number);
+    printable_replace(text);
     return text;
 }
 
@@ -112,9 +122,9 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
         return true;
     if (target == ADMIN_TARGET_GPU)
         return schedule_part_of(key, strlen(key)) != 0;
-    if ((target == ADMIN_TARGET_USER || target == ADMIN_TARGET_GROUP) && strcmp(key, "total") == 0)
+    if (target != ADMIN_TARGET_CLIENT && strcmp(key, "total") == 0)
         return true;
-    if (target == ADMIN_TARGET_GROUP)
+    if (target == ADMIN_TARGET_GROUP || target == ADMIN_TARGET_CGROUP)
         return false;
     return allowance_find(key) != RESOURCES || allowance_find_scalar(key) != SCALARS;
 }
@@ -127,6 +137,8 @@ static uint32_t refuse_member(const struct admin_request *request, const char *k
         return error_set(why, MESSAGE(admin_gpu_member_unknown), key);
     if (request->kind == ADMIN_SET && request->target == ADMIN_TARGET_GROUP)
         return error_set(why, MESSAGE(admin_group_member_unknown), key);
+    if (request->kind == ADMIN_SET && request->target == ADMIN_TARGET_CGROUP)
+        return error_set(why, MESSAGE(admin_cgroup_member_unknown), key);
     return error_set(why, MESSAGE(admin_member_unknown), kind_names[request->kind], key);
 }
 
@@ -147,6 +159,18 @@ static bool read_number(json_t *json, uint32_t most, uint32_t *number)
     return true;
 }
 
+/* A path names one control group, and no pattern. It is given back by admin_request_free. */
+static uint32_t read_cgroup(struct admin_request *request, json_t *path, struct error *why)
+{
+    const char *text = json_string_value(path);
+    const size_t length = text ? strlen(text) : 0;
+    if (!length || length > ACCOUNT_CGROUP_MAX || text[0] != '/' || strchr(text, '*') ||
+        (length > 1 && text[length - 1] == '/'))
+        return error_set(why, MESSAGE(admin_cgroup_path), ACCOUNT_CGROUP_MAX);
+    request->cgroup = json_incref(path);
+    return 0;
+}
+
 /* The request's subject. */
 static uint32_t read_target(struct admin_request *request, json_t *root, struct error *why)
 {
@@ -156,12 +180,19 @@ static uint32_t read_target(struct admin_request *request, json_t *root, struct 
         if (!number)
             continue;
         request->target = (enum admin_target)i;
+        if (request->target == ADMIN_TARGET_CGROUP &&
+            may_be_about(request->kind, request->target)) {
+            named++;
+            continue;
+        }
         /* A member that no request of this kind may have is named in the refusal. */
         named += !may_be_about(request->kind, request->target) ||
                          read_number(number, UINT32_MAX, &request->number)
                      ? 1
                      : 2;
     }
+    if (named == 1 && request->target == ADMIN_TARGET_CGROUP && request->kind != ADMIN_KILL)
+        return read_cgroup(request, json_object_get(root, targets[ADMIN_TARGET_CGROUP]), why);
     if (named == 1)
         return 0;
     return request->kind == ADMIN_KILL
@@ -303,23 +334,33 @@ static uint32_t read_total_part(json_t *total, enum resource resource, struct to
     return error ? error : read_total_bound(change, resource, request, ALLOWANCE_REQUEST, why);
 }
 
-/* Of a user or a group. */
+/* Whether a total of this target has a resource: a control group has no memory in total. */
+static bool has_total(enum admin_target target, enum resource resource)
+{
+    const struct allowance_resource *row = allowance_resource(resource);
+    return row->has_total && (target != ADMIN_TARGET_CGROUP || row->by_worker);
+}
+
+/* Of a user, a group or a control group. */
 static uint32_t read_total(struct admin_request *request, json_t *root, struct error *why)
 {
+    const bool cgroup = request->target == ADMIN_TARGET_CGROUP;
     json_t *total = json_object_get(root, "total");
     size_t members = 0;
     char names[ALLOWANCE_NAMES];
     struct total_change *change = &request->total;
     *change = (struct total_change){.limits = allowance_none};
     if (json_object_size(root) != 3)
-        return total ? error_set(why, MESSAGE(admin_total_alone))
-                     : error_set(why, MESSAGE(admin_group_total));
+        return total    ? error_set(why, MESSAGE(admin_total_alone))
+               : cgroup ? error_set(why, MESSAGE(admin_cgroup_total))
+                        : error_set(why, MESSAGE(admin_group_total));
     for (enum resource i = 0; i < RESOURCES; i++)
-        members += allowance_resource(i)->has_total &&
+        members += has_total(request->target, i) &&
                    json_object_get(total, allowance_resource(i)->name) != NULL;
     if (!members || json_object_size(total) != members)
-        return error_set(why, MESSAGE(admin_total_object),
-                         allowance_names(true, "\"", "\"", " and ", names));
+        return cgroup ? error_set(why, MESSAGE(admin_cgroup_total_object))
+                      : error_set(why, MESSAGE(admin_total_object),
+                                  allowance_names(true, "\"", "\"", " and ", names));
     for (enum resource i = 0; i < RESOURCES; i++) {
         uint32_t error = read_total_part(total, i, change, why);
         if (error)
@@ -401,7 +442,8 @@ static uint32_t read_set(struct admin_request *request, json_t *root, struct err
         return error;
     if (request->target == ADMIN_TARGET_GPU)
         error = read_schedule_change(request, root, why);
-    else if (request->target == ADMIN_TARGET_GROUP || json_object_get(root, "total"))
+    else if (request->target == ADMIN_TARGET_GROUP || request->target == ADMIN_TARGET_CGROUP ||
+             json_object_get(root, "total"))
         error = read_total(request, root, why);
     else if (request->save)
         error = error_set(why, MESSAGE(admin_save_clients));
@@ -463,7 +505,8 @@ static uint32_t read_root(struct admin_request *request, json_t *root, struct er
 void admin_request_free(struct admin_request *request)
 {
     json_decref(request->values);
-    request->values = NULL;
+    json_decref(request->cgroup);
+    request->values = request->cgroup = NULL;
 }
 
 uint32_t admin_request_parse(struct admin_request *request, const char *line, size_t length,

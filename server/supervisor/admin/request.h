@@ -43,6 +43,7 @@ enum admin_target {
     ADMIN_TARGET_CLIENT,
     ADMIN_TARGET_USER,
     ADMIN_TARGET_GROUP,
+    ADMIN_TARGET_CGROUP,
     ADMIN_TARGET_GPU
 };
 
@@ -50,6 +51,7 @@ struct admin_request {
     enum admin_kind kind;
     enum admin_target target;
     uint32_t number;         /* of the client or the GPU; or the uid or gid */
+    json_t *cgroup;          /* the path of the control group, a text; else NULL */
     bool force;              /* kill: even if other clients end too */
     struct allowance change; /* set: new limits of each client */
     /* set: besides, what goes back to the configuration's: RESOURCE_BITs, and bits of scalars. */
@@ -71,14 +73,14 @@ const char *admin_request_kind_name(enum admin_kind kind);
 
 /* A request without its values: "kill client 7", "set user 1000", "reload". Returns
  * text. */
-enum { ADMIN_REQUEST_TEXT = 40 };
+enum { ADMIN_REQUEST_TEXT = 40 + ACCOUNT_CGROUP_MAX };
 const char *admin_request_describe(const struct admin_request *request,
                                    char text[ADMIN_REQUEST_TEXT]);
 
 /* Whether a get or set is about this client. False for every client if it is about a GPU. */
 bool admin_request_concerns(const struct admin_request *request, const struct client_view *view);
 
-/* The user or the group that a request is about. */
+/* The user, group or control group that a request is about. Its path stays the request's. */
 struct account_owner admin_request_owner(const struct admin_request *request);
 
 /* Whether a request of this kind changes anything, or shows what other users' programs do. Then the

@@ -164,6 +164,12 @@ static void put_who(struct admin_json *client, const struct client_view *view)
     admin_json_put(client, "uid", json_integer(view->uid));
 }
 
+/* For how long promises of time had no effect. */
+static void put_singly(struct admin_json *row, uint64_t ns)
+{
+    admin_json_put(row, "one_client_at_a_time_seconds", admin_json_seconds(ns));
+}
+
 json_t *admin_rows_client(const struct client_view *view, const struct proto_worker_usage *usage)
 {
     struct admin_json client = admin_json_new();
@@ -171,7 +177,7 @@ json_t *admin_rows_client(const struct client_view *view, const struct proto_wor
     admin_json_put(&client, "pid", view->pid > 0 ? json_integer(view->pid) : json_null());
     admin_json_put(&client, "state", json_string(view->state));
     admin_json_put(&client, "blame", json_string(view->blame));
-    admin_json_put(&client, "one_client_at_a_time_seconds", admin_json_seconds(view->singly_ns));
+    put_singly(&client, view->singly_ns);
     admin_json_put(&client, "connected_seconds", admin_json_clock(view->connected_ns));
     admin_json_put(&client, "descriptors", json_integer(view->fds));
     admin_json_put(&client, "waiting_requests", json_integer(view->waiting));
@@ -184,6 +190,7 @@ json_t *admin_rows_limits(const struct client_view *view)
 {
     struct admin_json client = admin_json_new();
     put_who(&client, view);
+    put_singly(&client, view->singly_ns);
     put_limits(&client, view);
     return admin_json_finish(&client);
 }
@@ -272,6 +279,8 @@ static json_t *share_json(const struct supervisor *supervisor, const struct acco
     admin_json_put(&total, "saved", json_boolean(admin_saved_total(supervisor, owner, resource)));
     admin_json_put(&total, "clients", json_integer(view.clients));
     admin_json_put(&total, "clients_request_percent", admin_json_percent((uint32_t)view.used));
+    if (resource == RESOURCE_TIME)
+        put_singly(&total, view.singly_ns);
     return admin_json_finish(&total);
 }
 
@@ -310,10 +319,15 @@ static json_t *totals_json(const struct supervisor *supervisor, const struct acc
 
 json_t *admin_rows_total(const struct supervisor *supervisor, const struct account_owner *owner)
 {
+    const bool cgroup = owner->kind == TOTAL_CGROUP;
     struct admin_json total = admin_json_new();
-    admin_json_put(&total, owner->group ? "group" : "user", json_integer(owner->id));
+    if (cgroup)
+        admin_json_put(&total, "cgroup", admin_json_text(owner->cgroup));
+    else
+        admin_json_put(&total, owner->kind == TOTAL_GROUP ? "group" : "user",
+                       json_integer(owner->id));
     for (enum resource i = 0; i < RESOURCES; i++)
-        if (allowance_resource(i)->has_total)
+        if (allowance_resource(i)->has_total && (!cgroup || allowance_resource(i)->by_worker))
             admin_json_put(&total, allowance_resource(i)->name, totals_json(supervisor, owner, i));
     return admin_json_finish(&total);
 }

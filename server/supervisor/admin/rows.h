@@ -21,7 +21,8 @@ json_t *admin_rows_limits(const struct client_view *view);
 /* A GPU in the answer to get and set, with the way in which it is shared. */
 json_t *admin_rows_gpu(const struct supervisor *supervisor, const struct device_view *view);
 
-/* The use and the limit of a user's or group's total: on each device, and of pinned host memory. */
+/* The use and the limit of a user's, group's or control group's total: on each device, and of
+ * pinned host memory. */
 json_t *admin_rows_total(const struct supervisor *supervisor, const struct account_owner *owner);
 
 /* Adds how a device is shared, and what enforces shares of its multiprocessors (null: not known

@@ -16,21 +16,18 @@
 #include "server/supervisor/settings.h"
 #include "server/supervisor/supervisor.h"
 
-static enum saved_kind kind_of(enum admin_target target)
-{
-    return target == ADMIN_TARGET_GPU     ? SAVED_GPU
-           : target == ADMIN_TARGET_GROUP ? SAVED_GROUP
-                                          : SAVED_USER;
-}
-
-static void name_of(const struct supervisor *supervisor, const struct admin_request *request,
-                    char name[SAVED_NAME])
+/* Finds the object that a request is about. */
+static enum saved_kind find_object(const struct supervisor *supervisor,
+                                   const struct admin_request *request, char name[SAVED_NAME])
 {
     _Static_assert((int)SAVED_NAME >= (int)LIMITS_UUID_TEXT, "a UUID fits");
-    if (request->target == ADMIN_TARGET_GPU)
+    const struct account_owner owner = admin_request_owner(request);
+    if (request->target == ADMIN_TARGET_GPU) {
         view_device_uuid(supervisor, request->number, name);
-    else
-        snprintf(name, SAVED_NAME, "%u", request->number);
+        return SAVED_GPU;
+    }
+    saved_name_of(&owner, name);
+    return saved_kind_of(&owner);
 }
 
 /* ---- after a set ---- */
@@ -92,12 +89,10 @@ static void note_total(struct note *note)
 
 int admin_saved_note(struct supervisor *supervisor, const struct admin_request *request)
 {
-    struct note note = {.saved = supervisor_saved(supervisor),
-                        .request = request,
-                        .kind = kind_of(request->target),
-                        .keep = json_object()};
+    struct note note = {
+        .saved = supervisor_saved(supervisor), .request = request, .keep = json_object()};
     int result = note.keep ? 0 : -ENOMEM;
-    name_of(supervisor, request, note.name);
+    note.kind = find_object(supervisor, request, note.name);
     if (result == 0 && request->target == ADMIN_TARGET_GPU)
         note_schedule(&note);
     else if (result == 0)
@@ -112,10 +107,22 @@ int admin_saved_note(struct supervisor *supervisor, const struct admin_request *
 
 /* ---- at the start ---- */
 
+/* An object with values. number: of a GPU, a user or a group; a control group has its name. */
+struct object {
+    enum saved_kind kind;
+    const char *name;
+    uint32_t number;
+};
+
 /* Makes the set that the values of an object were once. 0, or an error number. */
-static uint32_t request_make(struct admin_request *request, enum saved_kind kind, uint32_t number,
+static uint32_t request_make(struct admin_request *request, const struct object *object,
                              const json_t *values, struct error *why)
 {
+    static const char *const targets[SAVED_KINDS] = {[SAVED_GPU] = "gpu",
+                                                     [SAVED_USER] = "user",
+                                                     [SAVED_GROUP] = "group",
+                                                     [SAVED_CGROUP] = "cgroup"};
+    const enum saved_kind kind = object->kind;
     *request = (struct admin_request){0};
     if (!json_is_object(values))
         return error_set(why, MESSAGE(saved_no_values));
@@ -124,11 +131,9 @@ static uint32_t request_make(struct admin_request *request, enum saved_kind kind
     if (kind != SAVED_GPU)
         json_object_set_new(root, "total", json_deep_copy(values));
     json_object_set_new(root, "request", json_string("set"));
-    json_object_set_new(root,
-                        kind == SAVED_GPU     ? "gpu"
-                        : kind == SAVED_GROUP ? "group"
-                                              : "user",
-                        json_integer(number));
+    json_object_set_new(root, targets[kind],
+                        kind == SAVED_CGROUP ? json_string(object->name)
+                                             : json_integer(object->number));
     if (root)
         line = json_dumps(root, JSON_COMPACT);
     uint32_t error = line ? admin_request_parse(request, line, strlen(line), why)
@@ -169,30 +174,33 @@ static uint32_t carry_out(struct supervisor *supervisor, const struct admin_requ
     return result < 0 ? error_set(why, MESSAGE(request_failed), strerror(-result)) : 0;
 }
 
-/* The number of the object with this name, as requests have it. */
-static bool number_of(const struct supervisor *supervisor, enum saved_kind kind, const char *name,
-                      uint32_t *number)
+/* Finds the number of an object with this name, as requests have it. */
+static bool find_number(const struct supervisor *supervisor, struct object *object)
 {
     char text[SAVED_NAME];
-    if (kind != SAVED_GPU) {
-        uint64_t value;
-        if (units_parse_number(name, strlen(name), UINT32_MAX, &value) < 0)
+    uint64_t value;
+    if (object->kind == SAVED_CGROUP)
+        return true;
+    if (object->kind != SAVED_GPU) {
+        if (units_parse_number(object->name, strlen(object->name), UINT32_MAX, &value) < 0)
             return false;
-        *number = (uint32_t)value;
+        object->number = (uint32_t)value;
         return true;
     }
-    for (*number = 0; *number < view_device_count(supervisor); ++*number)
-        if (strcmp(view_device_uuid(supervisor, *number, text), name) == 0)
+    for (uint32_t i = 0; i < view_device_count(supervisor); i++)
+        if (strcmp(view_device_uuid(supervisor, i, text), object->name) == 0) {
+            object->number = i;
             return true;
+        }
     return false;
 }
 
 /* 0: they are in force; or an error number, and none of them is. */
-static uint32_t restore_values(struct supervisor *supervisor, enum saved_kind kind, uint32_t number,
+static uint32_t restore_values(struct supervisor *supervisor, const struct object *object,
                                const json_t *values, struct error *why)
 {
     struct admin_request request;
-    uint32_t error = request_make(&request, kind, number, values, why);
+    uint32_t error = request_make(&request, object, values, why);
     if (!error)
         error = carry_out(supervisor, &request, supervisor_saved(supervisor)->file, why);
     admin_request_free(&request);
@@ -210,19 +218,21 @@ static json_t *value_alone(const char *key, json_t *value)
 static void restore_object(struct supervisor *supervisor, enum saved_kind kind, const char *name,
                            json_t *values)
 {
-    static const char *const kinds[SAVED_KINDS] = {
-        [SAVED_GPU] = "GPU", [SAVED_USER] = "user", [SAVED_GROUP] = "group"};
+    static const char *const kinds[SAVED_KINDS] = {[SAVED_GPU] = "GPU",
+                                                   [SAVED_USER] = "user",
+                                                   [SAVED_GROUP] = "group",
+                                                   [SAVED_CGROUP] = "cgroup"};
+    struct object object = {.kind = kind, .name = name};
     const char *file = supervisor_saved(supervisor)->file;
     struct error why;
-    uint32_t number;
-    if (!number_of(supervisor, kind, name, &number)) {
+    if (!find_number(supervisor, &object)) {
         if (kind == SAVED_GPU)
             log_warning(MESSAGE_TEXT(log_saved_gpu_absent), file, name);
         else
             log_error(MESSAGE_TEXT(log_saved_name), file, name, kinds[kind]);
         return;
     }
-    if (!restore_values(supervisor, kind, number, values, &why))
+    if (!restore_values(supervisor, &object, values, &why))
         return;
     if (json_object_size(values) < 2) {
         log_error(MESSAGE_TEXT(log_saved_refused), file, kinds[kind], name, why.text);
@@ -232,7 +242,7 @@ static void restore_object(struct supervisor *supervisor, enum saved_kind kind, 
     for (void *at = json_object_iter(values); at; at = json_object_iter_next(values, at)) {
         const char *key = json_object_iter_key(at);
         json_t *alone = value_alone(key, json_object_iter_value(at));
-        if (restore_values(supervisor, kind, number, alone, &why))
+        if (restore_values(supervisor, &object, alone, &why))
             log_error(MESSAGE_TEXT(log_saved_value_refused), file, key, kinds[kind], name,
                       why.text);
         json_decref(alone);
@@ -280,15 +290,15 @@ unsigned admin_saved_parts(const struct supervisor *supervisor, const struct dev
 bool admin_saved_total(const struct supervisor *supervisor, const struct account_owner *owner,
                        enum resource resource)
 {
-    enum saved_kind kind = owner->group ? SAVED_GROUP : SAVED_USER;
     char name[SAVED_NAME];
+    const struct object object = {
+        .kind = saved_kind_of(owner), .name = saved_name_of(owner, name), .number = owner->id};
     struct admin_request request;
     struct error unused;
-    snprintf(name, sizeof name, "%u", owner->id);
     const char *key = allowance_resource(resource)->name;
-    json_t *values = saved_written(supervisor_saved(supervisor), kind, name);
+    json_t *values = saved_written(supervisor_saved(supervisor), object.kind, name);
     json_t *alone = value_alone(key, json_object_get(values, key));
-    bool holds = !request_make(&request, kind, owner->id, alone, &unused) &&
+    bool holds = !request_make(&request, &object, alone, &unused) &&
                  owner_total_is_set(supervisor, owner, resource, &request.total.limits);
     admin_request_free(&request);
     json_decref(alone);

@@ -161,6 +161,22 @@ size_t config_rules_pattern_covers(const char *pattern, const char *path)
     return length;
 }
 
+size_t config_rules_cgroup_covers(const struct config_cgroup *entry, const char *path)
+{
+    size_t covered = 0;
+    for (size_t i = 0; i < entry->pattern_count && !covered; i++)
+        covered = config_rules_pattern_covers(entry->patterns[i], path);
+    return covered;
+}
+
+void config_rules_cgroup(const struct config *config, const char *path, struct allowance *limits)
+{
+    *limits = allowance_none;
+    for (size_t i = 0; i < config->cgroup_count; i++)
+        if (!path || config_rules_cgroup_covers(&config->cgroups[i], path) == strlen(path))
+            allowance_tighten(limits, &config->cgroups[i].limits);
+}
+
 bool config_rules_total_fits(const struct config_total *total, uint32_t id)
 {
     return !total->id_count || id == CONFIG_ID_UNKNOWN ||

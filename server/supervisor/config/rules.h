@@ -50,6 +50,14 @@ bool config_rules_per_client(const struct config *config, const struct config_wh
  * pattern names; 0: the pattern does not fit. */
 size_t config_rules_pattern_covers(const char *pattern, const char *path);
 
+/* How much of a path the control group covers that an entry makes an account; 0: it does not fit.
+ */
+size_t config_rules_cgroup_covers(const struct config_cgroup *entry, const char *path);
+
+/* Computes the shares of the control group with this path: the strictest of the entries that make
+ * it an account; NULL: of all entries. */
+void config_rules_cgroup(const struct config *config, const char *path, struct allowance *limits);
+
 /* Stands for clients that can't be identified: no user and no group has this number, and every
  * entry of totals fits it. */
 #define CONFIG_ID_UNKNOWN UINT32_MAX

@@ -28,8 +28,9 @@ uint64_t session_quota_total_limit(const struct allowance *limits, enum resource
 static void total_limit(struct total *total, const struct config *config,
                         const struct server *server)
 {
+    const struct account_owner owner = {.kind = total->kind, .id = total->id};
     struct allowance limits;
-    total_override_limits(&server->total_overrides, config, total->kind, total->id, &limits);
+    total_override_limits(&server->total_overrides, config, &owner, &limits);
     if (total->device != TOTAL_OF_SERVER)
         allowance_resolve(&limits, total->resource, server->devices[total->device].info.memory);
     total->quota.limit = limits.of[total->resource].limit;
@@ -46,9 +47,10 @@ static int total_join_limited(struct session *session, const struct config *conf
                               enum total_kind kind, uint32_t id, struct session_totals *totals)
 {
     struct totals *all = &session->server->totals;
+    const struct account_owner owner = {.kind = kind, .id = id};
     struct allowance limits;
     int result = 0;
-    total_override_limits(&session->server->total_overrides, config, kind, id, &limits);
+    total_override_limits(&session->server->total_overrides, config, &owner, &limits);
     ACCOUNT_FOR_EACH (i) {
         uint32_t device =
             allowance_resource(i)->of_device ? session->device->index : TOTAL_OF_SERVER;

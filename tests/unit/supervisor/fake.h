@@ -210,8 +210,8 @@ static inline void fake_reloaded(void *context, uint32_t error, const char *text
     snprintf(reload->text, sizeof reload->text, "%s", text);
 }
 
-/* Begins to put this configuration in force. 1: it is; 0: workers are asked; -1: it is refused. */
-static inline int fake_reload_begin(struct fake *fake, const char *yaml, struct fake_reload *reload)
+/* Begins to read this configuration from a file, which the caller removes. */
+static inline void fake_reload_ask(struct fake *fake, const char *yaml, struct fake_reload *reload)
 {
     char path[] = "/tmp/gpushare-fake-XXXXXX";
     int fd = mkstemp(path);
@@ -221,12 +221,19 @@ static inline int fake_reload_begin(struct fake *fake, const char *yaml, struct 
     close(fd);
     snprintf(fake->settings.config, sizeof fake->settings.config, "%s", path);
     struct error why = {0};
-    bool over;
-    uint32_t error = reload_start(fake->supervisor, false, &over, fake_reloaded, reload, &why);
-    unlink(path);
-    if (error || over)
+    uint32_t error = reload_file(fake->supervisor, false, fake_reloaded, reload, &why);
+    if (error)
         fake_reloaded(reload, error, why.text);
-    return error ? -1 : over;
+}
+
+/* Begins to put this configuration in force, and waits until its file was read. 1: it is in force;
+ * 0: workers are asked; -1: it is refused. */
+static inline int fake_reload_begin(struct fake *fake, const char *yaml, struct fake_reload *reload)
+{
+    fake_reload_ask(fake, yaml, reload);
+    FAKE_WAIT(fake, reload->over || !fake->supervisor->reload_file);
+    unlink(fake->settings.config);
+    return reload->error ? -1 : reload->over;
 }
 
 /* Puts it in force, or says why not. */

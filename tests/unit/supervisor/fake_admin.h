@@ -78,6 +78,7 @@ struct supervisor {
     void *scheduled_context;
     struct {
         struct account_owner owner; /* of the latest change */
+        char cgroup[ACCOUNT_CGROUP_MAX + 1];
         struct total_change change;
         unsigned changes;
         const char *refused; /* why; NULL: it is carried out */
@@ -255,15 +256,15 @@ int change_schedule(struct supervisor *self, uint32_t device, const struct sched
     return 0;
 }
 
-uint32_t reload_start(struct supervisor *self, bool reset, bool *over, reload_done *done,
-                      void *context, struct error *why)
+uint32_t reload_file(struct supervisor *self, bool reset, reload_done *done, void *context,
+                     struct error *why)
 {
+    (void)why;
     self->reloads++;
     self->reset = reset;
     self->reload_done = done;
     self->reload_context = context;
-    *over = !self->reload_later;
-    return self->broken ? error_set(why, PROTO_ERROR_INVALID_VALUE, "file:3: unknown key") : 0;
+    return 0;
 }
 
 uint32_t owner_total_set(struct supervisor *self, const struct account_owner *owner,
@@ -277,6 +278,8 @@ uint32_t owner_total_set(struct supervisor *self, const struct account_owner *ow
     if (self->total.refused)
         return error_set(why, PROTO_ERROR_NOT_READY, "%s", self->total.refused);
     self->total.owner = *owner;
+    snprintf(self->total.cgroup, sizeof self->total.cgroup, "%s",
+             owner->cgroup ? owner->cgroup : "");
     self->total.change = *change;
     self->total.changes++;
     return 0;
@@ -288,9 +291,9 @@ void owner_total_view(const struct supervisor *self, const struct account_owner 
                       enum resource resource, uint32_t device, struct total_view *view)
 {
     (void)self;
-    bool both = owner->id == (owner->group ? 780u : 770u);
-    bool limited = both || (!owner->group && owner->id == 771);
-    bool pinned = both || (!owner->group && owner->id == 772);
+    bool both = owner->id == (owner->kind == TOTAL_GROUP ? 780u : 770u);
+    bool limited = both || (owner->kind == TOTAL_USER && owner->id == 771);
+    bool pinned = both || (owner->kind == TOTAL_USER && owner->id == 772);
     *view = (struct total_view){.request = PROTO_UNSET, .limit = PROTO_UNSET, .used = device + 5};
     if (limited && device == 1)
         view->limit = 4096;
@@ -407,10 +410,21 @@ static inline void workers_answer(bool gone)
 static struct admin *admin;
 static char folder[64], path[96];
 
+/* The file was read, and no worker has to be asked. */
+static inline void end_reload(void)
+{
+    reload_done *done = supervisor.reload_done;
+    supervisor.reload_done = NULL;
+    done(supervisor.reload_context, supervisor.broken ? PROTO_ERROR_INVALID_VALUE : 0,
+         supervisor.broken ? "file:3: unknown key" : "");
+}
+
 static inline void turn(void)
 {
     if (supervisor.workers_answer)
         workers_answer(false);
+    if (supervisor.reload_done && !supervisor.reload_later)
+        end_reload();
     uv_run(&supervisor.loop, UV_RUN_NOWAIT);
     usleep(200);
 }

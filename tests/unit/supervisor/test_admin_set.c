@@ -314,7 +314,7 @@ static void totals_of_users_and_groups_are_set_and_shown(void **state)
                         "configuration");
     assert_string_equal(json_string_value(json_object_get(host, "limited_by")), "administrator");
     json_decref(answer);
-    assert_false(supervisor.total.owner.group);
+    assert_int_equal(supervisor.total.owner.kind, TOTAL_USER);
     assert_int_equal(supervisor.total.owner.id, 770);
     assert_int_equal(supervisor.total.change.parts,
                      RESOURCE_BIT(RESOURCE_MEMORY) | RESOURCE_BIT(RESOURCE_HOST_MEMORY));
@@ -326,7 +326,7 @@ static void totals_of_users_and_groups_are_set_and_shown(void **state)
     assert_null(json_object_get(answer, "clients"));
     assert_true(number_of(json_object_get(answer, "total"), "group") == 9);
     json_decref(answer);
-    assert_true(supervisor.total.owner.group);
+    assert_int_equal(supervisor.total.owner.kind, TOTAL_GROUP);
     assert_true(supervisor.total.change.limits.memory.limit == UINT64_C(4) << 30);
     assert_true(supervisor.total.change.limits.part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
     assert_int_equal(supervisor.total.change.parts, RESOURCE_BIT(RESOURCE_MEMORY));
@@ -356,6 +356,57 @@ static void totals_of_users_and_groups_are_set_and_shown(void **state)
     assert_int_equal(supervisor.total.changes, 3);
     /* No client's own limits. */
     assert_true(supervisor.change.part[RESOURCE_MEMORY].limit == 0);
+}
+
+static void shares_of_control_groups_are_set_and_shown(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+    json_t *answer = ask("{\"request\":\"set\",\"cgroup\":\"/a.slice/b\",\"total\":{\"time\":"
+                         "{\"request\":\"20%\",\"limit\":\"50%\"}}}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    assert_null(json_object_get(answer, "clients"));
+    json_t *total = json_object_get(answer, "total");
+    assert_string_equal(json_string_value(json_object_get(total, "cgroup")), "/a.slice/b");
+    assert_int_equal(json_object_size(total), 3);
+    json_t *time = json_array_get(json_object_get(total, "time"), 0);
+    assert_true(json_is_real(json_object_get(time, "one_client_at_a_time_seconds")));
+    assert_null(json_object_get(json_array_get(json_object_get(total, "threads"), 0),
+                                "one_client_at_a_time_seconds"));
+    json_decref(answer);
+    assert_int_equal(supervisor.total.owner.kind, TOTAL_CGROUP);
+    assert_string_equal(supervisor.total.cgroup, "/a.slice/b");
+    assert_int_equal(supervisor.total.change.parts, RESOURCE_BIT(RESOURCE_TIME));
+    assert_int_equal(supervisor.total.change.request_parts, RESOURCE_BIT(RESOURCE_TIME));
+    assert_int_equal(supervisor.total.change.limits.time.request, 2000);
+    answer = ask("{\"request\":\"get\",\"cgroup\":\"/\"}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+#define CGROUP "{\"request\":\"set\",\"cgroup\":"
+    refused_with(CGROUP "5}", "invalid_value", "the path of one control group");
+    refused_with(CGROUP "\"a\"}", "invalid_value", "the path of one control group");
+    refused_with(CGROUP "\"\"}", "invalid_value", "the path of one control group");
+    refused_with(CGROUP "\"/a/\"}", "invalid_value", "the path of one control group");
+    refused_with(CGROUP "\"/a/*\"}", "invalid_value", "the path of one control group");
+    refused_with(CGROUP "\"/a\"}", "invalid_value", "needs \"total\"");
+    refused_with(CGROUP "\"/a\",\"priority\":1}", "invalid_value",
+                 "of a control group has no member \"priority\"");
+    refused_with(CGROUP "\"/a\",\"total\":{\"memory\":{\"limit\":\"4G\"}}}", "invalid_value",
+                 "\"threads\" and \"time\"");
+    refused_with(CGROUP "\"/a\",\"user\":5}", "invalid_value", "only one of them");
+    refused_with("{\"request\":\"kill\",\"cgroup\":\"/a\"}", "invalid_value", "no member");
+#undef CGROUP
+    char line[ACCOUNT_CGROUP_MAX + 60], longest[ACCOUNT_CGROUP_MAX + 2] = "/";
+    memset(longest + 1, 'a', ACCOUNT_CGROUP_MAX - 1);
+    snprintf(line, sizeof line, "{\"request\":\"get\",\"cgroup\":\"%s\"}", longest);
+    answer = ask(line);
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    longest[ACCOUNT_CGROUP_MAX] = 'a';
+    snprintf(line, sizeof line, "{\"request\":\"get\",\"cgroup\":\"%s\"}", longest);
+    refused_with(line, "invalid_value", "at most 255 bytes");
+    assert_int_equal(supervisor.total.changes, 1);
 }
 
 static void totals_that_cannot_be_set_are_refused_in_words(void **state)
@@ -459,6 +510,7 @@ int main(void)
         CASE(a_gpus_schedule_is_set_and_shown),
         CASE(numbers_have_no_tail),
         CASE(totals_of_users_and_groups_are_set_and_shown),
+        CASE(shares_of_control_groups_are_set_and_shown),
         CASE(totals_that_cannot_be_set_are_refused_in_words),
         CASE(impossible_changes_are_refused_in_words),
     };

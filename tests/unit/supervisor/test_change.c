@@ -319,14 +319,14 @@ static void changes_are_undone_before_a_reload_goes_on(void **state)
     struct proto_attached attached;
     struct allowance change = nothing;
     struct error why;
-    bool over = false, at_once;
+    bool over = false;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     fake.worker[0].automatic = false;
     change.priority = 3;
     assert_int_equal(set(attached.client, change), 0);
-    assert_int_equal(reload_start(fake.supervisor, false, &at_once, reloaded, &over, &why), 0);
-    assert_false(at_once);
+    assert_int_equal(reload_file(fake.supervisor, false, reloaded, &over, &why), 0);
+    FAKE_WAIT(&fake, fake.supervisor->reload);
     assert_int_equal(set(attached.client, change), -EBUSY);
     assert_int_equal(
         change_schedule(fake.supervisor, 0, &(struct schedule){0}, 1, "a test", take, &told),

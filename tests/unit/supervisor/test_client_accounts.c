@@ -82,7 +82,8 @@ static void groups_that_an_administrator_alone_has_set_come_last_and_in_order(vo
     struct config_who who = somebody(7);
     limits.time.limit = 5000;
     for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
-        assert_int_equal(total_override_with(&more, &overrides, NULL, TOTAL_GROUP, set[i],
+        const struct account_owner owner = {.kind = TOTAL_GROUP, .id = set[i]};
+        assert_int_equal(total_override_with(&more, &overrides, NULL, &owner,
                                              RESOURCE_BIT(RESOURCE_TIME), &limits),
                          0);
         total_override_free(&overrides);
@@ -93,6 +94,56 @@ static void groups_that_an_administrator_alone_has_set_come_last_and_in_order(vo
     assert_int_equal(accounts.of[0].account, GROUP(27));
     assert_int_equal(accounts.of[1].account, GROUP(100));
     assert_int_equal(accounts.of[2].account, GROUP(44));
+    total_override_free(&overrides);
+}
+
+/* Sets the limit of time of a control group's clients. */
+static void override_cgroup(struct total_overrides *overrides, const char *path, uint32_t limit)
+{
+    const struct account_owner owner = {.kind = TOTAL_CGROUP, .cgroup = path};
+    struct allowance limits = allowance_none;
+    struct total_overrides more;
+    limits.time.limit = limit;
+    assert_int_equal(
+        total_override_with(&more, overrides, NULL, &owner, RESOURCE_BIT(RESOURCE_TIME), &limits),
+        0);
+    total_override_free(overrides);
+    *overrides = more;
+}
+
+/* Behind the file's entries, whenever they were set: the longest path first. */
+static void control_groups_that_an_administrator_alone_has_set_come_last_and_in_order(void **state)
+{
+    (void)state;
+    static const char *const file = "cgroups:\n  - {cgroup: /user.slice/*, time: {limit: 60%}}\n";
+    struct total_overrides overrides = {0};
+    struct config_who who = somebody(7);
+    override_cgroup(&overrides, "/", 9000);
+    override_cgroup(&overrides, "/user.slice/user-7.slice/session-2.scope", 8000);
+    override_cgroup(&overrides, "/user.slice/user-7", 100);
+    override_cgroup(&overrides, "/user.slice", 7000);
+    choose_with(&overrides, file, &who);
+    static const uint32_t limits[] = {6000, 8000, 7000, 9000};
+    assert_int_equal(accounts.count, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(accounts.of[i].time_limit, limits[i]);
+    assert_string_equal(accounts.of[0].name, "cgroup /user.slice/user-7.slice");
+    assert_string_equal(accounts.of[3].name, "cgroup /");
+    /* What was set before the file said anything of it does not hold. */
+    uint64_t number = accounts.of[0].account;
+    total_override_free(&overrides);
+    override_cgroup(&overrides, "/user.slice/user-7.slice", 4000);
+    choose_with(&overrides, file, &who);
+    assert_int_equal(accounts.of[0].time_limit, 6000);
+    assert_int_equal(accounts.of[0].account, number);
+    choose_with(&overrides, "{}\n", &who);
+    assert_int_equal(accounts.of[0].time_limit, 4000);
+    assert_int_equal(accounts.of[0].account, number);
+    /* Somebody whose path is not known is bound by all of them. */
+    who.cgroup = NULL;
+    override_cgroup(&overrides, "/elsewhere", 300);
+    choose_with(&overrides, "{}\n", &who);
+    assert_int_equal(accounts.of[0].time_limit, 300);
     total_override_free(&overrides);
 }
 
@@ -269,16 +320,16 @@ static const struct proto_worker_limits *limits_of_first(void)
 }
 
 /* request, limit: PROTO_UNSET for what does not change. */
-static uint32_t set_time(uint64_t request, uint64_t limit, struct error *why)
+static uint32_t set_time_of(const struct account_owner *owner, uint64_t request, uint64_t limit,
+                            struct error *why)
 {
-    const struct account_owner owner = {.id = getuid()};
     struct total_change change = {.limits = allowance_none};
     bool over;
     change.limits.time = (struct allowance_range){request, limit};
     change.parts = limit != PROTO_UNSET ? RESOURCE_BIT(RESOURCE_TIME) : 0;
     change.request_parts = request != PROTO_UNSET ? RESOURCE_BIT(RESOURCE_TIME) : 0;
     set_over = (struct fake_reload){0};
-    uint32_t error = owner_total_set(fake.supervisor, &owner, &change, "a test", &over,
+    uint32_t error = owner_total_set(fake.supervisor, owner, &change, "a test", &over,
                                      fake_reloaded, &set_over, why);
     if (error || over)
         return error;
@@ -286,15 +337,27 @@ static uint32_t set_time(uint64_t request, uint64_t limit, struct error *why)
     return set_over.error ? error_set(why, set_over.error, "%s", set_over.text) : 0;
 }
 
-static void shows(uint64_t request, uint64_t limit, uint32_t clients, bool set)
+static uint32_t set_time(uint64_t request, uint64_t limit, struct error *why)
 {
     const struct account_owner owner = {.id = getuid()};
+    return set_time_of(&owner, request, limit, why);
+}
+
+static void shows_of(const struct account_owner *owner, uint64_t request, uint64_t limit,
+                     uint32_t clients, bool set)
+{
     struct total_view view;
-    owner_total_view(fake.supervisor, &owner, RESOURCE_TIME, 0, &view);
+    owner_total_view(fake.supervisor, owner, RESOURCE_TIME, 0, &view);
     assert_int_equal(view.request, request);
     assert_int_equal(view.limit, limit);
     assert_int_equal(view.clients, clients);
     assert_int_equal(view.set, set);
+}
+
+static void shows(uint64_t request, uint64_t limit, uint32_t clients, bool set)
+{
+    const struct account_owner owner = {.id = getuid()};
+    shows_of(&owner, request, limit, clients, set);
 }
 
 static void end(int fd)
@@ -376,6 +439,52 @@ static void a_share_is_set_for_running_clients_and_goes_back(void **state)
     end(fd);
 }
 
+/* Every control group is in this one. */
+static void a_control_groups_share_is_set_for_running_clients_and_goes_back(void **state)
+{
+    (void)state;
+    char path[] = "/"; /* which the caller need not keep */
+    const struct account_owner all = {.kind = TOTAL_CGROUP, .cgroup = "/"};
+    const struct account_owner given = {.kind = TOTAL_CGROUP, .cgroup = path};
+    struct error why;
+    fake_open(&fake, 1, 64 * MIB);
+    configure("users:\n  - {uid: %u, time: {limit: 80%%}}\n");
+    int fd = attached();
+    if (!fake_first(&fake)->identity.cgroup) {
+        end(fd);
+        skip();
+    }
+    shows_of(&all, PROTO_UNSET, PROTO_UNSET, 0, false);
+    fake.worker[0].automatic = false;
+    struct total_change change = {.parts = RESOURCE_BIT(RESOURCE_TIME), .limits = allowance_none};
+    bool over;
+    change.limits.time.limit = 6000;
+    set_over = (struct fake_reload){0};
+    assert_int_equal(owner_total_set(fake.supervisor, &given, &change, "a test", &over,
+                                     fake_reloaded, &set_over, &why),
+                     0);
+    assert_false(over);
+    path[0] = 'x';
+    fake.worker[0].automatic = true;
+    FAKE_WAIT(&fake, set_over.over);
+    assert_int_equal(set_over.error, 0);
+    shows_of(&all, PROTO_UNSET, 6000, 1, true);
+    const struct client_accounts *accounts_now = &fake_first(&fake)->counts_in;
+    assert_int_equal(accounts_now->count, 2);
+    assert_string_equal(accounts_now->of[0].name, "cgroup /");
+    assert_int_equal(accounts_now->of[0].time_limit, 6000);
+    assert_int_equal(limits_of_first()->accounts[0], accounts_now->of[0].account);
+    assert_int_equal(limits_of_first()->accounts[1], USER(getuid()));
+    assert_int_equal(set_time_of(&all, 5000, PROTO_UNSET, &why), 0);
+    shows_of(&all, 5000, 6000, 1, true);
+    /* The file says something of it now. */
+    configure("cgroups:\n  - {cgroup: /, time: {limit: 70%%}}\n"
+              "users:\n  - {uid: %u, time: {limit: 80%%}}\n");
+    shows_of(&all, PROTO_UNSET, 7000, 1, false);
+    assert_int_equal(fake_first(&fake)->counts_in.of[0].time_request, 0);
+    end(fd);
+}
+
 static void a_refused_share_changes_nothing(void **state)
 {
     (void)state;
@@ -414,6 +523,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_user_of_whom_nothing_is_said_is_an_account_without_bounds),
         cmocka_unit_test(groups_that_an_administrator_alone_has_set_come_last_and_in_order),
+        cmocka_unit_test(control_groups_that_an_administrator_alone_has_set_come_last_and_in_order),
         cmocka_unit_test(the_first_of_cgroups_users_and_groups_schedules_and_the_others_cap),
         cmocka_unit_test(each_path_that_a_pattern_fits_is_an_account_with_one_number),
         cmocka_unit_test(each_uid_of_an_entry_has_an_account_of_its_own),
@@ -425,6 +535,7 @@ int main(void)
         cmocka_unit_test(the_next_client_has_nothing_of_what_was_said_of_the_last_one),
         cmocka_unit_test(a_request_that_does_not_fit_leaves_the_limit_of_a_new_client),
         cmocka_unit_test(a_share_is_set_for_running_clients_and_goes_back),
+        cmocka_unit_test(a_control_groups_share_is_set_for_running_clients_and_goes_back),
         cmocka_unit_test(a_refused_share_changes_nothing),
         cmocka_unit_test(a_new_file_moves_a_running_client_to_another_account),
     };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Another configuration with clients attached: whole, or as if it had never been asked for. */
+#include <pwd.h>
+#include <semaphore.h>
+
 #include "server/supervisor/config/config.h"
 #include "tests/unit/supervisor/fake.h"
 
@@ -350,6 +353,113 @@ static void a_server_can_stop_during_a_reload(void **state)
     assert_true(reload.over);
 }
 
+/* ---- a directory of users that answers late ---- */
+
+static sem_t directory_asked, directory_answers;
+
+/* In the place of the C library's: it knows "alice" alone. */
+int getpwnam_r(const char *name, struct passwd *user, char *buffer, size_t bytes,
+               struct passwd **found)
+{
+    (void)bytes;
+    *found = NULL;
+    if (strcmp(name, "alice") != 0)
+        return 0;
+    sem_post(&directory_asked);
+    while (sem_wait(&directory_answers) < 0)
+        ;
+    *user = (struct passwd){.pw_name = strcpy(buffer, "alice"), .pw_uid = getuid()};
+    *found = user;
+    return 0;
+}
+
+#define ALICE "rules: [{match: {uid: alice}, threads: {limit: 20%}}]\n"
+
+/* Begins a reload whose lookup has begun and does not end. */
+static void begin_lookup(void)
+{
+    assert_int_equal(sem_init(&directory_asked, 0, 0), 0);
+    assert_int_equal(sem_init(&directory_answers, 0, 0), 0);
+    fake_reload_ask(&fake, ALICE, &reload);
+    FAKE_WAIT(&fake, sem_trywait(&directory_asked) == 0);
+    unlink(fake.settings.config);
+}
+
+static void clients_are_served_while_a_name_is_looked_up(void **state)
+{
+    (void)state;
+    begin(1, "clients: {threads: {limit: 50%}}\n");
+    int a = attach("a");
+    uint32_t number = attached(a).client;
+    begin_lookup();
+    fake_alloc(&fake, a, 2 * MIB);
+    int b = attach("b");
+    assert_int_equal(attached(b).grant.allowance.threads.limit, 5000);
+    set_request(number, 1000);
+    assert_int_equal(limits_of(a).grant.allowance.threads.request, 1000);
+    struct fake_reload second;
+    assert_int_equal(fake_reload_begin(&fake, "", &second), -1);
+    assert_non_null(strstr(second.text, "another reload is under way"));
+    assert_false(reload.over);
+    sem_post(&directory_answers);
+    FAKE_WAIT(&fake, reload.over);
+    assert_int_equal(reload.error, 0);
+    assert_int_equal(limits_of(a).grant.allowance.threads.limit, 2000);
+    assert_int_equal(limits_of(b).grant.allowance.threads.limit, 2000);
+    assert_int_equal(limits_of(a).grant.allowance.threads.request, 1000);
+    close(a);
+    close(b);
+    end();
+}
+
+/* The supervisor is there for as long as the thread reads. */
+static void a_server_stops_when_the_lookup_is_over(void **state)
+{
+    (void)state;
+    begin(1, "clients: {threads: {limit: 50%}}\n");
+    begin_lookup();
+    supervisor_stop(fake.supervisor);
+    fake_settle(&fake);
+    assert_false(fake.stopped);
+    assert_false(reload.over);
+    sem_post(&directory_answers);
+    fake_close(&fake);
+    assert_true(reload.over);
+    assert_non_null(strstr(reload.text, "stopping"));
+}
+
+/* Of a user's total, whose worker answers late. */
+static void a_reload_waits_for_a_change_that_began_while_a_name_was_looked_up(void **state)
+{
+    (void)state;
+    begin(1, "clients: {threads: {limit: 50%}}\n");
+    int a = attach("a");
+    attached(a);
+    begin_lookup();
+    fake.worker[0].automatic = false;
+    struct account_owner owner = {.id = getuid()};
+    struct total_change change = {.parts = RESOURCE_BIT(RESOURCE_TIME), .limits = allowance_none};
+    change.limits.time.limit = 3000;
+    struct fake_reload of_total = {0};
+    struct error why;
+    bool over;
+    assert_int_equal(owner_total_set(fake.supervisor, &owner, &change, "a test", &over,
+                                     fake_reloaded, &of_total, &why),
+                     0);
+    assert_false(over);
+    sem_post(&directory_answers);
+    fake_settle(&fake);
+    assert_false(of_total.over);
+    assert_false(reload.over);
+    fake.worker[0].automatic = true;
+    FAKE_WAIT(&fake, reload.over);
+    assert_true(of_total.over);
+    assert_int_equal(of_total.error, 0);
+    assert_int_equal(reload.error, 0);
+    close(a);
+    end();
+}
+
 static void a_profile_that_has_gone_leaves_its_client_as_it_is(void **state)
 {
     (void)state;
@@ -440,6 +550,9 @@ int main(void)
         cmocka_unit_test(a_client_that_leaves_during_a_reload_stops_nothing),
         cmocka_unit_test(a_worker_that_dies_during_a_reload_refuses_it),
         cmocka_unit_test(a_server_can_stop_during_a_reload),
+        cmocka_unit_test(clients_are_served_while_a_name_is_looked_up),
+        cmocka_unit_test(a_server_stops_when_the_lookup_is_over),
+        cmocka_unit_test(a_reload_waits_for_a_change_that_began_while_a_name_was_looked_up),
         cmocka_unit_test(a_profile_that_has_gone_leaves_its_client_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -308,7 +308,7 @@ static void a_new_file_changes_totals_of_attached_clients(void **state)
 /* A value of PROTO_UNSET changes nothing. */
 static uint32_t set_total(bool group, uint32_t id, struct total_change change, struct error *why)
 {
-    struct account_owner owner = {.group = group, .id = id};
+    struct account_owner owner = {.kind = group ? TOTAL_GROUP : TOTAL_USER, .id = id};
     for (enum resource i = 0; i < RESOURCES; i++)
         change.parts |= allowance_has(&change.limits, i, ALLOWANCE_LIMIT) ? RESOURCE_BIT(i) : 0;
     set_over = (struct fake_reload){0};
@@ -339,7 +339,7 @@ static void may_have(uint64_t memory, uint64_t host)
 
 static void shows(bool group, uint32_t id, uint32_t device, uint64_t limit, uint64_t used)
 {
-    struct account_owner owner = {.group = group, .id = id};
+    struct account_owner owner = {.kind = group ? TOTAL_GROUP : TOTAL_USER, .id = id};
     struct total_view view;
     owner_total_view(fake.supervisor, &owner,
                      device == TOTAL_OF_SERVER ? RESOURCE_HOST_MEMORY : RESOURCE_MEMORY, device,

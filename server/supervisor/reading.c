@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/reading.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/messages.h"
+#include "common/util.h"
+#include "server/supervisor/config/config.h"
+#include "server/supervisor/loop/job.h"
+#include "server/supervisor/supervisor_private.h"
+
+struct reading {
+    struct job job;
+    struct job_client client;
+    const struct supervisor *supervisor;
+    bool in_force; /* a file is, when the reading begins */
+    struct config *config;
+    struct error why; /* number 0: it was read */
+    void (*done)(void *context);
+    void *context;
+};
+
+/* Any thread: settings, UUIDs and the number of devices don't change while clients are served. */
+static uint32_t read_file(const struct supervisor *supervisor, bool in_force,
+                          struct config **config, struct error *why)
+{
+    const struct settings *settings = supervisor->server.settings;
+    *config = NULL;
+    if (!settings->config[0])
+        return 0;
+    if (access(settings->config, F_OK) < 0 && errno == ENOENT) {
+        /* A file that nobody asked for may be missing, but not vanish: its limits would with it. */
+        if (in_force)
+            return error_set(why, MESSAGE(config_vanished), settings->config);
+        if (!settings->config_named)
+            return 0;
+    }
+    uint32_t error = config_load(config, settings->config, why);
+    if (!error)
+        error = config_resolve(*config, &settings->schedule, supervisor->uuids,
+                               supervisor->server.device_count, why);
+    if (error) {
+        config_free(*config);
+        *config = NULL;
+    }
+    return error;
+}
+
+uint32_t reading_now(const struct supervisor *supervisor, struct config **config, struct error *why)
+{
+    return read_file(supervisor, supervisor->server.config != NULL, config, why);
+}
+
+static int reading_run(struct job *job)
+{
+    struct reading *reading = container_of(job, struct reading, job);
+    read_file(reading->supervisor, reading->in_force, &reading->config, &reading->why);
+    return 0;
+}
+
+static void reading_ended(struct job *job, int result)
+{
+    struct reading *reading = container_of(job, struct reading, job);
+    (void)result;
+    reading->done(reading->context);
+}
+
+struct reading *reading_start(struct supervisor *supervisor, void (*done)(void *context),
+                              void *context)
+{
+    struct reading *reading = calloc(1, sizeof *reading);
+    if (!reading || job_client_open(&reading->client, &supervisor->server.jobs, geteuid()) < 0) {
+        free(reading);
+        return NULL;
+    }
+    reading->supervisor = supervisor;
+    reading->in_force = supervisor->server.config != NULL;
+    reading->done = done;
+    reading->context = context;
+    job_start(&reading->job, &reading->client, reading_run, reading_ended);
+    return reading;
+}
+
+uint32_t reading_take(struct reading *reading, struct config **config, struct error *why)
+{
+    const uint32_t error = reading->why.number;
+    *config = reading->config;
+    if (error)
+        *why = reading->why;
+    job_client_close(&reading->client);
+    free(reading);
+    return error;
+}
