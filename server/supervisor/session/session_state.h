@@ -5,7 +5,7 @@
  * has to look at it. The other session files stand on this one; it calls none of them.
  *
  * A session never ends within a call. session_fail marks it, and the loop takes it down
- * (session/end.h) when every callback of this turn has returned. So no caller of a function here
+ * (session/life/end.h) when every callback of this turn has returned. So no caller of a function here
  * has to ask whether its session is still there. Answers after the mark are not sent. All that the
  * session owns stays valid until the loop's turn. Loop thread.
  */

@@ -3,7 +3,7 @@
 /* The order in which the next worker is told of held sessions. */
 #include "tests/unit/supervisor/fake.h"
 
-#include "server/supervisor/session/restore.h"
+#include "server/supervisor/session/life/restore.h"
 
 static struct session one, other;
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * worker_process: starts gpushare-worker, and tells when it has ended.
+ *
+ * The worker's environment is scrubbed (common/cuda/driver_environment.h), and CUDA_VISIBLE_DEVICES
+ * names the one device that the worker is for. The worker dies with the supervisor
+ * (PR_SET_PDEATHSIG), so none outlives a stop. It keeps standard input, output and error, and no
+ * other descriptor of the supervisor's.
+ *
+ * The worker's end is that of everything which could still write to the device: a process that it
+ * began may have inherited the device's descriptors. So the worker has the writing end of a pipe,
+ * which is inherited as they are, and the supervisor waits for the pipe's end too. Loop thread.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_WORKER_WORKER_PROCESS_H
+#define GPUSHARE_SERVER_SUPERVISOR_WORKER_WORKER_PROCESS_H
+
+#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <stdbool.h>
+
+#include <uv.h>
+
+struct discovery_device;
+struct settings;
+struct worker_process;
+
+/* Called from the loop when the process has ended and is reaped, and no process that it began is
+ * left. status is waitpid's. The callee may free the process. */
+typedef void worker_process_ended(void *context, int status);
+
+/*
+ * Starts a worker for this device, which is the only one that the driver shows to the worker.
+ *
+ * activity: descriptor of the page for its notes (common/cuda/activity.h). code: descriptor of the
+ * memory for code that outlives it (server/worker/code/code_store.h); -1: none. Both stay the
+ * caller's. standby: how far it goes before it waits to be told to serve, as the worker's option
+ * --standby has it. *channel becomes the supervisor's end of the socket pair, which the caller
+ * owns. settings and found are needed only during the call. Returns 0, or -errno with *process
+ * NULL.
+ */
+int worker_process_start(struct worker_process **process, uv_loop_t *loop,
+                         const struct settings *settings, const struct discovery_device *found,
+                         int activity, int code, const char *standby, int *channel,
+                         worker_process_ended *ended, void *context);
+
+/* Somebody else is told when the process has ended. */
+void worker_process_adopt(struct worker_process *process, worker_process_ended *ended,
+                          void *context);
+
+/* Takes over a worker that an earlier supervisor started, with its pidfd and its barrier, which the
+ * process owns then, on failure too. Its status is not to be had: it counts as 0. Returns as above.
+ */
+int worker_process_take_over(struct worker_process **process, uv_loop_t *loop, pid_t pid, int pidfd,
+                             int barrier, uint32_t device, worker_process_ended *ended,
+                             void *context);
+
+/* Its pidfd and its barrier, for a later supervisor; both stay the process's. */
+int worker_process_pidfd(const struct worker_process *process);
+int worker_process_barrier(const struct worker_process *process);
+
+pid_t worker_process_pid(const struct worker_process *process);
+
+/* Kills the process if it has not ended in this time. A later call does not change the time. */
+void worker_process_expire(struct worker_process *process, uint64_t milliseconds);
+
+/* Frees a process that has ended; the loop does so later. NULL is allowed. */
+void worker_process_free(struct worker_process *process);
+
+/* How a process ended: "exit status 1", "killed by signal 9 (Killed)". Returns text. */
+enum { WORKER_PROCESS_END = 128 };
+const char *worker_process_describe(int status, char text[WORKER_PROCESS_END]);
+
+/* Whether that status is the end by a signal that a process brings upon itself, as SIGSEGV is, and
+ * not one by which others end it, as SIGKILL is. */
+bool worker_process_crashed(int status);
+
+/* The options by which a worker, or its --list, is given the settings' address ranges: one word
+ * each. */
+struct worker_process_arena {
+    char device_base[48], host_base[48], bytes[48];
+};
+void worker_process_name_arena(struct worker_process_arena *options,
+                               const struct settings *settings);
+
+/* Descriptors that a program is given: channel becomes its descriptor 3, activity 4, barrier 5,
+ * code 6, and output its standard output. -1: none. */
+struct worker_process_fds {
+    int channel, activity, barrier, code, output;
+    bool survives; /* it does not die with this process */
+};
+
+/* Starts a program with these descriptors. All others above 2 must be close-on-exec. environment
+ * ends with NULL. Returns the pid or -errno. */
+pid_t worker_process_spawn(const char *program, char *const words[], char *const environment[],
+                           const struct worker_process_fds *fds);
+
+#endif
