@@ -44,8 +44,9 @@ What is measured
   parameters        commas at the top level of a definition's parameter list plus one; (void) is none.
   exported twice    a global symbol that two or more production objects define; main is expected.
   prefix            a function in a .c file that is not static should begin with its file's noun, so that
-                    the name leads to the file. The noun is the file's stem, or its folder's name and the
-                    stem where the folder gives the stem its sense: session_quota_open in session/quota.c.
+                    the name leads to the file. The noun is the file's stem, or the name of a folder above
+                    it and the stem where that folder gives the stem its sense: session_quota_open in
+                    session/quota.c, session_memory_free in session/owned/memory.c.
   family prefix     the name begins with a shorter noun that several files share: the first words of the
                     stem, if a header of the component has that name (exec_shuffle in exec_warp.c beside
                     exec.h), or the name of the file's folder (session_fail in session_state.c). Such a
@@ -379,13 +380,12 @@ def prefix_of(function, headers):
     """own, family or foreign; None where the name is not ours to choose. headers: {component: stems of its headers}."""
     if re.match(r"gpushare_|cu[A-Z]|main$", function.name) or function.name.isupper():
         return None
-    folder, stem = os.path.split(function.path[:-2])
-    folder = os.path.basename(folder)
-    if begins_with(function.name, stem) or begins_with(function.name, f"{folder}_{stem}"):
+    *folders, stem = function.path[:-2].split("/")
+    if any(begins_with(function.name, noun) for noun in [stem] + [f"{folder}_{stem}" for folder in folders]):
         return "own"
     words = stem.split("_")
     nouns = {"_".join(words[:i]) for i in range(1, len(words))} & headers[component_of(function.path)]
-    return "family" if any(begins_with(function.name, noun) for noun in nouns | {folder}) else "foreign"
+    return "family" if any(begins_with(function.name, noun) for noun in nouns | {folders[-1]}) else "foreign"
 
 
 def measure(sources, symbols):

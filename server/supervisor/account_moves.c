@@ -9,7 +9,7 @@
 #include "common/util.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/device/device_account.h"
-#include "server/supervisor/session/attach.h"
+#include "server/supervisor/session/life/attach.h"
 #include "server/supervisor/session/limits.h"
 #include "server/supervisor/supervisor_private.h"
 

@@ -13,7 +13,7 @@
 #include "common/messages.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/session/session.h"
-#include "server/supervisor/session/record.h"
+#include "server/supervisor/session/life/record.h"
 #include "server/supervisor/session/session_state.h"
 #include "server/supervisor/supervisor_private.h"
 

@@ -18,7 +18,7 @@
 #include "server/supervisor/admin/saved.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
-#include "server/supervisor/device/discovery.h"
+#include "server/supervisor/worker/discovery.h"
 #include "server/supervisor/loop/listener.h"
 #include "server/supervisor/loop/notify.h"
 #include "server/supervisor/settings.h"

@@ -16,7 +16,7 @@
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/device/device_schedule.h"
 #include "server/supervisor/session/session.h"
-#include "server/supervisor/session/attach.h"
+#include "server/supervisor/session/life/attach.h"
 #include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/own_request.h"
 #include "server/supervisor/session/quota.h"

@@ -17,8 +17,8 @@
 #include "common/ipc/timeline.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/device/device_record.h"
-#include "server/supervisor/session/record.h"
-#include "server/supervisor/session/restore.h"
+#include "server/supervisor/session/life/record.h"
+#include "server/supervisor/session/life/restore.h"
 #include "server/supervisor/session/session_client.h"
 #include "server/supervisor/supervisor_private.h"
 

@@ -6,14 +6,14 @@
  * between any two of their steps, a worker's child lives on for a while, and a client may leave at
  * any moment. Each client makes one request.
  *
- * Mirrors server/supervisor/device/worker_process.c:process_reap,
- * server/supervisor/device/worker_process.c:barrier_ended,
- * server/supervisor/device/worker_process.c:end_when_alone,
- * server/supervisor/session/restore.c:session_restore_hold,
- * server/supervisor/session/restore.c:session_restore_all,
- * server/supervisor/session/restore.c:session_restore_take_up,
- * server/supervisor/session/restore.c:steps_advance,
- * server/supervisor/session/restore.c:resume_client,
+ * Mirrors server/supervisor/worker/worker_process.c:process_reap,
+ * server/supervisor/worker/worker_process.c:barrier_ended,
+ * server/supervisor/worker/worker_process.c:end_when_alone,
+ * server/supervisor/session/life/restore.c:session_restore_hold,
+ * server/supervisor/session/life/restore.c:session_restore_all,
+ * server/supervisor/session/life/restore.c:session_restore_take_up,
+ * server/supervisor/session/life/restore.c:steps_advance,
+ * server/supervisor/session/life/restore.c:resume_client,
  * server/supervisor/survive.c:survive_commit,
  * server/supervisor/device/device.c:device_take_over,
  * server/worker/control/control_attach.c:control_attach and

@@ -11,7 +11,7 @@
  * server/worker/client/client_stream.c:client_stream_drop,
  * server/worker/client/client_stream.c:client_stream_recover,
  * server/worker/client/client_stream.c:client_stream_open,
- * server/supervisor/device/worker_process.c:end_when_alone and
+ * server/supervisor/worker/worker_process.c:end_when_alone and
  * client/engine/stream.c:stream_wait_value.
  *
  * Proved: no command is carried out twice; a client that finds a command finished, by its value and

@@ -23,13 +23,13 @@
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/config/schedule.h"
 #include "server/supervisor/device/ailment.h"
-#include "server/supervisor/device/discovery.h"
-#include "server/supervisor/device/held_requests.h"
+#include "server/supervisor/worker/discovery.h"
+#include "server/supervisor/worker/held_requests.h"
 #include "server/supervisor/keep/keeper.h"
-#include "server/supervisor/device/standby.h"
-#include "server/supervisor/device/worker_link.h"
-#include "server/supervisor/device/watchdog.h"
-#include "server/supervisor/device/worker_process.h"
+#include "server/supervisor/worker/standby.h"
+#include "server/supervisor/worker/worker_link.h"
+#include "server/supervisor/worker/watchdog.h"
+#include "server/supervisor/worker/worker_process.h"
 
 enum device_state {
     DEVICE_STARTING, /* the worker has not described the device yet */

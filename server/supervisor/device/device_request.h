@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "server/supervisor/device/worker_link.h"
+#include "server/supervisor/worker/worker_link.h"
 
 struct device;
 

@@ -25,7 +25,7 @@
 #include "server/supervisor/account/fd_budget.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/session/own_request.h"
-#include "server/supervisor/session/pinned_pool.h"
+#include "server/supervisor/session/owned/pinned_pool.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/account/total.h"
 #include "server/supervisor/account/total_override.h"

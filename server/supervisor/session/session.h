@@ -8,12 +8,12 @@
  *
  * Leaving begins when the client hangs up, breaks the protocol or is killed, or when its device's
  * worker is lost with work of the client in flight. A client that had none is held until the next
- * worker has all that it had (session/restore.h).
+ * worker has all that it had (session/life/restore.h).
  *
- * session_fail (session_state.h) marks the session, and the loop takes it down (session/end.h).
- * Leaving is over when nothing of the client is left on the device, as the worker says or because
- * it is dead, and when every request has ended. Only then are charges, descriptors and the window
- * given back, so no other client can use them before.
+ * session_fail (session_state.h) marks the session, and the loop takes it down
+ * (session/life/end.h). Leaving is over when nothing of the client is left on the device, as the
+ * worker says or because it is dead, and when every request has ended. Only then are charges,
+ * descriptors and the window given back, so no other client can use them before.
  *
  * The files of a session: session is the connection, which hands each message to
  * its handler. session_state has the mark, session_client answers, session_worker asks, and request

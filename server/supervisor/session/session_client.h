@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "server/supervisor/device/worker_link.h"
+#include "server/supervisor/worker/worker_link.h"
 #include "server/supervisor/loop/closer.h"
 
 struct session;

@@ -5,9 +5,9 @@
  * has to look at it. The other session files stand on this one; it calls none of them.
  *
  * A session never ends within a call. session_fail marks it, and the loop takes it down
- * (session/end.h) when every callback of this turn has returned. So no caller of a function here
- * has to ask whether its session is still there. Answers after the mark are not sent. All that the
- * session owns stays valid until the loop's turn. Loop thread.
+ * (session/life/end.h) when every callback of this turn has returned. So no caller of a function
+ * here has to ask whether its session is still there. Answers after the mark are not sent. All that
+ * the session owns stays valid until the loop's turn. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_STATE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_STATE_H

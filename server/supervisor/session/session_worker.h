@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/ipc/channel.h"
-#include "server/supervisor/device/worker_link.h"
+#include "server/supervisor/worker/worker_link.h"
 
 struct session;
 

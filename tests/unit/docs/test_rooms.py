@@ -11,6 +11,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 SUPERVISOR, WORKER, SOFTGPU = "server/supervisor/", "server/worker/", "server/softgpu/"
 # The folders that each folder may include, and all that the scheduler may include of the system.
 COMMON = ("common", "common/limits", "common/ipc", "common/cuda")
+FLOOR_OF_SESSION = COMMON + tuple(SUPERVISOR + name for name in ("loop", "keep", "config", "account", "worker", "device", "client"))
 FLOOR_OF_WORKER = COMMON + (WORKER + "calls", WORKER + "device")
 MAY_INCLUDE = {
     "common": (),
@@ -23,12 +24,14 @@ MAY_INCLUDE = {
     "server/supervisor/keep": COMMON + (SUPERVISOR + "loop",),
     "server/supervisor/config": COMMON,
     "server/supervisor/account": COMMON + (SUPERVISOR + "config",),
-    "server/supervisor/device": COMMON + (SUPERVISOR + "loop", SUPERVISOR + "keep", SUPERVISOR + "config", SUPERVISOR + "account"),
+    "server/supervisor/worker": COMMON + (SUPERVISOR + "loop", SUPERVISOR + "keep", SUPERVISOR + "config", SUPERVISOR + "account"),
+    "server/supervisor/device": COMMON + (SUPERVISOR + "loop", SUPERVISOR + "keep", SUPERVISOR + "config", SUPERVISOR + "account",
+                                 SUPERVISOR + "worker"),
     "server/supervisor/client": COMMON + (SUPERVISOR + "loop",),
-    "server/supervisor/session": COMMON + (SUPERVISOR + "loop", SUPERVISOR + "keep", SUPERVISOR + "config", SUPERVISOR + "account",
-                                  SUPERVISOR + "device", SUPERVISOR + "client"),
-    "server/supervisor": COMMON + (SUPERVISOR + "loop", SUPERVISOR + "keep", SUPERVISOR + "config", SUPERVISOR + "account", SUPERVISOR + "device",
-                          SUPERVISOR + "client", SUPERVISOR + "session"),
+    "server/supervisor/session": FLOOR_OF_SESSION,
+    "server/supervisor/session/owned": FLOOR_OF_SESSION + (SUPERVISOR + "session",),
+    "server/supervisor/session/life": FLOOR_OF_SESSION + (SUPERVISOR + "session", SUPERVISOR + "session/owned"),
+    "server/supervisor": FLOOR_OF_SESSION + (SUPERVISOR + "session", SUPERVISOR + "session/owned", SUPERVISOR + "session/life"),
     "server/supervisor/admin": COMMON + ("server/supervisor", SUPERVISOR + "loop", SUPERVISOR + "config", SUPERVISOR + "account"),
     "server/worker/calls": COMMON,
     "server/worker/image": COMMON,
@@ -58,15 +61,19 @@ MAY_INCLUDE = {
 FLOOR = ("common/error.h", "common/list.h", "common/messages.h", "common/units.h", "common/util.h")
 # The administrator's decisions may be read anywhere in the supervisor, and the public header anywhere in the library.
 SETTINGS, PUBLIC = "server/supervisor/settings.h", "client/gpushare.h"
-# The files that include what stands above their folder. A main stands on everything. The two headers of the worker put
-# together, by value, the parts that the folders declare; so the files of these folders, which are given the whole, stand
+# The files that include what stands above their folder. A main stands on everything, and a session's connection on the
+# handlers of all its messages. The headers of the supervisor and of the worker put together, by value, the parts that the folders declare; so the files of these folders, which are given the whole, stand
 # below the parts and include the whole. Nothing else may go round like this.
 ABOVE = {
     "server/supervisor/main.c": (SUPERVISOR + "admin",),
+    "server/supervisor/session/session.c": (SUPERVISOR + "session/owned", SUPERVISOR + "session/life"),
+    "server/supervisor/session/server.h": (SUPERVISOR + "session/owned",),
     "server/worker/main.c": (WORKER + "code", WORKER + "control"),
     "server/worker/worker.h": (WORKER + "client", WORKER + "code", WORKER + "sharing", WORKER + "run"),
     "server/worker/client/client.h": (WORKER + "sharing",),
 }
+# Sources that a folder may have: more than a dozen or so are not overlooked at a glance.
+SOURCES_MAX = 15
 PURE = {"errno.h", "inttypes.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "string.h"}
 
 
@@ -98,6 +105,11 @@ class Rooms(unittest.TestCase):
         found = {os.path.relpath(at, ROOT) for top in ("common", "client", "server")
                  for at, _, names in os.walk(os.path.join(ROOT, top)) if any(name.endswith((".c", ".h")) for name in names)}
         self.assertEqual(found, set(MAY_INCLUDE))
+
+    def test_no_folder_has_too_many_sources(self):
+        for folder in MAY_INCLUDE:
+            sources = [os.path.basename(path) for path in glob.glob(os.path.join(ROOT, folder, "*.c"))]
+            self.assertLessEqual(len(sources), SOURCES_MAX, "%s: divide it by subject: %s" % (folder, " ".join(sorted(sources))))
 
     def test_dependencies_point_one_way(self):
         used = {path: set() for path in ABOVE}

@@ -149,6 +149,7 @@ class Prefixes(unittest.TestCase):
         self.assertEqual(self.prefix(path, "session_quota_open"), "own")
         self.assertEqual(self.prefix(path, "quota"), "own")
         self.assertEqual(self.prefix(path, "quotas_open"), "foreign")
+        self.assertEqual(self.prefix("server/supervisor/session/owned/memory.c", "session_memory_free"), "own")
 
     def test_a_family_is_a_folder_or_a_header_that_begins_the_stem(self):
         self.assertEqual(self.prefix("server/supervisor/session/quota.c", "session_fail"), "family")

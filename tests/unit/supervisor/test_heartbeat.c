@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/supervisor/device/heartbeat.h"
+#include "server/supervisor/worker/heartbeat.h"
 
 #define MS     UINT64_C(1000000)
 #define SECOND (1000 * MS)

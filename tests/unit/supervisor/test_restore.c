@@ -8,8 +8,8 @@
 #include "common/ipc/journal.h"
 #include "common/ipc/ring.h"
 #include "server/supervisor/account/user_share.h"
-#include "server/supervisor/session/attach.h"
-#include "server/supervisor/session/restore.h"
+#include "server/supervisor/session/life/attach.h"
+#include "server/supervisor/session/life/restore.h"
 
 static struct session one, other;
 

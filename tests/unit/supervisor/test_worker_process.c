@@ -17,10 +17,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "server/supervisor/device/discovery.h"
+#include "server/supervisor/worker/discovery.h"
 #include "common/error.h"
 #include "server/supervisor/settings.h"
-#include "server/supervisor/device/worker_process.h"
+#include "server/supervisor/worker/worker_process.h"
 
 /* The parent is killed in a way that it cannot answer; its worker must not stay. */
 static void a_worker_dies_with_its_supervisor(void **state)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "server/supervisor/device/worker_requests.h"
+#include "server/supervisor/worker/worker_requests.h"
 
 static uint64_t add(struct worker_requests *requests, uint32_t client)
 {

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * session_lost_kernels: the kernels of a session that its lost worker had handed to the driver and
+ * that were not seen to finish, by name, as its journal says. Loop thread.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_LIFE_LOST_KERNELS_H
+#define GPUSHARE_SERVER_SUPERVISOR_SESSION_LIFE_LOST_KERNELS_H
+
+#include <stddef.h>
+
+#include "server/supervisor/session/session.h"
+
+/*
+ * Writes them as they are launched in CUDA C: "add<<<(4,1,1),(256,1,1),0>>>"; the last number is
+ * the dynamic shared memory. Equal launches stand there once, and of different ones the first
+ * three, "and others" behind them. "unknown" if the journal has none. The device reports the end of
+ * several commands at a time, so one that is named may have finished. Returns text, cut to size.
+ */
+const char *session_lost_kernels(struct session *session, char *text, size_t size);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session/owned/host_record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "server/supervisor/session/owned/host.h"
+#include "server/supervisor/session/owned/pinned_pool.h"
+#include "server/supervisor/session/server.h"
+#include "server/supervisor/session/session.h"
+
+enum { BUFFER_UNMAPPING, BUFFER_LIVE, BUFFER_GONE };
+
+static unsigned state_kept(const struct heap_region *region)
+{
+    const struct pinned_buffer *buffer = region->user;
+    if (region->gone || buffer->state != PINNED_USED)
+        return BUFFER_GONE;
+    return region->state == HEAP_REGION_LIVE ? BUFFER_LIVE : BUFFER_UNMAPPING;
+}
+
+/* One that was being mapped is given back: its request is handled anew. */
+static void imports_pack(const struct session *session, struct pack *pack)
+{
+    const struct host_import *import;
+    uint64_t count = 0;
+    for (import = session->imports; import; import = import->next)
+        count++;
+    pack_number(pack, count);
+    for (import = session->imports; import; import = import->next) {
+        pack_number(pack, import->owner->number);
+        pack_number(pack, import->region->address);
+        pack_number(pack, import->state == IMPORT_LIVE);
+    }
+}
+
+void session_host_record_pack(struct session *session, struct pack *pack)
+{
+    struct heap *heap = &session->buffers;
+    imports_pack(session, pack);
+    pack_number(pack, heap->regions);
+    for (struct heap_region *at = heap->first; at; at = at->next) {
+        pack_number(pack, at->address);
+        pack_number(pack, at->bytes);
+        pack_number(pack, state_kept(at));
+        keeper_pack_fd(session->server->keeper, pack, KEEPER_DATA, at->charged_fd.fd, &at->kept);
+    }
+}
+
+static int buffer_unpack(struct session *session, struct unpack *unpack)
+{
+    uint64_t address = unpack_number(unpack), bytes = unpack_number(unpack);
+    uint64_t state = unpack_number_max(unpack, BUFFER_GONE);
+    uint32_t kept = unpack_fd(unpack);
+    struct heap_region *region;
+    struct pinned_buffer *buffer = unpack->failed ? NULL : pinned_pool_buffer_make(session, bytes);
+    if (!buffer)
+        return unpack->failed ? -EINVAL : -ENOMEM;
+    buffer->keep = false;
+    int result = heap_region_put(&session->buffers, address, bytes, false, &region);
+    if (result < 0) {
+        pinned_pool_buffer_free(buffer);
+        return result;
+    }
+    region->user = buffer;
+    buffer->region = region;
+    region->kept = kept;
+    quota_charge_again(&session->accounts[RESOURCE_HOST_MEMORY], &region->charge, bytes);
+    fd_budget_charge_again(&region->charged_fd, &session->fds,
+                           keeper_take(session->server->keeper, kept, KEEPER_DATA));
+    heap_region_ready(region);
+    if (state == BUFFER_LIVE)
+        return region->charged_fd.fd < 0 ? -EBADF : 0;
+    heap_region_clear(region);
+    heap_region_withdraw(region);
+    region->gone = state == BUFFER_GONE;
+    return 0;
+}
+
+static int import_unpack(struct session *session, struct unpack *unpack)
+{
+    struct host_import *import = calloc(1, sizeof *import);
+    if (!import)
+        return -ENOMEM;
+    import->owner_number = (uint32_t)unpack_number_max(unpack, UINT32_MAX);
+    import->address = unpack_number(unpack);
+    import->state = unpack_number(unpack) ? IMPORT_LIVE : IMPORT_UNMAPPING;
+    import->user = session;
+    import->next = session->imports;
+    session->imports = import;
+    return unpack->failed ? -EINVAL : 0;
+}
+
+int session_host_record_unpack(struct session *session, struct unpack *unpack)
+{
+    uint64_t imports = unpack_number(unpack);
+    int result = 0;
+    for (uint64_t i = 0; i < imports && result == 0; i++)
+        result = import_unpack(session, unpack);
+    uint64_t count = unpack_number(unpack);
+    for (uint64_t i = 0; i < count && result == 0; i++)
+        result = buffer_unpack(session, unpack);
+    return result;
+}
+
+static struct session *session_numbered(const struct server *server, uint32_t number)
+{
+    struct session *session;
+    LIST_FOR_EACH (session, &server->session_list, link)
+        if (session->number == number)
+            return session;
+    return NULL;
+}
+
+static bool import_find(struct host_import *import)
+{
+    struct session *owner = session_numbered(import->user->server, import->owner_number);
+    struct heap_region *region = owner ? owner->buffers.first : NULL;
+    while (region && region->address != import->address)
+        region = region->next;
+    if (!region)
+        return false;
+    import->owner = owner;
+    import->region = region;
+    region->imports++;
+    owner->lent++;
+    quota_charge_again(&import->user->accounts[RESOURCE_HOST_MEMORY], &import->charge,
+                       region->bytes);
+    return true;
+}
+
+int session_host_record_find(struct session *session)
+{
+    struct host_import **link = &session->imports;
+    int result = 0;
+    while (*link) {
+        struct host_import *import = *link;
+        if (import_find(import)) {
+            link = &import->next;
+            continue;
+        }
+        *link = import->next;
+        free(import);
+        result = -ENOENT;
+    }
+    return result;
+}
+
+void session_host_record_resume(struct session *session)
+{
+    for (struct heap_region *at = session->buffers.first, *next; at; at = next) {
+        next = at->next;
+        if (at->gone && !at->imports)
+            pinned_pool_buffer_empty(at);
+        else if (!at->gone && at->state == HEAP_REGION_UNMAPPING)
+            session_host_unmap_again(session, at);
+    }
+    for (struct host_import *at = session->imports; at; at = at->next)
+        if (at->state == IMPORT_UNMAPPING) {
+            at->state = IMPORT_LIVE;
+            session_host_import_return(at);
+        }
+}
