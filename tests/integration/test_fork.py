@@ -108,10 +108,15 @@ class Fork(SurviveCase):
         self.run_through(disturb, devices=2)
 
     def test_while_the_server_is_replaced(self):
+        took = 0  # by the last start: a server that is slow, as under a sanitizer, serves for as long between two of them
+
         def disturb(manager, chance):
-            time.sleep(chance.random() * 0.05)
+            nonlocal took
+            time.sleep(chance.random() * max(0.05, took))
             manager.kill()
+            begun = time.monotonic()
             manager.start()
+            took = time.monotonic() - begun
 
         self.run_through(disturb)
 
