@@ -26,7 +26,8 @@
     X(server_reply_unasked, PROTOCOL_VIOLATION, \
       "the server answered a request that was not made") \
     X(copy_no_staging, OUT_OF_MEMORY, \
-      "copies of ordinary memory need a staging buffer, for which there is no room") \
+      "copies of ordinary memory need a staging buffer, which those of a shared host buffer don't, " \
+      "and there is no room for one") \
     X(copy_no_peer_buffer, SUCCESS, \
       "a copy between connections needs a host buffer") \
     X(warning_time, SUCCESS, \

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 WORDS = {"share_range": "percent", "size_range": "bytes"}
 # The schemas that show or take limits, and in how many places each has the rows of a client and those of totals.
-PLACES = {"admin-clients": (1, 0), "admin-get": (1, 2), "admin-set": (1, 2), "admin-request": (2, 2),
+PLACES = {"admin-clients": (1, 0), "admin-get": (1, 3), "admin-set": (1, 3), "admin-request": (2, 3),
           "gpushare-info": (1, 0), "gpushared-config": (4, 3)}
 # `$comment` of an object of totals: the resources in it.
 TOTALS = {"total": {"threads", "time", "memory", "host_memory"}, "total of shares": {"threads", "time"}}
