@@ -283,16 +283,18 @@ static void clear_bytes(uint64_t address, uint64_t bytes)
     memset((void *)(uintptr_t)end, 0, address + bytes - end);
 }
 
-static bool has_pages(uint64_t address, uint64_t bytes)
+/* Whether so little of it has pages that the pages are cheaper to give back than all of it to
+ * write. */
+static bool is_sparse(uint64_t address, uint64_t bytes)
 {
     unsigned char there[PIECE / 4096];
+    uint64_t pages = 0;
 
     if (mincore((void *)(uintptr_t)address, bytes, there) < 0)
-        return true;
+        return false;
     for (uint64_t i = 0; i < bytes / 4096; i++)
-        if (there[i] & 1)
-            return true;
-    return false;
+        pages += there[i] & 1;
+    return pages <= bytes / 4096 / 16;
 }
 
 static void copy_bytes(uint64_t to, const void *from, uint64_t bytes)
@@ -300,10 +302,10 @@ static void copy_bytes(uint64_t to, const void *from, uint64_t bytes)
     const char *first = from;
     struct memory_place place;
 
-    /* A program may clear all of a device that is larger than the machine's memory: zeros leave it
-     * without pages. They are given back all the same, since they may be in swap space. */
+    /* A program may clear all of a device that is larger than the machine's memory: zeros leave
+     * it without pages. They are given back all the same, since they may be in swap space. */
     if (bytes >= CLEAR_MIN && to % 4096 == 0 && bytes % 4096 == 0 && !*first &&
-        memory_locate(to, &place) && !place.host && !has_pages(to, bytes) &&
+        memory_locate(to, &place) && !place.host && is_sparse(to, bytes) &&
         !memcmp(first, first + 1, bytes - 1))
         clear_bytes(to, bytes);
     else
