@@ -45,7 +45,7 @@ $(addprefix $(BUILD)/tests/unit/bench/,test_row test_mix): $(BUILD)/tests/unit/b
 
 $(BUILD)/tests/integration/test_load: $(call obj,$(addprefix tests/programs/bench/,load.c span.c bench.c company.c))
 
-# tests/integration/test_bench.sh and test_bench_recovery.sh run some rows.
+# tests/integration/test_bench.sh, test_bench_shares.sh and test_bench_recovery.sh run the rows in a short form.
 CHECK_DEPS += $(NULL_DRIVER) $(UNJOURNALED) $(BUILD)/tests/programs/bench/bench
 
 .PHONY: bench

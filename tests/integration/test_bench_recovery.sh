@@ -16,10 +16,10 @@ fi
 # shellcheck disable=SC2086 # one word a row
 "$BUILD/tests/programs/bench/bench" --short "$TMPDIR/results.json" $rows
 # shellcheck disable=SC2086
-python3 - "$TMPDIR/results.json" $rows <<'END'
-import json, re, sys
-results = {row["name"]: row for row in json.load(open(sys.argv[1], encoding="utf-8"))}
-assert sorted(results) == sorted(sys.argv[2:]), f"rows {sorted(results)}"
+PYTHONPATH=tests/support python3 -B - "$TMPDIR/results.json" $rows <<'END'
+import re, sys
+import bench_rows
+results = bench_rows.read(sys.argv[1], sys.argv[2:])
 for name, row in results.items():
     assert row["fault"] is None, row
     # Nobody goes on for 30 s where a worker, a server or a client's memory does not come back.

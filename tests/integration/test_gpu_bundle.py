@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 # usual device: each verdict is that of a device whose calls wait only where a case asks for it
+# timed: a step must see within 150 ms whether a call waits
+# light: its steps wait
 # long: most of a minute of steps, each with its budget
 """The GPU bundle, made as a user makes it, on the software GPU and on drivers that misbehave.
 

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""The file that the bench writes, for tests that run rows in their short form."""
+import json
+
+# Rows that compare with a run alone, where neighbours don't slow each other down.
+STEADY = {"overlap_two_clients", "overlap_two_clients_serialized", "lease_5ms_loss", "threads_30_70_error", "priority_p99",
+          "neighbour_streams", "softgpu_lane_instructions_per_second"}
+
+
+def read(path, names):
+    """{name: row}: these rows and no others, each whole, and measured on the device that docs/numbers.md says."""
+    with open(path, encoding="utf-8") as file:
+        results = {row["name"]: row for row in json.load(file)}
+    assert sorted(results) == sorted(names), f"rows {sorted(results)}"
+    for name, row in results.items():
+        missing = {"name", "value", "unit", "yardstick", "ratio", "spread", "switches"} - set(row)
+        assert not missing, f"{name} lacks {missing}"
+        assert row["yardstick"] != 0 and row["spread"] >= 0, row
+        words = row["switches"].split()
+        assert ("SOFTGPU_STRICT=1" in words and any(word.startswith("SOFTGPU_SEED=") for word in words)) or "null" in words, row
+    return results
+
+
+def contention_is_off_where_rows_compare(results):
+    for name, row in results.items():
+        assert ("SOFTGPU_CONTENTION_PERCENT=0" in row["switches"].split()) == (name in STEADY), row
+
+
+def within(results, bounds):
+    """bounds: {name: (least, most)}, of rows that may not have been run."""
+    for name, (least, most) in bounds.items():
+        assert name not in results or least < results[name]["value"] < most, results[name]
