@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: launches beside an endless kernel must go on within a second, and requests within two */
+/* light: it waits beside endless kernels */
 /* draining: not, for it says itself which calls of the driver wait */
 /*
  * One driver call at a time waits for the device and holds up whatever is submitted meanwhile. On

@@ -5,7 +5,8 @@
  * and in the worker that takes over. The server stays, nobody hangs, and a client without work in
  * flight goes on with all that it has, or is told in words why not.
  *
- * long: each failed call takes a worker. draining: not, the calls that are failed are the system's.
+ * long: each failed call takes a worker
+ * draining: not, the calls that are failed are the system's
  * $TEST_STRIDE says that each so-manieth call is failed, from a random first one on; `make chaos`
  * has 1.
  */

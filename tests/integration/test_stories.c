@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: a client on its own multiprocessors ends 10 rounds of 20 ms in 2 s, most of a crowd one */
+/* light: its kernels sleep */
 /*
  * Drivers and devices that are not as one would like them, through the whole server: clients get
  * what they asked for, or a sentence that says what is in the way.
