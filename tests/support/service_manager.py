@@ -25,7 +25,9 @@ class Manager(FdStore):
         none = os.path.join(self.folder, "none.yaml")
         with open(none, "w", encoding="utf-8") as file:
             file.write("{}\n")
-        self.command = [GPUSHARED, "--driver", "softgpu", "--config", none, *options]
+        # A server that a service manager starts is nobody's: only root and who is named administers it.
+        admin = ("--admin-uid", str(os.getuid())) if os.getuid() else ()
+        self.command = [GPUSHARED, "--driver", "softgpu", "--config", none, *admin, *options]
         self.env = {**ENV, **(env or {})}
         self.orphans = set()
         self.start()
