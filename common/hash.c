@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/util.h"
-
 #define PRIME ((UINT64_C(1) << 61) - 1)
 
 enum { PIECE = 7 /* 56 bits: the largest number of whole bytes that stays below the prime */ };
@@ -45,13 +43,16 @@ uint64_t hash_add(const struct hash_key *key, uint64_t hash, uint64_t number)
 uint64_t hash_add_bytes(const struct hash_key *key, uint64_t hash, const void *data, size_t bytes)
 {
     const unsigned char *at = data;
-    for (; bytes;) {
-        size_t step = min(bytes, (size_t)PIECE);
-        uint64_t piece = 0;
-        memcpy(&piece, at, step);
+    uint64_t piece = 0;
+    /* A copy of a constant size is one load. */
+    for (; bytes >= PIECE; at += PIECE, bytes -= PIECE) {
+        memcpy(&piece, at, PIECE);
         hash = multiply_add(hash, key->point, piece);
-        at += step;
-        bytes -= step;
+    }
+    if (bytes) {
+        piece = 0;
+        memcpy(&piece, at, bytes);
+        hash = multiply_add(hash, key->point, piece);
     }
     return hash;
 }

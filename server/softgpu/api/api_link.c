@@ -11,6 +11,7 @@
 #include "server/softgpu/api/image.h"
 #include "server/softgpu/api/jit_log.h"
 #include "server/softgpu/decode/container.h"
+#include "server/softgpu/exec/description.h"
 #include "server/softgpu/memory/memory.h"
 #include "server/softgpu/report.h"
 
@@ -108,24 +109,18 @@ static cuda_result open_input(struct image *image, cuda_jit_input type, const vo
 static void *make_image(const struct image *image, const struct module *module, size_t *size)
 {
     const struct profile *profile = device_profile();
-    const uint32_t count = (uint32_t)module_function_count(module);
-    uint32_t *shared = malloc((count + 1) * sizeof(*shared));
-    struct container container = {.text = image->text,
-                                  .length = image->length,
-                                  .arch = profile->cc_major * 10 + profile->cc_minor,
-                                  .global_bytes = module_global_bytes(module),
-                                  .const_bytes = module_const_bytes(module),
-                                  .shared = shared,
-                                  .kernel_count = count};
+    struct description *description = description_make(module);
 
-    for (uint32_t i = 0; shared && i < count; i++) {
-        struct function_info info;
-
-        function_info(module_function_at((struct module *)module, i), &info);
-        shared[i] = info.static_shared_bytes;
-    }
-    void *made = shared ? container_make(&container, size) : NULL;
-    free(shared);
+    if (!description)
+        return NULL;
+    void *made =
+        container_make(&(struct container){.text = image->text,
+                                           .length = image->length,
+                                           .arch = profile->cc_major * 10 + profile->cc_minor,
+                                           .description = description,
+                                           .described = description_bytes(description)},
+                       size);
+    free(description);
     return made;
 }
 

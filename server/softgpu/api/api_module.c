@@ -18,6 +18,7 @@
 #include "server/softgpu/device/cost.h"
 #include "server/softgpu/device/enqueue.h"
 #include "server/softgpu/device/grid.h"
+#include "server/softgpu/exec/description.h"
 #include "server/softgpu/exec/module_share.h"
 #include "server/softgpu/report.h"
 
@@ -31,9 +32,9 @@ struct cuda_function_object {
     unsigned magic;
     struct queue_link link; /* of its module, or in the store */
     struct cuda_module_object *module;
-    uint32_t static_shared_bytes;
-    struct function *function; /* this and info: once the module has code */
+    uint32_t index; /* in the module */
     struct function_info info;
+    struct function *function; /* once the module has code */
     atomic_int max_dynamic_shared;
     atomic_int carveout;
 };
@@ -43,12 +44,17 @@ struct cuda_module_object {
     struct queue_link link; /* in the store */
     struct device *device;
     struct code *_Atomic code; /* NULL of a linked image whose code nobody has needed */
-    char *text;                /* its PTX until then */
-    struct container linked;   /* and what the linker said of it, without pointers */
+    char *text;                /* its PTX until then, of so many bytes */
+    size_t length;
+    struct description *description;
     cuda_device_ptr globals, constants;
     struct queue functions; /* in the order of the module */
     unsigned function_count;
 };
+
+/* A longer text is decoded by the first look-up, and not by a launch, for which other launches
+ * wait: 5 us for each KiB. */
+enum { LATE_MAX = 32 << 10 };
 
 /* Objects for reuse, guarded by the lock of context changes. A stale handle finds magic 0, and
  * not freed memory. */
@@ -62,6 +68,16 @@ static void code_drop(void *owner)
         module_destroy(code->module);
         free(code);
     }
+}
+
+static cuda_result refuse_memory(struct error *why)
+{
+    return error_set(why, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+}
+
+static cuda_result refuse_liar(struct error *why)
+{
+    return error_set(why, CUDA_ERR_INVALID_IMAGE, "the image is not what it says");
 }
 
 /* ---- modules --------------------------------------------------------------------------- */
@@ -93,22 +109,22 @@ static bool add_function(struct cuda_module_object *object)
     memset(handle, 0, sizeof(*handle));
     handle->magic = FUNCTION_MAGIC;
     handle->module = object;
+    handle->index = object->function_count++;
+    description_info(object->description, handle->index, &handle->info);
     atomic_store(&handle->carveout, -1);
     queue_append(&object->functions, &handle->link);
-    object->function_count++;
     return true;
 }
 
-static cuda_result add_functions(struct cuda_module_object *object, uint32_t count,
-                                 struct error *why)
+static cuda_result add_functions(struct cuda_module_object *object, struct error *why)
 {
     bool good = true;
 
     memory_change_begin();
-    while (good && object->function_count < count)
+    while (good && object->function_count < object->description->kernel_count)
         good = add_function(object);
     memory_change_end();
-    return good ? CUDA_OK : error_set(why, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+    return good ? CUDA_OK : refuse_memory(why);
 }
 
 static struct cuda_module_object *module_new(void)
@@ -144,6 +160,8 @@ static void module_unload(struct cuda_module_object *object)
         function->magic = 0;
         queue_prepend(&unused_functions, &function->link);
     }
+    free(object->description);
+    object->description = NULL;
     object->magic = 0;
     queue_prepend(&unused_modules, &object->link);
     memory_change_end();
@@ -160,44 +178,37 @@ static cuda_result adopt_module(struct cuda_module_object *object, struct module
     size_t index = 0;
 
     if (!code)
-        return error_set(why, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+        return refuse_memory(why);
     if (module_place(module, object->globals, object->constants, why) != 0) {
         free(code);
         return why->number;
     }
     atomic_init(&code->refs, 1);
     code->module = module;
-    QUEUE_FOR_EACH (handle, &object->functions, link) {
+    QUEUE_FOR_EACH (handle, &object->functions, link)
         handle->function = module_function_at(module, index++);
-        function_info(handle->function, &handle->info);
-    }
     atomic_store(&object->code, code);
     return CUDA_OK;
 }
 
-static uint32_t static_shared(struct module *module, size_t index)
+/* With its description, which says all that is not code. */
+static cuda_result describe_object(struct cuda_module_object *object, struct error *why)
 {
-    struct function_info info;
+    const struct description *description = object->description;
+    cuda_result result =
+        allocate_variables(object, description->global_bytes, description->const_bytes, why);
 
-    function_info(module_function_at(module, index), &info);
-    return info.static_shared_bytes;
+    return result == CUDA_OK ? add_functions(object, why) : result;
 }
 
 static cuda_result load_module(struct cuda_module_object *object, struct module *module,
                                struct error *why)
 {
-    struct cuda_function_object *handle;
-    size_t index = 0;
-    cuda_result result =
-        allocate_variables(object, module_global_bytes(module), module_const_bytes(module), why);
-
-    if (result == CUDA_OK)
-        result = add_functions(object, (uint32_t)module_function_count(module), why);
-    if (result != CUDA_OK)
-        return result;
-    QUEUE_FOR_EACH (handle, &object->functions, link)
-        handle->static_shared_bytes = static_shared(module, index++);
-    return adopt_module(object, module, why);
+    object->description = description_make(module);
+    if (!object->description)
+        return refuse_memory(why);
+    cuda_result result = describe_object(object, why);
+    return result == CUDA_OK ? adopt_module(object, module, why) : result;
 }
 
 /* PTX is decoded while it is loaded, as a driver compiles it. */
@@ -221,45 +232,36 @@ static cuda_result load_linked(const struct image *image, struct cuda_module_obj
                                struct error *why)
 {
     const struct container *linked = &image->container;
-    struct cuda_function_object *handle;
-    uint32_t index = 0;
-    cuda_result result = allocate_variables(object, linked->global_bytes, linked->const_bytes, why);
+    bool good;
 
-    if (result == CUDA_OK)
-        result = add_functions(object, linked->kernel_count, why);
-    if (result != CUDA_OK)
-        return result;
-    QUEUE_FOR_EACH (handle, &object->functions, link)
-        handle->static_shared_bytes = container_shared(linked, index++);
+    object->description = description_read(linked->description, linked->described, &good);
+    if (!good)
+        return refuse_liar(why);
     object->text = malloc(linked->length + 1);
-    if (!object->text)
-        return error_set(why, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+    if (!object->description || !object->text)
+        return refuse_memory(why);
     memcpy(object->text, linked->text, linked->length);
-    object->linked = *linked;
-    object->linked.text = object->linked.shared = NULL;
-    return CUDA_OK;
+    object->length = linked->length;
+    return describe_object(object, why);
 }
 
-/* Whether the linker said the truth: anybody can write an image. */
-static bool is_as_linked(const struct cuda_module_object *object, struct module *module)
+/* Whether the image said the truth: anybody can write one. */
+static cuda_result check_description(const struct cuda_module_object *object,
+                                     const struct module *module, struct error *why)
 {
-    const struct container *linked = &object->linked;
-    const struct cuda_function_object *handle;
-    size_t index = 0;
-    bool same = module_global_bytes(module) == linked->global_bytes &&
-                module_const_bytes(module) == linked->const_bytes &&
-                module_function_count(module) == linked->kernel_count;
-
-    if (!same)
-        return false;
-    QUEUE_FOR_EACH (handle, &object->functions, link)
-        same &= handle->static_shared_bytes == static_shared(module, index++);
-    return same;
+    struct description *truth = description_make(module);
+    if (!truth)
+        return refuse_memory(why);
+    const size_t bytes = description_bytes(truth);
+    bool same = bytes == description_bytes(object->description) &&
+                memcmp(truth, object->description, bytes) == 0;
+    free(truth);
+    return same ? CUDA_OK : refuse_liar(why);
 }
 
 static cuda_result decode_linked(struct cuda_module_object *object, struct error *why)
 {
-    const size_t length = object->linked.length;
+    const size_t length = object->length;
     struct module *module = module_share_find(object->text, length);
     cuda_result result = CUDA_OK;
 
@@ -269,9 +271,9 @@ static cuda_result decode_linked(struct cuda_module_object *object, struct error
             return result;
         module = module_share_offer(object->text, length, module);
     }
-    result = is_as_linked(object, module)
-                 ? adopt_module(object, module, why)
-                 : error_set(why, CUDA_ERR_INVALID_IMAGE, "the image is not what it says");
+    result = check_description(object, module, why);
+    if (result == CUDA_OK)
+        result = adopt_module(object, module, why);
     if (result != CUDA_OK) {
         module_destroy(module);
         return result;
@@ -281,7 +283,7 @@ static cuda_result decode_linked(struct cuda_module_object *object, struct error
     return CUDA_OK;
 }
 
-/* For every use but those that what the linker said is enough for. */
+/* For a launch, and for the values of variables. */
 static cuda_result need_code(struct cuda_module_object *object)
 {
     static pthread_mutex_t decoding = PTHREAD_MUTEX_INITIALIZER;
@@ -374,7 +376,8 @@ cuda_result cuModuleGetFunction(cuda_function *function, cuda_module module, con
     API_TRY(find_module(module));
     if (!function || !name)
         return CUDA_ERR_INVALID_VALUE;
-    API_TRY(need_code(module));
+    if (module->length > LATE_MAX)
+        API_TRY(need_code(module));
     QUEUE_FOR_EACH (found, &module->functions, link)
         if (strcmp(found->info.name, name) == 0)
             break;
@@ -441,7 +444,6 @@ cuda_result cuFuncGetName(const char **name, cuda_function function)
     API_TRY(find_function(function));
     if (!name)
         return CUDA_ERR_INVALID_VALUE;
-    API_TRY(need_code(function->module));
     *name = function->info.name;
     return CUDA_OK;
 }
@@ -451,34 +453,9 @@ cuda_result cuFuncGetName(const char **name, cuda_function function)
 static uint32_t dynamic_limit(const struct cuda_function_object *function)
 {
     uint32_t allowed = (uint32_t)atomic_load(&function->max_dynamic_shared);
-    uint32_t fixed = function->static_shared_bytes;
+    uint32_t fixed = function->info.static_shared_bytes;
 
     return max(allowed, (uint32_t)saturating_sub(DEVICE_BLOCK_SHARED, fixed));
-}
-
-/* Those that every driver knows of a cubin without its code. Returns false for others. */
-static bool get_plain_attribute(const struct cuda_function_object *function,
-                                cuda_function_attribute attribute, int *value)
-{
-    switch (attribute) {
-    case CUDA_FUNC_SHARED_SIZE_BYTES:
-        *value = (int)function->static_shared_bytes;
-        return true;
-    case CUDA_FUNC_BINARY_VERSION:
-        *value = (int)(device_profile()->cc_major * 10 + device_profile()->cc_minor);
-        return true;
-    case CUDA_FUNC_CACHE_MODE_CA:
-        *value = 0;
-        return true;
-    case CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        *value = (int)dynamic_limit(function);
-        return true;
-    case CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        *value = atomic_load(&function->carveout);
-        return true;
-    default:
-        return false;
-    }
 }
 
 cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
@@ -489,13 +466,13 @@ cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
     API_TRY(find_function(function));
     if (!value)
         return CUDA_ERR_INVALID_VALUE;
-    if (get_plain_attribute(function, attribute, value))
-        return CUDA_OK;
-    API_TRY(need_code(function->module));
     info = &function->info;
     switch (attribute) {
     case CUDA_FUNC_MAX_THREADS_PER_BLOCK:
         *value = (int)info->max_threads;
+        return CUDA_OK;
+    case CUDA_FUNC_SHARED_SIZE_BYTES:
+        *value = (int)info->static_shared_bytes;
         return CUDA_OK;
     case CUDA_FUNC_CONST_SIZE_BYTES:
         *value = (int)info->const_bytes;
@@ -509,6 +486,18 @@ cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
     case CUDA_FUNC_PTX_VERSION:
         *value = (int)info->target;
         return CUDA_OK;
+    case CUDA_FUNC_BINARY_VERSION:
+        *value = (int)(device_profile()->cc_major * 10 + device_profile()->cc_minor);
+        return CUDA_OK;
+    case CUDA_FUNC_CACHE_MODE_CA:
+        *value = 0;
+        return CUDA_OK;
+    case CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = (int)dynamic_limit(function);
+        return CUDA_OK;
+    case CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        *value = atomic_load(&function->carveout);
+        return CUDA_OK;
     default:
         return CUDA_ERR_INVALID_VALUE;
     }
@@ -518,7 +507,7 @@ static cuda_result set_attribute(struct cuda_function_object *function,
                                  cuda_function_attribute attribute, int value)
 {
     if (attribute == CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-        if (value < 0 || (unsigned)value + function->static_shared_bytes >
+        if (value < 0 || (unsigned)value + function->info.static_shared_bytes >
                              device_profile()->block_shared_optin_bytes)
             return CUDA_ERR_INVALID_VALUE;
         atomic_store(&function->max_dynamic_shared, value);
@@ -551,9 +540,9 @@ cuda_result cuFuncGetParamInfo(cuda_function function, size_t index, size_t *off
     uint32_t at, bytes;
 
     API_TRY(find_function(function));
-    API_TRY(need_code(function->module));
     if (!offset || index >= function->info.param_count ||
-        function_param(function->function, (uint32_t)index, &at, &bytes) != 0)
+        description_param(function->module->description, function->index, (uint32_t)index, &at,
+                          &bytes) != 0)
         return CUDA_ERR_INVALID_VALUE;
     *offset = at;
     if (size)
@@ -567,12 +556,11 @@ cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cuda_functi
     API_TRY(find_function(function));
     if (!blocks || block_size <= 0)
         return CUDA_ERR_INVALID_VALUE;
-    API_TRY(need_code(function->module));
     if ((unsigned)block_size > function->info.max_threads ||
         dynamic_shared_bytes > dynamic_limit(function))
         *blocks = 0;
     else
-        *blocks = (int)grid_blocks_per_sm((unsigned)block_size, function->static_shared_bytes +
+        *blocks = (int)grid_blocks_per_sm((unsigned)block_size, function->info.static_shared_bytes +
                                                                     (uint32_t)dynamic_shared_bytes);
     return CUDA_OK;
 }
@@ -690,7 +678,7 @@ cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned gri
         .grid = {grid_x, grid_y, grid_z},
         .threads = {block_x, block_y, block_z},
         .dynamic_shared_bytes = shared_bytes,
-        .static_shared_bytes = function->static_shared_bytes,
+        .static_shared_bytes = function->info.static_shared_bytes,
         .params = buffer,
         .param_bytes = function->info.param_bytes,
         .release = code_drop,

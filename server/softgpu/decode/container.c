@@ -15,11 +15,6 @@ static const char names[] = "\0.shstrtab\0.softgpu.ptx\0.softgpu.info";
 enum { NAME_OF_NAMES = 1, NAME_OF_PTX = 11, NAME_OF_INFO = 24 };
 enum { SECTION_NONE, SECTION_NAMES, SECTION_PTX, SECTION_INFO, SECTIONS };
 
-/* The section of what is said of the PTX; a uint32_t for each kernel follows. */
-struct info {
-    uint64_t global_bytes, const_bytes;
-};
-
 struct head {
     Elf64_Ehdr elf;
     Elf64_Shdr sections[SECTIONS];
@@ -35,8 +30,6 @@ static Elf64_Shdr make_section(uint32_t name, uint32_t type, uint64_t offset, ui
 void *container_make(const struct container *container, size_t *size)
 {
     const uint32_t arch = container->arch;
-    const struct info info = {container->global_bytes, container->const_bytes};
-    const size_t shared = container->kernel_count * sizeof(uint32_t);
     const size_t length = container->length, behind = sizeof(struct head) + length;
     struct head head = {.elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
                                             ELFDATA2LSB, EV_CURRENT, OSABI_CUDA, ABI_VERSION},
@@ -49,7 +42,7 @@ void *container_make(const struct container *container, size_t *size)
                                 .e_shentsize = sizeof(Elf64_Shdr),
                                 .e_shnum = SECTIONS,
                                 .e_shstrndx = SECTION_NAMES}};
-    char *image = malloc(behind + sizeof(info) + shared);
+    char *image = malloc(behind + container->described);
 
     if (!image)
         return NULL;
@@ -58,13 +51,11 @@ void *container_make(const struct container *container, size_t *size)
         make_section(NAME_OF_NAMES, SHT_STRTAB, offsetof(struct head, names), sizeof(names));
     head.sections[SECTION_PTX] = make_section(NAME_OF_PTX, SHT_PROGBITS, sizeof(head), length);
     head.sections[SECTION_INFO] =
-        make_section(NAME_OF_INFO, SHT_PROGBITS, behind, sizeof(info) + shared);
+        make_section(NAME_OF_INFO, SHT_PROGBITS, behind, container->described);
     memcpy(image, &head, sizeof(head));
     memcpy(image + sizeof(head), container->text, length);
-    memcpy(image + behind, &info, sizeof(info));
-    if (shared > 0)
-        memcpy(image + behind + sizeof(info), container->shared, shared);
-    *size = behind + sizeof(info) + shared;
+    memcpy(image + behind, container->description, container->described);
+    *size = behind + container->described;
     return image;
 }
 
@@ -77,7 +68,6 @@ bool container_read(const void *image, struct container *container)
 {
     const char *bytes = image;
     struct head head;
-    struct info info;
 
     /* A cubin has at least a program header or more sections than ours, so that the fixed part
      * can be read of every image with this many. */
@@ -91,26 +81,14 @@ bool container_read(const void *image, struct container *container)
         return false;
     const Elf64_Shdr *section = &head.sections[SECTION_INFO];
     const uint64_t length = head.sections[SECTION_PTX].sh_size;
-    if (section->sh_offset != sizeof(head) + length || section->sh_size < sizeof(info) ||
-        (section->sh_size - sizeof(info)) / sizeof(uint32_t) > UINT32_MAX)
+    if (section->sh_offset != sizeof(head) + length)
         return false;
-    memcpy(&info, bytes + section->sh_offset, sizeof(info));
     *container = (struct container){
         .text = bytes + sizeof(head),
         .length = length,
         .arch = head.elf.e_flags & ARCH_MASK,
-        .global_bytes = info.global_bytes,
-        .const_bytes = info.const_bytes,
-        .shared = bytes + section->sh_offset + sizeof(info),
-        .kernel_count = (uint32_t)((section->sh_size - sizeof(info)) / sizeof(uint32_t)),
+        .description = bytes + section->sh_offset,
+        .described = section->sh_size,
     };
     return true;
-}
-
-uint32_t container_shared(const struct container *container, uint32_t kernel)
-{
-    uint32_t bytes;
-
-    memcpy(&bytes, (const char *)container->shared + kernel * sizeof(bytes), sizeof(bytes));
-    return bytes;
 }

@@ -16,10 +16,9 @@
 struct container {
     const char *text; /* PTX; need not end with NUL */
     size_t length;
-    uint32_t arch;                      /* what it was made for: 90 for 9.0 */
-    uint64_t global_bytes, const_bytes; /* of its variables */
-    const void *shared; /* static shared memory of each kernel, uint32_t; at any address */
-    uint32_t kernel_count;
+    uint32_t arch;           /* what it was made for: 90 for 9.0 */
+    const void *description; /* of the PTX (description.h), at any address */
+    size_t described;        /* its bytes */
 };
 
 /* An image in memory that the caller frees. NULL when memory is short. */
@@ -34,8 +33,5 @@ bool container_is_elf(const void *image);
  * about its sections is read beyond its end. Its statements about its PTX may be untrue.
  */
 bool container_read(const void *image, struct container *container);
-
-/* Bytes of static shared memory of a kernel below kernel_count. */
-uint32_t container_shared(const struct container *container, uint32_t kernel);
 
 #endif

@@ -10,6 +10,7 @@
 #include <signal.h>
 
 #include "server/softgpu/decode/container.h"
+#include "server/softgpu/exec/description.h"
 
 #define TEXT(version, target)                                                                      \
     ".version " version "\n.target " target "\n.address_size 64\n"                                 \
@@ -180,8 +181,13 @@ static void *make_image(const struct container *container)
 /* As no linker would make it: it says of any text that it has no kernel and no variable. */
 static void *make_container(const char *text, uint32_t arch)
 {
-    return make_image(
-        &(struct container){.text = text, .length = strlen(text), .arch = arch, .shared = &arch});
+    const struct description nothing = {.kernel_count = 0};
+
+    return make_image(&(struct container){.text = text,
+                                          .length = strlen(text),
+                                          .arch = arch,
+                                          .description = &nothing,
+                                          .described = sizeof(nothing)});
 }
 
 static cuda_result load(const void *image)
@@ -344,8 +350,7 @@ static void each_copy_of_a_linked_image_has_its_own_variables(void **state)
     in_child(body_variables);
 }
 
-/* The linker's words are enough for what a load is followed by, and the rest is found in the PTX.
- */
+/* The linker's words are enough for all but code. */
 static void body_kernels(void)
 {
     cuda_module module;
@@ -380,30 +385,54 @@ static void a_linked_image_has_its_kernels(void **state)
     in_child(body_kernels);
 }
 
-/* A linked image as the linker would make it of these variables and their kernels. */
-static const uint32_t shared_bytes[] = {48, 0};
-static const struct container truth = {.text = VARIABLES,
-                                       .length = sizeof VARIABLES - 1,
-                                       .arch = 90,
-                                       .global_bytes = 4,
-                                       .const_bytes = 16,
-                                       .shared = shared_bytes,
-                                       .kernel_count = 2};
+/* A linked image of these variables and their kernels. Its words may be changed. */
+struct linked {
+    struct container container;
+    struct description *description;
+    struct description_kernel *kernels;
+};
 
-/* Loads what says the truth but for one thing; the first use finds it out. */
-static void try_container(struct container container, cuda_result wanted)
+static struct linked link_variables(const char *text)
 {
-    cuda_device_ptr address;
-    cuda_module module;
-    cuda_function first, handles[2];
+    struct linked linked;
 
-    CHECK(cuModuleLoadData(&module, make_image(&container)) == CUDA_OK);
-    CHECK(cuModuleGetFunction(&first, module, "first") == wanted);
+    CHECK(container_read(link_text(text), &linked.container));
+    linked.description = malloc(linked.container.described);
+    memcpy(linked.description, linked.container.description, linked.container.described);
+    linked.container.description = linked.description;
+    linked.kernels = (struct description_kernel *)(void *)(linked.description + 1);
+    return linked;
+}
+
+static cuda_module load_container(const struct container *container)
+{
+    cuda_module module;
+
+    CHECK(cuModuleLoadData(&module, make_image(container)) == CUDA_OK);
+    return module;
+}
+
+/* Loads an image. What it says is taken for true until its code is needed. */
+static void try_container(const struct container *container, cuda_result wanted)
+{
+    cuda_module module = load_container(container);
+    cuda_device_ptr address;
+    cuda_function first;
+
+    CHECK(cuModuleGetFunction(&first, module, "first") == CUDA_OK);
+    CHECK(launch(first, 1, 1, NULL, NULL) == wanted);
     CHECK(cuModuleGetGlobal_v2(&address, NULL, module, "counter") == wanted);
-    CHECK(cuModuleEnumerateFunctions(handles, 2, module) == CUDA_OK);
-    CHECK(container.kernel_count == 0 || launch(handles[0], 1, 1, NULL, NULL) == wanted);
     CHECK(cuModuleUnload(module) == CUDA_OK);
 }
+
+/* As the linker describes TEXT. */
+static const struct {
+    struct description description;
+    struct description_kernel empty;
+    char names[8]; /* the description has six of them */
+} one_kernel = {.description = {.kernel_count = 1, .name_bytes = 6},
+                .empty = {.registers = 1, .max_threads = 1024, .ptx_version = 70, .target = 70},
+                .names = "empty"};
 
 static void body_no_jit(void)
 {
@@ -411,8 +440,15 @@ static void body_no_jit(void)
     CHECK(kernels_open() != 0);
     CHECK(load(kernels_ptx) == CUDA_ERR_JIT_COMPILER_NOT_FOUND);
     CHECK(add_ptx(new_link(), kernels_ptx) == CUDA_ERR_JIT_COMPILER_NOT_FOUND);
-    CHECK(load(make_container(kernels_ptx, 90)) == CUDA_OK);
-    try_container(truth, CUDA_OK);
+    cuda_module module = load_container(
+        &(struct container){.text = TEXT("7.0", "sm_70"),
+                            .length = sizeof(TEXT("7.0", "sm_70")) - 1,
+                            .arch = 90,
+                            .description = &one_kernel,
+                            .described = offsetof(__typeof__(one_kernel), names) + 6});
+    cuda_function empty;
+    CHECK(cuModuleGetFunction(&empty, module, "empty") == CUDA_OK);
+    CHECK(launch(empty, 1, 1, NULL, NULL) == CUDA_OK);
 }
 
 static void without_a_compiler_only_linked_images_load(void **state)
@@ -423,32 +459,43 @@ static void without_a_compiler_only_linked_images_load(void **state)
 
 static void body_liars(void)
 {
-    static const uint32_t untrue[] = {0, 0};
-    struct container liar;
+    static const size_t places[] = {
+        offsetof(struct description_kernel, static_shared_bytes),
+        offsetof(struct description_kernel, local_bytes),
+        offsetof(struct description_kernel, const_bytes),
+        offsetof(struct description_kernel, parameter_bytes),
+        offsetof(struct description_kernel, registers),
+        offsetof(struct description_kernel, max_threads),
+        offsetof(struct description_kernel, ptx_version),
+        offsetof(struct description_kernel, target),
+    };
+    struct linked liar;
 
     CHECK(kernels_open() == 0);
-    try_container(truth, CUDA_OK);
-    liar = truth;
-    liar.const_bytes = 12;
-    try_container(liar, CUDA_ERR_INVALID_IMAGE);
-    liar = truth;
-    liar.global_bytes = 8;
-    try_container(liar, CUDA_ERR_INVALID_IMAGE);
-    liar = truth;
-    liar.shared = untrue;
-    try_container(liar, CUDA_ERR_INVALID_IMAGE);
-    liar = truth;
-    liar.kernel_count = 1;
-    try_container(liar, CUDA_ERR_INVALID_IMAGE);
-    liar = truth;
-    liar.kernel_count = 0;
-    try_container(liar, CUDA_ERR_INVALID_IMAGE);
-    liar = truth;
-    liar.length -= 3; /* the last line: a brace that nothing closes */
-    try_container(liar, CUDA_ERR_INVALID_PTX);
-    liar = truth;
-    liar.global_bytes = UINT64_C(1) << 50;
-    CHECK(load(make_image(&liar)) == CUDA_ERR_OUT_OF_MEMORY);
+    liar = link_variables(VARIABLES);
+    try_container(&liar.container, CUDA_OK);
+    liar.description->const_bytes = 12;
+    try_container(&liar.container, CUDA_ERR_INVALID_IMAGE);
+    liar = link_variables(VARIABLES);
+    liar.description->global_bytes = 8;
+    try_container(&liar.container, CUDA_ERR_INVALID_IMAGE);
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        liar = link_variables(VARIABLES);
+        *(uint32_t *)(void *)((char *)&liar.kernels[1] + places[i]) += 1;
+        try_container(&liar.container, CUDA_ERR_INVALID_IMAGE);
+    }
+    liar = link_variables(VARIABLES);
+    liar.description->global_bytes = UINT64_C(1) << 50;
+    CHECK(load(make_image(&liar.container)) == CUDA_ERR_OUT_OF_MEMORY);
+    CHECK(load(make_container(VARIABLES, 90)) == CUDA_OK);
+    cuda_device_ptr address;
+    cuda_module module =
+        load_container(&(struct container){.text = VARIABLES,
+                                           .length = sizeof(VARIABLES) - 1,
+                                           .arch = 90,
+                                           .description = &(struct description){0},
+                                           .described = sizeof(struct description)});
+    CHECK(cuModuleGetGlobal_v2(&address, NULL, module, "counter") == CUDA_ERR_INVALID_IMAGE);
 }
 
 static void an_image_that_is_not_what_it_says_is_of_no_use(void **state)
@@ -457,13 +504,96 @@ static void an_image_that_is_not_what_it_says_is_of_no_use(void **state)
     in_child(body_liars);
 }
 
+static void refuse_damage(const struct linked *damaged)
+{
+    CHECK(load(make_image(&damaged->container)) == CUDA_ERR_INVALID_IMAGE);
+}
+
+static void body_damaged(void)
+{
+    struct linked damaged;
+
+    CHECK(kernels_open() == 0);
+    damaged = link_variables(VARIABLES);
+    for (size_t bytes = 0; bytes < damaged.container.described; bytes++) {
+        struct linked cut = damaged;
+        cut.container.described = bytes;
+        refuse_damage(&cut);
+    }
+    damaged.description->kernel_count = UINT32_MAX;
+    refuse_damage(&damaged);
+    damaged = link_variables(VARIABLES);
+    damaged.kernels[1].name = damaged.description->name_bytes;
+    refuse_damage(&damaged);
+    damaged = link_variables(VARIABLES);
+    damaged.kernels[1].parameter = damaged.description->parameter_count + 1;
+    refuse_damage(&damaged);
+    damaged = link_variables(VARIABLES);
+    damaged.kernels[1].parameter_count = UINT32_MAX;
+    refuse_damage(&damaged);
+    damaged = link_variables(VARIABLES);
+    ((char *)damaged.description)[damaged.container.described - 1] = 'x';
+    refuse_damage(&damaged);
+}
+
+static void a_damaged_description_is_refused(void **state)
+{
+    (void)state;
+    in_child(body_damaged);
+}
+
+/* The last line is gone: a brace that nothing closes. */
+static cuda_module load_unreadable(const char *text)
+{
+    struct linked linked = link_variables(text);
+
+    linked.container.length -= 3;
+    return load_container(&linked.container);
+}
+
+/* No code is read before it is needed; but of a long text before a launch. */
+static void body_late(void)
+{
+    static char text[sizeof(VARIABLES) + (64 << 10)];
+    cuda_function second;
+    cuda_module module;
+    size_t offset, size;
+    int threads;
+    const char *name;
+
+    CHECK(kernels_open() == 0);
+    module = load_unreadable(VARIABLES);
+    CHECK(cuModuleGetFunction(&second, module, "second") == CUDA_OK);
+    CHECK(cuModuleGetFunction(&second, module, "third") == CUDA_ERR_NOT_FOUND);
+    CHECK(cuModuleGetFunction(&second, module, "second") == CUDA_OK);
+    CHECK(cuFuncGetName(&name, second) == CUDA_OK && strcmp(name, "second") == 0);
+    CHECK(cuFuncGetParamInfo(second, 0, &offset, &size) == CUDA_OK && offset == 0 && size == 8);
+    CHECK(cuFuncGetParamInfo(second, 1, &offset, &size) == CUDA_ERR_INVALID_VALUE);
+    CHECK(cuFuncGetAttribute(&threads, CUDA_FUNC_MAX_THREADS_PER_BLOCK, second) == CUDA_OK);
+    CHECK(threads == 1024);
+    CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&threads, second, 1024, 0) == CUDA_OK);
+    CHECK(threads >= 1);
+    CHECK(launch(second, 1, 1, NULL, NULL) == CUDA_ERR_INVALID_PTX);
+    memset(text, ' ', sizeof(text) - sizeof(VARIABLES));
+    strcpy(text + sizeof(text) - sizeof(VARIABLES), VARIABLES);
+    CHECK(cuModuleGetFunction(&second, load_unreadable(text), "second") == CUDA_ERR_INVALID_PTX);
+}
+
+static void code_is_decoded_when_it_is_needed(void **state)
+{
+    (void)state;
+    in_child(body_late);
+}
+
 /* Another thread may need the same code at the same moment. */
 static void *find_kernel(void *module)
 {
     cuda_function found = NULL;
+    size_t bytes;
 
     CHECK(cuCtxSetCurrent(kernels.context) == CUDA_OK);
     CHECK(cuModuleGetFunction(&found, module, "store") == CUDA_OK);
+    CHECK(cuModuleGetGlobal_v2(NULL, &bytes, module, "no variable") == CUDA_ERR_NOT_FOUND);
     return found;
 }
 
@@ -508,6 +638,8 @@ int main(void)
         cmocka_unit_test(each_copy_of_a_linked_image_has_its_own_variables),
         cmocka_unit_test(a_linked_image_has_its_kernels),
         cmocka_unit_test(an_image_that_is_not_what_it_says_is_of_no_use),
+        cmocka_unit_test(a_damaged_description_is_refused),
+        cmocka_unit_test(code_is_decoded_when_it_is_needed),
         cmocka_unit_test(threads_may_need_code_at_once),
     };
 
