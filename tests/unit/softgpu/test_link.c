@@ -412,7 +412,7 @@ static cuda_module load_container(const struct container *container)
     return module;
 }
 
-/* Loads an image. What it says is taken for true until its code is needed. */
+/* Loads an image. The driver believes its description until its code is needed. */
 static void try_container(const struct container *container, cuda_result wanted)
 {
     cuda_module module = load_container(container);
