@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -20,7 +19,6 @@
 #include "server/supervisor/device/device_record.h"
 #include "server/supervisor/session/life/record.h"
 #include "server/supervisor/session/life/restore.h"
-#include "server/supervisor/session/session_client.h"
 #include "server/supervisor/supervisor_private.h"
 
 /* Kinds below are those of enum session_part. */
@@ -156,14 +154,6 @@ static void server_put(struct supervisor *supervisor)
                &keeper->pack);
 }
 
-/* Without the time that other programs had the CPU. */
-static uint64_t thread_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 void survive_commit(struct supervisor *supervisor)
 {
     struct server *server = &supervisor->server;
@@ -173,14 +163,11 @@ void survive_commit(struct supervisor *supervisor)
     if (!keeper)
         return;
     while ((session = QUEUE_TAKE(&server->touched, struct session, keeping.link))) {
-        const uint64_t began = thread_ns();
         /* One that has left the list is kept no more, and is freed when control is back at the
          * loop.
          */
-        if (list_is_linked(&session->link)) {
+        if (list_is_linked(&session->link))
             session_record_put(session);
-            session_rest_after(session, thread_ns() - began);
-        }
         queue_append(&consumed, &session->keeping.link);
     }
     server_put(supervisor);

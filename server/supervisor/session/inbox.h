@@ -55,12 +55,10 @@ struct inbox_entry {
 struct session_keeping {
     struct queue_link link; /* in server->touched */
     bool touched;
-    bool peeked;    /* the message that was handled last is still in the socket */
-    uint64_t seen;  /* last_serial as it was taken over: this message may come again; 0 */
-    bool unread;    /* its first record could not be taken over: the others are left alone */
-    bool whole;     /* as it was taken over: the worker had been told all of it */
-    uint64_t cost;  /* ns for which its user is charged, of those that its latest records took */
-    uint64_t ahead; /* of that, what its user was charged for since it was read from */
+    bool peeked;   /* the message that was handled last is still in the socket */
+    uint64_t seen; /* last_serial as it was taken over: this message may come again; 0 */
+    bool unread;   /* its first record could not be taken over: the others are left alone */
+    bool whole;    /* as it was taken over: the worker had been told all of it */
     uint32_t socket, header, status, shadow, doorbell; /* numbers of its descriptors */
     struct kept client, answers;
     struct kept_table tables[PART_TABLES];

@@ -340,7 +340,6 @@ static void receive_some(struct session *session)
         /* It stays in the socket until its request is kept: there is no next one before that. */
         if (peeks) {
             session->keeping.peeked = true;
-            session_rest_ahead(session);
             session_touch(session);
             return;
         }
