@@ -6,7 +6,8 @@
 SAN_SUFFIX := $(if $(findstring clang,$(CC)),-clang)
 SAN_OPT := -O1 -g -fno-omit-frame-pointer
 # An undefined operation ends the test. A mere report could scroll by unnoticed.
-ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+# SURVIVE_AUDIT: a server that keeps its state looks after each turn whether that is what it has.
+ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -DSURVIVE_AUDIT
 TSAN_FLAGS := -fsanitize=thread
 SUPPRESSIONS := $(abspath tests/sanitizers)
 

@@ -46,7 +46,6 @@ static void stop_advance(struct supervisor *supervisor)
     uv_close((uv_handle_t *)&supervisor->after_wait, NULL);
     if (supervisor->server.keeper) {
         uv_close((uv_handle_t *)&supervisor->show, NULL);
-        uv_close((uv_handle_t *)&supervisor->server.rest, NULL);
         survive_stop(supervisor);
     }
     session_own_requests_close(&supervisor->server);
@@ -186,8 +185,6 @@ void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper)
     uint64_t often = (uint64_t)supervisor->server.settings->orphan_seconds * 1000 / 6;
     supervisor->server.keeper = keeper;
     uv_timer_init(supervisor->server.loop, &supervisor->show);
-    uv_timer_init(supervisor->server.loop, &supervisor->server.rest);
-    supervisor->server.rest.data = &supervisor->server;
     supervisor->show.data = supervisor;
     uv_timer_start(&supervisor->show, show_workers, often, often);
 }

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/survive.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -19,7 +19,6 @@
 #include "server/supervisor/device/device_record.h"
 #include "server/supervisor/session/life/record.h"
 #include "server/supervisor/session/life/restore.h"
-#include "server/supervisor/session/session_client.h"
 #include "server/supervisor/supervisor_private.h"
 
 /* Kinds below are those of enum session_part. */
@@ -47,10 +46,8 @@ uint32_t survive_layout(void)
 static const struct state_log_entry *entry_find(const struct state_log_reader *reader,
                                                 uint16_t kind, uint32_t key)
 {
-    for (size_t i = 0; i < reader->count; i++)
-        if (reader->entries[i].kind == kind && reader->entries[i].key == key)
-            return &reader->entries[i];
-    return NULL;
+    size_t count;
+    return state_log_find(reader, kind, key, &count);
 }
 
 static bool image_read(const struct state_log_reader *reader, struct server_image *image)
@@ -67,7 +64,7 @@ static bool image_read(const struct state_log_reader *reader, struct server_imag
 static bool workers_are_whole(const struct state_log_reader *reader, const struct keeper *keeper)
 {
     for (size_t i = 0; i < reader->count; i++)
-        if (reader->entries[i].kind == KIND_DEVICE &&
+        if (reader->entries[i].name.kind == KIND_DEVICE &&
             !device_record_is_whole(keeper, &reader->entries[i]))
             return false;
     return true;
@@ -143,23 +140,18 @@ static void server_put(struct supervisor *supervisor)
     image.discovery = supervisor->discovery;
     pack_begin(&keeper->pack);
     pack_bytes(&keeper->pack, &image, sizeof image);
-    keeper_put(keeper, &supervisor->kept_server, KIND_SERVER, 0, &keeper->pack);
+    keeper_put(keeper, &supervisor->kept_server, (struct state_name){.kind = KIND_SERVER},
+               &keeper->pack);
     pack_begin(&keeper->pack);
     pack_bytes(&keeper->pack, server->total_overrides.items,
                server->total_overrides.count * sizeof(struct total_override));
-    keeper_put(keeper, &supervisor->kept_overrides, KIND_OVERRIDES, 0, &keeper->pack);
+    keeper_put(keeper, &supervisor->kept_overrides, (struct state_name){.kind = KIND_OVERRIDES},
+               &keeper->pack);
     pack_begin(&keeper->pack);
     pack_bytes(&keeper->pack, server->offenders.rows,
                server->offenders.count * sizeof(struct offender));
-    keeper_put(keeper, &supervisor->kept_offenders, KIND_OFFENDERS, 0, &keeper->pack);
-}
-
-/* Without the time that other programs had the CPU. */
-static uint64_t thread_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    keeper_put(keeper, &supervisor->kept_offenders, (struct state_name){.kind = KIND_OFFENDERS},
+               &keeper->pack);
 }
 
 void survive_commit(struct supervisor *supervisor)
@@ -171,14 +163,11 @@ void survive_commit(struct supervisor *supervisor)
     if (!keeper)
         return;
     while ((session = QUEUE_TAKE(&server->touched, struct session, keeping.link))) {
-        const uint64_t began = thread_ns();
         /* One that has left the list is kept no more, and is freed when control is back at the
          * loop.
          */
-        if (list_is_linked(&session->link)) {
+        if (list_is_linked(&session->link))
             session_record_put(session);
-            session_rest_after(session, thread_ns() - began);
-        }
         queue_append(&consumed, &session->keeping.link);
     }
     server_put(supervisor);
@@ -187,6 +176,9 @@ void survive_commit(struct supervisor *supervisor)
     keeper_commit(keeper);
     while ((session = QUEUE_TAKE(&consumed, struct session, keeping.link))) {
         session->keeping.touched = false;
+#ifdef SURVIVE_AUDIT
+        assert(!list_is_linked(&session->link) || session_record_is_current(session));
+#endif
         session_record_consume(session);
     }
     send_hold_release(&server->hold);
@@ -271,25 +263,21 @@ static uint32_t clients_read(struct supervisor *supervisor, const struct state_l
 {
     for (size_t i = 0; i < reader->count; i++) {
         const struct state_log_entry *entry = &reader->entries[i];
-        if (entry->kind != PART_CLIENT)
+        if (entry->name.kind != PART_CLIENT)
             continue;
-        int result = clients_adopt(supervisor, entry->key, entry);
+        const uint32_t number = entry->name.key;
+        int result = clients_adopt(supervisor, number, entry);
         if (may_pass(result))
             return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(client_not_taken_over),
-                             entry->key, strerror(-result));
+                             number, strerror(-result));
         if (result < 0) {
-            log_warning(MESSAGE_TEXT(client_not_taken_over), entry->key, strerror(-result));
+            log_warning(MESSAGE_TEXT(client_not_taken_over), number, strerror(-result));
             client_strays(&supervisor->server);
         }
     }
-    for (size_t i = 0; i < reader->count; i++) {
-        const struct state_log_entry *entry = &reader->entries[i];
-        struct session *session = entry->kind > PART_CLIENT && entry->kind < PARTS
-                                      ? clients_find(supervisor, entry->key)
-                                      : NULL;
-        if (session)
-            session_record_read(session, entry);
-    }
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+        session_record_read(session, reader);
     return 0;
 }
 

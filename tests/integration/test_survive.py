@@ -28,6 +28,7 @@ from survive_case import CLIENT_FDS, SurviveCase, await_true  # noqa: E402
 
 ROUNDS = int(os.environ.get("SURVIVE_ROUNDS", "12"))
 CLIENTS = 3
+LARGE, SAMPLE = 4096, 64  # what a client has much of; requests that are looked at
 
 
 def lingering_socket():
@@ -373,6 +374,72 @@ class Survive(SurviveCase):
                 self.assertIn(words, client.receive()[2]["text"])
                 manager.settle()
                 self.assertEqual(any(os.path.samestat(sent, one) for one in seen), fd == memory)
+
+    def test_a_request_writes_what_it_changed(self):
+        """However much its client has: otherwise a client with very much would take the server's time with each request."""
+        def committed(manager):
+            """Generation of the log that counts, its half, and bytes of it (server/supervisor/keep/state_log.c)."""
+            heads = [struct.unpack("2Q8x8xQ", os.pread(fds[0], 40, 8)) for name, fds in manager.stored.items() if name.startswith("s.")]
+            generation, word = max((generation, word) for _, generation, word in heads if word)
+            return (generation, word >> 63), word & (1 << 63) - 1
+
+        def written(manager, client, message, values):
+            """Bytes that SAMPLE requests write, unless the log changes its half meanwhile."""
+            for _ in range(3):
+                half, before = committed(manager)
+                for _ in range(SAMPLE):
+                    client.ask(message, **values)
+                now, after = committed(manager)
+                if now == half:
+                    return after - before
+            self.fail("each sample fills the log")
+
+        requests = (("memory_alloc", {"count": 1}), ("event_create", {}), ("memory_query", {}))
+        with Manager() as manager:
+            client = RawClient(manager.client)
+            self.addCleanup(client.close)
+            client.attach()
+            few = [written(manager, client, *request) for request in requests]
+            for message, values in requests[:2]:
+                for _ in range(LARGE // 32):
+                    serials = [client.serial + 1 + i for i in range(32)]
+                    for client.serial in serials:
+                        client.socket.send(client.schema.pack(message, client.serial, values))
+                    for _ in serials:
+                        self.assertNotEqual(client.receive()[0], "failed")
+            many = [written(manager, client, *request) for request in requests]
+            print(f"bytes of {SAMPLE} requests: {few} of a client with little, {many} of one with much")
+            for (message, _), before, after in zip(requests, few, many):
+                self.assertLess(after, 1.25 * before, message)
+
+    def test_each_of_very_many_allocations_is_there_at_the_next_server(self):
+        """Some were freed before, in any order, so that neighbours in memory are no neighbours in the records."""
+        seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
+        chance, had = random.Random(seed), {}
+        print(f"seed {seed}")
+        with Manager() as manager:
+            client = RawClient(manager.client)
+            self.addCleanup(client.close)
+            client.attach()
+
+            def free(address):
+                client.ask("memory_free", address=address)
+                del had[address]
+
+            for _ in range(3):
+                for _ in range(LARGE // 4):
+                    got = client.ask("memory_alloc", count=chance.choice((1, 2000, 70000)))
+                    self.assertNotIn(got["address"], had)
+                    had[got["address"]] = got["count"]
+                for address in chance.sample(sorted(had), len(had) // 3):
+                    free(address)
+                manager.kill()
+                manager.start()
+            got = [(address, address + count) for address, count in sorted(had.items())]
+            self.assertTrue(all(end <= begin for (_, end), (begin, _) in zip(got, got[1:])), f"seed {seed}: two share memory")
+            for address in list(had):
+                free(address)
+            await_true(lambda: client.ask("memory_query")["used"] == 0, lambda: f"seed {seed}: something stays charged")
 
     def test_clients_cannot_have_more_descriptors_than_are_stored(self):
         """With one too many the server would keep nothing: it divides no more among its clients."""

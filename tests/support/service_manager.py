@@ -49,12 +49,6 @@ class Manager(FdStore):
         self.reap()
         return status
 
-    def cpu_seconds(self):
-        """Of the server's threads, so far."""
-        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as file:
-            parts = file.read().rsplit(")", 1)[1].split()
-        return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
-
     def reap(self):
         """Workers that have ended, but no process that somebody else waits for."""
         for pid in self.orphans:

@@ -133,6 +133,27 @@ static struct heap_block *find_free(const struct heap *heap, uint64_t bytes)
     return NULL;
 }
 
+/* ---- what is kept ---- */
+
+void heap_region_mark(struct heap_region *region)
+{
+    kept_table_mark(region->heap->kept_regions, region->row);
+}
+
+/* The only block of a region is kept with that. */
+static void block_mark(const struct heap_block *block)
+{
+    if (block->region->slab)
+        kept_table_mark(block->region->heap->kept_blocks, block->row);
+    else
+        heap_region_mark(block->region);
+}
+
+static void block_forget(struct heap_block *block)
+{
+    kept_table_remove(block->region->heap->kept_blocks, &block->row);
+}
+
 /* ---- used blocks by address ---- */
 
 static struct heap_block **bucket_of(const struct heap *heap, uint64_t address)
@@ -172,6 +193,14 @@ static void insert_used(struct heap *heap, struct heap_block *block)
     block->bucket_next = *to;
     *to = block;
     heap->used_blocks++;
+    if (block->region->slab)
+        kept_table_add(heap->kept_blocks, block, &block->row);
+}
+
+void heap_block_reserve(struct heap_block *block)
+{
+    block->reserved = true;
+    block_mark(block);
 }
 
 struct heap_block *heap_find(const struct heap *heap, uint64_t address)
@@ -195,6 +224,7 @@ void heap_block_retire(struct heap_block *block)
     block->reserved = false;
     heap->used_blocks--;
     heap->retired_blocks++;
+    block_mark(block);
 }
 
 /* ---- blocks ---- */
@@ -258,6 +288,7 @@ struct heap_region *heap_block_reclaim(struct heap_block *block)
     struct heap *heap = region->heap;
     assert(block->state == HEAP_BLOCK_RETIRED && region->state == HEAP_REGION_LIVE);
     heap->retired_blocks--;
+    block_forget(block);
     if (block->after && block->after->state == HEAP_BLOCK_FREE)
         join_after(heap, block);
     if (block->before && block->before->state == HEAP_BLOCK_FREE) {
@@ -291,11 +322,11 @@ static int split_free(struct heap *heap, struct heap_block *block, uint64_t at)
     return 0;
 }
 
-int heap_take_at(struct heap_region *region, uint64_t address, uint64_t bytes,
-                 struct heap_block **out)
+int heap_take_at(struct heap_region *region, struct heap_block *from, uint64_t address,
+                 uint64_t bytes, struct heap_block **out)
 {
     struct heap *heap = region->heap;
-    struct heap_block *block = region->first;
+    struct heap_block *block = from ? from : region->first;
     int result = 0;
     while (block && block->address + block->bytes <= address)
         block = block->after;
@@ -346,6 +377,7 @@ static int region_insert(struct heap *heap, struct heap_region *before, struct h
         after->previous = region;
     heap->regions++;
     heap->mapping += slab;
+    kept_table_add(heap->kept_regions, region, &region->row);
     *out = region;
     return 0;
 }
@@ -386,6 +418,7 @@ struct heap_block *heap_region_ready(struct heap_region *region)
     struct heap_block *whole = region->first;
     assert(region->state == HEAP_REGION_MAPPING);
     region->state = HEAP_REGION_LIVE;
+    heap_region_mark(region);
     heap->mapping -= region->slab;
     if (!region->slab) {
         insert_used(heap, whole);
@@ -408,6 +441,7 @@ void heap_region_clear(struct heap_region *region)
         else if (block->state == HEAP_BLOCK_USED)
             heap_block_retire(block);
         region->heap->retired_blocks -= block->state == HEAP_BLOCK_RETIRED;
+        block_forget(block);
         if (block != whole)
             free(block);
     }
@@ -426,9 +460,11 @@ void heap_region_withdraw(struct heap_region *region)
         remove_free(region->heap, whole);
     else
         region->heap->retired_blocks--;
+    block_forget(whole);
     free(whole);
     region->first = NULL;
     region->state = HEAP_REGION_UNMAPPING;
+    heap_region_mark(region);
 }
 
 int heap_region_again(struct heap_region *region)
@@ -438,14 +474,20 @@ int heap_region_again(struct heap_region *region)
     if (!region->first)
         return -ENOMEM;
     region->state = HEAP_REGION_MAPPING;
+    heap_region_mark(region);
     return 0;
 }
 
 void heap_move(struct heap *from, struct heap *to)
 {
     *to = *from;
-    for (struct heap_region *region = to->first; region; region = region->next)
+    to->kept_regions = to->kept_blocks = NULL;
+    for (struct heap_region *region = to->first; region; region = region->next) {
+        for (struct heap_block *block = region->first; block; block = block->after)
+            block_forget(block);
+        kept_table_remove(from->kept_regions, &region->row);
         region->heap = to;
+    }
     memset(from, 0, sizeof *from);
 }
 
@@ -465,5 +507,6 @@ void heap_region_remove(struct heap_region *region)
     if (region->next)
         region->next->previous = region->previous;
     heap->regions--;
+    kept_table_remove(heap->kept_regions, &region->row);
     free(region);
 }

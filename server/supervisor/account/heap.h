@@ -8,6 +8,9 @@
  * worker for memory, charges it, and keeps the descriptors. The members charged_fd and charge of a
  * region belong to the owner.
  *
+ * Regions, and the blocks of slabs that are not free, have rows of tables that the owner keeps
+ * (keep/kept_table.h). The functions here mark them.
+ *
  * Free memory of slabs is found by its size class in constant time (two levels, eight classes for
  * each power of two), and a block is found by its address in constant time too. So a client with a
  * hundred thousand allocations costs the loop no more than a client with ten. One thread at a time.
@@ -20,6 +23,7 @@
 
 #include "server/supervisor/account/fd_budget.h"
 #include "server/supervisor/account/quota.h"
+#include "server/supervisor/keep/kept_table.h"
 
 #define HEAP_ALIGNMENT   UINT64_C(512)       /* at least what modules' variables need */
 #define HEAP_SLAB_MIN    (UINT64_C(2) << 20) /* the granularity of NVIDIA's devices */
@@ -52,6 +56,7 @@ struct heap_region {
     uint32_t imports; /* the owner's: number of other connections that use it */
     bool gone;        /* the owner's: its worker has unmapped it */
     uint32_t kept;    /* the owner's: number of the descriptor (keep/keeper.h) */
+    uint32_t row;     /* of kept_regions */
 };
 
 enum heap_block_state { HEAP_BLOCK_FREE, HEAP_BLOCK_USED, HEAP_BLOCK_RETIRED };
@@ -60,7 +65,8 @@ struct heap_block {
     uint64_t address;
     uint64_t bytes;
     enum heap_block_state state;
-    bool reserved; /* the owner's, while it is used: the client must not free it */
+    bool reserved; /* while it is used: the client must not free it */
+    uint32_t row;  /* of kept_blocks; 0: it is free, or its region's only one */
     struct heap_region *region;
     struct heap_block *before, *after;  /* neighbours in the region */
     struct heap_block *previous, *next; /* FREE: of its size class; RETIRED: the owner's */
@@ -80,7 +86,8 @@ struct heap {
     uint8_t class_map[HEAP_LEVELS];
     struct heap_block *free[HEAP_LEVELS][HEAP_CLASSES];
     struct heap_block **buckets;
-    uint64_t bucket_count; /* a power of two */
+    uint64_t bucket_count;                         /* a power of two */
+    struct kept_table *kept_regions, *kept_blocks; /* the owner's, set after heap_open; or NULL */
 };
 
 enum { HEAP_FULL = 1 };
@@ -133,12 +140,14 @@ int heap_region_again(struct heap_region *region);
 int heap_region_put(struct heap *heap, uint64_t address, uint64_t bytes, bool slab,
                     struct heap_region **region);
 
-/* Takes the block [address, address + bytes) out of a live slab, as heap_take does. Returns 0;
- * -ENOMEM; or -EINVAL: not all of that is free, or it is no whole number of HEAP_ALIGNMENT. */
-int heap_take_at(struct heap_region *region, uint64_t address, uint64_t bytes,
-                 struct heap_block **block);
+/* Takes the block [address, address + bytes) out of a live slab, as heap_take does. It is looked
+ * for behind `from`, a block of the slab; NULL: from the beginning on. Returns 0; -ENOMEM; or
+ * -EINVAL: not all of that is free, or it is no whole number of HEAP_ALIGNMENT. */
+int heap_take_at(struct heap_region *region, struct heap_block *from, uint64_t address,
+                 uint64_t bytes, struct heap_block **block);
 
-/* Moves all of a heap into a struct that is no heap. *from is none afterwards. */
+/* Moves all of a heap into a struct that is no heap. *from is none afterwards, and nothing of the
+ * heap is kept any more. */
 void heap_move(struct heap *from, struct heap *to);
 
 /* Gives a region's addresses back and frees it. The region is not live, and the owner has given
@@ -147,6 +156,12 @@ void heap_region_remove(struct heap_region *region);
 
 /* The used block that begins at this address, or NULL. */
 struct heap_block *heap_find(const struct heap *heap, uint64_t address);
+
+/* The owner has changed its members of a region that are kept. */
+void heap_region_mark(struct heap_region *region);
+
+/* The client must not free this used block. */
+void heap_block_reserve(struct heap_block *block);
 
 /* The client freed a used block. It can't be found any more; its memory is not used again before
  * heap_block_reclaim. */

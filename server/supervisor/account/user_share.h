@@ -22,8 +22,7 @@ struct user_share {
     struct user_share *next;
     uid_t uid;
     uint32_t members;
-    uint32_t restored;    /* of its clients, those that the latest worker has been told of */
-    uint64_t rests_until; /* CLOCK_MONOTONIC: its clients are not read from before */
+    uint32_t restored; /* of its clients, those that the latest worker has been told of */
     char fds_name[64], images_name[64];
 };
 

@@ -13,9 +13,10 @@
 /* Buckets for kernels' names, a power of two: 64 names in each if a client has all that it may. */
 #define BUCKETS 1024
 
-void objects_open(struct objects *objects, uint32_t streams, const struct hash_key *key)
+void objects_open(struct objects *objects, uint32_t streams, const struct hash_key *key,
+                  struct kept_table *kept)
 {
-    *objects = (struct objects){.key = key};
+    *objects = (struct objects){.key = key, .kept = kept};
     objects->tables[OBJECT_STREAM].max = streams - 1;
     objects->tables[OBJECT_EVENT].max = PROTO_EVENTS_MAX;
     objects->tables[OBJECT_FUNCTION].max = PROTO_FUNCTIONS_MAX;
@@ -32,6 +33,12 @@ void objects_close(struct objects *objects)
         free(objects->tables[kind].rows);
     free(objects->buckets);
     *objects = (struct objects){.key = NULL};
+}
+
+static void mark(const struct objects *objects, enum object_kind kind, uint32_t number)
+{
+    if (objects->kept)
+        kept_table_mark(&objects->kept[kind], number);
 }
 
 int objects_new(struct objects *objects, enum object_kind kind, uint32_t *number)
@@ -51,6 +58,7 @@ int objects_new(struct objects *objects, enum object_kind kind, uint32_t *number
     table->low = row + 1;
     table->used++;
     *number = row + 1;
+    mark(objects, kind, *number);
     return 0;
 }
 
@@ -65,15 +73,25 @@ int objects_put(struct objects *objects, enum object_kind kind, uint32_t number)
         table->rows[table->count] = (struct object){.state = OBJECT_FREE};
     table->rows[number - 1] = (struct object){.state = OBJECT_MAKING};
     table->used++;
+    mark(objects, kind, number);
     return 0;
 }
 
-struct object *objects_find(struct objects *objects, enum object_kind kind, uint32_t number)
+const struct object *objects_find(const struct objects *objects, enum object_kind kind,
+                                  uint32_t number)
 {
     const struct object_table *table = &objects->tables[kind];
     if (number - 1 >= table->count || table->rows[number - 1].state == OBJECT_FREE)
         return NULL;
     return &table->rows[number - 1];
+}
+
+struct object *objects_change(struct objects *objects, enum object_kind kind, uint32_t number)
+{
+    if (!objects_find(objects, kind, number))
+        return NULL;
+    mark(objects, kind, number);
+    return &objects->tables[kind].rows[number - 1];
 }
 
 static void function_forget(struct objects *objects, uint32_t number)
@@ -94,6 +112,7 @@ void objects_free(struct objects *objects, enum object_kind kind, uint32_t numbe
     if (kind == OBJECT_FUNCTION)
         function_forget(objects, number);
     table->rows[number - 1].state = OBJECT_FREE;
+    mark(objects, kind, number);
     table->used--;
     if (number - 1 < table->low)
         table->low = number - 1;
@@ -171,6 +190,16 @@ uint32_t objects_function_find(const struct objects *objects, uint32_t module, c
             break;
     }
     return number;
+}
+
+void objects_function_ask(struct objects *objects, uint32_t number)
+{
+    objects->tables[OBJECT_FUNCTION].rows[number - 1].function.asking++;
+}
+
+void objects_function_told(struct objects *objects, uint32_t number)
+{
+    objects->tables[OBJECT_FUNCTION].rows[number - 1].function.asking--;
 }
 
 void objects_unload(struct objects *objects, uint32_t module)

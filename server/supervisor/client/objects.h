@@ -8,6 +8,9 @@
  * dense. A number is taken from objects_new until objects_free: while the worker makes the object,
  * and, for a stream or an event, until the worker has said that nothing uses it any more.
  *
+ * An object's number is its row in a table that the session keeps (keep/kept_table.h). The
+ * functions here mark it, so objects are changed through objects_change.
+ *
  * No I/O. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CLIENT_OBJECTS_H
@@ -18,6 +21,7 @@
 #include <stdint.h>
 
 #include "common/hash.h"
+#include "server/supervisor/keep/kept_table.h"
 
 enum object_kind { OBJECT_STREAM, OBJECT_EVENT, OBJECT_FUNCTION, OBJECT_LINK, OBJECT_KINDS };
 
@@ -30,7 +34,7 @@ enum object_state {
 
 struct object_function {
     uint32_t module;       /* number of its module */
-    uint32_t asking;       /* requests under way that look the kernel up */
+    uint32_t asking;       /* requests under way that look the kernel up; not kept */
     uint32_t shared_bytes; /* maximum of dynamic shared memory, if shared_set */
     bool shared_set;
     uint32_t next; /* number of the next kernel in the same bucket; 0: none */
@@ -62,11 +66,14 @@ struct objects {
     struct object_table tables[OBJECT_KINDS];
     const struct hash_key *key; /* for hashes of the kernels' names */
     uint32_t *buckets;          /* numbers of kernels by hash; NULL before the first kernel */
+    struct kept_table *kept;    /* by kind; or NULL */
 };
 
 /* streams: how many the client may have, the default stream included, which is not in the table.
- * The key must outlive the table. */
-void objects_open(struct objects *objects, uint32_t streams, const struct hash_key *key);
+ * The key must outlive the table, and so must `kept`, with a table for each kind; NULL: nothing is
+ * kept. */
+void objects_open(struct objects *objects, uint32_t streams, const struct hash_key *key,
+                  struct kept_table *kept);
 
 /* Frees everything. A table that is all zero is allowed. */
 void objects_close(struct objects *objects);
@@ -83,7 +90,11 @@ int objects_function_put(struct objects *objects, uint32_t module, const void *n
 
 /* The object of this number, or NULL if the number is free or out of range. The pointer is valid
  * until the next objects_new of this kind. */
-struct object *objects_find(struct objects *objects, enum object_kind kind, uint32_t number);
+const struct object *objects_find(const struct objects *objects, enum object_kind kind,
+                                  uint32_t number);
+
+/* The same, to be changed. */
+struct object *objects_change(struct objects *objects, enum object_kind kind, uint32_t number);
 
 /* Frees a number that is taken. */
 void objects_free(struct objects *objects, enum object_kind kind, uint32_t number);
@@ -98,6 +109,10 @@ int objects_function_new(struct objects *objects, uint32_t module, const void *n
 /* The number of the module's kernel with this name, or 0. */
 uint32_t objects_function_find(const struct objects *objects, uint32_t module, const void *name,
                                size_t name_bytes);
+
+/* One more request looks the kernel up, which is there; or one fewer. */
+void objects_function_ask(struct objects *objects, uint32_t number);
+void objects_function_told(struct objects *objects, uint32_t number);
 
 /* Frees the numbers of all kernels of a module that was unloaded. */
 void objects_unload(struct objects *objects, uint32_t module);

@@ -63,7 +63,8 @@ void device_record_put(struct device *device, struct keeper *keeper, uint16_t ki
     keeper_pack_fd(keeper, pack, KEEPER_DATA, device->watchdog.heartbeat.page.fd, &keeping->page);
     keeper_pack_fd(keeper, pack, KEEPER_DATA, device->ledger.fd, &keeping->ledger);
     keeper_pack_fd(keeper, pack, KEEPER_DATA, device->code.fd, &keeping->code);
-    keeper_put(keeper, &keeping->record, kind, device->index, pack);
+    keeper_put(keeper, &keeping->record, (struct state_name){.kind = kind, .key = device->index},
+               pack);
 }
 
 static bool is_absent(const struct keeper *keeper, uint32_t number, char letter)

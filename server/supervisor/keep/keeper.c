@@ -333,23 +333,28 @@ static int name_fds(struct keeper *keeper, struct kept *kept, const uint32_t *fd
     return 0;
 }
 
-void keeper_put(struct keeper *keeper, struct kept *kept, uint16_t kind, uint32_t key,
+void keeper_put(struct keeper *keeper, struct kept *kept, struct state_name name,
                 const struct pack *pack)
 {
     if (!keeper->on || state_log_has(keeper->log, &kept->record, pack->data, pack->bytes))
         return;
     int result = pack->failed ? -ENOMEM : 0;
     if (result == 0)
-        result = state_log_put(keeper->log, &kept->record, kind, key, pack->data, pack->bytes);
+        result = state_log_put(keeper->log, &kept->record, name, pack->data, pack->bytes);
     if (result == -ENOSPC) {
         result = log_grow(keeper, pack->bytes);
         if (result == 0 && keeper->on)
-            result = state_log_put(keeper->log, &kept->record, kind, key, pack->data, pack->bytes);
+            result = state_log_put(keeper->log, &kept->record, name, pack->data, pack->bytes);
     }
     if (result == 0)
         result = name_fds(keeper, kept, pack->fds, pack->fd_count);
     if (result < 0)
         give_up(keeper, MESSAGE(keeping_no_memory), strerror(-result));
+}
+
+void keeper_lack_memory(struct keeper *keeper)
+{
+    give_up(keeper, MESSAGE(keeping_no_memory), strerror(ENOMEM));
 }
 
 void keeper_remove(struct keeper *keeper, struct kept *kept)

@@ -110,11 +110,14 @@ void keeper_pack_fd(struct keeper *keeper, struct pack *pack, char letter, int f
                     uint32_t *number);
 
 /* Sets the record that *kept is the place of, if it differs. */
-void keeper_put(struct keeper *keeper, struct kept *kept, uint16_t kind, uint32_t key,
+void keeper_put(struct keeper *keeper, struct kept *kept, struct state_name name,
                 const struct pack *pack);
 
 /* Takes the record out. Idempotent. */
 void keeper_remove(struct keeper *keeper, struct kept *kept);
+
+/* Memory was missing where a change had to be noted: it gives up. */
+void keeper_lack_memory(struct keeper *keeper);
 
 /* All that was put and removed counts from now on; then drops descriptors that no record names. */
 void keeper_commit(struct keeper *keeper);

@@ -34,7 +34,7 @@ struct row {
     uint32_t key;
     uint16_t kind;
     uint16_t removed; /* 1: the record counts no longer */
-    uint32_t pad;
+    uint32_t page;
     uint64_t sum; /* of the members above and the payload */
 };
 
@@ -139,10 +139,16 @@ static uint64_t row_write(struct state_log *log, struct row row, const void *dat
     return at + sizeof row;
 }
 
+static struct row row_named(struct state_name name)
+{
+    return (struct row){.key = name.key, .kind = name.kind, .page = name.page};
+}
+
 static void record_write(struct state_log *log, struct state_record *record, const void *data)
 {
-    record->offset = row_write(
-        log, (struct row){.bytes = record->bytes, .key = record->key, .kind = record->kind}, data);
+    struct row row = row_named(record->name);
+    row.bytes = record->bytes;
+    record->offset = row_write(log, row, data);
 }
 
 /* Writes all that counts to the other half. It counts there from the next commit on: until then the
@@ -169,7 +175,7 @@ static int make_room(struct state_log *log, uint64_t bytes, uint64_t living)
     return 0;
 }
 
-int state_log_put(struct state_log *log, struct state_record *record, uint16_t kind, uint32_t key,
+int state_log_put(struct state_log *log, struct state_record *record, struct state_name name,
                   const void *data, size_t bytes)
 {
     bool known = list_is_linked(&record->link);
@@ -183,8 +189,7 @@ int state_log_put(struct state_log *log, struct state_record *record, uint16_t k
     else
         list_append(&log->living_list, &record->link);
     record->bytes = (uint32_t)bytes;
-    record->key = key;
-    record->kind = kind;
+    record->name = name;
     log->living += row_cost(bytes);
     record_write(log, record, data);
     return 0;
@@ -204,7 +209,9 @@ int state_log_remove(struct state_log *log, struct state_record *record)
     int result = make_room(log, 0, log->living);
     if (result < 0)
         return result;
-    row_write(log, (struct row){.key = record->key, .kind = record->kind, .removed = 1}, NULL);
+    struct row row = row_named(record->name);
+    row.removed = 1;
+    row_write(log, row, NULL);
     log->living -= row_cost(record->bytes);
     list_remove(&record->link);
     *record = (struct state_record){0};
@@ -260,14 +267,20 @@ struct found {
     bool removed;
 };
 
+static int name_compare(const struct state_name *x, const struct state_name *y)
+{
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->page < y->page ? -1 : x->page > y->page;
+}
+
 static int found_compare(const void *a, const void *b)
 {
     const struct found *x = a, *y = b;
-    if (x->entry.kind != y->entry.kind)
-        return x->entry.kind < y->entry.kind ? -1 : 1;
-    if (x->entry.key != y->entry.key)
-        return x->entry.key < y->entry.key ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
+    int names = name_compare(&x->entry.name, &y->entry.name);
+    return names ? names : x->order < y->order ? -1 : x->order > y->order;
 }
 
 /* Keeps the latest of each, unless that is a removal. */
@@ -280,8 +293,8 @@ static int choose_latest(struct state_log_reader *reader, struct found *found, s
         return -ENOMEM;
     qsort(found, count, sizeof *found, found_compare);
     for (size_t i = 0; i < count; i++) {
-        bool last = i + 1 == count || found[i + 1].entry.kind != found[i].entry.kind ||
-                    found[i + 1].entry.key != found[i].entry.key;
+        bool last =
+            i + 1 == count || name_compare(&found[i + 1].entry.name, &found[i].entry.name) != 0;
         if (last && !found[i].removed)
             reader->entries[reader->count++] = found[i].entry;
     }
@@ -309,7 +322,7 @@ static int rows_read(struct state_log_reader *reader, const uint8_t *half, uint6
             result = -ENOMEM;
             break;
         }
-        found[count] = (struct found){.entry = {row.kind, row.key, data, row.bytes},
+        found[count] = (struct found){.entry = {{row.kind, row.key, row.page}, data, row.bytes},
                                       .order = count,
                                       .removed = row.removed != 0};
         count++;
@@ -357,4 +370,24 @@ void state_log_reader_close(struct state_log_reader *reader)
     if (reader->base)
         munmap(reader->base, reader->mapped);
     *reader = (struct state_log_reader){0};
+}
+
+const struct state_log_entry *state_log_find(const struct state_log_reader *reader, uint16_t kind,
+                                             uint32_t key, size_t *count)
+{
+    const struct state_name name = {.kind = kind, .key = key};
+    size_t first = 0, end = reader->count;
+    *count = 0;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (name_compare(&reader->entries[middle].name, &name) < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    for (end = first; end < reader->count && reader->entries[end].name.kind == kind &&
+                      reader->entries[end].name.key == key;
+         end++)
+        ++*count;
+    return *count ? &reader->entries[first] : NULL;
 }

@@ -3,10 +3,10 @@
 /*
  * state_log: records in a memory file that are true whenever their writer is killed.
  *
- * A record has a kind and a key, and takes the place of an earlier one with the same two. Records
- * are appended, and count from state_log_commit on, all of those since the last commit at once: one
- * word of the file says how far they reach. A writer that is killed at any instruction leaves the
- * records of its last commit.
+ * A record has a name of three numbers, and takes the place of an earlier one with the same name.
+ * Records are appended, and count from state_log_commit on, all of those since the last commit at
+ * once: one word of the file says how far they reach. A writer that is killed at any instruction
+ * leaves the records of its last commit.
  *
  * The file has two halves. When one is full, the records that still count are written to the other,
  * and the same word says which half it is. So a record is written twice at most for each time that
@@ -25,15 +25,20 @@
 #include "common/list.h"
 
 /* Raised whenever this file's own format changes. */
-#define STATE_LOG_FORMAT 1
+#define STATE_LOG_FORMAT 2
+
+struct state_name {
+    uint16_t kind;
+    uint32_t key;  /* whose it is */
+    uint32_t page; /* of things that are kept in several records */
+};
 
 /* A record's place: a member of what it describes. All zero: it is not in a log. */
 struct state_record {
     struct list_link link; /* in the log */
     uint64_t offset;       /* of its payload, in the file */
     uint32_t bytes;
-    uint32_t key;
-    uint16_t kind;
+    struct state_name name;
 };
 
 struct state_log {
@@ -57,7 +62,7 @@ void state_log_close(struct state_log *log);
 
 /* Sets a record; *record is where it is kept. Returns 0; or -ENOSPC: the log is too small for what
  * counts, and has not changed: state_log_move takes it to a greater one. */
-int state_log_put(struct state_log *log, struct state_record *record, uint16_t kind, uint32_t key,
+int state_log_put(struct state_log *log, struct state_record *record, struct state_name name,
                   const void *data, size_t bytes);
 
 /* Whether the record's payload is exactly this. */
@@ -89,8 +94,7 @@ enum state_log_verdict {
 };
 
 struct state_log_entry {
-    uint16_t kind;
-    uint32_t key;
+    struct state_name name;
     const void *data; /* in the reader's memory */
     size_t bytes;
 };
@@ -98,7 +102,7 @@ struct state_log_entry {
 struct state_log_reader {
     uint64_t generation;
     bool begun;                      /* something was committed */
-    struct state_log_entry *entries; /* by kind, then by key */
+    struct state_log_entry *entries; /* by kind, then by key, then by page */
     size_t count;
     void *base; /* mapped */
     size_t mapped;
@@ -108,5 +112,9 @@ struct state_log_reader {
  * closed after LOG_IS_WHOLE alone. -ENOMEM and other -errno are possible too. */
 int state_log_read(struct state_log_reader *reader, int fd, uint32_t layout);
 void state_log_reader_close(struct state_log_reader *reader);
+
+/* The entries of this kind and key, of which there are *count, by page. */
+const struct state_log_entry *state_log_find(const struct state_log_reader *reader, uint16_t kind,
+                                             uint32_t key, size_t *count);
 
 #endif

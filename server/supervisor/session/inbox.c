@@ -27,6 +27,7 @@ int session_inbox_add(struct session *session, const struct channel_message *mes
     if (message->fd_count && fcntl(message->fds[0], F_GET_SEALS) >= 0)
         keeper_store(session->server->keeper, KEEPER_DATA, message->fds[0], &entry->fd);
     list_append(&session->keeping.inbox, &entry->link);
+    kept_table_add(session_tables(session, PART_INBOX), entry, &entry->row);
     session_touch(session);
     return 0;
 }
@@ -45,6 +46,7 @@ void session_inbox_answered(struct session *session, uint64_t serial)
     session_touch(session);
     LIST_FOR_EACH (entry, &session->keeping.inbox, link)
         if (entry->header.serial == serial) {
+            kept_table_remove(session_tables(session, PART_INBOX), &entry->row);
             entry_free(entry);
             return;
         }

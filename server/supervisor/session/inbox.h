@@ -17,25 +17,37 @@
 #include "common/ipc/channel.h"
 #include "common/list.h"
 #include "server/supervisor/keep/keeper.h"
+#include "server/supervisor/keep/kept_table.h"
 
 struct server;
 struct session;
 
-/* Parts of a session that are kept as records of their own. */
+/* Parts of a session that are kept: kinds of records, in the order in which they are read. Those up
+ * to PART_OWNED are tables of what it has on a device. */
 enum session_part {
-    PART_CLIENT,
-    PART_MEMORY,
-    PART_HOST,
-    PART_OBJECTS,
+    PART_REGIONS,
+    PART_BLOCKS, /* of its slabs */
+    PART_BUFFERS,
+    PART_IMPORTS,
+    PART_STREAMS, /* with the three below in the order of enum object_kind */
+    PART_EVENTS,
+    PART_FUNCTIONS,
+    PART_LINKS,
     PART_MODULES,
-    PART_REQUESTS,
-    PARTS
+    PART_OWNED,
+
+    PART_INBOX = PART_OWNED, /* a table */
+    PART_TABLES,
+
+    PART_ANSWERS = PART_TABLES, /* a record of those that are not in the socket yet */
+    PART_CLIENT                 /* a record, of which the session is made */
 };
 
 struct inbox_entry {
     struct list_link link;
     struct proto_message_header header;
     size_t bytes; /* body and tail */
+    uint32_t row; /* of the table of the inbox */
     uint32_t fd;  /* number of the descriptor that came with it; 0: none */
     _Alignas(8) uint8_t data[];
 };
@@ -43,14 +55,13 @@ struct inbox_entry {
 struct session_keeping {
     struct queue_link link; /* in server->touched */
     bool touched;
-    bool peeked;    /* the message that was handled last is still in the socket */
-    uint64_t seen;  /* last_serial as it was taken over: this message may come again; 0 */
-    bool unread;    /* its first record could not be taken over: the others are left alone */
-    bool whole;     /* as it was taken over: the worker had been told all of it */
-    uint64_t cost;  /* ns for which its user is charged, of those that its latest records took */
-    uint64_t ahead; /* of that, what its user was charged for since it was read from */
+    bool peeked;   /* the message that was handled last is still in the socket */
+    uint64_t seen; /* last_serial as it was taken over: this message may come again; 0 */
+    bool unread;   /* its first record could not be taken over: the others are left alone */
+    bool whole;    /* as it was taken over: the worker had been told all of it */
     uint32_t socket, header, status, shadow, doorbell; /* numbers of its descriptors */
-    struct kept parts[PARTS];
+    struct kept client, answers;
+    struct kept_table tables[PART_TABLES];
     struct list inbox;
 };
 

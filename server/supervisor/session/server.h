@@ -64,7 +64,6 @@ struct server {
     struct keeper *keeper; /* NULL: nothing outlives this server */
     struct send_hold hold; /* with a keeper: what is sent waits until it is kept */
     struct queue touched;  /* sessions of which the keeper has to look */
-    uv_timer_t rest;       /* with a keeper: a user's clients are read from again */
     /* Every client's message arrives here, one at a time, and stays until it is handled. */
     struct channel_message message;
 };

@@ -340,7 +340,6 @@ static void receive_some(struct session *session)
         /* It stays in the socket until its request is kept: there is no next one before that. */
         if (peeks) {
             session->keeping.peeked = true;
-            session_rest_ahead(session);
             session_touch(session);
             return;
         }
@@ -416,6 +415,9 @@ int session_open(struct session **out, struct server *server, int fd, uint32_t n
     session->connected_at = timeline_now();
     session->slab_max = HEAP_SLAB_MAX;
     list_init(&session->keeping.inbox);
+    /* Of these each may have a long name. */
+    session->keeping.tables[PART_FUNCTIONS].page_rows = 4;
+    session->keeping.tables[PART_INBOX].page_rows = 1;
     send_queue_open(&session->send_queue, fd, SEND_QUEUE_BYTES_MAX);
     session->send_queue.hold = server->keeper ? &server->hold : NULL;
     result = send_queue_narrow(&session->send_queue);

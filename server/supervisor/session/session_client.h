@@ -16,18 +16,8 @@
 struct session;
 
 /* Whether to read the client's next message: not while it is being attached, while a message is
- * parked, after the mark, while it has PROTO_REQUESTS_MAX requests under way, or while its user's
- * clients rest. */
+ * parked, after the mark, or while it has PROTO_REQUESTS_MAX requests under way. */
 bool session_reads(const struct session *session);
-
-/*
- * Records of a client with very many objects take milliseconds of the loop's time for each of its
- * requests (session_record_put). While other users are there, one user's clients have a quarter of
- * that time: when a request is read, the user is charged for what the latest one took, and when
- * records were put, for the rest. Its clients' requests wait until the debt is small.
- */
-void session_rest_ahead(struct session *session);
-void session_rest_after(struct session *session, uint64_t nanoseconds);
 
 /* Has the loop wait for the client's messages, or for its hanging up alone while session_reads is
  * false. */

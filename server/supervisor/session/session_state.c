@@ -38,6 +38,11 @@ void session_touch(struct session *session)
     queue_append(&session->server->touched, &session->keeping.link);
 }
 
+struct kept_table *session_tables(struct session *session, enum session_part part)
+{
+    return session->server->keeper ? &session->keeping.tables[part] : NULL;
+}
+
 static void log_end(const struct session *session)
 {
     const struct proto_ended *ended = &session->ended;

@@ -17,6 +17,7 @@
 
 #include "common/error.h"
 #include "protocol.h"
+#include "server/supervisor/session/inbox.h"
 
 struct server;
 struct session;
@@ -51,5 +52,9 @@ void session_released(struct session *session);
 
 /* Has the keeper look at the session, which has changed. Does nothing without a keeper. */
 void session_touch(struct session *session);
+
+/* The first of the tables from this part on, for those whose rows they are to have; NULL without a
+ * keeper. */
+struct kept_table *session_tables(struct session *session, enum session_part part);
 
 #endif

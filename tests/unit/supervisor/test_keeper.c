@@ -52,7 +52,7 @@ static void put_and_commit(struct scene *scene)
 {
     pack_begin(&scene->keeper.pack);
     keeper_pack_fd(&scene->keeper, &scene->keeper.pack, KEEPER_DATA, scene->fd, &scene->number);
-    keeper_put(&scene->keeper, &scene->kept, KIND, 1, &scene->keeper.pack);
+    keeper_put(&scene->keeper, &scene->kept, (struct state_name){KIND, 1, 0}, &scene->keeper.pack);
     keeper_commit(&scene->keeper);
 }
 

@@ -21,7 +21,7 @@ static int set_up(void **state)
 {
     (void)state;
     assert_int_equal(hash_key_make(&key), 0);
-    objects_open(&objects, 4, &key);
+    objects_open(&objects, 4, &key, NULL);
     return 0;
 }
 

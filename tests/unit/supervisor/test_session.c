@@ -491,7 +491,8 @@ static void streams_end_at_the_number_granted(void **state)
         fake_reply(&fake.worker[0], asked, PROTO_STREAM_CREATED, &created, NULL, 0);
         fake_expect(&fake, fd, PROTO_STREAM_CREATED);
         /* The message that another worker would get. */
-        struct object *stream = objects_find(&fake_first(&fake)->objects, OBJECT_STREAM, number);
+        const struct object *stream =
+            objects_find(&fake_first(&fake)->objects, OBJECT_STREAM, number);
         assert_int_equal(stream->state, OBJECT_MADE);
         assert_int_equal(stream->priority, -3);
     }

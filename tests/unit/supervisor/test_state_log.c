@@ -36,7 +36,7 @@ static uint32_t chance(uint32_t below)
 static const struct state_log_entry *find(const struct state_log_reader *reader, uint32_t key)
 {
     for (size_t i = 0; i < reader->count; i++)
-        if (reader->entries[i].key == key)
+        if (reader->entries[i].name.key == key)
             return &reader->entries[i];
     return NULL;
 }
@@ -66,7 +66,8 @@ static void put(struct state_log *log, struct state_record *record, uint32_t key
     uint8_t data[BYTES_MAX];
     *model = (struct model){true, chance(BYTES_MAX), (uint8_t)chance(256)};
     memset(data, model->fill, sizeof data);
-    assert_int_equal(state_log_put(log, record, 1, key, data, model->bytes), 0);
+    assert_int_equal(state_log_put(log, record, (struct state_name){1, key, 0}, data, model->bytes),
+                     0);
 }
 
 /* Many times over the log's size, so that it changes its half in the middle of what is not
@@ -111,7 +112,9 @@ static void a_changed_byte_is_found(void **unused)
         model[key] = (struct model){true, 40, (uint8_t)(key + 1)};
         uint8_t data[40];
         memset(data, model[key].fill, sizeof data);
-        assert_int_equal(state_log_put(&log, &records[key], 1, key, data, sizeof data), 0);
+        assert_int_equal(
+            state_log_put(&log, &records[key], (struct state_name){1, key, 0}, data, sizeof data),
+            0);
     }
     state_log_commit(&log);
     expect(log.fd, model);
@@ -179,9 +182,10 @@ static void a_full_log_says_so_and_stays(void **unused)
     assert_int_equal(state_log_create(&log, 1, LAYOUT, 0), 0);
     size_t bytes = log.half_bytes / 3;
     uint8_t *data = calloc(1, log.half_bytes);
-    assert_int_equal(state_log_put(&log, &first, 1, 1, data, bytes), 0);
+    assert_int_equal(state_log_put(&log, &first, (struct state_name){1, 1, 0}, data, bytes), 0);
     state_log_commit(&log);
-    assert_int_equal(state_log_put(&log, &second, 1, 2, data, log.half_bytes), -28);
+    assert_int_equal(
+        state_log_put(&log, &second, (struct state_name){1, 2, 0}, data, log.half_bytes), -28);
     assert_true(state_log_has(&log, &first, data, bytes));
     data[5] = 1;
     assert_false(state_log_has(&log, &first, data, bytes));

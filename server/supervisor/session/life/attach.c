@@ -132,6 +132,9 @@ static int open_heaps(struct session *session)
     if (result == 0 && !session->buffers.bytes)
         result = heap_open(&session->buffers, address_plan_host(plan, &session->window),
                            session->window.bytes, PAGE);
+    session->heap.kept_regions = session_tables(session, PART_REGIONS);
+    session->heap.kept_blocks = session_tables(session, PART_BLOCKS);
+    session->buffers.kept_regions = session_tables(session, PART_BUFFERS);
     return result;
 }
 
@@ -409,7 +412,8 @@ static bool take_window(struct session *session, struct error *why)
 static bool open_accounts(struct session *session, struct error *why)
 {
     struct server *server = session->server;
-    objects_open(&session->objects, server->settings->streams, &server->cache.key);
+    objects_open(&session->objects, server->settings->streams, &server->cache.key,
+                 session_tables(session, PART_STREAMS));
     if (!session_quota_open(session, why))
         return true;
     /* The pool may hold the memory that a request lacks. It has given way when the client comes
@@ -504,7 +508,8 @@ int session_attach_adopt(struct session *session, uint64_t offset, uint64_t byte
     session->shadow = (struct shm){.fd = fds[2], .bytes = journal_shadow_bytes(streams)};
     session->doorbell = fds[3];
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
-    objects_open(&session->objects, streams, &server->cache.key);
+    objects_open(&session->objects, streams, &server->cache.key,
+                 session_tables(session, PART_STREAMS));
     int taken = address_plan_take_at(&server->plan, &session->window, offset, bytes);
     if (taken)
         return taken < 0 ? taken : -EEXIST;

@@ -32,18 +32,18 @@ static const struct member {
     {                                                                                              \
         offsetof(struct session, name), sizeof(((struct session *)0)->name)                        \
     }
-    MEMBER(state),     MEMBER(pid),    MEMBER(uid),         MEMBER(connected_at),
-    MEMBER(name),      MEMBER(group),  MEMBER(last_serial), MEMBER(blame),
-    MEMBER(refused),   MEMBER(asked),  MEMBER(wish),        MEMBER(grant),
-    MEMBER(counts_in), MEMBER(worker), MEMBER(limits_sent), MEMBER(attach_serial),
-    MEMBER(own_told),  MEMBER(linked), MEMBER(slab_max),    MEMBER(ended),
-    MEMBER(at_worker),
+    MEMBER(state),     MEMBER(pid),         MEMBER(uid),         MEMBER(connected_at),
+    MEMBER(name),      MEMBER(group),       MEMBER(last_serial), MEMBER(blame),
+    MEMBER(refused),   MEMBER(asked),       MEMBER(wish),        MEMBER(grant),
+    MEMBER(counts_in), MEMBER(worker),      MEMBER(limits_sent), MEMBER(attach_serial),
+    MEMBER(own_told),  MEMBER(linked),      MEMBER(slab_max),    MEMBER(ended),
+    MEMBER(at_worker), MEMBER(next_module),
 #undef MEMBER
 };
 
 enum {
     MEMBERS = sizeof members / sizeof *members,
-    FORM = 4 /* of the rest; raised when it changes */
+    FORM = 5 /* of the rest; raised when it changes */
 };
 
 uint32_t session_record_layout(void)
@@ -74,6 +74,7 @@ static void client_pack(struct session *session, struct pack *pack)
     keeper_pack_fd(keeper, pack, KEEPER_DATA, session->doorbell, &keeping->doorbell);
     session_rings_pack(session, pack);
     session_lost_copies_pack(session, pack);
+    pack_number(pack, session->heap.next_slab);
 }
 
 static void answer_pack(void *context, const struct channel_packet *packet, size_t body_bytes)
@@ -86,52 +87,83 @@ static void answer_pack(void *context, const struct channel_packet *packet, size
     pack_bytes(pack, packet->tail, packet->tail_bytes);
 }
 
+static void request_pack(void *context, uint32_t row, void *item, struct pack *pack)
+{
+    const struct session *session = context;
+    const struct inbox_entry *entry = item;
+    (void)row;
+    if (!entry)
+        return;
+    pack_number(pack, entry->bytes);
+    pack_bytes(pack, &entry->header, sizeof entry->header);
+    pack_bytes(pack, entry->data, entry->bytes);
+    /* It may never have been passed. */
+    pack_fd(pack, keeper_has(session->server->keeper, entry->fd, KEEPER_DATA) ? entry->fd : 0);
+}
+
 /* Answers are kept with what they say, until they are in the socket. A later server may send one
  * again, which the client's library drops. */
-static void requests_pack(struct session *session, struct pack *pack)
+static void answers_pack(struct session *session, struct pack *pack)
 {
-    const struct keeper *keeper = session->server->keeper;
-    struct inbox_entry *entry;
-    LIST_FOR_EACH (entry, &session->keeping.inbox, link) {
-        pack_number(pack, entry->bytes + 1);
-        pack_bytes(pack, &entry->header, sizeof entry->header);
-        pack_bytes(pack, entry->data, entry->bytes);
-        /* It may never have been passed. */
-        pack_fd(pack, keeper_has(keeper, entry->fd, KEEPER_DATA) ? entry->fd : 0);
-    }
-    pack_number(pack, 0);
     send_queue_each(&session->send_queue, answer_pack, pack);
     pack_number(pack, 0);
 }
 
-static void part_put(struct session *session, enum session_part part,
-                     void (*write)(struct session *session, struct pack *pack))
+static kept_writer *const writers[PART_TABLES] = {
+    [PART_REGIONS] = session_memory_region_pack,
+    [PART_BLOCKS] = session_memory_block_pack,
+    [PART_BUFFERS] = session_host_record_buffer_pack,
+    [PART_IMPORTS] = session_host_record_import_pack,
+    [PART_STREAMS] = session_forward_stream_pack,
+    [PART_EVENTS] = session_forward_event_pack,
+    [PART_FUNCTIONS] = session_forward_function_pack,
+    [PART_LINKS] = session_forward_link_pack,
+    [PART_MODULES] = session_module_pack,
+    [PART_INBOX] = request_pack,
+};
+
+static void record_put(struct session *session, struct kept *kept, enum session_part part,
+                       void (*write)(struct session *session, struct pack *pack))
 {
     struct keeper *keeper = session->server->keeper;
     pack_begin(&keeper->pack);
     write(session, &keeper->pack);
-    keeper_put(keeper, &session->keeping.parts[part], part, session->number, &keeper->pack);
+    keeper_put(keeper, kept, (struct state_name){.kind = part, .key = session->number},
+               &keeper->pack);
+}
+
+static void tables_clear(struct session *session, enum session_part end)
+{
+    for (enum session_part part = 0; part < end; part++)
+        kept_table_clear(&session->keeping.tables[part], session->server->keeper);
 }
 
 void session_record_put(struct session *session)
 {
-    part_put(session, PART_CLIENT, client_pack);
-    if (session->device) {
-        part_put(session, PART_MEMORY, session_memory_pack);
-        part_put(session, PART_HOST, session_host_record_pack);
-        part_put(session, PART_OBJECTS, session_forward_pack);
-        part_put(session, PART_MODULES, session_module_pack);
-    } else {
-        for (enum session_part part = PART_MEMORY; part < PART_REQUESTS; part++)
-            keeper_remove(session->server->keeper, &session->keeping.parts[part]);
-    }
-    part_put(session, PART_REQUESTS, requests_pack);
+    struct session_keeping *keeping = &session->keeping;
+    record_put(session, &keeping->client, PART_CLIENT, client_pack);
+    if (!session->device)
+        tables_clear(session, PART_OWNED);
+    for (enum session_part part = 0; part < PART_TABLES; part++)
+        kept_table_put(&keeping->tables[part], session->server->keeper, part, session->number,
+                       writers[part], session);
+    record_put(session, &keeping->answers, PART_ANSWERS, answers_pack);
+}
+
+bool session_record_is_current(struct session *session)
+{
+    for (enum session_part part = 0; part < PART_TABLES; part++)
+        if (!kept_table_is_current(&session->keeping.tables[part], session->server->keeper,
+                                   writers[part], session))
+            return false;
+    return true;
 }
 
 void session_record_remove(struct session *session)
 {
-    for (enum session_part part = 0; part < PARTS; part++)
-        keeper_remove(session->server->keeper, &session->keeping.parts[part]);
+    keeper_remove(session->server->keeper, &session->keeping.client);
+    keeper_remove(session->server->keeper, &session->keeping.answers);
+    tables_clear(session, PART_TABLES);
 }
 
 void session_record_consume(struct session *session)
@@ -177,7 +209,11 @@ static int device_part_unpack(struct session *session, struct unpack *unpack, ui
     int result = session_attach_adopt(session, offset, bytes, fds);
     if (result == 0)
         result = session_rings_unpack(session, unpack);
-    return result < 0 ? result : session_lost_copies_unpack(session, unpack);
+    if (result == 0)
+        result = session_lost_copies_unpack(session, unpack);
+    const uint64_t next_slab = unpack_number(unpack);
+    session->heap.next_slab = min(max(next_slab, session->heap.next_slab), HEAP_SLAB_MAX);
+    return result < 0 ? result : unpack->failed ? -EINVAL : 0;
 }
 
 static int client_unpack(struct session *session, struct unpack *unpack)
@@ -253,25 +289,37 @@ int session_record_open(struct session **out, struct server *server, uint32_t nu
     return 0;
 }
 
-static int inbox_unpack(struct session *session, struct unpack *unpack)
+/* Behind those that came before it. */
+static void inbox_insert(struct session *session, struct inbox_entry *entry)
 {
-    uint64_t bytes;
-    while ((bytes = unpack_number(unpack))) {
-        struct inbox_entry *entry =
-            bytes - 1 <= PROTO_MESSAGE_MAX ? malloc(sizeof *entry + bytes - 1) : NULL;
-        if (!entry)
-            return -ENOMEM;
-        *entry = (struct inbox_entry){.bytes = bytes - 1};
-        unpack_bytes(unpack, &entry->header, sizeof entry->header);
-        unpack_bytes(unpack, entry->data, entry->bytes);
-        entry->fd = unpack_fd(unpack);
-        if (unpack->failed) {
-            free(entry);
-            return -EINVAL;
-        }
-        list_append(&session->keeping.inbox, &entry->link);
+    struct list *inbox = &session->keeping.inbox;
+    struct list_link *before = list_last(inbox);
+    while (before &&
+           container_of(before, struct inbox_entry, link)->header.serial > entry->header.serial)
+        before = list_previous(inbox, before);
+    if (before)
+        list_insert_after(before, &entry->link);
+    else
+        list_prepend(inbox, &entry->link);
+    kept_table_add(session_tables(session, PART_INBOX), entry, &entry->row);
+}
+
+static int request_unpack(struct session *session, struct unpack *unpack)
+{
+    uint64_t bytes = unpack_number_max(unpack, PROTO_MESSAGE_MAX);
+    struct inbox_entry *entry = malloc(sizeof *entry + bytes);
+    if (!entry)
+        return -ENOMEM;
+    *entry = (struct inbox_entry){.bytes = bytes};
+    unpack_bytes(unpack, &entry->header, sizeof entry->header);
+    unpack_bytes(unpack, entry->data, entry->bytes);
+    entry->fd = unpack_fd(unpack);
+    if (!unpack_is_whole(unpack)) {
+        free(entry);
+        return -EINVAL;
     }
-    return unpack->failed ? -EINVAL : 0;
+    inbox_insert(session, entry);
+    return 0;
 }
 
 /* Sends what the last server may not have sent. Descriptors are those of what the answer names. */
@@ -322,39 +370,55 @@ static int answers_unpack(struct session *session, struct unpack *unpack)
     return unpack_is_whole(unpack) ? 0 : -EINVAL;
 }
 
-void session_record_read(struct session *session, const struct state_log_entry *entry)
+static int entry_unpack(struct session *session, enum session_part part, struct unpack *unpack)
 {
-    struct unpack unpack = unpack_begin(entry->data, entry->bytes);
-    int result = 0;
-    /* Without accounts there is nothing to charge, and without heaps nothing to put into them. */
-    if (session->keeping.unread || (entry->kind != PART_REQUESTS && !session->user_share))
-        return;
-    switch (entry->kind) {
-    case PART_MEMORY:
-        result = session_memory_unpack(session, &unpack);
-        break;
-    case PART_HOST:
-        result = session_host_record_unpack(session, &unpack);
-        break;
-    case PART_OBJECTS:
-        result = session_forward_unpack(session, &unpack);
-        break;
+    switch (part) {
+    case PART_REGIONS:
+        return session_memory_regions_unpack(session, unpack);
+    case PART_BUFFERS:
+        return session_host_record_buffers_unpack(session, unpack);
+    case PART_IMPORTS:
+        return session_host_record_imports_unpack(session, unpack);
     case PART_MODULES:
-        result = session_module_unpack(session, &unpack);
-        break;
-    case PART_REQUESTS:
-        result = inbox_unpack(session, &unpack);
-        if (result == 0)
-            result = answers_unpack(session, &unpack);
-        /* Answers for which the socket has no room wait until it has. */
-        if (session->state != PROTO_CONNECTION_STATE_LEAVING)
-            session_poll(session);
-        break;
+        return session_module_unpack(session, unpack);
+    case PART_INBOX:
+        return request_unpack(session, unpack);
+    case PART_ANSWERS:
+        return answers_unpack(session, unpack);
     default:
-        break;
+        return session_forward_unpack(session, (enum object_kind)(part - PART_STREAMS), unpack);
+    }
+}
+
+static void part_read(struct session *session, enum session_part part,
+                      const struct state_log_reader *reader)
+{
+    size_t count;
+    const struct state_log_entry *entries =
+        state_log_find(reader, (uint16_t)part, session->number, &count);
+    int result = 0;
+    if (part == PART_BLOCKS)
+        result = session_memory_blocks_unpack(session, entries, count);
+    for (size_t i = 0; i < count && part != PART_BLOCKS && result == 0; i++) {
+        struct unpack unpack = unpack_begin(entries[i].data, entries[i].bytes);
+        result = entry_unpack(session, part, &unpack);
     }
     if (result < 0)
         not_taken_over(session, result);
+}
+
+void session_record_read(struct session *session, const struct state_log_reader *reader)
+{
+    if (session->keeping.unread)
+        return;
+    /* Without accounts there is nothing to charge, and without heaps nothing to put into them. */
+    for (enum session_part part = 0; part < PART_OWNED && session->user_share; part++)
+        part_read(session, part, reader);
+    part_read(session, PART_INBOX, reader);
+    part_read(session, PART_ANSWERS, reader);
+    /* Answers for which the socket has no room wait until it has. */
+    if (session->state != PROTO_CONNECTION_STATE_LEAVING)
+        session_poll(session);
 }
 
 void session_record_link(struct session *session)

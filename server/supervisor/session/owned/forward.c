@@ -83,7 +83,7 @@ static void object_made(struct request *request, enum object_kind kind,
 {
     struct objects *objects = &request->session->objects;
     if (answer->outcome == WORKER_ANSWERED)
-        objects_find(objects, kind, request->object)->state = OBJECT_MADE;
+        objects_change(objects, kind, request->object)->state = OBJECT_MADE;
     else
         objects_free(objects, kind, request->object);
     session_pass(request->session, request->serial, answer);
@@ -110,7 +110,7 @@ void session_forward_stream_create(struct session *session, struct channel_messa
     struct request *request =
         create_request(session, message, result, body.stream, MESSAGE_TEXT(streams_max));
     if (request) {
-        objects_find(&session->objects, OBJECT_STREAM, body.stream)->priority = body.priority;
+        objects_change(&session->objects, OBJECT_STREAM, body.stream)->priority = body.priority;
         session_lost_copies_forget(session, body.stream);
     }
     if (result == 0 && (!request || !forward_ask(request, message, &body, stream_made)))
@@ -131,11 +131,12 @@ void session_forward_event_create(struct session *session, struct channel_messag
 }
 
 /* Finds an object that the client may use. Otherwise refuses the message and returns NULL. */
-static struct object *object_named(struct session *session, const struct channel_message *message,
-                                   enum object_kind kind, uint32_t number)
+static const struct object *object_named(struct session *session,
+                                         const struct channel_message *message,
+                                         enum object_kind kind, uint32_t number)
 {
     static const char *const nouns[] = {"stream", "event", "kernel", "link"};
-    struct object *object = objects_find(&session->objects, kind, number);
+    const struct object *object = objects_find(&session->objects, kind, number);
     if (object && object->state == OBJECT_MADE)
         return object;
     session_refuse(session, message->header.serial, MESSAGE(object_unknown), nouns[kind], number);
@@ -146,7 +147,7 @@ static struct object *object_named(struct session *session, const struct channel
 static void object_destroyed(struct request *request, enum object_kind kind,
                              const struct worker_answer *answer)
 {
-    struct object *object = objects_find(&request->session->objects, kind, request->object);
+    struct object *object = objects_change(&request->session->objects, kind, request->object);
     if (answer->outcome == WORKER_ANSWERED && object && object->gone)
         objects_free(&request->session->objects, kind, request->object);
     else if (answer->outcome == WORKER_REFUSED && object && object->state == OBJECT_ENDING)
@@ -170,14 +171,14 @@ static void event_destroyed(void *context, const struct worker_answer *answer)
 static void object_destroy(struct session *session, const struct channel_message *message,
                            enum object_kind kind, uint32_t number, worker_link_reply *answered)
 {
-    struct object *object = object_named(session, message, kind, number);
-    struct request *request =
-        object ? request_make(session, message->header.serial, PROTO_DONE) : NULL;
+    struct request *request = object_named(session, message, kind, number)
+                                  ? request_make(session, message->header.serial, PROTO_DONE)
+                                  : NULL;
     if (!request)
         return;
     request->object = number;
     if (forward_ask(request, message, message->body, answered))
-        object->state = OBJECT_ENDING;
+        objects_change(&session->objects, kind, number)->state = OBJECT_ENDING;
 }
 
 void session_forward_stream_destroy(struct session *session, struct channel_message *message)
@@ -247,7 +248,7 @@ void session_forward_ended(struct session *session, const struct channel_message
         kind = OBJECT_EVENT;
         number = event.event;
     }
-    struct object *object = objects_find(&session->objects, kind, number);
+    struct object *object = objects_change(&session->objects, kind, number);
     session_touch(session);
     /* The request has the number until it is answered: another server handles it anew. */
     if (object && object->state == OBJECT_ENDING && !object->destroyed)
@@ -276,11 +277,11 @@ static void function_found(void *context, const struct worker_answer *answer)
     struct request *request = context;
     struct objects *objects = &request->session->objects;
     /* NULL if the worker has answered the unload of the kernel's module before this. */
-    struct object *kernel = objects_find(objects, OBJECT_FUNCTION, request->object);
+    const struct object *kernel = objects_find(objects, OBJECT_FUNCTION, request->object);
     if (kernel) {
-        kernel->function.asking--;
-        if (answer->outcome == WORKER_ANSWERED)
-            kernel->state = OBJECT_MADE;
+        objects_function_told(objects, request->object);
+        if (kernel->state == OBJECT_MAKING && answer->outcome == WORKER_ANSWERED)
+            objects_change(objects, OBJECT_FUNCTION, request->object)->state = OBJECT_MADE;
         else if (kernel->state == OBJECT_MAKING && !kernel->function.asking)
             objects_free(objects, OBJECT_FUNCTION, request->object);
     }
@@ -304,10 +305,10 @@ void session_forward_function_get(struct session *session, struct channel_messag
     struct request *request =
         create_request(session, message, result, body.function, MESSAGE_TEXT(kernels_max));
     if (result == 0 && request && forward_ask(request, message, &body, function_found)) {
-        objects_find(objects, OBJECT_FUNCTION, body.function)->function.asking++;
+        objects_function_ask(objects, body.function);
         return;
     }
-    struct object *kernel =
+    const struct object *kernel =
         result == 0 ? objects_find(objects, OBJECT_FUNCTION, body.function) : NULL;
     if (kernel && kernel->state == OBJECT_MAKING && !kernel->function.asking)
         objects_free(objects, OBJECT_FUNCTION, body.function);
@@ -317,7 +318,7 @@ static void function_changed(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     struct object *kernel =
-        objects_find(&request->session->objects, OBJECT_FUNCTION, request->object);
+        objects_change(&request->session->objects, OBJECT_FUNCTION, request->object);
     if (kernel && answer->outcome == WORKER_ANSWERED) {
         kernel->function.shared_set = true;
         kernel->function.shared_bytes = (uint32_t)request->count;
@@ -465,9 +466,13 @@ static enum object_state state_kept(enum object_kind kind, const struct object *
     return object->state == OBJECT_ENDING && !object->destroyed ? OBJECT_MADE : object->state;
 }
 
-static void object_pack(struct pack *pack, enum object_kind kind, uint32_t number,
-                        const struct object *object, enum object_state state)
+static void object_pack(const struct session *session, enum object_kind kind, uint32_t number,
+                        struct pack *pack)
 {
+    const struct object *object = objects_find(&session->objects, kind, number);
+    const enum object_state state = object ? state_kept(kind, object) : OBJECT_FREE;
+    if (state == OBJECT_FREE)
+        return;
     const struct object_function *kernel = &object->function;
     pack_number(pack, (uint64_t)number << 8 | (unsigned)state);
     if (kind == OBJECT_STREAM)
@@ -481,17 +486,28 @@ static void object_pack(struct pack *pack, enum object_kind kind, uint32_t numbe
     pack_bytes(pack, kernel->name, kernel->name_bytes);
 }
 
-void session_forward_pack(struct session *session, struct pack *pack)
+void session_forward_stream_pack(void *context, uint32_t row, void *item, struct pack *pack)
 {
-    for (enum object_kind kind = 0; kind < OBJECT_KINDS; kind++) {
-        const struct object_table *table = &session->objects.tables[kind];
-        for (uint32_t i = 0; i < table->count; i++) {
-            enum object_state state = state_kept(kind, &table->rows[i]);
-            if (table->rows[i].state != OBJECT_FREE && state != OBJECT_FREE)
-                object_pack(pack, kind, i + 1, &table->rows[i], state);
-        }
-        pack_number(pack, 0);
-    }
+    (void)item;
+    object_pack(context, OBJECT_STREAM, row, pack);
+}
+
+void session_forward_event_pack(void *context, uint32_t row, void *item, struct pack *pack)
+{
+    (void)item;
+    object_pack(context, OBJECT_EVENT, row, pack);
+}
+
+void session_forward_function_pack(void *context, uint32_t row, void *item, struct pack *pack)
+{
+    (void)item;
+    object_pack(context, OBJECT_FUNCTION, row, pack);
+}
+
+void session_forward_link_pack(void *context, uint32_t row, void *item, struct pack *pack)
+{
+    (void)item;
+    object_pack(context, OBJECT_LINK, row, pack);
 }
 
 static int kernel_unpack(struct session *session, struct unpack *unpack, uint32_t number)
@@ -504,7 +520,7 @@ static int kernel_unpack(struct session *session, struct unpack *unpack, uint32_
                                       (size_t)(name >> 1), number);
     if (result < 0)
         return result;
-    struct object *object = objects_find(&session->objects, OBJECT_FUNCTION, number);
+    struct object *object = objects_change(&session->objects, OBJECT_FUNCTION, number);
     object->function.shared_bytes = (uint32_t)what;
     object->function.shared_set = name & 1;
     object->state = OBJECT_MADE;
@@ -519,7 +535,7 @@ static int object_unpack(struct session *session, struct unpack *unpack, enum ob
     int result = objects_put(&session->objects, kind, number);
     if (result < 0)
         return result;
-    struct object *object = objects_find(&session->objects, kind, number);
+    struct object *object = objects_change(&session->objects, kind, number);
     object->state = state;
     object->destroyed = state == OBJECT_ENDING;
     if (kind == OBJECT_STREAM)
@@ -529,16 +545,15 @@ static int object_unpack(struct session *session, struct unpack *unpack, enum ob
     return unpack->failed ? -EINVAL : 0;
 }
 
-int session_forward_unpack(struct session *session, struct unpack *unpack)
+int session_forward_unpack(struct session *session, enum object_kind kind, struct unpack *unpack)
 {
     int result = 0;
-    for (enum object_kind kind = 0; kind < OBJECT_KINDS; kind++) {
-        uint64_t word;
-        while (result == 0 && (word = unpack_number(unpack)))
-            result = (word & 0xff) == OBJECT_MADE || (word & 0xff) == OBJECT_ENDING
-                         ? object_unpack(session, unpack, kind, (uint32_t)(word >> 8),
-                                         (enum object_state)(word & 0xff))
-                         : -EINVAL;
+    while (result == 0 && !unpack_is_whole(unpack)) {
+        uint64_t word = unpack_number(unpack);
+        result = (word & 0xff) == OBJECT_MADE || (word & 0xff) == OBJECT_ENDING
+                     ? object_unpack(session, unpack, kind, (uint32_t)(word >> 8),
+                                     (enum object_state)(word & 0xff))
+                     : -EINVAL;
     }
     return result;
 }

@@ -32,12 +32,13 @@ void session_forward_restore_attributes(struct session *session, worker_link_rep
 void session_forward_restore_ends(struct session *session);
 
 /*
- * The record of streams, events, kernels and links, and the way back. Returns 0 or -errno. A
+ * The records of streams, events, kernels and links, and the way back. Returns 0 or -errno. A
  * stream or event that was being made comes back as one that is being destroyed; of one that was
  * being destroyed, the request comes again. session_forward_resume asks the worker.
  */
-void session_forward_pack(struct session *session, struct pack *pack);
-int session_forward_unpack(struct session *session, struct unpack *unpack);
+kept_writer session_forward_stream_pack, session_forward_event_pack, session_forward_function_pack,
+    session_forward_link_pack;
+int session_forward_unpack(struct session *session, enum object_kind kind, struct unpack *unpack);
 void session_forward_resume(struct session *session);
 
 #endif

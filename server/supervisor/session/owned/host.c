@@ -83,6 +83,7 @@ static void buffer_unmap_answered(void *context, const struct worker_answer *ans
     switch (answer->outcome) {
     case WORKER_ANSWERED:
         region->gone = true;
+        heap_region_mark(region);
         buffer_settle(region);
         break;
     case WORKER_REFUSED:
@@ -210,6 +211,7 @@ static void memory_made(struct request *request, int result)
         return;
     }
     region->charged_fd.fd = request->fd;
+    heap_region_mark(region);
     request->fd = -1;
     const struct pinned_buffer *buffer = region->user;
     struct proto_worker_host_map body = {
@@ -381,6 +383,12 @@ void session_host_flush(struct session *session)
 
 /* ---- shares ---- */
 
+void session_host_import_enter(struct host_import *import, enum import_state state)
+{
+    import->state = state;
+    kept_table_mark(session_tables(import->user, PART_IMPORTS), import->row);
+}
+
 /* The user's worker has nothing of the share mapped any more. */
 static void import_free(struct host_import *import)
 {
@@ -391,6 +399,7 @@ static void import_free(struct host_import *import)
         link = &(*link)->next;
     *link = import->next;
     quota_return(&import->charge);
+    kept_table_remove(session_tables(import->user, PART_IMPORTS), &import->row);
     free(import);
     if (!region)
         return; /* the last server had it, and it was not found yet */
@@ -423,7 +432,7 @@ void session_host_import_return(struct host_import *import)
         return;
     struct proto_worker_host_unmap body = {.address = import->region->address,
                                            .count = import->region->bytes};
-    import->state = IMPORT_UNMAPPING;
+    session_host_import_enter(import, IMPORT_UNMAPPING);
     session_ask_surely(import->user, PROTO_WORKER_HOST_UNMAP, &body, import_unmap_answered, import);
 }
 
@@ -434,7 +443,7 @@ static void import_map_answered(void *context, const struct worker_answer *answe
     struct host_import *import = request->import;
     switch (answer->outcome) {
     case WORKER_ANSWERED:
-        import->state = IMPORT_LIVE;
+        session_host_import_enter(import, IMPORT_LIVE);
         if (import->recalled) {
             session_refuse(session, request->serial, MESSAGE(share_owner_ended));
             session_host_import_return(import);
@@ -581,6 +590,7 @@ void session_host_import(struct session *session, struct channel_message *messag
     session->imports = import;
     import->region->imports++;
     owner->lent++;
+    kept_table_add(session_tables(session, PART_IMPORTS), import, &import->row);
     request->import = import;
     struct proto_worker_host_map map = {.address = block->address, .count = block->bytes};
     struct channel_packet ask = {.opcode = PROTO_WORKER_HOST_MAP,
@@ -620,7 +630,7 @@ static void link_answered(void *context, const struct worker_answer *answer)
     struct request *request = context;
     struct objects *objects = &request->session->objects;
     if (answer->outcome == WORKER_ANSWERED)
-        objects_find(objects, OBJECT_LINK, request->object)->state = OBJECT_MADE;
+        objects_change(objects, OBJECT_LINK, request->object)->state = OBJECT_MADE;
     else
         objects_free(objects, OBJECT_LINK, request->object);
     session_pass(request->session, request->serial, answer);
@@ -643,7 +653,7 @@ void session_host_link(struct session *session, struct channel_message *message)
         request_end(request);
         return;
     }
-    objects_find(&session->objects, OBJECT_LINK, request->object)->client = other->number;
+    objects_change(&session->objects, OBJECT_LINK, request->object)->client = other->number;
     request->fd = shm_readonly_fd(&other->shadow);
     struct proto_worker_link link = {.streams = session->server->settings->streams,
                                      .link = request->object};

@@ -19,8 +19,9 @@ struct host_import {
     struct host_import *next;
     struct session *user, *owner;
     struct heap_region *region;
-    enum import_state state;
-    bool recalled; /* unmap it as soon as it is mapped */
+    enum import_state state; /* session_host_import_enter changes it */
+    uint32_t row;            /* of the user's table of imports */
+    bool recalled;           /* unmap it as soon as it is mapped */
     struct charge charge;
     uint32_t owner_number; /* of one that the last server had, before it is found: the owner, */
     uint64_t address;      /* and where the region begins */
@@ -32,6 +33,8 @@ session_handler session_host_alloc, session_host_free, session_host_import, sess
  * session_host_recall_exports makes other sessions stop using its buffers. */
 void session_host_flush(struct session *session);
 void session_host_recall_exports(struct session *session);
+
+void session_host_import_enter(struct host_import *import, enum import_state state);
 
 /* Has the user's worker give a share back that it has or is to have, and lets go of it. */
 void session_host_import_return(struct host_import *import);

@@ -9,6 +9,7 @@
 #include "server/supervisor/session/owned/pinned_pool.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
+#include "server/supervisor/session/session_state.h"
 
 enum { BUFFER_UNMAPPING, BUFFER_LIVE, BUFFER_GONE };
 
@@ -21,31 +22,30 @@ static unsigned state_kept(const struct heap_region *region)
 }
 
 /* One that was being mapped is given back: its request is handled anew. */
-static void imports_pack(const struct session *session, struct pack *pack)
+void session_host_record_import_pack(void *context, uint32_t row, void *item, struct pack *pack)
 {
-    const struct host_import *import;
-    uint64_t count = 0;
-    for (import = session->imports; import; import = import->next)
-        count++;
-    pack_number(pack, count);
-    for (import = session->imports; import; import = import->next) {
-        pack_number(pack, import->owner->number);
-        pack_number(pack, import->region->address);
-        pack_number(pack, import->state == IMPORT_LIVE);
-    }
+    const struct host_import *import = item;
+    (void)context;
+    (void)row;
+    if (!import)
+        return;
+    pack_number(pack, import->owner->number);
+    pack_number(pack, import->region->address);
+    pack_number(pack, import->state == IMPORT_LIVE);
 }
 
-void session_host_record_pack(struct session *session, struct pack *pack)
+void session_host_record_buffer_pack(void *context, uint32_t row, void *item, struct pack *pack)
 {
-    struct heap *heap = &session->buffers;
-    imports_pack(session, pack);
-    pack_number(pack, heap->regions);
-    for (struct heap_region *at = heap->first; at; at = at->next) {
-        pack_number(pack, at->address);
-        pack_number(pack, at->bytes);
-        pack_number(pack, state_kept(at));
-        keeper_pack_fd(session->server->keeper, pack, KEEPER_DATA, at->charged_fd.fd, &at->kept);
-    }
+    struct session *session = context;
+    struct heap_region *region = item;
+    (void)row;
+    if (!region)
+        return;
+    pack_number(pack, region->address);
+    pack_number(pack, region->bytes);
+    pack_number(pack, state_kept(region));
+    keeper_pack_fd(session->server->keeper, pack, KEEPER_DATA, region->charged_fd.fd,
+                   &region->kept);
 }
 
 static int buffer_unpack(struct session *session, struct unpack *unpack)
@@ -75,6 +75,7 @@ static int buffer_unpack(struct session *session, struct unpack *unpack)
     heap_region_clear(region);
     heap_region_withdraw(region);
     region->gone = state == BUFFER_GONE;
+    heap_region_mark(region);
     return 0;
 }
 
@@ -89,17 +90,22 @@ static int import_unpack(struct session *session, struct unpack *unpack)
     import->user = session;
     import->next = session->imports;
     session->imports = import;
+    kept_table_add(session_tables(session, PART_IMPORTS), import, &import->row);
     return unpack->failed ? -EINVAL : 0;
 }
 
-int session_host_record_unpack(struct session *session, struct unpack *unpack)
+int session_host_record_imports_unpack(struct session *session, struct unpack *unpack)
 {
-    uint64_t imports = unpack_number(unpack);
     int result = 0;
-    for (uint64_t i = 0; i < imports && result == 0; i++)
+    while (result == 0 && !unpack_is_whole(unpack))
         result = import_unpack(session, unpack);
-    uint64_t count = unpack_number(unpack);
-    for (uint64_t i = 0; i < count && result == 0; i++)
+    return result;
+}
+
+int session_host_record_buffers_unpack(struct session *session, struct unpack *unpack)
+{
+    int result = 0;
+    while (result == 0 && !unpack_is_whole(unpack))
         result = buffer_unpack(session, unpack);
     return result;
 }
@@ -141,6 +147,7 @@ int session_host_record_find(struct session *session)
             continue;
         }
         *link = import->next;
+        kept_table_remove(session_tables(session, PART_IMPORTS), &import->row);
         free(import);
         result = -ENOENT;
     }
@@ -158,7 +165,7 @@ void session_host_record_resume(struct session *session)
     }
     for (struct host_import *at = session->imports; at; at = at->next)
         if (at->state == IMPORT_UNMAPPING) {
-            at->state = IMPORT_LIVE;
+            session_host_import_enter(at, IMPORT_LIVE);
             session_host_import_return(at);
         }
 }

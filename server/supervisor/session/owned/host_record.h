@@ -8,15 +8,16 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_OWNED_HOST_RECORD_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_OWNED_HOST_RECORD_H
 
+#include "server/supervisor/keep/kept_table.h"
 #include "server/supervisor/keep/pack.h"
 
 struct session;
 
-/* Adds all buffers to the pack. They get numbers of the keeper's where they have none. */
-void session_host_record_pack(struct session *session, struct pack *pack);
+kept_writer session_host_record_buffer_pack, session_host_record_import_pack;
 
-/* Returns 0 or -errno. */
-int session_host_record_unpack(struct session *session, struct unpack *unpack);
+/* Return 0 or -errno. */
+int session_host_record_buffers_unpack(struct session *session, struct unpack *unpack);
+int session_host_record_imports_unpack(struct session *session, struct unpack *unpack);
 
 /* Finds the buffers of other connections that the session uses, when all of them are unpacked.
  * Returns 0; -ENOENT: some are not there, and are used no more. */

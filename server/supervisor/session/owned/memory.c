@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
@@ -402,85 +403,141 @@ void session_memory_restore(struct session *session, worker_link_reply *answered
 
 /* ---- another server ---- */
 
-static void blocks_pack(const struct heap_region *region, struct pack *pack)
+enum { REGION_LIVE = 1, REGION_SLAB = 2, REGION_RESERVED = 4 };
+enum { BLOCK_RETIRED = 1, BLOCK_RESERVED = 2 };
+
+static uint64_t region_flags(const struct heap_region *region)
 {
-    for (const struct heap_block *at = region->first; at; at = at->after) {
-        if (at->state == HEAP_BLOCK_FREE)
-            continue;
-        pack_number(pack, at->address);
-        pack_number(pack, at->bytes | (at->state == HEAP_BLOCK_RETIRED) | (at->reserved ? 2 : 0));
-    }
-    pack_number(pack, 0);
+    bool live = region->state == HEAP_REGION_LIVE;
+    return (live ? REGION_LIVE : 0) | (region->slab ? REGION_SLAB : 0) |
+           (live && !region->slab && region->first->reserved ? REGION_RESERVED : 0);
 }
 
-void session_memory_pack(struct session *session, struct pack *pack)
+void session_memory_region_pack(void *context, uint32_t row, void *item, struct pack *pack)
 {
-    const struct heap *heap = &session->heap;
-    pack_number(pack, heap->regions);
-    pack_number(pack, heap->next_slab);
-    for (struct heap_region *at = heap->first; at; at = at->next) {
-        pack_number(pack, at->address);
-        pack_number(pack, at->bytes);
-        pack_number(pack, (at->state == HEAP_REGION_LIVE) | (at->slab ? 2 : 0));
-        keeper_pack_fd(session->server->keeper, pack, KEEPER_DATA, at->charged_fd.fd, &at->kept);
-        if (at->state == HEAP_REGION_LIVE)
-            blocks_pack(at, pack);
-    }
+    struct session *session = context;
+    struct heap_region *region = item;
+    (void)row;
+    if (!region)
+        return;
+    pack_number(pack, region->address);
+    pack_number(pack, region->bytes);
+    pack_number(pack, region_flags(region));
+    keeper_pack_fd(session->server->keeper, pack, KEEPER_DATA, region->charged_fd.fd,
+                   &region->kept);
 }
 
-/* Retired blocks wait for the next quiesce. */
-static int block_put(struct session *session, struct heap_region *region, uint64_t address,
-                     uint64_t bytes)
+struct kept_block {
+    uint64_t address;
+    uint64_t bytes; /* and flags */
+};
+
+void session_memory_block_pack(void *context, uint32_t row, void *item, struct pack *pack)
 {
-    struct heap_block *block = region->slab ? NULL : heap_find(&session->heap, address);
-    int result = 0;
-    if (region->slab)
-        result = heap_take_at(region, address, bytes & ~(HEAP_ALIGNMENT - 1), &block);
-    if (result < 0 || !block)
-        return result < 0 ? result : -EINVAL;
-    if (bytes & 1) {
-        heap_block_retire(block);
-        block->next = session->retired_next;
-        session->retired_next = block;
-    }
-    block->reserved = (bytes & 2) != 0;
-    return 0;
+    const struct heap_block *block = item;
+    (void)context;
+    (void)row;
+    if (!block)
+        return;
+    const struct kept_block kept = {
+        .address = block->address,
+        .bytes = block->bytes | (block->state == HEAP_BLOCK_RETIRED ? BLOCK_RETIRED : 0) |
+                 (block->reserved ? BLOCK_RESERVED : 0)};
+    pack_bytes(pack, &kept, sizeof kept);
 }
 
 static int region_unpack(struct session *session, struct unpack *unpack)
 {
     uint64_t address = unpack_number(unpack), bytes = unpack_number(unpack);
-    uint64_t flags = unpack_number_max(unpack, 3);
+    uint64_t flags = unpack_number(unpack);
     uint32_t kept = unpack_fd(unpack);
     struct heap_region *region;
     if (unpack->failed)
         return -EINVAL;
-    int result = heap_region_put(&session->heap, address, bytes, (flags & 2) != 0, &region);
+    int result =
+        heap_region_put(&session->heap, address, bytes, (flags & REGION_SLAB) != 0, &region);
     if (result < 0)
         return result;
     quota_charge_again(&session->accounts[RESOURCE_MEMORY], &region->charge, bytes);
     fd_budget_charge_again(&region->charged_fd, &session->fds,
                            keeper_take(session->server->keeper, kept, KEEPER_DATA));
     region->kept = kept;
-    heap_region_ready(region);
-    if (!(flags & 1)) {
+    struct heap_block *whole = heap_region_ready(region);
+    if (!(flags & REGION_LIVE)) {
         heap_region_clear(region);
         heap_region_withdraw(region);
-        return 0;
+    } else if (whole && flags & REGION_RESERVED) {
+        heap_block_reserve(whole);
     }
-    uint64_t block;
-    while (result == 0 && (block = unpack_number(unpack)))
-        result = block_put(session, region, block, unpack_number(unpack));
+    return 0;
+}
+
+int session_memory_regions_unpack(struct session *session, struct unpack *unpack)
+{
+    int result = 0;
+    while (result == 0 && !unpack_is_whole(unpack))
+        result = region_unpack(session, unpack);
     return result;
 }
 
-int session_memory_unpack(struct session *session, struct unpack *unpack)
+static int block_compare(const void *a, const void *b)
 {
-    uint64_t regions = unpack_number(unpack), next_slab = unpack_number(unpack);
-    int result = 0;
-    for (uint64_t i = 0; i < regions && result == 0; i++)
-        result = unpack->failed ? -EINVAL : region_unpack(session, unpack);
-    session->heap.next_slab = min(max(next_slab, session->heap.next_slab), HEAP_SLAB_MAX);
+    const struct kept_block *x = a, *y = b;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Retired blocks wait for the next quiesce. */
+static int block_take(struct session *session, struct heap_region *region, struct heap_block *from,
+                      const struct kept_block *kept, struct heap_block **block)
+{
+    int result =
+        heap_take_at(region, from, kept->address, kept->bytes & ~(HEAP_ALIGNMENT - 1), block);
+    if (result < 0)
+        return result;
+    if (kept->bytes & BLOCK_RESERVED)
+        heap_block_reserve(*block);
+    if (kept->bytes & BLOCK_RETIRED) {
+        heap_block_retire(*block);
+        (*block)->next = session->retired_next;
+        session->retired_next = *block;
+    }
+    return 0;
+}
+
+/* In the order of addresses, so that nothing is looked for twice. */
+static int blocks_take(struct session *session, const struct kept_block *blocks, size_t count)
+{
+    struct heap_region *region = session->heap.first;
+    struct heap_block *latest = NULL;
+    for (size_t i = 0; i < count; i++) {
+        for (; region && region->address + region->bytes <= blocks[i].address;
+             region = region->next)
+            latest = NULL;
+        if (!region || !region->slab || region->state != HEAP_REGION_LIVE)
+            return -EINVAL;
+        int result = block_take(session, region, latest, &blocks[i], &latest);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+int session_memory_blocks_unpack(struct session *session, const struct state_log_entry *entries,
+                                 size_t count)
+{
+    size_t bytes = 0, at = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += entries[i].bytes;
+    if (!bytes || bytes % sizeof(struct kept_block))
+        return bytes ? -EINVAL : 0;
+    struct kept_block *blocks = malloc(bytes);
+    if (!blocks)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; at += entries[i++].bytes)
+        memcpy((uint8_t *)blocks + at, entries[i].data, entries[i].bytes);
+    qsort(blocks, bytes / sizeof *blocks, sizeof *blocks, block_compare);
+    int result = blocks_take(session, blocks, bytes / sizeof *blocks);
+    free(blocks);
     return result;
 }
 

@@ -36,12 +36,14 @@ void session_memory_release(struct session *session);
 void session_memory_restore(struct session *session, worker_link_reply *answered);
 
 /*
- * The record of the device memory, and the way back. Returns 0 or -errno. A region that was being
- * mapped comes back as one that is being unmapped: whether the worker mapped it is not known.
- * session_memory_resume asks the worker for all that was under way.
+ * The records of the device memory, and the way back, regions first. Returns 0 or -errno. A region
+ * that was being mapped comes back as one that is being unmapped: whether the worker mapped it is
+ * not known. session_memory_resume asks the worker for all that was under way.
  */
-void session_memory_pack(struct session *session, struct pack *pack);
-int session_memory_unpack(struct session *session, struct unpack *unpack);
+kept_writer session_memory_region_pack, session_memory_block_pack;
+int session_memory_regions_unpack(struct session *session, struct unpack *unpack);
+int session_memory_blocks_unpack(struct session *session, const struct state_log_entry *entries,
+                                 size_t count);
 void session_memory_resume(struct session *session);
 
 #endif

@@ -26,6 +26,7 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session_client.h"
+#include "server/supervisor/session/session_state.h"
 #include "server/supervisor/session/session_worker.h"
 
 enum module_state {
@@ -38,6 +39,7 @@ enum module_state {
 struct module {
     struct module *next;
     uint32_t number;
+    uint32_t row; /* of the session's table; module_changed marks it */
     enum module_state state;
     bool inspected; /* the worker knows the module's number */
     struct image *image;
@@ -48,6 +50,17 @@ struct module {
     enum proto_unsaved unsaved;   /* what no other worker can have of it */
     bool lost;                    /* and so its worker has taken it along */
 };
+
+static void module_changed(struct session *session, const struct module *module)
+{
+    kept_table_mark(session_tables(session, PART_MODULES), module->row);
+}
+
+static void module_enter(struct session *session, struct module *module, enum module_state state)
+{
+    module->state = state;
+    module_changed(session, module);
+}
 
 static struct module *module_find(const struct session *session, uint32_t number)
 {
@@ -111,6 +124,7 @@ static struct module *module_new(struct session *session)
     module->next = session->modules;
     session->modules = module;
     session->module_count++;
+    kept_table_add(session_tables(session, PART_MODULES), module, &module->row);
     return module;
 }
 
@@ -121,6 +135,7 @@ static void module_free(struct session *session, struct module *module)
         link = &(*link)->next;
     *link = module->next;
     session->module_count--;
+    kept_table_remove(session_tables(session, PART_MODULES), &module->row);
     image_release(module->image, session->server->closer);
     quota_return(&module->charge);
     quota_return(&module->fd_charge);
@@ -131,8 +146,10 @@ static void module_free(struct session *session, struct module *module)
 /* The memory went with all the session's. A record of the session may still be written. */
 void session_module_forget_memory(struct session *session)
 {
-    for (struct module *at = session->modules; at; at = at->next)
+    for (struct module *at = session->modules; at; at = at->next) {
         at->variables = NULL;
+        module_changed(session, at);
+    }
 }
 
 /* The worker has nothing of this client any more. The variables' memory goes with all the
@@ -183,7 +200,7 @@ static void load_answered(void *context, const struct worker_answer *answer)
         load_refused(request, answer);
         return;
     }
-    request->module->state = MODULE_LOADED;
+    module_enter(request->session, request->module, MODULE_LOADED);
     session_pass(request->session, request->serial, answer);
     request_end(request);
 }
@@ -212,8 +229,9 @@ static void variables_done(struct want *want, const struct want_answer *answer)
     struct error why;
     switch (answer->outcome) {
     case WANT_SERVED:
-        answer->block->reserved = true;
+        heap_block_reserve(answer->block);
         request->module->variables = answer->block;
+        module_changed(request->session, request->module);
         load_start(request);
         break;
     case WANT_REFUSED:
@@ -235,6 +253,7 @@ static void inspect_answered(void *context, const struct worker_answer *answer)
         return;
     }
     request->module->inspected = true;
+    module_changed(request->session, request->module);
     memcpy(&needs, answer->message->body, sizeof needs);
     request->module->unsaved = needs.unsaved;
     const struct quota *culprit = NULL;
@@ -267,9 +286,11 @@ static void copy_refused(struct request *request, int result)
         load_failed(request, MESSAGE(image_copy));
 }
 
-static void inspect_module(struct request *request)
+static void inspect_module(struct request *request, struct image *image)
 {
     struct module *module = request->module;
+    module->image = image;
+    module_changed(request->session, module);
     struct proto_worker_module_inspect body = {.module = module->number,
                                                .count = module->image->bytes};
     struct channel_packet message = {.opcode = PROTO_WORKER_MODULE_INSPECT,
@@ -297,9 +318,9 @@ static void image_settle(struct request *request)
         return;
     }
     image_admit(&server->cache, request->image);
-    request->module->image = request->image;
+    struct image *image = request->image;
     request->image = NULL;
-    inspect_module(request);
+    inspect_module(request, image);
 }
 
 static void compare_done(struct request *request, int result)
@@ -311,8 +332,7 @@ static void compare_done(struct request *request, int result)
     struct image *known = request->known;
     request->known = NULL;
     if (request->equal) {
-        request->module->image = known;
-        inspect_module(request);
+        inspect_module(request, known);
     } else {
         image_release(known, request->session->server->closer);
         image_settle(request);
@@ -398,7 +418,7 @@ static void unload_answered(void *context, const struct worker_answer *answer)
         objects_unload(&session->objects, module->number);
         module_free(session, module);
     } else {
-        module->state = MODULE_LOADED;
+        module_enter(session, module, MODULE_LOADED);
     }
     request_end(request);
 }
@@ -416,9 +436,9 @@ void session_module_unload(struct session *session, struct channel_message *mess
     if (!request)
         return;
     request->module = module;
-    module->state = MODULE_UNLOADING;
+    module_enter(session, module, MODULE_UNLOADING);
     if (session_ask(session, PROTO_MODULE_UNLOAD, &body, unload_answered, request) < 0) {
-        module->state = MODULE_LOADED;
+        module_enter(session, module, MODULE_LOADED);
         session_refuse(session, request->serial, MESSAGE(module_not_passed_on));
         request_end(request);
     }
@@ -435,6 +455,7 @@ void session_module_lose(struct session *session)
         at->lost = true;
         /* The driver's memory went with the worker. */
         quota_return(&at->resident);
+        module_changed(session, at);
         state_lost_refuse(at->number, at->unsaved, &why);
         log_notice(MESSAGE_TEXT(log_module_lost), session->number, session->name, why.text);
     }
@@ -479,31 +500,23 @@ void session_module_restore_code(struct session *session, worker_link_reply *ans
 /* ---- another server ---- */
 
 /* One whose image is being copied is nothing yet. */
-static bool is_kept(const struct module *module)
+void session_module_pack(void *context, uint32_t row, void *item, struct pack *pack)
 {
-    return module->image != NULL;
-}
-
-void session_module_pack(struct session *session, struct pack *pack)
-{
-    uint32_t count = 0;
-    pack_number(pack, session->next_module);
-    for (const struct module *at = session->modules; at; at = at->next)
-        count += is_kept(at);
-    pack_number(pack, count);
-    for (const struct module *at = session->modules; at; at = at->next) {
-        if (!is_kept(at))
-            continue;
-        pack_number(pack, at->number);
-        pack_number(pack, at->state == MODULE_LOADED || at->state == MODULE_UNLOADING);
-        pack_number(pack, at->image->bytes);
-        pack_number(pack, at->image->hash);
-        pack_number(pack, at->charge.amount);
-        pack_number(pack, at->resident.amount);
-        pack_number(pack, at->variables ? at->variables->address : 0);
-        pack_number(pack, (uint64_t)at->unsaved << 1 | at->lost);
-        keeper_pack_fd(session->server->keeper, pack, KEEPER_DATA, at->image->fd, &at->image->kept);
-    }
+    struct session *session = context;
+    const struct module *module = item;
+    (void)row;
+    if (!module || !module->image)
+        return;
+    pack_number(pack, module->number);
+    pack_number(pack, module->state == MODULE_LOADED || module->state == MODULE_UNLOADING);
+    pack_number(pack, module->image->bytes);
+    pack_number(pack, module->image->hash);
+    pack_number(pack, module->charge.amount);
+    pack_number(pack, module->resident.amount);
+    pack_number(pack, module->variables ? module->variables->address : 0);
+    pack_number(pack, (uint64_t)module->unsaved << 1 | module->lost);
+    keeper_pack_fd(session->server->keeper, pack, KEEPER_DATA, module->image->fd,
+                   &module->image->kept);
 }
 
 /* The image is shared with other modules, of other sessions too. */
@@ -534,6 +547,7 @@ static int module_unpack(struct session *session, struct unpack *unpack)
     module->next = session->modules;
     session->modules = module;
     session->module_count++;
+    kept_table_add(session_tables(session, PART_MODULES), module, &module->row);
     module->number = (uint32_t)unpack_number_max(unpack, UINT32_MAX);
     module->state = unpack_number(unpack) ? MODULE_LOADED : MODULE_UNDONE;
     module->inspected = true;
@@ -557,11 +571,10 @@ static int module_unpack(struct session *session, struct unpack *unpack)
 
 int session_module_unpack(struct session *session, struct unpack *unpack)
 {
-    session->next_module = (uint32_t)unpack_number_max(unpack, UINT32_MAX);
-    uint64_t count = unpack_number_max(unpack, SESSION_MODULES_MAX);
-    int result = unpack->failed ? -EINVAL : 0;
-    for (uint64_t i = 0; i < count && result == 0; i++)
-        result = module_unpack(session, unpack);
+    int result = 0;
+    while (result == 0 && !unpack_is_whole(unpack))
+        result =
+            session->module_count < SESSION_MODULES_MAX ? module_unpack(session, unpack) : -EINVAL;
     return result;
 }
 

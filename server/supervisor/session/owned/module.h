@@ -39,12 +39,12 @@ void session_module_lose(struct session *session);
 bool session_module_is_lost(const struct session *session, uint32_t module);
 
 /*
- * The record of the modules, and the way back. Returns 0 or -errno. A module that was being
+ * The records of the modules, and the way back. Returns 0 or -errno. A module that was being
  * loaded comes back as one that is to be unloaded, with its variables' memory: its request is
  * handled anew. One that was being unloaded is loaded: its request comes again.
  * session_module_resume asks the worker. The session's memory is unpacked before.
  */
-void session_module_pack(struct session *session, struct pack *pack);
+kept_writer session_module_pack;
 int session_module_unpack(struct session *session, struct unpack *unpack);
 void session_module_resume(struct session *session);
 

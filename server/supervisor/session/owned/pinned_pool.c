@@ -49,6 +49,12 @@ bool pinned_pool_is_empty(const struct pinned_pool *pool)
 
 /* ---- one buffer ---- */
 
+static void buffer_enter(struct pinned_buffer *buffer, enum pinned_state state)
+{
+    buffer->state = state;
+    heap_region_mark(buffer->region);
+}
+
 struct pinned_buffer *pinned_pool_buffer_make(struct session *session, uint64_t bytes)
 {
     struct pinned_buffer *buffer = calloc(1, sizeof *buffer);
@@ -148,7 +154,7 @@ void pinned_pool_buffer_empty(struct heap_region *region)
     struct session *session = session_of(buffer);
     if (buffer->state == PINNED_EMPTYING)
         return;
-    buffer->state = PINNED_EMPTYING;
+    buffer_enter(buffer, PINNED_EMPTYING);
     buffer->fd = region->charged_fd.fd;
     if (buffer->fd < 0) {
         forget_emptied(buffer);
@@ -195,7 +201,7 @@ static void memory_cleared(struct job *job, int result)
 {
     struct pinned_buffer *buffer = container_of(job, struct pinned_buffer, job);
     struct session *session = session_of(buffer);
-    buffer->state = PINNED_IDLE;
+    buffer_enter(buffer, PINNED_IDLE);
     if (buffer->lost)
         let_go(buffer);
     else if (result < 0)
@@ -208,7 +214,7 @@ static void memory_cleared(struct job *job, int result)
 
 static void clear_buffer(struct pinned_buffer *buffer)
 {
-    buffer->state = PINNED_CLEARING;
+    buffer_enter(buffer, PINNED_CLEARING);
     buffer->fd = buffer->region->charged_fd.fd;
     job_start(&buffer->job, &buffer->jobs, memory_clear, memory_cleared);
 }
@@ -225,7 +231,7 @@ static void drop_answered(void *context, const struct worker_answer *answer)
     }
     log_error(MESSAGE_TEXT(log_unmap_refused), 0, units_format_bytes(buffer->region->bytes, size),
               allowance_resource(RESOURCE_HOST_MEMORY)->phrase, answer->text);
-    buffer->state = PINNED_STUCK;
+    buffer_enter(buffer, PINNED_STUCK);
 }
 
 static void drop_buffer(struct pinned_buffer *buffer, bool asks)
@@ -233,12 +239,12 @@ static void drop_buffer(struct pinned_buffer *buffer, bool asks)
     struct proto_worker_host_drop body = {
         .address = buffer->region->address, .count = buffer->region->bytes, .asks = asks};
     struct channel_packet request = {.opcode = PROTO_WORKER_HOST_DROP, .body = &body};
-    buffer->state = PINNED_DROPPING;
+    buffer_enter(buffer, PINNED_DROPPING);
     if (pinned_pool_buffer_is_lost(buffer)) {
         let_go(buffer);
     } else if (device_request(buffer->device, &request, drop_answered, buffer) < 0) {
         /* pinned_pool_lose takes it. */
-        buffer->state = PINNED_STUCK;
+        buffer_enter(buffer, PINNED_STUCK);
         device_abandon(buffer->device);
     }
 }
@@ -394,7 +400,7 @@ int pinned_pool_lend(struct session *session, struct heap_region *region,
     list_remove(&buffer->link);
     pool->bytes -= region->bytes;
     pool->count--;
-    buffer->state = PINNED_USED;
+    buffer_enter(buffer, PINNED_USED);
     return 0;
 }
 
