@@ -183,7 +183,7 @@ KERNEL rare_test_property(u32 *out, const float *a, const double *b)
     for (int k = 0; k < 2; k++) {
         u32 nan = c[k] == FP_NAN, inf = c[k] == FP_INFINITE;
         r |= ((u32)(!nan && !inf) | inf << 1 | (u32)!nan << 2 | nan << 3 |
-              (u32)(c[k] == FP_NORMAL) << 4 | (u32)(c[k] == FP_SUBNORMAL) << 5)
+              (u32)(c[k] == FP_NORMAL || c[k] == FP_ZERO) << 4 | (u32)(c[k] == FP_SUBNORMAL) << 5)
              << 8 * k;
     }
 #endif
