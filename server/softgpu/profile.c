@@ -39,6 +39,22 @@ static const struct profile profiles[] = {
      .sm_alignment_loose = 2,
      .copy_engines = 2,
      .l2_bytes = 50 << 20},
+    {.name = "h100",
+     .device_name = "gpushare software GPU (H100)",
+     .cc_major = 9,
+     .cc_minor = 0,
+     .sms = 132,
+     .memory_bytes = 81559 * MIB,
+     .sm_threads = 2048,
+     .sm_blocks = 32,
+     .sm_shared_bytes = 228 << 10,
+     .block_shared_optin_bytes = 227 << 10,
+     .block_shared_reserved_bytes = 1 << 10,
+     .sm_alignment = 8,
+     .sm_alignment_loose = 2,
+     .sm_groups_lost = 1,
+     .copy_engines = 3,
+     .l2_bytes = 50 << 20},
     {.name = "mig",
      .device_name = "gpushare software GPU (H200 MIG 1g.18gb)",
      .instance = true,
@@ -82,5 +98,5 @@ const struct profile *profile_find(const char *name)
 
 const char *profile_names(void)
 {
-    return "h200, mig, t4";
+    return "h200, h100, mig, t4";
 }

@@ -21,13 +21,16 @@ struct profile {
     uint32_t block_shared_optin_bytes, block_shared_reserved_bytes;
     unsigned sm_alignment;       /* of partitions, by default */
     unsigned sm_alignment_loose; /* and without co-scheduling */
-    unsigned copy_engines;       /* 1: both directions share it */
+    /* A split of the device into groups of sm_alignment makes so many fewer than would fit, since a
+     * group lies within one cluster of processors. Seen: 15 of 8 and 12 that are left (H100). */
+    unsigned sm_groups_lost;
+    unsigned copy_engines; /* 1: both directions share it */
     unsigned l2_bytes;
 };
 
 /* NULL if there is none of that name. Static memory. */
 const struct profile *profile_find(const char *name);
-/* Their names, in a row, for a message: "h200, mig, t4". */
+/* Their names, in a row, for a message: "h200, h100, mig, t4". */
 const char *profile_names(void);
 
 #endif

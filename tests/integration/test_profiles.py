@@ -16,9 +16,9 @@ import sanitizer  # noqa: E402
 BUILD = os.environ.get("BUILD", "build")
 TESTS = ("test_limits", "test_client_api")
 # Those of a group run side by side: more would leave the clients of each test too little of the CPU.
-DEVICES = (("SOFTGPU_PROFILE=mig", "SOFTGPU_PROFILE=t4", "SOFTGPU_DRIVER_VERSION=12000"), ("SOFTGPU_PROFILE=h200", "SOFTGPU_QUEUES=8"))
+DEVICES = (("SOFTGPU_PROFILE=mig", "SOFTGPU_PROFILE=t4", "SOFTGPU_DRIVER_VERSION=12000"), ("SOFTGPU_PROFILE=h200", "SOFTGPU_PROFILE=h100", "SOFTGPU_QUEUES=8"))
 # A client's window on such a device is 256 GiB, and ThreadSanitizer leaves a server 128 GiB of addresses.
-TOO_LARGE = ("SOFTGPU_PROFILE=h200",) if sanitizer.is_there("tsan") else ()
+TOO_LARGE = ("SOFTGPU_PROFILE=h200", "SOFTGPU_PROFILE=h100") if sanitizer.is_there("tsan") else ()
 
 
 def start(test, device):

@@ -200,6 +200,9 @@ cuda_result cuDevSmResourceSplitByCount(cuda_dev_resource *result, unsigned *gro
     device = device_numbered(internal.device);
     size = min_count == 0 ? alignment : (min_count + alignment - 1) / alignment * alignment;
     count = input->sm.sm_count / size;
+    if (internal.origin == FROM_DEVICE && size == device_profile()->sm_alignment &&
+        alignment == size && count > device_profile()->sm_groups_lost)
+        count -= device_profile()->sm_groups_lost;
     if (result && count > *groups)
         count = *groups;
     *groups = count;

@@ -21,7 +21,7 @@ static void note_unsupported(struct partition_table *partitions, const char *rea
     partitions->sm_groups = NULL;
     partitions->supported = false;
     partitions->count = 1;
-    partitions->remainder = 0;
+    partitions->remainder = partitions->surplus = 0;
     partitions->sm_group_size = partitions->total = partitions->gpu->info.multiprocessors;
 }
 
@@ -70,11 +70,14 @@ static cuda_result split_device(struct partition_table *partitions)
     partitions->sm_group_size = partitions->sm_groups[0].sm.sm_count;
     if (rest.type == CUDA_RESOURCE_SM && rest.sm.sm_count) {
         partitions->sm_groups[partitions->count++] = rest;
-        partitions->remainder = rest.sm.sm_count;
-        if (!remainder_joins(partitions)) {
-            partitions->remainder = 0;
+        /* Seen on an H100: 15 SM groups of 8, and 12 that are left. As a remainder, which shares
+         * rarely get, they would make two halves of the device impossible. */
+        if (!remainder_joins(partitions))
             partitions->count--;
-        }
+        else if (rest.sm.sm_count < partitions->sm_group_size)
+            partitions->remainder = rest.sm.sm_count;
+        else
+            partitions->surplus = rest.sm.sm_count - partitions->sm_group_size;
     }
     return CUDA_OK;
 }
@@ -153,13 +156,19 @@ static cuda_result create_green(struct partition_table *partitions, struct parti
                : create_balanced(partitions, partition, chosen, count);
 }
 
+uint32_t partition_surplus(const struct partition_table *partitions,
+                           const struct sm_group_set *sm_groups)
+{
+    return sm_group_set_has(sm_groups, partitions->count - 1) ? partitions->surplus : 0;
+}
+
 static uint32_t multiprocessors_of(const struct partition_table *partitions,
                                    const struct sm_group_set *sm_groups)
 {
     uint32_t count = sm_group_set_count(sm_groups);
     if (partitions->remainder && sm_group_set_has(sm_groups, partitions->count - 1))
         return (count - 1) * partitions->sm_group_size + partitions->remainder;
-    return count * partitions->sm_group_size;
+    return count * partitions->sm_group_size + partition_surplus(partitions, sm_groups);
 }
 
 cuda_result partition_make(struct partition_table *partitions, const struct sm_group_set *sm_groups,

@@ -381,7 +381,10 @@ void placement_view(struct placement_table *places, const struct placement *plac
     uint32_t has = sm_allocation_multiprocessors(allocation, &place->allocation.now);
     uint32_t most = sm_allocation_max(allocation, &place->allocation);
     *view = (struct placement_view){
-        .multiprocessors = has == allocation->total ? places->partitions->total : has,
+        .multiprocessors =
+            has == allocation->total
+                ? places->partitions->total
+                : has + partition_surplus(places->partitions, &place->allocation.now),
         .max_multiprocessors = most == allocation->total ? places->partitions->total : most,
         .sm_groups = place->allocation.now,
         .held_since = place->held_since,

@@ -118,6 +118,7 @@ static struct fake {
     bool hold;
     unsigned multiprocessors, sm_group; /* of the device; SM group 0: no green contexts */
     cuda_result split;                  /* result of a split of the device */
+    unsigned split_loses;               /* a split makes so many groups fewer than would fit */
     bool refuse_remainder;              /* the remainder may not stand beside groups of the split */
     bool refuse_whole;       /* as a description: a driver may take the groups of a split alone */
     unsigned work_queues;    /* that green contexts may ask for; 0: an older driver */

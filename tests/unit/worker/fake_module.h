@@ -273,7 +273,7 @@ static inline cuda_result fake_cuDevSmResourceSplitByCount(cuda_dev_resource *re
     (void)flags;
     if (fake.split != CUDA_OK)
         return fake.split;
-    unsigned fits = input->sm.sm_count / least;
+    unsigned fits = input->sm.sm_count / least - fake.split_loses;
     if (!result) {
         *groups = fits;
         return CUDA_OK;

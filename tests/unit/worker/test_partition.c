@@ -242,6 +242,23 @@ static void a_remainder_that_joins_no_group_is_left_out(void **state)
     assert_int_equal(get(0, 2)->green->multiprocessors, 16);
 }
 
+static void what_is_left_counts_as_a_group_if_it_is_as_large(void **state)
+{
+    (void)state;
+    fake_reset();
+    fake.split_loses = 1;
+    open_partitions(132, 8);
+    assert_int_equal(partitions.count, 16);
+    assert_int_equal(partitions.remainder, 0);
+    struct partition *first = get(0, 8), *second = get(8, 8), *all = get(0, 16);
+    assert_int_equal(first->multiprocessors, 64);
+    assert_int_equal(first->green->multiprocessors, 64);
+    assert_int_equal(second->multiprocessors, 68);
+    assert_int_equal(second->green->multiprocessors, 68);
+    assert_true(all->whole);
+    assert_int_equal(all->multiprocessors, 132);
+}
+
 static const cuda_workqueue_resource *queues_of(const struct partition *partition)
 {
     const cuda_dev_resource *last = &partition->green->resources[partition->green->count - 1];
@@ -310,6 +327,7 @@ int main(void)
         T(an_error_that_ends_the_context_is_no_lack_of_support),
         T(the_whole_device_may_be_the_union_of_its_groups),
         T(a_remainder_that_joins_no_group_is_left_out),
+        T(what_is_left_counts_as_a_group_if_it_is_as_large),
         T(partitions_ask_for_queues_of_their_own_where_there_are_some),
         T(queues_that_are_refused_are_shared),
         T(a_driver_without_room_is_asked_for_queues_again),
