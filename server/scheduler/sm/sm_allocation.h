@@ -194,7 +194,7 @@ bool sm_allocation_borrows(const struct sm_allocation *allocation,
 void sm_allocation_foreign(const struct sm_allocation *allocation,
                            const struct sm_allocation_client *client, struct sm_group_set *foreign);
 
-/* The number of multiprocessors of a set, which status shows as granted. */
+/* The number of multiprocessors of a set, if its whole SM groups are all of sm_group_size. */
 uint32_t sm_allocation_multiprocessors(const struct sm_allocation *allocation,
                                        const struct sm_group_set *set);
 /* The number of multiprocessors that the client's limit and its account's allow. */

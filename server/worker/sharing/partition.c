@@ -21,8 +21,9 @@ static void note_unsupported(struct partition_table *partitions, const char *rea
     partitions->sm_groups = NULL;
     partitions->supported = false;
     partitions->count = 1;
-    partitions->remainder = partitions->surplus = 0;
-    partitions->sm_group_size = partitions->total = partitions->gpu->info.multiprocessors;
+    partitions->remainder = 0;
+    partitions->total = partitions->gpu->info.multiprocessors;
+    partitions->sm_group_size = partitions->last_size = partitions->total;
 }
 
 /* divided: the multiprocessors were; making a green context of them was refused. */
@@ -67,17 +68,18 @@ static cuda_result split_device(struct partition_table *partitions)
     if (result != CUDA_OK)
         return result;
     partitions->count = groups;
-    partitions->sm_group_size = partitions->sm_groups[0].sm.sm_count;
+    partitions->sm_group_size = partitions->last_size = partitions->sm_groups[0].sm.sm_count;
     if (rest.type == CUDA_RESOURCE_SM && rest.sm.sm_count) {
         partitions->sm_groups[partitions->count++] = rest;
+        if (!remainder_joins(partitions)) {
+            partitions->count--;
+            return CUDA_OK;
+        }
+        partitions->last_size = rest.sm.sm_count;
         /* Seen on an H100: 15 SM groups of 8, and 12 that are left. As a remainder, which shares
          * rarely get, they would make two halves of the device impossible. */
-        if (!remainder_joins(partitions))
-            partitions->count--;
-        else if (rest.sm.sm_count < partitions->sm_group_size)
-            partitions->remainder = rest.sm.sm_count;
-        else
-            partitions->surplus = rest.sm.sm_count - partitions->sm_group_size;
+        if (partitions->last_size < partitions->sm_group_size)
+            partitions->remainder = partitions->last_size;
     }
     return CUDA_OK;
 }
@@ -156,19 +158,15 @@ static cuda_result create_green(struct partition_table *partitions, struct parti
                : create_balanced(partitions, partition, chosen, count);
 }
 
-uint32_t partition_surplus(const struct partition_table *partitions,
-                           const struct sm_group_set *sm_groups)
-{
-    return sm_group_set_has(sm_groups, partitions->count - 1) ? partitions->surplus : 0;
-}
-
-static uint32_t multiprocessors_of(const struct partition_table *partitions,
+uint32_t partition_multiprocessors(const struct partition_table *partitions,
                                    const struct sm_group_set *sm_groups)
 {
     uint32_t count = sm_group_set_count(sm_groups);
-    if (partitions->remainder && sm_group_set_has(sm_groups, partitions->count - 1))
-        return (count - 1) * partitions->sm_group_size + partitions->remainder;
-    return count * partitions->sm_group_size + partition_surplus(partitions, sm_groups);
+    if (count == partitions->count && !partitions->whole_refused)
+        return partitions->total;
+    return sm_group_set_has(sm_groups, partitions->count - 1)
+               ? (count - 1) * partitions->sm_group_size + partitions->last_size
+               : count * partitions->sm_group_size;
 }
 
 cuda_result partition_make(struct partition_table *partitions, const struct sm_group_set *sm_groups,
@@ -179,9 +177,7 @@ cuda_result partition_make(struct partition_table *partitions, const struct sm_g
         return CUDA_ERR_OUT_OF_MEMORY;
     made->sm_groups = *sm_groups;
     made->whole = sm_group_set_count(sm_groups) == partitions->count;
-    made->multiprocessors = made->whole && !partitions->whole_refused
-                                ? partitions->total
-                                : multiprocessors_of(partitions, sm_groups);
+    made->multiprocessors = partition_multiprocessors(partitions, sm_groups);
     made->clients = 1;
     cuda_result result = partitions->supported ? create_green(partitions, made) : CUDA_OK;
     if (result == CUDA_OK)

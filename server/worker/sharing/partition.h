@@ -9,8 +9,8 @@
  * groups of each client.
  *
  * The rest of a split may be as large as an SM group or larger, and differs from one device to the
- * next of a model. Then it is no remainder but one SM group more, which has a surplus of
- * multiprocessors. A share of it is larger than its percentage by the surplus.
+ * next of a model. Then it is no remainder but one SM group more. A client that has it has more
+ * multiprocessors than its percentage says.
  *
  * The set of all SM groups is the unsplit device, as a green context too: work in the primary
  * context's own streams would run on every client's multiprocessors. Green contexts are never made
@@ -66,12 +66,12 @@ struct partition_table {
     cuda_dev_resource balanced;   /* hardware queues of a green context's own; type 0: none */
     cuda_dev_resource *sm_groups; /* count of them */
     uint32_t count;               /* SM groups, the remainder included */
-    uint32_t sm_group_size;       /* multiprocessors of an SM group; the remainder has fewer */
-    uint32_t remainder;   /* multiprocessors of the last SM group if it is the remainder, else 0 */
-    uint32_t surplus;     /* multiprocessors that the last SM group has beyond sm_group_size */
-    uint32_t total;       /* multiprocessors of the device */
-    uint32_t kept_max;    /* PARTITIONS_KEPT; tests lower it */
-    pthread_mutex_t lock; /* of the list; never held across a driver call */
+    uint32_t sm_group_size;       /* multiprocessors of each SM group but the last */
+    uint32_t last_size;           /* of the last one */
+    uint32_t remainder;           /* last_size if that is less than sm_group_size, else 0 */
+    uint32_t total;               /* multiprocessors of the device */
+    uint32_t kept_max;            /* PARTITIONS_KEPT; tests lower it */
+    pthread_mutex_t lock;         /* of the list; never held across a driver call */
     struct partition *list;
     uint32_t kept; /* partitions of the list that no client has */
     uint64_t puts;
@@ -97,12 +97,13 @@ cuda_result partition_make(struct partition_table *partitions, const struct sm_g
                            struct partition **partition);
 void partition_publish(struct partition_table *partitions, struct partition *partition);
 
+/* How many multiprocessors a partition of these SM groups has. */
+uint32_t partition_multiprocessors(const struct partition_table *partitions,
+                                   const struct sm_group_set *sm_groups);
+
 /* One client less has it. Returns whether more than kept_max are kept now. */
 bool partition_put(struct partition_table *partitions, struct partition *partition);
 bool partition_too_many(struct partition_table *partitions);
-/* The multiprocessors of these SM groups beyond sm_group_size for each. */
-uint32_t partition_surplus(const struct partition_table *partitions,
-                           const struct sm_group_set *sm_groups);
 /* Whether one more can be kept. */
 bool partition_has_room(struct partition_table *partitions);
 

@@ -376,16 +376,16 @@ void placement_view(struct placement_table *places, const struct placement *plac
 {
     pthread_mutex_lock(&places->lock);
     const struct sm_allocation *allocation = &places->allocation;
-    /* If the driver lets the remainder join no other SM groups, only the whole device has its
-     * multiprocessors. */
-    uint32_t has = sm_allocation_multiprocessors(allocation, &place->allocation.now);
+    uint32_t has = partition_multiprocessors(places->partitions, &place->allocation.now);
     uint32_t most = sm_allocation_max(allocation, &place->allocation);
+    /* The allocation counts neither a remainder that may join no other SM groups, nor what a large
+     * last SM group has beyond the others. */
+    if (most == allocation->total)
+        most = places->partitions->total;
+    most = max(most, has);
     *view = (struct placement_view){
-        .multiprocessors =
-            has == allocation->total
-                ? places->partitions->total
-                : has + partition_surplus(places->partitions, &place->allocation.now),
-        .max_multiprocessors = most == allocation->total ? places->partitions->total : most,
+        .multiprocessors = has,
+        .max_multiprocessors = most,
         .sm_groups = place->allocation.now,
         .held_since = place->held_since,
         .held_ns = place->held_ns + (place->held_since ? now - place->held_since : 0),

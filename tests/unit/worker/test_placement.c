@@ -39,12 +39,12 @@ static void to_make(void *context)
     asked++;
 }
 
-static int start(void **state)
+static int start_with(uint32_t split_loses)
 {
-    (void)state;
     struct error why = {0};
     fake_reset();
     fake.multiprocessors = 68; /* eight SM groups and a remainder of four */
+    fake.split_loses = split_loses;
     driver = fake_driver();
     gpu = (struct gpu){.cuda = &driver, .info.multiprocessors = fake.multiprocessors};
     memset(runners, 0, sizeof runners);
@@ -53,6 +53,19 @@ static int start(void **state)
     const struct placement_events notice = {changed, to_make, NULL};
     assert_int_equal(placement_table_open(&places, &partitions, &notice), 0);
     return 0;
+}
+
+static int start(void **state)
+{
+    (void)state;
+    return start_with(0);
+}
+
+/* Seven SM groups, and twelve multiprocessors are left. */
+static int start_with_large_rest(void **state)
+{
+    (void)state;
+    return start_with(1);
 }
 
 static void leave(struct runner *runner)
@@ -393,11 +406,25 @@ static void any_mix_keeps_the_promises(void **state)
     }
 }
 
+static void a_large_rest_makes_the_second_half(void **state)
+{
+    (void)state;
+    const struct runner *first = arrive(0, PLAN_WHOLE / 2, PLAN_WHOLE / 2);
+    const struct runner *second = arrive(1, PLAN_WHOLE / 2, PLAN_WHOLE / 2);
+    assert_int_equal(view(first, 0).multiprocessors, 32);
+    assert_int_equal(view(first, 0).max_multiprocessors, 32);
+    assert_int_equal(view(second, 0).multiprocessors, 36);
+    assert_int_equal(view(second, 0).max_multiprocessors, 36);
+    assert_int_equal(view(arrive(2, 0, PLAN_WHOLE), 0).max_multiprocessors, 68);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
     const struct CMUnitTest tests[] = {
         T(an_owner_gets_its_sm_groups_back_at_once),
+        cmocka_unit_test_setup_teardown(a_large_rest_makes_the_second_half, start_with_large_rest,
+                                        stop),
         T(a_client_that_came_late_is_told_again),
         T(a_pause_lends_nothing),
         T(a_client_that_may_run_goes_on_until_its_partition_is_made),
