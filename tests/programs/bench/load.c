@@ -21,7 +21,8 @@ enum {
     STEP_NS = 1000 /* of the device's clock */,
     START_SECONDS = 60,
     STOP_SECONDS = 120,
-    POLL_NS = 1000000
+    POLL_NS = 1000000,
+    GAP_NS = 10000 /* load_ns_joined */
 };
 
 /* The device's clock against CLOCK_MONOTONIC, measured once: later clients may be held. */
@@ -364,6 +365,11 @@ uint64_t load_device_time(const struct load *load, double seconds)
 uint64_t load_ns(const struct load *load, uint64_t from, uint64_t to)
 {
     return span_sum(load->spans, load_spans(load), from, to);
+}
+
+uint64_t load_ns_joined(const struct load *load, uint64_t from, uint64_t to)
+{
+    return span_sum_joined(load->spans, load_spans(load), from, to, GAP_NS);
 }
 
 /* All clients' spans, for the caller to free. */

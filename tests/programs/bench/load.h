@@ -100,6 +100,10 @@ uint32_t load_whole(const struct load *load); /* number of first launches that a
 uint64_t load_device_time(const struct load *load, double seconds);
 /* The sum of the nanoseconds for which each block of the client ran between from and to. */
 uint64_t load_ns(const struct load *load, uint64_t from, uint64_t to);
+/* The same of a client with one stream and one block, with the time between two kernels that follow
+ * each other within 10 us. An H100 takes 5 us from a block's last instruction to the next kernel's
+ * first (docs/gpu-results.md); nobody else could have used them. */
+uint64_t load_ns_joined(const struct load *load, uint64_t from, uint64_t to);
 /* The part of the time between from and to in which exactly one block ran, of all these clients. */
 double load_single(struct load *const *loads, int count, uint64_t from, uint64_t to);
 /* The part of the time between from and to in which at least one block of these clients ran. */

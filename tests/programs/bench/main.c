@@ -3,13 +3,13 @@
 /*
  * make bench: runs the rows, prints a table, writes results.json.
  *
- * usage: bench [--short] [--neighbours] [--seed N] OUT.json [ROW...]
+ * usage: bench [--short] [--alone | --neighbours] [--seed N] OUT.json [ROW...]
  *        bench --list
  *
  * A row is measured alone and, where the row table names some, beside unkind neighbours (company.h)
  * that are drawn at random. The worse of the two is the row's number. --neighbours leaves out the
- * first, and rows that have no neighbours. --short leaves out the second, unless --neighbours is
- * given too.
+ * first, and rows that have no neighbours. --alone leaves out the second, and so does --short,
+ * unless --neighbours is given too.
  *
  * --seed repeats what the software GPU and the rows chose at random in another run, the neighbours
  * too; without it, $SOFTGPU_SEED does. --list prints the rows as JSON: what each measures, in which
@@ -109,8 +109,8 @@ int main(int argc, char **argv)
         argc--;
         argv++;
     }
-    if (argc > 1 && !strcmp(argv[1], "--neighbours")) {
-        scenes_wanted = BESIDE;
+    if (argc > 1 && (!strcmp(argv[1], "--alone") || !strcmp(argv[1], "--neighbours"))) {
+        scenes_wanted = !strcmp(argv[1], "--alone") ? ALONE : BESIDE;
         argc--;
         argv++;
     }
@@ -123,7 +123,8 @@ int main(int argc, char **argv)
         return list_rows();
     if (argc < 2 || argv[1][0] == '-') {
         fprintf(stderr,
-                "usage: bench [--short] [--neighbours] [--seed N] OUT.json [ROW...] | --list\n");
+                "usage: bench [--short] [--alone | --neighbours] [--seed N] OUT.json [ROW...] | "
+                "--list\n");
         return 2;
     }
     for (int i = 2; i < argc; i++)

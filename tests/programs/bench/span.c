@@ -27,6 +27,20 @@ uint64_t span_sum(const struct span *spans, size_t count, uint64_t from, uint64_
     return sum;
 }
 
+uint64_t span_sum_joined(const struct span *spans, size_t count, uint64_t from, uint64_t to,
+                         uint64_t gap)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct span whole = spans[i];
+        if (i + 1 < count && spans[i + 1].begin > whole.end &&
+            spans[i + 1].begin - whole.end <= gap)
+            whole.end = spans[i + 1].begin;
+        sum += span_sum(&whole, 1, from, to);
+    }
+    return sum;
+}
+
 /* The begin or the end of a span. */
 struct edge {
     uint64_t at;

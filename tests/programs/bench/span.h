@@ -20,6 +20,11 @@ struct span {
 /* The sum of the nanoseconds of each span between from and to. */
 uint64_t span_sum(const struct span *spans, size_t count, uint64_t from, uint64_t to);
 
+/* The nanoseconds between from and to that the spans of one stream take, in the stream's order,
+ * each up to the begin of the next one if that comes at most gap later. */
+uint64_t span_sum_joined(const struct span *spans, size_t count, uint64_t from, uint64_t to,
+                         uint64_t gap);
+
 /* The nanoseconds between from and to in which exactly one of the spans was under way; -1 if memory
  * is short. */
 int64_t span_single(const struct span *spans, size_t count, uint64_t from, uint64_t to);

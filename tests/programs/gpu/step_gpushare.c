@@ -629,17 +629,17 @@ void step_program(const char *argument)
 
 void step_bench_row(const char *argument)
 {
-    const char *const words[8] = {"%F/bench/bench", "--short", "%T/bench.json", argument};
+    const char *const words[8] = {"%F/bench/bench", "--alone", "%T/bench.json", argument};
     struct program program;
     program_start(&program, words, NULL);
     int status = program_wait(&program);
     program_print(&program);
-    if (status != 0)
+    if (program_said(&program, "NOT MET"))
+        probe_not_met("%s", program_line(&program, "NOT MET"));
+    else if (status != 0)
         probe_failed("exit status %d: %s", status, program.last);
     else if (program_said(&program, "only on the software GPU"))
         probe_not_run("only on the software GPU");
-    else if (program_said(&program, "NOT MET"))
-        probe_not_met("%s", program_line(&program, "NOT MET"));
     else
         probe_passed("%s", program_line(&program, argument));
 }

@@ -152,6 +152,18 @@ static void judge(const struct load *owner, const struct load *borrower, double 
     }
 }
 
+/* What 50 % comes to: whole SM groups, and an H100 has 15 of 8 multiprocessors and one of 12. */
+static uint32_t half_of(const struct server *server, uint32_t all)
+{
+    struct gpushare_limits limits = {.size = sizeof limits};
+    gpushare_connection *gpu = bench_connect(server, 50);
+    BENCH_CHECK(gpushare_limits(gpu, &limits));
+    gpushare_close(&gpu);
+    if (limits.multiprocessors > all / 2 || limits.multiprocessors < all * 4 / 10)
+        bench_die("50 %% are %u of %u multiprocessors", limits.multiprocessors, all);
+    return limits.multiprocessors;
+}
+
 static void reclaim(struct bench_result *result, const struct borrower *who)
 {
     static struct reclaims reclaims;
@@ -159,11 +171,11 @@ static void reclaim(struct bench_result *result, const struct borrower *who)
     const char *half[] = {"GPUSHARE_THREADS_REQUEST=50%", "GPUSHARE_ACTIVE_THREAD_PERCENTAGE=50",
                           NULL};
     struct server *server = bench_server_soft(soft);
-    uint32_t all = bench_multiprocessors(server);
+    uint32_t all = bench_multiprocessors(server), own = half_of(server, all);
     struct load_spec spec = {.name = "owner",
                              .env = half,
                              .kernel_ns = KERNEL_NS,
-                             .blocks = all / 2,
+                             .blocks = own,
                              .whole_sm = true,
                              .most = who->reclaims * BURST + 1,
                              .drain = true,
@@ -179,9 +191,9 @@ static void reclaim(struct bench_result *result, const struct borrower *who)
     wanted = bench_short ? who->reclaims / 20 : who->reclaims;
     struct load *owner = load_start(server, &spec);
     struct load *borrower = load_start(server, &other);
-    if (owner->page->multiprocessors != all / 2)
-        bench_die("the owner has %u of %u multiprocessors, not half", owner->page->multiprocessors,
-                  all);
+    if (owner->page->multiprocessors != own)
+        bench_die("the owner has %u of %u multiprocessors, not %u", owner->page->multiprocessors,
+                  all, own);
     reclaims = (struct reclaims){0};
     load_go(borrower);
     usleep(200000);

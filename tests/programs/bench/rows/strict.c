@@ -10,7 +10,8 @@
  *   37 %  kernels of 5 ms; arrives in the middle of another plan
  *
  * A client's share is the time for which its kernels ran, as they wrote it, between its first
- * launch and the end, ten plans after the last client arrived. The error is the distance from its
+ * launch and the end, ten plans after the last client arrived. The moments between two kernels that
+ * follow each other are the client's too (load_ns_joined). The error is the distance from its
  * request in points (hundredths of the time). The row is the worst client's error.
  *
  * Lease 250 ms and precision 5 % are the defaults: a plan is 5 s, ten plans are 50 s. Shorter
@@ -120,7 +121,7 @@ void bench_strict_share(struct bench_result *result)
     for (int i = 0; i < CLIENTS; i++) {
         load_stop(loads[i]);
         uint64_t from = loads[i]->page->arrived;
-        double share = (double)load_ns(loads[i], from, to) / (double)(to - from);
+        double share = (double)load_ns_joined(loads[i], from, to) / (double)(to - from);
         double error = fabs(share - mix[i].share) * 100;
         result->value = error > result->value ? error : result->value;
         length += snprintf(result->note + length, sizeof result->note - (size_t)length,
