@@ -152,7 +152,7 @@ static void judge(const struct load *owner, const struct load *borrower, double 
     }
 }
 
-/* What 50 % comes to: whole SM groups, and an H100 has 15 of 8 multiprocessors and one of 12. */
+/* The multiprocessors of 50 %: whole SM groups, and an H100 has 15 of 8 and one of 12. */
 static uint32_t half_of(const struct server *server, uint32_t all)
 {
     struct gpushare_limits limits = {.size = sizeof limits};
