@@ -534,10 +534,25 @@ uint64_t server_shared_bytes(pid_t pid)
     return bytes;
 }
 
+/* An orphan that its new parent does not wait for is a zombie from its end on: PID 1 of many a
+ * container waits for nobody. */
+static bool is_zombie(pid_t pid)
+{
+    char path[40], line[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    bool read = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    const char *name_end = strrchr(line, ')');
+    return read && name_end && strlen(name_end) > 2 && name_end[2] == 'Z';
+}
+
 static bool gone(pid_t pid)
 {
     (void)waitpid(pid, NULL, WNOHANG); /* an orphan of a kept server */
-    return kill(pid, 0) < 0 && errno == ESRCH;
+    return (kill(pid, 0) < 0 && errno == ESRCH) || is_zombie(pid);
 }
 
 void server_kill(struct server *server)
