@@ -13,11 +13,11 @@ if ldd "$BUILD/bin/gpushared" | grep -qE 'lib(a|t|ub)san'; then
     echo "sanitizers' times mean nothing"
     exit 77
 fi
-rows="launch_sync_vs_socket softgpu_lane_instructions_per_second overlap_two_clients overlap_two_clients_serialized \
+rows="launch_sync_vs_socket softgpu_lane_instructions_per_second softgpu_block_start_ns overlap_two_clients overlap_two_clients_serialized \
     memory_exact_bytes accounting_error neighbour_streams stall_by_arrivals_ms_p99 stall_by_endless_ms load_waits_ms_p99 \
     windows_share ring_bytes_idle_client"
 if [ "$(nproc)" -lt 2 ]; then
-    rows=${rows#* * } # these pin themselves to one processor, or to two
+    rows=${rows#* * * } # these pin themselves to one processor, or to two
 fi
 # shellcheck disable=SC2086 # one word a row
 "$BUILD/tests/programs/bench/bench" --short "$TMPDIR/results.json" $rows

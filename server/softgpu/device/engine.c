@@ -228,13 +228,17 @@ static bool is_postponed(uint64_t time)
 /* Handles the events that are due. Returns the time of the next one, UINT64_MAX for none. */
 static uint64_t happen_due(void)
 {
+    uint64_t now = 0;
+
     while (!engine.stopped && engine.events.count > 0) {
         struct engine_event *event = engine.events.at[0];
-        uint64_t now = engine_now();
 
+        if (event->time > now)
+            now = engine_now();
         if (event->time > now)
             return event->time;
         if (is_postponed(event->time)) {
+            now = engine_now();
             if (engine.postponed_since == 0)
                 engine.postponed_since = now;
             if (now - engine.postponed_since < POSTPONE_MAX_NS)

@@ -23,6 +23,13 @@ enum { TURN_INSTRUCTIONS = 20000 };
  */
 enum { FILL_BLOCK_ELEMENTS = 1 << 20, FILL_BLOCK_THREADS = 512 };
 
+/*
+ * So many instructions at the beginning of a block are timed by the real time that they take, at
+ * most SHORT_NS of it: reading a thread's CPU time twice takes longer than a short block does. A
+ * thread that loses its CPU meanwhile makes the block that much longer.
+ */
+enum { SHORT_INSTRUCTIONS = 1024, SHORT_NS = 50000 };
+
 /* A modelled clock this far ahead of real time makes the block pause until real time is there. */
 enum { AHEAD_NS = 50000 };
 
@@ -477,28 +484,58 @@ static void resident_happen(struct engine_event *event, uint64_t time)
     turn_queue(resident);
 }
 
-/* One call of block_run(), with the time that the instructions took where they cost what they take.
- */
+/* The CPU time of instructions where they have no price; 0 where they have one. */
+struct cost {
+    uint64_t ns;
+    uint32_t rate; /* of block_run */
+};
+
+static enum block_state run_short(struct resident *resident, struct cost *cost, uint64_t *clock,
+                                  uint64_t *wake, struct fault *fault)
+{
+    uint64_t before = engine_now();
+    enum block_state state =
+        block_run(resident->block, SHORT_INSTRUCTIONS, clock, cost->rate, wake, fault);
+    cost->ns = min(engine_now() - before, (uint64_t)SHORT_NS);
+    return state;
+}
+
+static enum block_state run_long(struct resident *resident, struct cost *cost, uint64_t *clock,
+                                 uint64_t *wake, struct fault *fault)
+{
+    uint64_t before = engine_thread_ns();
+    enum block_state state =
+        block_run(resident->block, TURN_INSTRUCTIONS, clock, cost->rate, wake, fault);
+    cost->ns += engine_thread_ns() - before;
+    return state;
+}
+
+/* One turn of the block, with the time that it took. */
 static enum block_state run_block(struct resident *resident, uint64_t *clock, uint64_t *wake,
                                   struct fault *fault)
 {
     const uint32_t slow = resident->slow_permille;
     const uint64_t nominal = device_settings()->instruction_ps;
     /* 0 would mean that instructions last as long as they take the CPU. */
-    const uint32_t rate = nominal > 0 ? (uint32_t)max(nominal * slow / 1000, (uint64_t)1) : 0;
-    uint64_t before = rate ? 0 : engine_thread_ns();
-    enum block_state state;
-    uint64_t took;
+    struct cost cost = {.rate =
+                            nominal > 0 ? (uint32_t)max(nominal * slow / 1000, (uint64_t)1) : 0};
+    enum block_state state = BLOCK_READY;
 
     block_set_pace(resident->block, slow);
-    state = block_run(resident->block, TURN_INSTRUCTIONS, clock, rate, wake, fault);
-    took = rate ? 0 : engine_thread_ns() - before;
+    if (cost.rate) {
+        state = block_run(resident->block, TURN_INSTRUCTIONS, clock, cost.rate, wake, fault);
+    } else {
+        if (!resident->computes)
+            state = run_short(resident, &cost, clock, wake, fault);
+        if (state == BLOCK_READY)
+            state = run_long(resident, &cost, clock, wake, fault);
+    }
     if (state == BLOCK_ASLEEP)
         resident->slept = true;
     /* A sleeping block lasts as long as it sleeps: the time that the interpreter spends on that
      * would be an error of the model. A whole turn without sleep is work, though. */
     if (!resident->slept || state == BLOCK_READY)
-        *clock += took * slow / 1000;
+        *clock += cost.ns * slow / 1000;
     return state;
 }
 

@@ -13,6 +13,58 @@
  * cache, and short enough for warps that wait for one another in memory. */
 enum { WARP_TURN = 4096, MAX_THREADS = 1024, MAX_SHARED = 1 << 20 };
 
+/* The memory of a block that this thread has destroyed. */
+static _Thread_local struct {
+    void *memory;
+    size_t bytes;
+} spare;
+
+/* Larger ones are not kept: 1,024 threads with 64 registers have 256 KiB of registers. */
+enum { SPARE_MAX = 1 << 20 };
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+/* Not zeroed. *bytes: in, the least; out, what it has. */
+static void *take_memory(size_t *bytes)
+{
+    void *memory = spare.memory;
+    if (memory && spare.bytes >= *bytes)
+        *bytes = spare.bytes;
+    else
+        memory = aligned_alloc(64, *bytes);
+    if (memory == spare.memory)
+        spare.memory = NULL;
+    return memory;
+}
+
+static void keep_memory(void *memory, size_t bytes)
+{
+    if (bytes > SPARE_MAX) {
+        free(memory);
+        return;
+    }
+    free(spare.memory);
+    spare.memory = memory;
+    spare.bytes = bytes;
+}
+
+/* Begins all warps. regs: the registers of the first one's entry frame. */
+static bool start_warps(struct block *b, uint8_t *regs)
+{
+    const struct code *code = b->launch->function->code;
+    for (uint32_t i = 0; i < b->warp_count; i++) {
+        uint32_t left = b->threads - i * LANES;
+        warp_init(&b->warps[i], b, i, left >= LANES ? ALL_LANES : (1u << left) - 1);
+    }
+    for (uint32_t i = 0; i < b->warp_count; i++)
+        if (!warp_start(&b->warps[i], code, regs + (size_t)i * code->frame_bytes))
+            return false;
+    return true;
+}
+
 struct block *block_create(const struct block_launch *launch, const uint32_t index[3], uint32_t sm)
 {
     uint64_t threads = 1;
@@ -24,31 +76,31 @@ struct block *block_create(const struct block_launch *launch, const uint32_t ind
     struct function_info info;
     function_info(launch->function, &info);
     uint64_t shared = (uint64_t)info.static_shared_bytes + launch->dynamic_shared_bytes;
-    struct block *b = threads <= MAX_THREADS && shared <= MAX_SHARED ? calloc(1, sizeof(*b)) : NULL;
-    if (!b)
+    if (threads > MAX_THREADS || shared > MAX_SHARED)
         return NULL;
-    b->launch = launch;
-    b->module = launch->function->module;
-    memcpy(b->index, index, sizeof(b->index));
-    b->sm = sm;
-    b->pace_permille = 1000;
-    b->threads = b->live_threads = (uint32_t)threads;
-    b->shared_bytes = (uint32_t)shared;
-    b->warp_count = (b->threads + LANES - 1) / LANES;
-    b->warps = calloc(b->warp_count, sizeof(*b->warps));
-    if (!b->warps) {
+    const uint32_t warps = ((uint32_t)threads + LANES - 1) / LANES;
+    const size_t warps_at = aligned(sizeof(struct block));
+    const size_t regs_at = warps_at + aligned(warps * sizeof(struct warp));
+    size_t bytes = regs_at + (size_t)warps * launch->function->code->frame_bytes;
+    bytes = aligned(bytes);
+    uint8_t *memory = take_memory(&bytes);
+    if (!memory)
+        return NULL;
+    struct block *b = (void *)memory;
+    *b = (struct block){.launch = launch,
+                        .module = launch->function->module,
+                        .index = {index[0], index[1], index[2]},
+                        .sm = sm,
+                        .pace_permille = 1000,
+                        .threads = (uint32_t)threads,
+                        .live_threads = (uint32_t)threads,
+                        .shared_bytes = (uint32_t)shared,
+                        .warp_count = warps,
+                        .warps = (void *)(memory + warps_at),
+                        .bytes = bytes};
+    if (!start_warps(b, memory + regs_at)) {
         block_destroy(b);
         return NULL;
-    }
-    for (uint32_t i = 0; i < b->warp_count; i++) {
-        uint32_t left = b->threads - i * LANES;
-        warp_init(&b->warps[i], b, i, left >= LANES ? ALL_LANES : (1u << left) - 1);
-    }
-    for (uint32_t i = 0; i < b->warp_count; i++) {
-        if (!warp_start(&b->warps[i], launch->function->code)) {
-            block_destroy(b);
-            return NULL;
-        }
     }
     return b;
 }
@@ -68,11 +120,10 @@ void block_destroy(struct block *b)
 {
     if (!b)
         return;
-    for (uint32_t i = 0; b->warps && i < b->warp_count; i++)
+    for (uint32_t i = 0; i < b->warp_count; i++)
         warp_destroy(&b->warps[i]);
-    free(b->warps);
     free(b->shared);
-    free(b);
+    keep_memory(b, b->bytes);
 }
 
 uint64_t block_lane_instructions(const struct block *b)
@@ -115,11 +166,13 @@ static void release_barrier(struct block *b, uint32_t number)
         }
     }
     b->barriers[number] = (struct barrier){0};
+    b->awaited &= ~(1u << number);
 }
 
 void block_check_barriers(struct block *b)
 {
-    for (uint32_t i = 0; i < 16; i++) {
+    for (uint32_t left = b->awaited; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
         const struct barrier *barrier = &b->barriers[i];
         uint32_t expected = barrier->expected ? barrier->expected : b->live_threads;
         if (barrier->arrived && barrier->arrived >= expected)

@@ -157,6 +157,7 @@ struct warp {
     uint32_t next_range;
     uint32_t tid[3][LANES];
     exec_blend *blend;
+    struct frame entry; /* the kernel's own; its registers are in the block's memory */
 };
 
 struct barrier {
@@ -164,15 +165,19 @@ struct barrier {
     uint32_t count, ones;       /* of bar.red: threads seen, and those whose predicate held */
 };
 
+/* One allocation with its warps and the registers of their entry frames: a thread that runs blocks
+ * keeps it for its next one. */
 struct block {
     const struct block_launch *launch;
     const struct module *module;
     uint32_t index[3], sm;
     uint32_t threads, live_threads, warp_count;
     struct warp *warps;
+    size_t bytes;    /* of the allocation */
     uint8_t *shared; /* NULL until block_shared_ready() */
     uint32_t shared_bytes;
     struct barrier barriers[16];
+    uint32_t awaited; /* a bit for each barrier at which a thread has arrived */
     struct fault fault;
     uint64_t clock_ps, instructions, lane_instructions, cycles;
     uint32_t rate;
@@ -197,8 +202,11 @@ bool block_shared_ready(struct block *block);
 enum exec_result exec_fault(struct warp *warp, const struct op *op, enum fault_kind kind,
                             uint32_t lane, uint64_t address, uint32_t size, const char *text);
 
+/* The warp's memory need not be zeroed. */
 void warp_init(struct warp *warp, struct block *block, uint32_t index, uint32_t present);
-bool warp_start(struct warp *warp, const struct code *code);
+/* regs: code->frame_bytes bytes, aligned to 64, that outlive the warp. Returns false without
+ * memory, or if the kernel's variables don't fit; the warp can be destroyed all the same. */
+bool warp_start(struct warp *warp, const struct code *code, uint8_t *regs);
 void warp_destroy(struct warp *warp);
 /* Runs the warp until it is done, blocked or faulted, or until *steps is used up. Counts *steps
  * down. */

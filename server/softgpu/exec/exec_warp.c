@@ -35,6 +35,7 @@ static void arrive_at_barrier(struct warp *w, const struct op *op, uint32_t mask
     if (expected && mask == w->live)
         threads = LANES;
     barrier->arrived += threads;
+    b->awaited |= 1u << number;
     if (expected)
         barrier->expected = expected;
 }

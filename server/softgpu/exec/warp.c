@@ -22,50 +22,98 @@
 enum { TURN_POLLING = 512, TURN_WORKING = 1 << 20, TURN_AHEAD = 256 };
 enum { MAX_DEPTH = 4096, MAX_REGISTER_BYTES = 16 << 20, MAX_LOCAL_BYTES = 512 << 10 };
 
+/* Without the instruction, which not every CPU has, counting bits is a function. Most masks are
+ * full. */
+static inline uint32_t lane_count(uint32_t mask)
+{
+    return mask == ALL_LANES ? LANES : (uint32_t)__builtin_popcount(mask);
+}
+
+/* %tid of the lanes. A launch may have millions of warps, and a division takes 25 cycles: so there
+ * is one for each row of a block that is a multiple of warps wide, the usual one. */
+static void number_lanes(struct warp *w, const uint32_t size[3])
+{
+    uint32_t first = w->index * LANES;
+    uint32_t x = first % size[0], y = first / size[0] % size[1], z = first / size[0] / size[1];
+    if (size[0] % LANES == 0) {
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            w->tid[0][lane] = x + lane;
+            w->tid[1][lane] = y;
+            w->tid[2][lane] = z;
+        }
+        return;
+    }
+    for (uint32_t lane = 0; lane < LANES; lane++) {
+        w->tid[0][lane] = x;
+        w->tid[1][lane] = y;
+        w->tid[2][lane] = z;
+        if (++x < size[0])
+            continue;
+        x = 0;
+        if (++y < size[1])
+            continue;
+        y = 0;
+        z++;
+    }
+}
+
+/* Clears all but the splits, of which split_count are valid, and the ranges, which the generation 0
+ * makes invalid: clearing those cost more than all else that a short block does. */
 void warp_init(struct warp *w, struct block *block, uint32_t index, uint32_t present)
 {
-    memset(w, 0, sizeof(*w));
+    w->base[0] = w->base[1] = NULL;
     w->block = block;
+    w->frame = NULL;
+    w->pc = w->mask = 0;
     w->index = index;
     w->present = w->live = present;
+    w->split_count = w->current = 0;
+    w->polls = false;
+    w->turns = 0;
+    w->local = NULL;
+    w->local_stride = w->register_bytes = 0;
+    w->generation = 0;
+    w->next_range = 0;
     w->blend = exec_blend_of();
-    const uint32_t *size = block->launch->threads;
-    for (uint32_t lane = 0; lane < LANES; lane++) {
-        uint32_t linear = index * LANES + lane;
-        w->tid[0][lane] = linear % size[0];
-        w->tid[1][lane] = linear / size[0] % size[1];
-        w->tid[2][lane] = linear / size[0] / size[1];
-    }
+    number_lanes(w, block->launch->threads);
 }
 
 void warp_free_frame(struct warp *w, struct frame *f)
 {
     w->register_bytes -= f->code->frame_bytes;
+    if (f == &w->entry)
+        return;
     free(f->regs);
     free(f);
+}
+
+/* Makes room for local memory up to `need` bytes of each lane. Returns false without memory. */
+static bool reserve_local(struct warp *w, uint64_t need)
+{
+    if (need <= w->local_stride)
+        return true;
+    uint32_t stride = (uint32_t)array_room(w->local_stride, (need + 63) & ~UINT64_C(63));
+    uint8_t *grown = calloc(LANES, stride);
+    if (!grown)
+        return false;
+    for (uint32_t lane = 0; w->local && lane < LANES; lane++)
+        memcpy(grown + (size_t)lane * stride, w->local + (size_t)lane * w->local_stride,
+               w->local_stride);
+    free(w->local);
+    w->local = grown;
+    w->local_stride = stride;
+    return true;
 }
 
 struct frame *warp_push_frame(struct warp *w, const struct code *code, struct frame *caller,
                               uint32_t mask)
 {
-    uint32_t base = caller ? (caller->local_base + caller->code->local_bytes + 15) & ~15u : 0;
-    uint32_t depth = caller ? caller->depth + 1 : 0;
+    uint32_t base = (caller->local_base + caller->code->local_bytes + 15) & ~15u;
     uint64_t need = (uint64_t)base + code->local_bytes;
-    if (depth > MAX_DEPTH || need > MAX_LOCAL_BYTES ||
-        w->register_bytes + (uint64_t)code->frame_bytes > MAX_REGISTER_BYTES)
+    if (caller->depth == MAX_DEPTH || need > MAX_LOCAL_BYTES ||
+        w->register_bytes + (uint64_t)code->frame_bytes > MAX_REGISTER_BYTES ||
+        !reserve_local(w, need))
         return NULL;
-    if (need > w->local_stride) {
-        uint32_t stride = (uint32_t)array_room(w->local_stride, (need + 63) & ~UINT64_C(63));
-        uint8_t *grown = calloc(LANES, stride);
-        if (!grown)
-            return NULL;
-        for (uint32_t lane = 0; w->local && lane < LANES; lane++)
-            memcpy(grown + (size_t)lane * stride, w->local + (size_t)lane * w->local_stride,
-                   w->local_stride);
-        free(w->local);
-        w->local = grown;
-        w->local_stride = stride;
-    }
     struct frame *f = calloc(1, sizeof(*f));
     uint8_t *regs = f ? aligned_alloc(64, code->frame_bytes) : NULL;
     if (!regs) {
@@ -78,7 +126,7 @@ struct frame *warp_push_frame(struct warp *w, const struct code *code, struct fr
                         .code = code,
                         .regs = regs,
                         .live = mask,
-                        .depth = depth,
+                        .depth = caller->depth + 1,
                         .local_base = base};
     return f;
 }
@@ -90,12 +138,15 @@ static void enter_frame(struct warp *w, struct frame *f)
     w->base[1] = f->code->constants;
 }
 
-bool warp_start(struct warp *w, const struct code *code)
+bool warp_start(struct warp *w, const struct code *code, uint8_t *regs)
 {
-    struct frame *f = warp_push_frame(w, code, NULL, w->present);
-    if (!f)
+    if (code->local_bytes > MAX_LOCAL_BYTES || code->frame_bytes > MAX_REGISTER_BYTES ||
+        !reserve_local(w, code->local_bytes))
         return false;
-    w->splits[0] = (struct split){.mask = w->present, .frame = f};
+    memset(regs, 0, code->frame_bytes);
+    w->register_bytes = code->frame_bytes;
+    w->entry = (struct frame){.code = code, .regs = regs, .live = w->present};
+    w->splits[0] = (struct split){.mask = w->present, .frame = &w->entry};
     w->split_count = 1;
     return true;
 }
@@ -241,7 +292,7 @@ void warp_exit_lanes(struct warp *w, uint32_t mask)
             warp_free_frame(w, f);
     }
     w->live &= ~mask;
-    w->block->live_threads -= (uint32_t)__builtin_popcount(mask);
+    w->block->live_threads -= lane_count(mask);
     w->mask &= ~mask;
 }
 
@@ -284,7 +335,7 @@ static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *step
     struct block *b = w->block;
     uint64_t left = *steps, lanes = 0;
     uint32_t pc = w->pc, mask = w->mask;
-    uint32_t width = (uint32_t)__builtin_popcount(mask);
+    uint32_t width = lane_count(mask);
     enum exec_result r = EXEC_MOVED;
 
     while (pc < limit) {

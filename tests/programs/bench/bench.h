@@ -61,6 +61,7 @@ void bench_idle_cpu(struct bench_result *result);
 void bench_idle_wakeups(struct bench_result *result);
 void bench_idle_bytes(struct bench_result *result);
 void bench_lane_instructions(struct bench_result *result);
+void bench_block_start(struct bench_result *result);
 void bench_ring_bytes(struct bench_result *result);
 void bench_neighbour_streams(struct bench_result *result);
 void bench_stall_by_arrivals(struct bench_result *result);

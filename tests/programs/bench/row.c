@@ -73,6 +73,7 @@ const struct row rows[] = {
     {"ring_bytes_idle_client", "bytes", NULL, VALUE_MAX, 0, 64 << 10, bench_ring_bytes, 0},
     {"softgpu_lane_instructions_per_second", "1/s", NULL, VALUE_MIN, 1e9, 0,
      bench_lane_instructions, 0},
+    {"softgpu_block_start_ns", "ns", NULL, VALUE_MAX, 0, 600, bench_block_start, 0},
 };
 
 const size_t row_count = sizeof rows / sizeof rows[0];

@@ -89,6 +89,7 @@ __attribute__((unused)) static void kernel_free(void)
 struct kernel_launch {
     const char *name;
     uint32_t grid, threads, shared;
+    uint32_t y, z; /* of a block; 0: 1 */
     const void *params;
     uint64_t budget; /* per block_run(), 0: a million */
     uint32_t rate;
@@ -103,7 +104,7 @@ kernel_run(struct module *m, struct kernel_launch *l, struct fault *fault)
     assert_non_null(f);
     struct block_launch launch = {.function = f,
                                   .grid = {l->grid, 1, 1},
-                                  .threads = {l->threads, 1, 1},
+                                  .threads = {l->threads, l->y ? l->y : 1, l->z ? l->z : 1},
                                   .dynamic_shared_bytes = l->shared,
                                   .params = l->params,
                                   .grid_id = 7,

@@ -63,6 +63,51 @@ static void a_block_stops_at_its_budget_and_goes_on(void **state)
     }
 }
 
+/* Blocks of all shapes, also where a warp has threads of several rows or layers. */
+static void threads_are_numbered_row_by_row(void **state)
+{
+    (void)state;
+    static const uint32_t shapes[][3] = {{32, 4, 2}, {64, 3, 5},  {48, 5, 1},
+                                         {1, 1, 64}, {3, 7, 11},  {16, 16, 4},
+                                         {33, 2, 2}, {256, 1, 1}, {1, 64, 2}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const uint32_t *shape = shapes[i];
+        struct kernel_launch l = {.grid = 1, .threads = shape[0], .y = shape[1], .z = shape[2]};
+        assert_int_equal(run(PTX_HEAD
+                             ".entry k" PARAMS REGS
+                             "mov.u32 %r3, %tid.y;\nmov.u32 %r4, %tid.z;\nmov.u32 %r5, %ntid.x;\n"
+                             "mov.u32 %r6, %ntid.y;\nmad.lo.u32 %r7, %r4, %r6, %r3;\n"
+                             "mad.lo.u32 %r7, %r7, %r5, %r2;\nmul.wide.u32 %rd3, %r7, 4;\n"
+                             "add.s64 %rd4, %rd1, %rd3;\nshl.b32 %r4, %r4, 20;\n"
+                             "shl.b32 %r3, %r3, 10;\nadd.u32 %r2, %r2, %r3;\n"
+                             "add.u32 %r2, %r2, %r4;\nadd.u32 %r2, %r2, 1;\n"
+                             "st.global.u32 [%rd4], %r2;\nret;\n}\n",
+                             &l, 0, NULL),
+                         BLOCK_DONE);
+        uint32_t *at = out;
+        for (uint32_t z = 0; z < shape[2]; z++)
+            for (uint32_t y = 0; y < shape[1]; y++)
+                for (uint32_t x = 0; x < shape[0]; x++)
+                    assert_int_equal(*at++, (z << 20) + (y << 10) + x + 1);
+    }
+}
+
+/* A block's memory is used again: nothing of the earlier block is to be found in its registers. */
+static void registers_begin_as_zeros(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        struct kernel_launch l = {.grid = 3, .threads = 96};
+        assert_int_equal(run(PTX_HEAD ".entry k" PARAMS REGS
+                                      "add.u32 %r9, %r9, 7;\nadd.u32 %r10, %r10, %r9;\n"
+                                      "st.global.u32 [%rd4], %r10;\nret;\n}\n",
+                             &l, 0, NULL),
+                         BLOCK_DONE);
+        for (uint32_t i = 0; i < 96; i++)
+            assert_int_equal(out[i], 7);
+    }
+}
+
 static void an_endless_kernel_gives_control_back(void **state)
 {
     (void)state;
@@ -243,6 +288,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_leave_a_loop_one_by_one_and_meet_behind_it),
         cmocka_unit_test(a_block_stops_at_its_budget_and_goes_on),
+        cmocka_unit_test(threads_are_numbered_row_by_row),
+        cmocka_unit_test(registers_begin_as_zeros),
         cmocka_unit_test(an_endless_kernel_gives_control_back),
         cmocka_unit_test(lanes_of_a_warp_can_share_a_spin_lock),
         cmocka_unit_test(a_barrier_orders_shared_memory_between_warps),

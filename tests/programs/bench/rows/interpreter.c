@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * The software GPU by itself: how fast it interprets, on one engine thread.
+ * The software GPU by itself, on one engine thread: how fast it interprets, and what it takes to
+ * begin and end a block of 256 threads that do nothing.
  *
  * No neighbours: there is no server.
  */
@@ -22,9 +23,11 @@
     } while (0)
 
 /* The loop of the kernel `arithmetic` has 8 x 7 instructions besides its own three. */
-enum { BLOCKS = 32, THREADS = 256, TURNS = 4000, PER_TURN = 8 * 7 + 3, LANE_ROUNDS = 5 };
+enum { BLOCKS = 32, THREADS = 256, TURNS = 4000, PER_TURN = 8 * 7 + 3, ROUNDS = 5 };
+enum { EMPTY_BLOCKS = 100000 };
 
-static double measure(struct cuda_driver *cu)
+/* Opens the software GPU and finds one of the bench's kernels. */
+static cuda_function open_kernel(struct cuda_driver *cu, const char *name)
 {
     char path[600];
     struct error why = {0};
@@ -32,7 +35,6 @@ static double measure(struct cuda_driver *cu)
     cuda_context context;
     cuda_module module;
     cuda_function function;
-    cuda_device_ptr out;
     if (cuda_driver_open(cu, server_build_path("lib/softgpu/libcuda.so.1", path, sizeof path),
                          &why))
         bench_die("%s", why.text);
@@ -41,24 +43,47 @@ static double measure(struct cuda_driver *cu)
     DRIVER(cu->cuDevicePrimaryCtxRetain(&context, device));
     DRIVER(cu->cuCtxSetCurrent(context));
     DRIVER(cu->cuModuleLoadData(&module, bench_ptx));
-    DRIVER(cu->cuModuleGetFunction(&function, module, "arithmetic"));
-    DRIVER(cu->cuMemAlloc(&out, BLOCKS * THREADS * sizeof(unsigned)));
-    unsigned turns = TURNS;
-    void *parameters[] = {&out, &turns};
-    double speeds[LANE_ROUNDS];
-    const int rounds = bench_short ? 1 : LANE_ROUNDS;
+    DRIVER(cu->cuModuleGetFunction(&function, module, name));
+    return function;
+}
+
+/* Seconds of one launch to its end: the median of several. */
+static double launch_seconds(struct cuda_driver *cu, cuda_function function, unsigned blocks,
+                             void **parameters)
+{
+    double seconds[ROUNDS];
+    const int rounds = bench_short ? 1 : ROUNDS;
     for (int i = 0; i < rounds; i++) {
         double start = bench_now();
         DRIVER(
-            cu->cuLaunchKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, parameters, NULL));
+            cu->cuLaunchKernel(function, blocks, 1, 1, THREADS, 1, 1, 0, NULL, parameters, NULL));
         DRIVER(cu->cuCtxSynchronize());
-        speeds[i] = (double)BLOCKS * THREADS * TURNS * PER_TURN / (bench_now() - start);
+        seconds[i] = bench_now() - start;
     }
-    return bench_median(speeds, rounds);
+    return bench_median(seconds, rounds);
+}
+
+static double lanes_a_second(struct cuda_driver *cu)
+{
+    cuda_function function = open_kernel(cu, "arithmetic");
+    cuda_device_ptr out;
+    unsigned turns = TURNS;
+    DRIVER(cu->cuMemAlloc(&out, BLOCKS * THREADS * sizeof(unsigned)));
+    void *parameters[] = {&out, &turns};
+    return (double)BLOCKS * THREADS * TURNS * PER_TURN /
+           launch_seconds(cu, function, BLOCKS, parameters);
+}
+
+static double block_ns(struct cuda_driver *cu)
+{
+    cuda_function function = open_kernel(cu, "nothing");
+    uint64_t zero = 0;
+    void *parameters[] = {&zero, &zero, &zero, &zero};
+    return launch_seconds(cu, function, EMPTY_BLOCKS, parameters) / EMPTY_BLOCKS * 1e9;
 }
 
 /* Runs in a child, since the library's threads and settings must not outlive the row. */
-void bench_lane_instructions(struct bench_result *result)
+static void measure(struct bench_result *result, double (*row)(struct cuda_driver *cu))
 {
     char seed[48], threads[] = "SOFTGPU_THREADS=1", strict[] = "SOFTGPU_STRICT=1";
     /* Both stretch modelled time beyond the CPU time that is measured. */
@@ -75,7 +100,7 @@ void bench_lane_instructions(struct bench_result *result)
         for (size_t i = 0; settings[i]; i++)
             putenv(settings[i]);
         bench_pin_self(1);
-        double speed = measure(&cu);
+        double speed = row(&cu);
         _exit(write(ends[1], &speed, sizeof speed) == sizeof speed ? 0 : 1);
     }
     close(ends[1]);
@@ -84,4 +109,14 @@ void bench_lane_instructions(struct bench_result *result)
         waitpid(child, &status, 0) != child || status)
         bench_die("the software GPU could not be measured");
     close(ends[0]);
+}
+
+void bench_lane_instructions(struct bench_result *result)
+{
+    measure(result, lanes_a_second);
+}
+
+void bench_block_start(struct bench_result *result)
+{
+    measure(result, block_ns);
 }
