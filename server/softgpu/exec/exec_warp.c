@@ -193,7 +193,10 @@ enum exec_result exec_shuffle(struct warp *w, const struct op *op, uint32_t mask
         }
         from = in ? from : (int)lane;
         found |= in ? 1u << lane : 0;
-        result[lane] = a[from & 31];
+        /* PTX leaves open what is read of a lane that does not take part. An H100 gives 0, of lanes
+         * that have ended, are elsewhere or do not exist (docs/gpu-results.md), and programs rely
+         * on it. */
+        result[lane] = here >> (from & 31) & 1 ? a[from & 31] : 0;
     }
     set_rows32(w, op->dst, result, here);
     if (op->e != SLOT_NONE)

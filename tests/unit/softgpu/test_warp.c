@@ -108,6 +108,28 @@ static void registers_begin_as_zeros(void **state)
     }
 }
 
+#define SHUFFLE_BEHIND(leave)                                                                      \
+    PTX_HEAD ".entry k" PARAMS REGS "add.u32 %r4, %r2, 1000;\nsetp.lt.u32 %p1, %r2, %r1;\n" leave  \
+             "activemask.b32 %r3;\nshfl.sync.down.b32 %r5|%p2, %r4, 3, 31, %r3;\n"                 \
+             "st.global.u32 [%rd4], %r5;\nOTHER:\nret;\n}\n"
+
+/* As an H100 does. The lanes from n on have left the kernel, or are behind a branch. */
+static void a_lane_that_takes_no_part_gives_zero(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {SHUFFLE_BEHIND("@!%p1 ret;\n"),
+                                        SHUFFLE_BEHIND("@!%p1 bra OTHER;\n")};
+    for (size_t i = 0; i < 2; i++)
+        for (uint32_t n = 1; n <= 32; n++) {
+            struct kernel_launch l = {.grid = 1, .threads = 32};
+            assert_int_equal(run(texts[i], &l, n, NULL), BLOCK_DONE);
+            for (uint32_t lane = 0; lane < n; lane++)
+                assert_int_equal(out[lane], lane + 3 >= 32 ? lane + 1000
+                                            : lane + 3 < n ? lane + 3 + 1000
+                                                           : 0);
+        }
+}
+
 static void an_endless_kernel_gives_control_back(void **state)
 {
     (void)state;
@@ -290,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_block_stops_at_its_budget_and_goes_on),
         cmocka_unit_test(threads_are_numbered_row_by_row),
         cmocka_unit_test(registers_begin_as_zeros),
+        cmocka_unit_test(a_lane_that_takes_no_part_gives_zero),
         cmocka_unit_test(an_endless_kernel_gives_control_back),
         cmocka_unit_test(lanes_of_a_warp_can_share_a_spin_lock),
         cmocka_unit_test(a_barrier_orders_shared_memory_between_warps),
