@@ -15,7 +15,7 @@ run() {
     [ "$status" -eq 0 ] || exit "$status"
 }
 run sticky 1
-[ "$(grep -c 'alone: 1 rounds in .* named at the first fault 1, at the second 0; interruptions of others 0$' "$TMPDIR/said")" -eq 7 ]
+[ "$(grep -c 'alone: 1 rounds in .*, and 0 with fewer; named at the first fault 1, at the second 0; interruptions of others 0$' "$TMPDIR/said")" -eq 7 ]
 [ "$(grep -c 'all eight in flight: 1 rounds in ' "$TMPDIR/said")" -eq 7 ]
 grep -qE '^sticky: 14 rounds of 7 errors; .* [1-9][0-9]* steps verified, ' "$TMPDIR/said"
 run kills 20
