@@ -194,12 +194,11 @@ static unsigned multiprocessors_granted(const struct server *server, const char 
     return limits.partitioned ? limits.multiprocessors : 0;
 }
 
-static void skip_without_partitions(struct server *server)
+/* This device has partitions: a server that grants none of them would make the rest of a test mean
+ * nothing. */
+static void has_partitions(struct server *server)
 {
-    if (multiprocessors_granted(server, "100"))
-        return;
-    assert_int_equal(server_stop(server), 0);
-    skip();
+    assert_in_range(multiprocessors_granted(server, "100"), 1, SMS_MAX);
 }
 
 static void own_multiprocessors_are_lent_while_idle_and_come_back_in_time(void **state)
@@ -210,7 +209,7 @@ static void own_multiprocessors_are_lent_while_idle_and_come_back_in_time(void *
     struct actor owner, borrower;
     static bool own[SMS_MAX];
     struct gpushare_limits limits = {.size = sizeof limits};
-    skip_without_partitions(server);
+    has_partitions(server);
     unsigned all = multiprocessors_granted(server, "100");
     unsigned owned = multiprocessors_granted(server, half);
     assert_in_range(owned, 1, all / 2);
@@ -257,7 +256,7 @@ static void a_client_without_multiprocessors_waits_until_the_owner_is_done(void 
     (void)state;
     struct server *server = server_start(NULL, NULL);
     struct actor owner, other;
-    skip_without_partitions(server);
+    has_partitions(server);
     unsigned all = multiprocessors_granted(server, "100");
     unsigned group = multiprocessors_granted(server, "7");
     arrive(&owner, server, "100", "100", all, BURST);
