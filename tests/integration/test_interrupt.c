@@ -6,7 +6,8 @@
  * gpushare_stream_recover it goes on, on the same connection.
  *
  * The oracle is a counter in device memory for each stream, which a kernel raises by one: it has
- * the launches that were finished, and at most those that were in flight besides.
+ * the launches that were finished, and at most those that were in flight besides. In rounds of
+ * kills each launch has a counter of its own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +38,7 @@ static const char interrupt_ptx[] =
     "again:\nnanosleep.u32 100000;\nld.volatile.global.u32 %v, [%a+4];\n"
     "setp.eq.u32 %q, %v, 0;\n@%q bra again;\nret;\n}\n";
 
-enum { STREAMS = 4, WORDS = 4096 };
+enum { STREAMS = 4, WORDS = 4096, ROUND_LAUNCHES = 400 };
 
 static const struct gpushare_dim one = {1, 1, 1};
 static struct server *server;
@@ -48,6 +49,7 @@ struct client {
     gpushare_function *bump, *hold;
     gpushare_stream *streams[STREAMS]; /* none waits for another by itself */
     gpushare_address counters;         /* STREAMS + 1 words; the last one for the default stream */
+    gpushare_address marks;            /* a word for each launch of a round, stream after stream */
     volatile uint32_t *words;          /* host memory, for hold */
 };
 
@@ -62,6 +64,7 @@ static struct client client_open(struct server *of, int device)
     OK(gpushare_module_function(module, "hold", &client.hold));
     OK(gpushare_memory_alloc(client.gpu, 4 * (STREAMS + 1), &client.counters));
     OK(gpushare_fill(client.gpu, client.counters, 0, 4, STREAMS + 1));
+    OK(gpushare_memory_alloc(client.gpu, 4 * STREAMS * ROUND_LAUNCHES, &client.marks));
     OK(gpushare_host_alloc(client.gpu, WORDS, &words));
     client.words = words;
     for (int i = 0; i < STREAMS; i++)
@@ -69,12 +72,16 @@ static struct client client_open(struct server *of, int device)
     return client;
 }
 
-static gpushare_error try_bump(const struct client *client, int at)
+static gpushare_error try_bump_word(const struct client *client, int at, gpushare_address word)
 {
-    gpushare_address word = client->counters + 4 * (gpushare_address)at;
     void *parameters[] = {&word};
     return gpushare_launch(client->bump, one, one, 0, at < STREAMS ? client->streams[at] : NULL,
                            parameters);
+}
+
+static gpushare_error try_bump(const struct client *client, int at)
+{
+    return try_bump_word(client, at, client->counters + 4 * (gpushare_address)at);
 }
 
 static void launch_bumps(const struct client *client, int at, int count)
@@ -400,25 +407,39 @@ static void threads_that_sleep_are_told(void **state)
     gpushare_close(&client.gpu);
 }
 
-/* A stream when a round begins. */
-struct before {
-    uint32_t count, launches;
-    uint64_t value; /* of its timeline, with nothing in flight */
+/* A stream in a round. */
+struct turn {
+    uint32_t launches;
+    uint64_t value; /* of its timeline when the round begins, with nothing in flight */
 };
 
-/* One or two workers die at any moment. The counter has each launch that is said to be finished,
- * and none of those before it or after what was lost. */
+/* Of a stream's launches the finished ones ran once, and of the others only some that follow
+ * them without a gap, once at most. */
+static void check_marks(const uint32_t *marks, uint32_t finished, uint32_t launches)
+{
+    for (uint32_t i = 0; i < ROUND_LAUNCHES; i++) {
+        if (i < finished)
+            assert_int_equal(marks[i], 1);
+        else
+            assert_in_range(marks[i], 0, i < launches && (i == 0 || marks[i - 1]) ? 1 : 0);
+    }
+}
+
+/* One or two workers die at any moment. */
 static void run_round(const struct client *client, uint64_t *lost)
 {
-    struct before before[STREAMS];
+    static uint32_t marks[STREAMS][ROUND_LAUNCHES];
+    struct turn turns[STREAMS];
+    OK(gpushare_fill(client->gpu, client->marks, 0, 4, STREAMS * ROUND_LAUNCHES));
+    OK(gpushare_synchronize(client->gpu));
     for (int i = 0; i < STREAMS; i++)
-        before[i] = (struct before){.count = count_at(client, i),
-                                    .value = recover(client, client->streams[i]).finished};
-    int first = rand_r(&random_state) % 400;
-    for (int n = rand_r(&random_state) % 400; n > 0; n--) {
+        turns[i] = (struct turn){.value = recover(client, client->streams[i]).finished};
+    int first = rand_r(&random_state) % ROUND_LAUNCHES;
+    for (int n = rand_r(&random_state) % ROUND_LAUNCHES; n > 0; n--) {
         int at = rand_r(&random_state) % STREAMS;
-        gpushare_error error = try_bump(client, at);
-        before[at].launches += error == GPUSHARE_SUCCESS;
+        gpushare_address number = (gpushare_address)at * ROUND_LAUNCHES + turns[at].launches;
+        gpushare_error error = try_bump_word(client, at, client->marks + 4 * number);
+        turns[at].launches += error == GPUSHARE_SUCCESS;
         assert_true(!error || error == GPUSHARE_ERROR_INTERRUPTED);
         if (n == first)
             crash_worker();
@@ -429,12 +450,14 @@ static void run_round(const struct client *client, uint64_t *lost)
     assert_true(!error || error == GPUSHARE_ERROR_INTERRUPTED);
     for (int i = 0; i < STREAMS; i++) {
         struct gpushare_recovery recovery = recover(client, client->streams[i]);
-        uint32_t finished = (uint32_t)(recovery.finished - before[i].value);
-        uint32_t ran = count_at(client, i) - before[i].count;
-        assert_int_equal(finished + recovery.dropped, before[i].launches);
-        assert_in_range(ran, finished, before[i].launches);
+        uint32_t finished = (uint32_t)(recovery.finished - turns[i].value);
+        assert_int_equal(finished + recovery.dropped, turns[i].launches);
+        turns[i].value = finished;
         *lost += recovery.dropped;
     }
+    OK(gpushare_copy_from_device(client->gpu, marks, client->marks, sizeof marks));
+    for (int i = 0; i < STREAMS; i++)
+        check_marks(marks[i], (uint32_t)turns[i].value, turns[i].launches);
 }
 
 /* make chaos asks for a thousand rounds. */
