@@ -111,17 +111,21 @@ static uint32_t count_at(const struct client *client, int at)
 }
 
 /* The worker may be between two lives. */
-static void end_worker(struct server *of, size_t which, int how)
+static pid_t find_worker(struct server *of, size_t which)
 {
     pid_t workers[2];
     for (int left = (int)(patience_seconds(20) * 1000); left > 0; left--) {
-        if (server_workers(of, workers, 2) > which) {
-            kill(workers[which], how);
-            return;
-        }
+        if (server_workers(of, workers, 2) > which)
+            return workers[which];
         usleep(1000);
     }
     fail_msg("there is no worker");
+    return -1;
+}
+
+static void end_worker(struct server *of, size_t which, int how)
+{
+    kill(find_worker(of, which), how);
 }
 
 static void kill_worker(struct server *of, size_t which)
@@ -129,11 +133,14 @@ static void kill_worker(struct server *of, size_t which)
     end_worker(of, which, SIGKILL);
 }
 
-/* As a crash of any kind would. */
-static void crash_worker(void)
+/* As a crash of any kind would. *found: the worker; 0 afterwards, and if it has to be found, which
+ * takes longer than the device needs for the launches of a round. */
+static void crash_worker(pid_t *found)
 {
     static const int how[] = {SIGKILL, SIGSEGV, SIGBUS, SIGABRT};
-    end_worker(server, 0, crash_signal(how[(unsigned)rand_r(&random_state) % 4]));
+    kill(*found ? *found : find_worker(server, 0),
+         crash_signal(how[(unsigned)rand_r(&random_state) % 4]));
+    *found = 0;
 }
 
 static struct gpushare_recovery recover(const struct client *client, gpushare_stream *stream)
@@ -435,6 +442,7 @@ static void run_round(const struct client *client, uint64_t *lost)
     for (int i = 0; i < STREAMS; i++)
         turns[i] = (struct turn){.value = recover(client, client->streams[i]).finished};
     int first = rand_r(&random_state) % ROUND_LAUNCHES;
+    pid_t worker = find_worker(server, 0);
     for (int n = rand_r(&random_state) % ROUND_LAUNCHES; n > 0; n--) {
         int at = rand_r(&random_state) % STREAMS;
         gpushare_address number = (gpushare_address)at * ROUND_LAUNCHES + turns[at].launches;
@@ -442,9 +450,10 @@ static void run_round(const struct client *client, uint64_t *lost)
         turns[at].launches += error == GPUSHARE_SUCCESS;
         assert_true(!error || error == GPUSHARE_ERROR_INTERRUPTED);
         if (n == first)
-            crash_worker();
+            crash_worker(&worker);
     }
-    crash_worker();
+    usleep((useconds_t)(rand_r(&random_state) % 3000)); /* of some 4 ms that the launches take */
+    crash_worker(&worker);
     usleep((useconds_t)(rand_r(&random_state) % 20000));
     gpushare_error error = gpushare_synchronize(client->gpu);
     assert_true(!error || error == GPUSHARE_ERROR_INTERRUPTED);
