@@ -10,13 +10,8 @@
 #include "common/util.h"
 #include "server/supervisor/device/device.h"
 
-static const struct member {
-    size_t at, bytes;
-} members[] = {
-#define MEMBER(name)                                                                               \
-    {                                                                                              \
-        offsetof(struct device, name), sizeof(((struct device *)0)->name)                          \
-    }
+static const struct pack_member member_rows[] = {
+#define MEMBER(name) PACK_MEMBER(struct device, name)
     MEMBER(info),     MEMBER(known),         MEMBER(schedule),  MEMBER(singly),
     MEMBER(suspects), MEMBER(singly_since),  MEMBER(singly_ns), MEMBER(departed_suspects),
     MEMBER(loss),     MEMBER(ailment),       MEMBER(starts),    MEMBER(served),
@@ -25,19 +20,15 @@ static const struct member {
 #undef MEMBER
 };
 
-enum {
-    MEMBERS = sizeof members / sizeof *members,
-    /* Of what a worker is told too: it is raised when a message to workers changes its size, since
-     * the worker that is taken over would not understand it. */
-    FORM = 4
-};
+static const struct pack_table members = PACK_TABLE(member_rows);
+
+/* Of what a worker is told too: it is raised when a message to workers changes its size, since the
+ * worker that is taken over would not understand it. */
+enum { FORM = 4 };
 
 uint32_t device_record_layout(void)
 {
-    uint32_t sum = FORM;
-    for (size_t i = 0; i < MEMBERS; i++)
-        sum = sum * 31 + (uint32_t)members[i].bytes;
-    return sum;
+    return pack_members_layout(&members, FORM);
 }
 
 void device_record_put(struct device *device, struct keeper *keeper, uint16_t kind)
@@ -50,8 +41,7 @@ void device_record_put(struct device *device, struct keeper *keeper, uint16_t ki
         keeping->link = keeping->process = keeping->barrier = keeping->page = 0;
     keeping->start = device->starts;
     pack_begin(pack);
-    for (size_t i = 0; i < MEMBERS; i++)
-        pack_bytes(pack, (const uint8_t *)device + members[i].at, members[i].bytes);
+    pack_members(pack, &members, device);
     pack_number(pack, process ? (uint64_t)worker_process_pid(process) : 0);
     pack_number(pack, device->state == DEVICE_READY);
     keeper_pack_fd(keeper, pack, KEEPER_LINK, device->link ? worker_link_fd(device->link) : -1,
@@ -75,8 +65,7 @@ static bool is_absent(const struct keeper *keeper, uint32_t number, char letter)
 bool device_record_is_whole(const struct keeper *keeper, const struct state_log_entry *entry)
 {
     struct unpack unpack = unpack_begin(entry->data, entry->bytes);
-    for (size_t i = 0; i < MEMBERS; i++)
-        unpack_take(&unpack, members[i].bytes);
+    unpack_skip_members(&unpack, &members);
     for (int i = 0; i < 2; i++)
         unpack_number(&unpack);
     uint32_t link = unpack_fd(&unpack), process = unpack_fd(&unpack), barrier = unpack_fd(&unpack);
@@ -100,8 +89,7 @@ int device_record_read(struct device *device, struct keeper *keeper,
     struct device_keeping *keeping = &device->keeping;
     const struct schedule configured = device->schedule;
     struct unpack unpack = unpack_begin(entry->data, entry->bytes);
-    for (size_t i = 0; i < MEMBERS; i++)
-        unpack_bytes(&unpack, (uint8_t *)device + members[i].at, members[i].bytes);
+    unpack_members(&unpack, &members, device);
     struct device_left left = {.pid = (pid_t)unpack_number(&unpack)};
     left.served = unpack_number(&unpack) != 0;
     keeping->link = unpack_fd(&unpack);

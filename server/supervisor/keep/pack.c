@@ -49,6 +49,23 @@ void pack_fd(struct pack *pack, uint32_t number)
         pack->fds[pack->fd_count++] = number;
 }
 
+void pack_members(struct pack *pack, const struct pack_table *table, const void *object)
+{
+    for (size_t i = 0; i < table->count; i++)
+        pack_bytes(pack, (const uint8_t *)object + table->members[i].at, table->members[i].bytes);
+}
+
+uint32_t pack_members_layout(const struct pack_table *table, uint32_t form)
+{
+    uint32_t sum = form;
+    for (size_t i = 0; i < table->count; i++) {
+        for (const char *at = table->members[i].name; *at; at++)
+            sum = sum * 31 + (uint8_t)*at;
+        sum = sum * 31 + (uint32_t)table->members[i].bytes;
+    }
+    return sum;
+}
+
 struct unpack unpack_begin(const void *data, size_t bytes)
 {
     return (struct unpack){.at = data, .end = (const uint8_t *)data + bytes};
@@ -93,6 +110,18 @@ uint64_t unpack_number_max(struct unpack *unpack, uint64_t most)
 uint32_t unpack_fd(struct unpack *unpack)
 {
     return (uint32_t)unpack_number_max(unpack, UINT32_MAX);
+}
+
+void unpack_members(struct unpack *unpack, const struct pack_table *table, void *object)
+{
+    for (size_t i = 0; i < table->count; i++)
+        unpack_bytes(unpack, (uint8_t *)object + table->members[i].at, table->members[i].bytes);
+}
+
+void unpack_skip_members(struct unpack *unpack, const struct pack_table *table)
+{
+    for (size_t i = 0; i < table->count; i++)
+        unpack_take(unpack, table->members[i].bytes);
 }
 
 bool unpack_is_whole(const struct unpack *unpack)

@@ -17,6 +17,8 @@
 #include "server/supervisor/session/life/end.h"
 #include "server/supervisor/session/owned/forward.h"
 #include "server/supervisor/session/owned/host.h"
+#include "server/supervisor/session/owned/host_import.h"
+#include "server/supervisor/session/owned/link.h"
 #include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/load_wait.h"
 #include "server/supervisor/session/owned/memory.h"
@@ -69,7 +71,7 @@ static const struct row {
     {PROTO_HOST_ALLOC, session_host_alloc},
     {PROTO_HOST_FREE, session_host_free},
     {PROTO_HOST_IMPORT, session_host_import},
-    {PROTO_LINK, session_host_link},
+    {PROTO_LINK, session_link},
     {PROTO_MODULE_LOAD, session_module_load},
     {PROTO_MODULE_UNLOAD, session_module_unload},
     {PROTO_MODULE_QUERY, session_module_query},

@@ -106,3 +106,12 @@ struct closer_sender session_sender(const struct session *session)
 {
     return (struct closer_sender){.client = session->number, .uid = session->uid};
 }
+
+struct session *session_find_companion(struct session *session, uint64_t serial, uint32_t number)
+{
+    struct session *other = session_find(session->server, number);
+    if (other && session_is_companion(session, other, session->group))
+        return other;
+    session_refuse(session, serial, MESSAGE(share_foreign), number);
+    return NULL;
+}

@@ -33,6 +33,10 @@ void session_refuse_why(struct session *session, uint64_t serial, const struct e
 /* Passes the worker's answer on to the client, whether it answers or refuses. */
 void session_pass(struct session *session, uint64_t serial, const struct worker_answer *answer);
 
+/* Finds another attached connection of the same process and group, by its number. NULL: there is
+ * none, and the client's message with this serial has been refused. */
+struct session *session_find_companion(struct session *session, uint64_t serial, uint32_t number);
+
 /* The client, as a sender of descriptors. */
 struct closer_sender session_sender(const struct session *session);
 

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * client_module: a client's code on the device, and its variables. Its kernels are in
- * client_function.h.
+ * client_function.h, and module_load.h brings the code there.
  *
  * The supervisor has an image inspected first, which says how much client memory its variables
  * need. Then the image is read again and loaded, with its variables in that memory. Between the two
@@ -17,16 +17,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdatomic.h>
 #include <stdint.h>
 
 #include "server/worker/code/code_memory.h"
 #include "server/worker/client/client.h"
-#include "server/worker/calls/quiet_calls.h"
 #include "common/error.h"
 
 struct client_module;
-struct compiler;
 
 /* Makes an empty module with this number, which the client owns. code_memory, which must outlive
  * the module, is charged for what the module keeps. */
@@ -46,42 +43,6 @@ bool client_module_reaches_lost(const struct client *client, const struct client
 
 /* Sets the refusal of such a module. Returns its number. */
 uint32_t client_module_refuse_lost(const struct client_module *module, struct error *why);
-
-/* Where and for whom a load asks for a quiet window, and where PTX is compiled before. */
-struct known_images;
-struct code_seat {
-    struct compiler *compiler; /* its time holds for reading a text, too */
-    struct known_images *known;
-    const atomic_bool *gone; /* nobody waits any more, so the reading of a text ends */
-    struct quiet_calls *calls;
-    const struct quiet_caller *caller;
-    struct code_name *awaited; /* CLIENT_MODULE_LATER: the text; the caller's */
-};
-
-/* From client_module_load, without a sentence: nothing was loaded, since the caller's owner has
- * another text at the compiler, or another owner has the same one there. */
-#define CLIENT_MODULE_LATER UINT32_MAX
-
-/*
- * Reads an image of `count` bytes from fd, which stays the caller's, and says what memory its
- * variables need. Any one thread with the context, while the module is busy.
- */
-uint32_t client_module_inspect(const struct client *client, struct client_module *module,
-                               const struct code_seat *seat, int fd, uint64_t count,
-                               struct proto_worker_module_needs *needs, struct error *why);
-
-/*
- * Loads an inspected module, with its variables at global_base in the client's memory. again: an
- * earlier worker had loaded it, and the variables keep the values that they have. *functions
- * becomes the number of kernels, or 0 if the driver can't say.
- *
- * PTX is compiled by compiler, or in the calling thread if that is closed. After a failure no code
- * is loaded. It blocks until the caller's call was made in a quiet window. Any one thread with the
- * context, while the module is busy.
- */
-uint32_t client_module_load(struct client *client, struct client_module *module,
-                            const struct code_seat *seat, uint64_t global_base, bool again,
-                            uint32_t *functions, struct error *why);
 
 /* Gives the driver back what it has of the module. In a quiet window; nothing launches its kernels
  * any more. Idempotent. */

@@ -11,6 +11,7 @@
 #include "common/messages.h"
 #include "server/worker/calls/activity.h"
 #include "server/worker/client/client_memory.h"
+#include "server/worker/code/module_load.h"
 #include "server/worker/worker.h"
 
 static const struct {
@@ -83,11 +84,11 @@ static void run_job(struct worker *worker, struct loader_job *job, const atomic_
     if (job->kind == LOADER_CLEAR)
         job->error = client_memory_clear(job->client, calls, job->address, job->count, &job->why);
     else if (job->kind == LOADER_INSPECT)
-        job->error = client_module_inspect(job->client, job->module, &seat, job->fd, job->count,
-                                           &job->needs, &job->why);
+        job->error = module_load_inspect(job->client, job->module, &seat, job->fd, job->count,
+                                         &job->needs, &job->why);
     else
-        job->error = client_module_load(job->client, job->module, &seat, job->global_base,
-                                        job->again, &job->functions, &job->why);
+        job->error = module_load_make(job->client, job->module, &seat, job->global_base, job->again,
+                                      &job->functions, &job->why);
 }
 
 /* Before the later jobs of its client. Under the lock. */
@@ -135,7 +136,7 @@ static void *loader_main(void *argument)
         loader->working[self] = NULL;
         if (loader->queued) /* perhaps by this client, which no thread could serve until now */
             pthread_cond_signal(&loader->more);
-        if (job->error == CLIENT_MODULE_LATER) {
+        if (job->error == MODULE_LOAD_LATER) {
             put_back(loader, job);
             continue;
         }

@@ -461,6 +461,38 @@ static bool any_ready(const struct client *client)
     return bits_next(client->shared.ready, 0, client->stream_count) < client->stream_count;
 }
 
+/* How much of the ring may be done now. *alone: no other ring waits for the submitter. */
+static uint32_t most_of_ring(struct submitter *submitter, const struct client_stream *stream,
+                             uint32_t room, uint64_t each_max, bool *alone)
+{
+    const struct client *client = stream->client;
+    uint32_t deficit = (uint32_t)client->submit.deficit;
+    /* The rings of one client are served in the same way, batch by batch. */
+    *alone = next_ready(client, stream->index) == stream->index && submitter->scanned_count <= 1;
+    uint32_t max = min(deficit, (uint32_t)(*alone ? SUBMITTER_VISIT_MAX : SUBMITTER_BATCH));
+    max = min(max, *alone ? room : part_of(client, room));
+    return min(max, part_allowed(submitter, stream, each_max));
+}
+
+/* Commands of the ring are with the driver. */
+static void charge_visit(const struct submitter *submitter, struct client *client, uint32_t done)
+{
+    client->submit.deficit -= (int32_t)(done + submitter->command.weight);
+    client->shared.in_flight += done;
+    client->gate.submitted += done;
+}
+
+/* The ring is no longer ready if it is empty or must wait, and others may be ready now. */
+static void mark_served(struct submitter *submitter, struct client_stream *stream, uint32_t done)
+{
+    struct client *client = stream->client;
+    if (bits_test(client->shared.blocked_rings, stream->index) || done == 0 ||
+        stream->ring.tail == stream->ring.head || descriptors_allowed(stream, 1) == 0)
+        bits_clear(client->shared.ready, stream->index);
+    if (done && client->shared.blocked_count)
+        unblock_rings(submitter, client);
+}
+
 /* Serves rings until the visit is over. *end becomes the client's state in case it has more
  * to do. Returns 0 or COMMAND_FATAL. */
 static int serve_client(struct submitter *submitter, struct client *client, bool *moved,
@@ -497,17 +529,10 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         }
         client->submit.cursor = index;
         struct client_stream *stream = &client->streams[index];
-        /* The rings of one client are served in the same way, batch by batch. */
-        bool alone = next_ready(client, index) == index && submitter->scanned_count <= 1;
-        uint32_t max = min((uint32_t)client->submit.deficit,
-                           (uint32_t)(alone ? SUBMITTER_VISIT_MAX : SUBMITTER_BATCH));
-        uint32_t done;
-        max = min(max, alone ? room : part_of(client, room));
-        max = min(max, part_allowed(submitter, stream, each_max));
+        bool alone;
+        uint32_t done, max = most_of_ring(submitter, stream, room, each_max, &alone);
         int result = serve_ring(submitter, stream, max, &done, alone);
-        client->submit.deficit -= (int32_t)(done + submitter->command.weight);
-        client->shared.in_flight += done;
-        client->gate.submitted += done;
+        charge_visit(submitter, client, done);
         room -= done;
         *moved |= done > 0;
         if (result == COMMAND_FATAL)
@@ -521,11 +546,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
             *end = CLIENT_FULL;
             break;
         }
-        if (bits_test(client->shared.blocked_rings, index) || done == 0 ||
-            stream->ring.tail == stream->ring.head || descriptors_allowed(stream, 1) == 0)
-            bits_clear(client->shared.ready, index);
-        if (done && client->shared.blocked_count)
-            unblock_rings(submitter, client);
+        mark_served(submitter, stream, done);
     }
     return 0;
 }

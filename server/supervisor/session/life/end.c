@@ -14,6 +14,7 @@
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/life/attach.h"
 #include "server/supervisor/session/owned/host.h"
+#include "server/supervisor/session/owned/host_import.h"
 #include "server/supervisor/session/owned/memory.h"
 #include "server/supervisor/session/owned/module.h"
 #include "server/supervisor/session/server.h"
@@ -92,7 +93,7 @@ static void detach_done(struct session *session, bool lost)
     session->at_worker = false;
     session->lost = lost;
     session->released = true;
-    session_host_return_imports(session);
+    session_host_import_end(session);
     session_schedule(session);
 }
 
@@ -137,7 +138,7 @@ static void take_down(struct session *session)
     hang_up(session);
     session_memory_flush(session);
     session_host_flush(session);
-    session_host_recall_exports(session);
+    session_host_import_recall(session);
     session->down = true;
     if (!session->device)
         return;

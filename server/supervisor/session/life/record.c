@@ -24,14 +24,8 @@
 #include "server/supervisor/session/session_client.h"
 #include "server/supervisor/session/session_state.h"
 
-/* Members without pointers, which are kept as they lie in memory. */
-static const struct member {
-    size_t at, bytes;
-} members[] = {
-#define MEMBER(name)                                                                               \
-    {                                                                                              \
-        offsetof(struct session, name), sizeof(((struct session *)0)->name)                        \
-    }
+static const struct pack_member member_rows[] = {
+#define MEMBER(name) PACK_MEMBER(struct session, name)
     MEMBER(state),     MEMBER(pid),         MEMBER(uid),         MEMBER(connected_at),
     MEMBER(name),      MEMBER(group),       MEMBER(last_serial), MEMBER(blame),
     MEMBER(refused),   MEMBER(asked),       MEMBER(wish),        MEMBER(grant),
@@ -41,17 +35,13 @@ static const struct member {
 #undef MEMBER
 };
 
-enum {
-    MEMBERS = sizeof members / sizeof *members,
-    FORM = 5 /* of the rest; raised when it changes */
-};
+static const struct pack_table members = PACK_TABLE(member_rows);
+
+enum { FORM = 5 }; /* of the rest; raised when it changes */
 
 uint32_t session_record_layout(void)
 {
-    uint32_t sum = FORM;
-    for (size_t i = 0; i < MEMBERS; i++)
-        sum = sum * 31 + (uint32_t)members[i].bytes;
-    return sum;
+    return pack_members_layout(&members, FORM);
 }
 
 /* ---- there ---- */
@@ -60,8 +50,7 @@ static void client_pack(struct session *session, struct pack *pack)
 {
     struct keeper *keeper = session->server->keeper;
     struct session_keeping *keeping = &session->keeping;
-    for (size_t i = 0; i < MEMBERS; i++)
-        pack_bytes(pack, (const uint8_t *)session + members[i].at, members[i].bytes);
+    pack_members(pack, &members, session);
     pack_number(pack, session->over_limit);
     pack_number(pack, (session->pidfd >= 0) | (session_restore_is_whole(session) ? 0 : 2));
     pack_number(pack, session->device ? session->device->index : UINT32_MAX);
@@ -244,8 +233,7 @@ static int socket_of(struct server *server, const struct state_log_entry *entry,
                      enum session_over_limit *over_limit)
 {
     struct unpack unpack = unpack_begin(entry->data, entry->bytes);
-    for (size_t i = 0; i < MEMBERS; i++)
-        unpack_take(&unpack, members[i].bytes);
+    unpack_skip_members(&unpack, &members);
     *over_limit = (enum session_over_limit)unpack_number_max(&unpack, OVER_LIMIT_USER);
     for (int i = 0; i < 4; i++)
         unpack_number(&unpack);
@@ -264,8 +252,7 @@ int session_record_open(struct session **out, struct server *server, uint32_t nu
         return result;
     struct session *session = *out;
     struct unpack unpack = unpack_begin(entry->data, entry->bytes);
-    for (size_t i = 0; i < MEMBERS; i++)
-        unpack_bytes(&unpack, (uint8_t *)session + members[i].at, members[i].bytes);
+    unpack_members(&unpack, &members, session);
     unpack_number(&unpack);
     /* It is marked at the end, as everything that it has is to be given back. */
     enum proto_connection_state state = session->state;

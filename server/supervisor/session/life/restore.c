@@ -14,6 +14,8 @@
 #include "server/supervisor/session/life/attach.h"
 #include "server/supervisor/session/owned/forward.h"
 #include "server/supervisor/session/owned/host.h"
+#include "server/supervisor/session/owned/host_import.h"
+#include "server/supervisor/session/owned/link.h"
 #include "server/supervisor/session/owned/lost_copies.h"
 #include "server/supervisor/session/owned/memory.h"
 #include "server/supervisor/session/owned/module.h"
@@ -112,6 +114,8 @@ static void objects_restore(struct session *session)
     session_rings_restore(session, step_answered);
     session_memory_restore(session, step_answered);
     session_host_restore(session, step_answered);
+    session_host_import_restore(session, step_answered);
+    session_link_restore(session, step_answered);
     session_forward_restore_objects(session, step_answered);
     session_module_restore_images(session, step_answered);
 }

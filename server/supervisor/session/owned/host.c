@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Host buffers, and what connections of one process share with one another.
- *
  * A buffer is a region of the client's host heap. Another connection of the same group may use the
- * buffer on its own device. That use is a share, for which the other connection is charged as well:
- * the memory is pinned once more there.
+ * buffer on its own device (host_import.h).
  *
  * A buffer that is freed goes to the pool (pinned_pool.h) if its own worker alone had it. Any other
  * is emptied when its worker and every share have let go: the client may keep the descriptor for
@@ -17,17 +14,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/error.h"
-#include "common/log.h"
-#include "common/ipc/ring.h"
 #include "common/messages.h"
-#include "common/units.h"
 #include "common/util.h"
+#include "server/supervisor/session/owned/host_import.h"
 #include "server/supervisor/session/owned/pinned_pool.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
@@ -45,34 +38,13 @@ static void wants_retry(struct session *session);
 
 /* ---- buffers ---- */
 
-/* The worker has it pinned still: so its descriptor, charges and addresses stay until the end of
- * the session that uses it. */
-static void log_refused_unmap(const struct session *user, const struct heap_region *region,
-                              const struct worker_answer *answer)
-{
-    char size[UNITS_TEXT];
-    log_error(MESSAGE_TEXT(log_unmap_refused), user->number,
-              units_format_bytes(region->bytes, size),
-              allowance_resource(RESOURCE_HOST_MEMORY)->phrase, answer->text);
-}
-
 /* The buffer's own session can't have it unmapped. */
 static void refuse_unmap(struct session *session, const struct heap_region *region,
                          const struct worker_answer *answer)
 {
-    log_refused_unmap(session, region, answer);
+    pinned_pool_log_refused(session->number, region, answer);
     session->host_unmapping--;
     wants_retry(session);
-}
-
-/* Empties a buffer if neither its own worker nor any share has it. */
-static void buffer_settle(struct heap_region *region)
-{
-    struct session *session = session_of(region);
-    if (!region->gone || region->imports)
-        return;
-    session->host_unmapping--;
-    pinned_pool_buffer_empty(region);
 }
 
 static void buffer_unmap_answered(void *context, const struct worker_answer *answer)
@@ -84,7 +56,7 @@ static void buffer_unmap_answered(void *context, const struct worker_answer *ans
     case WORKER_ANSWERED:
         region->gone = true;
         heap_region_mark(region);
-        buffer_settle(region);
+        pinned_pool_buffer_settle(region);
         break;
     case WORKER_REFUSED:
         refuse_unmap(session, region, answer);
@@ -381,108 +353,6 @@ void session_host_flush(struct session *session)
         request_end(request);
 }
 
-/* ---- shares ---- */
-
-void session_host_import_enter(struct host_import *import, enum import_state state)
-{
-    import->state = state;
-    kept_table_mark(session_tables(import->user, PART_IMPORTS), import->row);
-}
-
-/* The user's worker has nothing of the share mapped any more. */
-static void import_free(struct host_import *import)
-{
-    struct session *owner = import->owner;
-    struct heap_region *region = import->region;
-    struct host_import **link = &import->user->imports;
-    while (*link != import)
-        link = &(*link)->next;
-    *link = import->next;
-    quota_return(&import->charge);
-    kept_table_remove(session_tables(import->user, PART_IMPORTS), &import->row);
-    free(import);
-    if (!region)
-        return; /* the last server had it, and it was not found yet */
-    region->imports--;
-    owner->lent--;
-    buffer_settle(region);
-    session_schedule(owner);
-}
-
-static void import_unmap_answered(void *context, const struct worker_answer *answer)
-{
-    struct host_import *import = context;
-    switch (answer->outcome) {
-    case WORKER_ANSWERED:
-        import_free(import);
-        break;
-    case WORKER_REFUSED:
-        log_refused_unmap(import->user, import->region, answer);
-        break;
-    case WORKER_LOST:
-    case WORKER_SESSION_ENDED:
-        break; /* session_host_return_imports takes it */
-    }
-}
-
-void session_host_import_return(struct host_import *import)
-{
-    import->recalled = true;
-    if (import->state != IMPORT_LIVE)
-        return;
-    struct proto_worker_host_unmap body = {.address = import->region->address,
-                                           .count = import->region->bytes};
-    session_host_import_enter(import, IMPORT_UNMAPPING);
-    session_ask_surely(import->user, PROTO_WORKER_HOST_UNMAP, &body, import_unmap_answered, import);
-}
-
-static void import_map_answered(void *context, const struct worker_answer *answer)
-{
-    struct request *request = context;
-    struct session *session = request->session;
-    struct host_import *import = request->import;
-    switch (answer->outcome) {
-    case WORKER_ANSWERED:
-        session_host_import_enter(import, IMPORT_LIVE);
-        if (import->recalled) {
-            session_refuse(session, request->serial, MESSAGE(share_owner_ended));
-            session_host_import_return(import);
-        } else {
-            session_pass(session, request->serial, answer);
-        }
-        break;
-    case WORKER_REFUSED:
-        session_pass(session, request->serial, answer);
-        import_free(import);
-        break;
-    case WORKER_LOST:
-    case WORKER_SESSION_ENDED:
-        break; /* session_host_return_imports takes it */
-    }
-    request_end(request);
-}
-
-/* The buffers' owner leaves, so their addresses must not stay in use elsewhere. */
-void session_host_recall_exports(struct session *session)
-{
-    struct session *other;
-    LIST_FOR_EACH (other, &session->server->session_list, link) {
-        for (struct host_import *import = other->imports, *next; import; import = next) {
-            next = import->next;
-            if (import->owner == session)
-                session_host_import_return(import);
-        }
-    }
-}
-
-/* Shares are given back before the rest of the session: two connections that lend to each other
- * would otherwise wait for each other. */
-void session_host_return_imports(struct session *session)
-{
-    while (session->imports)
-        import_free(session->imports);
-}
-
 /* Whether the worker may have the buffer registered still, and for whom. */
 static void release_used(struct session *session, struct heap_region *region)
 {
@@ -527,89 +397,12 @@ bool session_host_has_any(const struct session *session)
            session->host_unmapping;
 }
 
-/* Finds another attached connection of the same process and group; else refuses the request. */
-static struct session *companion_find(struct session *session, uint64_t serial, uint32_t number)
-{
-    struct session *other = session_find(session->server, number);
-    if (other && session_is_companion(session, other, session->group))
-        return other;
-    session_refuse(session, serial, MESSAGE(share_foreign), number);
-    return NULL;
-}
-
-static struct host_import *find_import(const struct session *session, uint64_t address)
-{
-    struct host_import *import = session->imports;
-    while (import && import->region->address != address)
-        import = import->next;
-    return import;
-}
-
-void session_host_import(struct session *session, struct channel_message *message)
-{
-    struct proto_host_import body;
-    uint64_t serial = message->header.serial;
-    memcpy(&body, message->body, sizeof body);
-    struct session *owner = companion_find(session, serial, body.client);
-    if (!owner)
-        return;
-    struct heap_block *block = heap_find(&owner->buffers, body.address);
-    if (!block || find_import(session, body.address)) {
-        if (block)
-            session_refuse(session, serial, MESSAGE(share_exists),
-                           (unsigned long long)body.address);
-        else
-            session_refuse(session, serial, MESSAGE(share_buffer_unknown),
-                           (unsigned long long)body.address);
-        return;
-    }
-    if (owner->device == session->device) {
-        session_refuse(session, serial, MESSAGE(share_same_device), session->device->index);
-        return;
-    }
-    struct request *request = request_make(session, serial, PROTO_DONE);
-    if (!request)
-        return;
-    struct host_import *import = calloc(1, sizeof *import);
-    const struct quota *culprit = NULL;
-    if (!import) {
-        session_refuse(session, serial, MESSAGE(request_no_memory));
-        request_end(request);
-        return;
-    }
-    if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &import->charge, block->bytes,
-                     &culprit)) {
-        free(import);
-        refuse_room(request, culprit, block->bytes);
-        return;
-    }
-    import->user = session;
-    import->owner = owner;
-    import->region = block->region;
-    import->next = session->imports;
-    session->imports = import;
-    import->region->imports++;
-    owner->lent++;
-    kept_table_add(session_tables(session, PART_IMPORTS), import, &import->row);
-    request->import = import;
-    struct proto_worker_host_map map = {.address = block->address, .count = block->bytes};
-    struct channel_packet ask = {.opcode = PROTO_WORKER_HOST_MAP,
-                                 .body = &map,
-                                 .fds = &block->region->charged_fd.fd,
-                                 .fd_count = 1};
-    if (session_send(session, &ask, import_map_answered, request) < 0) {
-        import_free(import);
-        session_refuse(session, serial, MESSAGE(worker_just_ended));
-        request_end(request);
-    }
-}
-
 void session_host_free(struct session *session, struct channel_message *message)
 {
     struct proto_host_free body;
     memcpy(&body, message->body, sizeof body);
     struct heap_block *block = heap_find(&session->buffers, body.address);
-    struct host_import *import = block ? NULL : find_import(session, body.address);
+    struct host_import *import = block ? NULL : session_host_import_find(session, body.address);
     if (block) {
         heap_block_retire(block);
         buffer_return(session, block->region);
@@ -621,52 +414,6 @@ void session_host_free(struct session *session, struct channel_message *message)
         return;
     }
     session_answer(session, PROTO_DONE, message->header.serial, NULL, NULL, 0);
-}
-
-/* ---- link ---- */
-
-static void link_answered(void *context, const struct worker_answer *answer)
-{
-    struct request *request = context;
-    struct objects *objects = &request->session->objects;
-    if (answer->outcome == WORKER_ANSWERED)
-        objects_change(objects, OBJECT_LINK, request->object)->state = OBJECT_MADE;
-    else
-        objects_free(objects, OBJECT_LINK, request->object);
-    session_pass(request->session, request->serial, answer);
-    request_end(request);
-}
-
-void session_host_link(struct session *session, struct channel_message *message)
-{
-    struct proto_link body;
-    uint64_t serial = message->header.serial;
-    memcpy(&body, message->body, sizeof body);
-    struct session *other = companion_find(session, serial, body.client);
-    if (!other)
-        return;
-    struct request *request = request_make(session, serial, PROTO_LINKED);
-    if (!request)
-        return;
-    if (objects_new(&session->objects, OBJECT_LINK, &request->object) < 0) {
-        session_refuse(session, serial, MESSAGE(links_max));
-        request_end(request);
-        return;
-    }
-    objects_change(&session->objects, OBJECT_LINK, request->object)->client = other->number;
-    request->fd = shm_readonly_fd(&other->shadow);
-    struct proto_worker_link link = {.streams = session->server->settings->streams,
-                                     .link = request->object};
-    struct channel_packet ask = {
-        .opcode = PROTO_WORKER_LINK, .body = &link, .fds = &request->fd, .fd_count = 1};
-    int result =
-        request->fd < 0 ? request->fd : session_send(session, &ask, link_answered, request);
-    other->linked |= result == 0;
-    if (result < 0) {
-        objects_free(&session->objects, OBJECT_LINK, request->object);
-        session_refuse(session, serial, MESSAGE(link_failed), strerror(-result));
-        request_end(request);
-    }
 }
 
 /* ---- another worker ---- */
@@ -681,16 +428,16 @@ static void buffer_answered(void *context, const struct worker_answer *answer)
     buffer->answered(buffer->restoring, answer);
 }
 
-static bool buffer_restore(struct session *session, const struct heap_region *region, bool keep,
-                           worker_link_reply *answered, void *context)
+static bool buffer_restore(struct session *session, const struct heap_region *region)
 {
+    struct pinned_buffer *buffer = region->user;
     struct proto_worker_host_map body = {
-        .address = region->address, .count = region->bytes, .keep = keep};
+        .address = region->address, .count = region->bytes, .keep = buffer->keep};
     struct channel_packet packet = {.opcode = PROTO_WORKER_HOST_MAP,
                                     .body = &body,
                                     .fds = &region->charged_fd.fd,
                                     .fd_count = 1};
-    return session_send_restoring_of(session, &packet, answered, context);
+    return session_send_restoring_of(session, &packet, buffer_answered, buffer);
 }
 
 /* A buffer of the pool was lent, but the new worker keeps none: it has to be mapped. */
@@ -713,40 +460,6 @@ static void lending_change(struct session *session, struct worker_request_row *r
                      strerror(ENOMEM));
 }
 
-/* The timelines of the other connection; or, if that is gone, some on which every value has been
- * reached. Returns a descriptor or -errno. */
-static int timelines_of(const struct session *session, uint32_t other)
-{
-    const struct session *there = session_find(session->server, other);
-    struct shm ended;
-    if (there && there->shadow.fd >= 0)
-        return shm_readonly_fd(&there->shadow);
-    int fd = shm_create(&ended, "gpushare-shadow",
-                        ring_shadow_bytes(session->server->settings->streams));
-    if (fd < 0)
-        return fd;
-    memset(ended.base, 0xff, ended.bytes);
-    fd = shm_readonly_fd(&ended);
-    shm_release(&ended);
-    return fd;
-}
-
-static void link_restore(struct session *session, uint32_t number, const struct object *object,
-                         worker_link_reply *answered)
-{
-    struct proto_worker_link body = {.streams = session->server->settings->streams, .link = number};
-    int fd = timelines_of(session, object->client);
-    struct channel_packet packet = {
-        .opcode = PROTO_WORKER_LINK, .body = &body, .fds = &fd, .fd_count = 1};
-    if (fd < 0) {
-        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(session_not_restored),
-                     strerror(-fd));
-        return;
-    }
-    session_send_restoring(session, &packet, answered);
-    close(fd);
-}
-
 void session_host_restore(struct session *session, worker_link_reply *answered)
 {
     struct held_requests *held = &session->device->held;
@@ -764,14 +477,7 @@ void session_host_restore(struct session *session, worker_link_reply *answered)
         /* One that is being mapped has its request among the held ones; or it was for the last
          * server, and has no descriptor. */
         if (at->state != HEAP_REGION_MAPPING && !at->gone && at->charged_fd.fd >= 0 &&
-            !buffer_restore(session, at, buffer->keep, buffer_answered, buffer))
+            !buffer_restore(session, at))
             buffer->start = 0; /* the worker never heard of it */
     }
-    for (const struct host_import *at = session->imports; at; at = at->next)
-        if (at->state != IMPORT_MAPPING)
-            (void)buffer_restore(session, at->region, false, answered, session);
-    const struct object_table *links = &session->objects.tables[OBJECT_LINK];
-    for (uint32_t i = 0; i < links->count; i++)
-        if (links->rows[i].state == OBJECT_MADE)
-            link_restore(session, i + 1, &links->rows[i], answered);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "server/supervisor/session/owned/host.h"
+#include "server/supervisor/session/owned/host_import.h"
 #include "server/supervisor/session/owned/pinned_pool.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"

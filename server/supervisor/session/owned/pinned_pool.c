@@ -166,6 +166,23 @@ void pinned_pool_buffer_empty(struct heap_region *region)
     job_start(&buffer->job, &buffer->jobs, memory_empty, memory_emptied);
 }
 
+void pinned_pool_buffer_settle(struct heap_region *region)
+{
+    struct pinned_buffer *buffer = region->user;
+    if (!region->gone || region->imports)
+        return;
+    session_of(buffer)->host_unmapping--;
+    pinned_pool_buffer_empty(region);
+}
+
+void pinned_pool_log_refused(uint32_t client, const struct heap_region *region,
+                             const struct worker_answer *answer)
+{
+    char size[UNITS_TEXT];
+    log_error(MESSAGE_TEXT(log_unmap_refused), client, units_format_bytes(region->bytes, size),
+              allowance_resource(RESOURCE_HOST_MEMORY)->phrase, answer->text);
+}
+
 /* ---- clearing ---- */
 
 /* No worker has the buffer any more. */
@@ -224,13 +241,11 @@ static void clear_buffer(struct pinned_buffer *buffer)
 static void drop_answered(void *context, const struct worker_answer *answer)
 {
     struct pinned_buffer *buffer = context;
-    char size[UNITS_TEXT];
     if (answer->outcome != WORKER_REFUSED) {
         let_go(buffer);
         return;
     }
-    log_error(MESSAGE_TEXT(log_unmap_refused), 0, units_format_bytes(buffer->region->bytes, size),
-              allowance_resource(RESOURCE_HOST_MEMORY)->phrase, answer->text);
+    pinned_pool_log_refused(0, buffer->region, answer);
     buffer_enter(buffer, PINNED_STUCK);
 }
 

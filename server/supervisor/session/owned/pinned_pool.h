@@ -114,6 +114,16 @@ void pinned_pool_buffer_forget(struct heap_region *region);
  * once. Idempotent. */
 void pinned_pool_buffer_empty(struct heap_region *region);
 
+/* Empties a buffer that is being unmapped (session->host_unmapping), if neither its own worker nor
+ * another session has it any more. */
+void pinned_pool_buffer_settle(struct heap_region *region);
+
+/* A worker did not unmap the buffer for this client, and has it pinned still: so its descriptor,
+ * charges and addresses stay until the end of the session that uses it. Logs that. client 0: the
+ * buffer was the pool's. */
+void pinned_pool_log_refused(uint32_t client, const struct heap_region *region,
+                             const struct worker_answer *answer);
+
 /* ---- the pool ---- */
 
 /* The worker keeps the buffer, and its session has let go of it (UNMAPPING): the pool takes it
