@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -534,10 +535,17 @@ uint64_t server_shared_bytes(pid_t pid)
     return bytes;
 }
 
+/* Whether a process has ended. Its number may still be there: an orphan's is, until the process
+ * that inherited it asks for its status, which the first process of a container may never do. */
 static bool gone(pid_t pid)
 {
     (void)waitpid(pid, NULL, WNOHANG); /* an orphan of a kept server */
-    return kill(pid, 0) < 0 && errno == ESRCH;
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0)
+        return errno == ESRCH;
+    bool ended = poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) == 1;
+    close(fd);
+    return ended;
 }
 
 void server_kill(struct server *server)
