@@ -281,6 +281,18 @@ static bool stand_by(const struct options *options, int kind, int *status)
     return result == 0;
 }
 
+/* SIGALRM ends the process after these seconds, without another call of the driver: a call that
+ * never returns must not make the worker outlive its supervisor.
+ *
+ * CALLS_SECONDS: while a thread may be in a call that waits for a kernel. Work in flight has one of
+ * them to end, and the other is for a machine that is slow. On an H100 a process with a kernel on
+ * the device was gone 0.3 s after it was killed.
+ *
+ * FREEING_SECONDS: when nothing runs on the device, so that no call waits for a kernel. It is
+ * longer than the supervisor itself would wait before it kills. */
+#define CALLS_SECONDS   2
+#define FREEING_SECONDS 10
+
 static int serve_supervisor(const struct options *options, const struct gpu *gpu)
 {
     static struct worker worker;
@@ -316,12 +328,13 @@ static int serve_supervisor(const struct options *options, const struct gpu *gpu
         _exit(1);
     if (result < 0)
         log_error(MESSAGE_TEXT(supervisor_channel), strerror(-result));
-    /* A driver call that never returns must not make the process outlive its supervisor. */
-    alarm(10); /* seconds: longer than the supervisor itself would wait before it kills */
     /* Nothing is freed under a running kernel: if one goes on, the kernel of the system cleans up.
      */
-    if (!control_client_drop_all(&worker))
+    alarm(CALLS_SECONDS);
+    if (!control_client_drain(&worker))
         _exit(1);
+    alarm(FREEING_SECONDS);
+    control_client_drop_all(&worker);
     worker_stop(&worker);
     return result == CONTROL_SUPERVISOR_GONE ? 0 : 1;
 }

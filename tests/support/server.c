@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -534,25 +535,17 @@ uint64_t server_shared_bytes(pid_t pid)
     return bytes;
 }
 
-/* An orphan that its new parent does not wait for is a zombie from its end on: PID 1 of many a
- * container waits for nobody. */
-static bool is_zombie(pid_t pid)
-{
-    char path[40], line[256] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    bool read = fgets(line, sizeof line, file) != NULL;
-    fclose(file);
-    const char *name_end = strrchr(line, ')');
-    return read && name_end && strlen(name_end) > 2 && name_end[2] == 'Z';
-}
-
+/* Whether a process has ended. Its number may still be there: an orphan's is, until the process
+ * that inherited it asks for its status, which the first process of a container may never do. */
 static bool gone(pid_t pid)
 {
     (void)waitpid(pid, NULL, WNOHANG); /* an orphan of a kept server */
-    return (kill(pid, 0) < 0 && errno == ESRCH) || is_zombie(pid);
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0)
+        return errno == ESRCH;
+    bool ended = poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) == 1;
+    close(fd);
+    return ended;
 }
 
 void server_kill(struct server *server)

@@ -291,7 +291,7 @@ static bool all_quiet(struct worker *worker)
     return true;
 }
 
-bool control_client_drop_all(struct worker *worker)
+bool control_client_drain(struct worker *worker)
 {
     uint64_t end = timeline_now() + DRAIN_NS;
     quiet_window_stop(&worker->quiet_window);
@@ -305,6 +305,11 @@ bool control_client_drop_all(struct worker *worker)
         usleep(1000);
     }
     completer_stop(&worker->completer);
+    return true;
+}
+
+void control_client_drop_all(struct worker *worker)
+{
     control_attach_give_up(worker);
     control_call_finish_all(worker);
     control_quiet_finish_all(worker);
@@ -321,5 +326,4 @@ bool control_client_drop_all(struct worker *worker)
         drop_client(worker, client);
     }
     kept_buffers_close(&worker->kept, &worker->gpu);
-    return true;
 }

@@ -23,10 +23,13 @@ int control_client_detach(struct request *request);
 void control_client_leave(struct worker *worker, struct client *client);
 
 /*
- * Ends the loaders, the submitter and, once the device is done with all clients, the completer;
- * then frees all clients. Returns false if that takes longer than a second or the context is lost:
- * nothing may be freed then.
+ * Ends the loaders, the submitter and, once the device is done with all clients, the completer.
+ * Returns false if the device takes longer than a second or the context is lost: nothing may be
+ * freed then. A thread may be in a call of the driver that waits for a kernel, and is waited for.
  */
-bool control_client_drop_all(struct worker *worker);
+bool control_client_drain(struct worker *worker);
+
+/* Frees all clients. To be called after control_client_drain. */
+void control_client_drop_all(struct worker *worker);
 
 #endif

@@ -208,7 +208,8 @@ static inline int harness_stop(void **state)
     pthread_join(harness.thread, NULL);
     int result = harness.result;
     fake_release();
-    assert_true(control_client_drop_all(&harness.worker));
+    assert_true(control_client_drain(&harness.worker));
+    control_client_drop_all(&harness.worker);
     int channel = harness.worker.channel;
     worker_stop(&harness.worker);
     close(channel);
