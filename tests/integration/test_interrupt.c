@@ -443,7 +443,7 @@ static void run_round(const struct client *client, uint64_t *lost)
         turns[i] = (struct turn){.value = recover(client, client->streams[i]).finished};
     int first = rand_r(&random_state) % ROUND_LAUNCHES;
     pid_t worker = find_worker(server, 0);
-    for (int n = rand_r(&random_state) % ROUND_LAUNCHES; n > 0; n--) {
+    for (int n = 100 + rand_r(&random_state) % (ROUND_LAUNCHES - 100); n > 0; n--) {
         int at = rand_r(&random_state) % STREAMS;
         gpushare_address number = (gpushare_address)at * ROUND_LAUNCHES + turns[at].launches;
         gpushare_error error = try_bump_word(client, at, client->marks + 4 * number);
@@ -452,7 +452,7 @@ static void run_round(const struct client *client, uint64_t *lost)
         if (n == first)
             crash_worker(&worker);
     }
-    usleep((useconds_t)(rand_r(&random_state) % 3000)); /* of some 4 ms that the launches take */
+    usleep((useconds_t)(rand_r(&random_state) % 2000)); /* of some 4 ms that the launches take */
     crash_worker(&worker);
     usleep((useconds_t)(rand_r(&random_state) % 20000));
     gpushare_error error = gpushare_synchronize(client->gpu);
