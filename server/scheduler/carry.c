@@ -47,6 +47,7 @@ void carry_client_take(const struct scheduler *scheduler, const struct scheduler
                                 .crowd = lease_group->wants_count,
                                 .mean_ns = client->mean_ns,
                                 .peak_ns = client->peak_ns,
+                                .pair_ns = max(client->pair.lately_ns, client->pair.before_ns),
                                 .charged_ns = client->charged_ns + ns,
                                 .leases = client->leases};
     claim_settle(plan, &to->request, now);
@@ -155,6 +156,7 @@ void carry_client_give(struct scheduler *scheduler, struct scheduler_client *cli
     client->spends = min(from->spends, now);
     client->mean_ns = min(from->mean_ns, PLAN_STRETCH_MAX);
     client->peak_ns = min(from->peak_ns, PLAN_STRETCH_MAX);
+    client->pair.lately_ns = min(from->pair_ns, PLAN_STRETCH_MAX);
     client->charged_ns = from->charged_ns;
     client->leases = from->leases;
     for (enum scheduler_hold hold = 0; hold < SCHEDULER_HOLDS; hold++)

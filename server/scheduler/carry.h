@@ -33,7 +33,7 @@ struct carry_client {
     uint64_t ahead_ns;         /* of its account's other clients */
     uint64_t account_ahead_ns; /* its account, of the others in the lease group */
     uint64_t crowd;            /* clients with work in the lease group */
-    uint64_t mean_ns, peak_ns;
+    uint64_t mean_ns, peak_ns, pair_ns;
     uint64_t charged_ns, leases, throttled_ns[SCHEDULER_HOLDS];
 };
 

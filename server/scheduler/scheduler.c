@@ -18,6 +18,8 @@
 
 #define MS     UINT64_C(1000000)
 #define SECOND (1000 * MS)
+/* The worker's completer looks at a busy device so often, so an end may be seen that late. */
+#define SEEN_LATE_NS (5 * MS)
 
 /* ---- settings ---- */
 
@@ -606,9 +608,29 @@ void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *c
         client->lease_group->idle_since = SCHEDULER_NEVER;
 }
 
+/* Of commands that were seen together, one may be long and the others as short as those before. */
+static uint64_t longest_of(const struct scheduler_client *client, uint32_t commands, uint64_t span,
+                           uint64_t mean)
+{
+    uint64_t each = client->mean_ns ? min(client->mean_ns, mean) : mean;
+    return max(mean, saturating_sub(span, each * (commands - 1) + SEEN_LATE_NS));
+}
+
+static uint64_t fade(uint64_t ns, uint32_t commands)
+{
+    return ns - ns / 32 * min(commands, 16u);
+}
+
+static void learn_pair(struct scheduler_pair *pair, uint32_t commands, uint64_t longest)
+{
+    pair->lately_ns = max(pair->lately_ns, min(longest, pair->last_ns));
+    pair->last_ns = max(fade(pair->last_ns, commands), longest);
+}
+
 void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t span_ns)
 {
     uint64_t mean = span_ns / commands;
+    learn_pair(&client->pair, commands, longest_of(client, commands, span_ns, mean));
     /* A moving average: one command weighs an eighth, and eight commands replace the mean. */
     uint64_t weight = min(commands, 8u);
     client->mean_ns = client->mean_ns ? (client->mean_ns * (8 - weight) + mean * weight) / 8 : mean;
@@ -616,8 +638,7 @@ void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t
         client->mean_ns = 1;
     /* The peak fades by a 32nd with each command, so it is about the longest of the last few
      * dozen. */
-    client->peak_ns -= client->peak_ns / 32 * min(commands, 16u);
-    client->peak_ns = max(client->peak_ns, max(mean, client->mean_ns));
+    client->peak_ns = max(fade(client->peak_ns, commands), max(mean, client->mean_ns));
 }
 
 void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *client,

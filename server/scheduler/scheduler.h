@@ -109,6 +109,10 @@
  * Near the end of a lease a client may have only as many commands in flight as will have begun by
  * then, judged by the longest of its recent commands. So an overrun is seldom more than one kernel.
  *
+ * In strict and fair mode all commands in flight but one are judged by struct scheduler_pair, too,
+ * and then end a quarter of a lease after the lease at the latest. A client without limits that is
+ * alone is exempt.
+ *
  * In fair mode and turns, while no other client of the lease group has work, the limit in time is
  * four times as long, so that a busy processor does not idle the device. It looks a tenth of a
  * lease beyond the lease's end, and 1 ms at least.
@@ -201,6 +205,15 @@ enum scheduler_hold {
 struct scheduler_lease_group;
 struct scheduler_client;
 
+/* Two commands of a client that were both so long came within some dozen of each other. Kept for
+ * the ten plans over which a client's share is promised, and for twenty at most. */
+struct scheduler_pair {
+    uint64_t last_ns;   /* the last long command, fading with each */
+    uint64_t lately_ns; /* since `since`; the shorter of the two, less if they were far apart */
+    uint64_t before_ns; /* of the ten plans and more before that */
+    uint64_t since;
+};
+
 /* A client, which lives in memory of the caller's. Zero it before scheduler_add. The caller
  * reads only the members under `for status`. */
 struct scheduler_client {
@@ -234,6 +247,7 @@ struct scheduler_client {
     uint64_t spends;  /* the debt that it may have now comes from device time since then */
     uint64_t peak_ns; /* the longest of its recent commands; older ones count less */
     uint64_t tested;  /* commands that are done in its lease */
+    struct scheduler_pair pair;
     struct sm_group_set sm_groups;
     struct sm_group_set foreign; /* others' SM groups: some of them may be on loan to it */
     struct scheduler_lease_group *lease_group;

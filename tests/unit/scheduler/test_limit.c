@@ -202,6 +202,14 @@ static void who_waited_takes_little_in_advance(void **state)
         run_mix(mixes[i]);
 }
 
+/* In this, four kernels of 43 ms were in flight when a lease of 14 ms ended, behind 90 of 1 ms. */
+static void long_kernels_that_came_together_do_not_overrun_together(void **state)
+{
+    (void)state;
+    worst.points = -100;
+    run_mix(784047);
+}
+
 static void no_client_exceeds_its_limit_by_more_than_a_kernel(void **state)
 {
     uint64_t given = seed_number("TEST_MIXES", 0), count = given ? given : MIXES;
@@ -218,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waited_takes_little_in_advance),
+        cmocka_unit_test(long_kernels_that_came_together_do_not_overrun_together),
         cmocka_unit_test(no_client_exceeds_its_limit_by_more_than_a_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -318,6 +318,67 @@ static void work_up_to_the_in_flight_limit_does_not_overrun(void **state)
     assert_true(b->unserved_most < 520 * MS);
 }
 
+static uint32_t room_5_ms_before_the_end(struct device_client *client)
+{
+    struct scheduler *scheduler = &device.scheduler;
+    struct scheduler_client *scheduled = &client->scheduled;
+    scheduler_wants(scheduler, scheduled, device.now);
+    uint64_t end = scheduler_may_submit(scheduler, scheduled, device.now).until;
+    scheduler_submitted(scheduler, scheduled, SCHEDULER_TESTED_ENOUGH, device.now);
+    scheduler_done(scheduler, scheduled, SCHEDULER_TESTED_ENOUGH, device.now);
+    return scheduler_may_submit(scheduler, scheduled, end - 5 * MS).room;
+}
+
+/* One of the commands takes 100 ms, the others take 1 ms each; then only short ones come. */
+static void have_long_commands(struct device_client *client, uint32_t commands, int times)
+{
+    struct scheduler_client *scheduled = &client->scheduled;
+    scheduler_pace(scheduled, 8, 8 * MS);
+    for (int i = 0; i < times; i++)
+        scheduler_pace(scheduled, commands, (commands + 99) * MS);
+    for (int i = 0; i < 300; i++)
+        scheduler_pace(scheduled, 1, MS);
+}
+
+/* All in flight but one may be as long as those; then they end in time. */
+static void long_commands_that_came_together_are_expected_again(void **state)
+{
+    (void)state;
+    for (uint32_t commands = 1; commands <= 4; commands += 3) {
+        open_mode(PROTO_MODE_STRICT, 50 * MS);
+        struct device_client *client = arrive(5000, PLAN_WHOLE, MS, MS, 1);
+        have_long_commands(client, commands, 2);
+        assert_int_equal(room_5_ms_before_the_end(client), 1);
+    }
+}
+
+/* Otherwise the device would idle between short ones for ten plans. */
+static void a_long_command_that_came_alone_is_forgotten(void **state)
+{
+    (void)state;
+    for (uint32_t commands = 1; commands <= 4; commands += 3) {
+        open_mode(PROTO_MODE_STRICT, 50 * MS);
+        struct device_client *client = arrive(5000, PLAN_WHOLE, MS, MS, 1);
+        have_long_commands(client, commands, 1);
+        assert_int_equal(room_5_ms_before_the_end(client), 5);
+    }
+}
+
+/* A client that changes what it does has as many in flight as others, twenty plans later. */
+static void long_commands_are_expected_for_ten_plans(void **state)
+{
+    (void)state;
+    open_mode(PROTO_MODE_STRICT, 50 * MS);
+    struct device_client *client = arrive(5000, PLAN_WHOLE, MS, MS, 1);
+    have_long_commands(client, 1, 2);
+    uint64_t start = device.now;
+    device_work(&device, client, ANY);
+    device_run(&device, start + 9900 * MS);
+    assert_true(client->scheduled.pair.before_ns > 90 * MS);
+    device_run(&device, start + 21000 * MS);
+    assert_true(max(client->scheduled.pair.before_ns, client->scheduled.pair.lately_ns) <= MS);
+}
+
 /* ---- fair ---- */
 
 /* Fair's promise: water filled equally over those who want it, up to each limit. */
@@ -553,6 +614,9 @@ int main(void)
         cmocka_unit_test(overrun_by_many_long_kernels_is_made_good),
         cmocka_unit_test(a_lease_is_not_extended_by_late_submissions),
         cmocka_unit_test(work_up_to_the_in_flight_limit_does_not_overrun),
+        cmocka_unit_test(long_commands_that_came_together_are_expected_again),
+        cmocka_unit_test(a_long_command_that_came_alone_is_forgotten),
+        cmocka_unit_test(long_commands_are_expected_for_ten_plans),
         cmocka_unit_test(fair_gives_requests_and_splits_the_rest_equally),
         cmocka_unit_test(a_limit_is_spread_over_the_plan),
         cmocka_unit_test(fair_splits_idle_time_in_three),
