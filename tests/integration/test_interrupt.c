@@ -28,11 +28,12 @@
 #include "tests/support/seed.h"
 #include "tests/support/server.h"
 
-/* bump adds 1 to the word. hold sets the first of two words, and waits until the second is set. */
+/* bump takes 20 us and adds 1 to the word. hold sets the first of two words, and waits until the
+ * second is set. */
 static const char interrupt_ptx[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry bump(.param .u64 word)\n{\n.reg .u64 %a;\n.reg .u32 %v;\n"
-    "ld.param.u64 %a, [word];\natom.global.add.u32 %v, [%a], 1;\nret;\n}\n"
+    "ld.param.u64 %a, [word];\nnanosleep.u32 20000;\natom.global.add.u32 %v, [%a], 1;\nret;\n}\n"
     ".visible .entry hold(.param .u64 words)\n{\n.reg .u64 %a;\n.reg .u32 %v;\n.reg .pred %q;\n"
     "ld.param.u64 %a, [words];\nmov.u32 %v, 1;\nst.volatile.global.u32 [%a], %v;\n"
     "again:\nnanosleep.u32 100000;\nld.volatile.global.u32 %v, [%a+4];\n"
@@ -452,7 +453,7 @@ static void run_round(const struct client *client, uint64_t *lost)
         if (n == first)
             crash_worker(&worker);
     }
-    usleep((useconds_t)(rand_r(&random_state) % 2000)); /* of some 4 ms that the launches take */
+    usleep((useconds_t)(rand_r(&random_state) % 1000)); /* of 0.5 to 2 ms that they take */
     crash_worker(&worker);
     usleep((useconds_t)(rand_r(&random_state) % 20000));
     gpushare_error error = gpushare_synchronize(client->gpu);
