@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""docs/softgpu.md has every variable that the software GPU reads, and no other; and each behaviour has a source."""
+"""docs/softgpu.md has every variable that the software GPU reads, and no other. Each behaviour has a source, and each variable a
+test that sets it."""
 import os
 import re
 import unittest
@@ -41,15 +42,26 @@ class SoftgpuPage(unittest.TestCase):
         self.assertEqual(sorted(told), sorted(read))
 
     def test_every_behaviour_has_a_source_and_two_values(self):
-        for behaviour, _, usual, strict, source in rows("| behaviour |"):
+        for behaviour, _, usual, strict, source, _ in rows("| behaviour |"):
             self.assertRegex(source, r"^(header|document|report|assumed)\b", behaviour)
             for value in (usual, strict):
                 float(value)
 
     def test_values_are_those_of_the_code(self):
         code = {variable: (usual, strict) for variable, usual, strict in values()}
-        for behaviour, variable, *told, _ in rows("| behaviour |"):
+        for behaviour, variable, *told, _, _ in rows("| behaviour |"):
             self.assertEqual(tuple(map(float, told)), code[re.search("`(.+?)`", variable).group(1)], behaviour)
+
+    def test_every_variable_names_a_test_that_sets_it(self):
+        named = [(row[1], row[-1]) for row in rows("| behaviour |")] + [(row[0], row[-1]) for row in rows("| variable |")]
+        for cell, test in named:
+            variable = re.search("`([A-Z_]+)`", cell).group(1)
+            self.assertRegex(test, r"^`test_\w+`$", variable)
+            name = test.strip("`")
+            path = f"tests/unit/softgpu/{name}.c"
+            self.assertTrue(os.path.exists(os.path.join(ROOT, path)), f"{variable}: there is no {path}")
+            code = re.sub(r"/\*.*?\*/", "", text_of(path), flags=re.S)
+            self.assertIn(f'"{variable}"', code, f"{path} does not set {variable}")
 
 
 if __name__ == "__main__":

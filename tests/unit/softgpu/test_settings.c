@@ -694,13 +694,14 @@ static void what_a_machine_may_lack_can_be_taken_away(void **state)
     in_child(body_attributes);
 }
 
-/* Of the threads of this process, those named so that run at real-time priority, and all others. */
-static void count_realtime(unsigned *engine, unsigned *others)
+/* The engine's threads of this process; of its threads at real-time priority, the engine's and all
+ * others. */
+static void count_threads(unsigned *all, unsigned *engine, unsigned *others)
 {
     DIR *tasks = opendir("/proc/self/task");
     struct dirent *task;
 
-    *engine = *others = 0;
+    *all = *engine = *others = 0;
     CHECK(tasks != NULL);
     while ((task = readdir(tasks)) != NULL) {
         char path[300], name[32] = "";
@@ -712,6 +713,7 @@ static void count_realtime(unsigned *engine, unsigned *others)
         file = fopen(path, "r");
         CHECK(file != NULL && fgets(name, sizeof(name), file) != NULL);
         fclose(file);
+        *all += strcmp(name, "softgpu\n") == 0;
         if ((sched_getscheduler(atoi(task->d_name)) & ~SCHED_RESET_ON_FORK) != SCHED_FIFO)
             continue;
         *(strcmp(name, "softgpu\n") == 0 ? engine : others) += 1;
@@ -730,24 +732,25 @@ static bool may_be_realtime(void)
 static void body_realtime(void)
 {
     bool may = may_be_realtime();
-    unsigned engine, others;
+    unsigned all, engine, others;
 
     setenv("SOFTGPU_REALTIME", "1", 1);
     setenv("SOFTGPU_THREADS", "3", 1);
     CHECK(kernels_open() == 0);
     CHECK(launch_sleep(1, 32, 1000, 1, NULL) == CUDA_OK && cuCtxSynchronize() == CUDA_OK);
     usleep(50000); /* each thread asks when it first runs */
-    count_realtime(&engine, &others);
+    count_threads(&all, &engine, &others);
+    CHECK(all == 3);
     CHECK(engine == (may ? 3 : 0) && others == 0);
 }
 
 static void body_no_realtime(void)
 {
-    unsigned engine, others;
+    unsigned all, engine, others;
 
     setenv("SOFTGPU_STRICT", "1", 1);
     CHECK(kernels_open() == 0);
-    count_realtime(&engine, &others);
+    count_threads(&all, &engine, &others);
     CHECK(engine == 0 && others == 0);
 }
 
