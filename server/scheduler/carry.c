@@ -39,6 +39,7 @@ void carry_client_take(const struct scheduler *scheduler, const struct scheduler
     const uint64_t ns = count_uncharged(scheduler, client, now);
     const uint64_t charged = binds_leases(scheduler) ? ns : 0;
     const uint64_t extra = client->on_extra ? charged : 0;
+    const uint64_t pair = max(client->pair.lately_ns, client->pair.before_ns);
     *to = (struct carry_client){.request = client->request,
                                 .cap = client->cap,
                                 .duty = client->duty,
@@ -47,7 +48,7 @@ void carry_client_take(const struct scheduler *scheduler, const struct scheduler
                                 .crowd = lease_group->wants_count,
                                 .mean_ns = client->mean_ns,
                                 .peak_ns = client->peak_ns,
-                                .pair_ns = max(client->pair.lately_ns, client->pair.before_ns),
+                                .pair_ns = pair,
                                 .charged_ns = client->charged_ns + ns,
                                 .leases = client->leases};
     claim_settle(plan, &to->request, now);

@@ -517,8 +517,8 @@ static enum block_state run_block(struct resident *resident, uint64_t *clock, ui
     const uint32_t slow = resident->slow_permille;
     const uint64_t nominal = device_settings()->instruction_ps;
     /* 0 would mean that instructions last as long as they take the CPU. */
-    struct cost cost = {.rate =
-                            nominal > 0 ? (uint32_t)max(nominal * slow / 1000, (uint64_t)1) : 0};
+    const uint64_t slowed = max(nominal * slow / 1000, (uint64_t)1);
+    struct cost cost = {.rate = nominal > 0 ? (uint32_t)slowed : 0};
     enum block_state state = BLOCK_READY;
 
     block_set_pace(resident->block, slow);

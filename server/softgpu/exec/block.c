@@ -55,9 +55,11 @@ static void keep_memory(void *memory, size_t bytes)
 static bool start_warps(struct block *b, uint8_t *regs)
 {
     const struct code *code = b->launch->function->code;
+    uint32_t tid[3] = {0, 0, 0};
     for (uint32_t i = 0; i < b->warp_count; i++) {
         uint32_t left = b->threads - i * LANES;
-        warp_init(&b->warps[i], b, i, left >= LANES ? ALL_LANES : (1u << left) - 1);
+        b->warps[i].index = i;
+        warp_init(&b->warps[i], b, left >= LANES ? ALL_LANES : (1u << left) - 1, tid);
     }
     for (uint32_t i = 0; i < b->warp_count; i++)
         if (!warp_start(&b->warps[i], code, regs + (size_t)i * code->frame_bytes))
@@ -97,7 +99,8 @@ struct block *block_create(const struct block_launch *launch, const uint32_t ind
                         .shared_bytes = (uint32_t)shared,
                         .warp_count = warps,
                         .warps = (void *)(memory + warps_at),
-                        .bytes = bytes};
+                        .bytes = bytes,
+                        .blend = exec_blend_of()};
     if (!start_warps(b, memory + regs_at)) {
         block_destroy(b);
         return NULL;

@@ -173,7 +173,8 @@ struct block {
     uint32_t index[3], sm;
     uint32_t threads, live_threads, warp_count;
     struct warp *warps;
-    size_t bytes;    /* of the allocation */
+    size_t bytes; /* of the allocation */
+    exec_blend *blend;
     uint8_t *shared; /* NULL until block_shared_ready() */
     uint32_t shared_bytes;
     struct barrier barriers[16];
@@ -202,8 +203,9 @@ bool block_shared_ready(struct block *block);
 enum exec_result exec_fault(struct warp *warp, const struct op *op, enum fault_kind kind,
                             uint32_t lane, uint64_t address, uint32_t size, const char *text);
 
-/* The warp's memory need not be zeroed. */
-void warp_init(struct warp *warp, struct block *block, uint32_t index, uint32_t present);
+/* The warp's memory need not be zeroed, but its index is set. tid: of the first thread; afterwards
+ * of the first one behind the warp's. */
+void warp_init(struct warp *warp, struct block *block, uint32_t present, uint32_t tid[3]);
 /* regs: code->frame_bytes bytes, aligned to 64, that outlive the warp. Returns false without
  * memory, or if the kernel's variables don't fit; the warp can be destroyed all the same. */
 bool warp_start(struct warp *warp, const struct code *code, uint8_t *regs);

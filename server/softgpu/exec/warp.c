@@ -29,43 +29,47 @@ static inline uint32_t lane_count(uint32_t mask)
     return mask == ALL_LANES ? LANES : (uint32_t)__builtin_popcount(mask);
 }
 
-/* %tid of the lanes. A launch may have millions of warps, and a division takes 25 cycles: so there
- * is one for each row of a block that is a multiple of warps wide, the usual one. */
-static void number_lanes(struct warp *w, const uint32_t size[3])
+/* The thread behind this one, row by row. */
+static inline void next_thread(uint32_t tid[3], const uint32_t size[3])
 {
-    uint32_t first = w->index * LANES;
-    uint32_t x = first % size[0], y = first / size[0] % size[1], z = first / size[0] / size[1];
-    if (size[0] % LANES == 0) {
+    if (++tid[0] < size[0])
+        return;
+    tid[0] = 0;
+    if (++tid[1] < size[1])
+        return;
+    tid[1] = 0;
+    tid[2]++;
+}
+
+/* Counted, not divided: a launch may have millions of warps, and a division takes 25 cycles. */
+static void number_lanes(struct warp *w, const uint32_t size[3], uint32_t tid[3])
+{
+    const uint32_t x = tid[0], y = tid[1], z = tid[2];
+    if (x + LANES <= size[0]) {
         for (uint32_t lane = 0; lane < LANES; lane++) {
             w->tid[0][lane] = x + lane;
             w->tid[1][lane] = y;
             w->tid[2][lane] = z;
         }
+        tid[0] += LANES - 1;
+        next_thread(tid, size);
         return;
     }
     for (uint32_t lane = 0; lane < LANES; lane++) {
-        w->tid[0][lane] = x;
-        w->tid[1][lane] = y;
-        w->tid[2][lane] = z;
-        if (++x < size[0])
-            continue;
-        x = 0;
-        if (++y < size[1])
-            continue;
-        y = 0;
-        z++;
+        for (int axis = 0; axis < 3; axis++)
+            w->tid[axis][lane] = tid[axis];
+        next_thread(tid, size);
     }
 }
 
 /* Clears all but the splits, of which split_count are valid, and the ranges, which the generation 0
  * makes invalid: clearing those cost more than all else that a short block does. */
-void warp_init(struct warp *w, struct block *block, uint32_t index, uint32_t present)
+void warp_init(struct warp *w, struct block *block, uint32_t present, uint32_t tid[3])
 {
     w->base[0] = w->base[1] = NULL;
     w->block = block;
     w->frame = NULL;
     w->pc = w->mask = 0;
-    w->index = index;
     w->present = w->live = present;
     w->split_count = w->current = 0;
     w->polls = false;
@@ -74,8 +78,8 @@ void warp_init(struct warp *w, struct block *block, uint32_t index, uint32_t pre
     w->local_stride = w->register_bytes = 0;
     w->generation = 0;
     w->next_range = 0;
-    w->blend = exec_blend_of();
-    number_lanes(w, block->launch->threads);
+    w->blend = block->blend;
+    number_lanes(w, block->launch->threads, tid);
 }
 
 void warp_free_frame(struct warp *w, struct frame *f)
