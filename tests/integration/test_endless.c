@@ -209,12 +209,12 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The page says "at the latest after four times the limit". Two seconds more are for a new process,
+/* The page says "at the latest after twice the limit". Two seconds more are for a new process,
  * since the client is told when the old one is gone. */
 static void expect_end_in_time(double since, double limit)
 {
     double took = seconds_now() - since;
-    if (took < limit || took > 4 * limit + 2)
+    if (took < limit || took > 2 * limit + 2)
         fail_msg("the kernel was ended after %.2f s; its limit is %.2f s", took, limit);
 }
 

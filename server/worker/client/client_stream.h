@@ -58,6 +58,7 @@ struct client_stream {
     struct work_span work;     /* what runs of it now */
     _Atomic uint64_t moved_at; /* when its work in flight was last seen to get on; ns, 0: never */
     uint64_t excused;          /* completer: until then it may have waited for other work, ns */
+    uint64_t unsplit;          /* up to this value, batches are of a time without a limit */
     bool watched;              /* a thread sleeps on the timeline, so the completer looks often */
     struct stream_dependencies blocked_on;
     struct stream_waits waits; /* its commands in flight that wait for other streams */

@@ -16,6 +16,7 @@
 #include "server/worker/control/control_quiet.h"
 #include "server/worker/control/control_trace.h"
 #include "server/worker/control/reply.h"
+#include "server/worker/run/overrun.h"
 #include "server/worker/sharing/stream_priority.h"
 #include "server/worker/sharing/client_partition.h"
 
@@ -128,7 +129,7 @@ static uint32_t apply_allowance(struct worker *worker, struct client *client,
     }
     client->control.allowance = *to;
     pthread_mutex_lock(&client->lock);
-    client->shared.kernel_time = to->kernel_time;
+    overrun_set_kernel_time(client, to->kernel_time);
     pthread_mutex_unlock(&client->lock);
     control_limits_assign_priorities(worker);
     return 0;

@@ -12,8 +12,9 @@
 #include "common/util.h"
 #include "server/worker/worker.h"
 
-/* Of a client with a limit. With 4, a launch's part of the completion is a quarter of one. */
-#define BATCH_MAX 4u
+/* Of a client with a limit: a kernel that never ends is late by one limit at most. A launch pays
+ * for half of a completion. */
+#define BATCH_MAX 2u
 /* The head of a stream is seen that late: the completer looks every 5 ms, on a busy machine less
  * often. Work that began within this time began at once. */
 #define SEEN_LATE_NS UINT64_C(20000000)
@@ -52,6 +53,13 @@ void overrun_set_departed(struct overrun *overrun, struct worker *worker, uint64
     pthread_mutex_unlock(&worker->clients_lock);
 }
 
+void overrun_set_kernel_time(struct client *client, uint64_t kernel_time)
+{
+    for (uint32_t i = 0; !client->shared.kernel_time && i < client->stream_count; i++)
+        client->streams[i].unsplit = client_stream_written(&client->streams[i]);
+    client->shared.kernel_time = kernel_time;
+}
+
 uint32_t overrun_batch(const struct client *client)
 {
     return client->shared.kernel_time ? BATCH_MAX : (uint32_t)SUBMITTER_BATCH;
@@ -64,6 +72,8 @@ static uint64_t commands_of(const struct client_stream *stream, uint64_t reached
 {
     if (stream->work.batch > reached)
         return stream->work.batch - reached;
+    if (stream->unsplit > reached)
+        return min(stream->unsplit - reached, (uint64_t)SUBMITTER_BATCH);
     return min(written - reached, (uint64_t)BATCH_MAX);
 }
 

@@ -12,7 +12,8 @@
  * from looking does not count.
  *
  * Commands of one batch end together: a batch of n commands may take n times the limit, so no
- * kernel is ended before its limit. Batches of clients with a limit are short.
+ * kernel is ended before its limit. Batches of clients with a limit are short, but not those that
+ * were under way when the client got it.
  *
  * If work of two clients began at the same time, neither is called the culprit.
  */
@@ -47,6 +48,9 @@ void overrun_set_departed(struct overrun *overrun, struct worker *worker, uint64
 
 /* The completer, every few milliseconds while the device has work. Takes clients_lock. */
 void overrun_look(struct overrun *overrun, struct worker *worker, uint64_t now);
+
+/* Gives the client another limit of its kernels' time. Under client->lock. */
+void overrun_set_kernel_time(struct client *client, uint64_t kernel_time);
 
 /* The most commands that a batch of this client may have. The submitter, under client->lock. */
 uint32_t overrun_batch(const struct client *client);
