@@ -30,13 +30,16 @@ cudart_error cudaSetDevice(int ordinal)
 }
 
 /* The numbers of flags are the driver's. */
+/* cudaDeviceMapHost, which is always on; NVIDIA's driver refuses it by name. */
+enum { MAP_HOST = 8 };
+
 cudart_error cudaSetDeviceFlags(unsigned flags)
 {
     int ordinal;
     cudart_error error = runtime_context_device(&ordinal);
 
     if (error == CUDART_OK)
-        error = DRIVER(cuDevicePrimaryCtxSetFlags, ordinal, flags);
+        error = DRIVER(cuDevicePrimaryCtxSetFlags, ordinal, flags & ~(unsigned)MAP_HOST);
     return runtime_error_note(error);
 }
 
