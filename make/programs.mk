@@ -39,6 +39,23 @@ $(BUILD)/lib/softgpu/libcuda.so.1: $(A)/libsoftgpu.a $(A)/libcommon.a server/sof
 ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare \
        $(BUILD)/lib/libgpushare-client.so.0 $(BUILD)/lib/libgpushare-client.a $(BUILD)/lib/softgpu/libcuda.so.1
 
+# ---- the CUDA runtime
+# libcudart.so.12 and .so.13: the same objects, but for the file of each release and the version script.
+CUDART_SRC := $(wildcard client/cuda/runtime/*.c)
+CUDART_RELEASES := 12 13
+CUDART_SHARED := $(filter-out $(CUDART_RELEASES:%=client/cuda/runtime/release_%.c),$(CUDART_SRC))
+
+$(BUILD)/generated/libcudart.so.%.map: client/cuda/runtime/runtime_exports.h client/cuda/runtime/generate_map.py
+	@mkdir -p $(@D)
+	$(PYTHON) client/cuda/runtime/generate_map.py $< $* $@
+
+$(BUILD)/lib/gpushare/libcudart.so.%: $(BUILD)/obj/client/cuda/runtime/release_%.o $(call obj,$(CUDART_SHARED)) $(A)/libcommon.a $(BUILD)/generated/libcudart.so.%.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcudart.so.$* -Wl,--version-script=$(BUILD)/generated/libcudart.so.$*.map -Wl,--no-undefined-version \
+	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,-z,relro,-z,now -o $@ $(filter %.o,$^) $(A)/libcommon.a -ldl
+
+ALL += $(CUDART_RELEASES:%=$(BUILD)/lib/gpushare/libcudart.so.%)
+
 # ---- the software GPU's lane loops
 # These loops have flags of their own, and are compiled once for each instruction set. Results must be
 # IEEE's to the bit, so nothing is contracted or reordered. NaNs matter; the exceptions that arithmetic

@@ -66,6 +66,19 @@ $(SHIM_DRIVER): $(call obj,tests/programs/shim/shim.c) $(A)/libcommon.a
 	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $^ -lzstd -llz4 -ldl
 CHECK_DEPS += $(SHIM_DRIVER)
 
+# ---- cudart
+# One program for each release of the CUDA runtime; tests/integration/test_cudart.py runs them.
+
+CUDART_PROGRAMS := $(CUDART_RELEASES:%=$(BUILD)/tests/programs/cudart/program_%)
+CUDART_PROGRAM_O := $(CUDART_RELEASES:%=$(BUILD)/obj/tests/programs/cudart/program_%.o)
+$(CUDART_PROGRAM_O): $(BUILD)/obj/tests/programs/cudart/program_%.o: tests/programs/cudart/program.c tests/programs/cudart/kernels.ptx $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -DRELEASE=$* -MMD -MP -c $< -o $@
+$(CUDART_PROGRAMS): $(BUILD)/tests/programs/cudart/program_%: $(BUILD)/obj/tests/programs/cudart/program_%.o $(BUILD)/lib/gpushare/libcudart.so.%
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(BUILD)/lib/gpushare -l:libcudart.so.$* -ldl
+CHECK_DEPS += $(CUDART_PROGRAMS)
+
 # ---- pictures
 # make sharing-pictures: docs/pictures/*.svg, from traces of the real server, one of which has its worker
 # killed. `work` is a client with modelled kernels, picture.py draws a trace.

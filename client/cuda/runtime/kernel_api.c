@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/cuda/runtime/registry.h"
+#include "client/cuda/runtime/runtime_context.h"
+#include "client/cuda/runtime/runtime_driver.h"
+#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/runtime_exports.h"
+
+static cudart_error load(struct registry_function *kernel, cuda_function *function)
+{
+    cuda_context context;
+    cudart_error error = kernel ? CUDART_OK : CUDART_INVALID_DEVICE_FUNCTION;
+
+    if (error == CUDART_OK)
+        error = runtime_context_enter(&context);
+    return error == CUDART_OK ? registry_function_load(kernel, context, function) : error;
+}
+
+/* ---- launches --------------------------------------------------------------------------- */
+
+static bool within(const cudart_dim3 *size, cuda_device_attribute x, cuda_device device)
+{
+    const unsigned sizes[] = {size->x, size->y, size->z};
+
+    for (unsigned i = 0; i < 3; i++) {
+        int most = 0;
+
+        /* The three attributes follow each other. */
+        if (DRIVER(cuDeviceGetAttribute, &most, (cuda_device_attribute)(x + i), device) !=
+                CUDART_OK ||
+            sizes[i] == 0 || sizes[i] > (unsigned)most)
+            return false;
+    }
+    return true;
+}
+
+/* The driver calls any wrong argument of a launch an invalid value; the runtime has an error of its
+ * own for a grid or block that the device does not have. */
+static cudart_error explain_refusal(const cudart_dim3 *grid, const cudart_dim3 *block)
+{
+    int most = 0;
+    cuda_device device;
+
+    if (DRIVER(cuCtxGetDevice, &device) != CUDART_OK ||
+        DRIVER(cuDeviceGetAttribute, &most, CUDA_ATTR_MAX_THREADS_PER_BLOCK, device) != CUDART_OK)
+        return CUDART_INVALID_VALUE;
+    if (within(grid, CUDA_ATTR_MAX_GRID_DIM_X, device) &&
+        within(block, CUDA_ATTR_MAX_BLOCK_DIM_X, device) &&
+        (uint64_t)block->x * block->y * block->z <= (unsigned)most)
+        return CUDART_INVALID_VALUE;
+    return CUDART_INVALID_CONFIGURATION;
+}
+
+static cudart_error launch(struct registry_function *kernel, cudart_dim3 grid, cudart_dim3 block,
+                           void **params, size_t shared_bytes, cuda_stream stream)
+{
+    cuda_function function;
+    cudart_error error = load(kernel, &function);
+
+    if (error != CUDART_OK)
+        return runtime_error_note(error);
+    if (shared_bytes > UINT32_MAX)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    error = DRIVER(cuLaunchKernel, function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                   (unsigned)shared_bytes, stream, params, NULL);
+    if (error == CUDART_INVALID_VALUE)
+        error = explain_refusal(&grid, &block);
+    return runtime_error_note(error);
+}
+
+cudart_error cudaLaunchKernel(const void *host, cudart_dim3 grid, cudart_dim3 block, void **params,
+                              size_t shared_bytes, cuda_stream stream)
+{
+    return launch(registry_function_find(host), grid, block, params, shared_bytes, stream);
+}
+
+cudart_error cudaLaunchKernelExC(const struct cudart_launch_config *config, const void *host,
+                                 void **params)
+{
+    if (!config)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    if (config->attribute_count > 0)
+        return runtime_error_note(CUDART_NOT_SUPPORTED);
+    return launch(registry_function_find(host), config->grid, config->block, params,
+                  config->dynamic_shared_bytes, config->stream);
+}
+
+/* The stub of a kernel asks once, and keeps the handle. */
+cudart_error __cudaGetKernel(cudart_kernel *kernel, const void *host)
+{
+    *kernel = registry_function_find(host);
+    return *kernel ? CUDART_OK : runtime_error_note(CUDART_INVALID_DEVICE_FUNCTION);
+}
+
+cudart_error __cudaLaunchKernel(cudart_kernel kernel, cudart_dim3 grid, cudart_dim3 block,
+                                void **params, size_t shared_bytes, cuda_stream stream)
+{
+    return launch(kernel, grid, block, params, shared_bytes, stream);
+}
+
+/* ---- what is known of kernels --------------------------------------------------------------- */
+
+cudart_error cudaFuncGetAttributes(struct cudart_function_attributes *attributes, const void *host)
+{
+    int values[CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT + 1];
+    cuda_function function;
+    cudart_error error =
+        attributes ? load(registry_function_find(host), &function) : CUDART_INVALID_VALUE;
+
+    for (int i = 0; i <= CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT && error == CUDART_OK; i++)
+        error = DRIVER(cuFuncGetAttribute, &values[i], (cuda_function_attribute)i, function);
+    if (error != CUDART_OK)
+        return runtime_error_note(error);
+    *attributes = (struct cudart_function_attributes){
+        .shared_bytes = (size_t)values[CUDA_FUNC_SHARED_SIZE_BYTES],
+        .const_bytes = (size_t)values[CUDA_FUNC_CONST_SIZE_BYTES],
+        .local_bytes = (size_t)values[CUDA_FUNC_LOCAL_SIZE_BYTES],
+        .max_threads_per_block = values[CUDA_FUNC_MAX_THREADS_PER_BLOCK],
+        .registers = values[CUDA_FUNC_NUM_REGS],
+        .ptx_version = values[CUDA_FUNC_PTX_VERSION],
+        .binary_version = values[CUDA_FUNC_BINARY_VERSION],
+        .cache_mode_ca = values[CUDA_FUNC_CACHE_MODE_CA],
+        .max_dynamic_shared_bytes = values[CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES],
+        .preferred_shared_carveout = values[CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT],
+    };
+    return CUDART_OK;
+}
+
+/* The numbers of attributes are the driver's. */
+cudart_error cudaFuncSetAttribute(const void *host, int attribute, int value)
+{
+    cuda_function function;
+    cudart_error error = load(registry_function_find(host), &function);
+
+    if (error == CUDART_OK)
+        error = DRIVER(cuFuncSetAttribute, function, (cuda_function_attribute)attribute, value);
+    return runtime_error_note(error);
+}
+
+cudart_error cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *host,
+                                                           int block_size, size_t shared_bytes)
+{
+    cuda_function function;
+    cudart_error error = load(registry_function_find(host), &function);
+
+    if (error == CUDART_OK)
+        error = DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks, function, block_size,
+                       shared_bytes);
+    return runtime_error_note(error);
+}
+
+/* The one flag says that caching in L1 does not change the answer, which it does not here. */
+cudart_error cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host,
+                                                                    int block_size,
+                                                                    size_t shared_bytes,
+                                                                    unsigned flags)
+{
+    if (flags & ~1U)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, host, block_size, shared_bytes);
+}

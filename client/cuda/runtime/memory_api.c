@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/cuda/runtime/registry.h"
+#include "client/cuda/runtime/runtime_context.h"
+#include "client/cuda/runtime/runtime_driver.h"
+#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/runtime_exports.h"
+
+static cuda_device_ptr address(const void *ptr)
+{
+    return (cuda_device_ptr)(uintptr_t)ptr;
+}
+
+/* ---- allocating ------------------------------------------------------------------------- */
+
+cudart_error cudaMalloc(void **ptr, size_t size)
+{
+    cuda_device_ptr allocated = 0;
+    cudart_error error;
+
+    ENTER();
+    if (!ptr)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    error = size > 0 ? DRIVER(cuMemAlloc, &allocated, size) : CUDART_OK;
+    if (error == CUDART_OK)
+        *ptr = (void *)(uintptr_t)allocated;
+    return runtime_error_note(error);
+}
+
+/* cudaFree(0) is how programs have the context made. */
+cudart_error cudaFree(void *ptr)
+{
+    ENTER();
+    return runtime_error_note(ptr ? DRIVER(cuMemFree, address(ptr)) : CUDART_OK);
+}
+
+cudart_error cudaHostAlloc(void **ptr, size_t size, unsigned flags)
+{
+    ENTER();
+    if (!ptr)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    if (size == 0) {
+        *ptr = NULL;
+        return CUDART_OK;
+    }
+    return runtime_error_note(DRIVER(cuMemHostAlloc, ptr, size, flags));
+}
+
+cudart_error cudaMallocHost(void **ptr, size_t size)
+{
+    return cudaHostAlloc(ptr, size, 0);
+}
+
+cudart_error cudaFreeHost(void *ptr)
+{
+    ENTER();
+    return runtime_error_note(ptr ? DRIVER(cuMemFreeHost, ptr) : CUDART_OK);
+}
+
+cudart_error cudaHostRegister(void *ptr, size_t size, unsigned flags)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuMemHostRegister, ptr, size, flags));
+}
+
+cudart_error cudaHostUnregister(void *ptr)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuMemHostUnregister, ptr));
+}
+
+cudart_error cudaHostGetDevicePointer(void **device_ptr, void *host, unsigned flags)
+{
+    cuda_device_ptr found = 0;
+    cudart_error error;
+
+    ENTER();
+    if (!device_ptr)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    error = DRIVER(cuMemHostGetDevicePointer, &found, host, flags);
+    if (error == CUDART_OK)
+        *device_ptr = (void *)(uintptr_t)found;
+    return runtime_error_note(error);
+}
+
+cudart_error cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuMemGetInfo, free_bytes, total_bytes));
+}
+
+/* ---- copying ------------------------------------------------------------------------------ */
+
+cudart_error cudaMemcpy(void *dst, const void *src, size_t size, int kind)
+{
+    cudart_error error;
+
+    ENTER();
+    switch (kind) {
+    case CUDART_HOST_TO_DEVICE:
+        error = DRIVER(cuMemcpyHtoD, address(dst), src, size);
+        break;
+    case CUDART_DEVICE_TO_HOST:
+        error = DRIVER(cuMemcpyDtoH, dst, address(src), size);
+        break;
+    case CUDART_DEVICE_TO_DEVICE:
+        error = DRIVER(cuMemcpyDtoD, address(dst), address(src), size);
+        break;
+    case CUDART_HOST_TO_HOST:
+    case CUDART_MEMCPY_DEFAULT:
+        error = DRIVER(cuMemcpy, address(dst), address(src), size);
+        break;
+    default:
+        error = CUDART_INVALID_MEMCPY_DIRECTION;
+    }
+    return runtime_error_note(error);
+}
+
+cudart_error cudaMemcpyAsync(void *dst, const void *src, size_t size, int kind, cuda_stream stream)
+{
+    cudart_error error;
+
+    ENTER();
+    switch (kind) {
+    case CUDART_HOST_TO_DEVICE:
+        error = DRIVER(cuMemcpyHtoDAsync, address(dst), src, size, stream);
+        break;
+    case CUDART_DEVICE_TO_HOST:
+        error = DRIVER(cuMemcpyDtoHAsync, dst, address(src), size, stream);
+        break;
+    case CUDART_DEVICE_TO_DEVICE:
+        error = DRIVER(cuMemcpyDtoDAsync, address(dst), address(src), size, stream);
+        break;
+    case CUDART_HOST_TO_HOST:
+    case CUDART_MEMCPY_DEFAULT:
+        error = DRIVER(cuMemcpyAsync, address(dst), address(src), size, stream);
+        break;
+    default:
+        error = CUDART_INVALID_MEMCPY_DIRECTION;
+    }
+    return runtime_error_note(error);
+}
+
+cudart_error cudaMemset(void *dst, int value, size_t size)
+{
+    ENTER();
+    return runtime_error_note(
+        size > 0 ? DRIVER(cuMemsetD8, address(dst), (unsigned char)value, size) : CUDART_OK);
+}
+
+cudart_error cudaMemsetAsync(void *dst, int value, size_t size, cuda_stream stream)
+{
+    ENTER();
+    return runtime_error_note(
+        size > 0 ? DRIVER(cuMemsetD8Async, address(dst), (unsigned char)value, size, stream)
+                 : CUDART_OK);
+}
+
+/* ---- variables of the program ------------------------------------------------------------- */
+
+/* Where size bytes at the offset of a variable lie. */
+static cudart_error symbol_range(const void *symbol, size_t size, size_t offset, char **place)
+{
+    cuda_context context;
+    cuda_device_ptr start = 0;
+    size_t bytes = 0;
+    cudart_error error = runtime_context_enter(&context);
+
+    if (error == CUDART_OK)
+        error = registry_variable_place(symbol, context, &start, &bytes);
+    if (error == CUDART_OK && (offset > bytes || size > bytes - offset))
+        error = CUDART_INVALID_VALUE;
+    *place = (char *)(uintptr_t)start + offset;
+    return error;
+}
+
+cudart_error cudaMemcpyToSymbol(const void *symbol, const void *src, size_t size, size_t offset,
+                                int kind)
+{
+    char *place;
+    cudart_error error = symbol_range(symbol, size, offset, &place);
+
+    if (error == CUDART_OK && (kind == CUDART_DEVICE_TO_HOST || kind == CUDART_HOST_TO_HOST))
+        error = CUDART_INVALID_MEMCPY_DIRECTION;
+    return error == CUDART_OK ? cudaMemcpy(place, src, size, kind) : runtime_error_note(error);
+}
+
+cudart_error cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t size, size_t offset,
+                                  int kind)
+{
+    char *place;
+    cudart_error error = symbol_range(symbol, size, offset, &place);
+
+    if (error == CUDART_OK && (kind == CUDART_HOST_TO_DEVICE || kind == CUDART_HOST_TO_HOST))
+        error = CUDART_INVALID_MEMCPY_DIRECTION;
+    return error == CUDART_OK ? cudaMemcpy(dst, place, size, kind) : runtime_error_note(error);
+}
+
+cudart_error cudaGetSymbolAddress(void **ptr, const void *symbol)
+{
+    char *place;
+    cudart_error error = ptr ? symbol_range(symbol, 0, 0, &place) : CUDART_INVALID_VALUE;
+
+    if (error == CUDART_OK)
+        *ptr = place;
+    return runtime_error_note(error);
+}
+
+cudart_error cudaGetSymbolSize(size_t *size, const void *symbol)
+{
+    cuda_context context;
+    cuda_device_ptr place;
+    cudart_error error = size ? runtime_context_enter(&context) : CUDART_INVALID_VALUE;
+
+    if (error == CUDART_OK)
+        error = registry_variable_place(symbol, context, &place, size);
+    return runtime_error_note(error);
+}

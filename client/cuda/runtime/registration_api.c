@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * The calls that nvcc puts into a program: its start-up code registers images, and each launch
+ * pushes a configuration that the kernel's stub pops.
+ */
+#include "client/cuda/runtime/registry.h"
+#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/runtime_exports.h"
+
+/* ---- start and end of a program -------------------------------------------------------- */
+
+void **__cudaRegisterFatBinary(void *wrapper)
+{
+    return (void **)registry_image_add(wrapper);
+}
+
+void __cudaRegisterFatBinaryEnd(void **handle)
+{
+    (void)handle; /* images are loaded when they are used */
+}
+
+void __cudaUnregisterFatBinary(void **handle)
+{
+    registry_image_remove((struct registry_image *)handle);
+}
+
+char __cudaInitModule(void **handle)
+{
+    return handle != NULL;
+}
+
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                            int thread_limit, void *tid, void *bid, void *block, void *grid,
+                            int *warp_size)
+{
+    (void)device, (void)thread_limit, (void)tid, (void)bid, (void)block, (void)grid;
+    (void)warp_size;
+    if (handle)
+        registry_function_add((struct registry_image *)handle, host, name);
+}
+
+void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int external,
+                       size_t size, int constant, int global)
+{
+    (void)device, (void)external, (void)size, (void)constant, (void)global;
+    if (handle)
+        registry_variable_add((struct registry_image *)handle, host, name);
+}
+
+/* ---- launch configurations ---------------------------------------------------------------- */
+
+/* Arguments of a launch may contain launches, so configurations nest. */
+enum { DEPTH_MAX = 16 };
+
+static _Thread_local struct configuration {
+    cudart_dim3 grid, block;
+    size_t shared_bytes;
+    cuda_stream stream;
+} pushed[DEPTH_MAX];
+static _Thread_local unsigned depth;
+
+/* Not 0: the caller leaves the launch out. */
+unsigned __cudaPushCallConfiguration(cudart_dim3 grid, cudart_dim3 block, size_t shared_bytes,
+                                     cuda_stream stream)
+{
+    if (depth == DEPTH_MAX)
+        return (unsigned)runtime_error_note(CUDART_MISSING_CONFIGURATION);
+    pushed[depth++] = (struct configuration){grid, block, shared_bytes, stream};
+    return CUDART_OK;
+}
+
+cudart_error __cudaPopCallConfiguration(cudart_dim3 *grid, cudart_dim3 *block, size_t *shared_bytes,
+                                        void *stream)
+{
+    const struct configuration *top;
+
+    if (depth == 0)
+        return runtime_error_note(CUDART_MISSING_CONFIGURATION);
+    top = &pushed[--depth];
+    *grid = top->grid;
+    *block = top->block;
+    *shared_bytes = top->shared_bytes;
+    *(cuda_stream *)stream = top->stream;
+    return CUDART_OK;
+}

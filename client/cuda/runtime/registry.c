@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * A launch must not take a lock, so what a kernel became in each context is a list that only grows
+ * while its image is registered, and is read without one.
+ */
+#include "client/cuda/runtime/registry.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cuda/runtime/runtime_driver.h"
+
+/* A kernel in one context. */
+struct code {
+    cuda_context context;
+    cuda_function function;
+    struct code *next;
+};
+
+#define WRAPPER_MAGIC UINT32_C(0x466243b1)
+
+/* An image in one context. */
+struct load {
+    cuda_context context;
+    cuda_module module;
+    struct load *next;
+};
+
+struct registry_function {
+    struct registry_image *image;
+    const void *host;
+    char *name;
+    _Atomic(struct code *) codes;
+    struct registry_function *next;
+};
+
+struct variable {
+    const void *host;
+    char *name;
+    struct variable *next;
+};
+
+struct registry_image {
+    const void *wrapper;
+    struct load *loads;
+    struct registry_function *functions;
+    struct variable *variables;
+    struct registry_image *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct registry_image *images;
+
+/* ---- registering ---------------------------------------------------------------------- */
+
+struct registry_image *registry_image_add(const void *wrapper)
+{
+    struct registry_image *image = calloc(1, sizeof(*image));
+
+    if (!image)
+        return NULL;
+    image->wrapper = wrapper;
+    pthread_mutex_lock(&lock);
+    image->next = images;
+    images = image;
+    pthread_mutex_unlock(&lock);
+    return image;
+}
+
+void registry_function_add(struct registry_image *image, const void *host, const char *name)
+{
+    struct registry_function *function = calloc(1, sizeof(*function));
+
+    if (function)
+        function->name = strdup(name);
+    if (!function || !function->name) {
+        free(function);
+        return;
+    }
+    function->image = image;
+    function->host = host;
+    pthread_mutex_lock(&lock);
+    function->next = image->functions;
+    image->functions = function;
+    pthread_mutex_unlock(&lock);
+}
+
+void registry_variable_add(struct registry_image *image, const void *host, const char *name)
+{
+    struct variable *variable = calloc(1, sizeof(*variable));
+
+    if (variable)
+        variable->name = strdup(name);
+    if (!variable || !variable->name) {
+        free(variable);
+        return;
+    }
+    variable->host = host;
+    pthread_mutex_lock(&lock);
+    variable->next = image->variables;
+    image->variables = variable;
+    pthread_mutex_unlock(&lock);
+}
+
+static void unload(struct load *loads)
+{
+    cuda_context before = NULL;
+
+    if (!loads)
+        return;
+    (void)DRIVER(cuCtxGetCurrent, &before);
+    while (loads) {
+        struct load *load = loads;
+
+        loads = load->next;
+        if (DRIVER(cuCtxSetCurrent, load->context) == CUDART_OK)
+            (void)DRIVER(cuModuleUnload, load->module);
+        free(load);
+    }
+    (void)DRIVER(cuCtxSetCurrent, before);
+}
+
+static void free_functions(struct registry_function *functions)
+{
+    while (functions) {
+        struct registry_function *function = functions;
+        struct code *code = atomic_load_explicit(&function->codes, memory_order_relaxed);
+
+        functions = function->next;
+        while (code) {
+            struct code *next = code->next;
+
+            free(code);
+            code = next;
+        }
+        free(function->name);
+        free(function);
+    }
+}
+
+static void free_variables(struct variable *variables)
+{
+    while (variables) {
+        struct variable *variable = variables;
+
+        variables = variable->next;
+        free(variable->name);
+        free(variable);
+    }
+}
+
+void registry_image_remove(struct registry_image *image)
+{
+    struct registry_image **at;
+
+    if (!image)
+        return;
+    pthread_mutex_lock(&lock);
+    for (at = &images; *at; at = &(*at)->next)
+        if (*at == image) {
+            *at = image->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    unload(image->loads);
+    free_functions(image->functions);
+    free_variables(image->variables);
+    free(image);
+}
+
+/* ---- loading ---------------------------------------------------------------------------- */
+
+/* nvcc's struct around a fatbin: two words, the address of the fatbin, and more. NVIDIA's
+ * cuModuleLoadData wants the fatbin; its cuLibraryLoadData would take the struct. */
+static const void *fatbin_of(const void *wrapper)
+{
+    const struct {
+        uint32_t magic, version;
+        const void *data;
+    } *around = wrapper;
+
+    return around->magic == WRAPPER_MAGIC ? around->data : wrapper;
+}
+
+/* The image's module in the context. The lock is held, so no image is loaded twice. */
+static cudart_error load_image(struct registry_image *image, cuda_context context,
+                               cuda_module *module)
+{
+    struct load *load;
+    cudart_error error;
+
+    for (load = image->loads; load; load = load->next)
+        if (load->context == context) {
+            *module = load->module;
+            return CUDART_OK;
+        }
+    load = calloc(1, sizeof(*load));
+    if (!load)
+        return CUDART_MEMORY_ALLOCATION;
+    error = DRIVER(cuModuleLoadData, module, fatbin_of(image->wrapper));
+    if (error != CUDART_OK) {
+        free(load);
+        return error;
+    }
+    *load = (struct load){context, *module, image->loads};
+    image->loads = load;
+    return CUDART_OK;
+}
+
+static struct code *find_code(struct registry_function *function, cuda_context context)
+{
+    struct code *code = atomic_load_explicit(&function->codes, memory_order_acquire);
+
+    while (code && code->context != context)
+        code = code->next;
+    return code;
+}
+
+/* The lock is held. */
+static cudart_error make_code(struct registry_function *function, cuda_context context,
+                              struct code **made)
+{
+    struct code *code = find_code(function, context); /* another thread's, meanwhile */
+    cuda_module module;
+    cudart_error error;
+
+    *made = code;
+    if (code)
+        return CUDART_OK;
+    code = calloc(1, sizeof(*code));
+    if (!code)
+        return CUDART_MEMORY_ALLOCATION;
+    code->context = context;
+    error = load_image(function->image, context, &module);
+    if (error == CUDART_OK) {
+        error = DRIVER(cuModuleGetFunction, &code->function, module, function->name);
+        if (error == CUDA_ERR_NOT_FOUND)
+            error = CUDART_INVALID_DEVICE_FUNCTION;
+    }
+    if (error != CUDART_OK) {
+        free(code);
+        return error;
+    }
+    code->next = atomic_load_explicit(&function->codes, memory_order_relaxed);
+    atomic_store_explicit(&function->codes, code, memory_order_release);
+    *made = code;
+    return CUDART_OK;
+}
+
+struct registry_function *registry_function_find(const void *host)
+{
+    struct registry_function *found = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (struct registry_image *image = images; image && !found; image = image->next)
+        for (found = image->functions; found && found->host != host; found = found->next)
+            ;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+cudart_error registry_function_load(struct registry_function *function, cuda_context context,
+                                    cuda_function *loaded)
+{
+    struct code *code = find_code(function, context);
+    cudart_error error = CUDART_OK;
+
+    if (!code) {
+        pthread_mutex_lock(&lock);
+        error = make_code(function, context, &code);
+        pthread_mutex_unlock(&lock);
+    }
+    if (error == CUDART_OK)
+        *loaded = code->function;
+    return error;
+}
+
+/* The lock is held. */
+static struct variable *find_variable(const void *host, struct registry_image **of)
+{
+    for (struct registry_image *image = images; image; image = image->next)
+        for (struct variable *variable = image->variables; variable; variable = variable->next)
+            if (variable->host == host) {
+                *of = image;
+                return variable;
+            }
+    return NULL;
+}
+
+cudart_error registry_variable_place(const void *host, cuda_context context, cuda_device_ptr *place,
+                                     size_t *size)
+{
+    struct registry_image *image;
+    struct variable *variable;
+    cuda_module module;
+    size_t bytes;
+    cudart_error error = CUDART_INVALID_SYMBOL;
+
+    pthread_mutex_lock(&lock);
+    variable = find_variable(host, &image);
+    if (variable) {
+        error = load_image(image, context, &module);
+        if (error == CUDART_OK) {
+            error = DRIVER(cuModuleGetGlobal, place, size ? size : &bytes, module, variable->name);
+            if (error == CUDA_ERR_NOT_FOUND)
+                error = CUDART_INVALID_SYMBOL;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return error;
+}

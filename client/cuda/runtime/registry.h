@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * registry: the images, kernels and variables that a program's start-up code registers, found by
+ * their addresses in the program. An image is loaded when one of its kernels or variables is first
+ * used in a context, so registering makes no driver call. Any thread.
+ */
+#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_REGISTRY_H
+#define GPUSHARE_CLIENT_CUDA_RUNTIME_REGISTRY_H
+
+#include "client/cuda/runtime/runtime_abi.h"
+
+struct registry_image;
+
+/* Registers an image; wrapper is what nvcc puts around a fatbin, and stays the caller's. NULL
+ * without memory. */
+struct registry_image *registry_image_add(const void *wrapper);
+
+/* Unloads the image wherever it was loaded, and forgets its kernels and variables. NULL is
+ * allowed. */
+void registry_image_remove(struct registry_image *image);
+
+/* Registers a kernel or variable of the image: the address in the program, and the name in the
+ * image. The name is copied. An address that can't be registered for lack of memory is not found
+ * later. */
+void registry_function_add(struct registry_image *image, const void *host, const char *name);
+void registry_variable_add(struct registry_image *image, const void *host, const char *name);
+
+/* Finds the kernel registered under an address; NULL if there is none. */
+struct registry_function *registry_function_find(const void *host);
+
+/* Gives the code of a kernel in the context, which is current. Returns 0,
+ * CUDART_INVALID_DEVICE_FUNCTION if the image lacks it, or why the image can't be loaded. */
+cudart_error registry_function_load(struct registry_function *function, cuda_context context,
+                                    cuda_function *loaded);
+
+/* Gives place and size of a variable in the context, which is current. *size may be NULL. Returns
+ * 0, CUDART_INVALID_SYMBOL, or why the image can't be loaded. */
+cudart_error registry_variable_place(const void *host, cuda_context context, cuda_device_ptr *place,
+                                     size_t *size);
+
+#endif

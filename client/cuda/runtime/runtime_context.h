@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * runtime_context: the context in which a thread's calls work. A context that the program made
+ * current through the driver wins. Otherwise it is the primary one of the thread's device, which is
+ * retained at the first use by any thread and kept until the process ends. Any thread.
+ */
+#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_CONTEXT_H
+#define GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_CONTEXT_H
+
+#include "client/cuda/runtime/runtime_abi.h"
+
+/* Opens the driver, and makes a context current if the thread has none. *context may be NULL. */
+cudart_error runtime_context_enter(cuda_context *context);
+
+/* The device of the thread's calls. No context is made for it. */
+cudart_error runtime_context_device(int *ordinal);
+
+/* Makes the device's primary context current, whatever was current before. */
+cudart_error runtime_context_select(int ordinal);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/cuda/runtime/runtime_driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+struct cuda_driver runtime_driver;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool opened;
+
+/* cuGetProcAddress as it is from 12.0 on, with a status. */
+typedef cuda_result (*find_fn)(const char *, void **, int, uint64_t, cuda_proc_address_status *);
+
+static cudart_error fill(void *library, struct cuda_driver *driver)
+{
+    void *found = dlsym(library, "cuGetProcAddress_v2");
+    find_fn find;
+
+    if (!found)
+        return CUDART_INSUFFICIENT_DRIVER;
+    memcpy(&find, &found, sizeof(find));
+#define X(name, symbol, version, need, params)                                                     \
+    if (find(#name, &found, version, CUDA_PROC_ADDRESS_DEFAULT, NULL) == CUDA_OK)                  \
+        memcpy(&driver->name, &found, sizeof(found));
+    CUDA_DRIVER_ENTRIES(X)
+#undef X
+    driver->library = library;
+    return driver->cuInit ? (cudart_error)driver->cuInit(0) : CUDART_INSUFFICIENT_DRIVER;
+}
+
+static cudart_error open_library(void)
+{
+    struct cuda_driver driver = {0};
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    cudart_error error;
+
+    if (!library)
+        return CUDART_INSUFFICIENT_DRIVER;
+    error = fill(library, &driver);
+    if (error != CUDART_OK) {
+        dlclose(library);
+        return error;
+    }
+    runtime_driver = driver;
+    atomic_store_explicit(&opened, true, memory_order_release);
+    return CUDART_OK;
+}
+
+cudart_error runtime_driver_open(void)
+{
+    cudart_error error = CUDART_OK;
+
+    if (atomic_load_explicit(&opened, memory_order_acquire))
+        return CUDART_OK;
+    pthread_mutex_lock(&lock);
+    if (!atomic_load_explicit(&opened, memory_order_relaxed))
+        error = open_library();
+    pthread_mutex_unlock(&lock);
+    return error;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * runtime_error: the names of errors, and the last error of each thread.
+ */
+#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_ERROR_H
+#define GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_ERROR_H
+
+#include "client/cuda/runtime/runtime_abi.h"
+
+/* Makes a failure the thread's last error. Returns the error, so that a public function ends with
+ * it. */
+cudart_error runtime_error_note(cudart_error error);
+
+/* The thread's last error. The second also forgets it, unless the context is lost for good. */
+cudart_error runtime_error_last(void);
+cudart_error runtime_error_take(void);
+
+/* CUDA's own name ("cudaErrorInvalidValue"), and a sentence of ours. Never NULL; static. */
+const char *runtime_error_name(cudart_error error);
+const char *runtime_error_sentence(cudart_error error);
+
+#endif

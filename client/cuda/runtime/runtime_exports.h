@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * runtime_exports: every function that the libraries export, once. The prototypes below and the
+ * libraries' version scripts (generate_map.py) are made from this table.
+ *
+ * E(type, name, releases, (parameters))
+ * releases: BOTH, or the only major release of CUDA whose library has the function: V12 or V13.
+ */
+#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_EXPORTS_H
+#define GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_EXPORTS_H
+
+#include "client/cuda/runtime/runtime_abi.h"
+
+/* clang-format off */
+#define CUDART_EXPORTS(E) \
+    /* what nvcc's output calls */ \
+    E(void **, __cudaRegisterFatBinary, BOTH, (void *wrapper)) \
+    E(void, __cudaRegisterFatBinaryEnd, BOTH, (void **handle)) \
+    E(void, __cudaUnregisterFatBinary, BOTH, (void **handle)) \
+    E(char, __cudaInitModule, BOTH, (void **handle)) \
+    E(void, __cudaRegisterFunction, BOTH, (void **handle, const char *host, char *device, const char *name, int thread_limit, void *tid, void *bid, void *block, void *grid, int *warp_size)) \
+    E(void, __cudaRegisterVar, BOTH, (void **handle, char *host, char *device, const char *name, int external, size_t size, int constant, int global)) \
+    E(unsigned, __cudaPushCallConfiguration, BOTH, (cudart_dim3 grid, cudart_dim3 block, size_t shared_bytes, cuda_stream stream)) \
+    E(cudart_error, __cudaPopCallConfiguration, BOTH, (cudart_dim3 *grid, cudart_dim3 *block, size_t *shared_bytes, void *stream)) \
+    E(cudart_error, __cudaGetKernel, BOTH, (cudart_kernel *kernel, const void *host)) \
+    E(cudart_error, __cudaLaunchKernel, BOTH, (cudart_kernel kernel, cudart_dim3 grid, cudart_dim3 block, void **params, size_t shared_bytes, cuda_stream stream)) \
+    /* launches and kernels */ \
+    E(cudart_error, cudaLaunchKernel, BOTH, (const void *host, cudart_dim3 grid, cudart_dim3 block, void **params, size_t shared_bytes, cuda_stream stream)) \
+    E(cudart_error, cudaLaunchKernelExC, BOTH, (const struct cudart_launch_config *config, const void *host, void **params)) \
+    E(cudart_error, cudaFuncGetAttributes, BOTH, (struct cudart_function_attributes *attributes, const void *host)) \
+    E(cudart_error, cudaFuncSetAttribute, BOTH, (const void *host, int attribute, int value)) \
+    E(cudart_error, cudaOccupancyMaxActiveBlocksPerMultiprocessor, BOTH, (int *blocks, const void *host, int block_size, size_t shared_bytes)) \
+    E(cudart_error, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, BOTH, (int *blocks, const void *host, int block_size, size_t shared_bytes, unsigned flags)) \
+    /* memory */ \
+    E(cudart_error, cudaMalloc, BOTH, (void **ptr, size_t size)) \
+    E(cudart_error, cudaFree, BOTH, (void *ptr)) \
+    E(cudart_error, cudaMallocHost, BOTH, (void **ptr, size_t size)) \
+    E(cudart_error, cudaHostAlloc, BOTH, (void **ptr, size_t size, unsigned flags)) \
+    E(cudart_error, cudaFreeHost, BOTH, (void *ptr)) \
+    E(cudart_error, cudaHostRegister, BOTH, (void *ptr, size_t size, unsigned flags)) \
+    E(cudart_error, cudaHostUnregister, BOTH, (void *ptr)) \
+    E(cudart_error, cudaHostGetDevicePointer, BOTH, (void **device_ptr, void *host, unsigned flags)) \
+    E(cudart_error, cudaMemGetInfo, BOTH, (size_t *free_bytes, size_t *total_bytes)) \
+    E(cudart_error, cudaMemcpy, BOTH, (void *dst, const void *src, size_t size, int kind)) \
+    E(cudart_error, cudaMemcpyAsync, BOTH, (void *dst, const void *src, size_t size, int kind, cuda_stream stream)) \
+    E(cudart_error, cudaMemcpyToSymbol, BOTH, (const void *symbol, const void *src, size_t size, size_t offset, int kind)) \
+    E(cudart_error, cudaMemcpyFromSymbol, BOTH, (void *dst, const void *symbol, size_t size, size_t offset, int kind)) \
+    E(cudart_error, cudaGetSymbolAddress, BOTH, (void **ptr, const void *symbol)) \
+    E(cudart_error, cudaGetSymbolSize, BOTH, (size_t *size, const void *symbol)) \
+    E(cudart_error, cudaMemset, BOTH, (void *dst, int value, size_t size)) \
+    E(cudart_error, cudaMemsetAsync, BOTH, (void *dst, int value, size_t size, cuda_stream stream)) \
+    /* streams and events */ \
+    E(cudart_error, cudaStreamCreate, BOTH, (cuda_stream *stream)) \
+    E(cudart_error, cudaStreamCreateWithFlags, BOTH, (cuda_stream *stream, unsigned flags)) \
+    E(cudart_error, cudaStreamCreateWithPriority, BOTH, (cuda_stream *stream, unsigned flags, int priority)) \
+    E(cudart_error, cudaStreamDestroy, BOTH, (cuda_stream stream)) \
+    E(cudart_error, cudaStreamSynchronize, BOTH, (cuda_stream stream)) \
+    E(cudart_error, cudaStreamQuery, BOTH, (cuda_stream stream)) \
+    E(cudart_error, cudaStreamWaitEvent, BOTH, (cuda_stream stream, cuda_event event, unsigned flags)) \
+    E(cudart_error, cudaStreamGetPriority, BOTH, (cuda_stream stream, int *priority)) \
+    E(cudart_error, cudaLaunchHostFunc, BOTH, (cuda_stream stream, cuda_host_fn fn, void *user)) \
+    E(cudart_error, cudaEventCreate, BOTH, (cuda_event *event)) \
+    E(cudart_error, cudaEventCreateWithFlags, BOTH, (cuda_event *event, unsigned flags)) \
+    E(cudart_error, cudaEventDestroy, BOTH, (cuda_event event)) \
+    E(cudart_error, cudaEventRecord, BOTH, (cuda_event event, cuda_stream stream)) \
+    E(cudart_error, cudaEventQuery, BOTH, (cuda_event event)) \
+    E(cudart_error, cudaEventSynchronize, BOTH, (cuda_event event)) \
+    E(cudart_error, cudaEventElapsedTime, BOTH, (float *milliseconds, cuda_event start, cuda_event end)) \
+    /* devices */ \
+    E(cudart_error, cudaGetDeviceCount, BOTH, (int *count)) \
+    E(cudart_error, cudaGetDevice, BOTH, (int *ordinal)) \
+    E(cudart_error, cudaSetDevice, BOTH, (int ordinal)) \
+    E(cudart_error, cudaSetDeviceFlags, BOTH, (unsigned flags)) \
+    E(cudart_error, cudaDeviceGetAttribute, BOTH, (int *value, int attribute, int ordinal)) \
+    E(cudart_error, cudaGetDeviceProperties_v2, V12, (void *properties, int ordinal)) \
+    E(cudart_error, cudaGetDeviceProperties, V13, (void *properties, int ordinal)) \
+    E(cudart_error, cudaDeviceGetStreamPriorityRange, BOTH, (int *least, int *greatest)) \
+    E(cudart_error, cudaDeviceSynchronize, BOTH, (void)) \
+    E(cudart_error, cudaDriverGetVersion, BOTH, (int *version)) \
+    E(cudart_error, cudaRuntimeGetVersion, BOTH, (int *version)) \
+    E(cudart_error, cudaProfilerStart, BOTH, (void)) \
+    E(cudart_error, cudaProfilerStop, BOTH, (void)) \
+    /* errors */ \
+    E(cudart_error, cudaGetLastError, BOTH, (void)) \
+    E(cudart_error, cudaPeekAtLastError, BOTH, (void)) \
+    E(const char *, cudaGetErrorName, BOTH, (cudart_error error)) \
+    E(const char *, cudaGetErrorString, BOTH, (cudart_error error))
+/* clang-format on */
+
+#define E(type, name, releases, params) API type name params;
+CUDART_EXPORTS(E)
+#undef E
+
+/* Ends a public function that fails before it has done anything. */
+#define ENTER()                                                                                    \
+    do {                                                                                           \
+        cudart_error entered_ = runtime_context_enter(NULL);                                       \
+        if (entered_ != CUDART_OK)                                                                 \
+            return runtime_error_note(entered_);                                                   \
+    } while (0)
+
+#endif

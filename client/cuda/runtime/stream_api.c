@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/cuda/runtime/runtime_context.h"
+#include "client/cuda/runtime/runtime_driver.h"
+#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/runtime_exports.h"
+
+/* ---- streams ------------------------------------------------------------------------------ */
+
+cudart_error cudaStreamCreate(cuda_stream *stream)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamCreate, stream, CUDA_STREAM_DEFAULT));
+}
+
+cudart_error cudaStreamCreateWithFlags(cuda_stream *stream, unsigned flags)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamCreate, stream, flags));
+}
+
+cudart_error cudaStreamCreateWithPriority(cuda_stream *stream, unsigned flags, int priority)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamCreateWithPriority, stream, flags, priority));
+}
+
+cudart_error cudaStreamDestroy(cuda_stream stream)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamDestroy, stream));
+}
+
+cudart_error cudaStreamSynchronize(cuda_stream stream)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamSynchronize, stream));
+}
+
+cudart_error cudaStreamQuery(cuda_stream stream)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamQuery, stream));
+}
+
+cudart_error cudaStreamWaitEvent(cuda_stream stream, cuda_event event, unsigned flags)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamWaitEvent, stream, event, flags));
+}
+
+cudart_error cudaStreamGetPriority(cuda_stream stream, int *priority)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamGetPriority, stream, priority));
+}
+
+cudart_error cudaLaunchHostFunc(cuda_stream stream, cuda_host_fn fn, void *user)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuLaunchHostFunc, stream, fn, user));
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+cudart_error cudaEventCreate(cuda_event *event)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuEventCreate, event, CUDA_EVENT_DEFAULT));
+}
+
+cudart_error cudaEventCreateWithFlags(cuda_event *event, unsigned flags)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuEventCreate, event, flags));
+}
+
+cudart_error cudaEventDestroy(cuda_event event)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuEventDestroy, event));
+}
+
+cudart_error cudaEventRecord(cuda_event event, cuda_stream stream)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuEventRecord, event, stream));
+}
+
+cudart_error cudaEventQuery(cuda_event event)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuEventQuery, event));
+}
+
+cudart_error cudaEventSynchronize(cuda_event event)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuEventSynchronize, event));
+}
+
+cudart_error cudaEventElapsedTime(float *milliseconds, cuda_event start, cuda_event end)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuEventElapsedTime, milliseconds, start, end));
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""Our libcudart.so.12 and .so.13 on the software GPU: what they export, and programs that use them."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
+LIBRARIES = os.path.join(BUILD, "lib/gpushare")
+SOFTGPU = os.path.join(BUILD, "lib/softgpu")
+RELEASES = ("12", "13")
+
+
+def run(program, driver, *arguments):
+    environment = dict(os.environ, LD_LIBRARY_PATH=LIBRARIES + ":" + driver)
+    return subprocess.run([program, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+
+
+class Runtime(unittest.TestCase):
+    def program(self, release):
+        return os.path.join(BUILD, "tests/programs/cudart/program_" + release)
+
+    def test_each_function_of_the_table_is_exported_with_its_node(self):
+        with open(os.path.join(ROOT, "client/cuda/runtime/runtime_exports.h"), encoding="utf-8") as text:
+            rows = re.findall(r"^ +E\([^,]+, (\w+), (BOTH|V12|V13), ", text.read(), re.M)
+        self.assertGreater(len(rows), 60)
+        for release in RELEASES:
+            library = os.path.join(LIBRARIES, "libcudart.so." + release)
+            lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, stdout=subprocess.PIPE, text=True).stdout
+            exported = set(re.findall(r" T (\S+)$", lines, re.M))
+            self.assertEqual(exported, {"%s@@libcudart.so.%s" % (name, release) for name, releases in rows
+                                        if releases in ("BOTH", "V" + release)})
+
+    def test_a_program_of_each_release_runs(self):
+        for release in RELEASES:
+            with self.subTest(release=release):
+                ended = run(self.program(release), SOFTGPU)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+
+    def test_without_a_driver_the_first_call_says_so(self):
+        with tempfile.TemporaryDirectory() as empty:
+            # No driver, wherever another may be installed: the loader stops at a file that is no library.
+            with open(os.path.join(empty, "libcuda.so.1"), "wb"):
+                pass
+            for release in RELEASES:
+                with self.subTest(release=release):
+                    ended = run(self.program(release), empty, "no-driver")
+                    self.assertEqual(ended.returncode, 0, ended.stderr)
+
+    @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
+    def test_a_program_that_nvcc_built_runs(self):
+        source = os.path.join(ROOT, "tests/programs/cudart/vector_add.cu")
+        with tempfile.TemporaryDirectory() as folder:
+            for mode in ("default", "none", "speed"):
+                with self.subTest(mode=mode):
+                    program = os.path.join(folder, mode)
+                    option = [] if mode == "default" else ["--compress-mode=" + mode]
+                    subprocess.run(["nvcc", "-cudart", "shared", "-gencode", "arch=compute_75,code=compute_75", *option, "-o", program, source],
+                                   check=True)
+                    ended = run(program, SOFTGPU)
+                    self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * A program as nvcc would make it, with the calls of nvcc's start-up code and stubs written by
+ * hand, so that no toolkit is needed. It is linked once with each libcudart. It exits with 0 if
+ * every call did what CUDA's does; otherwise it names the first that did not.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cuda/runtime/device_properties.h"
+#include "client/cuda/runtime/runtime_exports.h"
+#include "common/cuda/fatbin.h"
+
+/* The build says which library the program is linked with. */
+#ifndef RELEASE
+#define RELEASE 13
+#endif
+#if RELEASE == 12
+typedef struct device_properties_12 properties_of_release;
+#define GET_PROPERTIES cudaGetDeviceProperties_v2
+#else
+typedef struct device_properties_13 properties_of_release;
+#define GET_PROPERTIES cudaGetDeviceProperties
+#endif
+
+/* The addresses under which nvcc registers are those of stubs and variables in the program. */
+static char scaled_add, not_there, foreign, never_registered, scale;
+
+__asm__(".section .rodata\n"
+        "kernels_begin: .incbin \"tests/programs/cudart/kernels.ptx\"\n"
+        "kernels_end:\n"
+        ".previous\n");
+extern const char kernels_begin[], kernels_end[];
+
+enum { COUNT = 50000, BLOCK = 256, GRID = (COUNT + BLOCK - 1) / BLOCK, KERNELS_MAX = 8192 };
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);              \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#define EXPECT(expected, call)                                                                     \
+    do {                                                                                           \
+        cudart_error error_ = (call);                                                              \
+        if (error_ != (expected)) {                                                                \
+            fprintf(stderr, "%s:%d: %s: %s (%d), not %d\n", __FILE__, __LINE__, #call,             \
+                    cudaGetErrorName(error_), error_, (expected));                                 \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* ---- images --------------------------------------------------------------------------- */
+
+/* A fatbin of one PTX text, uncompressed, in nvcc's wrapper. */
+struct image {
+    struct {
+        uint32_t magic, version;
+        const void *data;
+        void *pieces;
+    } wrapper;
+    struct {
+        uint32_t magic;
+        uint16_t version, header_bytes;
+        uint64_t size;
+        uint16_t kind, entry_version;
+        uint32_t entry_header_bytes;
+        uint64_t payload_bytes;
+        uint32_t compressed, options;
+        uint16_t minor, major;
+        uint32_t arch, name, name_bytes;
+        uint64_t flags, zero, uncompressed;
+        char text[KERNELS_MAX];
+    } fatbin;
+};
+
+static void make_image(struct image *image, uint32_t arch)
+{
+    const size_t length = (size_t)(kernels_end - kernels_begin);
+
+    CHECK(length < KERNELS_MAX);
+    *image = (struct image){
+        .wrapper = {FATBIN_WRAPPER_MAGIC, 1, &image->fatbin, NULL},
+        .fatbin = {.magic = FATBIN_MAGIC,
+                   .version = 1,
+                   .header_bytes = FATBIN_HEADER_BYTES,
+                   .size = 64 + KERNELS_MAX,
+                   .kind = FATBIN_PTX,
+                   .entry_version = 0x101,
+                   .entry_header_bytes = 64,
+                   .payload_bytes = KERNELS_MAX,
+                   .major = 7,
+                   .arch = arch,
+                   .flags = 0x11},
+    };
+    memcpy(image->fatbin.text, kernels_begin, length);
+}
+
+static void **register_image(struct image *image, const char *host, const char *name)
+{
+    void **handle = __cudaRegisterFatBinary(&image->wrapper);
+
+    CHECK(handle);
+    __cudaRegisterFunction(handle, host, (char *)name, name, -1, NULL, NULL, NULL, NULL, NULL);
+    return handle;
+}
+
+/* ---- launches --------------------------------------------------------------------------- */
+
+static float *input, *device_a, *device_b, *device_c, output[COUNT];
+static uint32_t count = COUNT;
+static void *params[] = {&device_a, &device_b, &device_c, &count};
+static const cudart_dim3 grid = {GRID, 1, 1}, block = {BLOCK, 1, 1};
+
+/* kernel<<<grid, block>>>(...), and the stub behind it */
+static cudart_error launch(const char *host)
+{
+    cudart_kernel kernel = NULL;
+    cudart_dim3 popped_grid, popped_block;
+    size_t shared_bytes;
+    cuda_stream stream;
+    cudart_error error;
+
+    CHECK(__cudaPushCallConfiguration(grid, block, 0, NULL) == 0);
+    error = __cudaGetKernel(&kernel, host);
+    EXPECT(0, __cudaPopCallConfiguration(&popped_grid, &popped_block, &shared_bytes, &stream));
+    if (error != 0)
+        return error;
+    return __cudaLaunchKernel(kernel, popped_grid, popped_block, params, shared_bytes, stream);
+}
+
+static void check_output(float factor)
+{
+    EXPECT(0, cudaMemcpy(output, device_c, sizeof(output), CUDART_DEVICE_TO_HOST));
+    for (int i = 0; i < COUNT; i++)
+        CHECK(output[i] == factor * input[i] + input[i]);
+    EXPECT(0, cudaMemset(device_c, 0, sizeof(output)));
+}
+
+static void check_launches(void)
+{
+    const float three = 3;
+    struct cudart_launch_config config = {.grid = grid, .block = block};
+    cuda_stream stream;
+    cuda_event start, end;
+    float milliseconds = -1, factor = 0;
+
+    EXPECT(0, cudaHostAlloc((void **)&input, sizeof(output), 0));
+    for (int i = 0; i < COUNT; i++)
+        input[i] = (float)i;
+    EXPECT(0, cudaMalloc((void **)&device_a, sizeof(output)));
+    EXPECT(0, cudaMalloc((void **)&device_b, sizeof(output)));
+    EXPECT(0, cudaMalloc((void **)&device_c, sizeof(output)));
+    EXPECT(0, cudaMemcpy(device_a, input, sizeof(output), CUDART_HOST_TO_DEVICE));
+    EXPECT(0, cudaMemcpy(device_b, input, sizeof(output), CUDART_MEMCPY_DEFAULT));
+    EXPECT(0, launch(&scaled_add));
+    check_output(1);
+
+    EXPECT(0, cudaMemcpyToSymbol(&scale, &three, sizeof(three), 0, CUDART_HOST_TO_DEVICE));
+    EXPECT(0, cudaMemcpyFromSymbol(&factor, &scale, sizeof(factor), 0, CUDART_DEVICE_TO_HOST));
+    CHECK(factor == three);
+    EXPECT(CUDART_INVALID_VALUE,
+           cudaMemcpyToSymbol(&scale, &three, sizeof(three), 1, CUDART_HOST_TO_DEVICE));
+    EXPECT(CUDART_INVALID_SYMBOL,
+           cudaMemcpyToSymbol(&scaled_add, &three, sizeof(three), 0, CUDART_HOST_TO_DEVICE));
+
+    EXPECT(0, cudaStreamCreate(&stream));
+    EXPECT(0, cudaEventCreate(&start));
+    EXPECT(0, cudaEventCreate(&end));
+    EXPECT(0, cudaEventRecord(start, stream));
+    EXPECT(0, cudaLaunchKernel(&scaled_add, grid, block, params, 0, stream));
+    EXPECT(0, cudaEventRecord(end, stream));
+    EXPECT(0, cudaEventSynchronize(end));
+    EXPECT(0, cudaEventElapsedTime(&milliseconds, start, end));
+    CHECK(milliseconds >= 0);
+    check_output(3);
+    config.stream = stream;
+    EXPECT(0, cudaLaunchKernelExC(&config, &scaled_add, params));
+    EXPECT(0, cudaStreamSynchronize(stream));
+    check_output(3);
+    EXPECT(0, cudaEventDestroy(start));
+    EXPECT(0, cudaEventDestroy(end));
+    EXPECT(0, cudaStreamDestroy(stream));
+}
+
+/* ---- errors ------------------------------------------------------------------------------- */
+
+static void *other_thread(void *unused)
+{
+    (void)unused;
+    EXPECT(0, cudaGetLastError());
+    EXPECT(CUDART_INVALID_MEMCPY_DIRECTION, cudaMemcpy(device_a, input, 4, 9));
+    return NULL;
+}
+
+static void check_errors(void)
+{
+    const cudart_dim3 large = {2048, 1, 1};
+    pthread_t thread;
+
+    (void)cudaGetLastError();
+    EXPECT(CUDART_INVALID_DEVICE_FUNCTION, launch(&never_registered));
+    EXPECT(CUDART_INVALID_DEVICE_FUNCTION, cudaPeekAtLastError());
+    CHECK(pthread_create(&thread, NULL, other_thread, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    EXPECT(CUDART_INVALID_DEVICE_FUNCTION, cudaGetLastError());
+    EXPECT(0, cudaGetLastError());
+    EXPECT(CUDART_INVALID_DEVICE_FUNCTION, launch(&not_there));
+    EXPECT(CUDART_INVALID_CONFIGURATION,
+           cudaLaunchKernel(&scaled_add, grid, large, params, 0, NULL));
+    EXPECT(CUDART_INVALID_DEVICE, cudaSetDevice(1000));
+    CHECK(strcmp(cudaGetErrorName(CUDART_INVALID_DEVICE), "cudaErrorInvalidDevice") == 0);
+    CHECK(strcmp(cudaGetErrorString(0), "no error") == 0);
+    EXPECT(CUDART_MISSING_CONFIGURATION,
+           __cudaPopCallConfiguration(&(cudart_dim3){0}, &(cudart_dim3){0}, &(size_t){0},
+                                      &(cuda_stream){0}));
+    (void)cudaGetLastError();
+}
+
+/* ---- devices ------------------------------------------------------------------------------ */
+
+static void check_device(void)
+{
+    struct cudart_function_attributes attributes;
+    int devices, ordinal, sms, version;
+    properties_of_release properties;
+
+    EXPECT(0, cudaRuntimeGetVersion(&version));
+    CHECK(version / 1000 == RELEASE);
+    EXPECT(0, cudaGetDeviceCount(&devices));
+    CHECK(devices >= 1);
+    EXPECT(0, cudaSetDevice(0));
+    EXPECT(0, cudaGetDevice(&ordinal));
+    CHECK(ordinal == 0);
+    EXPECT(0, cudaDeviceGetAttribute(&sms, CUDA_ATTR_MULTIPROCESSOR_COUNT, 0));
+    EXPECT(0, GET_PROPERTIES(&properties, 0));
+    CHECK(properties.multiprocessor_count[0] == sms && properties.max_threads_dim[2] == 64);
+    CHECK(properties.name[0] && properties.total_global_memory[0] > 0);
+    EXPECT(0, cudaFuncGetAttributes(&attributes, &scaled_add));
+    CHECK(attributes.max_threads_per_block == 1024 && attributes.ptx_version == 75);
+}
+
+static bool context_is_active(void)
+{
+    cuda_result (*state)(cuda_device, unsigned *, int *);
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void *found = driver ? dlsym(driver, "cuDevicePrimaryCtxGetState") : NULL;
+    unsigned flags;
+    int active;
+
+    CHECK(found);
+    memcpy(&state, &found, sizeof(state));
+    CHECK(state(0, &flags, &active) == CUDA_OK);
+    dlclose(driver);
+    return active;
+}
+
+int main(int argc, char **argv)
+{
+    static struct image image, newer;
+    void **handle, **newer_handle;
+    int devices;
+
+    make_image(&image, 75);
+    make_image(&newer, 200);
+    handle = register_image(&image, &scaled_add, "scaled_add");
+    __cudaRegisterFunction(handle, &not_there, NULL, "not_there", -1, NULL, NULL, NULL, NULL, NULL);
+    __cudaRegisterVar(handle, &scale, NULL, "scale", 0, sizeof(float), 0, 0);
+    __cudaRegisterFatBinaryEnd(handle);
+    newer_handle = register_image(&newer, &foreign, "scaled_add");
+    __cudaRegisterFatBinaryEnd(newer_handle);
+
+    if (argc > 1 && strcmp(argv[1], "no-driver") == 0) {
+        EXPECT(CUDART_INSUFFICIENT_DRIVER, cudaGetDeviceCount(&devices));
+        EXPECT(CUDART_INSUFFICIENT_DRIVER, cudaFree(NULL));
+        return 0;
+    }
+    EXPECT(0, cudaGetDeviceCount(&devices));
+    CHECK(!context_is_active());
+    EXPECT(0, cudaFree(NULL));
+    CHECK(context_is_active());
+    check_device();
+    check_launches();
+    check_errors();
+    EXPECT(CUDA_ERR_NO_BINARY_FOR_GPU, launch(&foreign));
+    EXPECT(0, cudaDeviceSynchronize());
+    __cudaUnregisterFatBinary(newer_handle);
+    __cudaUnregisterFatBinary(handle);
+    EXPECT(CUDART_INVALID_DEVICE_FUNCTION, launch(&scaled_add));
+    EXPECT(0, cudaFree(device_a));
+    EXPECT(0, cudaFreeHost(input));
+    return 0;
+}
