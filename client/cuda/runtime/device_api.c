@@ -6,6 +6,8 @@
 #include "client/cuda/runtime/runtime_error.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
+enum { MAP_HOST = 8 }; /* cudaDeviceMapHost */
+
 cudart_error cudaGetDeviceCount(int *count)
 {
     cudart_error error = count ? runtime_driver_open() : CUDART_INVALID_VALUE;
@@ -30,14 +32,12 @@ cudart_error cudaSetDevice(int ordinal)
 }
 
 /* The numbers of flags are the driver's. */
-/* cudaDeviceMapHost, which is always on; NVIDIA's driver refuses it by name. */
-enum { MAP_HOST = 8 };
-
 cudart_error cudaSetDeviceFlags(unsigned flags)
 {
     int ordinal;
     cudart_error error = runtime_context_device(&ordinal);
 
+    /* Mapped memory is always on, and NVIDIA's driver refuses the flag for it. */
     if (error == CUDART_OK)
         error = DRIVER(cuDevicePrimaryCtxSetFlags, ordinal, flags & ~(unsigned)MAP_HOST);
     return runtime_error_note(error);
