@@ -88,6 +88,8 @@ cudart_error cudaLaunchKernelExC(const struct cudart_launch_config *config, cons
 /* The stub of a kernel asks once, and keeps the handle. */
 cudart_error __cudaGetKernel(cudart_kernel *kernel, const void *host)
 {
+    if (!kernel)
+        return runtime_error_note(CUDART_INVALID_VALUE);
     *kernel = registry_function_find(host);
     return *kernel ? CUDART_OK : runtime_error_note(CUDART_INVALID_DEVICE_FUNCTION);
 }

@@ -32,9 +32,9 @@ static char scaled_add, not_there, foreign, never_registered, scale;
 
 __asm__(".section .rodata\n"
         "kernels_begin: .incbin \"tests/programs/cudart/kernels.ptx\"\n"
-        "kernels_end:\n"
+        ".byte 0\n"
         ".previous\n");
-extern const char kernels_begin[], kernels_end[];
+extern const char kernels_begin[];
 
 enum { COUNT = 50000, BLOCK = 256, GRID = (COUNT + BLOCK - 1) / BLOCK, KERNELS_MAX = 8192 };
 
@@ -82,7 +82,7 @@ struct image {
 
 static void make_image(struct image *image, uint32_t arch)
 {
-    const size_t length = (size_t)(kernels_end - kernels_begin);
+    const size_t length = strlen(kernels_begin);
 
     CHECK(length < KERNELS_MAX);
     *image = (struct image){
