@@ -6,8 +6,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import sanitizer  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
@@ -53,6 +57,7 @@ class Runtime(unittest.TestCase):
                     self.assertEqual(ended.returncode, 0, ended.stderr)
 
     @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
     def test_a_program_that_nvcc_built_runs(self):
         source = os.path.join(ROOT, "tests/programs/cudart/vector_add.cu")
         with tempfile.TemporaryDirectory() as folder:

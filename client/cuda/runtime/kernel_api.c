@@ -85,7 +85,7 @@ cudart_error cudaLaunchKernelExC(const struct cudart_launch_config *config, cons
                   config->dynamic_shared_bytes, config->stream);
 }
 
-/* The stub of a kernel asks once, and keeps the handle. */
+/* nvcc's host code of a kernel asks once, and keeps the handle. */
 cudart_error __cudaGetKernel(cudart_kernel *kernel, const void *host)
 {
     if (!kernel)

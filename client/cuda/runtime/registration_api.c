@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * The calls that nvcc puts into a program: its start-up code registers images, and each launch
- * pushes a configuration that the kernel's stub pops.
+ * pushes a configuration that nvcc's host code of the kernel pops.
  */
 #include "client/cuda/runtime/registry.h"
 #include "client/cuda/runtime/runtime_error.h"

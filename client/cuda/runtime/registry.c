@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * A launch must not take a lock, so what a kernel became in each context is a list that only grows
- * while its image is registered, and is read without one.
+ * A launch must not take a lock. So kernels are found in a table of lists, and what a kernel became
+ * in each context is a list too, and all of them are read without one. They only grow: a kernel
+ * whose image is gone keeps its place, without an address, until another one of its bucket needs
+ * it, for a thread may be reading past it.
  */
 #include "client/cuda/runtime/registry.h"
 
@@ -31,10 +33,11 @@ struct load {
 
 struct registry_function {
     struct registry_image *image;
-    const void *host;
+    _Atomic(const void *) host; /* NULL: unused */
     char *name;
     _Atomic(struct code *) codes;
-    struct registry_function *next;
+    struct registry_function *in_bucket; /* set before a thread can find it */
+    struct registry_function *next;      /* of the image */
 };
 
 struct variable {
@@ -54,6 +57,10 @@ struct registry_image {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct registry_image *images;
 
+/* A large program registers some thousand kernels. */
+enum { BUCKETS = 4096 };
+static _Atomic(struct registry_function *) buckets[BUCKETS];
+
 /* ---- registering ---------------------------------------------------------------------- */
 
 struct registry_image *registry_image_add(const void *wrapper)
@@ -70,21 +77,53 @@ struct registry_image *registry_image_add(const void *wrapper)
     return image;
 }
 
-void registry_function_add(struct registry_image *image, const void *host, const char *name)
+/* Host addresses of kernels are some dozen bytes apart. */
+static _Atomic(struct registry_function *) *bucket_of(const void *host)
 {
-    struct registry_function *function = calloc(1, sizeof(*function));
+    return &buckets[((uintptr_t)host >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 52];
+}
+
+static struct registry_function *find_in(_Atomic(struct registry_function *) *bucket,
+                                         const void *host)
+{
+    struct registry_function *function = atomic_load_explicit(bucket, memory_order_acquire);
+
+    while (function && atomic_load_explicit(&function->host, memory_order_acquire) != host)
+        function = function->in_bucket;
+    return function;
+}
+
+/* The lock is held. An unused place, or a new one at the head of the bucket. */
+static struct registry_function *take_place(_Atomic(struct registry_function *) *bucket)
+{
+    struct registry_function *function = find_in(bucket, NULL);
 
     if (function)
-        function->name = strdup(name);
-    if (!function || !function->name) {
-        free(function);
-        return;
-    }
-    function->image = image;
-    function->host = host;
+        return function;
+    function = calloc(1, sizeof(*function));
+    if (!function)
+        return NULL;
+    function->in_bucket = atomic_load_explicit(bucket, memory_order_relaxed);
+    atomic_store_explicit(bucket, function, memory_order_release);
+    return function;
+}
+
+void registry_function_add(struct registry_image *image, const void *host, const char *name)
+{
+    char *copy = strdup(name);
+    struct registry_function *function;
+
     pthread_mutex_lock(&lock);
-    function->next = image->functions;
-    image->functions = function;
+    function = copy ? take_place(bucket_of(host)) : NULL;
+    if (function) {
+        function->image = image;
+        function->name = copy;
+        function->next = image->functions;
+        image->functions = function;
+        atomic_store_explicit(&function->host, host, memory_order_release);
+    } else {
+        free(copy);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -123,13 +162,15 @@ static void unload(struct load *loads)
     (void)DRIVER(cuCtxSetCurrent, before);
 }
 
-static void free_functions(struct registry_function *functions)
+/* The lock is held. */
+static void give_up_functions(struct registry_function *functions)
 {
     while (functions) {
         struct registry_function *function = functions;
         struct code *code = atomic_load_explicit(&function->codes, memory_order_relaxed);
 
         functions = function->next;
+        atomic_store_explicit(&function->codes, NULL, memory_order_relaxed);
         while (code) {
             struct code *next = code->next;
 
@@ -137,7 +178,8 @@ static void free_functions(struct registry_function *functions)
             code = next;
         }
         free(function->name);
-        free(function);
+        function->name = NULL;
+        atomic_store_explicit(&function->host, NULL, memory_order_release);
     }
 }
 
@@ -164,9 +206,9 @@ void registry_image_remove(struct registry_image *image)
             *at = image->next;
             break;
         }
+    give_up_functions(image->functions);
     pthread_mutex_unlock(&lock);
     unload(image->loads);
-    free_functions(image->functions);
     free_variables(image->variables);
     free(image);
 }
@@ -252,14 +294,7 @@ static cudart_error make_code(struct registry_function *function, cuda_context c
 
 struct registry_function *registry_function_find(const void *host)
 {
-    struct registry_function *found = NULL;
-
-    pthread_mutex_lock(&lock);
-    for (struct registry_image *image = images; image && !found; image = image->next)
-        for (found = image->functions; found && found->host != host; found = found->next)
-            ;
-    pthread_mutex_unlock(&lock);
-    return found;
+    return host ? find_in(bucket_of(host), host) : NULL;
 }
 
 cudart_error registry_function_load(struct registry_function *function, cuda_context context,

@@ -8,6 +8,7 @@
 #include "common/messages.h"
 #include "common/util.h"
 #include "server/supervisor/client/image.h"
+#include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/session_client.h"
@@ -78,4 +79,13 @@ void request_work(struct request *request, int (*work)(struct request *request),
     request->work = work;
     request->worked = worked;
     job_start(&request->job, &request->session->jobs, job_run, job_done);
+}
+
+void request_refuse_room(struct request *request, enum resource resource,
+                         const struct quota *culprit, uint64_t asked)
+{
+    struct error why;
+    session_quota_refuse_room(request->session, resource, culprit, asked, &why);
+    session_refuse_why(request->session, request->serial, &why);
+    request_end(request);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/limits/allowance.h"
 #include "common/list.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/loop/job.h"
@@ -61,5 +62,9 @@ void request_end(struct request *request);
  */
 void request_work(struct request *request, int (*work)(struct request *request),
                   void (*worked)(struct request *request, int result));
+
+/* Refuses the request, for session_quota_refuse_room's reason, and ends it. */
+void request_refuse_room(struct request *request, enum resource resource,
+                         const struct quota *culprit, uint64_t asked);
 
 #endif

@@ -7,6 +7,8 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +120,7 @@ static uint32_t count = COUNT;
 static void *params[] = {&device_a, &device_b, &device_c, &count};
 static const cudart_dim3 grid = {GRID, 1, 1}, block = {BLOCK, 1, 1};
 
-/* kernel<<<grid, block>>>(...), and the stub behind it */
+/* kernel<<<grid, block>>>(...), as nvcc's host code does it */
 static cudart_error launch(const char *host)
 {
     cudart_kernel kernel = NULL;
@@ -261,6 +263,45 @@ static bool context_is_active(void)
     return active;
 }
 
+enum { LIBRARY_KERNELS = 20000, LIBRARY_ROUNDS = 20 };
+static char library_kernels[LIBRARY_KERNELS][16];
+static _Atomic bool library_done;
+
+/* A library with many kernels comes and goes. */
+static void *come_and_go(void *context)
+{
+    struct image *image = context;
+
+    for (int round = 0; round < LIBRARY_ROUNDS; round++) {
+        void **handle = __cudaRegisterFatBinary(&image->wrapper);
+
+        CHECK(handle);
+        for (int i = 0; i < LIBRARY_KERNELS; i++)
+            __cudaRegisterFunction(handle, library_kernels[i], NULL, "scaled_add", -1, NULL, NULL,
+                                   NULL, NULL, NULL);
+        EXPECT(0, cudaLaunchKernel(library_kernels[round], grid, block, params, 0, NULL));
+        EXPECT(0, cudaDeviceSynchronize());
+        __cudaUnregisterFatBinary(handle);
+        EXPECT(CUDART_INVALID_DEVICE_FUNCTION,
+               cudaLaunchKernel(library_kernels[round], grid, block, params, 0, NULL));
+    }
+    library_done = true;
+    return NULL;
+}
+
+/* Launches find their kernels without a lock, whatever is registered meanwhile. */
+static void check_registering_beside_launches(struct image *image)
+{
+    pthread_t library;
+
+    CHECK(pthread_create(&library, NULL, come_and_go, image) == 0);
+    for (int launches = 0; !library_done || launches < 10; launches++) {
+        EXPECT(0, cudaLaunchKernel(&scaled_add, grid, block, params, 0, NULL));
+        EXPECT(0, cudaDeviceSynchronize());
+    }
+    CHECK(pthread_join(library, NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     static struct image image, newer;
@@ -288,6 +329,7 @@ int main(int argc, char **argv)
     check_device();
     check_launches();
     check_errors();
+    check_registering_beside_launches(&image);
     EXPECT(CUDA_ERR_NO_BINARY_FOR_GPU, launch(&foreign));
     EXPECT(0, cudaDeviceSynchronize());
     __cudaUnregisterFatBinary(newer_handle);

@@ -196,15 +196,6 @@ static void memory_made(struct request *request, int result)
         alloc_failed(request, MESSAGE(worker_just_ended));
 }
 
-static void refuse_room(struct request *request, const struct quota *culprit, uint64_t bytes)
-{
-    struct session *session = request->session;
-    struct error why;
-    session_quota_refuse_room(session, RESOURCE_HOST_MEMORY, culprit, bytes, &why);
-    session_refuse_why(session, request->serial, &why);
-    request_end(request);
-}
-
 /* Charges the buffer and finds its addresses. Returns 0; HEAP_FULL, with the account in *culprit or
  * NULL if the window is full; or -ENOMEM. */
 static int alloc_reserve(struct request *request, uint64_t bytes, const struct quota **culprit)
@@ -297,7 +288,7 @@ static void alloc_try(struct request *request)
     uint64_t bytes = heap_round_region(&session->buffers, request->count);
     const struct quota *culprit = &session->accounts[RESOURCE_HOST_MEMORY];
     if (!bytes || bytes > culprit->limit) {
-        refuse_room(request, culprit, bytes ? bytes : request->count);
+        request_refuse_room(request, RESOURCE_HOST_MEMORY, culprit, bytes ? bytes : request->count);
         return;
     }
     bool soon;
@@ -310,7 +301,7 @@ static void alloc_try(struct request *request)
     if (result == HEAP_FULL && (session->host_unmapping || session->host_emptying))
         alloc_wait(request);
     else if (result == HEAP_FULL && !alloc_wait_for_pool(request, culprit, bytes))
-        refuse_room(request, culprit, bytes);
+        request_refuse_room(request, RESOURCE_HOST_MEMORY, culprit, bytes);
     else if (result < 0)
         alloc_failed(request, MESSAGE(host_request_no_memory));
 }

@@ -122,15 +122,6 @@ void session_host_import_end(struct session *session)
         import_free(session->imports);
 }
 
-static void refuse_room(struct request *request, const struct quota *culprit, uint64_t bytes)
-{
-    struct session *session = request->session;
-    struct error why;
-    session_quota_refuse_room(session, RESOURCE_HOST_MEMORY, culprit, bytes, &why);
-    session_refuse_why(session, request->serial, &why);
-    request_end(request);
-}
-
 /* Charges the use of the buffer, and has the session's worker map it. */
 static void import_begin(struct request *request, struct session *owner,
                          const struct heap_block *block)
@@ -146,7 +137,7 @@ static void import_begin(struct request *request, struct session *owner,
     if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &import->charge, block->bytes,
                      &culprit)) {
         free(import);
-        refuse_room(request, culprit, block->bytes);
+        request_refuse_room(request, RESOURCE_HOST_MEMORY, culprit, block->bytes);
         return;
     }
     import->user = session;
