@@ -68,6 +68,8 @@ class AddressRanges(unittest.TestCase):
 
     def test_a_driver_that_answers_hints_at_random_is_asked_again(self):
         self.serves({"SOFTGPU_HINT_ERROR": "30", "SOFTGPU_HINT_REFUSAL": "30"})
+        # Once so many hints were refused that what the driver reserved instead lay at the hint.
+        self.serves({"SOFTGPU_HINT_ERROR": "30", "SOFTGPU_HINT_REFUSAL": "30", "SOFTGPU_SEED": "535467615"})
 
     def test_a_refusal_names_both_ends_of_the_ladder(self):
         for env in ({"SOFTGPU_ADDRESS_BITS": "40"}, {"SOFTGPU_HINT_ERROR": "100"}, {"SOFTGPU_HINT_REFUSAL": "100"}):

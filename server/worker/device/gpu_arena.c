@@ -44,24 +44,46 @@ static void release_host(const struct arena *arena)
     munmap((void *)(uintptr_t)arena->host_base, arena->bytes);
 }
 
+/* Reservations that the driver made elsewhere than at the hint. */
+struct strays {
+    cuda_device_ptr at[RESERVE_ATTEMPTS];
+    unsigned count;
+};
+
+static void free_strays(const struct cuda_driver *cuda, const struct arena *arena,
+                        struct strays *strays)
+{
+    while (strays->count)
+        cuda->cuMemAddressFree(strays->at[--strays->count], arena->bytes);
+}
+
+/* A stray is kept until the loop is over, so that the next attempt can't be given the same place.
+ * One that lies in the arena would be in the way of all attempts, and a process has room for seven
+ * of 16 TiB: the sixth may lie there. */
+static void keep_stray(const struct cuda_driver *cuda, const struct arena *arena,
+                       struct strays *strays, cuda_device_ptr at)
+{
+    if (at < arena->device_base + arena->bytes && arena->device_base < at + arena->bytes)
+        cuda->cuMemAddressFree(at, arena->bytes);
+    else
+        strays->at[strays->count++] = at;
+}
+
 uint32_t gpu_arena_reserve_device(const struct cuda_driver *cuda, const struct arena *arena,
                                   struct error *why)
 {
-    cuda_device_ptr strays[RESERVE_ATTEMPTS];
-    unsigned stray_count = 0;
+    struct strays strays = {.count = 0};
     cuda_device_ptr got = 0;
     cuda_result result = CUDA_OK;
     for (unsigned i = 0; i < RESERVE_ATTEMPTS; i++) {
         result = cuda->cuMemAddressReserve(&got, arena->bytes, 0, arena->device_base, 0);
         if (result == CUDA_OK && got == arena->device_base)
             break;
-        /* Kept until the loop is over, so that the next attempt can't be given the same place. */
         if (result == CUDA_OK)
-            strays[stray_count++] = got;
+            keep_stray(cuda, arena, &strays, got);
         got = 0;
     }
-    for (unsigned i = 0; i < stray_count; i++)
-        cuda->cuMemAddressFree(strays[i], arena->bytes);
+    free_strays(cuda, arena, &strays);
     if (got == arena->device_base)
         return 0;
     if (result != CUDA_OK)
