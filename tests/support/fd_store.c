@@ -201,8 +201,12 @@ void fd_store_close(struct fd_store *store)
     pthread_mutex_unlock(&store->lock);
     send_mark(store);
     pthread_join(store->thread, NULL);
-    while (store->first)
-        forget(store, store->first->name);
+    while (store->first) {
+        char name[NAME_MAX_BYTES];
+        /* A copy: forget frees the entry, and compares names after that. */
+        memcpy(name, store->first->name, sizeof name);
+        forget(store, name);
+    }
     close(store->heard);
     unlink(store->address.sun_path);
     pthread_cond_destroy(&store->changed);
