@@ -14,6 +14,13 @@
       "blocks: the pointer is NULL") \
     X(block_threads_zero, INVALID_VALUE, \
       "block_threads is 0") \
+    X(dropin_export_table, NOT_FOUND, \
+      "a library of this program asks for undocumented parts of NVIDIA's driver " \
+      "(cuGetExportTable), which gpushare does not have; link the program with the shared CUDA " \
+      "runtime (nvcc -cudart shared)") \
+    X(dropin_work_lost, INTERRUPTED, \
+      "work of this program on the GPU was lost, and CUDA has no way to do it again; start the " \
+      "program again (%s)") \
     X(session_closed, CONNECTION_LOST, \
       "the server closed the connection; see whether gpushared is running, and its log") \
     X(server_protocol_old, PROTOCOL_VERSION, \

@@ -56,6 +56,21 @@ $(BUILD)/lib/gpushare/libcudart.so.%: $(BUILD)/obj/client/cuda/runtime/release_%
 
 ALL += $(CUDART_RELEASES:%=$(BUILD)/lib/gpushare/libcudart.so.%)
 
+# ---- the drop-in driver
+# libcuda.so.1 for a client's process: the driver API over the client library's engine.
+DROPIN_SRC := $(wildcard client/cuda/driver/*.c)
+
+$(BUILD)/generated/libcuda.map: client/cuda/driver/driver_exports.h client/cuda/driver/generate_map.py
+	@mkdir -p $(@D)
+	$(PYTHON) client/cuda/driver/generate_map.py $< $@
+
+$(BUILD)/lib/gpushare/libcuda.so.1: $(call obj,$(DROPIN_SRC)) $(A)/libclient.a $(A)/libcommon.a $(BUILD)/generated/libcuda.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(BUILD)/generated/libcuda.map \
+	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,-z,relro,-z,now -o $@ $(filter %.o,$^) $(A)/libclient.a $(A)/libcommon.a $(CLIENT_LIBS)
+
+ALL += $(BUILD)/lib/gpushare/libcuda.so.1
+
 # ---- the software GPU's lane loops
 # These loops have flags of their own, and are compiled once for each instruction set. Results must be
 # IEEE's to the bit, so nothing is contracted or reordered. NaNs matter; the exceptions that arithmetic

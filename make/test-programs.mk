@@ -79,6 +79,16 @@ $(CUDART_PROGRAMS): $(BUILD)/tests/programs/cudart/program_%: $(BUILD)/obj/tests
 	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(BUILD)/lib/gpushare -l:libcudart.so.$* -ldl
 CHECK_DEPS += $(CUDART_PROGRAMS)
 
+# ---- dropin
+# A program that is linked with libcuda.so.1; tests/integration/test_dropin.py runs it.
+
+DROPIN_PROGRAM := $(BUILD)/tests/programs/dropin/program
+$(call obj,tests/programs/dropin/program.c): tests/programs/dropin/kernels.ptx
+$(DROPIN_PROGRAM): $(call obj,tests/programs/dropin/program.c) $(BUILD)/lib/gpushare/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(BUILD)/lib/gpushare -l:libcuda.so.1 -lpthread
+CHECK_DEPS += $(DROPIN_PROGRAM)
+
 # ---- pictures
 # make sharing-pictures: docs/pictures/*.svg, from traces of the real server, one of which has its worker
 # killed. `work` is a client with modelled kernels, picture.py draws a trace.

@@ -255,12 +255,15 @@ typedef enum cuda_jit_input {
 } cuda_jit_input;
 
 typedef enum cuda_pointer_attribute {
+    CUDA_POINTER_CONTEXT = 1,
     CUDA_POINTER_MEMORY_TYPE = 2,
     CUDA_POINTER_DEVICE_POINTER = 3,
     CUDA_POINTER_HOST_POINTER = 4,
+    CUDA_POINTER_IS_MANAGED = 8,
     CUDA_POINTER_DEVICE_ORDINAL = 9,
     CUDA_POINTER_RANGE_START_ADDR = 11,
     CUDA_POINTER_RANGE_SIZE = 12,
+    CUDA_POINTER_MAPPED = 13,
 } cuda_pointer_attribute;
 
 enum {

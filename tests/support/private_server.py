@@ -144,6 +144,13 @@ class Server:
             if self.process.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"no {state} (status {self.process.poll()}): {self.text()}")
 
+    def hear_rest(self):
+        """Reads what the server has told systemd so far, for which there is room for ten messages."""
+        self.notify.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.states += self.notify.recv(4096).decode().splitlines()
+
     def text(self):
         with open(self.log.name, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -195,10 +202,7 @@ class Server:
             text = self.text()
             self.give_up()
             raise AssertionError(f"it does not stop: {text}") from hangs
-        self.notify.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                self.states += self.notify.recv(4096).decode().splitlines()
+        self.hear_rest()
         left, text = set(os.listdir(self.folder)) - self.not_its, self.text()
         self.held.close()
         return status, left, text

@@ -280,6 +280,14 @@ cuda_result cuPointerGetAttribute(void *data, cuda_pointer_attribute attribute, 
     case CUDA_POINTER_RANGE_SIZE:
         *(size_t *)data = place.end - place.start;
         return CUDA_OK;
+    case CUDA_POINTER_IS_MANAGED:
+        *(char *)data = 0;
+        return CUDA_OK;
+    case CUDA_POINTER_MAPPED:
+        *(char *)data = 1;
+        return CUDA_OK;
+    case CUDA_POINTER_CONTEXT:
+        break;
     }
     return CUDA_ERR_NOT_SUPPORTED;
 }

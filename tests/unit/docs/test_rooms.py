@@ -56,6 +56,7 @@ MAY_INCLUDE = {
     "client/engine": COMMON + ("client/session",),
     "client": COMMON + ("client/session", "client/engine"),
     "client/cuda/runtime": ("common", "common/cuda"),
+    "client/cuda/driver": COMMON + ("client/session", "client/engine"),
     "client/tools": COMMON + ("client", "client/session"),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Contexts. */
+#include "client/cuda/driver/driver_context.h"
+#include "client/cuda/driver/driver_exports.h"
+#include "client/cuda/driver/driver_result.h"
+#include "client/engine/connection.h"
+#include "client/engine/stream.h"
+
+cuda_result cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device device)
+{
+    cuda_context primary;
+    if (!context)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_context_primary(device, &primary));
+    DRIVER_TRY(driver_context_retain(primary));
+    *context = primary;
+    return CUDA_OK;
+}
+
+static cuda_result release(cuda_device device, bool all)
+{
+    cuda_context primary;
+    DRIVER_TRY(driver_context_primary(device, &primary));
+    return driver_context_release(primary, all);
+}
+
+cuda_result cuDevicePrimaryCtxRelease_v2(cuda_device device)
+{
+    return release(device, false);
+}
+
+cuda_result cuDevicePrimaryCtxRelease(cuda_device device)
+{
+    return release(device, false);
+}
+
+/* A primary context that nobody retains is reset already. */
+cuda_result cuDevicePrimaryCtxReset_v2(cuda_device device)
+{
+    cuda_result result = release(device, true);
+    return result == CUDA_ERR_INVALID_CONTEXT ? CUDA_OK : result;
+}
+
+cuda_result cuDevicePrimaryCtxReset(cuda_device device)
+{
+    return cuDevicePrimaryCtxReset_v2(device);
+}
+
+/* How a thread waits for the device is the only thing that flags choose, and the library chooses it
+ * by itself. They are kept, because programs read them back. */
+cuda_result cuDevicePrimaryCtxSetFlags_v2(cuda_device device, unsigned flags)
+{
+    cuda_context primary;
+    DRIVER_TRY(driver_context_primary(device, &primary));
+    if (flags & ~(unsigned)CUDA_CTX_FLAGS_MASK)
+        return CUDA_ERR_INVALID_VALUE;
+    atomic_store(&primary->flags, flags);
+    return CUDA_OK;
+}
+
+cuda_result cuDevicePrimaryCtxSetFlags(cuda_device device, unsigned flags)
+{
+    return cuDevicePrimaryCtxSetFlags_v2(device, flags);
+}
+
+cuda_result cuDevicePrimaryCtxGetState(cuda_device device, unsigned *flags, int *active)
+{
+    cuda_context primary;
+    DRIVER_TRY(driver_context_primary(device, &primary));
+    if (!flags || !active)
+        return CUDA_ERR_INVALID_VALUE;
+    *flags = atomic_load(&primary->flags);
+    *active = atomic_load(&primary->alive);
+    return CUDA_OK;
+}
+
+cuda_result cuCtxCreate_v2(cuda_context *context, unsigned flags, cuda_device device)
+{
+    if (!context || (flags & ~(unsigned)CUDA_CTX_FLAGS_MASK))
+        return CUDA_ERR_INVALID_VALUE;
+    return driver_context_create(device, flags, context);
+}
+
+/* parameters: execution affinity, which the server decides on. */
+cuda_result cuCtxCreate_v4(cuda_context *context, void *parameters, unsigned flags,
+                           cuda_device device)
+{
+    return parameters ? CUDA_ERR_UNSUPPORTED_EXEC_AFFINITY : cuCtxCreate_v2(context, flags, device);
+}
+
+cuda_result cuCtxDestroy_v2(cuda_context context)
+{
+    return driver_context_destroy(context);
+}
+
+cuda_result cuCtxPushCurrent_v2(cuda_context context)
+{
+    cuda_context checked;
+    if (!context)
+        return CUDA_ERR_INVALID_CONTEXT;
+    DRIVER_TRY(driver_context_check(context, &checked));
+    return driver_context_push(checked);
+}
+
+cuda_result cuCtxPopCurrent_v2(cuda_context *context)
+{
+    return driver_context_pop(context);
+}
+
+cuda_result cuCtxSetCurrent(cuda_context context)
+{
+    cuda_context checked;
+    if (context)
+        DRIVER_TRY(driver_context_check(context, &checked));
+    else if (driver_device_count() < 0)
+        return CUDA_ERR_NOT_INITIALIZED;
+    return driver_context_set(context);
+}
+
+cuda_result cuCtxGetCurrent(cuda_context *context)
+{
+    if (!context)
+        return CUDA_ERR_INVALID_VALUE;
+    if (driver_device_count() < 0)
+        return CUDA_ERR_NOT_INITIALIZED;
+    *context = driver_context_top();
+    return CUDA_OK;
+}
+
+cuda_result cuCtxGetDevice_v2(cuda_device *device, cuda_context context)
+{
+    cuda_context checked;
+    if (!device)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_context_check(context, &checked));
+    *device = checked->device->ordinal;
+    return CUDA_OK;
+}
+
+cuda_result cuCtxGetDevice(cuda_device *device)
+{
+    return cuCtxGetDevice_v2(device, NULL);
+}
+
+cuda_result cuCtxGetFlags(unsigned *flags)
+{
+    cuda_context context;
+    if (!flags)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    *flags = atomic_load(&context->flags);
+    return CUDA_OK;
+}
+
+cuda_result cuCtxGetId(cuda_context context, unsigned long long *id)
+{
+    cuda_context checked;
+    if (!id)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_context_check(context, &checked));
+    *id = checked->id;
+    return CUDA_OK;
+}
+
+cuda_result cuCtxGetApiVersion(cuda_context context, unsigned *version)
+{
+    cuda_context checked;
+    if (!version)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_context_check(context, &checked));
+    *version = 3020; /* the version that NVIDIA's driver names for contexts of all later ones */
+    return CUDA_OK;
+}
+
+cuda_result cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    cuda_context context;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    if (least)
+        *least = context->device->described.priority_least;
+    if (greatest)
+        *greatest = context->device->described.priority_greatest;
+    return CUDA_OK;
+}
+
+cuda_result cuCtxSynchronize(void)
+{
+    return cuCtxSynchronize_v2(NULL);
+}
+
+cuda_result cuCtxSynchronize_v2(cuda_context context)
+{
+    cuda_context checked;
+    gpushare_connection *connection;
+    DRIVER_TRY(driver_context_check(context, &checked));
+    DRIVER_TRY(driver_device_connect(checked->device, &connection));
+    DRIVER_TRY(driver_connection_check(connection));
+    return driver_work_result(connection, stream_wait_connection(connection));
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Copies and fills. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/cuda/driver/driver_context.h"
+#include "client/cuda/driver/driver_exports.h"
+#include "client/cuda/driver/driver_result.h"
+#include "client/engine/connection.h"
+#include "client/engine/copy.h"
+#include "client/engine/memory.h"
+#include "client/engine/stream.h"
+
+enum { HOST, DEVICE, EITHER };
+
+/* side: of which kind the memory must be, because the caller said so. */
+static bool is_side(gpushare_connection *connection, uint64_t address, size_t size, int side)
+{
+    return side == EITHER ||
+           (memory_classify(connection, address, size) == MEMORY_DEVICE) == (side == DEVICE);
+}
+
+static cuda_result submit(cuda_device_ptr dst, int dst_side, cuda_device_ptr src, int src_side,
+                          size_t size, cuda_stream handle, bool wait)
+{
+    gpushare_connection *connection;
+    struct gpushare_stream *stream;
+    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_stream(connection, handle, &stream));
+    if (size) {
+        if (!dst || !src || !is_side(connection, dst, size, dst_side) ||
+            !is_side(connection, src, size, src_side))
+            return CUDA_ERR_INVALID_VALUE;
+        DRIVER_TRY(driver_work_result(connection, copy_submit(stream, dst, src, size)));
+    }
+    return wait ? driver_work_result(connection, stream_wait_pushed(stream)) : CUDA_OK;
+}
+
+cuda_result cuMemcpy(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
+{
+    return submit(dst, EITHER, src, EITHER, size, NULL, true);
+}
+
+cuda_result cuMemcpyAsync(cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)
+{
+    return submit(dst, EITHER, src, EITHER, size, stream, false);
+}
+
+cuda_result cuMemcpyHtoD_v2(cuda_device_ptr dst, const void *src, size_t size)
+{
+    return submit(dst, DEVICE, (uint64_t)(uintptr_t)src, HOST, size, NULL, true);
+}
+
+cuda_result cuMemcpyDtoH_v2(void *dst, cuda_device_ptr src, size_t size)
+{
+    return submit((uint64_t)(uintptr_t)dst, HOST, src, DEVICE, size, NULL, true);
+}
+
+/* CUDA does not wait for a copy within the device. */
+cuda_result cuMemcpyDtoD_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
+{
+    return submit(dst, DEVICE, src, DEVICE, size, NULL, false);
+}
+
+cuda_result cuMemcpyHtoDAsync_v2(cuda_device_ptr dst, const void *src, size_t size,
+                                 cuda_stream stream)
+{
+    return submit(dst, DEVICE, (uint64_t)(uintptr_t)src, HOST, size, stream, false);
+}
+
+cuda_result cuMemcpyDtoHAsync_v2(void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)
+{
+    return submit((uint64_t)(uintptr_t)dst, HOST, src, DEVICE, size, stream, false);
+}
+
+cuda_result cuMemcpyDtoDAsync_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
+                                 cuda_stream stream)
+{
+    return submit(dst, DEVICE, src, DEVICE, size, stream, false);
+}
+
+/* ---- fills ---- */
+
+/* CUDA does not wait for a fill of device memory, whichever call it is. */
+static cuda_result fill(cuda_device_ptr dst, uint32_t value, uint32_t width, size_t count,
+                        cuda_stream handle)
+{
+    gpushare_connection *connection;
+    struct gpushare_stream *stream;
+    size_t bytes;
+    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_stream(connection, handle, &stream));
+    if (!count)
+        return CUDA_OK;
+    if (dst % width || __builtin_mul_overflow(count, (size_t)width, &bytes) ||
+        memory_classify(connection, dst, bytes) != MEMORY_DEVICE)
+        return CUDA_ERR_INVALID_VALUE;
+    return driver_work_result(connection, copy_fill(stream, dst, value, width, count));
+}
+
+#define FILL(width, type, sync, async)                                                             \
+    cuda_result sync(cuda_device_ptr dst, type value, size_t count)                                \
+    {                                                                                              \
+        return fill(dst, value, width, count, NULL);                                               \
+    }                                                                                              \
+    cuda_result async(cuda_device_ptr dst, type value, size_t count, cuda_stream stream)           \
+    {                                                                                              \
+        return fill(dst, value, width, count, stream);                                             \
+    }
+
+FILL(1, unsigned char, cuMemsetD8_v2, cuMemsetD8Async)
+FILL(2, unsigned short, cuMemsetD16_v2, cuMemsetD16Async)
+FILL(4, unsigned, cuMemsetD32_v2, cuMemsetD32Async)

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Modules and kernels. Their handles are the engine's objects. */
+#include <elf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cuda/driver/driver_context.h"
+#include "client/cuda/driver/driver_exports.h"
+#include "client/cuda/driver/driver_result.h"
+#include "client/engine/connection.h"
+#include "client/engine/launch.h"
+#include "client/engine/module.h"
+#include "client/session/failure.h"
+#include "common/cuda/fatbin.h"
+#include "common/util.h"
+
+/* ---- images ---- */
+
+/* A cubin's size is that of its farthest part. The image is the program's own, and as whole as it
+ * says. */
+static size_t cubin_size(const void *image)
+{
+    Elf64_Ehdr head;
+    memcpy(&head, image, sizeof head);
+    uint64_t end = head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
+    end = max(end, head.e_phoff + (uint64_t)head.e_phnum * head.e_phentsize);
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        Elf64_Shdr section;
+        memcpy(&section, (const char *)image + head.e_shoff + (size_t)i * head.e_shentsize,
+               sizeof section);
+        if (section.sh_type != SHT_NOBITS)
+            end = max(end, section.sh_offset + section.sh_size);
+    }
+    return end;
+}
+
+/* nvcc's struct around a fatbin has its address behind two words. Gives the image and its size. */
+static size_t measure(const void **image)
+{
+    uint32_t magic;
+    memcpy(&magic, *image, sizeof magic);
+    if (magic == FATBIN_WRAPPER_MAGIC) {
+        memcpy(image, (const char *)*image + 2 * sizeof magic, sizeof *image);
+        memcpy(&magic, *image, sizeof magic);
+    }
+    if (magic == FATBIN_MAGIC)
+        return fatbin_size(*image);
+    return memcmp(*image, ELFMAG, SELFMAG) ? strlen(*image) : cubin_size(*image);
+}
+
+cuda_result cuModuleLoadData(cuda_module *module, const void *image)
+{
+    gpushare_connection *connection;
+    gpushare_module *loaded;
+    if (!module || !image)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_context_connection(&connection));
+    size_t bytes = measure(&image);
+    if (!bytes)
+        return CUDA_ERR_INVALID_IMAGE;
+    DRIVER_TRY(driver_result(module_load_image(connection, image, bytes, &loaded)));
+    *module = (cuda_module)loaded;
+    return CUDA_OK;
+}
+
+cuda_result cuModuleLoadFatBinary(cuda_module *module, const void *image)
+{
+    return cuModuleLoadData(module, image);
+}
+
+/* A log buffer's size is the value of its option, in place of a pointer, and is replaced by the
+ * bytes that were written. */
+static void write_log(unsigned count, const cuda_jit_option *options, void **values,
+                      cuda_jit_option buffer, cuda_jit_option buffer_size, const char *text)
+{
+    char *to = NULL;
+    void **room = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        if (options[i] == buffer)
+            to = values[i];
+        if (options[i] == buffer_size)
+            room = &values[i];
+    }
+    size_t bytes = room ? (size_t)(uint32_t)(uintptr_t)*room : 0;
+    if (to && bytes)
+        snprintf(to, bytes, "%s", text);
+    if (room)
+        *room = (void *)(uintptr_t)(to && bytes ? min(strlen(text), bytes - 1) : 0);
+}
+
+/* Other options advise the compiler. The server's compiler takes no advice of one client. */
+cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned count,
+                               cuda_jit_option *options, void **values)
+{
+    if (count && (!options || !values))
+        return CUDA_ERR_INVALID_VALUE;
+    cuda_result result = cuModuleLoadData(module, image);
+    write_log(count, options, values, CUDA_JIT_ERROR_LOG_BUFFER,
+              CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, result == CUDA_OK ? "" : failure_sentence());
+    write_log(count, options, values, CUDA_JIT_INFO_LOG_BUFFER, CUDA_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+              "");
+    return result;
+}
+
+cuda_result cuModuleLoad(cuda_module *module, const char *path)
+{
+    gpushare_connection *connection;
+    gpushare_module *loaded;
+    if (!module || !path)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_context_connection(&connection));
+    gpushare_error error = module_load_file(connection, path, &loaded);
+    if (error == GPUSHARE_ERROR_NOT_FOUND)
+        return CUDA_ERR_FILE_NOT_FOUND;
+    DRIVER_TRY(driver_result(error));
+    *module = (cuda_module)loaded;
+    return CUDA_OK;
+}
+
+static cuda_result check_module(cuda_module handle, struct gpushare_module **module)
+{
+    *module = (struct gpushare_module *)handle;
+    return handle ? driver_connection_check((*module)->connection) : CUDA_ERR_INVALID_HANDLE;
+}
+
+cuda_result cuModuleUnload(cuda_module handle)
+{
+    struct gpushare_module *module;
+    DRIVER_TRY(check_module(handle, &module));
+    return driver_result(module_unload(module));
+}
+
+static bool is_name(const char *name)
+{
+    return name && *name && strlen(name) <= PROTO_NAME_MAX;
+}
+
+cuda_result cuModuleGetFunction(cuda_function *function, cuda_module handle, const char *name)
+{
+    struct gpushare_module *module;
+    gpushare_function *found;
+    DRIVER_TRY(check_module(handle, &module));
+    if (!function || !is_name(name))
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_result(module_find_function(module, name, &found)));
+    *function = (cuda_function)found;
+    return CUDA_OK;
+}
+
+cuda_result cuModuleGetGlobal_v2(cuda_device_ptr *ptr, size_t *size, cuda_module handle,
+                                 const char *name)
+{
+    struct gpushare_module *module;
+    gpushare_address address;
+    uint64_t bytes;
+    DRIVER_TRY(check_module(handle, &module));
+    if (!is_name(name))
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_result(module_find_variable(module, name, &address, &bytes)));
+    if (ptr)
+        *ptr = address;
+    if (size)
+        *size = bytes;
+    return CUDA_OK;
+}
+
+/* ---- kernels ---- */
+
+static cuda_result check_function(cuda_function handle, struct gpushare_function **function)
+{
+    *function = (struct gpushare_function *)handle;
+    return handle ? driver_connection_check((*function)->connection) : CUDA_ERR_INVALID_HANDLE;
+}
+
+cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute, cuda_function handle)
+{
+    struct gpushare_function *function;
+    struct gpushare_function_info info;
+    DRIVER_TRY(check_function(handle, &function));
+    if (!value)
+        return CUDA_ERR_INVALID_VALUE;
+    module_function_info(function, &info);
+    switch (attribute) {
+#define ROW(name, member)                                                                          \
+    case CUDA_FUNC_##name:                                                                         \
+        *value = (int)info.member;                                                                 \
+        return CUDA_OK;
+        ROW(MAX_THREADS_PER_BLOCK, block_threads)
+        ROW(SHARED_SIZE_BYTES, static_shared)
+        ROW(CONST_SIZE_BYTES, constant_memory)
+        ROW(LOCAL_SIZE_BYTES, local_memory)
+        ROW(NUM_REGS, registers)
+        ROW(PTX_VERSION, ptx_version)
+        ROW(BINARY_VERSION, binary_version)
+        ROW(MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic_shared)
+#undef ROW
+    case CUDA_FUNC_CACHE_MODE_CA:
+        *value = 0;
+        return CUDA_OK;
+    case CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        *value = -1; /* the driver's choice */
+        return CUDA_OK;
+    default:
+        return CUDA_ERR_INVALID_VALUE;
+    }
+}
+
+cuda_result cuFuncSetAttribute(cuda_function handle, cuda_function_attribute attribute, int value)
+{
+    struct gpushare_function *function;
+    DRIVER_TRY(check_function(handle, &function));
+    switch (attribute) {
+    case CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        return value < 0 ? CUDA_ERR_INVALID_VALUE
+                         : driver_result(module_set_shared(function, (uint32_t)value));
+    case CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        /* CUDA calls it a hint, which the driver may leave. */
+        return value < -1 || value > 100 ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
+    default:
+        return CUDA_ERR_INVALID_VALUE;
+    }
+}
+
+cuda_result cuFuncGetName(const char **name, cuda_function handle)
+{
+    struct gpushare_function *function;
+    DRIVER_TRY(check_function(handle, &function));
+    if (!name)
+        return CUDA_ERR_INVALID_VALUE;
+    *name = function->name;
+    return CUDA_OK;
+}
+
+cuda_result cuFuncGetModule(cuda_module *module, cuda_function handle)
+{
+    struct gpushare_function *function;
+    DRIVER_TRY(check_function(handle, &function));
+    if (!module)
+        return CUDA_ERR_INVALID_VALUE;
+    *module = (cuda_module)function->module;
+    return CUDA_OK;
+}
+
+cuda_result cuFuncGetParamInfo(cuda_function handle, size_t index, size_t *offset, size_t *size)
+{
+    struct gpushare_function *function;
+    DRIVER_TRY(check_function(handle, &function));
+    if (!offset || index >= function->parameters)
+        return CUDA_ERR_INVALID_VALUE;
+    *offset = function->table[index].offset;
+    if (size)
+        *size = function->table[index].bytes;
+    return CUDA_OK;
+}
+
+/* The parameter block of a launch's `extra` array: pairs of key and value up to END. */
+static cuda_result read_extra(void **extra, const void **block, size_t *bytes)
+{
+    *block = NULL;
+    *bytes = 0;
+    for (; *extra != CUDA_LAUNCH_PARAM_END; extra += 2)
+        if (*extra == CUDA_LAUNCH_PARAM_BUFFER_POINTER)
+            *block = extra[1];
+        else if (*extra == CUDA_LAUNCH_PARAM_BUFFER_SIZE)
+            *bytes = *(const size_t *)extra[1];
+        else
+            return CUDA_ERR_INVALID_VALUE;
+    return CUDA_OK;
+}
+
+cuda_result cuLaunchKernel(cuda_function handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                           unsigned block_x, unsigned block_y, unsigned block_z,
+                           unsigned shared_bytes, cuda_stream stream, void **params, void **extra)
+{
+    const struct gpushare_dim grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
+    gpushare_stream *to = driver_stream_handle(stream);
+    struct gpushare_function *function;
+    const void *packed;
+    size_t bytes;
+    DRIVER_TRY(check_function(handle, &function));
+    if (!extra)
+        return driver_work_result(function->connection,
+                                  launch_kernel(function, grid, block, shared_bytes, to, params));
+    if (params)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(read_extra(extra, &packed, &bytes));
+    if (bytes < function->parameter_bytes || (bytes && !packed))
+        return CUDA_ERR_INVALID_VALUE;
+    return driver_work_result(function->connection,
+                              launch_packed(function, grid, block, shared_bytes, to, packed));
+}
+
+cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, cuda_function handle,
+                                                                 int block_size,
+                                                                 size_t dynamic_shared_bytes,
+                                                                 unsigned flags)
+{
+    struct gpushare_function *function;
+    uint32_t found;
+    DRIVER_TRY(check_function(handle, &function));
+    /* The one flag is about caching, which no device that is served here counts. */
+    if (!blocks || block_size <= 0 || flags > 1 || dynamic_shared_bytes > UINT32_MAX)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_result(module_query_occupancy(function, (uint32_t)block_size,
+                                                    (uint32_t)dynamic_shared_bytes, &found)));
+    *blocks = (int)found;
+    return CUDA_OK;
+}
+
+cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cuda_function handle,
+                                                        int block_size, size_t dynamic_shared_bytes)
+{
+    return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, handle, block_size,
+                                                                dynamic_shared_bytes, 0);
+}

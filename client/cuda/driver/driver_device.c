@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/cuda/driver/driver_device.h"
+
+#include <string.h>
+
+#include "client/cuda/driver/driver_result.h"
+#include "client/engine/connect.h"
+#include "client/session/device.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct driver_device devices[LIMITS_DEVICES_MAX];
+static atomic_int known = -1;
+
+static cuda_result describe_all(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct gpushare_options options = {.size = sizeof options, .device = i};
+        DRIVER_TRY(driver_result(device_query(&options, &devices[i].described)));
+        devices[i].ordinal = (cuda_device)i;
+        pthread_mutex_init(&devices[i].lock, NULL);
+    }
+    return CUDA_OK;
+}
+
+static cuda_result survey(void)
+{
+    const struct gpushare_options options = {.size = sizeof options};
+    uint32_t count;
+    DRIVER_TRY(driver_result(device_count(&options, &count)));
+    if (!count)
+        return CUDA_ERR_NO_DEVICE;
+    DRIVER_TRY(describe_all(count));
+    /* Release: the descriptions are there. */
+    atomic_store_explicit(&known, (int)count, memory_order_release);
+    return CUDA_OK;
+}
+
+cuda_result driver_device_survey(void)
+{
+    pthread_mutex_lock(&lock);
+    cuda_result result = driver_device_count() >= 0 ? CUDA_OK : survey();
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+int driver_device_count(void)
+{
+    return atomic_load_explicit(&known, memory_order_acquire);
+}
+
+cuda_result driver_device_get(cuda_device ordinal, struct driver_device **device)
+{
+    int count = driver_device_count();
+    if (count < 0)
+        return CUDA_ERR_NOT_INITIALIZED;
+    if (ordinal < 0 || ordinal >= count)
+        return CUDA_ERR_INVALID_DEVICE;
+    *device = &devices[ordinal];
+    return CUDA_OK;
+}
+
+/* The lock is held. */
+static cuda_result connect_device(struct driver_device *device, gpushare_connection **connection)
+{
+    const struct gpushare_options options = {.size = sizeof options,
+                                             .device = (uint32_t)device->ordinal};
+    *connection = atomic_load_explicit(&device->connection, memory_order_relaxed);
+    if (*connection)
+        return CUDA_OK;
+    DRIVER_TRY(driver_result(connect_open(&options, connection)));
+    atomic_store_explicit(&device->connection, *connection, memory_order_release);
+    return CUDA_OK;
+}
+
+cuda_result driver_device_connect(struct driver_device *device, gpushare_connection **connection)
+{
+    *connection = atomic_load_explicit(&device->connection, memory_order_acquire);
+    if (*connection)
+        return CUDA_OK;
+    pthread_mutex_lock(&device->lock);
+    cuda_result result = connect_device(device, connection);
+    pthread_mutex_unlock(&device->lock);
+    return result;
+}
+
+cuda_result driver_device_enter(struct driver_device *device)
+{
+    gpushare_connection *connection;
+    pthread_mutex_lock(&device->lock);
+    cuda_result result = connect_device(device, &connection);
+    device->contexts += result == CUDA_OK;
+    pthread_mutex_unlock(&device->lock);
+    return result;
+}
+
+void driver_device_leave(struct driver_device *device)
+{
+    gpushare_connection *connection = NULL;
+    pthread_mutex_lock(&device->lock);
+    if (--device->contexts == 0) {
+        connection = atomic_exchange(&device->connection, NULL);
+        atomic_store(&device->lost, 0);
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (connection)
+        connect_close(connection);
+}
+
+struct driver_device *driver_device_of(const gpushare_connection *connection)
+{
+    for (int i = 0; i < driver_device_count(); i++)
+        if (atomic_load_explicit(&devices[i].connection, memory_order_acquire) == connection)
+            return &devices[i];
+    return NULL;
+}

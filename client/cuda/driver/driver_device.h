@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * driver_device: the devices that this process sees, and the one connection that it has to each.
+ *
+ * A device is known from cuInit on, as the server describes it to anybody. The connection is made
+ * when something asks for what only a client has: its share, or a context. All contexts of a device
+ * share it, so their objects are of one kind. It is closed with the device's last context.
+ *
+ * Any thread. As in CUDA, nobody may use a device while another thread destroys its last context.
+ */
+#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_DEVICE_H
+#define GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "client/gpushare.h"
+#include "common/cuda/cuda_driver.h"
+
+struct driver_device {
+    cuda_device ordinal;
+    struct gpushare_device described; /* whole, as for no client */
+    pthread_mutex_t lock;             /* guards contexts, and the making of the connection */
+    _Atomic(gpushare_connection *) connection;
+    unsigned contexts; /* that stand on the connection */
+    /* 0, or the sticky result of all calls on the device until the connection is closed: work of
+     * this client was lost, and CUDA has no way to go on from there. */
+    _Atomic int lost;
+};
+
+/* Asks the server which devices there are, once. Returns 0, CUDA_ERR_NO_DEVICE, or why the server
+ * can't be asked; the next call tries again. */
+cuda_result driver_device_survey(void);
+
+/* Number of devices; -1 before driver_device_survey has succeeded. */
+int driver_device_count(void);
+
+/* Gives a device. Returns CUDA_ERR_NOT_INITIALIZED or CUDA_ERR_INVALID_DEVICE. */
+cuda_result driver_device_get(cuda_device ordinal, struct driver_device **device);
+
+/* Gives the device's connection, and makes it first if there is none. */
+cuda_result driver_device_connect(struct driver_device *device, gpushare_connection **connection);
+
+/* A context begins and ends to stand on the device. The first connects if nobody has; with the last
+ * one the connection closes. */
+cuda_result driver_device_enter(struct driver_device *device);
+void driver_device_leave(struct driver_device *device);
+
+/* The device whose connection this is. NULL: of none any more. */
+struct driver_device *driver_device_of(const gpushare_connection *connection);
+
+#endif

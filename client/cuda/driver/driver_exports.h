@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * driver_exports: every function that the drop-in libcuda.so.1 exports and finds by
+ * cuGetProcAddress, once. The prototypes below, the rows of cuGetProcAddress (api_entry.c) and the
+ * version script (generate_map.py) are made from this table.
+ *
+ * E(name, symbol, version, (parameters))
+ * name: for cuGetProcAddress. symbol: the exported one. version: of CUDA, which chooses the ABI
+ * among rows of one name.
+ *
+ * A driver call that is not here is not carried: the symbol is absent and cuGetProcAddress answers
+ * NOT_FOUND, so that programs which probe fall back.
+ */
+#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_EXPORTS_H
+#define GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_EXPORTS_H
+
+#include "common/cuda/cuda_driver.h"
+
+#define API __attribute__((visibility("default")))
+
+/* clang-format off */
+#define DRIVER_EXPORTS(E) \
+    /* the library */ \
+    E(cuInit, cuInit, 2000, (unsigned flags)) \
+    E(cuDriverGetVersion, cuDriverGetVersion, 2020, (int *version)) \
+    E(cuGetErrorName, cuGetErrorName, 6000, (cuda_result error, const char **name)) \
+    E(cuGetErrorString, cuGetErrorString, 6000, (cuda_result error, const char **text)) \
+    E(cuGetProcAddress, cuGetProcAddress, 11030, (const char *symbol, void **fn, int version, uint64_t flags)) \
+    E(cuGetProcAddress, cuGetProcAddress_v2, 12000, (const char *symbol, void **fn, int version, uint64_t flags, cuda_proc_address_status *status)) \
+    E(cuGetExportTable, cuGetExportTable, 3000, (const void **table, const cuda_uuid *id)) \
+    E(cuProfilerStart, cuProfilerStart, 4000, (void)) \
+    E(cuProfilerStop, cuProfilerStop, 4000, (void)) \
+    /* devices */ \
+    E(cuDeviceGetCount, cuDeviceGetCount, 2000, (int *count)) \
+    E(cuDeviceGet, cuDeviceGet, 2000, (cuda_device *device, int ordinal)) \
+    E(cuDeviceGetName, cuDeviceGetName, 2000, (char *name, int size, cuda_device device)) \
+    E(cuDeviceGetUuid, cuDeviceGetUuid, 9020, (cuda_uuid *uuid, cuda_device device)) \
+    E(cuDeviceGetUuid, cuDeviceGetUuid_v2, 11040, (cuda_uuid *uuid, cuda_device device)) \
+    E(cuDeviceTotalMem, cuDeviceTotalMem_v2, 3020, (size_t *bytes, cuda_device device)) \
+    E(cuDeviceGetAttribute, cuDeviceGetAttribute, 2000, (int *value, cuda_device_attribute attribute, cuda_device device)) \
+    E(cuDeviceComputeCapability, cuDeviceComputeCapability, 2000, (int *major, int *minor, cuda_device device)) \
+    E(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, 4010, (char *id, int size, cuda_device device)) \
+    E(cuDeviceGetByPCIBusId, cuDeviceGetByPCIBusId, 4010, (cuda_device *device, const char *id)) \
+    E(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer, 4000, (int *can, cuda_device device, cuda_device peer)) \
+    /* contexts */ \
+    E(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000, (cuda_context *context, cuda_device device)) \
+    E(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, 7000, (cuda_device device)) \
+    E(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, 11000, (cuda_device device)) \
+    E(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 7000, (cuda_device device)) \
+    E(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, 11000, (cuda_device device)) \
+    E(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags, 7000, (cuda_device device, unsigned flags)) \
+    E(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2, 11000, (cuda_device device, unsigned flags)) \
+    E(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, 7000, (cuda_device device, unsigned *flags, int *active)) \
+    E(cuCtxCreate, cuCtxCreate_v2, 3020, (cuda_context *context, unsigned flags, cuda_device device)) \
+    E(cuCtxCreate, cuCtxCreate_v4, 12050, (cuda_context *context, void *parameters, unsigned flags, cuda_device device)) \
+    E(cuCtxDestroy, cuCtxDestroy_v2, 4000, (cuda_context context)) \
+    E(cuCtxPushCurrent, cuCtxPushCurrent_v2, 4000, (cuda_context context)) \
+    E(cuCtxPopCurrent, cuCtxPopCurrent_v2, 4000, (cuda_context *context)) \
+    E(cuCtxSetCurrent, cuCtxSetCurrent, 4000, (cuda_context context)) \
+    E(cuCtxGetCurrent, cuCtxGetCurrent, 4000, (cuda_context *context)) \
+    E(cuCtxGetDevice, cuCtxGetDevice, 2000, (cuda_device *device)) \
+    E(cuCtxGetDevice, cuCtxGetDevice_v2, 13000, (cuda_device *device, cuda_context context)) \
+    E(cuCtxGetFlags, cuCtxGetFlags, 7000, (unsigned *flags)) \
+    E(cuCtxGetId, cuCtxGetId, 12000, (cuda_context context, unsigned long long *id)) \
+    E(cuCtxGetApiVersion, cuCtxGetApiVersion, 3020, (cuda_context context, unsigned *version)) \
+    E(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, 5050, (int *least, int *greatest)) \
+    E(cuCtxSynchronize, cuCtxSynchronize, 2000, (void)) \
+    E(cuCtxSynchronize, cuCtxSynchronize_v2, 13000, (cuda_context context)) \
+    /* memory */ \
+    E(cuMemGetInfo, cuMemGetInfo_v2, 3020, (size_t *free_bytes, size_t *total_bytes)) \
+    E(cuMemAlloc, cuMemAlloc_v2, 3020, (cuda_device_ptr *ptr, size_t size)) \
+    E(cuMemAllocPitch, cuMemAllocPitch_v2, 3020, (cuda_device_ptr *ptr, size_t *pitch, size_t width, size_t height, unsigned element)) \
+    E(cuMemFree, cuMemFree_v2, 3020, (cuda_device_ptr ptr)) \
+    E(cuMemAllocHost, cuMemAllocHost_v2, 3020, (void **ptr, size_t size)) \
+    E(cuMemHostAlloc, cuMemHostAlloc, 2020, (void **ptr, size_t size, unsigned flags)) \
+    E(cuMemFreeHost, cuMemFreeHost, 2000, (void *ptr)) \
+    E(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, 3020, (cuda_device_ptr *device_ptr, void *host, unsigned flags)) \
+    E(cuMemGetAddressRange, cuMemGetAddressRange_v2, 3020, (cuda_device_ptr *base, size_t *size, cuda_device_ptr ptr)) \
+    E(cuPointerGetAttribute, cuPointerGetAttribute, 4000, (void *data, cuda_pointer_attribute attribute, cuda_device_ptr ptr)) \
+    E(cuPointerGetAttributes, cuPointerGetAttributes, 7000, (unsigned count, cuda_pointer_attribute *attributes, void **data, cuda_device_ptr ptr)) \
+    /* copies and fills */ \
+    E(cuMemcpy, cuMemcpy, 4000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size)) \
+    E(cuMemcpyAsync, cuMemcpyAsync, 4000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
+    E(cuMemcpyHtoD, cuMemcpyHtoD_v2, 3020, (cuda_device_ptr dst, const void *src, size_t size)) \
+    E(cuMemcpyDtoH, cuMemcpyDtoH_v2, 3020, (void *dst, cuda_device_ptr src, size_t size)) \
+    E(cuMemcpyDtoD, cuMemcpyDtoD_v2, 3020, (cuda_device_ptr dst, cuda_device_ptr src, size_t size)) \
+    E(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, 3020, (cuda_device_ptr dst, const void *src, size_t size, cuda_stream stream)) \
+    E(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, 3020, (void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
+    E(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, 3020, (cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
+    E(cuMemsetD8, cuMemsetD8_v2, 3020, (cuda_device_ptr dst, unsigned char value, size_t count)) \
+    E(cuMemsetD16, cuMemsetD16_v2, 3020, (cuda_device_ptr dst, unsigned short value, size_t count)) \
+    E(cuMemsetD32, cuMemsetD32_v2, 3020, (cuda_device_ptr dst, unsigned value, size_t count)) \
+    E(cuMemsetD8Async, cuMemsetD8Async, 3020, (cuda_device_ptr dst, unsigned char value, size_t count, cuda_stream stream)) \
+    E(cuMemsetD16Async, cuMemsetD16Async, 3020, (cuda_device_ptr dst, unsigned short value, size_t count, cuda_stream stream)) \
+    E(cuMemsetD32Async, cuMemsetD32Async, 3020, (cuda_device_ptr dst, unsigned value, size_t count, cuda_stream stream)) \
+    /* streams and events */ \
+    E(cuStreamCreate, cuStreamCreate, 2000, (cuda_stream *stream, unsigned flags)) \
+    E(cuStreamCreateWithPriority, cuStreamCreateWithPriority, 5050, (cuda_stream *stream, unsigned flags, int priority)) \
+    E(cuStreamDestroy, cuStreamDestroy_v2, 4000, (cuda_stream stream)) \
+    E(cuStreamQuery, cuStreamQuery, 2000, (cuda_stream stream)) \
+    E(cuStreamSynchronize, cuStreamSynchronize, 2000, (cuda_stream stream)) \
+    E(cuStreamWaitEvent, cuStreamWaitEvent, 3020, (cuda_stream stream, cuda_event event, unsigned flags)) \
+    E(cuStreamGetPriority, cuStreamGetPriority, 5050, (cuda_stream stream, int *priority)) \
+    E(cuStreamGetFlags, cuStreamGetFlags, 5050, (cuda_stream stream, unsigned *flags)) \
+    E(cuStreamGetCtx, cuStreamGetCtx, 9020, (cuda_stream stream, cuda_context *context)) \
+    E(cuEventCreate, cuEventCreate, 2000, (cuda_event *event, unsigned flags)) \
+    E(cuEventRecord, cuEventRecord, 2000, (cuda_event event, cuda_stream stream)) \
+    E(cuEventQuery, cuEventQuery, 2000, (cuda_event event)) \
+    E(cuEventSynchronize, cuEventSynchronize, 2000, (cuda_event event)) \
+    E(cuEventDestroy, cuEventDestroy_v2, 4000, (cuda_event event)) \
+    E(cuEventElapsedTime, cuEventElapsedTime, 2000, (float *milliseconds, cuda_event start, cuda_event end)) \
+    E(cuEventElapsedTime, cuEventElapsedTime_v2, 12080, (float *milliseconds, cuda_event start, cuda_event end)) \
+    /* modules and kernels */ \
+    E(cuModuleLoad, cuModuleLoad, 2000, (cuda_module *module, const char *path)) \
+    E(cuModuleLoadData, cuModuleLoadData, 2000, (cuda_module *module, const void *image)) \
+    E(cuModuleLoadDataEx, cuModuleLoadDataEx, 2010, (cuda_module *module, const void *image, unsigned count, cuda_jit_option *options, void **values)) \
+    E(cuModuleLoadFatBinary, cuModuleLoadFatBinary, 2000, (cuda_module *module, const void *image)) \
+    E(cuModuleUnload, cuModuleUnload, 2000, (cuda_module module)) \
+    E(cuModuleGetFunction, cuModuleGetFunction, 2000, (cuda_function *function, cuda_module module, const char *name)) \
+    E(cuModuleGetGlobal, cuModuleGetGlobal_v2, 3020, (cuda_device_ptr *ptr, size_t *size, cuda_module module, const char *name)) \
+    E(cuFuncGetAttribute, cuFuncGetAttribute, 2020, (int *value, cuda_function_attribute attribute, cuda_function function)) \
+    E(cuFuncSetAttribute, cuFuncSetAttribute, 9000, (cuda_function function, cuda_function_attribute attribute, int value)) \
+    E(cuFuncGetName, cuFuncGetName, 12030, (const char **name, cuda_function function)) \
+    E(cuFuncGetModule, cuFuncGetModule, 11000, (cuda_module *module, cuda_function function)) \
+    E(cuFuncGetParamInfo, cuFuncGetParamInfo, 12040, (cuda_function function, size_t index, size_t *offset, size_t *size)) \
+    E(cuLaunchKernel, cuLaunchKernel, 4000, (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, cuda_stream stream, void **params, void **extra)) \
+    E(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, (int *blocks, cuda_function function, int block_size, size_t dynamic_shared_bytes)) \
+    E(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, (int *blocks, cuda_function function, int block_size, size_t dynamic_shared_bytes, unsigned flags))
+/* clang-format on */
+
+#define E(name, symbol, version, params) API cuda_result symbol params;
+DRIVER_EXPORTS(E)
+#undef E
+
+/* The server refuses to serve a library that has this symbol: it would be its own client. */
+extern API const int gpushare_dropin_marker;
+
+#endif

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""The drop-in libcuda.so.1: what it exports, and programs that know only CUDA, which a server serves."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import sanitizer  # noqa: E402
+from private_server import BUILD, ENV, SECONDS, Server, run  # noqa: E402
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+LIBRARIES = os.path.join(BUILD, "lib/gpushare")
+PROGRAM = os.path.join(BUILD, "tests/programs/dropin/program")
+
+
+class Exports(unittest.TestCase):
+    def test_each_function_of_the_table_and_the_marker_are_exported(self):
+        with open(os.path.join(ROOT, "client/cuda/driver/driver_exports.h"), encoding="utf-8") as text:
+            rows = re.findall(r"^ +E\(\w+, (\w+), \d+, ", text.read(), re.M)
+        self.assertGreater(len(rows), 90)
+        lines = subprocess.run(["nm", "-D", "--defined-only", os.path.join(LIBRARIES, "libcuda.so.1")], check=True,
+                               stdout=subprocess.PIPE, text=True).stdout
+        self.assertEqual(set(re.findall(r" T (\S+)$", lines, re.M)), set(rows))
+        self.assertEqual(re.findall(r" [A-SU-Z] (\S+)$", lines, re.M), ["gpushare_dropin_marker"])
+
+    def test_the_server_does_not_serve_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            sockets = [os.path.join(folder, name) for name in ("client", "admin")]
+            ended = run(os.path.join(BUILD, "bin/gpushared"), "--driver", os.path.join(LIBRARIES, "libcuda.so.1"),
+                        "--socket", sockets[0], "--admin-socket", sockets[1])
+            self.assertEqual(ended.returncode, 1)
+            self.assertIn("gpushare's own drop-in", ended.stderr)
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        self.server = Server()
+        self.addCleanup(self.server.stop_well)
+
+    def environment(self, **more):
+        return {"LD_LIBRARY_PATH": LIBRARIES, "GPUSHARE_SOCKET": self.server.client, **more}
+
+    def run_well(self, *command, **more):
+        ended = run(*command, **self.environment(**more))
+        self.assertEqual(ended.returncode, 0, ended.stderr + self.server.text())
+        return ended.stdout
+
+    def start(self, mode):
+        process = subprocess.Popen([PROGRAM, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={**ENV, **self.environment()})
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def test_the_driver_api_does_as_cudas(self):
+        self.run_well(PROGRAM, "calls")
+
+    def test_programs_of_both_runtimes_run(self):
+        for release in ("12", "13"):
+            with self.subTest(release=release):
+                self.run_well(os.path.join(BUILD, "tests/programs/cudart/program_" + release))
+
+    def test_a_program_sees_its_share(self):
+        whole, memory = map(int, self.run_well(PROGRAM, "share").split())
+        part, limit = map(int, self.run_well(PROGRAM, "share", GPUSHARE_ACTIVE_THREAD_PERCENTAGE="25", GPUSHARE_MEMORY_LIMIT="256M").split())
+        self.assertEqual(limit, 256 << 20)
+        self.assertGreater(memory, limit)
+        # A quarter, in whole SM groups.
+        self.assertLess(part, whole // 3)
+        self.assertGreater(part, 0)
+
+    def test_a_limit_of_the_configuration_holds(self):
+        with open(self.server.file("none.yaml"), "w", encoding="utf-8") as file:
+            file.write("clients:\n  memory: {limit: 128M}\n")
+        loaded = self.server.ctl("reload")
+        self.assertEqual(loaded.returncode, 0, loaded.stderr)
+        self.assertEqual(int(self.run_well(PROGRAM, "share", GPUSHARE_MEMORY_LIMIT="1G").split()[1]), 128 << 20)
+
+    def test_a_fault_is_its_authors_sticky_error(self):
+        self.run_well(PROGRAM, "fault")
+
+    def test_an_idle_program_goes_on_beside_a_fault(self):
+        idle = self.start("idle")
+        self.run_well(PROGRAM, "fault")
+        output, errors = idle.communicate("\n", SECONDS)
+        self.assertEqual((idle.returncode, output), (0, "right\n"), errors)
+
+    def test_a_program_whose_work_is_lost_ends_with_a_sticky_error(self):
+        for _ in range(30):
+            steady = self.start("steady")
+            os.kill(self.worker(), signal.SIGKILL)
+            output, errors = steady.communicate("", SECONDS)
+            if steady.returncode:
+                break
+            # Nothing of it was in flight at that moment.
+            self.assertGreater(int(output), 0)
+            self.server.hear_rest()
+        self.assertEqual(steady.returncode, 1)
+        self.assertIn("CUDA_ERROR_LAUNCH_FAILED", errors)
+        self.assertIn("start the program again", errors)
+        self.run_well(PROGRAM, "calls")
+
+    def worker(self):
+        children = subprocess.run(["pgrep", "-P", str(self.server.process.pid), "-f", "gpushare-worker.*--device"], check=True,
+                                  stdout=subprocess.PIPE, text=True).stdout.split()
+        self.assertEqual(len(children), 1)
+        return int(children[0])
+
+    def test_without_a_server_the_first_call_says_so(self):
+        ended = run(PROGRAM, "share", LD_LIBRARY_PATH=LIBRARIES, GPUSHARE_SOCKET=self.server.file("nowhere"))
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("CUDA_ERROR_MPS_CONNECTION_FAILED", ended.stderr)
+        self.assertIn("nowhere", ended.stderr)
+
+    @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
+    def test_a_program_that_nvcc_built_runs(self):
+        source = os.path.join(ROOT, "tests/programs/cudart/vector_add.cu")
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "vector_add")
+            subprocess.run(["nvcc", "-cudart", "shared", "-gencode", "arch=compute_75,code=compute_75", "-o", program, source], check=True)
+            self.assertEqual(self.run_well(program), "right\n")
+
+    @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer traces by itself")
+    def test_no_device_node_is_opened(self):
+        trace = self.server.file("trace")
+        self.run_well("strace", "-f", "-e", "trace=open,openat", "-o", trace, PROGRAM, "calls")
+        with open(trace, encoding="utf-8", errors="replace") as file:
+            opened = file.read()
+        self.assertIn("libcuda.so.1", opened)
+        self.assertNotIn("/dev/nvidia", opened)
+
+
+if __name__ == "__main__":
+    unittest.main()
