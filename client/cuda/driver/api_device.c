@@ -185,6 +185,7 @@ static int64_t usual(cuda_device_attribute attribute)
         return 32;
     case CUDA_ATTR_MAX_REGISTERS_PER_MULTIPROCESSOR:
         return 65536;
+    case CUDA_ATTR_HOST_REGISTER_SUPPORTED:
     case CUDA_ATTR_GPU_OVERLAP:
     case CUDA_ATTR_CAN_MAP_HOST_MEMORY:
     case CUDA_ATTR_CONCURRENT_KERNELS:

@@ -5,6 +5,7 @@
 
 #include "client/cuda/driver/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
+#include "client/cuda/driver/driver_registered.h"
 #include "client/cuda/driver/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/memory.h"
@@ -86,11 +87,40 @@ cuda_result cuMemFreeHost(void *ptr)
     return error == GPUSHARE_ERROR_INVALID_HANDLE ? CUDA_ERR_INVALID_VALUE : driver_result(error);
 }
 
+/* The flags say who may use the memory and how. Copies stage it for everybody. */
+cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
+{
+    const unsigned known =
+        CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP | CUDA_HOST_REGISTER_READ_ONLY;
+    gpushare_connection *connection;
+    uint64_t address = (uint64_t)(uintptr_t)ptr, end;
+    DRIVER_TRY(driver_context_connection(&connection));
+    if (flags & CUDA_HOST_REGISTER_IOMEMORY)
+        return CUDA_ERR_NOT_SUPPORTED;
+    if (!ptr || !size || (flags & ~known) || __builtin_add_overflow(address, size, &end))
+        return CUDA_ERR_INVALID_VALUE;
+    if (memory_classify(connection, address, size) != MEMORY_ORDINARY)
+        return CUDA_ERR_HOST_MEMORY_ALREADY_REGISTERED;
+    return driver_registered_add(address, size);
+}
+
+cuda_result cuMemHostUnregister(void *ptr)
+{
+    gpushare_connection *connection;
+    DRIVER_TRY(driver_context_connection(&connection));
+    return ptr ? driver_registered_remove((uint64_t)(uintptr_t)ptr) : CUDA_ERR_INVALID_VALUE;
+}
+
 /* ---- pointers ---- */
 
-/* Gives the allocation of any device that holds the address. */
+/* Gives the allocation of any device that holds the address, or registered memory as a host buffer
+ * of the first one. */
 static bool find(cuda_device_ptr ptr, struct allocation *found, struct driver_device **device)
 {
+    if (driver_registered_find(ptr, &found->address, &found->asked)) {
+        found->kind = ALLOCATION_HOST;
+        return driver_device_get(0, device) == CUDA_OK;
+    }
     for (int i = 0; i < driver_device_count(); i++) {
         gpushare_connection *connection;
         if (driver_device_get(i, device) != CUDA_OK)
@@ -102,12 +132,21 @@ static bool find(cuda_device_ptr ptr, struct allocation *found, struct driver_de
     return false;
 }
 
+/* Registered memory is not mapped for the device. */
+static bool is_registered(cuda_device_ptr ptr)
+{
+    uint64_t start, bytes;
+    return driver_registered_find(ptr, &start, &bytes);
+}
+
 cuda_result cuMemHostGetDevicePointer_v2(cuda_device_ptr *device_ptr, void *host, unsigned flags)
 {
     struct allocation found;
     struct driver_device *device;
     if (!device_ptr || flags)
         return CUDA_ERR_INVALID_VALUE;
+    if (is_registered((uint64_t)(uintptr_t)host))
+        return CUDA_ERR_NOT_SUPPORTED;
     if (!find((uint64_t)(uintptr_t)host, &found, &device) || found.kind != ALLOCATION_HOST)
         return CUDA_ERR_INVALID_VALUE;
     *device_ptr = (uint64_t)(uintptr_t)host;
@@ -171,6 +210,8 @@ static cuda_result attribute_of(void *data, cuda_pointer_attribute attribute, cu
             found->kind == ALLOCATION_HOST ? CUDA_MEMORYTYPE_HOST : CUDA_MEMORYTYPE_DEVICE;
         return CUDA_OK;
     case CUDA_POINTER_DEVICE_POINTER:
+        if (is_registered(ptr))
+            return CUDA_ERR_INVALID_VALUE;
         *(cuda_device_ptr *)data = ptr;
         return CUDA_OK;
     case CUDA_POINTER_HOST_POINTER:
@@ -191,7 +232,7 @@ static cuda_result attribute_of(void *data, cuda_pointer_attribute attribute, cu
         *(size_t *)data = found->asked;
         return CUDA_OK;
     case CUDA_POINTER_MAPPED:
-        *(char *)data = 1;
+        *(char *)data = !is_registered(ptr);
         return CUDA_OK;
     default:
         return CUDA_ERR_NOT_SUPPORTED;

@@ -75,6 +75,8 @@
     E(cuMemAllocHost, cuMemAllocHost_v2, 3020, (void **ptr, size_t size)) \
     E(cuMemHostAlloc, cuMemHostAlloc, 2020, (void **ptr, size_t size, unsigned flags)) \
     E(cuMemFreeHost, cuMemFreeHost, 2000, (void *ptr)) \
+    E(cuMemHostRegister, cuMemHostRegister_v2, 6050, (void *ptr, size_t size, unsigned flags)) \
+    E(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *ptr)) \
     E(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, 3020, (cuda_device_ptr *device_ptr, void *host, unsigned flags)) \
     E(cuMemGetAddressRange, cuMemGetAddressRange_v2, 3020, (cuda_device_ptr *base, size_t *size, cuda_device_ptr ptr)) \
     E(cuPointerGetAttribute, cuPointerGetAttribute, 4000, (void *data, cuda_pointer_attribute attribute, cuda_device_ptr ptr)) \
