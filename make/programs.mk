@@ -57,7 +57,8 @@ $(BUILD)/lib/gpushare/libcudart.so.%: $(BUILD)/obj/client/cuda/runtime/release_%
 ALL += $(CUDART_RELEASES:%=$(BUILD)/lib/gpushare/libcudart.so.%)
 
 # ---- the drop-in driver
-# libcuda.so.1 for a client's process: the driver API over the client library's engine.
+# libcuda.so.1 for a client's process: the driver API over the client library's engine. It has a thread that
+# calls the program's functions, so its code stays mapped.
 DROPIN_SRC := $(wildcard client/cuda/driver/*.c)
 
 $(BUILD)/generated/libcuda.map: client/cuda/driver/driver_exports.h client/cuda/driver/generate_map.py
@@ -67,7 +68,7 @@ $(BUILD)/generated/libcuda.map: client/cuda/driver/driver_exports.h client/cuda/
 $(BUILD)/lib/gpushare/libcuda.so.1: $(call obj,$(DROPIN_SRC)) $(A)/libclient.a $(A)/libcommon.a $(BUILD)/generated/libcuda.map
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(BUILD)/generated/libcuda.map \
-	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,-z,relro,-z,now -o $@ $(filter %.o,$^) $(A)/libclient.a $(A)/libcommon.a $(CLIENT_LIBS)
+	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,-z,relro,-z,now,-z,nodelete -o $@ $(filter %.o,$^) $(A)/libclient.a $(A)/libcommon.a $(CLIENT_LIBS)
 
 ALL += $(BUILD)/lib/gpushare/libcuda.so.1
 

@@ -134,6 +134,7 @@ typedef struct cuda_green_ctx_object *cuda_green_ctx;
 typedef struct cuda_resource_desc_object *cuda_resource_desc;
 typedef uint64_t cuda_mem_handle; /* CUmemGenericAllocationHandle */
 typedef void (*cuda_host_fn)(void *user);
+typedef void (*cuda_stream_callback)(cuda_stream stream, cuda_result status, void *user);
 
 typedef struct cuda_uuid {
     unsigned char bytes[16];

@@ -3,10 +3,12 @@
 /* Streams and events. Their handles are the engine's objects. */
 #include "client/cuda/driver/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
+#include "client/cuda/driver/driver_host_fn.h"
 #include "client/cuda/driver/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/event.h"
 #include "client/engine/stream.h"
+#include "client/engine/thread_stream.h"
 
 /* ---- streams ---- */
 
@@ -27,18 +29,21 @@ cuda_result cuStreamCreate(cuda_stream *stream, unsigned flags)
     return cuStreamCreateWithPriority(stream, flags, 0);
 }
 
-/* Gives the stream of a handle. A made stream belongs to its connection, whichever context is
- * current. */
+/* Gives the connection of a stream's handle. A made stream belongs to its connection, whichever
+ * context is current. */
+static cuda_result connection_of(cuda_stream handle, gpushare_connection **connection)
+{
+    const struct gpushare_stream *made = driver_stream_handle(handle);
+    if (!made || made == GPUSHARE_STREAM_PER_THREAD)
+        return driver_context_connection(connection);
+    *connection = made->connection;
+    return driver_connection_check(*connection);
+}
+
 static cuda_result resolve(cuda_stream handle, struct gpushare_stream **stream)
 {
     gpushare_connection *connection;
-    const struct gpushare_stream *made = driver_stream_handle(handle);
-    if (!made || made == GPUSHARE_STREAM_PER_THREAD) {
-        DRIVER_TRY(driver_context_connection(&connection));
-    } else {
-        connection = made->connection;
-        DRIVER_TRY(driver_connection_check(connection));
-    }
+    DRIVER_TRY(connection_of(handle, &connection));
     return driver_stream(connection, handle, stream);
 }
 
@@ -52,11 +57,18 @@ cuda_result cuStreamDestroy_v2(cuda_stream handle)
     return driver_result(stream_retire(stream));
 }
 
+/* Does not wait for a function of the program, either. */
 cuda_result cuStreamQuery(cuda_stream handle)
 {
+    gpushare_connection *connection;
     struct gpushare_stream *stream;
-    DRIVER_TRY(resolve(handle, &stream));
-    return driver_work_result(stream->connection, stream_query(stream));
+    DRIVER_TRY(connection_of(handle, &connection));
+    DRIVER_TRY(
+        driver_result(thread_stream_resolve(connection, driver_stream_handle(handle), &stream)));
+    if (atomic_load_explicit(&driver_host_fn_pending, memory_order_relaxed) &&
+        driver_host_fn_holds(stream))
+        return CUDA_ERR_NOT_READY;
+    return driver_work_result(connection, stream_query(stream));
 }
 
 cuda_result cuStreamSynchronize(cuda_stream handle)
@@ -117,6 +129,29 @@ cuda_result cuStreamGetCtx(cuda_stream handle, cuda_context *context)
         return CUDA_OK;
     }
     return driver_context_primary(device->ordinal, context);
+}
+
+/* An empty push: it makes the stream wait for the work of others that it must follow. */
+static cuda_result push_call(cuda_stream handle, const struct driver_host_fn *call)
+{
+    struct gpushare_stream *stream;
+    DRIVER_TRY(resolve(handle, &stream));
+    DRIVER_TRY(driver_work_result(stream->connection, stream_begin(stream)));
+    stream_end(stream);
+    return driver_host_fn_push(stream, call);
+}
+
+cuda_result cuLaunchHostFunc(cuda_stream stream, cuda_host_fn fn, void *user)
+{
+    const struct driver_host_fn call = {.function = fn, .user = user};
+    return fn ? push_call(stream, &call) : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuStreamAddCallback(cuda_stream stream, cuda_stream_callback callback, void *user,
+                                unsigned flags)
+{
+    const struct driver_host_fn call = {.callback = callback, .handle = stream, .user = user};
+    return callback && !flags ? push_call(stream, &call) : CUDA_ERR_INVALID_VALUE;
 }
 
 /* ---- events ---- */

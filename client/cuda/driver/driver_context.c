@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "client/cuda/driver/driver_host_fn.h"
 #include "client/cuda/driver/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/thread_stream.h"
@@ -140,6 +141,8 @@ cuda_context driver_context_top(void)
 
 cuda_result driver_context_check(cuda_context handle, cuda_context *context)
 {
+    if (driver_host_fn_is_caller())
+        return CUDA_ERR_NOT_PERMITTED;
     *context = handle ? handle : driver_context_top();
     if (driver_device_count() < 0)
         return CUDA_ERR_NOT_INITIALIZED;
@@ -154,6 +157,8 @@ cuda_result driver_context_check(cuda_context handle, cuda_context *context)
 
 cuda_result driver_connection_check(gpushare_connection *connection)
 {
+    if (driver_host_fn_is_caller())
+        return CUDA_ERR_NOT_PERMITTED;
     const struct driver_device *device = driver_device_of(connection);
     if (!device)
         return CUDA_ERR_CONTEXT_IS_DESTROYED;
@@ -190,5 +195,9 @@ gpushare_stream *driver_stream_handle(cuda_stream handle)
 cuda_result driver_stream(gpushare_connection *connection, cuda_stream handle,
                           struct gpushare_stream **stream)
 {
-    return driver_result(thread_stream_resolve(connection, driver_stream_handle(handle), stream));
+    DRIVER_TRY(
+        driver_result(thread_stream_resolve(connection, driver_stream_handle(handle), stream)));
+    if (atomic_load_explicit(&driver_host_fn_pending, memory_order_relaxed))
+        driver_host_fn_await(*stream);
+    return CUDA_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "client/cuda/driver/driver_host_fn.h"
 #include "client/cuda/driver/driver_result.h"
 #include "client/engine/connect.h"
 #include "client/session/device.h"
@@ -103,8 +104,10 @@ void driver_device_leave(struct driver_device *device)
         atomic_store(&device->lost, 0);
     }
     pthread_mutex_unlock(&device->lock);
-    if (connection)
+    if (connection) {
+        driver_host_fn_drain(connection);
         connect_close(connection);
+    }
 }
 
 struct driver_device *driver_device_of(const gpushare_connection *connection)

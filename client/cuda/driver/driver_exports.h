@@ -106,6 +106,8 @@
     E(cuStreamGetPriority, cuStreamGetPriority, 5050, (cuda_stream stream, int *priority)) \
     E(cuStreamGetFlags, cuStreamGetFlags, 5050, (cuda_stream stream, unsigned *flags)) \
     E(cuStreamGetCtx, cuStreamGetCtx, 9020, (cuda_stream stream, cuda_context *context)) \
+    E(cuStreamAddCallback, cuStreamAddCallback, 5000, (cuda_stream stream, cuda_stream_callback callback, void *user, unsigned flags)) \
+    E(cuLaunchHostFunc, cuLaunchHostFunc, 10000, (cuda_stream stream, cuda_host_fn fn, void *user)) \
     E(cuEventCreate, cuEventCreate, 2000, (cuda_event *event, unsigned flags)) \
     E(cuEventRecord, cuEventRecord, 2000, (cuda_event event, cuda_stream stream)) \
     E(cuEventQuery, cuEventQuery, 2000, (cuda_event event)) \

@@ -12,6 +12,7 @@
  */
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -314,6 +315,95 @@ static void check_streams(const struct work *work)
     EXPECT(CUDA_ERR_INVALID_VALUE, cuStreamCreate(&stream, 64));
 }
 
+/* ---- functions of the program in a stream's order ---- */
+
+enum { CALLS = 40 };
+
+struct note {
+    const uint32_t *word; /* a host buffer's, which a copy before the function writes */
+    atomic_uint *open;    /* the function returns when it is 0 */
+    uint32_t found[CALLS];
+    unsigned count;
+    cuda_result status, inside;
+};
+
+static void take_note(void *user)
+{
+    struct note *note = user;
+    cuda_device_ptr ptr;
+    note->inside = cuMemAlloc_v2(&ptr, 1);
+    if (note->count < CALLS)
+        note->found[note->count++] = *note->word;
+    while (note->open && atomic_load(note->open))
+        usleep(100);
+}
+
+static void take_status(cuda_stream stream, cuda_result status, void *user)
+{
+    (void)stream;
+    take_note(user);
+    ((struct note *)user)->status = status;
+}
+
+/* Each function sees the work before it and none of the work behind it. */
+static void check_order(const struct work *work, cuda_stream stream, const uint32_t *word,
+                        bool by_stream)
+{
+    struct note note = {.word = word, .status = CUDA_ERR_UNKNOWN};
+    OK(cuCtxSynchronize());
+    OK(cuMemsetD32_v2(work->words, 0, WORDS));
+    OK(cuCtxSynchronize());
+    for (uint32_t i = 0; i < CALLS; i++) {
+        OK(count(work, 1, stream));
+        OK(cuMemcpyDtoHAsync_v2((void *)word, work->words, 4, stream));
+        if (i % 2)
+            OK(cuLaunchHostFunc(stream, take_note, &note));
+        else
+            OK(cuStreamAddCallback(stream, take_status, &note, 0));
+    }
+    if (by_stream)
+        OK(cuStreamSynchronize(stream));
+    else
+        OK(cuCtxSynchronize());
+    CHECK(note.count == CALLS && note.status == CUDA_OK && note.inside == CUDA_ERR_NOT_PERMITTED);
+    for (uint32_t i = 0; i < CALLS; i++)
+        CHECK(note.found[i] == i + 1);
+}
+
+static void check_functions(const struct work *work)
+{
+    cuda_stream apart, ordered;
+    cuda_event event;
+    uint32_t *word;
+    atomic_uint open = 1;
+    OK(cuStreamCreate(&apart, CUDA_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&ordered, CUDA_STREAM_DEFAULT));
+    OK(cuEventCreate(&event, CUDA_EVENT_DISABLE_TIMING));
+    OK(cuMemAllocHost_v2((void **)&word, 4));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuLaunchHostFunc(NULL, NULL, NULL));
+    check_order(work, NULL, word, false);
+    check_order(work, CUDA_STREAM_PER_THREAD, word, true);
+    check_order(work, apart, word, false);
+    check_order(work, ordered, word, true);
+    /* A stream with a function that has not returned is not ready; another one goes on. */
+    struct note held = {.word = word, .open = &open};
+    OK(cuLaunchHostFunc(ordered, take_note, &held));
+    EXPECT(CUDA_ERR_NOT_READY, cuStreamQuery(ordered));
+    EXPECT(CUDA_ERR_NOT_READY, cuStreamQuery(NULL));
+    OK(count(work, 1, apart));
+    OK(cuStreamSynchronize(apart));
+    EXPECT(CUDA_ERR_NOT_READY, cuStreamQuery(ordered));
+    atomic_store(&open, 0);
+    OK(cuEventRecord(event, ordered));
+    OK(cuEventSynchronize(event));
+    CHECK(held.count == 1);
+    OK(cuStreamQuery(ordered));
+    OK(cuStreamDestroy_v2(apart));
+    OK(cuStreamDestroy_v2(ordered));
+    OK(cuEventDestroy_v2(event));
+    OK(cuMemFreeHost(word));
+}
+
 static void check_kernels(const struct work *work)
 {
     cuda_function function;
@@ -414,6 +504,7 @@ static void calls(void)
     check_lookup();
     check_fork();
     demand(&work, 15);
+    check_functions(&work);
     OK(cuModuleUnload(work.module));
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }
