@@ -29,42 +29,43 @@ static const struct row {
 #undef E
 };
 
-enum { ROWS = sizeof rows / sizeof *rows };
+static const struct row per_thread_rows[] = {
+#define E(name, symbol, version, params) {#name, version, (entry_fn)symbol},
+    DRIVER_EXPORTS_PER_THREAD(E)
+#undef E
+};
 
-/* Functions whose form with a per-thread default stream is another function, which is not carried
- * yet. The caller would get the legacy default stream's order without knowing. */
-static bool has_per_thread_form(const char *name)
+enum {
+    ROWS = sizeof rows / sizeof *rows,
+    PER_THREAD_ROWS = sizeof per_thread_rows / sizeof *per_thread_rows
+};
+
+/* Gives the newest row of the name that the caller knows. Returns whether there is any of the name.
+ */
+static bool find(const struct row *table, size_t count, const char *name, int version,
+                 const struct row **best)
 {
-    static const char *const prefixes[] = {"cuMemcpy",
-                                           "cuMemset",
-                                           "cuLaunch",
-                                           "cuEventRecord",
-                                           "cuStreamQuery",
-                                           "cuStreamGet",
-                                           "cuStreamSynchronize",
-                                           "cuStreamWaitEvent"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
-            return true;
-    return false;
+    bool known = false;
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(table[i].name, name)) {
+            known = true;
+            if (table[i].version <= version && (!*best || table[i].version > (*best)->version))
+                *best = &table[i];
+        }
+    return known;
 }
 
 cuda_result cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags,
                                 cuda_proc_address_status *status)
 {
     const struct row *best = NULL;
-    bool known = false;
     if (!symbol || !fn)
         return CUDA_ERR_INVALID_VALUE;
     *fn = NULL;
-    for (size_t i = 0; i < ROWS; i++)
-        if (!strcmp(rows[i].name, symbol)) {
-            known = true;
-            if (rows[i].version <= version && (!best || rows[i].version > best->version))
-                best = &rows[i];
-        }
-    if ((flags & CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && has_per_thread_form(symbol))
-        known = false;
+    bool known = (flags & CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) &&
+                 find(per_thread_rows, PER_THREAD_ROWS, symbol, version, &best);
+    if (!known)
+        known = find(rows, ROWS, symbol, version, &best);
     if (status)
         *status = !known  ? CUDA_PROC_ADDRESS_SYMBOL_NOT_FOUND
                   : !best ? CUDA_PROC_ADDRESS_VERSION_NOT_SUFFICIENT

@@ -131,10 +131,39 @@
     E(cuLaunchKernel, cuLaunchKernel, 4000, (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, cuda_stream stream, void **params, void **extra)) \
     E(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, (int *blocks, cuda_function function, int block_size, size_t dynamic_shared_bytes)) \
     E(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, (int *blocks, cuda_function function, int block_size, size_t dynamic_shared_bytes, unsigned flags))
+
+/* The forms of calls for programs that are built with per-thread default streams: the default stream
+ * is the thread's own. cuGetProcAddress finds them by a flag. */
+#define DRIVER_EXPORTS_PER_THREAD(E) \
+    E(cuMemcpy, cuMemcpy_ptds, 7000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size)) \
+    E(cuMemcpyAsync, cuMemcpyAsync_ptsz, 7000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
+    E(cuMemcpyHtoD, cuMemcpyHtoD_v2_ptds, 7000, (cuda_device_ptr dst, const void *src, size_t size)) \
+    E(cuMemcpyDtoH, cuMemcpyDtoH_v2_ptds, 7000, (void *dst, cuda_device_ptr src, size_t size)) \
+    E(cuMemcpyDtoD, cuMemcpyDtoD_v2_ptds, 7000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size)) \
+    E(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2_ptsz, 7000, (cuda_device_ptr dst, const void *src, size_t size, cuda_stream stream)) \
+    E(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2_ptsz, 7000, (void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
+    E(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2_ptsz, 7000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
+    E(cuMemsetD8, cuMemsetD8_v2_ptds, 7000, (cuda_device_ptr dst, unsigned char value, size_t count)) \
+    E(cuMemsetD16, cuMemsetD16_v2_ptds, 7000, (cuda_device_ptr dst, unsigned short value, size_t count)) \
+    E(cuMemsetD32, cuMemsetD32_v2_ptds, 7000, (cuda_device_ptr dst, unsigned value, size_t count)) \
+    E(cuMemsetD8Async, cuMemsetD8Async_ptsz, 7000, (cuda_device_ptr dst, unsigned char value, size_t count, cuda_stream stream)) \
+    E(cuMemsetD16Async, cuMemsetD16Async_ptsz, 7000, (cuda_device_ptr dst, unsigned short value, size_t count, cuda_stream stream)) \
+    E(cuMemsetD32Async, cuMemsetD32Async_ptsz, 7000, (cuda_device_ptr dst, unsigned value, size_t count, cuda_stream stream)) \
+    E(cuStreamQuery, cuStreamQuery_ptsz, 7000, (cuda_stream stream)) \
+    E(cuStreamSynchronize, cuStreamSynchronize_ptsz, 7000, (cuda_stream stream)) \
+    E(cuStreamWaitEvent, cuStreamWaitEvent_ptsz, 7000, (cuda_stream stream, cuda_event event, unsigned flags)) \
+    E(cuStreamGetPriority, cuStreamGetPriority_ptsz, 7000, (cuda_stream stream, int *priority)) \
+    E(cuStreamGetFlags, cuStreamGetFlags_ptsz, 7000, (cuda_stream stream, unsigned *flags)) \
+    E(cuStreamGetCtx, cuStreamGetCtx_ptsz, 9020, (cuda_stream stream, cuda_context *context)) \
+    E(cuStreamAddCallback, cuStreamAddCallback_ptsz, 7000, (cuda_stream stream, cuda_stream_callback callback, void *user, unsigned flags)) \
+    E(cuLaunchHostFunc, cuLaunchHostFunc_ptsz, 10000, (cuda_stream stream, cuda_host_fn fn, void *user)) \
+    E(cuEventRecord, cuEventRecord_ptsz, 7000, (cuda_event event, cuda_stream stream)) \
+    E(cuLaunchKernel, cuLaunchKernel_ptsz, 7000, (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, cuda_stream stream, void **params, void **extra))
 /* clang-format on */
 
 #define E(name, symbol, version, params) API cuda_result symbol params;
 DRIVER_EXPORTS(E)
+DRIVER_EXPORTS_PER_THREAD(E)
 #undef E
 
 /* The server refuses to serve a library that has this symbol: it would be its own client. */

@@ -315,6 +315,33 @@ static void check_streams(const struct work *work)
     EXPECT(CUDA_ERR_INVALID_VALUE, cuStreamCreate(&stream, 64));
 }
 
+static void await_closed(void *open)
+{
+    while (atomic_load((atomic_uint *)open))
+        usleep(100);
+}
+
+/* The thread's own default stream does not wait for a stream apart from it, as the legacy one does
+ * for blocking ones: a function that has not returned tells the two from each other. */
+static void check_per_thread(const struct work *work)
+{
+    uint32_t found[WORDS], times = 3;
+    void *parameters[] = {(void *)&work->words, &times};
+    cuda_stream blocking;
+    atomic_uint open = 1;
+    OK(cuStreamCreate(&blocking, CUDA_STREAM_DEFAULT));
+    OK(cuMemsetD32_v2_ptds(work->words, 7, WORDS));
+    OK(cuStreamSynchronize(CUDA_STREAM_PER_THREAD));
+    OK(cuLaunchHostFunc(blocking, await_closed, &open));
+    OK(cuLaunchKernel_ptsz(work->count, 1, 1, 1, WORDS, 1, 1, 0, NULL, parameters, NULL));
+    OK(cuMemcpyDtoH_v2_ptds(found, work->words, BYTES));
+    CHECK(found[0] == 10 && found[WORDS - 1] == 10);
+    EXPECT(CUDA_ERR_NOT_READY, cuStreamQuery(NULL));
+    OK(cuStreamQuery_ptsz(NULL));
+    atomic_store(&open, 0);
+    OK(cuStreamDestroy_v2(blocking));
+}
+
 /* ---- functions of the program in a stream's order ---- */
 
 enum { CALLS = 40 };
@@ -334,8 +361,8 @@ static void take_note(void *user)
     note->inside = cuMemAlloc_v2(&ptr, 1);
     if (note->count < CALLS)
         note->found[note->count++] = *note->word;
-    while (note->open && atomic_load(note->open))
-        usleep(100);
+    if (note->open)
+        await_closed(note->open);
 }
 
 static void take_status(cuda_stream stream, cuda_result status, void *user)
@@ -471,9 +498,12 @@ static void check_lookup(void)
     CHECK(fn == (void *)cuCtxSynchronize_v2);
     EXPECT(CUDA_ERR_NOT_FOUND, cuGetProcAddress_v2("cuMemAlloc", &fn, 3000, 0, &status));
     CHECK(status == CUDA_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
-    EXPECT(CUDA_ERR_NOT_FOUND,
-           cuGetProcAddress_v2("cuLaunchKernel", &fn, 13000,
-                               CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+    OK(cuGetProcAddress_v2("cuLaunchKernel", &fn, 13000,
+                           CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+    CHECK(fn == (void *)cuLaunchKernel_ptsz);
+    OK(cuGetProcAddress_v2("cuMemAlloc", &fn, 13000, CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+                           &status));
+    CHECK(fn == (void *)cuMemAlloc_v2);
 }
 
 static void check_fork(void)
@@ -505,6 +535,7 @@ static void calls(void)
     check_fork();
     demand(&work, 15);
     check_functions(&work);
+    check_per_thread(&work);
     OK(cuModuleUnload(work.module));
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }

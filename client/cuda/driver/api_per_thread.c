@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* The calls of programs whose default stream is the thread's own. */
+#include "client/cuda/driver/driver_exports.h"
+
+static cuda_stream own(cuda_stream stream)
+{
+    return stream ? stream : CUDA_STREAM_PER_THREAD;
+}
+
+/* Of a copy that does not return before it is done. */
+static cuda_result done(cuda_result pushed)
+{
+    return pushed == CUDA_OK ? cuStreamSynchronize(CUDA_STREAM_PER_THREAD) : pushed;
+}
+
+cuda_result cuMemcpy_ptds(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
+{
+    return done(cuMemcpyAsync(dst, src, size, CUDA_STREAM_PER_THREAD));
+}
+
+cuda_result cuMemcpyAsync_ptsz(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
+                               cuda_stream stream)
+{
+    return cuMemcpyAsync(dst, src, size, own(stream));
+}
+
+cuda_result cuMemcpyHtoD_v2_ptds(cuda_device_ptr dst, const void *src, size_t size)
+{
+    return done(cuMemcpyHtoDAsync_v2(dst, src, size, CUDA_STREAM_PER_THREAD));
+}
+
+cuda_result cuMemcpyDtoH_v2_ptds(void *dst, cuda_device_ptr src, size_t size)
+{
+    return done(cuMemcpyDtoHAsync_v2(dst, src, size, CUDA_STREAM_PER_THREAD));
+}
+
+cuda_result cuMemcpyDtoD_v2_ptds(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
+{
+    return cuMemcpyDtoDAsync_v2(dst, src, size, CUDA_STREAM_PER_THREAD);
+}
+
+cuda_result cuMemcpyHtoDAsync_v2_ptsz(cuda_device_ptr dst, const void *src, size_t size,
+                                      cuda_stream stream)
+{
+    return cuMemcpyHtoDAsync_v2(dst, src, size, own(stream));
+}
+
+cuda_result cuMemcpyDtoHAsync_v2_ptsz(void *dst, cuda_device_ptr src, size_t size,
+                                      cuda_stream stream)
+{
+    return cuMemcpyDtoHAsync_v2(dst, src, size, own(stream));
+}
+
+cuda_result cuMemcpyDtoDAsync_v2_ptsz(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
+                                      cuda_stream stream)
+{
+    return cuMemcpyDtoDAsync_v2(dst, src, size, own(stream));
+}
+
+cuda_result cuMemsetD8_v2_ptds(cuda_device_ptr dst, unsigned char value, size_t count)
+{
+    return cuMemsetD8Async(dst, value, count, CUDA_STREAM_PER_THREAD);
+}
+
+cuda_result cuMemsetD16_v2_ptds(cuda_device_ptr dst, unsigned short value, size_t count)
+{
+    return cuMemsetD16Async(dst, value, count, CUDA_STREAM_PER_THREAD);
+}
+
+cuda_result cuMemsetD32_v2_ptds(cuda_device_ptr dst, unsigned value, size_t count)
+{
+    return cuMemsetD32Async(dst, value, count, CUDA_STREAM_PER_THREAD);
+}
+
+cuda_result cuMemsetD8Async_ptsz(cuda_device_ptr dst, unsigned char value, size_t count,
+                                 cuda_stream stream)
+{
+    return cuMemsetD8Async(dst, value, count, own(stream));
+}
+
+cuda_result cuMemsetD16Async_ptsz(cuda_device_ptr dst, unsigned short value, size_t count,
+                                  cuda_stream stream)
+{
+    return cuMemsetD16Async(dst, value, count, own(stream));
+}
+
+cuda_result cuMemsetD32Async_ptsz(cuda_device_ptr dst, unsigned value, size_t count,
+                                  cuda_stream stream)
+{
+    return cuMemsetD32Async(dst, value, count, own(stream));
+}
+
+cuda_result cuStreamQuery_ptsz(cuda_stream stream)
+{
+    return cuStreamQuery(own(stream));
+}
+
+cuda_result cuStreamSynchronize_ptsz(cuda_stream stream)
+{
+    return cuStreamSynchronize(own(stream));
+}
+
+cuda_result cuStreamWaitEvent_ptsz(cuda_stream stream, cuda_event event, unsigned flags)
+{
+    return cuStreamWaitEvent(own(stream), event, flags);
+}
+
+cuda_result cuStreamGetPriority_ptsz(cuda_stream stream, int *priority)
+{
+    return cuStreamGetPriority(own(stream), priority);
+}
+
+cuda_result cuStreamGetFlags_ptsz(cuda_stream stream, unsigned *flags)
+{
+    return cuStreamGetFlags(own(stream), flags);
+}
+
+cuda_result cuStreamGetCtx_ptsz(cuda_stream stream, cuda_context *context)
+{
+    return cuStreamGetCtx(own(stream), context);
+}
+
+cuda_result cuStreamAddCallback_ptsz(cuda_stream stream, cuda_stream_callback callback, void *user,
+                                     unsigned flags)
+{
+    return cuStreamAddCallback(own(stream), callback, user, flags);
+}
+
+cuda_result cuLaunchHostFunc_ptsz(cuda_stream stream, cuda_host_fn fn, void *user)
+{
+    return cuLaunchHostFunc(own(stream), fn, user);
+}
+
+cuda_result cuEventRecord_ptsz(cuda_event event, cuda_stream stream)
+{
+    return cuEventRecord(event, own(stream));
+}
+
+cuda_result cuLaunchKernel_ptsz(cuda_function function, unsigned grid_x, unsigned grid_y,
+                                unsigned grid_z, unsigned block_x, unsigned block_y,
+                                unsigned block_z, unsigned shared_bytes, cuda_stream stream,
+                                void **params, void **extra)
+{
+    return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
+                          own(stream), params, extra);
+}
