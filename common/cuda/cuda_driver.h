@@ -270,6 +270,8 @@ typedef enum cuda_pointer_attribute {
 enum {
     CUDA_MEMORYTYPE_HOST = 1,
     CUDA_MEMORYTYPE_DEVICE = 2,
+    CUDA_MEMORYTYPE_ARRAY = 3,
+    CUDA_MEMORYTYPE_UNIFIED = 4,
 
     CUDA_COMPUTEMODE_DEFAULT = 0,
     CUDA_COMPUTEMODE_PROHIBITED = 2,
@@ -368,6 +370,42 @@ typedef struct cuda_mem_access_desc {
 _Static_assert(sizeof(cuda_mem_location) == 8, "CUmemLocation");
 _Static_assert(sizeof(cuda_mem_allocation_prop) == 32, "CUmemAllocationProp");
 _Static_assert(sizeof(cuda_mem_access_desc) == 12, "CUmemAccessDesc");
+
+/* ---- copies of blocks -------------------------------------------------------- */
+typedef struct cuda_memcpy_2d {
+    size_t src_x, src_y; /* bytes, rows */
+    int src_type;        /* CUDA_MEMORYTYPE_... */
+    const void *src_host;
+    cuda_device_ptr src_device;
+    void *src_array;
+    size_t src_pitch;
+    size_t dst_x, dst_y;
+    int dst_type;
+    void *dst_host;
+    cuda_device_ptr dst_device;
+    void *dst_array;
+    size_t dst_pitch;
+    size_t width, height; /* bytes, rows */
+} cuda_memcpy_2d;
+
+typedef struct cuda_memcpy_3d {
+    size_t src_x, src_y, src_z, src_lod;
+    int src_type;
+    const void *src_host;
+    cuda_device_ptr src_device;
+    void *src_array, *reserved0;
+    size_t src_pitch, src_height;
+    size_t dst_x, dst_y, dst_z, dst_lod;
+    int dst_type;
+    void *dst_host;
+    cuda_device_ptr dst_device;
+    void *dst_array, *reserved1;
+    size_t dst_pitch, dst_height;
+    size_t width, height, depth;
+} cuda_memcpy_3d;
+
+_Static_assert(sizeof(cuda_memcpy_2d) == 128, "CUDA_MEMCPY2D");
+_Static_assert(sizeof(cuda_memcpy_3d) == 200, "CUDA_MEMCPY3D");
 
 /* ---- stream memory operations -------------------------------------------------- */
 typedef enum cuda_mem_op {

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The calls of programs whose default stream is the thread's own. */
+#include "client/cuda/driver/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
-
-static cuda_stream own(cuda_stream stream)
-{
-    return stream ? stream : CUDA_STREAM_PER_THREAD;
-}
 
 /* Of a copy that does not return before it is done. */
 static cuda_result done(cuda_result pushed)
@@ -22,7 +18,7 @@ cuda_result cuMemcpy_ptds(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
 cuda_result cuMemcpyAsync_ptsz(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
                                cuda_stream stream)
 {
-    return cuMemcpyAsync(dst, src, size, own(stream));
+    return cuMemcpyAsync(dst, src, size, driver_stream_own(stream));
 }
 
 cuda_result cuMemcpyHtoD_v2_ptds(cuda_device_ptr dst, const void *src, size_t size)
@@ -43,19 +39,19 @@ cuda_result cuMemcpyDtoD_v2_ptds(cuda_device_ptr dst, cuda_device_ptr src, size_
 cuda_result cuMemcpyHtoDAsync_v2_ptsz(cuda_device_ptr dst, const void *src, size_t size,
                                       cuda_stream stream)
 {
-    return cuMemcpyHtoDAsync_v2(dst, src, size, own(stream));
+    return cuMemcpyHtoDAsync_v2(dst, src, size, driver_stream_own(stream));
 }
 
 cuda_result cuMemcpyDtoHAsync_v2_ptsz(void *dst, cuda_device_ptr src, size_t size,
                                       cuda_stream stream)
 {
-    return cuMemcpyDtoHAsync_v2(dst, src, size, own(stream));
+    return cuMemcpyDtoHAsync_v2(dst, src, size, driver_stream_own(stream));
 }
 
 cuda_result cuMemcpyDtoDAsync_v2_ptsz(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
                                       cuda_stream stream)
 {
-    return cuMemcpyDtoDAsync_v2(dst, src, size, own(stream));
+    return cuMemcpyDtoDAsync_v2(dst, src, size, driver_stream_own(stream));
 }
 
 cuda_result cuMemsetD8_v2_ptds(cuda_device_ptr dst, unsigned char value, size_t count)
@@ -76,65 +72,65 @@ cuda_result cuMemsetD32_v2_ptds(cuda_device_ptr dst, unsigned value, size_t coun
 cuda_result cuMemsetD8Async_ptsz(cuda_device_ptr dst, unsigned char value, size_t count,
                                  cuda_stream stream)
 {
-    return cuMemsetD8Async(dst, value, count, own(stream));
+    return cuMemsetD8Async(dst, value, count, driver_stream_own(stream));
 }
 
 cuda_result cuMemsetD16Async_ptsz(cuda_device_ptr dst, unsigned short value, size_t count,
                                   cuda_stream stream)
 {
-    return cuMemsetD16Async(dst, value, count, own(stream));
+    return cuMemsetD16Async(dst, value, count, driver_stream_own(stream));
 }
 
 cuda_result cuMemsetD32Async_ptsz(cuda_device_ptr dst, unsigned value, size_t count,
                                   cuda_stream stream)
 {
-    return cuMemsetD32Async(dst, value, count, own(stream));
+    return cuMemsetD32Async(dst, value, count, driver_stream_own(stream));
 }
 
 cuda_result cuStreamQuery_ptsz(cuda_stream stream)
 {
-    return cuStreamQuery(own(stream));
+    return cuStreamQuery(driver_stream_own(stream));
 }
 
 cuda_result cuStreamSynchronize_ptsz(cuda_stream stream)
 {
-    return cuStreamSynchronize(own(stream));
+    return cuStreamSynchronize(driver_stream_own(stream));
 }
 
 cuda_result cuStreamWaitEvent_ptsz(cuda_stream stream, cuda_event event, unsigned flags)
 {
-    return cuStreamWaitEvent(own(stream), event, flags);
+    return cuStreamWaitEvent(driver_stream_own(stream), event, flags);
 }
 
 cuda_result cuStreamGetPriority_ptsz(cuda_stream stream, int *priority)
 {
-    return cuStreamGetPriority(own(stream), priority);
+    return cuStreamGetPriority(driver_stream_own(stream), priority);
 }
 
 cuda_result cuStreamGetFlags_ptsz(cuda_stream stream, unsigned *flags)
 {
-    return cuStreamGetFlags(own(stream), flags);
+    return cuStreamGetFlags(driver_stream_own(stream), flags);
 }
 
 cuda_result cuStreamGetCtx_ptsz(cuda_stream stream, cuda_context *context)
 {
-    return cuStreamGetCtx(own(stream), context);
+    return cuStreamGetCtx(driver_stream_own(stream), context);
 }
 
 cuda_result cuStreamAddCallback_ptsz(cuda_stream stream, cuda_stream_callback callback, void *user,
                                      unsigned flags)
 {
-    return cuStreamAddCallback(own(stream), callback, user, flags);
+    return cuStreamAddCallback(driver_stream_own(stream), callback, user, flags);
 }
 
 cuda_result cuLaunchHostFunc_ptsz(cuda_stream stream, cuda_host_fn fn, void *user)
 {
-    return cuLaunchHostFunc(own(stream), fn, user);
+    return cuLaunchHostFunc(driver_stream_own(stream), fn, user);
 }
 
 cuda_result cuEventRecord_ptsz(cuda_event event, cuda_stream stream)
 {
-    return cuEventRecord(event, own(stream));
+    return cuEventRecord(event, driver_stream_own(stream));
 }
 
 cuda_result cuLaunchKernel_ptsz(cuda_function function, unsigned grid_x, unsigned grid_y,
@@ -143,5 +139,5 @@ cuda_result cuLaunchKernel_ptsz(cuda_function function, unsigned grid_x, unsigne
                                 void **params, void **extra)
 {
     return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
-                          own(stream), params, extra);
+                          driver_stream_own(stream), params, extra);
 }

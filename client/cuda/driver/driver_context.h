@@ -55,6 +55,12 @@ cuda_result driver_work_result(gpushare_connection *connection, gpushare_error e
 cuda_result driver_stream(gpushare_connection *connection, cuda_stream handle,
                           struct gpushare_stream **stream);
 
+/* A handle as the calls of per-thread default streams mean it. */
+static inline cuda_stream driver_stream_own(cuda_stream handle)
+{
+    return handle ? handle : CUDA_STREAM_PER_THREAD;
+}
+
 /* The same handle for the engine's calls that take handles. */
 gpushare_stream *driver_stream_handle(cuda_stream handle);
 

@@ -96,6 +96,18 @@
     E(cuMemsetD8Async, cuMemsetD8Async, 3020, (cuda_device_ptr dst, unsigned char value, size_t count, cuda_stream stream)) \
     E(cuMemsetD16Async, cuMemsetD16Async, 3020, (cuda_device_ptr dst, unsigned short value, size_t count, cuda_stream stream)) \
     E(cuMemsetD32Async, cuMemsetD32Async, 3020, (cuda_device_ptr dst, unsigned value, size_t count, cuda_stream stream)) \
+    /* copies and fills of blocks */ \
+    E(cuMemcpy2D, cuMemcpy2D_v2, 3020, (const cuda_memcpy_2d *copy)) \
+    E(cuMemcpy2DUnaligned, cuMemcpy2DUnaligned_v2, 3020, (const cuda_memcpy_2d *copy)) \
+    E(cuMemcpy2DAsync, cuMemcpy2DAsync_v2, 3020, (const cuda_memcpy_2d *copy, cuda_stream stream)) \
+    E(cuMemcpy3D, cuMemcpy3D_v2, 3020, (const cuda_memcpy_3d *copy)) \
+    E(cuMemcpy3DAsync, cuMemcpy3DAsync_v2, 3020, (const cuda_memcpy_3d *copy, cuda_stream stream)) \
+    E(cuMemsetD2D8, cuMemsetD2D8_v2, 3020, (cuda_device_ptr dst, size_t pitch, unsigned char value, size_t width, size_t height)) \
+    E(cuMemsetD2D8Async, cuMemsetD2D8Async, 3020, (cuda_device_ptr dst, size_t pitch, unsigned char value, size_t width, size_t height, cuda_stream stream)) \
+    E(cuMemsetD2D16, cuMemsetD2D16_v2, 3020, (cuda_device_ptr dst, size_t pitch, unsigned short value, size_t width, size_t height)) \
+    E(cuMemsetD2D16Async, cuMemsetD2D16Async, 3020, (cuda_device_ptr dst, size_t pitch, unsigned short value, size_t width, size_t height, cuda_stream stream)) \
+    E(cuMemsetD2D32, cuMemsetD2D32_v2, 3020, (cuda_device_ptr dst, size_t pitch, unsigned value, size_t width, size_t height)) \
+    E(cuMemsetD2D32Async, cuMemsetD2D32Async, 3020, (cuda_device_ptr dst, size_t pitch, unsigned value, size_t width, size_t height, cuda_stream stream)) \
     /* streams and events */ \
     E(cuStreamCreate, cuStreamCreate, 2000, (cuda_stream *stream, unsigned flags)) \
     E(cuStreamCreateWithPriority, cuStreamCreateWithPriority, 5050, (cuda_stream *stream, unsigned flags, int priority)) \
@@ -135,6 +147,17 @@
 /* The forms of calls for programs that are built with per-thread default streams: the default stream
  * is the thread's own. cuGetProcAddress finds them by a flag. */
 #define DRIVER_EXPORTS_PER_THREAD(E) \
+    E(cuMemcpy2D, cuMemcpy2D_v2_ptds, 7000, (const cuda_memcpy_2d *copy)) \
+    E(cuMemcpy2DUnaligned, cuMemcpy2DUnaligned_v2_ptds, 7000, (const cuda_memcpy_2d *copy)) \
+    E(cuMemcpy2DAsync, cuMemcpy2DAsync_v2_ptsz, 7000, (const cuda_memcpy_2d *copy, cuda_stream stream)) \
+    E(cuMemcpy3D, cuMemcpy3D_v2_ptds, 7000, (const cuda_memcpy_3d *copy)) \
+    E(cuMemcpy3DAsync, cuMemcpy3DAsync_v2_ptsz, 7000, (const cuda_memcpy_3d *copy, cuda_stream stream)) \
+    E(cuMemsetD2D8, cuMemsetD2D8_v2_ptds, 7000, (cuda_device_ptr dst, size_t pitch, unsigned char value, size_t width, size_t height)) \
+    E(cuMemsetD2D8Async, cuMemsetD2D8Async_ptsz, 7000, (cuda_device_ptr dst, size_t pitch, unsigned char value, size_t width, size_t height, cuda_stream stream)) \
+    E(cuMemsetD2D16, cuMemsetD2D16_v2_ptds, 7000, (cuda_device_ptr dst, size_t pitch, unsigned short value, size_t width, size_t height)) \
+    E(cuMemsetD2D16Async, cuMemsetD2D16Async_ptsz, 7000, (cuda_device_ptr dst, size_t pitch, unsigned short value, size_t width, size_t height, cuda_stream stream)) \
+    E(cuMemsetD2D32, cuMemsetD2D32_v2_ptds, 7000, (cuda_device_ptr dst, size_t pitch, unsigned value, size_t width, size_t height)) \
+    E(cuMemsetD2D32Async, cuMemsetD2D32Async_ptsz, 7000, (cuda_device_ptr dst, size_t pitch, unsigned value, size_t width, size_t height, cuda_stream stream)) \
     E(cuMemcpy, cuMemcpy_ptds, 7000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size)) \
     E(cuMemcpyAsync, cuMemcpyAsync_ptsz, 7000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
     E(cuMemcpyHtoD, cuMemcpyHtoD_v2_ptds, 7000, (cuda_device_ptr dst, const void *src, size_t size)) \

@@ -271,6 +271,69 @@ static void check_copies(const struct work *work)
     OK(cuMemsetD32_v2(work->words, 7, WORDS));
 }
 
+/* A block of 3 x 5 x 2 bytes from the middle of one box to that of another, beside a copy by hand.
+ */
+static void check_blocks(void)
+{
+    enum { X = 16, Y = 8, Z = 3, BOX = X * Y * Z };
+    unsigned char from[BOX], to[BOX], wanted[BOX];
+    cuda_device_ptr device;
+    OK(cuMemAlloc_v2(&device, BOX));
+    OK(cuMemsetD8_v2(device, 0xee, BOX));
+    memset(wanted, 0xee, BOX);
+    for (int i = 0; i < BOX; i++)
+        from[i] = (unsigned char)i;
+    for (int z = 0; z < 2; z++)
+        for (int y = 0; y < 5; y++)
+            memcpy(wanted + (z + 1) * X * Y + (y + 3) * X + 7, from + z * X * Y + (y + 2) * X + 5,
+                   3);
+    const cuda_memcpy_3d block = {.src_x = 5,
+                                  .src_y = 2,
+                                  .src_type = CUDA_MEMORYTYPE_HOST,
+                                  .src_host = from,
+                                  .src_pitch = X,
+                                  .src_height = Y,
+                                  .dst_x = 7,
+                                  .dst_y = 3,
+                                  .dst_z = 1,
+                                  .dst_type = CUDA_MEMORYTYPE_DEVICE,
+                                  .dst_device = device,
+                                  .dst_pitch = X,
+                                  .dst_height = Y,
+                                  .width = 3,
+                                  .height = 5,
+                                  .depth = 2};
+    OK(cuMemcpy3DAsync_v2(&block, NULL));
+    OK(cuMemcpyDtoH_v2(to, device, BOX));
+    CHECK(!memcmp(to, wanted, BOX));
+    /* A plane of it to packed rows, and a fill around them. */
+    cuda_memcpy_2d plane = {.src_x = 7,
+                            .src_y = 3 + Y,
+                            .src_type = CUDA_MEMORYTYPE_UNIFIED,
+                            .src_device = device,
+                            .src_pitch = X,
+                            .dst_type = CUDA_MEMORYTYPE_HOST,
+                            .dst_host = to,
+                            .width = 3,
+                            .height = 5};
+    OK(cuMemcpy2D_v2(&plane));
+    for (int y = 0; y < 5; y++)
+        CHECK(!memcmp(to + 3 * y, from + (y + 2) * X + 5, 3));
+    OK(cuMemsetD2D16_v2(device + 2, X, 0x1234, 2, 3));
+    OK(cuMemcpyDtoH_v2(to, device, BOX));
+    for (int y = 0; y < 3; y++) {
+        memcpy(wanted + y * X + 2, "\x34\x12\x34\x12", 4);
+        CHECK(!memcmp(to + y * X, wanted + y * X, X));
+    }
+    CHECK(!memcmp(to, wanted, BOX));
+    plane.width = X;
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemcpy2D_v2(&plane)); /* rows that reach into the next one */
+    plane.src_type = CUDA_MEMORYTYPE_ARRAY;
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuMemcpy2D_v2(&plane));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemsetD2D32_v2(device, X, 0, X, Y));
+    OK(cuMemFree_v2(device));
+}
+
 static void check_streams(const struct work *work)
 {
     cuda_stream stream;
@@ -529,6 +592,7 @@ static void calls(void)
     check_copies(&work);
     check_pointers(&work);
     check_registered(&work);
+    check_blocks();
     check_streams(&work);
     check_kernels(&work);
     check_lookup();

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Copies and fills of blocks: rows at a distance of a pitch, and planes of rows. Each row is a
+ * command of its own unless all rows lie without a gap. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/cuda/driver/driver_context.h"
+#include "client/cuda/driver/driver_exports.h"
+#include "client/cuda/driver/driver_result.h"
+#include "client/engine/connection.h"
+#include "client/engine/copy.h"
+#include "client/engine/memory.h"
+#include "client/engine/stream.h"
+
+/* One side: the address of the first byte, and the distances of rows and planes. */
+struct side {
+    uint64_t start;
+    size_t pitch, plane;
+};
+
+static cuda_result find_stream(cuda_stream handle, gpushare_connection **connection,
+                               struct gpushare_stream **stream)
+{
+    DRIVER_TRY(driver_context_connection(connection));
+    return driver_stream(*connection, handle, stream);
+}
+
+/* ---- copies ---- */
+
+/* The memory of one side; arrays are textures' memory, which is not carried. */
+static cuda_result base_of(int type, const void *host, cuda_device_ptr device, uint64_t *base)
+{
+    switch (type) {
+    case CUDA_MEMORYTYPE_HOST:
+        *base = (uint64_t)(uintptr_t)host;
+        return CUDA_OK;
+    case CUDA_MEMORYTYPE_DEVICE:
+    case CUDA_MEMORYTYPE_UNIFIED:
+        *base = device;
+        return CUDA_OK;
+    case CUDA_MEMORYTYPE_ARRAY:
+        return CUDA_ERR_NOT_SUPPORTED;
+    default:
+        return CUDA_ERR_INVALID_VALUE;
+    }
+}
+
+static cuda_result find_src(const cuda_memcpy_3d *copy, struct side *side)
+{
+    DRIVER_TRY(base_of(copy->src_type, copy->src_host, copy->src_device, &side->start));
+    side->pitch = copy->src_pitch ? copy->src_pitch : copy->src_x + copy->width;
+    side->plane = side->pitch * (copy->src_height ? copy->src_height : copy->src_y + copy->height);
+    side->start += copy->src_x + copy->src_y * side->pitch + copy->src_z * side->plane;
+    return copy->src_x + copy->width > side->pitch ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
+}
+
+static cuda_result find_dst(const cuda_memcpy_3d *copy, struct side *side)
+{
+    DRIVER_TRY(base_of(copy->dst_type, copy->dst_host, copy->dst_device, &side->start));
+    side->pitch = copy->dst_pitch ? copy->dst_pitch : copy->dst_x + copy->width;
+    side->plane = side->pitch * (copy->dst_height ? copy->dst_height : copy->dst_y + copy->height);
+    side->start += copy->dst_x + copy->dst_y * side->pitch + copy->dst_z * side->plane;
+    return copy->dst_x + copy->width > side->pitch ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
+}
+
+static gpushare_error push_plane(struct gpushare_stream *stream, const cuda_memcpy_3d *copy,
+                                 struct side to, struct side from)
+{
+    gpushare_error error = GPUSHARE_SUCCESS;
+    if (to.pitch == copy->width && from.pitch == copy->width)
+        return copy_submit(stream, to.start, from.start, copy->width * copy->height);
+    for (size_t y = 0; y < copy->height && !error; y++)
+        error =
+            copy_submit(stream, to.start + y * to.pitch, from.start + y * from.pitch, copy->width);
+    return error;
+}
+
+static cuda_result push_copy(const cuda_memcpy_3d *copy, cuda_stream handle, bool wait)
+{
+    gpushare_connection *connection;
+    struct gpushare_stream *stream;
+    struct side to, from;
+    size_t plane;
+    gpushare_error error = GPUSHARE_SUCCESS;
+    DRIVER_TRY(find_stream(handle, &connection, &stream));
+    if (!copy->width || !copy->height || !copy->depth)
+        return CUDA_OK;
+    DRIVER_TRY(find_src(copy, &from));
+    DRIVER_TRY(find_dst(copy, &to));
+    if (!to.start || !from.start || __builtin_mul_overflow(copy->width, copy->height, &plane))
+        return CUDA_ERR_INVALID_VALUE;
+    for (size_t z = 0; z < copy->depth && !error; z++) {
+        error = push_plane(stream, copy, to, from);
+        to.start += to.plane;
+        from.start += from.plane;
+    }
+    if (!error && wait)
+        error = stream_wait_pushed(stream);
+    return driver_work_result(connection, error);
+}
+
+static cuda_memcpy_3d deepen(const cuda_memcpy_2d *copy)
+{
+    return (cuda_memcpy_3d){.src_x = copy->src_x,
+                            .src_y = copy->src_y,
+                            .src_type = copy->src_type,
+                            .src_host = copy->src_host,
+                            .src_device = copy->src_device,
+                            .src_pitch = copy->src_pitch,
+                            .dst_x = copy->dst_x,
+                            .dst_y = copy->dst_y,
+                            .dst_type = copy->dst_type,
+                            .dst_host = copy->dst_host,
+                            .dst_device = copy->dst_device,
+                            .dst_pitch = copy->dst_pitch,
+                            .width = copy->width,
+                            .height = copy->height,
+                            .depth = 1};
+}
+
+static cuda_result push_2d(const cuda_memcpy_2d *copy, cuda_stream stream, bool wait)
+{
+    if (!copy)
+        return CUDA_ERR_INVALID_VALUE;
+    const cuda_memcpy_3d deep = deepen(copy);
+    return push_copy(&deep, stream, wait);
+}
+
+cuda_result cuMemcpy2D_v2(const cuda_memcpy_2d *copy)
+{
+    return push_2d(copy, NULL, true);
+}
+
+cuda_result cuMemcpy2DUnaligned_v2(const cuda_memcpy_2d *copy)
+{
+    return push_2d(copy, NULL, true);
+}
+
+cuda_result cuMemcpy2DAsync_v2(const cuda_memcpy_2d *copy, cuda_stream stream)
+{
+    return push_2d(copy, stream, false);
+}
+
+cuda_result cuMemcpy3D_v2(const cuda_memcpy_3d *copy)
+{
+    return copy ? push_copy(copy, NULL, true) : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuMemcpy3DAsync_v2(const cuda_memcpy_3d *copy, cuda_stream stream)
+{
+    return copy ? push_copy(copy, stream, false) : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuMemcpy2D_v2_ptds(const cuda_memcpy_2d *copy)
+{
+    return push_2d(copy, CUDA_STREAM_PER_THREAD, true);
+}
+
+cuda_result cuMemcpy2DUnaligned_v2_ptds(const cuda_memcpy_2d *copy)
+{
+    return push_2d(copy, CUDA_STREAM_PER_THREAD, true);
+}
+
+cuda_result cuMemcpy3D_v2_ptds(const cuda_memcpy_3d *copy)
+{
+    return copy ? push_copy(copy, CUDA_STREAM_PER_THREAD, true) : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuMemcpy2DAsync_v2_ptsz(const cuda_memcpy_2d *copy, cuda_stream stream)
+{
+    return cuMemcpy2DAsync_v2(copy, driver_stream_own(stream));
+}
+
+cuda_result cuMemcpy3DAsync_v2_ptsz(const cuda_memcpy_3d *copy, cuda_stream stream)
+{
+    return cuMemcpy3DAsync_v2(copy, driver_stream_own(stream));
+}
+
+/* ---- fills ---- */
+
+struct fill {
+    cuda_device_ptr dst;
+    size_t pitch, width, height; /* bytes, elements, rows */
+    uint32_t value, element;     /* bytes of an element */
+};
+
+static cuda_result push_fill(const struct fill *fill, cuda_stream handle)
+{
+    gpushare_connection *connection;
+    struct gpushare_stream *stream;
+    size_t row, bytes;
+    gpushare_error error = GPUSHARE_SUCCESS;
+    DRIVER_TRY(find_stream(handle, &connection, &stream));
+    if (!fill->width || !fill->height)
+        return CUDA_OK;
+    if (__builtin_mul_overflow(fill->width, (size_t)fill->element, &row) ||
+        (fill->height > 1 && fill->pitch < row) ||
+        __builtin_mul_overflow(fill->pitch, fill->height - 1, &bytes) ||
+        __builtin_add_overflow(bytes, row, &bytes) || fill->dst % fill->element ||
+        (fill->height > 1 && fill->pitch % fill->element) ||
+        memory_classify(connection, fill->dst, bytes) != MEMORY_DEVICE)
+        return CUDA_ERR_INVALID_VALUE;
+    for (size_t y = 0; y < fill->height && !error; y++)
+        error =
+            copy_fill(stream, fill->dst + y * fill->pitch, fill->value, fill->element, fill->width);
+    return driver_work_result(connection, error);
+}
+
+#define FILL(name, type, bytes, stream)                                                            \
+    cuda_result name(cuda_device_ptr dst, size_t pitch, type value, size_t width, size_t height)   \
+    {                                                                                              \
+        return push_fill(&(struct fill){dst, pitch, width, height, value, bytes}, stream);         \
+    }
+#define FILL_ASYNC(name, type, bytes, on)                                                          \
+    cuda_result name(cuda_device_ptr dst, size_t pitch, type value, size_t width, size_t height,   \
+                     cuda_stream stream)                                                           \
+    {                                                                                              \
+        return push_fill(&(struct fill){dst, pitch, width, height, value, bytes}, on(stream));     \
+    }
+#define SAME(stream) (stream)
+
+FILL(cuMemsetD2D8_v2, unsigned char, 1, NULL)
+FILL(cuMemsetD2D16_v2, unsigned short, 2, NULL)
+FILL(cuMemsetD2D32_v2, unsigned, 4, NULL)
+FILL(cuMemsetD2D8_v2_ptds, unsigned char, 1, CUDA_STREAM_PER_THREAD)
+FILL(cuMemsetD2D16_v2_ptds, unsigned short, 2, CUDA_STREAM_PER_THREAD)
+FILL(cuMemsetD2D32_v2_ptds, unsigned, 4, CUDA_STREAM_PER_THREAD)
+FILL_ASYNC(cuMemsetD2D8Async, unsigned char, 1, SAME)
+FILL_ASYNC(cuMemsetD2D16Async, unsigned short, 2, SAME)
+FILL_ASYNC(cuMemsetD2D32Async, unsigned, 4, SAME)
+FILL_ASYNC(cuMemsetD2D8Async_ptsz, unsigned char, 1, driver_stream_own)
+FILL_ASYNC(cuMemsetD2D16Async_ptsz, unsigned short, 2, driver_stream_own)
+FILL_ASYNC(cuMemsetD2D32Async_ptsz, unsigned, 4, driver_stream_own)
