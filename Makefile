@@ -56,6 +56,8 @@ COMMON_SRC     := $(wildcard common/*.c common/*/*.c)
 SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c server/supervisor/*/*.c server/supervisor/*/*/*.c))
 WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c server/worker/*/*.c))
 SCHEDULER_SRC  := $(wildcard server/scheduler/*.c server/scheduler/*/*.c)
+# The releases of CUDA whose runtime we have.
+CUDART_RELEASES := 12 13
 # NAME_MACHINE.c is compiled for that machine alone.
 MACHINES       := x86_64 aarch64
 MACHINE        := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))

@@ -23,6 +23,13 @@
       "the output can't be written: %s") \
     X(ctl_command_missing, INVALID_VALUE, \
       "no command: one of %s") \
+    X(run_option, INVALID_VALUE, \
+      "--%s: %s") \
+    X(run_no_program, INVALID_VALUE, \
+      "a program is missing, like gpushare run --memory 4G ./program") \
+    X(run_libraries, NOT_FOUND, \
+      "%s can't be used: install gpushare's CUDA libraries beside this program's folder, on a path " \
+      "without a colon or a space") \
     X(ctl_command_unknown, INVALID_VALUE, \
       "unknown command \"%s\"") \
     X(ctl_command_misspelt, INVALID_VALUE, \

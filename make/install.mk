@@ -15,10 +15,13 @@ SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 SYSTEMD_DIRS := /etc/systemd/system /usr/local/lib/systemd/system /usr/lib/systemd/system /lib/systemd/system
 DOCDIR ?= $(PREFIX)/share/doc/gpushare
 SOFTGPUDIR ?= $(PREFIX)/lib/gpushare/softgpu
+# gpushare run looks for them beside its own folder.
+CUDADIR ?= $(PREFIX)/lib/gpushare
 INSTALL ?= install
 
 CLIENT_SO := libgpushare-client.so
 CLIENT_REAL := $(CLIENT_SO).$(VERSION)
+CUDA_LIBRARIES := libcuda.so.1 $(CUDART_RELEASES:%=libcudart.so.%) libgpushare-audit.so
 # The example that README compiles.
 EXAMPLE_FILES := vector-add.c example.h vector-add.cu vector-add.ptx
 # The pages name each other, and commands' help names the schemas by their folder.
@@ -29,6 +32,7 @@ UNITS := gpushared.service gpushared.socket gpushared-admin.socket gpushare-devi
 INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(LIBEXECDIR)/gpushare-worker $(LIBEXECDIR)/gpushare-devices \
     $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
     $(INCLUDEDIR)/gpushare.h $(INCLUDEDIR)/gpushare_error.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
+    $(CUDA_LIBRARIES:%=$(CUDADIR)/%) \
     $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf \
     $(EXAMPLE_FILES:%=$(DOCDIR)/examples/%) \
     $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES))) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
@@ -45,6 +49,7 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	$(INSTALL) -m 0644 $(BUILD)/lib/libgpushare-client.a $(DESTDIR)$(LIBDIR)/
 	$(INSTALL) -m 0644 client/gpushare.h client/gpushare_error.h $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 0644 $(BUILD)/lib/softgpu/libcuda.so.1 $(DESTDIR)$(SOFTGPUDIR)/
+	$(INSTALL) -m 0644 $(CUDA_LIBRARIES:%=$(BUILD)/lib/gpushare/%) $(DESTDIR)$(CUDADIR)/
 	$(INSTALL) -m 0644 systemd/gpushare.sysusers $(DESTDIR)$(SYSUSERSDIR)/gpushare.conf
 	$(INSTALL) -m 0644 $(DOC_FILES) $(DESTDIR)$(DOCDIR)/
 	$(INSTALL) -m 0644 $(DOC_PICTURES) $(DESTDIR)$(DOCDIR)/pictures/

@@ -42,7 +42,6 @@ ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpus
 # ---- the CUDA runtime
 # libcudart.so.12 and .so.13: the same objects, but for the file of each release and the version script.
 CUDART_SRC := $(wildcard client/cuda/runtime/*.c)
-CUDART_RELEASES := 12 13
 CUDART_SHARED := $(filter-out $(CUDART_RELEASES:%=client/cuda/runtime/release_%.c),$(CUDART_SRC))
 
 $(BUILD)/generated/libcudart.so.%.map: client/cuda/runtime/runtime_exports.h client/cuda/runtime/generate_map.py
@@ -71,6 +70,14 @@ $(BUILD)/lib/gpushare/libcuda.so.1: $(call obj,$(DROPIN_SRC)) $(A)/libclient.a $
 	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,-z,relro,-z,now,-z,nodelete -o $@ $(filter %.o,$^) $(A)/libclient.a $(A)/libcommon.a $(CLIENT_LIBS)
 
 ALL += $(BUILD)/lib/gpushare/libcuda.so.1
+
+# ---- the loader
+# Linked with nothing but the C library, because the dynamic linker loads it into each program.
+$(BUILD)/lib/gpushare/libgpushare-audit.so: $(call obj,client/cuda/loader/audit.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libgpushare-audit.so $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-z,relro,-z,now -o $@ $^
+
+ALL += $(BUILD)/lib/gpushare/libgpushare-audit.so
 
 # ---- the software GPU's lane loops
 # These loops have flags of their own, and are compiled once for each instruction set. Results must be

@@ -89,6 +89,21 @@ $(DROPIN_PROGRAM): $(call obj,tests/programs/dropin/program.c) $(BUILD)/lib/gpus
 	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(BUILD)/lib/gpushare -l:libcuda.so.1 -lpthread
 CHECK_DEPS += $(DROPIN_PROGRAM)
 
+# ---- loader
+# Programs that look for libcuda.so.1 in each way there is, where a decoy lies; tests/integration/test_run.py runs them.
+
+LOADER_DECOY := $(BUILD)/tests/programs/loader/decoy/libcuda.so.1
+LOADER_PROGRAMS := $(BUILD)/tests/programs/loader/ask_rpath $(BUILD)/tests/programs/loader/ask_runpath
+$(LOADER_DECOY): $(call obj,tests/programs/loader/decoy.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -o $@ $^
+$(BUILD)/tests/programs/loader/ask_rpath: TAGS := --disable-new-dtags
+$(BUILD)/tests/programs/loader/ask_runpath: TAGS := --enable-new-dtags
+$(LOADER_PROGRAMS): $(call obj,tests/programs/loader/ask.c) $(LOADER_DECOY)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -Wl,$(TAGS),-rpath,'$$ORIGIN/decoy' -o $@ $< -L$(dir $(LOADER_DECOY)) -l:libcuda.so.1 -ldl
+CHECK_DEPS += $(LOADER_PROGRAMS)
+
 # ---- pictures
 # make sharing-pictures: docs/pictures/*.svg, from traces of the real server, one of which has its worker
 # killed. `work` is a client with modelled kernels, picture.py draws a trace.

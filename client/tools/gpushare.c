@@ -16,6 +16,7 @@
 #include "client/gpushare.h"
 #include "client/tools/admin_client.h"
 #include "client/tools/info.h"
+#include "client/tools/run.h"
 #include "client/tools/show.h"
 #include "client/tools/table.h"
 #include "common/error.h"
@@ -26,6 +27,7 @@
 
 static const char help[] =
     "usage: gpushare [OPTION]... info\n"
+    "       gpushare run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
     "\n"
     "gpushare shows what a program that is started in this environment gets from gpushared.\n"
     "\n"
@@ -33,6 +35,7 @@ static const char help[] =
     "  info  show the device, the limits that the environment's variables ask for, and the\n"
     "        limits that the server grants. Warnings go to standard error (with\n"
     "        GPUSHARE_WARNINGS=0 there are none)\n"
+    "  run   execute a CUDA program with gpushare's CUDA libraries; gpushare run --help\n"
     "\n"
     "options:\n"
     "  --device N     the device's index among the visible ones (default: 0)\n"
@@ -182,6 +185,8 @@ static int run_info(const struct options *options)
 int main(int argc, char **argv)
 {
     struct options options = {0};
+    if (argc > 1 && !strcmp(argv[1], "run"))
+        return run_command(argc - 1, argv + 1);
     int status = read_options(&options, argc, argv);
     if (status < 0)
         status = run_info(&options);

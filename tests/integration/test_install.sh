@@ -86,7 +86,8 @@ grep "systemd does not read" "$TMPDIR/install.log" && fail "install takes system
 for file in bin/gpushared bin/gpusharectl bin/gpushare libexec/gpushare-worker libexec/gpushare-devices; do
     [ -x "root/usr/$file" ] || fail "no program $file"
 done
-for file in lib/gpushare/softgpu/libcuda.so.1 lib/systemd/system/gpushared.service \
+for file in lib/gpushare/softgpu/libcuda.so.1 lib/gpushare/libcuda.so.1 lib/gpushare/libcudart.so.12 \
+    lib/gpushare/libcudart.so.13 lib/gpushare/libgpushare-audit.so lib/systemd/system/gpushared.service \
     lib/systemd/system/gpushared.socket lib/systemd/system/gpushared-admin.socket \
     lib/systemd/system/gpushare-devices.service share/doc/gpushare/gpushared.env \
     lib/sysusers.d/gpushare.conf lib/libgpushare-client.a lib/libgpushare-client.so \

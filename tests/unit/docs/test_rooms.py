@@ -57,6 +57,7 @@ MAY_INCLUDE = {
     "client": COMMON + ("client/session", "client/engine"),
     "client/cuda/runtime": ("common", "common/cuda"),
     "client/cuda/driver": COMMON + ("client/session", "client/engine"),
+    "client/cuda/loader": (),
     "client/tools": COMMON + ("client", "client/session"),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
