@@ -322,7 +322,8 @@ static void check_blocks(void)
     OK(cuMemsetD2D16_v2(device + 2, X, 0x1234, 2, 3));
     OK(cuMemcpyDtoH_v2(to, device, BOX));
     for (int y = 0; y < 3; y++) {
-        memcpy(wanted + y * X + 2, "\x34\x12\x34\x12", 4);
+        const uint16_t filled[2] = {0x1234, 0x1234};
+        memcpy(wanted + y * X + 2, filled, sizeof filled);
         CHECK(!memcmp(to + y * X, wanted + y * X, X));
     }
     CHECK(!memcmp(to, wanted, BOX));
