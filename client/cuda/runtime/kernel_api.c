@@ -51,8 +51,9 @@ static cudart_error explain_refusal(const cudart_dim3 *grid, const cudart_dim3 *
     return CUDART_INVALID_CONFIGURATION;
 }
 
-static cudart_error launch(struct registry_function *kernel, cudart_dim3 grid, cudart_dim3 block,
-                           void **params, size_t shared_bytes, cuda_stream stream)
+static cudart_error launch_as(bool cooperative, struct registry_function *kernel, cudart_dim3 grid,
+                              cudart_dim3 block, void **params, size_t shared_bytes,
+                              cuda_stream stream)
 {
     cuda_function function;
     cudart_error error = load(kernel, &function);
@@ -61,17 +62,34 @@ static cudart_error launch(struct registry_function *kernel, cudart_dim3 grid, c
         return runtime_error_note(error);
     if (shared_bytes > UINT32_MAX)
         return runtime_error_note(CUDART_INVALID_VALUE);
-    error = DRIVER(cuLaunchKernel, function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                   (unsigned)shared_bytes, stream, params, NULL);
+    if (cooperative)
+        error = DRIVER(cuLaunchCooperativeKernel, function, grid.x, grid.y, grid.z, block.x,
+                       block.y, block.z, (unsigned)shared_bytes, stream, params);
+    else
+        error = DRIVER(cuLaunchKernel, function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                       (unsigned)shared_bytes, stream, params, NULL);
     if (error == CUDART_INVALID_VALUE)
         error = explain_refusal(&grid, &block);
     return runtime_error_note(error);
+}
+
+static cudart_error launch(struct registry_function *kernel, cudart_dim3 grid, cudart_dim3 block,
+                           void **params, size_t shared_bytes, cuda_stream stream)
+{
+    return launch_as(false, kernel, grid, block, params, shared_bytes, stream);
 }
 
 cudart_error cudaLaunchKernel(const void *host, cudart_dim3 grid, cudart_dim3 block, void **params,
                               size_t shared_bytes, cuda_stream stream)
 {
     return launch(registry_function_find(host), grid, block, params, shared_bytes, stream);
+}
+
+/* How many blocks fit at once is the driver's to know: it knows the client's share. */
+cudart_error cudaLaunchCooperativeKernel(const void *host, cudart_dim3 grid, cudart_dim3 block,
+                                         void **params, size_t shared_bytes, cuda_stream stream)
+{
+    return launch_as(true, registry_function_find(host), grid, block, params, shared_bytes, stream);
 }
 
 cudart_error cudaLaunchKernelExC(const struct cudart_launch_config *config, const void *host,

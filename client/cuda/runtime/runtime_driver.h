@@ -14,9 +14,33 @@
  * cuInit returned. */
 cudart_error runtime_driver_open(void);
 
+typedef void (*cuda_stream_callback)(cuda_stream stream, cuda_result status, void *user);
+
+/* X(name, symbol, version, need, (parameters)), as CUDA_DRIVER_ENTRIES has them: what the runtime
+ * alone calls. A driver may lack any of them. */
+#define RUNTIME_DRIVER_ENTRIES(X)                                                                  \
+    X(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, 9000, 0,                               \
+      (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,                  \
+       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
+       cuda_stream stream, void **params))                                                         \
+    X(cuStreamAddCallback, cuStreamAddCallback, 5000, 0,                                           \
+      (cuda_stream stream, cuda_stream_callback fn, void *user, unsigned flags))                   \
+    X(cuMemAllocAsync, cuMemAllocAsync, 11020, 0,                                                  \
+      (cuda_device_ptr * ptr, size_t size, cuda_stream stream))                                    \
+    X(cuMemFreeAsync, cuMemFreeAsync, 11020, 0, (cuda_device_ptr ptr, cuda_stream stream))         \
+    X(cuMemAllocManaged, cuMemAllocManaged, 6000, 0,                                               \
+      (cuda_device_ptr * ptr, size_t size, unsigned flags))
+
+struct runtime_driver {
+#define X(name, symbol, version, need, params) cuda_result(*name) params;
+    CUDA_DRIVER_ENTRIES(X)
+    RUNTIME_DRIVER_ENTRIES(X)
+#undef X
+};
+
 /* The entries of the driver, once runtime_driver_open has returned 0. An entry that the driver
  * lacks is NULL: DRIVER calls them. */
-extern struct cuda_driver runtime_driver;
+extern struct runtime_driver runtime_driver;
 
 /* The result of a driver call; CUDART_NOT_SUPPORTED if the driver lacks it. */
 #define DRIVER(name, ...)                                                                          \

@@ -11,6 +11,7 @@
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_EXPORTS_H
 
 #include "client/cuda/runtime/runtime_abi.h"
+#include "client/cuda/runtime/runtime_driver.h"
 
 /* clang-format off */
 #define CUDART_EXPORTS(E) \
@@ -28,6 +29,7 @@
     /* launches and kernels */ \
     E(cudart_error, cudaLaunchKernel, BOTH, (const void *host, cudart_dim3 grid, cudart_dim3 block, void **params, size_t shared_bytes, cuda_stream stream)) \
     E(cudart_error, cudaLaunchKernelExC, BOTH, (const struct cudart_launch_config *config, const void *host, void **params)) \
+    E(cudart_error, cudaLaunchCooperativeKernel, BOTH, (const void *host, cudart_dim3 grid, cudart_dim3 block, void **params, size_t shared_bytes, cuda_stream stream)) \
     E(cudart_error, cudaFuncGetAttributes, BOTH, (struct cudart_function_attributes *attributes, const void *host)) \
     E(cudart_error, cudaFuncSetAttribute, BOTH, (const void *host, int attribute, int value)) \
     E(cudart_error, cudaOccupancyMaxActiveBlocksPerMultiprocessor, BOTH, (int *blocks, const void *host, int block_size, size_t shared_bytes)) \
@@ -35,6 +37,9 @@
     /* memory */ \
     E(cudart_error, cudaMalloc, BOTH, (void **ptr, size_t size)) \
     E(cudart_error, cudaFree, BOTH, (void *ptr)) \
+    E(cudart_error, cudaMallocManaged, BOTH, (void **ptr, size_t size, unsigned flags)) \
+    E(cudart_error, cudaMallocAsync, BOTH, (void **ptr, size_t size, cuda_stream stream)) \
+    E(cudart_error, cudaFreeAsync, BOTH, (void *ptr, cuda_stream stream)) \
     E(cudart_error, cudaMallocHost, BOTH, (void **ptr, size_t size)) \
     E(cudart_error, cudaHostAlloc, BOTH, (void **ptr, size_t size, unsigned flags)) \
     E(cudart_error, cudaFreeHost, BOTH, (void *ptr)) \
@@ -60,6 +65,7 @@
     E(cudart_error, cudaStreamWaitEvent, BOTH, (cuda_stream stream, cuda_event event, unsigned flags)) \
     E(cudart_error, cudaStreamGetPriority, BOTH, (cuda_stream stream, int *priority)) \
     E(cudart_error, cudaLaunchHostFunc, BOTH, (cuda_stream stream, cuda_host_fn fn, void *user)) \
+    E(cudart_error, cudaStreamAddCallback, BOTH, (cuda_stream stream, cuda_stream_callback fn, void *user, unsigned flags)) \
     E(cudart_error, cudaEventCreate, BOTH, (cuda_event *event)) \
     E(cudart_error, cudaEventCreateWithFlags, BOTH, (cuda_event *event, unsigned flags)) \
     E(cudart_error, cudaEventDestroy, BOTH, (cuda_event event)) \
@@ -76,6 +82,8 @@
     E(cudart_error, cudaGetDeviceProperties_v2, V12, (void *properties, int ordinal)) \
     E(cudart_error, cudaGetDeviceProperties, V13, (void *properties, int ordinal)) \
     E(cudart_error, cudaDeviceGetStreamPriorityRange, BOTH, (int *least, int *greatest)) \
+    E(cudart_error, cudaDeviceGetLimit, BOTH, (size_t *value, int limit)) \
+    E(cudart_error, cudaDeviceSetLimit, BOTH, (int limit, size_t value)) \
     E(cudart_error, cudaDeviceSynchronize, BOTH, (void)) \
     E(cudart_error, cudaDriverGetVersion, BOTH, (int *version)) \
     E(cudart_error, cudaRuntimeGetVersion, BOTH, (int *version)) \

@@ -225,6 +225,91 @@ static void check_errors(void)
     (void)cudaGetLastError();
 }
 
+/* ---- functions on the host, stream-ordered memory ---------------------------------------- */
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int called_back;
+
+static void wait_at_gate(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+}
+
+static void note_callback(cuda_stream stream, cuda_result status, void *user)
+{
+    called_back = status == CUDA_OK && stream == *(cuda_stream *)user ? 1 : -1;
+}
+
+static void check_callback(cuda_stream stream)
+{
+    pthread_mutex_lock(&gate);
+    EXPECT(0, cudaLaunchHostFunc(stream, wait_at_gate, NULL));
+    EXPECT(CUDART_INVALID_VALUE, cudaStreamAddCallback(stream, NULL, NULL, 0));
+    EXPECT(CUDART_INVALID_VALUE, cudaStreamAddCallback(stream, note_callback, &stream, 1));
+    EXPECT(0, cudaStreamAddCallback(stream, note_callback, &stream, 0));
+    CHECK(called_back == 0);
+    pthread_mutex_unlock(&gate);
+    EXPECT(0, cudaStreamSynchronize(stream));
+    CHECK(called_back == 1);
+    (void)cudaGetLastError();
+}
+
+/* A freed block is given out again where the order of streams allows it, and nowhere else. */
+static void check_ordered_memory(cuda_stream stream, cuda_stream other)
+{
+    enum { SIZE = 3 << 20 };
+    void *first = NULL, *second = NULL, *third = NULL;
+    size_t before, after, total;
+
+    EXPECT(0, cudaMemGetInfo(&before, &total));
+    EXPECT(0, cudaMallocAsync(&first, SIZE, stream));
+    EXPECT(CUDART_INVALID_VALUE, cudaFreeAsync((char *)first + 1, stream));
+    pthread_mutex_lock(&gate);
+    EXPECT(0, cudaLaunchHostFunc(stream, wait_at_gate, NULL));
+    EXPECT(0, cudaMemsetAsync(first, 1, SIZE, stream));
+    EXPECT(0, cudaFreeAsync(first, stream));
+    EXPECT(CUDART_INVALID_VALUE, cudaFreeAsync(first, other));
+    EXPECT(CUDART_INVALID_VALUE, cudaFree(first));
+    EXPECT(0, cudaMallocAsync(&second, SIZE, other));
+    CHECK(second != first);
+    EXPECT(0, cudaMallocAsync(&third, SIZE, stream));
+    CHECK(third == first);
+    pthread_mutex_unlock(&gate);
+    EXPECT(0, cudaFreeAsync(third, stream));
+    EXPECT(0, cudaStreamSynchronize(stream));
+    EXPECT(0, cudaMallocAsync(&third, SIZE, other));
+    CHECK(third == first);
+    EXPECT(0, cudaFree(third));
+    EXPECT(0, cudaFreeAsync(second, other));
+    EXPECT(0, cudaFreeAsync(NULL, other));
+    EXPECT(0, cudaDeviceSynchronize());
+    EXPECT(0, cudaMemGetInfo(&after, &total));
+    CHECK(after == before);
+
+    /* Memory that is short is found in freed blocks. */
+    EXPECT(0, cudaMallocAsync(&first, before / 4 * 3, stream));
+    EXPECT(0, cudaFreeAsync(first, stream));
+    EXPECT(0, cudaMalloc(&second, before / 3 * 2));
+    EXPECT(0, cudaFreeAsync(second, stream));
+    EXPECT(0, cudaMallocAsync(&first, before / 4 * 3, other));
+    EXPECT(0, cudaFree(first));
+    (void)cudaGetLastError();
+}
+
+static void check_order(void)
+{
+    cuda_stream stream, other;
+
+    EXPECT(0, cudaStreamCreateWithFlags(&stream, CUDA_STREAM_NON_BLOCKING));
+    EXPECT(0, cudaStreamCreateWithFlags(&other, CUDA_STREAM_NON_BLOCKING));
+    check_callback(stream);
+    check_ordered_memory(stream, other);
+    EXPECT(0, cudaStreamDestroy(other));
+    EXPECT(0, cudaStreamDestroy(stream));
+}
+
 /* ---- devices ------------------------------------------------------------------------------ */
 
 static void check_device(void)
@@ -248,18 +333,59 @@ static void check_device(void)
     CHECK(attributes.max_threads_per_block == 1024 && attributes.ptx_version == 75);
 }
 
+static void check_limits(void)
+{
+    size_t stack = 0;
+
+    EXPECT(0, cudaDeviceSetLimit(CUDA_LIMIT_STACK_SIZE, 8192));
+    EXPECT(0, cudaDeviceGetLimit(&stack, CUDA_LIMIT_STACK_SIZE));
+    CHECK(stack == 8192);
+    EXPECT(CUDA_ERR_UNSUPPORTED_LIMIT, cudaDeviceSetLimit(1000, 1));
+    (void)cudaGetLastError();
+}
+
+static void *of_driver(const char *name)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void *found = driver ? dlsym(driver, name) : NULL;
+
+    CHECK(driver);
+    dlclose(driver);
+    return found;
+}
+
+/* What a driver may lack is refused, and nothing happens. */
+static void check_optional(void)
+{
+    const cudart_error cooperative =
+        of_driver("cuLaunchCooperativeKernel") ? CUDART_OK : CUDART_NOT_SUPPORTED;
+    void *managed = NULL;
+
+    EXPECT(cooperative, cudaLaunchCooperativeKernel(&scaled_add, grid, block, params, 0, NULL));
+    EXPECT(0, cudaDeviceSynchronize());
+    if (cooperative == CUDART_OK)
+        check_output(3);
+    if (of_driver("cuMemAllocManaged")) {
+        EXPECT(0, cudaMallocManaged(&managed, sizeof(output), 1));
+        memset(managed, 1, sizeof(output));
+        EXPECT(0, cudaFree(managed));
+    } else {
+        EXPECT(CUDART_NOT_SUPPORTED, cudaMallocManaged(&managed, sizeof(output), 1));
+        CHECK(!managed);
+    }
+    (void)cudaGetLastError();
+}
+
 static bool context_is_active(void)
 {
     cuda_result (*state)(cuda_device, unsigned *, int *);
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    void *found = driver ? dlsym(driver, "cuDevicePrimaryCtxGetState") : NULL;
+    void *found = of_driver("cuDevicePrimaryCtxGetState");
     unsigned flags;
     int active;
 
     CHECK(found);
     memcpy(&state, &found, sizeof(state));
     CHECK(state(0, &flags, &active) == CUDA_OK);
-    dlclose(driver);
     return active;
 }
 
@@ -329,6 +455,9 @@ int main(int argc, char **argv)
     check_device();
     check_launches();
     check_errors();
+    check_limits();
+    check_optional();
+    check_order();
     check_registering_beside_launches(&image);
     EXPECT(CUDA_ERR_NO_BINARY_FOR_GPU, launch(&foreign));
     EXPECT(0, cudaDeviceSynchronize());
