@@ -41,7 +41,7 @@ ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpus
 
 # ---- the CUDA runtime
 # libcudart.so.12 and .so.13: the same objects, but for the file of each release and the version script.
-CUDART_SRC := $(wildcard client/cuda/runtime/*.c)
+CUDART_SRC := $(wildcard client/cuda/runtime/*.c client/cuda/runtime/base/*.c)
 CUDART_RELEASES := 12 13
 CUDART_SHARED := $(filter-out $(CUDART_RELEASES:%=client/cuda/runtime/release_%.c),$(CUDART_SRC))
 

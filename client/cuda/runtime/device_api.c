@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/cuda/runtime/ordered_memory.h"
 #include "client/cuda/runtime/release.h"
-#include "client/cuda/runtime/runtime_context.h"
-#include "client/cuda/runtime/runtime_driver.h"
-#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/base/runtime_context.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_error.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 enum { MAP_HOST = 8 }; /* cudaDeviceMapHost */

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "client/cuda/runtime/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
 
 struct block {
     cuda_device_ptr ptr;

@@ -9,7 +9,7 @@
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_ORDERED_MEMORY_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_ORDERED_MEMORY_H
 
-#include "client/cuda/runtime/runtime_abi.h"
+#include "client/cuda/runtime/base/runtime_abi.h"
 
 /* Allocates memory that work in the stream may use from now on. */
 cudart_error ordered_memory_alloc(cuda_device_ptr *ptr, size_t size, cuda_stream stream);

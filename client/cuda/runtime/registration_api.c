@@ -5,7 +5,7 @@
  * pushes a configuration that nvcc's host code of the kernel pops.
  */
 #include "client/cuda/runtime/registry.h"
-#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/base/runtime_error.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 /* ---- start and end of a program -------------------------------------------------------- */

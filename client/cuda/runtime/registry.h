@@ -8,7 +8,7 @@
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_REGISTRY_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_REGISTRY_H
 
-#include "client/cuda/runtime/runtime_abi.h"
+#include "client/cuda/runtime/base/runtime_abi.h"
 
 struct registry_image;
 

@@ -10,8 +10,8 @@
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_EXPORTS_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_EXPORTS_H
 
-#include "client/cuda/runtime/runtime_abi.h"
-#include "client/cuda/runtime/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_abi.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
 
 /* clang-format off */
 #define CUDART_EXPORTS(E) \

@@ -354,7 +354,7 @@ static void *of_driver(const char *name)
     return found;
 }
 
-/* What a driver may lack is refused, and nothing happens. */
+/* A call that the driver may lack is refused, and nothing happens. */
 static void check_optional(void)
 {
     const cudart_error cooperative =

@@ -55,7 +55,8 @@ MAY_INCLUDE = {
     "client/session": COMMON,
     "client/engine": COMMON + ("client/session",),
     "client": COMMON + ("client/session", "client/engine"),
-    "client/cuda/runtime": ("common", "common/cuda"),
+    "client/cuda/runtime": ("client/cuda/runtime/base", "common", "common/cuda"),
+    "client/cuda/runtime/base": ("common", "common/cuda"),
     "client/cuda/driver": COMMON + ("client/session", "client/engine"),
     "client/tools": COMMON + ("client", "client/session"),
 }

@@ -5,10 +5,10 @@
  * finds: the software GPU's, gpushare's, or NVIDIA's. It is opened at the first call that needs it,
  * and tried again after a failure. Its code stays mapped until the process ends. Any thread.
  */
-#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_DRIVER_H
-#define GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_DRIVER_H
+#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_DRIVER_H
+#define GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_DRIVER_H
 
-#include "client/cuda/runtime/runtime_abi.h"
+#include "client/cuda/runtime/base/runtime_abi.h"
 
 /* Opens and initialises the driver. Returns 0; CUDART_INSUFFICIENT_DRIVER if there is none; or what
  * cuInit returned. */

@@ -6,8 +6,8 @@
  * These are our own declarations, so nothing here needs the toolkit. Streams and events are the
  * driver's handles. An error's number is the driver's wherever the driver has one for it.
  */
-#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_ABI_H
-#define GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_ABI_H
+#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_ABI_H
+#define GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
