@@ -133,6 +133,12 @@ cudart_error cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     return runtime_error_note(DRIVER(cuMemGetInfo, free_bytes, total_bytes));
 }
 
+/* A value alone, which needs no texture and no device. */
+struct cudart_channel_format cudaCreateChannelDesc(int x, int y, int z, int w, int kind)
+{
+    return (struct cudart_channel_format){x, y, z, w, kind};
+}
+
 /* ---- copying ------------------------------------------------------------------------------ */
 
 cudart_error cudaMemcpy(void *dst, const void *src, size_t size, int kind)

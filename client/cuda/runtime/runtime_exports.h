@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * runtime_exports: every function that the libraries export, once. The prototypes below and the
- * libraries' version scripts (generate_map.py) are made from this table.
+ * runtime_exports: every function that the libraries carry, once. The prototypes below are made
+ * from this table. exports.txt names all functions that NVIDIA's libraries have; the others are
+ * refused (generate_exports.py).
  *
  * E(type, name, releases, (parameters))
  * releases: BOTH, or the only major release of CUDA whose library has the function: V12 or V13.
@@ -46,6 +47,7 @@
     E(cudart_error, cudaHostRegister, BOTH, (void *ptr, size_t size, unsigned flags)) \
     E(cudart_error, cudaHostUnregister, BOTH, (void *ptr)) \
     E(cudart_error, cudaHostGetDevicePointer, BOTH, (void **device_ptr, void *host, unsigned flags)) \
+    E(struct cudart_channel_format, cudaCreateChannelDesc, BOTH, (int x, int y, int z, int w, int kind)) \
     E(cudart_error, cudaMemGetInfo, BOTH, (size_t *free_bytes, size_t *total_bytes)) \
     E(cudart_error, cudaMemcpy, BOTH, (void *dst, const void *src, size_t size, int kind)) \
     E(cudart_error, cudaMemcpyAsync, BOTH, (void *dst, const void *src, size_t size, int kind, cuda_stream stream)) \

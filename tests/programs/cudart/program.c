@@ -428,6 +428,24 @@ static void check_registering_beside_launches(struct image *image)
     CHECK(pthread_join(library, NULL) == 0);
 }
 
+/* Of the functions that ours does not carry. A test looks at what it says of them. */
+cudart_error cudaGraphCreate(void **graph, unsigned flags);
+cudart_error cudaStreamIsCapturing(cuda_stream stream, int *status);
+
+static void check_absent(void)
+{
+    const struct cudart_channel_format format = cudaCreateChannelDesc(32, 16, 8, 4, 2);
+    void *graph = NULL;
+    int status = 7;
+
+    EXPECT(CUDART_NOT_SUPPORTED, cudaGraphCreate(&graph, 0));
+    EXPECT(CUDART_NOT_SUPPORTED, cudaGraphCreate(&graph, 0));
+    EXPECT(CUDART_NOT_SUPPORTED, cudaGetLastError());
+    EXPECT(CUDART_NOT_SUPPORTED, cudaStreamIsCapturing(NULL, &status));
+    CHECK(!graph && status == 7);
+    CHECK(format.x == 32 && format.y == 16 && format.z == 8 && format.w == 4 && format.kind == 2);
+}
+
 int main(int argc, char **argv)
 {
     static struct image image, newer;
@@ -446,6 +464,10 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "no-driver") == 0) {
         EXPECT(CUDART_INSUFFICIENT_DRIVER, cudaGetDeviceCount(&devices));
         EXPECT(CUDART_INSUFFICIENT_DRIVER, cudaFree(NULL));
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "absent") == 0) {
+        check_absent();
         return 0;
     }
     EXPECT(0, cudaGetDeviceCount(&devices));

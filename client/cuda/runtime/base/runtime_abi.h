@@ -58,6 +58,12 @@ struct cudart_launch_config {
 };
 _Static_assert(sizeof(struct cudart_launch_config) == 56, "cudaLaunchConfig_t");
 
+struct cudart_channel_format {
+    int x, y, z, w; /* bits of each component */
+    int kind;
+};
+_Static_assert(sizeof(struct cudart_channel_format) == 20, "cudaChannelFormatDesc");
+
 struct cudart_function_attributes {
     size_t shared_bytes;
     size_t const_bytes;
