@@ -31,6 +31,7 @@ typedef struct device_properties_13 properties_of_release;
 
 /* The addresses under which nvcc registers are those of stubs and variables in the program. */
 static char scaled_add, not_there, foreign, never_registered, scale;
+static char name_lost[64], image_lost[64], variable_lost[64];
 
 __asm__(".section .rodata\n"
         "kernels_begin: .incbin \"tests/programs/cudart/kernels.ptx\"\n"
@@ -446,6 +447,34 @@ static void check_absent(void)
     CHECK(format.x == 32 && format.y == 16 && format.z == 8 && format.w == 4 && format.kind == 2);
 }
 
+/* The library's calls come here too. */
+static bool memory_is_short;
+API char *strdup(const char *text)
+{
+    const size_t bytes = strlen(text) + 1;
+    char *copy = memory_is_short ? NULL : malloc(bytes);
+
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+/* An address that could not be registered is no unknown one. */
+static void check_short_memory(void **handle)
+{
+    const float three = 3;
+
+    memory_is_short = true;
+    __cudaRegisterFunction(handle, name_lost, NULL, "scaled_add", -1, NULL, NULL, NULL, NULL, NULL);
+    __cudaRegisterVar(handle, variable_lost, NULL, "scale", 0, sizeof(float), 0, 0);
+    memory_is_short = false;
+    __cudaRegisterFunction(NULL, image_lost, NULL, "scaled_add", -1, NULL, NULL, NULL, NULL, NULL);
+    EXPECT(CUDART_MEMORY_ALLOCATION, cudaLaunchKernel(name_lost, grid, block, params, 0, NULL));
+    EXPECT(CUDART_MEMORY_ALLOCATION, launch(image_lost));
+    EXPECT(CUDART_MEMORY_ALLOCATION,
+           cudaMemcpyToSymbol(variable_lost, &three, sizeof(three), 0, CUDART_HOST_TO_DEVICE));
+    EXPECT(CUDART_INVALID_DEVICE_FUNCTION, launch(&never_registered));
+    (void)cudaGetLastError();
+}
+
 int main(int argc, char **argv)
 {
     static struct image image, newer;
@@ -480,6 +509,7 @@ int main(int argc, char **argv)
     check_limits();
     check_optional();
     check_order();
+    check_short_memory(handle);
     check_registering_beside_launches(&image);
     EXPECT(CUDA_ERR_NO_BINARY_FOR_GPU, launch(&foreign));
     EXPECT(0, cudaDeviceSynchronize());
