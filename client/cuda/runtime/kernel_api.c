@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/cuda/runtime/launch_attributes.h"
 #include "client/cuda/runtime/registry.h"
 #include "client/cuda/runtime/base/runtime_context.h"
 #include "client/cuda/runtime/base/runtime_driver.h"
@@ -92,15 +93,36 @@ cudart_error cudaLaunchCooperativeKernel(const void *host, cudart_dim3 grid, cud
     return launch_as(true, registry_function_find(host), grid, block, params, shared_bytes, stream);
 }
 
+/* The driver's own reading of attributes, which knows what its device has. */
+static cudart_error launch_extended(const struct cudart_launch_config *config, const void *host,
+                                    void **params)
+{
+    cuda_function function;
+    cudart_error error = load(registry_function_find(host), &function);
+
+    if (error == CUDART_OK && config->dynamic_shared_bytes > UINT32_MAX)
+        error = CUDART_INVALID_VALUE;
+    if (error == CUDART_OK)
+        error = DRIVER(cuLaunchKernelEx, config, function, params, NULL);
+    return runtime_error_note(error);
+}
+
 cudart_error cudaLaunchKernelExC(const struct cudart_launch_config *config, const void *host,
                                  void **params)
 {
+    bool cooperative;
+    cudart_error error;
+
+    ENTER();
     if (!config)
         return runtime_error_note(CUDART_INVALID_VALUE);
-    if (config->attribute_count > 0)
-        return runtime_error_note(CUDART_NOT_SUPPORTED);
-    return launch(registry_function_find(host), config->grid, config->block, params,
-                  config->dynamic_shared_bytes, config->stream);
+    if (config->attribute_count > 0 && runtime_driver.cuLaunchKernelEx)
+        return launch_extended(config, host, params);
+    error = launch_attributes_read(config, &cooperative);
+    if (error != CUDART_OK)
+        return runtime_error_note(error);
+    return launch_as(cooperative, registry_function_find(host), config->grid, config->block, params,
+                     config->dynamic_shared_bytes, config->stream);
 }
 
 /* nvcc's host code of a kernel asks once, and keeps the handle. */

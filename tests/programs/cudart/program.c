@@ -355,6 +355,55 @@ static void *of_driver(const char *name)
     return found;
 }
 
+static cudart_error launch_with(struct cudart_launch_attribute attribute)
+{
+    const struct cudart_launch_attribute both[] = {{.id = CUDART_LAUNCH_PRIORITY, .number = -1},
+                                                   attribute};
+    const struct cudart_launch_config config = {
+        .grid = grid, .block = block, .attributes = both, .attribute_count = 2};
+
+    return cudaLaunchKernelExC(&config, &scaled_add, params);
+}
+
+#define LAUNCH_WITH(name, ...)                                                                     \
+    launch_with((struct cudart_launch_attribute){.id = CUDART_LAUNCH_##name, __VA_ARGS__})
+
+/* Hints change nothing. An attribute that would change something is carried out or refused. */
+static void check_attributes(void)
+{
+    const struct cudart_launch_config no_list = {
+        .grid = grid, .block = block, .attribute_count = 1};
+    int window = 0;
+
+    EXPECT(0, cudaDeviceGetAttribute(&window, 109, 0));
+    EXPECT(0, LAUNCH_WITH(IGNORE, .number = 7));
+    EXPECT(0, LAUNCH_WITH(PROGRAMMATIC_SERIALIZATION, .number = 1));
+    EXPECT(0, LAUNCH_WITH(SHARED_CARVEOUT, .number = 50));
+    EXPECT(0, LAUNCH_WITH(CLUSTER_SCHEDULING, .number = 2));
+    EXPECT(0, LAUNCH_WITH(CLUSTER_DIMENSION, .cluster = {1, 1, 1}));
+    EXPECT(0, LAUNCH_WITH(MEM_SYNC_DOMAIN, .number = 1));
+    EXPECT(0, LAUNCH_WITH(COOPERATIVE, .number = 0));
+    EXPECT(0, LAUNCH_WITH(ACCESS_POLICY_WINDOW, .window = {.bytes = (size_t)window}));
+    EXPECT(0, cudaDeviceSynchronize());
+    check_output(3);
+    EXPECT(CUDART_INVALID_VALUE,
+           LAUNCH_WITH(ACCESS_POLICY_WINDOW, .window = {.bytes = (size_t)window + 1}));
+    EXPECT(CUDART_INVALID_VALUE, LAUNCH_WITH(ACCESS_POLICY_WINDOW, .window = {.miss = 2}));
+    EXPECT(CUDART_INVALID_VALUE, LAUNCH_WITH(SHARED_CARVEOUT, .number = 101));
+    EXPECT(CUDART_INVALID_VALUE, LAUNCH_WITH(SYNCHRONIZATION_POLICY, .number = 1));
+    EXPECT(CUDART_INVALID_VALUE, LAUNCH_WITH(CLUSTER_DIMENSION, .cluster = {2, 0, 1}));
+    EXPECT(CUDART_INVALID_VALUE, cudaLaunchKernelExC(&no_list, &scaled_add, params));
+    EXPECT(CUDART_NOT_SUPPORTED, LAUNCH_WITH(CLUSTER_DIMENSION, .cluster = {2, 1, 1}));
+    EXPECT(CUDART_NOT_SUPPORTED, LAUNCH_WITH(PROGRAMMATIC_EVENT, .number = 0));
+    EXPECT(CUDART_NOT_SUPPORTED, LAUNCH_WITH(LAUNCH_COMPLETION_EVENT, .number = 0));
+    EXPECT(CUDART_NOT_SUPPORTED, launch_with((struct cudart_launch_attribute){.id = 1000}));
+    EXPECT(0, cudaDeviceSynchronize());
+    EXPECT(0, cudaMemcpy(output, device_c, sizeof(output), CUDART_DEVICE_TO_HOST));
+    for (int i = 0; i < COUNT; i++)
+        CHECK(output[i] == 0);
+    (void)cudaGetLastError();
+}
+
 /* A call that the driver may lack is refused, and nothing happens. */
 static void check_optional(void)
 {
@@ -362,6 +411,7 @@ static void check_optional(void)
         of_driver("cuLaunchCooperativeKernel") ? CUDART_OK : CUDART_NOT_SUPPORTED;
     void *managed = NULL;
 
+    EXPECT(cooperative, LAUNCH_WITH(COOPERATIVE, .number = 1));
     EXPECT(cooperative, cudaLaunchCooperativeKernel(&scaled_add, grid, block, params, 0, NULL));
     EXPECT(0, cudaDeviceSynchronize());
     if (cooperative == CUDART_OK)
@@ -507,6 +557,7 @@ int main(int argc, char **argv)
     check_launches();
     check_errors();
     check_limits();
+    check_attributes();
     check_optional();
     check_order();
     check_short_memory(handle);

@@ -23,6 +23,9 @@ typedef void (*cuda_stream_callback)(cuda_stream stream, cuda_result status, voi
       (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,                  \
        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
        cuda_stream stream, void **params))                                                         \
+    X(cuLaunchKernelEx, cuLaunchKernelEx, 11060, 0,                                                \
+      (const struct cudart_launch_config *config, cuda_function function, void **params,           \
+       void **extra))                                                                              \
     X(cuStreamAddCallback, cuStreamAddCallback, 5000, 0,                                           \
       (cuda_stream stream, cuda_stream_callback fn, void *user, unsigned flags))                   \
     X(cuMemAllocAsync, cuMemAllocAsync, 11020, 0,                                                  \
