@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""Our libcudart.so.12 and .so.13 on the software GPU: what they export, and programs that use them."""
+"""Our libcudart.so.12 and .so.13 on the software GPU: what they export, their layouts, and programs that use them."""
 import glob
 import os
 import re
@@ -31,10 +31,15 @@ def exported_by(library):
     return set(re.findall(r" T (\S+)$", lines, re.M))
 
 
-def toolkits():
+def in_toolkits(*paths):
+    """The files of the toolkits that are installed; CUDA_HOME may name one more."""
     homes = [os.environ.get("CUDA_HOME", "/usr/local/cuda"), *glob.glob("/usr/local/cuda-*"), "/usr/local"]
-    found = [os.path.join(home, folder, "libcudart.so." + release) for home in homes for folder in ("lib", "lib64") for release in RELEASES]
-    return [library for library in found if os.path.exists(library)]
+    found = [os.path.join(home, path) for home in homes for path in paths]
+    return sorted({os.path.realpath(path): path for path in found if os.path.exists(path)}.values())
+
+
+def toolkits():
+    return in_toolkits(*(folder + "/libcudart.so." + release for folder in ("lib", "lib64") for release in RELEASES))
 
 
 class Runtime(unittest.TestCase):
@@ -56,6 +61,14 @@ class Runtime(unittest.TestCase):
                 theirs = exported_by(library)
                 self.assertGreater(len(theirs), 300)
                 self.assertEqual(theirs - exported_by(os.path.join(LIBRARIES, os.path.basename(library))), set())
+
+    @unittest.skipUnless(in_toolkits("include/cuda_runtime_api.h"), "no toolkit is installed")
+    def test_layouts_and_numbers_are_those_of_an_installed_toolkit(self):
+        compiler = os.environ.get("CC", "cc").split()
+        for header in in_toolkits("include/cuda_runtime_api.h"):
+            with self.subTest(header=header):
+                subprocess.run([*compiler, "-std=c17", "-D_GNU_SOURCE", "-fsyntax-only", "-I" + ROOT, "-I" + os.path.join(BUILD, "generated"),
+                                "-isystem", os.path.dirname(header), os.path.join(ROOT, "tests/programs/cudart/layout.c")], check=True)
 
     def test_a_function_that_is_not_carried_is_refused_and_named_once(self):
         for release in RELEASES:
