@@ -35,6 +35,8 @@
     X(copy_no_staging, OUT_OF_MEMORY, \
       "copies of ordinary memory need a staging buffer, which those of a shared host buffer don't, " \
       "and there is no room for one") \
+    X(runtime_absent, NOT_SUPPORTED, \
+      "gpushare's CUDA runtime does not carry %s; each call of it returns cudaErrorNotSupported") \
     X(copy_no_peer_buffer, SUCCESS, \
       "a copy between connections needs a host buffer") \
     X(warning_time, SUCCESS, \

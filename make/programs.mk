@@ -40,15 +40,18 @@ ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpus
        $(BUILD)/lib/libgpushare-client.so.0 $(BUILD)/lib/libgpushare-client.a $(BUILD)/lib/softgpu/libcuda.so.1
 
 # ---- the CUDA runtime
-# libcudart.so.12 and .so.13: the same objects, but for the file of each release and the version script.
-CUDART_SRC := $(wildcard client/cuda/runtime/*.c)
+# libcudart.so.12 and .so.13: the same objects, but for the file of each release, the version script and the bodies of
+# functions that are not carried.
+CUDART_SRC := $(wildcard client/cuda/runtime/*.c client/cuda/runtime/base/*.c)
 CUDART_SHARED := $(filter-out $(CUDART_RELEASES:%=client/cuda/runtime/release_%.c),$(CUDART_SRC))
 
-$(BUILD)/generated/libcudart.so.%.map: client/cuda/runtime/runtime_exports.h client/cuda/runtime/generate_map.py
+CUDART_TABLES := client/cuda/runtime/runtime_exports.h client/cuda/runtime/exports.txt
+CUDART_GENERATED := $(CUDART_RELEASES:%=$(BUILD)/generated/libcudart.so.%.map) $(CUDART_RELEASES:%=$(BUILD)/generated/cudart_absent.%.c)
+$(CUDART_GENERATED): client/cuda/runtime/generate_exports.py $(CUDART_TABLES)
 	@mkdir -p $(@D)
-	$(PYTHON) client/cuda/runtime/generate_map.py $< $* $@
+	$(PYTHON) $< $(CUDART_TABLES) $@
 
-$(BUILD)/lib/gpushare/libcudart.so.%: $(BUILD)/obj/client/cuda/runtime/release_%.o $(call obj,$(CUDART_SHARED)) $(A)/libcommon.a $(BUILD)/generated/libcudart.so.%.map
+$(BUILD)/lib/gpushare/libcudart.so.%: $(BUILD)/obj/client/cuda/runtime/release_%.o $(BUILD)/obj/generated/cudart_absent.%.o $(call obj,$(CUDART_SHARED)) $(A)/libcommon.a $(BUILD)/generated/libcudart.so.%.map
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcudart.so.$* -Wl,--version-script=$(BUILD)/generated/libcudart.so.$*.map -Wl,--no-undefined-version \
 	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,-z,relro,-z,now -o $@ $(filter %.o,$^) $(A)/libcommon.a -ldl

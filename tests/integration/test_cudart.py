@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""Our libcudart.so.12 and .so.13 on the software GPU: what they export, and programs that use them."""
+"""Our libcudart.so.12 and .so.13 on the software GPU: what they export, their layouts, and programs that use them."""
+import glob
 import os
 import re
 import shutil
@@ -25,20 +26,57 @@ def run(program, driver, *arguments):
     return subprocess.run([program, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
 
 
+def exported_by(library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return set(re.findall(r" T (\S+)$", lines, re.M))
+
+
+def in_toolkits(*paths):
+    """The files of the toolkits that are installed; CUDA_HOME may name one more."""
+    homes = [os.environ.get("CUDA_HOME", "/usr/local/cuda"), *glob.glob("/usr/local/cuda-*"), "/usr/local"]
+    found = [os.path.join(home, path) for home in homes for path in paths]
+    return sorted({os.path.realpath(path): path for path in found if os.path.exists(path)}.values())
+
+
+def toolkits():
+    return in_toolkits(*(folder + "/libcudart.so." + release for folder in ("lib", "lib64") for release in RELEASES))
+
+
 class Runtime(unittest.TestCase):
     def program(self, release):
         return os.path.join(BUILD, "tests/programs/cudart/program_" + release)
 
     def test_each_function_of_the_table_is_exported_with_its_node(self):
-        with open(os.path.join(ROOT, "client/cuda/runtime/runtime_exports.h"), encoding="utf-8") as text:
-            rows = re.findall(r"^ +E\([^,]+, (\w+), (BOTH|V12|V13), ", text.read(), re.M)
-        self.assertGreater(len(rows), 60)
+        with open(os.path.join(ROOT, "client/cuda/runtime/exports.txt"), encoding="utf-8") as text:
+            rows = re.findall(r"^(\w+) (BOTH|V12|V13)$", text.read(), re.M)
+        self.assertGreater(len(rows), 400)
         for release in RELEASES:
-            library = os.path.join(LIBRARIES, "libcudart.so." + release)
-            lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, stdout=subprocess.PIPE, text=True).stdout
-            exported = set(re.findall(r" T (\S+)$", lines, re.M))
-            self.assertEqual(exported, {"%s@@libcudart.so.%s" % (name, release) for name, releases in rows
-                                        if releases in ("BOTH", "V" + release)})
+            self.assertEqual(exported_by(os.path.join(LIBRARIES, "libcudart.so." + release)),
+                             {"%s@@libcudart.so.%s" % (name, release) for name, releases in rows if releases in ("BOTH", "V" + release)})
+
+    @unittest.skipUnless(toolkits(), "no toolkit is installed")
+    def test_each_function_of_an_installed_toolkit_is_exported(self):
+        for library in toolkits():
+            with self.subTest(library=library):
+                theirs = exported_by(library)
+                self.assertGreater(len(theirs), 300)
+                self.assertEqual(theirs - exported_by(os.path.join(LIBRARIES, os.path.basename(library))), set())
+
+    @unittest.skipUnless(in_toolkits("include/cuda_runtime_api.h"), "no toolkit is installed")
+    def test_layouts_and_numbers_are_those_of_an_installed_toolkit(self):
+        compiler = os.environ.get("CC", "cc").split()
+        for header in in_toolkits("include/cuda_runtime_api.h"):
+            with self.subTest(header=header):
+                subprocess.run([*compiler, "-std=c17", "-D_GNU_SOURCE", "-fsyntax-only", "-I" + ROOT, "-I" + os.path.join(BUILD, "generated"),
+                                "-isystem", os.path.dirname(header), os.path.join(ROOT, "tests/programs/cudart/layout.c")], check=True)
+
+    def test_a_function_that_is_not_carried_is_refused_and_named_once(self):
+        for release in RELEASES:
+            with self.subTest(release=release):
+                ended = run(self.program(release), SOFTGPU, "absent")
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertEqual(re.findall(r"^gpushare: .* does not carry (\w+); .*cudaErrorNotSupported$", ended.stderr, re.M),
+                                 ["cudaGraphCreate", "cudaStreamIsCapturing"])
 
     def test_a_program_of_each_release_runs(self):
         for release in RELEASES:

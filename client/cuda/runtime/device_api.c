@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/cuda/runtime/ordered_memory.h"
 #include "client/cuda/runtime/release.h"
-#include "client/cuda/runtime/runtime_context.h"
-#include "client/cuda/runtime/runtime_driver.h"
-#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/base/runtime_context.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_error.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 enum { MAP_HOST = 8 }; /* cudaDeviceMapHost */
@@ -59,10 +60,28 @@ cudart_error cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
     return runtime_error_note(DRIVER(cuCtxGetStreamPriorityRange, least, greatest));
 }
 
-cudart_error cudaDeviceSynchronize(void)
+/* The numbers of limits are the driver's. */
+cudart_error cudaDeviceGetLimit(size_t *value, int limit)
 {
     ENTER();
-    return runtime_error_note(DRIVER(cuCtxSynchronize));
+    return runtime_error_note(DRIVER(cuCtxGetLimit, value, (cuda_limit)limit));
+}
+
+cudart_error cudaDeviceSetLimit(int limit, size_t value)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuCtxSetLimit, (cuda_limit)limit, value));
+}
+
+cudart_error cudaDeviceSynchronize(void)
+{
+    cudart_error error;
+
+    ENTER();
+    error = DRIVER(cuCtxSynchronize);
+    if (error == CUDART_OK)
+        ordered_memory_trim();
+    return runtime_error_note(error);
 }
 
 /* 0 without a driver, which is no error. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "client/cuda/runtime/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
 
 struct member {
     size_t offset, size;

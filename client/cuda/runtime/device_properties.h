@@ -7,7 +7,7 @@
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_DEVICE_PROPERTIES_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_DEVICE_PROPERTIES_H
 
-#include "client/cuda/runtime/runtime_abi.h"
+#include "client/cuda/runtime/base/runtime_abi.h"
 
 /*
  * The members in their order. M is in both layouts, M12 and M13 in one.

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/cuda/runtime/launch_attributes.h"
 #include "client/cuda/runtime/registry.h"
-#include "client/cuda/runtime/runtime_context.h"
-#include "client/cuda/runtime/runtime_driver.h"
-#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/base/runtime_context.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_error.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 static cudart_error load(struct registry_function *kernel, cuda_function *function)
@@ -51,8 +52,9 @@ static cudart_error explain_refusal(const cudart_dim3 *grid, const cudart_dim3 *
     return CUDART_INVALID_CONFIGURATION;
 }
 
-static cudart_error launch(struct registry_function *kernel, cudart_dim3 grid, cudart_dim3 block,
-                           void **params, size_t shared_bytes, cuda_stream stream)
+static cudart_error launch_as(bool cooperative, struct registry_function *kernel, cudart_dim3 grid,
+                              cudart_dim3 block, void **params, size_t shared_bytes,
+                              cuda_stream stream)
 {
     cuda_function function;
     cudart_error error = load(kernel, &function);
@@ -61,11 +63,21 @@ static cudart_error launch(struct registry_function *kernel, cudart_dim3 grid, c
         return runtime_error_note(error);
     if (shared_bytes > UINT32_MAX)
         return runtime_error_note(CUDART_INVALID_VALUE);
-    error = DRIVER(cuLaunchKernel, function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                   (unsigned)shared_bytes, stream, params, NULL);
+    if (cooperative)
+        error = DRIVER(cuLaunchCooperativeKernel, function, grid.x, grid.y, grid.z, block.x,
+                       block.y, block.z, (unsigned)shared_bytes, stream, params);
+    else
+        error = DRIVER(cuLaunchKernel, function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                       (unsigned)shared_bytes, stream, params, NULL);
     if (error == CUDART_INVALID_VALUE)
         error = explain_refusal(&grid, &block);
     return runtime_error_note(error);
+}
+
+static cudart_error launch(struct registry_function *kernel, cudart_dim3 grid, cudart_dim3 block,
+                           void **params, size_t shared_bytes, cuda_stream stream)
+{
+    return launch_as(false, kernel, grid, block, params, shared_bytes, stream);
 }
 
 cudart_error cudaLaunchKernel(const void *host, cudart_dim3 grid, cudart_dim3 block, void **params,
@@ -74,15 +86,43 @@ cudart_error cudaLaunchKernel(const void *host, cudart_dim3 grid, cudart_dim3 bl
     return launch(registry_function_find(host), grid, block, params, shared_bytes, stream);
 }
 
+/* How many blocks fit at once is the driver's to know: it knows the client's share. */
+cudart_error cudaLaunchCooperativeKernel(const void *host, cudart_dim3 grid, cudart_dim3 block,
+                                         void **params, size_t shared_bytes, cuda_stream stream)
+{
+    return launch_as(true, registry_function_find(host), grid, block, params, shared_bytes, stream);
+}
+
+/* The driver's own reading of attributes, which knows what its device has. */
+static cudart_error launch_extended(const struct cudart_launch_config *config, const void *host,
+                                    void **params)
+{
+    cuda_function function;
+    cudart_error error = load(registry_function_find(host), &function);
+
+    if (error == CUDART_OK && config->dynamic_shared_bytes > UINT32_MAX)
+        error = CUDART_INVALID_VALUE;
+    if (error == CUDART_OK)
+        error = DRIVER(cuLaunchKernelEx, config, function, params, NULL);
+    return runtime_error_note(error);
+}
+
 cudart_error cudaLaunchKernelExC(const struct cudart_launch_config *config, const void *host,
                                  void **params)
 {
+    bool cooperative;
+    cudart_error error;
+
+    ENTER();
     if (!config)
         return runtime_error_note(CUDART_INVALID_VALUE);
-    if (config->attribute_count > 0)
-        return runtime_error_note(CUDART_NOT_SUPPORTED);
-    return launch(registry_function_find(host), config->grid, config->block, params,
-                  config->dynamic_shared_bytes, config->stream);
+    if (config->attribute_count > 0 && runtime_driver.cuLaunchKernelEx)
+        return launch_extended(config, host, params);
+    error = launch_attributes_read(config, &cooperative);
+    if (error != CUDART_OK)
+        return runtime_error_note(error);
+    return launch_as(cooperative, registry_function_find(host), config->grid, config->block, params,
+                     config->dynamic_shared_bytes, config->stream);
 }
 
 /* nvcc's host code of a kernel asks once, and keeps the handle. */

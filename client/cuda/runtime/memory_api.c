@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/cuda/runtime/ordered_memory.h"
 #include "client/cuda/runtime/registry.h"
-#include "client/cuda/runtime/runtime_context.h"
-#include "client/cuda/runtime/runtime_driver.h"
-#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/base/runtime_context.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_error.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 static cuda_device_ptr address(const void *ptr)
@@ -22,6 +23,8 @@ cudart_error cudaMalloc(void **ptr, size_t size)
     if (!ptr)
         return runtime_error_note(CUDART_INVALID_VALUE);
     error = size > 0 ? DRIVER(cuMemAlloc, &allocated, size) : CUDART_OK;
+    if (error == CUDART_MEMORY_ALLOCATION && ordered_memory_await())
+        error = DRIVER(cuMemAlloc, &allocated, size);
     if (error == CUDART_OK)
         *ptr = (void *)(uintptr_t)allocated;
     return runtime_error_note(error);
@@ -31,7 +34,48 @@ cudart_error cudaMalloc(void **ptr, size_t size)
 cudart_error cudaFree(void *ptr)
 {
     ENTER();
+    if (ordered_memory_is_free(address(ptr)))
+        return runtime_error_note(CUDART_INVALID_VALUE);
     return runtime_error_note(ptr ? DRIVER(cuMemFree, address(ptr)) : CUDART_OK);
+}
+
+cudart_error cudaMallocManaged(void **ptr, size_t size, unsigned flags)
+{
+    cuda_device_ptr allocated = 0;
+    cudart_error error;
+
+    ENTER();
+    if (!ptr)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    error = DRIVER(cuMemAllocManaged, &allocated, size, flags);
+    if (error == CUDART_OK)
+        *ptr = (void *)(uintptr_t)allocated;
+    return runtime_error_note(error);
+}
+
+cudart_error cudaMallocAsync(void **ptr, size_t size, cuda_stream stream)
+{
+    cuda_device_ptr allocated = 0;
+    cudart_error error;
+
+    ENTER();
+    if (!ptr)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    error = runtime_driver.cuMemAllocAsync ? DRIVER(cuMemAllocAsync, &allocated, size, stream)
+                                           : ordered_memory_alloc(&allocated, size, stream);
+    if (error == CUDART_OK)
+        *ptr = (void *)(uintptr_t)allocated;
+    return runtime_error_note(error);
+}
+
+cudart_error cudaFreeAsync(void *ptr, cuda_stream stream)
+{
+    ENTER();
+    if (!ptr)
+        return CUDART_OK;
+    return runtime_error_note(runtime_driver.cuMemFreeAsync
+                                  ? DRIVER(cuMemFreeAsync, address(ptr), stream)
+                                  : ordered_memory_free(address(ptr), stream));
 }
 
 cudart_error cudaHostAlloc(void **ptr, size_t size, unsigned flags)
@@ -87,6 +131,12 @@ cudart_error cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     ENTER();
     return runtime_error_note(DRIVER(cuMemGetInfo, free_bytes, total_bytes));
+}
+
+/* A value alone, which needs no texture and no device. */
+struct cudart_channel_format cudaCreateChannelDesc(int x, int y, int z, int w, int kind)
+{
+    return (struct cudart_channel_format){x, y, z, w, kind};
 }
 
 /* ---- copying ------------------------------------------------------------------------------ */

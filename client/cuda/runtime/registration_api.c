@@ -5,7 +5,7 @@
  * pushes a configuration that nvcc's host code of the kernel pops.
  */
 #include "client/cuda/runtime/registry.h"
-#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/base/runtime_error.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 /* ---- start and end of a program -------------------------------------------------------- */
@@ -38,6 +38,8 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
     (void)warp_size;
     if (handle)
         registry_function_add((struct registry_image *)handle, host, name);
+    else
+        registry_lose(host);
 }
 
 void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int external,
@@ -46,6 +48,8 @@ void __cudaRegisterVar(void **handle, char *host, char *device, const char *name
     (void)device, (void)external, (void)size, (void)constant, (void)global;
     if (handle)
         registry_variable_add((struct registry_image *)handle, host, name);
+    else
+        registry_lose(host);
 }
 
 /* ---- launch configurations ---------------------------------------------------------------- */

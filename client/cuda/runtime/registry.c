@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/runtime/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
 
 /* A kernel in one context. */
 struct code {
@@ -61,6 +61,11 @@ static struct registry_image *images;
 enum { BUCKETS = 4096 };
 static _Atomic(struct registry_function *) buckets[BUCKETS];
 
+/* Whether an address of the bucket could not be registered for lack of memory. An address that is
+ * found nowhere is then taken for such a one; its kernel is this one. */
+static atomic_bool lost[BUCKETS];
+static struct registry_function lost_function;
+
 /* ---- registering ---------------------------------------------------------------------- */
 
 struct registry_image *registry_image_add(const void *wrapper)
@@ -78,9 +83,24 @@ struct registry_image *registry_image_add(const void *wrapper)
 }
 
 /* Host addresses of kernels are some dozen bytes apart. */
+static size_t bucket_number(const void *host)
+{
+    return ((uintptr_t)host >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 52;
+}
+
 static _Atomic(struct registry_function *) *bucket_of(const void *host)
 {
-    return &buckets[((uintptr_t)host >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 52];
+    return &buckets[bucket_number(host)];
+}
+
+void registry_lose(const void *host)
+{
+    atomic_store_explicit(&lost[bucket_number(host)], true, memory_order_relaxed);
+}
+
+static bool is_lost(const void *host)
+{
+    return atomic_load_explicit(&lost[bucket_number(host)], memory_order_relaxed);
 }
 
 static struct registry_function *find_in(_Atomic(struct registry_function *) *bucket,
@@ -123,6 +143,7 @@ void registry_function_add(struct registry_image *image, const void *host, const
         atomic_store_explicit(&function->host, host, memory_order_release);
     } else {
         free(copy);
+        registry_lose(host);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -135,6 +156,7 @@ void registry_variable_add(struct registry_image *image, const void *host, const
         variable->name = strdup(name);
     if (!variable || !variable->name) {
         free(variable);
+        registry_lose(host);
         return;
     }
     variable->host = host;
@@ -294,7 +316,9 @@ static cudart_error make_code(struct registry_function *function, cuda_context c
 
 struct registry_function *registry_function_find(const void *host)
 {
-    return host ? find_in(bucket_of(host), host) : NULL;
+    struct registry_function *function = host ? find_in(bucket_of(host), host) : NULL;
+
+    return function || !host || !is_lost(host) ? function : &lost_function;
 }
 
 cudart_error registry_function_load(struct registry_function *function, cuda_context context,
@@ -303,6 +327,8 @@ cudart_error registry_function_load(struct registry_function *function, cuda_con
     struct code *code = find_code(function, context);
     cudart_error error = CUDART_OK;
 
+    if (function == &lost_function)
+        return CUDART_MEMORY_ALLOCATION;
     if (!code) {
         pthread_mutex_lock(&lock);
         error = make_code(function, context, &code);
@@ -332,7 +358,7 @@ cudart_error registry_variable_place(const void *host, cuda_context context, cud
     struct variable *variable;
     cuda_module module;
     size_t bytes;
-    cudart_error error = CUDART_INVALID_SYMBOL;
+    cudart_error error = is_lost(host) ? CUDART_MEMORY_ALLOCATION : CUDART_INVALID_SYMBOL;
 
     pthread_mutex_lock(&lock);
     variable = find_variable(host, &image);

@@ -8,7 +8,7 @@
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_REGISTRY_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_REGISTRY_H
 
-#include "client/cuda/runtime/runtime_abi.h"
+#include "client/cuda/runtime/base/runtime_abi.h"
 
 struct registry_image;
 
@@ -21,21 +21,25 @@ struct registry_image *registry_image_add(const void *wrapper);
 void registry_image_remove(struct registry_image *image);
 
 /* Registers a kernel or variable of the image: the address in the program, and the name in the
- * image. The name is copied. An address that can't be registered for lack of memory is not found
- * later. */
+ * image. The name is copied. An address that can't be registered for lack of memory is lost. */
 void registry_function_add(struct registry_image *image, const void *host, const char *name);
 void registry_variable_add(struct registry_image *image, const void *host, const char *name);
 
-/* Finds the kernel registered under an address; NULL if there is none. */
+/* Says that the address can't be registered for lack of memory. A use of it later
+ * is CUDART_MEMORY_ALLOCATION. */
+void registry_lose(const void *host);
+
+/* Finds the kernel registered under an address, or that was lost; NULL if there is none. */
 struct registry_function *registry_function_find(const void *host);
 
 /* Gives the code of a kernel in the context, which is current. Returns 0,
- * CUDART_INVALID_DEVICE_FUNCTION if the image lacks it, or why the image can't be loaded. */
+ * CUDART_INVALID_DEVICE_FUNCTION if the image lacks it, CUDART_MEMORY_ALLOCATION, or why the image
+ * can't be loaded. */
 cudart_error registry_function_load(struct registry_function *function, cuda_context context,
                                     cuda_function *loaded);
 
 /* Gives place and size of a variable in the context, which is current. *size may be NULL. Returns
- * 0, CUDART_INVALID_SYMBOL, or why the image can't be loaded. */
+ * 0, CUDART_INVALID_SYMBOL, CUDART_MEMORY_ALLOCATION, or why the image can't be loaded. */
 cudart_error registry_variable_place(const void *host, cuda_context context, cuda_device_ptr *place,
                                      size_t *size);
 

@@ -3,7 +3,7 @@
 #include "client/cuda/runtime/release.h"
 
 #include "client/cuda/runtime/device_properties.h"
-#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/base/runtime_error.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 __attribute__((constructor)) static void set_release(void)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * runtime_exports: every function that the libraries export, once. The prototypes below and the
- * libraries' version scripts (generate_map.py) are made from this table.
+ * runtime_exports: every function that the libraries carry, once. The prototypes below are made
+ * from this table. exports.txt names all functions that NVIDIA's libraries have; the others are
+ * refused (generate_exports.py).
  *
  * E(type, name, releases, (parameters))
  * releases: BOTH, or the only major release of CUDA whose library has the function: V12 or V13.
@@ -10,7 +11,8 @@
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_EXPORTS_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_EXPORTS_H
 
-#include "client/cuda/runtime/runtime_abi.h"
+#include "client/cuda/runtime/base/runtime_abi.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
 
 /* clang-format off */
 #define CUDART_EXPORTS(E) \
@@ -28,6 +30,7 @@
     /* launches and kernels */ \
     E(cudart_error, cudaLaunchKernel, BOTH, (const void *host, cudart_dim3 grid, cudart_dim3 block, void **params, size_t shared_bytes, cuda_stream stream)) \
     E(cudart_error, cudaLaunchKernelExC, BOTH, (const struct cudart_launch_config *config, const void *host, void **params)) \
+    E(cudart_error, cudaLaunchCooperativeKernel, BOTH, (const void *host, cudart_dim3 grid, cudart_dim3 block, void **params, size_t shared_bytes, cuda_stream stream)) \
     E(cudart_error, cudaFuncGetAttributes, BOTH, (struct cudart_function_attributes *attributes, const void *host)) \
     E(cudart_error, cudaFuncSetAttribute, BOTH, (const void *host, int attribute, int value)) \
     E(cudart_error, cudaOccupancyMaxActiveBlocksPerMultiprocessor, BOTH, (int *blocks, const void *host, int block_size, size_t shared_bytes)) \
@@ -35,12 +38,16 @@
     /* memory */ \
     E(cudart_error, cudaMalloc, BOTH, (void **ptr, size_t size)) \
     E(cudart_error, cudaFree, BOTH, (void *ptr)) \
+    E(cudart_error, cudaMallocManaged, BOTH, (void **ptr, size_t size, unsigned flags)) \
+    E(cudart_error, cudaMallocAsync, BOTH, (void **ptr, size_t size, cuda_stream stream)) \
+    E(cudart_error, cudaFreeAsync, BOTH, (void *ptr, cuda_stream stream)) \
     E(cudart_error, cudaMallocHost, BOTH, (void **ptr, size_t size)) \
     E(cudart_error, cudaHostAlloc, BOTH, (void **ptr, size_t size, unsigned flags)) \
     E(cudart_error, cudaFreeHost, BOTH, (void *ptr)) \
     E(cudart_error, cudaHostRegister, BOTH, (void *ptr, size_t size, unsigned flags)) \
     E(cudart_error, cudaHostUnregister, BOTH, (void *ptr)) \
     E(cudart_error, cudaHostGetDevicePointer, BOTH, (void **device_ptr, void *host, unsigned flags)) \
+    E(struct cudart_channel_format, cudaCreateChannelDesc, BOTH, (int x, int y, int z, int w, int kind)) \
     E(cudart_error, cudaMemGetInfo, BOTH, (size_t *free_bytes, size_t *total_bytes)) \
     E(cudart_error, cudaMemcpy, BOTH, (void *dst, const void *src, size_t size, int kind)) \
     E(cudart_error, cudaMemcpyAsync, BOTH, (void *dst, const void *src, size_t size, int kind, cuda_stream stream)) \
@@ -60,6 +67,7 @@
     E(cudart_error, cudaStreamWaitEvent, BOTH, (cuda_stream stream, cuda_event event, unsigned flags)) \
     E(cudart_error, cudaStreamGetPriority, BOTH, (cuda_stream stream, int *priority)) \
     E(cudart_error, cudaLaunchHostFunc, BOTH, (cuda_stream stream, cuda_host_fn fn, void *user)) \
+    E(cudart_error, cudaStreamAddCallback, BOTH, (cuda_stream stream, cuda_stream_callback fn, void *user, unsigned flags)) \
     E(cudart_error, cudaEventCreate, BOTH, (cuda_event *event)) \
     E(cudart_error, cudaEventCreateWithFlags, BOTH, (cuda_event *event, unsigned flags)) \
     E(cudart_error, cudaEventDestroy, BOTH, (cuda_event event)) \
@@ -76,6 +84,8 @@
     E(cudart_error, cudaGetDeviceProperties_v2, V12, (void *properties, int ordinal)) \
     E(cudart_error, cudaGetDeviceProperties, V13, (void *properties, int ordinal)) \
     E(cudart_error, cudaDeviceGetStreamPriorityRange, BOTH, (int *least, int *greatest)) \
+    E(cudart_error, cudaDeviceGetLimit, BOTH, (size_t *value, int limit)) \
+    E(cudart_error, cudaDeviceSetLimit, BOTH, (int limit, size_t value)) \
     E(cudart_error, cudaDeviceSynchronize, BOTH, (void)) \
     E(cudart_error, cudaDriverGetVersion, BOTH, (int *version)) \
     E(cudart_error, cudaRuntimeGetVersion, BOTH, (int *version)) \

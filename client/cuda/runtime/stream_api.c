@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/runtime/runtime_context.h"
-#include "client/cuda/runtime/runtime_driver.h"
-#include "client/cuda/runtime/runtime_error.h"
+#include <stdlib.h>
+
+#include "client/cuda/runtime/base/runtime_context.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_error.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 /* ---- streams ------------------------------------------------------------------------------ */
@@ -59,6 +61,47 @@ cudart_error cudaLaunchHostFunc(cuda_stream stream, cuda_host_fn fn, void *user)
 {
     ENTER();
     return runtime_error_note(DRIVER(cuLaunchHostFunc, stream, fn, user));
+}
+
+/* A callback on a driver that has functions on the host alone. */
+struct callback {
+    cuda_stream stream;
+    cuda_stream_callback fn;
+    void *user;
+};
+
+static void call_back(void *user)
+{
+    const struct callback callback = *(struct callback *)user;
+
+    free(user);
+    callback.fn(callback.stream, CUDA_OK, callback.user);
+}
+
+/* Unlike CUDA's own, this callback is not called when the context is lost before its turn. */
+static cudart_error call_in_order(cuda_stream stream, cuda_stream_callback fn, void *user)
+{
+    struct callback *callback = malloc(sizeof(*callback));
+    cudart_error error;
+
+    if (!callback)
+        return CUDART_MEMORY_ALLOCATION;
+    *callback = (struct callback){stream, fn, user};
+    error = DRIVER(cuLaunchHostFunc, stream, call_back, callback);
+    if (error != CUDART_OK)
+        free(callback);
+    return error;
+}
+
+cudart_error cudaStreamAddCallback(cuda_stream stream, cuda_stream_callback fn, void *user,
+                                   unsigned flags)
+{
+    ENTER();
+    if (!fn || flags != 0)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    return runtime_error_note(runtime_driver.cuStreamAddCallback
+                                  ? DRIVER(cuStreamAddCallback, stream, fn, user, flags)
+                                  : call_in_order(stream, fn, user));
 }
 
 /* ---- events ------------------------------------------------------------------------------- */

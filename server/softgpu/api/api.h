@@ -27,6 +27,13 @@ API cuda_result cuCtxSynchronize_v2(cuda_context context);
 API cuda_result cuCtxGetDevice_v2(cuda_device *device, cuda_context context);
 API cuda_result cuEventElapsedTime_v2(float *milliseconds, cuda_event start, cuda_event end);
 
+/* Calls that the server never makes. */
+API cuda_result cuLaunchCooperativeKernel(cuda_function function, unsigned grid_x, unsigned grid_y,
+                                          unsigned grid_z, unsigned block_x, unsigned block_y,
+                                          unsigned block_z, unsigned shared_bytes,
+                                          cuda_stream stream, void **params);
+API cuda_result cuMemAllocManaged(cuda_device_ptr *ptr, size_t size, unsigned flags);
+
 /* Gives the device of the thread's current context. Returns CUDA_ERR_INVALID_CONTEXT without
  * one, or the reason why no call may go ahead. */
 cuda_result api_current(struct device **device);

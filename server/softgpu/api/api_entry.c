@@ -22,6 +22,8 @@ static const struct row {
     {"cuDeviceGetUuid", 9020, (entry_fn)cuDeviceGetUuid},
     {"cuDevicePrimaryCtxRelease", 7000, (entry_fn)cuDevicePrimaryCtxRelease},
     {"cuDevicePrimaryCtxSetFlags", 7000, (entry_fn)cuDevicePrimaryCtxSetFlags},
+    {"cuLaunchCooperativeKernel", 9000, (entry_fn)cuLaunchCooperativeKernel},
+    {"cuMemAllocManaged", 6000, (entry_fn)cuMemAllocManaged},
     {"cuCtxSynchronize", 13000, (entry_fn)cuCtxSynchronize_v2},
     {"cuCtxGetDevice", 13000, (entry_fn)cuCtxGetDevice_v2},
     {"cuEventElapsedTime", 12080, (entry_fn)cuEventElapsedTime_v2},

@@ -144,6 +144,15 @@ cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
     return result;
 }
 
+/* Host and device reach the same bytes at one address anyway, so nothing has to move. */
+cuda_result cuMemAllocManaged(cuda_device_ptr *ptr, size_t size, unsigned flags)
+{
+    enum { ATTACH_GLOBAL = 1, ATTACH_HOST = 2 };
+
+    return flags == ATTACH_GLOBAL || flags == ATTACH_HOST ? cuMemAlloc_v2(ptr, size)
+                                                          : CUDA_ERR_INVALID_VALUE;
+}
+
 cuda_result cuMemFree_v2(cuda_device_ptr ptr)
 {
     struct device *device;

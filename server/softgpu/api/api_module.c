@@ -11,6 +11,7 @@
 #include "common/list.h"
 #include "common/util.h"
 #include "server/softgpu/api/api.h"
+#include "server/softgpu/api/cooperative.h"
 #include "server/softgpu/api/image.h"
 #include "server/softgpu/api/jit_log.h"
 #include "server/softgpu/decode/module_load.h"
@@ -660,30 +661,24 @@ static cuda_result submit_kernel(struct stream *stream, const struct launch *lau
     return enqueue_operation(stream, op);
 }
 
-cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned grid_y,
-                           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                           unsigned shared_bytes, cuda_stream handle, void **params, void **extra)
+/* A launch as far as it is known without its function and its parameters. */
+static cuda_result launch_kernel(cuda_function function, struct launch launch, cuda_stream handle,
+                                 void **params, void **extra, bool cooperative)
 {
     uint8_t buffer[DEVICE_PARAM_BYTES];
     struct stream *stream;
-    struct launch launch;
 
     API_TRY(find_function(function));
     API_TRY(api_stream(handle, &stream));
     if (stream->device != function->module->device)
         return CUDA_ERR_INVALID_HANDLE;
     API_TRY(need_code(function->module));
-    launch = (struct launch){
-        .function = function->function,
-        .grid = {grid_x, grid_y, grid_z},
-        .threads = {block_x, block_y, block_z},
-        .dynamic_shared_bytes = shared_bytes,
-        .static_shared_bytes = function->info.static_shared_bytes,
-        .params = buffer,
-        .param_bytes = function->info.param_bytes,
-        .release = code_drop,
-        .owner = atomic_load(&function->module->code),
-    };
+    launch.function = function->function;
+    launch.static_shared_bytes = function->info.static_shared_bytes;
+    launch.params = buffer;
+    launch.param_bytes = function->info.param_bytes;
+    launch.release = code_drop;
+    launch.owner = atomic_load(&function->module->code);
     API_TRY(check_shape(function, &launch));
     if (params && extra)
         return CUDA_ERR_INVALID_VALUE;
@@ -693,7 +688,32 @@ cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned gri
         API_TRY(gather_params(function, params, buffer));
     else if (launch.param_bytes > 0)
         return CUDA_ERR_INVALID_VALUE;
+    if (cooperative)
+        API_TRY(cooperative_prepare(stream, &launch));
     atomic_fetch_add(&atomic_load(&function->module->code)->refs, 1);
     grow_local_memory(stream, function->info.local_bytes);
     return submit_kernel(stream, &launch);
+}
+
+cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned grid_y,
+                           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                           unsigned shared_bytes, cuda_stream stream, void **params, void **extra)
+{
+    const struct launch launch = {.grid = {grid_x, grid_y, grid_z},
+                                  .threads = {block_x, block_y, block_z},
+                                  .dynamic_shared_bytes = shared_bytes};
+
+    return launch_kernel(function, launch, stream, params, extra, false);
+}
+
+cuda_result cuLaunchCooperativeKernel(cuda_function function, unsigned grid_x, unsigned grid_y,
+                                      unsigned grid_z, unsigned block_x, unsigned block_y,
+                                      unsigned block_z, unsigned shared_bytes, cuda_stream stream,
+                                      void **params)
+{
+    const struct launch launch = {.grid = {grid_x, grid_y, grid_z},
+                                  .threads = {block_x, block_y, block_z},
+                                  .dynamic_shared_bytes = shared_bytes};
+
+    return launch_kernel(function, launch, stream, params, NULL, true);
 }

@@ -235,6 +235,8 @@ static const struct {
     {"%smid", 's'},
     {"%nsmid", 'S'},
     {"%gridid", 'g'},
+    {"%envreg1", 'e'},
+    {"%envreg2", 'E'},
     {"%lanemask_eq", '='},
     {"%lanemask_lt", '<'},
     {"%lanemask_le", '{'},
@@ -268,7 +270,7 @@ static uint32_t special_source(struct decoder *d, const struct ptx_operand *op, 
         if (strcmp(op->name, specials[i].name) == 0)
             id = specials[i].id;
     }
-    if (strncmp(op->name, "%envreg", 7) == 0 ||
+    if ((!id && strncmp(op->name, "%envreg", 7) == 0) ||
         strncmp(op->name, "%reserved_smem_offset_", 22) == 0)
         id = '0';
     uint32_t axis = op->selector == 'x' || !op->selector ? 0

@@ -103,6 +103,7 @@ struct grid *grid_create(const struct launch *launch)
         .threads = {launch->threads[0], launch->threads[1], launch->threads[2]},
         .dynamic_shared_bytes = launch->dynamic_shared_bytes,
         .params = grid->params,
+        .workspace = launch->workspace,
         .grid_id = atomic_fetch_add(&last_grid_id, 1) + 1,
         .timer_step_ns = (uint32_t)device_settings()->globaltimer_ns,
         .sm_count = (uint32_t)device_settings()->sms,

@@ -24,6 +24,7 @@ struct launch {
     uint32_t static_shared_bytes;
     const void *params; /* copied */
     uint32_t param_bytes;
+    uint64_t workspace;           /* of a cooperative grid; 0 for others */
     void (*release)(void *owner); /* called when no block needs the function any more */
     void *owner;
 };

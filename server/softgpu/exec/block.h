@@ -22,6 +22,7 @@ struct block_launch {
     uint32_t dynamic_shared_bytes;
     const uint8_t *params;  /* function_info.param_bytes bytes */
     uint64_t grid_id;       /* %gridid */
+    uint64_t workspace;     /* %envreg1 has its upper half, %envreg2 the lower one */
     uint32_t sm_count;      /* %nsmid */
     uint32_t timer_step_ns; /* %globaltimer moves by so much; 0: by nanoseconds */
 };

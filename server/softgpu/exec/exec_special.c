@@ -59,6 +59,10 @@ static uint64_t warp_special(const struct warp *w, uint32_t id, uint64_t axis)
         return b->launch->sm_count;
     case 'g':
         return b->launch->grid_id;
+    case 'e':
+        return b->launch->workspace >> 32;
+    case 'E':
+        return (uint32_t)b->launch->workspace;
     case 'c':
     case 'k':
         return clock_cycles(b);

@@ -31,6 +31,7 @@ typedef struct device_properties_13 properties_of_release;
 
 /* The addresses under which nvcc registers are those of stubs and variables in the program. */
 static char scaled_add, not_there, foreign, never_registered, scale;
+static char name_lost[64], image_lost[64], variable_lost[64];
 
 __asm__(".section .rodata\n"
         "kernels_begin: .incbin \"tests/programs/cudart/kernels.ptx\"\n"
@@ -225,6 +226,91 @@ static void check_errors(void)
     (void)cudaGetLastError();
 }
 
+/* ---- functions on the host, stream-ordered memory ---------------------------------------- */
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int called_back;
+
+static void wait_at_gate(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+}
+
+static void note_callback(cuda_stream stream, cuda_result status, void *user)
+{
+    called_back = status == CUDA_OK && stream == *(cuda_stream *)user ? 1 : -1;
+}
+
+static void check_callback(cuda_stream stream)
+{
+    pthread_mutex_lock(&gate);
+    EXPECT(0, cudaLaunchHostFunc(stream, wait_at_gate, NULL));
+    EXPECT(CUDART_INVALID_VALUE, cudaStreamAddCallback(stream, NULL, NULL, 0));
+    EXPECT(CUDART_INVALID_VALUE, cudaStreamAddCallback(stream, note_callback, &stream, 1));
+    EXPECT(0, cudaStreamAddCallback(stream, note_callback, &stream, 0));
+    CHECK(called_back == 0);
+    pthread_mutex_unlock(&gate);
+    EXPECT(0, cudaStreamSynchronize(stream));
+    CHECK(called_back == 1);
+    (void)cudaGetLastError();
+}
+
+/* A freed block is given out again where the order of streams allows it, and nowhere else. */
+static void check_ordered_memory(cuda_stream stream, cuda_stream other)
+{
+    enum { SIZE = 3 << 20 };
+    void *first = NULL, *second = NULL, *third = NULL;
+    size_t before, after, total;
+
+    EXPECT(0, cudaMemGetInfo(&before, &total));
+    EXPECT(0, cudaMallocAsync(&first, SIZE, stream));
+    EXPECT(CUDART_INVALID_VALUE, cudaFreeAsync((char *)first + 1, stream));
+    pthread_mutex_lock(&gate);
+    EXPECT(0, cudaLaunchHostFunc(stream, wait_at_gate, NULL));
+    EXPECT(0, cudaMemsetAsync(first, 1, SIZE, stream));
+    EXPECT(0, cudaFreeAsync(first, stream));
+    EXPECT(CUDART_INVALID_VALUE, cudaFreeAsync(first, other));
+    EXPECT(CUDART_INVALID_VALUE, cudaFree(first));
+    EXPECT(0, cudaMallocAsync(&second, SIZE, other));
+    CHECK(second != first);
+    EXPECT(0, cudaMallocAsync(&third, SIZE, stream));
+    CHECK(third == first);
+    pthread_mutex_unlock(&gate);
+    EXPECT(0, cudaFreeAsync(third, stream));
+    EXPECT(0, cudaStreamSynchronize(stream));
+    EXPECT(0, cudaMallocAsync(&third, SIZE, other));
+    CHECK(third == first);
+    EXPECT(0, cudaFree(third));
+    EXPECT(0, cudaFreeAsync(second, other));
+    EXPECT(0, cudaFreeAsync(NULL, other));
+    EXPECT(0, cudaDeviceSynchronize());
+    EXPECT(0, cudaMemGetInfo(&after, &total));
+    CHECK(after == before);
+
+    /* Memory that is short is found in freed blocks. */
+    EXPECT(0, cudaMallocAsync(&first, before / 4 * 3, stream));
+    EXPECT(0, cudaFreeAsync(first, stream));
+    EXPECT(0, cudaMalloc(&second, before / 3 * 2));
+    EXPECT(0, cudaFreeAsync(second, stream));
+    EXPECT(0, cudaMallocAsync(&first, before / 4 * 3, other));
+    EXPECT(0, cudaFree(first));
+    (void)cudaGetLastError();
+}
+
+static void check_order(void)
+{
+    cuda_stream stream, other;
+
+    EXPECT(0, cudaStreamCreateWithFlags(&stream, CUDA_STREAM_NON_BLOCKING));
+    EXPECT(0, cudaStreamCreateWithFlags(&other, CUDA_STREAM_NON_BLOCKING));
+    check_callback(stream);
+    check_ordered_memory(stream, other);
+    EXPECT(0, cudaStreamDestroy(other));
+    EXPECT(0, cudaStreamDestroy(stream));
+}
+
 /* ---- devices ------------------------------------------------------------------------------ */
 
 static void check_device(void)
@@ -248,18 +334,109 @@ static void check_device(void)
     CHECK(attributes.max_threads_per_block == 1024 && attributes.ptx_version == 75);
 }
 
+static void check_limits(void)
+{
+    size_t stack = 0;
+
+    EXPECT(0, cudaDeviceSetLimit(CUDA_LIMIT_STACK_SIZE, 8192));
+    EXPECT(0, cudaDeviceGetLimit(&stack, CUDA_LIMIT_STACK_SIZE));
+    CHECK(stack == 8192);
+    EXPECT(CUDA_ERR_UNSUPPORTED_LIMIT, cudaDeviceSetLimit(1000, 1));
+    (void)cudaGetLastError();
+}
+
+static void *of_driver(const char *name)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void *found = driver ? dlsym(driver, name) : NULL;
+
+    CHECK(driver);
+    dlclose(driver);
+    return found;
+}
+
+static cudart_error launch_with(struct cudart_launch_attribute attribute)
+{
+    const struct cudart_launch_attribute both[] = {{.id = CUDART_LAUNCH_PRIORITY, .number = -1},
+                                                   attribute};
+    const struct cudart_launch_config config = {
+        .grid = grid, .block = block, .attributes = both, .attribute_count = 2};
+
+    return cudaLaunchKernelExC(&config, &scaled_add, params);
+}
+
+#define LAUNCH_WITH(name, ...)                                                                     \
+    launch_with((struct cudart_launch_attribute){.id = CUDART_LAUNCH_##name, __VA_ARGS__})
+
+/* Hints change nothing. An attribute that would change something is carried out or refused. */
+static void check_attributes(void)
+{
+    const struct cudart_launch_config no_list = {
+        .grid = grid, .block = block, .attribute_count = 1};
+    int window = 0;
+
+    EXPECT(0, cudaDeviceGetAttribute(&window, 109, 0));
+    EXPECT(0, LAUNCH_WITH(IGNORE, .number = 7));
+    EXPECT(0, LAUNCH_WITH(PROGRAMMATIC_SERIALIZATION, .number = 1));
+    EXPECT(0, LAUNCH_WITH(SHARED_CARVEOUT, .number = 50));
+    EXPECT(0, LAUNCH_WITH(CLUSTER_SCHEDULING, .number = 2));
+    EXPECT(0, LAUNCH_WITH(CLUSTER_DIMENSION, .cluster = {1, 1, 1}));
+    EXPECT(0, LAUNCH_WITH(MEM_SYNC_DOMAIN, .number = 1));
+    EXPECT(0, LAUNCH_WITH(COOPERATIVE, .number = 0));
+    EXPECT(0, LAUNCH_WITH(ACCESS_POLICY_WINDOW, .window = {.bytes = (size_t)window}));
+    EXPECT(0, cudaDeviceSynchronize());
+    check_output(3);
+    EXPECT(CUDART_INVALID_VALUE,
+           LAUNCH_WITH(ACCESS_POLICY_WINDOW, .window = {.bytes = (size_t)window + 1}));
+    EXPECT(CUDART_INVALID_VALUE, LAUNCH_WITH(ACCESS_POLICY_WINDOW, .window = {.miss = 2}));
+    EXPECT(CUDART_INVALID_VALUE, LAUNCH_WITH(SHARED_CARVEOUT, .number = 101));
+    EXPECT(CUDART_INVALID_VALUE, LAUNCH_WITH(SYNCHRONIZATION_POLICY, .number = 1));
+    EXPECT(CUDART_INVALID_VALUE, LAUNCH_WITH(CLUSTER_DIMENSION, .cluster = {2, 0, 1}));
+    EXPECT(CUDART_INVALID_VALUE, cudaLaunchKernelExC(&no_list, &scaled_add, params));
+    EXPECT(CUDART_NOT_SUPPORTED, LAUNCH_WITH(CLUSTER_DIMENSION, .cluster = {2, 1, 1}));
+    EXPECT(CUDART_NOT_SUPPORTED, LAUNCH_WITH(PROGRAMMATIC_EVENT, .number = 0));
+    EXPECT(CUDART_NOT_SUPPORTED, LAUNCH_WITH(LAUNCH_COMPLETION_EVENT, .number = 0));
+    EXPECT(CUDART_NOT_SUPPORTED, launch_with((struct cudart_launch_attribute){.id = 1000}));
+    EXPECT(0, cudaDeviceSynchronize());
+    EXPECT(0, cudaMemcpy(output, device_c, sizeof(output), CUDART_DEVICE_TO_HOST));
+    for (int i = 0; i < COUNT; i++)
+        CHECK(output[i] == 0);
+    (void)cudaGetLastError();
+}
+
+/* A call that the driver may lack is refused, and nothing happens. */
+static void check_optional(void)
+{
+    const cudart_error cooperative =
+        of_driver("cuLaunchCooperativeKernel") ? CUDART_OK : CUDART_NOT_SUPPORTED;
+    void *managed = NULL;
+
+    EXPECT(cooperative, LAUNCH_WITH(COOPERATIVE, .number = 1));
+    EXPECT(cooperative, cudaLaunchCooperativeKernel(&scaled_add, grid, block, params, 0, NULL));
+    EXPECT(0, cudaDeviceSynchronize());
+    if (cooperative == CUDART_OK)
+        check_output(3);
+    if (of_driver("cuMemAllocManaged")) {
+        EXPECT(0, cudaMallocManaged(&managed, sizeof(output), 1));
+        memset(managed, 1, sizeof(output));
+        EXPECT(0, cudaFree(managed));
+    } else {
+        EXPECT(CUDART_NOT_SUPPORTED, cudaMallocManaged(&managed, sizeof(output), 1));
+        CHECK(!managed);
+    }
+    (void)cudaGetLastError();
+}
+
 static bool context_is_active(void)
 {
     cuda_result (*state)(cuda_device, unsigned *, int *);
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    void *found = driver ? dlsym(driver, "cuDevicePrimaryCtxGetState") : NULL;
+    void *found = of_driver("cuDevicePrimaryCtxGetState");
     unsigned flags;
     int active;
 
     CHECK(found);
     memcpy(&state, &found, sizeof(state));
     CHECK(state(0, &flags, &active) == CUDA_OK);
-    dlclose(driver);
     return active;
 }
 
@@ -302,6 +479,52 @@ static void check_registering_beside_launches(struct image *image)
     CHECK(pthread_join(library, NULL) == 0);
 }
 
+/* Of the functions that ours does not carry. A test looks at what it says of them. */
+cudart_error cudaGraphCreate(void **graph, unsigned flags);
+cudart_error cudaStreamIsCapturing(cuda_stream stream, int *status);
+
+static void check_absent(void)
+{
+    const struct cudart_channel_format format = cudaCreateChannelDesc(32, 16, 8, 4, 2);
+    void *graph = NULL;
+    int status = 7;
+
+    EXPECT(CUDART_NOT_SUPPORTED, cudaGraphCreate(&graph, 0));
+    EXPECT(CUDART_NOT_SUPPORTED, cudaGraphCreate(&graph, 0));
+    EXPECT(CUDART_NOT_SUPPORTED, cudaGetLastError());
+    EXPECT(CUDART_NOT_SUPPORTED, cudaStreamIsCapturing(NULL, &status));
+    CHECK(!graph && status == 7);
+    CHECK(format.x == 32 && format.y == 16 && format.z == 8 && format.w == 4 && format.kind == 2);
+}
+
+/* The library's calls come here too. */
+static bool memory_is_short;
+API char *strdup(const char *text)
+{
+    const size_t bytes = strlen(text) + 1;
+    char *copy = memory_is_short ? NULL : malloc(bytes);
+
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+/* An address that could not be registered is no unknown one. */
+static void check_short_memory(void **handle)
+{
+    const float three = 3;
+
+    memory_is_short = true;
+    __cudaRegisterFunction(handle, name_lost, NULL, "scaled_add", -1, NULL, NULL, NULL, NULL, NULL);
+    __cudaRegisterVar(handle, variable_lost, NULL, "scale", 0, sizeof(float), 0, 0);
+    memory_is_short = false;
+    __cudaRegisterFunction(NULL, image_lost, NULL, "scaled_add", -1, NULL, NULL, NULL, NULL, NULL);
+    EXPECT(CUDART_MEMORY_ALLOCATION, cudaLaunchKernel(name_lost, grid, block, params, 0, NULL));
+    EXPECT(CUDART_MEMORY_ALLOCATION, launch(image_lost));
+    EXPECT(CUDART_MEMORY_ALLOCATION,
+           cudaMemcpyToSymbol(variable_lost, &three, sizeof(three), 0, CUDART_HOST_TO_DEVICE));
+    EXPECT(CUDART_INVALID_DEVICE_FUNCTION, launch(&never_registered));
+    (void)cudaGetLastError();
+}
+
 int main(int argc, char **argv)
 {
     static struct image image, newer;
@@ -322,6 +545,10 @@ int main(int argc, char **argv)
         EXPECT(CUDART_INSUFFICIENT_DRIVER, cudaFree(NULL));
         return 0;
     }
+    if (argc > 1 && strcmp(argv[1], "absent") == 0) {
+        check_absent();
+        return 0;
+    }
     EXPECT(0, cudaGetDeviceCount(&devices));
     CHECK(!context_is_active());
     EXPECT(0, cudaFree(NULL));
@@ -329,6 +556,11 @@ int main(int argc, char **argv)
     check_device();
     check_launches();
     check_errors();
+    check_limits();
+    check_attributes();
+    check_optional();
+    check_order();
+    check_short_memory(handle);
     check_registering_beside_launches(&image);
     EXPECT(CUDA_ERR_NO_BINARY_FOR_GPU, launch(&foreign));
     EXPECT(0, cudaDeviceSynchronize());

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/runtime/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-struct cuda_driver runtime_driver;
+struct runtime_driver runtime_driver;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool opened;
@@ -15,7 +15,7 @@ static atomic_bool opened;
 /* cuGetProcAddress as it is from 12.0 on, with a status. */
 typedef cuda_result (*find_fn)(const char *, void **, int, uint64_t, cuda_proc_address_status *);
 
-static cudart_error fill(void *library, struct cuda_driver *driver)
+static cudart_error fill(void *library, struct runtime_driver *driver)
 {
     void *found = dlsym(library, "cuGetProcAddress_v2");
     find_fn find;
@@ -27,14 +27,14 @@ static cudart_error fill(void *library, struct cuda_driver *driver)
     if (find(#name, &found, version, CUDA_PROC_ADDRESS_DEFAULT, NULL) == CUDA_OK)                  \
         memcpy(&driver->name, &found, sizeof(found));
     CUDA_DRIVER_ENTRIES(X)
+    RUNTIME_DRIVER_ENTRIES(X)
 #undef X
-    driver->library = library;
     return driver->cuInit ? (cudart_error)driver->cuInit(0) : CUDART_INSUFFICIENT_DRIVER;
 }
 
 static cudart_error open_library(void)
 {
-    struct cuda_driver driver = {0};
+    struct runtime_driver driver = {0};
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     cudart_error error;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/runtime/runtime_error.h"
+#include "client/cuda/runtime/base/runtime_error.h"
 
 static _Thread_local cudart_error last;
 

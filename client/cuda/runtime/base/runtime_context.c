@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/runtime/runtime_context.h"
+#include "client/cuda/runtime/base/runtime_context.h"
 
 #include <pthread.h>
 
-#include "client/cuda/runtime/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
 
 /* More GPUs than one machine has. */
 enum { DEVICES_MAX = 64 };

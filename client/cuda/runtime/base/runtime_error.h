@@ -3,10 +3,10 @@
 /*
  * runtime_error: the names of errors, and the last error of each thread.
  */
-#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_ERROR_H
-#define GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_ERROR_H
+#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_ERROR_H
+#define GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_ERROR_H
 
-#include "client/cuda/runtime/runtime_abi.h"
+#include "client/cuda/runtime/base/runtime_abi.h"
 
 /* Makes a failure the thread's last error. Returns the error, so that a public function ends with
  * it. */

@@ -5,10 +5,10 @@
  * current through the driver wins. Otherwise it is the primary one of the thread's device, which is
  * retained at the first use by any thread and kept until the process ends. Any thread.
  */
-#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_CONTEXT_H
-#define GPUSHARE_CLIENT_CUDA_RUNTIME_RUNTIME_CONTEXT_H
+#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_CONTEXT_H
+#define GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_CONTEXT_H
 
-#include "client/cuda/runtime/runtime_abi.h"
+#include "client/cuda/runtime/base/runtime_abi.h"
 
 /* Opens the driver, and makes a context current if the thread has none. *context may be NULL. */
 cudart_error runtime_context_enter(cuda_context *context);

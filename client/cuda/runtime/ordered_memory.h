@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * ordered_memory: stream-ordered allocation on a driver that lacks it (cuMemAllocAsync). A freed
+ * block is kept until its stream has come so far. It is given out again where the order of streams
+ * allows that, and goes back to the driver when the device is known to be idle, as blocks of CUDA's
+ * default pool do. Any thread; the context of the calls is the current one.
+ */
+#ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_ORDERED_MEMORY_H
+#define GPUSHARE_CLIENT_CUDA_RUNTIME_ORDERED_MEMORY_H
+
+#include "client/cuda/runtime/base/runtime_abi.h"
+
+/* Allocates memory that work in the stream may use from now on. */
+cudart_error ordered_memory_alloc(cuda_device_ptr *ptr, size_t size, cuda_stream stream);
+
+/* Frees a whole allocation behind the work that is in the stream now. Does not wait. Returns 0, or
+ * CUDART_INVALID_VALUE for what is no allocation or is free already. */
+cudart_error ordered_memory_free(cuda_device_ptr ptr, cuda_stream stream);
+
+/* Whether the allocation at ptr was freed, and is not in use again. */
+bool ordered_memory_is_free(cuda_device_ptr ptr);
+
+/* Gives freed blocks of the current context back to the driver: the first those whose streams have
+ * come so far; the second all, and waits for their streams. The second returns whether there were
+ * any. */
+void ordered_memory_trim(void);
+bool ordered_memory_await(void);
+
+#endif
