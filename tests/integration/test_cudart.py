@@ -22,7 +22,7 @@ RELEASES = ("12", "13")
 
 
 def run(program, driver, *arguments):
-    environment = dict(os.environ, LD_LIBRARY_PATH=LIBRARIES + ":" + driver)
+    environment = dict(os.environ, LD_LIBRARY_PATH=driver + ":" + LIBRARIES)
     return subprocess.run([program, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
 
 

@@ -3,7 +3,6 @@
 /* Contexts. */
 #include "client/cuda/driver/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
-#include "client/cuda/driver/driver_host_fn.h"
 #include "client/cuda/driver/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/stream.h"
@@ -197,6 +196,5 @@ cuda_result cuCtxSynchronize_v2(cuda_context context)
     DRIVER_TRY(driver_context_check(context, &checked));
     DRIVER_TRY(driver_device_connect(checked->device, &connection));
     DRIVER_TRY(driver_connection_check(connection));
-    driver_host_fn_drain(connection);
     return driver_work_result(connection, stream_wait_connection(connection));
 }

@@ -7,7 +7,6 @@
 
 #include "client/cuda/driver/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
-#include "client/cuda/driver/driver_host_fn.h"
 #include "client/cuda/driver/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/launch.h"
@@ -279,10 +278,7 @@ cuda_result cuLaunchKernel(cuda_function handle, unsigned grid_x, unsigned grid_
     struct gpushare_function *function;
     const void *packed;
     size_t bytes;
-    struct gpushare_stream *held;
     DRIVER_TRY(check_function(handle, &function));
-    if (atomic_load_explicit(&driver_host_fn_pending, memory_order_relaxed))
-        DRIVER_TRY(driver_stream(function->connection, stream, &held));
     if (!extra)
         return driver_work_result(function->connection,
                                   launch_kernel(function, grid, block, shared_bytes, to, params));

@@ -8,7 +8,6 @@
 #include "client/engine/connection.h"
 #include "client/engine/event.h"
 #include "client/engine/stream.h"
-#include "client/engine/thread_stream.h"
 
 /* ---- streams ---- */
 
@@ -57,18 +56,11 @@ cuda_result cuStreamDestroy_v2(cuda_stream handle)
     return driver_result(stream_retire(stream));
 }
 
-/* Does not wait for a function of the program, either. */
 cuda_result cuStreamQuery(cuda_stream handle)
 {
-    gpushare_connection *connection;
     struct gpushare_stream *stream;
-    DRIVER_TRY(connection_of(handle, &connection));
-    DRIVER_TRY(
-        driver_result(thread_stream_resolve(connection, driver_stream_handle(handle), &stream)));
-    if (atomic_load_explicit(&driver_host_fn_pending, memory_order_relaxed) &&
-        driver_host_fn_holds(stream))
-        return CUDA_ERR_NOT_READY;
-    return driver_work_result(connection, stream_query(stream));
+    DRIVER_TRY(resolve(handle, &stream));
+    return driver_work_result(stream->connection, stream_query(stream));
 }
 
 cuda_result cuStreamSynchronize(cuda_stream handle)
@@ -131,14 +123,12 @@ cuda_result cuStreamGetCtx(cuda_stream handle, cuda_context *context)
     return driver_context_primary(device->ordinal, context);
 }
 
-/* An empty push: it makes the stream wait for the work of others that it must follow. */
 static cuda_result push_call(cuda_stream handle, const struct driver_host_fn *call)
 {
     struct gpushare_stream *stream;
     DRIVER_TRY(resolve(handle, &stream));
-    DRIVER_TRY(driver_work_result(stream->connection, stream_begin(stream)));
-    stream_end(stream);
-    return driver_host_fn_push(stream, call);
+    struct driver_device *device = driver_device_of(stream->connection);
+    return device ? driver_host_fn_push(device, stream, call) : CUDA_ERR_CONTEXT_IS_DESTROYED;
 }
 
 cuda_result cuLaunchHostFunc(cuda_stream stream, cuda_host_fn fn, void *user)

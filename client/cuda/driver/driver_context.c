@@ -195,9 +195,5 @@ gpushare_stream *driver_stream_handle(cuda_stream handle)
 cuda_result driver_stream(gpushare_connection *connection, cuda_stream handle,
                           struct gpushare_stream **stream)
 {
-    DRIVER_TRY(
-        driver_result(thread_stream_resolve(connection, driver_stream_handle(handle), stream)));
-    if (atomic_load_explicit(&driver_host_fn_pending, memory_order_relaxed))
-        driver_host_fn_await(*stream);
-    return CUDA_OK;
+    return driver_result(thread_stream_resolve(connection, driver_stream_handle(handle), stream));
 }

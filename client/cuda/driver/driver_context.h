@@ -51,7 +51,7 @@ cuda_result driver_connection_check(gpushare_connection *connection);
 cuda_result driver_work_result(gpushare_connection *connection, gpushare_error error);
 
 /* Gives the engine's stream of a handle of the connection, which may be one of CUDA's special
- * values. Waits for a function of the program that work pushed into it must follow. */
+ * values. */
 cuda_result driver_stream(gpushare_connection *connection, cuda_stream handle,
                           struct gpushare_stream **stream);
 

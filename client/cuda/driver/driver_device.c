@@ -106,6 +106,7 @@ void driver_device_leave(struct driver_device *device)
     pthread_mutex_unlock(&device->lock);
     if (connection) {
         driver_host_fn_drain(connection);
+        device->host_stream = NULL;
         connect_close(connection);
     }
 }

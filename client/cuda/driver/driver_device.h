@@ -18,6 +18,8 @@
 #include "client/gpushare.h"
 #include "common/cuda/cuda_driver.h"
 
+struct gpushare_stream;
+
 struct driver_device {
     cuda_device ordinal;
     struct gpushare_device described; /* whole, as for no client */
@@ -27,6 +29,10 @@ struct driver_device {
     /* 0, or the sticky result of all calls on the device until the connection is closed: work of
      * this client was lost, and CUDA has no way to go on from there. */
     _Atomic int lost;
+    /* The stream in which functions of the program are known to have returned, and the value of its
+     * last command, which may not be pushed yet; under driver_host_fn's lock. */
+    struct gpushare_stream *host_stream;
+    uint64_t host_value;
 };
 
 /* Asks the server which devices there are, once. Returns 0, CUDA_ERR_NO_DEVICE, or why the server

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "client/cuda/driver/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/stream.h"
 #include "common/list.h"
@@ -14,11 +15,10 @@ struct call {
     struct list_link link;
     struct driver_host_fn fn;
     gpushare_connection *connection;
-    struct gpushare_stream *stream; /* is not destroyed before the call has returned */
-    uint64_t value;
+    struct gpushare_stream *host; /* the stream that only the thread pushes into */
+    uint32_t stream;              /* the program's, which may be destroyed meanwhile */
+    uint64_t value;               /* of the work before the function */
 };
-
-atomic_uint driver_host_fn_pending;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -28,13 +28,25 @@ static _Thread_local bool is_caller;
 
 /* ---- the thread ---- */
 
+/* The command that the program's stream waits for: it waits for what was reached already. It is
+ * pushed after lost work too, since streams that are not lost may wait for it. */
+static void let_go(const struct call *call)
+{
+    const struct proto_dependency reached = {.stream = call->stream, .value = call->value};
+    if (stream_begin(call->host))
+        return;
+    (void)stream_push_wait(call->host, reached);
+    stream_end(call->host);
+}
+
 static void make(const struct call *call)
 {
-    gpushare_error error = stream_wait_value(call->connection, call->stream->index, call->value);
+    gpushare_error error = stream_wait_value(call->connection, call->stream, call->value);
     if (call->fn.callback)
         call->fn.callback(call->fn.handle, error ? CUDA_ERR_LAUNCH_FAILED : CUDA_OK, call->fn.user);
     else if (!error)
         call->fn.function(call->fn.user);
+    let_go(call);
 }
 
 /* Ends with the process: CUDA has no call that would join it. */
@@ -54,87 +66,79 @@ static void *main_of_thread(void *unused)
         pthread_mutex_lock(&lock);
         list_remove(&call->link);
         free(call);
-        atomic_fetch_sub(&driver_host_fn_pending, 1);
         pthread_cond_broadcast(&changed);
     }
     return NULL;
 }
 
 /* The lock is held. The program's signals are for its own threads. */
-static int start(void)
+static cuda_result start(void)
 {
     pthread_t thread;
     sigset_t all, before;
+    if (started)
+        return CUDA_OK;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, NULL, main_of_thread, NULL);
+    started = !pthread_create(&thread, NULL, main_of_thread, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!error) {
-        pthread_setname_np(thread, "gpushare-host");
-        pthread_detach(thread);
-    }
-    return error;
+    if (!started)
+        return CUDA_ERR_OPERATING_SYSTEM;
+    pthread_setname_np(thread, "gpushare-host");
+    pthread_detach(thread);
+    return CUDA_OK;
 }
 
 /* ---- the callers ---- */
 
-cuda_result driver_host_fn_push(struct gpushare_stream *stream, const struct driver_host_fn *fn)
+/* The lock is held. */
+static cuda_result prepare(struct driver_device *device, const struct gpushare_stream *stream)
 {
-    cuda_result result = CUDA_OK;
+    DRIVER_TRY(start());
+    if (device->host_stream)
+        return CUDA_OK;
+    device->host_value = 0;
+    DRIVER_TRY(driver_result(
+        stream_open(stream->connection, GPUSHARE_STREAM_NON_BLOCKING, 0, &device->host_stream)));
+    device->host_value = stream_last(device->host_stream);
+    return CUDA_OK;
+}
+
+/* The lock is held, so that the values are named in the order of the calls. */
+static cuda_result push(struct driver_device *device, struct gpushare_stream *stream,
+                        struct call *call)
+{
+    DRIVER_TRY(prepare(device, stream));
+    /* It makes the stream wait for the work of others that the function must follow. */
+    DRIVER_TRY(driver_result(stream_begin(stream)));
+    const struct proto_dependency returned = {.stream = device->host_stream->index,
+                                              .value = device->host_value + 1};
+    call->connection = stream->connection;
+    call->host = device->host_stream;
+    call->stream = stream->index;
+    call->value = stream_last(stream);
+    gpushare_error error = stream_push_wait(stream, returned);
+    stream_end(stream);
+    DRIVER_TRY(driver_result(error));
+    device->host_value++;
+    list_append(&calls, &call->link);
+    pthread_cond_broadcast(&changed);
+    return CUDA_OK;
+}
+
+cuda_result driver_host_fn_push(struct driver_device *device, struct gpushare_stream *stream,
+                                const struct driver_host_fn *fn)
+{
     struct call *call = calloc(1, sizeof *call);
     if (!call)
         return CUDA_ERR_OUT_OF_MEMORY;
-    *call = (struct call){.fn = *fn,
-                          .connection = stream->connection,
-                          .stream = stream,
-                          .value = stream_last(stream)};
+    call->fn = *fn;
     pthread_mutex_lock(&lock);
-    if (!started && start())
-        result = CUDA_ERR_OPERATING_SYSTEM;
-    if (result == CUDA_OK) {
-        started = true;
-        atomic_fetch_add(&driver_host_fn_pending, 1);
-        list_append(&calls, &call->link);
-        pthread_cond_broadcast(&changed);
-    }
+    cuda_result result = push(device, stream, call);
     pthread_mutex_unlock(&lock);
     if (result != CUDA_OK)
         free(call);
     return result;
-}
-
-static bool is_ordered(const struct gpushare_stream *stream)
-{
-    return !(stream->flags & GPUSHARE_STREAM_NON_BLOCKING);
-}
-
-/* The default stream and the blocking ones wait for each other. The lock is held. */
-static bool holds(const struct gpushare_stream *stream)
-{
-    const struct gpushare_stream *defaults = stream->connection->default_stream;
-    struct call *call;
-    LIST_FOR_EACH (call, &calls, link)
-        if (call->stream == stream ||
-            (call->connection == stream->connection && is_ordered(stream) &&
-             is_ordered(call->stream) && (stream == defaults || call->stream == defaults)))
-            return true;
-    return false;
-}
-
-bool driver_host_fn_holds(const struct gpushare_stream *stream)
-{
-    pthread_mutex_lock(&lock);
-    bool held = holds(stream);
-    pthread_mutex_unlock(&lock);
-    return held;
-}
-
-void driver_host_fn_await(const struct gpushare_stream *stream)
-{
-    pthread_mutex_lock(&lock);
-    while (holds(stream))
-        pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
 }
 
 /* The lock is held. */

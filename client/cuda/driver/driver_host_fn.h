@@ -4,18 +4,17 @@
  * driver_host_fn: functions of the program that run in a stream's order, on a thread of this
  * library.
  *
- * A function is called when the work before it is done. Work behind it is pushed when the function
- * has returned: the server knows nothing of it, so the call that pushes such work waits. That is
- * where this differs from CUDA: a function must not wait for a thread that uses its stream
- * meanwhile. Any thread.
+ * A device has one stream more, into which the thread pushes a command when a function has
+ * returned. The program's stream waits for that command's timeline value, which is named before the
+ * command is there. So the caller never waits, and neither does the device for other streams.
+ * Functions run one after another, in the order in which they were pushed. Any thread.
  */
 #ifndef GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_HOST_FN_H
 #define GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_HOST_FN_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
-#include "client/gpushare.h"
+#include "client/cuda/driver/driver_device.h"
 #include "common/cuda/cuda_driver.h"
 
 struct gpushare_stream;
@@ -28,19 +27,13 @@ struct driver_host_fn {
     void *user;
 };
 
-/* Calls it when all work pushed into the stream so far is done. Returns 0, CUDA_ERR_OUT_OF_MEMORY,
- * or CUDA_ERR_OPERATING_SYSTEM if there is no thread. */
-cuda_result driver_host_fn_push(struct gpushare_stream *stream, const struct driver_host_fn *call);
+/* Calls it when all work before it in the stream is done, which is of the device. Returns 0, an
+ * error of the stream, CUDA_ERR_OUT_OF_MEMORY, or CUDA_ERR_OPERATING_SYSTEM if there is no thread.
+ */
+cuda_result driver_host_fn_push(struct driver_device *device, struct gpushare_stream *stream,
+                                const struct driver_host_fn *call);
 
-/* How many were pushed and have not returned, of all connections. */
-extern atomic_uint driver_host_fn_pending;
-
-/* Whether work pushed into the stream now would have to follow a function that has not returned;
- * and waits until it would not. */
-bool driver_host_fn_holds(const struct gpushare_stream *stream);
-void driver_host_fn_await(const struct gpushare_stream *stream);
-
-/* Waits for all functions of a connection. */
+/* Waits for all functions that were pushed on a connection. Before it closes. */
 void driver_host_fn_drain(const gpushare_connection *connection);
 
 /* Whether this thread runs such a function, which must not call CUDA. */

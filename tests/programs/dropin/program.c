@@ -480,14 +480,19 @@ static void check_functions(const struct work *work)
     struct note held = {.word = word, .open = &open};
     OK(cuLaunchHostFunc(ordered, take_note, &held));
     EXPECT(CUDA_ERR_NOT_READY, cuStreamQuery(ordered));
-    EXPECT(CUDA_ERR_NOT_READY, cuStreamQuery(NULL));
     OK(count(work, 1, apart));
     OK(cuStreamSynchronize(apart));
     EXPECT(CUDA_ERR_NOT_READY, cuStreamQuery(ordered));
-    atomic_store(&open, 0);
+    /* Work behind the function is taken, and waits. */
+    OK(cuMemsetD32_v2(work->words, 70, WORDS));
+    for (int i = 0; i < 3; i++)
+        OK(count(work, 1, ordered));
     OK(cuEventRecord(event, ordered));
-    OK(cuEventSynchronize(event));
+    EXPECT(CUDA_ERR_NOT_READY, cuEventQuery(event));
     CHECK(held.count == 1);
+    atomic_store(&open, 0);
+    OK(cuEventSynchronize(event));
+    demand(work, 73);
     OK(cuStreamQuery(ordered));
     OK(cuStreamDestroy_v2(apart));
     OK(cuStreamDestroy_v2(ordered));
