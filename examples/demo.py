@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """make demo: six processes share one GPU at the same time within their limits; a seventh follows.
 Then a neighbour's kernels fault three times beside two programs that compute on, and the server is
-replaced by the next one under them.
+replaced by the next one under them. At the end three programs that know only CUDA share the GPU.
 
 Starts a private server on the GPU if one works, else on the software GPU, and says which.
 Nothing is left behind: no process, no socket, no file.
@@ -133,7 +133,7 @@ class Client:
         self.killed = False
         self.process = self.reader = None
 
-    def start(self, server):
+    def start(self, server, stdin=subprocess.DEVNULL):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("GPUSHARE_", "CUDA_"))}
         environment.update(GPUSHARE_SOCKET=server.client, GPUSHARE_CLIENT_NAME=self.title)
         if "threads" in self.limits:
@@ -142,7 +142,7 @@ class Client:
             environment["GPUSHARE_PINNED_DEVICE_MEM_LIMIT"] = f"0={self.limits['memory']}"
         if "priority" in self.limits:
             environment["GPUSHARE_CLIENT_PRIORITY"] = str(self.limits["priority"])
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen(self.command, stdin=stdin, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, env=environment, text=True)
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
@@ -293,6 +293,65 @@ def beside_faults(server, build):
     return resilient, strays
 
 
+class Unmodified(Client):
+    """A program that knows only CUDA (examples/unmodified), executed by `gpushare run` with its limits as options."""
+
+    def __init__(self, title, build, options, words, **how):
+        super().__init__(title, [os.path.join(build, "bin/gpushare"), "run", *options, os.path.join(build, "examples/unmodified/heat"),
+                                 *words], **how)
+
+    def begin(self, server):
+        """Starts it, again while the server lets its user wait, whose programs have faulted. Returns when it pauses or has ended."""
+        end = time.monotonic() + 60
+        while True:
+            self.start(server, subprocess.PIPE)
+            while self.running and not self.pauses:
+                time.sleep(0.02)
+            if self.pauses:
+                return
+            self.reader.join()
+            if not any("cudaErrorMpsServerNotReady" in line for line in self.lines) or time.monotonic() > end:
+                return
+            self.lines.clear()
+            time.sleep(0.1)
+
+    @property
+    def pauses(self):
+        return any("half of the steps" in line for line in self.lines)
+
+    def go_on(self):
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write("\n")
+            self.process.stdin.close()
+
+    def verdict(self):
+        self.process.wait()
+        self.reader.join()
+        last = self.lines[-1] if self.lines else "no word"
+        if self.expect == "fault":
+            return self.process.returncode == 1 and "cudaErrorIllegalAddress" in last, last
+        return self.process.returncode == 0 and "verified" in last, last
+
+
+def unmodified(server, build):
+    """Returns three programs that nvcc built: one faulted, between two steps of the two others, which finished."""
+    if not os.path.exists(os.path.join(build, "examples/unmodified/heat")):
+        print("\nNo program that knows only CUDA was built for this machine, so none is shown.")
+        return []
+    first = Unmodified("heat-1", build, ("--threads", "50%", "--memory", "512M"), ("400", "0", "pause"))
+    second = Unmodified("heat-2", build, ("--threads", "25%", "--memory", "256M"), ("400", "0", "pause"))
+    third = Unmodified("heat-3", build, ("--memory", "128M"), ("400", "200"), expect="fault")
+    print("\nThree programs that know only CUDA, built by nvcc and executed by gpushare run. One faults while the others pause:")
+    for client in (first, second, third):
+        client.begin(server)
+    for client in (first, second):
+        client.go_on()
+    for client in (third, first, second):
+        good, did = client.verdict()
+        print(f"  {client.title}: {'' if good else 'WRONG: '}{did.split(': ', 1)[-1]}")
+    return [first, second, third]
+
+
 def run(build, folder, seconds):
     server = Server(build, folder)
     refusal = server.begin("nvidia")
@@ -332,6 +391,7 @@ def run(build, folder, seconds):
         print(f"  {did}")
         for others in beside_faults(server, build):
             clients += others
+        clients += unmodified(server, build)
         left = [entry for entry in server.ask("clients")["clients"] if entry.get("state") == "attached"]
         wrong = [client for client in clients if not client.verdict()[0]]
         for client in wrong:

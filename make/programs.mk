@@ -114,6 +114,22 @@ $(foreach e,$(EXAMPLE_C),$(eval $(BUILD)/obj/$(e:.c=.o): $(patsubst examples/%.c
 
 ALL += $(EXAMPLES)
 
+# A CUDA program as nvcc made it: its object is checked in, with PTX alone as the device's code, so that no toolkit
+# is needed to link it with our libcudart. A sanitizer's library would have to be the program's first one, which the
+# loader's is.
+UNMODIFIED_O := $(if $(SAN),,$(wildcard examples/unmodified/*_$(MACHINE).o))
+UNMODIFIED := $(UNMODIFIED_O:%_$(MACHINE).o=$(BUILD)/%)
+$(UNMODIFIED): $(BUILD)/%: %_$(MACHINE).o $(BUILD)/lib/gpushare/libcudart.so.13
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(BUILD)/lib/gpushare -l:libcudart.so.13
+ALL += $(UNMODIFIED)
+
+.PHONY: examples-unmodified
+examples-unmodified: ## make the object of examples/unmodified again (needs nvcc)
+	nvcc -c -O2 -cudart shared -gencode arch=compute_75,code=compute_75 \
+	    -Xcompiler -fno-exceptions,-fno-rtti,-fno-stack-protector,-fno-threadsafe-statics \
+	    -o examples/unmodified/heat_$(MACHINE).o examples/unmodified/heat.cu
+
 .PHONY: examples-ptx
 examples-ptx: ## make the examples' PTX again (needs nvcc and ptxas)
 	tests/programs/corpus/make-ptx --output examples/kernels examples/kernels/*.cu
