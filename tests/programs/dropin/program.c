@@ -403,6 +403,7 @@ static void check_per_thread(const struct work *work)
     EXPECT(CUDA_ERR_NOT_READY, cuStreamQuery(NULL));
     OK(cuStreamQuery_ptsz(NULL));
     atomic_store(&open, 0);
+    OK(cuStreamSynchronize(blocking));
     OK(cuStreamDestroy_v2(blocking));
 }
 
