@@ -14,8 +14,6 @@
  * cuInit returned. */
 cudart_error runtime_driver_open(void);
 
-typedef void (*cuda_stream_callback)(cuda_stream stream, cuda_result status, void *user);
-
 /* X(name, symbol, version, need, (parameters)), as CUDA_DRIVER_ENTRIES has them: what the runtime
  * alone calls. A driver may lack any of them. */
 #define RUNTIME_DRIVER_ENTRIES(X)                                                                  \
