@@ -79,7 +79,7 @@ static uint32_t open_places(struct worker *worker, struct error *why)
     if (placement_table_open(&worker->places, &worker->partitions, &notice) == 0)
         return 0;
     return error_set(why, MESSAGE(sm_groups_split), partitions->count, partitions->sm_group_size,
-                     partitions->remainder);
+                     partitions->rest);
 }
 
 /* Afterwards worker_stop may be called, whatever was started. */

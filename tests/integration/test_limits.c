@@ -343,6 +343,36 @@ static void kernels_stay_on_the_multiprocessors_granted(void **state)
         gpushare_close(&clients[i]);
 }
 
+/* Of all multiprocessors, whatever the sizes of the groups: less than one group is rounded away. */
+static void a_limit_is_of_all_multiprocessors(void **state)
+{
+    (void)state;
+    gpushare_connection *gpu;
+    struct gpushare_device device = {.size = sizeof device};
+    unsigned char used[SMS_MAX];
+    clear_environment();
+    OK(connect_to(plain, &gpu));
+    OK(gpushare_device(gpu, &device));
+    gpushare_close(&gpu);
+    const unsigned all = device.multiprocessors, group = device.partition_multiprocessors;
+    for (unsigned percentage = 7; group && percentage <= 100; percentage += 6) {
+        struct gpushare_limits limits = {.size = sizeof limits};
+        char text[8];
+        snprintf(text, sizeof text, "%u", percentage);
+        setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", text, 1);
+        OK(connect_to(plain, &gpu));
+        OK(gpushare_limits(gpu, &limits));
+        const unsigned asked = all * percentage / 100, granted = limits.multiprocessors;
+        if (asked >= group && (granted > asked || granted + group <= asked))
+            fail_msg("%u %% of %u multiprocessors, in groups of %u, are %u", percentage, all, group,
+                     granted);
+        if (percentage == 55 || percentage == 97)
+            assert_int_equal(multiprocessors_used(gpu, used), granted);
+        gpushare_close(&gpu);
+    }
+    clear_environment();
+}
+
 static void quotas_hold_beside_unkind_neighbours(void **state)
 {
     struct server *server = server_start(scene_server_args, NULL), *was = plain;
@@ -458,6 +488,7 @@ int main(void)
         cmocka_unit_test(module_variables_are_charged_wherever_they_lie),
         cmocka_unit_test(pinned_host_memory_is_refused_beyond_the_limit),
         cmocka_unit_test(kernels_stay_on_the_multiprocessors_granted),
+        cmocka_unit_test(a_limit_is_of_all_multiprocessors),
         cmocka_unit_test(quotas_hold_beside_unkind_neighbours),
         cmocka_unit_test(charges_come_back_when_neighbours_fault),
         cmocka_unit_test(a_module_that_launches_kernels_is_refused_by_name),

@@ -19,19 +19,27 @@
 uint32_t sm_allocation_multiprocessors(const struct sm_allocation *allocation,
                                        const struct sm_group_set *set)
 {
-    uint32_t sm_groups = sm_group_set_count(set);
-    if (allocation->remainder && sm_group_set_has(set, allocation->count))
-        return (sm_groups - 1) * allocation->sm_group_size + allocation->remainder;
-    return sm_groups * allocation->sm_group_size;
+    uint32_t sm_groups = sm_cost_whole_sm_groups(allocation, set);
+    uint32_t multiprocessors = sm_groups * allocation->sm_group_size;
+    if (sm_group_set_has(set, allocation->count - 1))
+        multiprocessors += allocation->last_size - allocation->sm_group_size;
+    if (sm_group_set_count(set) > sm_groups)
+        multiprocessors += allocation->remainder;
+    return multiprocessors;
+}
+
+static uint32_t budget_of(const struct sm_allocation *allocation, uint32_t percentage)
+{
+    return (uint32_t)((uint64_t)allocation->total * percentage / PROTO_PERCENT_WHOLE);
 }
 
 uint32_t sm_allocation_sm_groups(const struct sm_allocation *allocation, uint32_t percentage,
                                  bool *remainder)
 {
-    uint32_t budget = (uint32_t)((uint64_t)allocation->total * percentage / PROTO_PERCENT_WHOLE);
-    uint32_t sm_groups = budget / allocation->sm_group_size;
-    if (sm_groups > allocation->count)
-        sm_groups = allocation->count;
+    const uint32_t budget = budget_of(allocation, percentage);
+    const bool all = budget >= allocation->total - allocation->remainder;
+    uint32_t sm_groups =
+        all ? allocation->count : min(budget / allocation->sm_group_size, allocation->count - 1);
     if (percentage && sm_groups == 0)
         sm_groups = 1;
     *remainder = allocation->remainder &&
@@ -39,10 +47,20 @@ uint32_t sm_allocation_sm_groups(const struct sm_allocation *allocation, uint32_
     return sm_groups;
 }
 
+bool sm_allocation_has_large(const struct sm_allocation *allocation, uint32_t percentage)
+{
+    const uint32_t more = allocation->last_size - allocation->sm_group_size;
+    bool remainder;
+    uint32_t sm_groups = sm_allocation_sm_groups(allocation, percentage, &remainder);
+    return more && sm_groups &&
+           sm_groups * allocation->sm_group_size + more <= budget_of(allocation, percentage);
+}
+
 uint32_t sm_allocation_max(const struct sm_allocation *allocation,
                            const struct sm_allocation_client *client)
 {
     return client->max_sm_groups * allocation->sm_group_size +
+           (client->max_large ? allocation->last_size - allocation->sm_group_size : 0) +
            (client->max_remainder ? allocation->remainder : 0);
 }
 
@@ -235,6 +253,7 @@ static void settle_client(struct sm_allocation *allocation, struct sm_allocation
     /* -1: the client must not count as load on its own SM groups */
     count_load(allocation, client, UINT32_MAX);
     sm_cost_find(allocation, client->account, client, &costs);
+    sm_cost_weigh_large(allocation, &costs, &forbidden, client->max_sm_groups, client->max_large);
     sm_group_set_join(&set, &client->own);
     sm_group_set_cut(&set, &forbidden);
     sm_cost_size(allocation, &costs, &set, &client->own, &forbidden, client->max_sm_groups);
@@ -276,6 +295,7 @@ static void settle_account(struct sm_allocation *allocation, struct sm_allocatio
     collect_taken(allocation, account, NULL, &taken);
     count_loads(allocation, account, UINT32_MAX);
     sm_cost_find(allocation, account, NULL, &costs);
+    sm_cost_weigh_large(allocation, &costs, &taken, account->max_sm_groups, account->max_large);
     for (client = allocation->first; client && begins; client = client->next)
         if (client->account == account)
             sm_group_set_join(&set, &client->now);
@@ -472,6 +492,8 @@ static void choose_own(struct sm_allocation *allocation, struct sm_allocation_cl
     }
     sm_group_set_cut(&client->own, &owned);
     sm_cost_find(allocation, account, client, &costs);
+    sm_cost_weigh_large(allocation, &costs, &owned, sm_groups,
+                        sm_allocation_has_large(allocation, client->request));
     /* An account's SM groups change as little as they can. */
     first = owned;
     if (is_bounded(allocation, account)) {
@@ -506,6 +528,8 @@ static void choose_account_own(struct sm_allocation *allocation,
         sm_group_set_join(&beyond, &owned);
     }
     sm_cost_find(allocation, NULL, NULL, &costs);
+    sm_cost_weigh_large(allocation, &costs, &owned, sm_groups,
+                        sm_allocation_has_large(allocation, account->request));
     sm_cost_size(allocation, &costs, &account->own, &account->clients_own, &beyond, sm_groups);
     sm_cost_size(allocation, &costs, &account->own, &account->clients_own, &owned, sm_groups);
     sm_group_set_join(&allocation->owned, &account->own);
@@ -579,8 +603,13 @@ static void find_max(const struct sm_allocation *allocation, struct sm_allocatio
     const struct sm_allocation_account *account = client->account;
     client->max_sm_groups =
         sm_allocation_sm_groups(allocation, client->limit, &client->max_remainder);
+    client->max_large = sm_allocation_has_large(allocation, client->limit);
     if (!is_bounded(allocation, account))
         return;
+    if (account->max_sm_groups < client->max_sm_groups)
+        client->max_large = account->max_large;
+    else if (account->max_sm_groups == client->max_sm_groups)
+        client->max_large = client->max_large && account->max_large;
     client->max_sm_groups = min(client->max_sm_groups, account->max_sm_groups);
     client->max_remainder = client->max_remainder && account->max_remainder;
 }
@@ -597,6 +626,7 @@ uint32_t sm_allocation_account_set(struct sm_allocation *allocation,
     account->request = request;
     account->limit = limit;
     account->max_sm_groups = sm_allocation_sm_groups(allocation, limit, &account->max_remainder);
+    account->max_large = sm_allocation_has_large(allocation, limit);
     if (!account->clients)
         return 0;
     count_loads(allocation, account, UINT32_MAX);
@@ -657,16 +687,17 @@ static void apply_limits(struct sm_allocation *allocation, struct sm_allocation_
 }
 
 int sm_allocation_open(struct sm_allocation *allocation, uint32_t count, uint32_t sm_group_size,
-                       uint32_t remainder)
+                       uint32_t rest)
 {
-    if (count == 0 || sm_group_size == 0 || remainder >= sm_group_size ||
-        count > SM_GROUPS_MAX - (remainder ? 1 : 0))
+    const bool large = rest >= sm_group_size;
+    if (count == 0 || sm_group_size == 0 || count > SM_GROUPS_MAX - (rest ? 1 : 0))
         return -EINVAL;
     memset(allocation, 0, sizeof *allocation);
-    allocation->count = count;
+    allocation->count = count + large;
     allocation->sm_group_size = sm_group_size;
-    allocation->remainder = remainder;
-    allocation->total = count * sm_group_size + remainder;
+    allocation->last_size = large ? rest : sm_group_size;
+    allocation->remainder = large ? 0 : rest;
+    allocation->total = count * sm_group_size + rest;
     return 0;
 }
 

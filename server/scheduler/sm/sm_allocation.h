@@ -42,13 +42,22 @@
  * SM groups on which they fit. Clients with limits may move for that (sm_packing.h). If there are
  * none, the client is where it would be otherwise, and the caller refuses it.
  *
- * Percentages are rounded down to whole SM groups, but to one at least. The remainder, an SM group
- * of fewer multiprocessors, is the last. It belongs to a share only if the share, rounded down to
- * whole SM groups, leaves room for it.
+ * Percentages are of all multiprocessors. They are rounded down to whole SM groups, but to one at
+ * least; only the whole device is all SM groups. The remainder, an SM group of fewer
+ * multiprocessors, is the last. It belongs to a share only if the share, rounded down to whole SM
+ * groups, leaves room for it.
  *
  * Only one client with a limit has the remainder at a time: otherwise ten clients with a tenth each
  * would all meet there. It is the one with the fewest whole SM groups, which would miss it most,
  * and of equals the first that had it.
+ *
+ * The last SM group may also be larger than the others: on an H100 15 have 8 multiprocessors, and
+ * it has 12. It counts as one. Of equally loaded SM groups it is the first choice of a share that
+ * has room for it.
+ *
+ * Any other share gets it where it would have to be on SM groups of others without it, and with it
+ * need not. It has more than its limit then, by what this SM group has beyond the others: two
+ * halves of 132 have 64 and 68.
  *
  * The requests must not exceed the number of SM groups: each account's once, and those of clients
  * that stand beside them. A client without a request has the empty
@@ -89,7 +98,7 @@ struct sm_allocation_account {
     bool lent; /* clients of others may be on its own SM groups */
     /* private */
     uint32_t max_sm_groups; /* as of a client */
-    bool max_remainder;
+    bool max_remainder, max_large;
     uint32_t clients, working;       /* its clients, and those of them that have work */
     struct sm_group_set clients_own; /* what its clients own */
     struct sm_allocation_account *next;
@@ -103,9 +112,9 @@ struct sm_allocation_client {
     struct sm_group_set own; /* while it has work, no other client is on these */
     struct sm_group_set now; /* where it may run; empty: it has to wait */
     /* The number of whole SM groups that its limit and its account's allow, and whether they allow
-     * the remainder too. */
+     * the remainder too, or that one of these is a larger last one. */
     uint32_t max_sm_groups;
-    bool max_remainder;
+    bool max_remainder, max_large;
     bool wants;
     struct sm_allocation_account *account; /* or NULL */
     uint32_t time_request;                 /* as of an account */
@@ -121,7 +130,8 @@ struct sm_allocation_client {
 
 struct sm_allocation {
     uint32_t count;         /* number of whole SM groups */
-    uint32_t sm_group_size; /* multiprocessors of a whole SM group */
+    uint32_t sm_group_size; /* multiprocessors of a whole SM group but the last */
+    uint32_t last_size;     /* of the last whole SM group: as many, or more */
     uint32_t remainder;     /* multiprocessors of the last, smaller SM group; 0: there is none */
     uint32_t total;         /* multiprocessors of the device */
     /* Number of clients on each SM group, without those that have all SM groups. */
@@ -133,10 +143,12 @@ struct sm_allocation {
     struct queue names;
 };
 
-/* Initialises *allocation. count: whole SM groups, at least 1; with the remainder there are at most
- * SM_GROUPS_MAX. remainder: below sm_group_size. Returns 0 or -EINVAL. */
+/* Initialises *allocation. count: SM groups of sm_group_size multiprocessors, at least 1. rest: the
+ * multiprocessors that are left. They are one more SM group, the last: the remainder if they are
+ * fewer than sm_group_size, else a whole one. There are at most SM_GROUPS_MAX. Returns 0 or
+ * -EINVAL. */
 int sm_allocation_open(struct sm_allocation *allocation, uint32_t count, uint32_t sm_group_size,
-                       uint32_t remainder);
+                       uint32_t rest);
 
 /*
  * sm_allocation_add adds a client, which has no work yet; sm_allocation_update changes the
@@ -194,15 +206,18 @@ bool sm_allocation_borrows(const struct sm_allocation *allocation,
 void sm_allocation_foreign(const struct sm_allocation *allocation,
                            const struct sm_allocation_client *client, struct sm_group_set *foreign);
 
-/* The number of multiprocessors of a set, if its whole SM groups are all of sm_group_size. */
+/* The number of multiprocessors of a set. */
 uint32_t sm_allocation_multiprocessors(const struct sm_allocation *allocation,
                                        const struct sm_group_set *set);
-/* The number of multiprocessors that the client's limit and its account's allow. */
+/* The number of multiprocessors that the client's limit and its account's allow. On a larger last
+ * SM group it may have more than that. */
 uint32_t sm_allocation_max(const struct sm_allocation *allocation,
                            const struct sm_allocation_client *client);
 /* The number of whole SM groups of a percentage, 0 to 10000 hundredths of a per cent.
- * *remainder says whether the remainder belongs to it. */
+ * *remainder says whether the remainder belongs to it. sm_allocation_has_large: whether one of them
+ * may be a last SM group that is larger than the others. */
 uint32_t sm_allocation_sm_groups(const struct sm_allocation *allocation, uint32_t percentage,
                                  bool *remainder);
+bool sm_allocation_has_large(const struct sm_allocation *allocation, uint32_t percentage);
 
 #endif

@@ -28,12 +28,29 @@ void sm_cost_find(const struct sm_allocation *allocation,
     const struct sm_allocation_client *other;
     for (uint32_t sm_group = 0; sm_group < allocation->count; sm_group++) {
         bool own = account && sm_group_set_has(&account->own, sm_group);
-        cost->of[sm_group] = own ? 0 : 2 * allocation->load[sm_group] + 1;
+        cost->of[sm_group] = SM_COST_LARGE; /* sm_cost_weigh_large may take it off */
+        cost->of[sm_group] +=
+            own ? 0 : SM_COST_CLIENT * allocation->load[sm_group] + SM_COST_FOREIGN;
         for (other = allocation->first; own && other; other = other->next)
             if (other != client && other->account == account && other->wants &&
                 !sm_cost_has_all(allocation, other) && sm_group_set_has(&other->now, sm_group))
-                cost->of[sm_group] += 2;
+                cost->of[sm_group] += SM_COST_CLIENT;
     }
+}
+
+void sm_cost_weigh_large(const struct sm_allocation *allocation, struct sm_cost *cost,
+                         const struct sm_group_set *forbidden, uint32_t sm_groups, bool fits)
+{
+    const uint32_t last = allocation->count - 1;
+    uint32_t unloaded = 0;
+    if (allocation->last_size == allocation->sm_group_size)
+        return;
+    for (uint32_t sm_group = 0; sm_group <= last; sm_group++)
+        unloaded += !sm_group_set_has(forbidden, sm_group) && cost->of[sm_group] < SM_COST_CLIENT;
+    if (fits)
+        cost->of[last] -= SM_COST_LARGE;
+    else
+        cost->of[last] += unloaded < sm_groups ? SM_COST_TOO_LARGE : SM_COST_LARGE;
 }
 
 /* The SM group of the least cost that is in neither set. Of equals it takes the first, so that

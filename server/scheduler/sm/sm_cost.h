@@ -8,6 +8,10 @@
  * own SM groups only those of its clients that have work count, because others leave when one of
  * them has work. Of equals the account's own are the cheaper ones.
  *
+ * A last SM group that is larger than the others is the cheapest of its equals for a share that has
+ * room for it. For any other share it is the dearest of its equals if the share could be on SM
+ * groups without a load alone, and else the dearest of all.
+ *
  * Pure; it reads the allocation. One thread at a time, as for sm_allocation.h.
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_SM_SM_COST_H
@@ -17,6 +21,13 @@
 #include <stdint.h>
 
 #include "server/scheduler/sm/sm_allocation.h"
+
+enum {
+    SM_COST_CLIENT = 4,  /* a client on the SM group */
+    SM_COST_FOREIGN = 2, /* the SM group is not the account's own */
+    SM_COST_LARGE = 1,   /* it is the larger one, and the share has no room for it, or else has */
+    SM_COST_TOO_LARGE = 1 << 30
+};
 
 struct sm_cost {
     uint32_t of[SM_GROUPS_MAX]; /* of each whole SM group */
@@ -28,6 +39,12 @@ struct sm_cost {
 void sm_cost_find(const struct sm_allocation *allocation,
                   const struct sm_allocation_account *account,
                   const struct sm_allocation_client *client, struct sm_cost *cost);
+
+/* Weighs a last SM group that is larger than the others, for a choice of so many whole SM groups of
+ * which none is forbidden. fits: the share that they are chosen for has room for it. To be called
+ * once, after sm_cost_find. */
+void sm_cost_weigh_large(const struct sm_allocation *allocation, struct sm_cost *cost,
+                         const struct sm_group_set *forbidden, uint32_t sm_groups, bool fits);
 
 /* Brings a set to this many whole SM groups, as far as there are any that are not forbidden. Drops
  * those of the greatest cost, of equals the last, and none of `keep`. Adds those of the least cost,

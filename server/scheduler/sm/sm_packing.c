@@ -167,13 +167,14 @@ static void choose_sets(struct search *search)
 {
     const struct sm_group_set nothing = {{0}};
     const struct sm_allocation *allocation = search->allocation;
-    struct sm_cost cost;
+    struct sm_cost cost, weighed;
     for (uint32_t i = 0; i < search->bin_count; i++)
         fill_bin(search, i);
     sm_cost_find(allocation, NULL, NULL, &cost);
     for (uint32_t i = 0; i < search->mover_count; i++)
         for (uint32_t sm_group = 0; sm_group < allocation->count; sm_group++)
-            cost.of[sm_group] -= 2 * sm_group_set_has(&search->movers[i]->now, sm_group);
+            cost.of[sm_group] -=
+                SM_COST_CLIENT * sm_group_set_has(&search->movers[i]->now, sm_group);
     for (uint32_t i = 0; i < search->mover_count; i++) {
         struct sm_allocation_client *client = search->movers[i];
         struct sm_group_set beyond;
@@ -182,9 +183,13 @@ static void choose_sets(struct search *search)
         bool remainder = sm_group_set_has(&client->now, allocation->count);
         client->move_to = client->now;
         sm_group_set_cut(&client->move_to, &beyond);
-        sm_cost_size(allocation, &cost, &client->move_to, &nothing, &beyond, client->max_sm_groups);
+        weighed = cost;
+        sm_cost_weigh_large(allocation, &weighed, &beyond, client->max_sm_groups,
+                            client->max_large);
+        sm_cost_size(allocation, &weighed, &client->move_to, &nothing, &beyond,
+                     client->max_sm_groups);
         for (uint32_t sm_group = 0; sm_group < allocation->count; sm_group++)
-            cost.of[sm_group] += 2 * sm_group_set_has(&client->move_to, sm_group);
+            cost.of[sm_group] += SM_COST_CLIENT * sm_group_set_has(&client->move_to, sm_group);
         if (allocation->remainder && remainder)
             sm_group_set_add(&client->move_to, allocation->count);
     }

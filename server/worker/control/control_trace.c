@@ -60,7 +60,7 @@ int control_trace_start(struct request *request)
         .mode = worker->gate.scheduler.schedule.mode, /* only this thread changes it */
         .sm_groups = partitions->count,
         .sm_group_multiprocessors = partitions->sm_group_size,
-        .remainder = partitions->last_size == partitions->sm_group_size ? 0 : partitions->last_size,
+        .remainder = partitions->rest,
     };
     /* Before the trace is on: work that ran until now is counted, and stays out of the trace. */
     meter_trace_begin(&worker->meter);

@@ -317,17 +317,18 @@ static void count_runners(const struct partition_table *partitions, struct runne
     }
 }
 
-/* The client's part of the time of each of its SM groups, averaged over these groups. */
+/* The client's part of the time of each of its SM groups, averaged over their multiprocessors. */
 static double share_of(const struct partition_table *partitions, const uint32_t on[SM_GROUPS_MAX],
                        const struct runner *one)
 {
     double sum = 0;
-    uint32_t sm_groups = 0;
+    uint32_t multiprocessors = 0;
     for (uint32_t a = 0; a < partitions->count; a++) {
-        sum += sm_group_set_has(&one->runs_on, a) ? 1.0 / on[a] : 0;
-        sm_groups += sm_group_set_has(&one->sm_groups, a);
+        const uint32_t size = partition_sm_group(partitions, a);
+        sum += sm_group_set_has(&one->runs_on, a) ? (double)size / on[a] : 0;
+        multiprocessors += sm_group_set_has(&one->sm_groups, a) ? size : 0;
     }
-    return sm_groups ? sum / sm_groups : 1.0;
+    return multiprocessors ? sum / multiprocessors : 1.0;
 }
 
 /* Adds this time to what each running client has earned. */

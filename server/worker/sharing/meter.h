@@ -5,8 +5,8 @@
  *
  * Each batch of a ring is a span between two timing events. While spans of several clients run on
  * the same multiprocessors at once, each moment is split equally among these clients, SM group by
- * SM group; several streams of one client count once. A client alone on its multiprocessors gets
- * every moment whole, whatever its share of the device.
+ * SM group, each for as much as it has multiprocessors; several streams of one client count once. A
+ * client alone on its multiprocessors gets every moment whole, whatever its share of the device.
  *
  * A span begins when its stream comes to it, so it has the time in it in which its kernel waits for
  * multiprocessors. They go to kernels in their order, and to urgent ones first. So the moment

@@ -21,9 +21,9 @@ static void note_unsupported(struct partition_table *partitions, const char *rea
     partitions->sm_groups = NULL;
     partitions->supported = false;
     partitions->count = 1;
-    partitions->remainder = 0;
+    partitions->rest = 0;
     partitions->total = partitions->gpu->info.multiprocessors;
-    partitions->sm_group_size = partitions->last_size = partitions->total;
+    partitions->sm_group_size = partitions->total;
 }
 
 /* divided: the multiprocessors were; making a green context of them was refused. */
@@ -36,8 +36,8 @@ static void note_refused(struct partition_table *partitions, bool divided, cuda_
     note_unsupported(partitions, reason);
 }
 
-/* Whether the driver accepts the remainder in one description with SM groups of the split. */
-static bool remainder_joins(const struct partition_table *partitions)
+/* Whether the driver accepts the rest in one description with SM groups of the split. */
+static bool rest_joins(const struct partition_table *partitions)
 {
     cuda_dev_resource both[2] = {partitions->sm_groups[0],
                                  partitions->sm_groups[partitions->count - 1]};
@@ -68,18 +68,13 @@ static cuda_result split_device(struct partition_table *partitions)
     if (result != CUDA_OK)
         return result;
     partitions->count = groups;
-    partitions->sm_group_size = partitions->last_size = partitions->sm_groups[0].sm.sm_count;
+    partitions->sm_group_size = partitions->sm_groups[0].sm.sm_count;
     if (rest.type == CUDA_RESOURCE_SM && rest.sm.sm_count) {
         partitions->sm_groups[partitions->count++] = rest;
-        if (!remainder_joins(partitions)) {
+        if (rest_joins(partitions))
+            partitions->rest = rest.sm.sm_count;
+        else
             partitions->count--;
-            return CUDA_OK;
-        }
-        partitions->last_size = rest.sm.sm_count;
-        /* Seen on an H100: 15 SM groups of 8, and 12 that are left. As a remainder, which shares
-         * rarely get, they would make two halves of the device impossible. */
-        if (partitions->last_size < partitions->sm_group_size)
-            partitions->remainder = partitions->last_size;
     }
     return CUDA_OK;
 }
@@ -164,9 +159,16 @@ uint32_t partition_multiprocessors(const struct partition_table *partitions,
     uint32_t count = sm_group_set_count(sm_groups);
     if (count == partitions->count && !partitions->whole_refused)
         return partitions->total;
-    return sm_group_set_has(sm_groups, partitions->count - 1)
-               ? (count - 1) * partitions->sm_group_size + partitions->last_size
+    return partitions->rest && sm_group_set_has(sm_groups, partitions->count - 1)
+               ? (count - 1) * partitions->sm_group_size + partitions->rest
                : count * partitions->sm_group_size;
+}
+
+int partition_open_allocation(const struct partition_table *partitions,
+                              struct sm_allocation *allocation)
+{
+    return sm_allocation_open(allocation, partitions->count - (partitions->rest ? 1 : 0),
+                              partitions->sm_group_size, partitions->rest);
 }
 
 cuda_result partition_make(struct partition_table *partitions, const struct sm_group_set *sm_groups,

@@ -9,8 +9,9 @@
  * groups of each client.
  *
  * The rest of a split may be as large as an SM group or larger, and differs from one device to the
- * next of a model. Then it is no remainder but one SM group more. A client that has it has more
- * multiprocessors than its percentage says.
+ * next of a model: on an H100 15 SM groups of 8 were seen, and 12 that are left. Then it is no
+ * remainder but one SM group more. As a remainder, which shares rarely get, it would make two
+ * halves of the device impossible.
  *
  * The set of all SM groups is the unsplit device, as a green context too: work in the primary
  * context's own streams would run on every client's multiprocessors. Green contexts are never made
@@ -65,10 +66,9 @@ struct partition_table {
     bool whole_refused;           /* as the description of a green context */
     cuda_dev_resource balanced;   /* hardware queues of a green context's own; type 0: none */
     cuda_dev_resource *sm_groups; /* count of them */
-    uint32_t count;               /* SM groups, the remainder included */
-    uint32_t sm_group_size;       /* multiprocessors of each SM group but the last */
-    uint32_t last_size;           /* of the last one */
-    uint32_t remainder;           /* last_size if that is less than sm_group_size, else 0 */
+    uint32_t count;               /* SM groups, the rest included */
+    uint32_t sm_group_size;       /* multiprocessors of each SM group but the rest */
+    uint32_t rest;                /* of the last one, if it has fewer or more; else 0 */
     uint32_t total;               /* multiprocessors of the device */
     uint32_t kept_max;            /* PARTITIONS_KEPT; tests lower it */
     pthread_mutex_t lock;         /* of the list; never held across a driver call */
@@ -97,9 +97,21 @@ cuda_result partition_make(struct partition_table *partitions, const struct sm_g
                            struct partition **partition);
 void partition_publish(struct partition_table *partitions, struct partition *partition);
 
+/* The number of multiprocessors of one SM group. */
+static inline uint32_t partition_sm_group(const struct partition_table *partitions,
+                                          uint32_t sm_group)
+{
+    return partitions->rest && sm_group + 1 == partitions->count ? partitions->rest
+                                                                 : partitions->sm_group_size;
+}
+
 /* How many multiprocessors a partition of these SM groups has. */
 uint32_t partition_multiprocessors(const struct partition_table *partitions,
                                    const struct sm_group_set *sm_groups);
+
+/* Initialises *allocation for this device. Returns 0 or -EINVAL, as sm_allocation_open does. */
+int partition_open_allocation(const struct partition_table *partitions,
+                              struct sm_allocation *allocation);
 
 /* One client less has it. Returns whether more than kept_max are kept now. */
 bool partition_put(struct partition_table *partitions, struct partition *partition);

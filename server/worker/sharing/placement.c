@@ -16,10 +16,7 @@ int placement_table_open(struct placement_table *places, struct partition_table 
                          const struct placement_events *notice)
 {
     struct sm_allocation allocation;
-    /* The allocation counts whole SM groups; the remainder has the number after them. */
-    int result =
-        sm_allocation_open(&allocation, partitions->count - (partitions->remainder ? 1 : 0),
-                           partitions->sm_group_size, partitions->remainder);
+    int result = partition_open_allocation(partitions, &allocation);
     if (result)
         return result;
     *places = (struct placement_table){
@@ -378,10 +375,10 @@ void placement_view(struct placement_table *places, const struct placement *plac
     const struct sm_allocation *allocation = &places->allocation;
     uint32_t has = partition_multiprocessors(places->partitions, &place->allocation.now);
     uint32_t most = sm_allocation_max(allocation, &place->allocation);
-    /* The allocation counts neither a remainder that may join no other SM groups, nor what a large
-     * last SM group has beyond the others. */
+    /* The allocation doesn't count a remainder that may join no other SM groups. */
     if (most == allocation->total)
         most = places->partitions->total;
+    /* On a last SM group that is larger than the others it may have more than its limit. */
     most = max(most, has);
     *view = (struct placement_view){
         .multiprocessors = has,

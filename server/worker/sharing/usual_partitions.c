@@ -94,9 +94,7 @@ static bool find_set(const struct partition_table *partitions, uint32_t size, ui
     struct sm_allocation_client clients[SETS_MAX] = {0}, other = {0};
     struct error unused;
     uint32_t count = max(which, 1u);
-    if (sm_allocation_open(&allocation, partitions->count - (partitions->remainder ? 1 : 0),
-                           partitions->sm_group_size, partitions->remainder) ||
-        count > allocation.count)
+    if (partition_open_allocation(partitions, &allocation) || count > allocation.count)
         return false;
     for (uint32_t i = 0; i < count; i++) {
         if (sm_allocation_add(&allocation, &clients[i], NULL, size, size, &unused))

@@ -40,7 +40,7 @@ static int setup(void **state)
     (void)state;
     fake_reset();
     driver = fake_driver();
-    partitions = (struct partition_table){.count = 4};
+    partitions = (struct partition_table){.count = 4, .sm_group_size = 8};
     return meter_open(&meter, &driver, &partitions) == CUDA_OK ? 0 : -1;
 }
 
@@ -204,6 +204,28 @@ static void some_sm_groups_shared(void **state)
     used(&b, 4 * 0.5);
 }
 
+/* 8 multiprocessors alone, and with another client 12, or 4. */
+static void an_sm_group_counts_for_as_many_multiprocessors_as_it_has(void **state)
+{
+    (void)state;
+    static const uint32_t rests[] = {12, 4};
+    for (int i = 0; i < 2; i++) {
+        const double rest = rests[i];
+        const uint64_t start = 10 * (uint64_t)i;
+        struct actor a, b;
+        partitions.rest = rests[i];
+        actor_open(&a, 12);
+        actor_open(&b, 8);
+        begin_at(&a, 0, start + 1);
+        begin_at(&b, 0, start + 2);
+        end_at(&b, 0, start + 6);
+        end_at(&a, 0, start + 7);
+        meter_collect(&meter);
+        used(&a, 1 + 4 * (8 + rest / 2) / (8 + rest) + 1);
+        used(&b, 4 * 0.5);
+    }
+}
+
 static void two_streams_of_one_client_count_once(void **state)
 {
     (void)state;
@@ -358,6 +380,7 @@ int main(void)
         T(batches_share_equally),
         T(disjoint_sm_groups_share_nothing),
         T(some_sm_groups_shared),
+        T(an_sm_group_counts_for_as_many_multiprocessors_as_it_has),
         T(two_streams_of_one_client_count_once),
         T(work_that_goes_on_is_counted_so_far),
         T(nothing_is_counted_twice),

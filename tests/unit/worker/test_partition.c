@@ -66,12 +66,12 @@ static void the_device_is_split_into_sm_groups_and_a_remainder(void **state)
     assert_true(partitions.supported);
     assert_int_equal(partitions.count, 17);
     assert_int_equal(partitions.sm_group_size, 8);
-    assert_int_equal(partitions.remainder, 4);
+    assert_int_equal(partitions.rest, 4);
     assert_int_equal(partitions.total, 132);
     partition_table_close(&partitions);
     start(108, 2);
     assert_int_equal(partitions.count, 54);
-    assert_int_equal(partitions.remainder, 0);
+    assert_int_equal(partitions.rest, 0);
 }
 
 static void a_set_becomes_a_context_of_its_multiprocessors(void **state)
@@ -238,7 +238,7 @@ static void a_remainder_that_joins_no_group_is_left_out(void **state)
     open_partitions(132, 8);
     assert_true(partitions.supported);
     assert_int_equal(partitions.count, 16);
-    assert_int_equal(partitions.remainder, 0);
+    assert_int_equal(partitions.rest, 0);
     assert_int_equal(get(0, 2)->green->multiprocessors, 16);
 }
 
@@ -249,7 +249,7 @@ static void what_is_left_counts_as_a_group_if_it_is_as_large(void **state)
     fake.split_loses = 1;
     open_partitions(132, 8);
     assert_int_equal(partitions.count, 16);
-    assert_int_equal(partitions.remainder, 0);
+    assert_int_equal(partitions.rest, 12);
     struct partition *first = get(0, 8), *second = get(8, 8), *all = get(0, 16);
     assert_int_equal(first->multiprocessors, 64);
     assert_int_equal(first->green->multiprocessors, 64);

@@ -416,6 +416,9 @@ static void a_large_rest_makes_the_second_half(void **state)
     assert_int_equal(view(second, 0).multiprocessors, 36);
     assert_int_equal(view(second, 0).max_multiprocessors, 36);
     assert_int_equal(view(arrive(2, 0, PLAN_WHOLE), 0).max_multiprocessors, 68);
+    /* 39 of the 68, and 66: with the twelve that is three SM groups more, and six. */
+    assert_int_equal(view(arrive(3, 0, 5800), 0).max_multiprocessors, 36);
+    assert_int_equal(view(arrive(4, 0, 9800), 0).max_multiprocessors, 60);
 }
 
 int main(void)

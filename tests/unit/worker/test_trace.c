@@ -353,7 +353,7 @@ static void spans_are_as_long_as_the_device_says_and_do_not_overlap(void **state
 {
     (void)state;
     struct cuda_driver driver = fake_driver();
-    struct partition_table partitions = {.count = 4};
+    struct partition_table partitions = {.count = 4, .sm_group_size = 8};
     struct meter account;
     struct trace trace;
     struct reader reader;
