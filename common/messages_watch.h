@@ -26,6 +26,8 @@
       "\"%s\" must be %s, or 0 for none") \
     X(kernel_overran, LAUNCH_TIMEOUT, \
       "client %u '%s' ran a kernel for more than %s, its kernel_time_limit") \
+    X(session_overran, SUCCESS, \
+      "%s (unfinished: %s)") \
     X(kernel_overran_one_of, SUCCESS, \
       "client %u '%s' or client %u '%s' ran a kernel for more than %s, the kernel_time_limit of " \
       "the first") \

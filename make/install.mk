@@ -22,10 +22,15 @@ INSTALL ?= install
 CLIENT_SO := libgpushare-client.so
 CLIENT_REAL := $(CLIENT_SO).$(VERSION)
 CUDA_LIBRARIES := libcuda.so.1 $(CUDART_RELEASES:%=libcudart.so.%) libgpushare-audit.so
-# The example that README compiles.
-EXAMPLE_FILES := vector-add.c example.h vector-add.cu vector-add.ptx
-# The pages name each other, and commands' help names the schemas by their folder.
-DOC_FILES := docs/gpushared.yaml $(wildcard docs/*.md) schemas/gpushared-config.schema.json systemd/gpushared.env
+# The example that README compiles, and those that pages name.
+EXAMPLES_INSTALLED := vector-add resilient stray
+EXAMPLE_KERNELS := $(EXAMPLES_INSTALLED:%=%.cu) $(EXAMPLES_INSTALLED:%=%.ptx)
+EXAMPLE_FILES := $(EXAMPLES_INSTALLED:%=%.c) example.h $(EXAMPLE_KERNELS)
+# The pages name each other, and commands' help names the schemas by their folder. Examples lie beside the pages, and a link
+# to a test is plain text, because no test is installed.
+DOC_PAGES := $(notdir $(wildcard docs/*.md))
+DOC_LINKS := -e 's|](\.\./examples/|](examples/|g' -e 's|\[\([^]]*\)\](\.\./tests/[^)]*)|\1|g'
+DOC_FILES := docs/gpushared.yaml schemas/gpushared-config.schema.json systemd/gpushared.env
 DOC_PICTURES := $(wildcard docs/pictures/*.svg)
 SCHEMA_FILES := $(wildcard schemas/*.schema.json)
 UNITS := gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service
@@ -35,7 +40,7 @@ INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(LIBE
     $(CUDA_LIBRARIES:%=$(CUDADIR)/%) \
     $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf \
     $(EXAMPLE_FILES:%=$(DOCDIR)/examples/%) \
-    $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES))) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
+    $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES)) $(DOC_PAGES)) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
 
 .PHONY: install uninstall
 install: all ## install below PREFIX (default /usr/local); DESTDIR is put before every path
@@ -52,11 +57,15 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	$(INSTALL) -m 0644 $(CUDA_LIBRARIES:%=$(BUILD)/lib/gpushare/%) $(DESTDIR)$(CUDADIR)/
 	$(INSTALL) -m 0644 systemd/gpushare.sysusers $(DESTDIR)$(SYSUSERSDIR)/gpushare.conf
 	$(INSTALL) -m 0644 $(DOC_FILES) $(DESTDIR)$(DOCDIR)/
+	for page in $(DOC_PAGES); do \
+	    sed $(DOC_LINKS) docs/$$page >$(DESTDIR)$(DOCDIR)/$$page && chmod 0644 $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
 	$(INSTALL) -m 0644 $(DOC_PICTURES) $(DESTDIR)$(DOCDIR)/pictures/
 	$(INSTALL) -m 0644 $(SCHEMA_FILES) $(DESTDIR)$(DOCDIR)/schemas/
-	sed -e 's|"examples/example.h"|"example.h"|' -e 's|"examples/kernels/|"|' examples/vector-add.c >$(DESTDIR)$(DOCDIR)/examples/vector-add.c
+	for example in $(EXAMPLES_INSTALLED); do \
+	    sed -e 's|"examples/example.h"|"example.h"|' -e 's|"examples/kernels/|"|' examples/$$example.c \
+	        >$(DESTDIR)$(DOCDIR)/examples/$$example.c || exit 1; done
 	sed -e 's|"client/gpushare.h"|<gpushare.h>|' examples/example.h >$(DESTDIR)$(DOCDIR)/examples/example.h
-	$(INSTALL) -m 0644 examples/kernels/vector-add.cu examples/kernels/vector-add.ptx $(DESTDIR)$(DOCDIR)/examples/
+	$(INSTALL) -m 0644 $(EXAMPLE_KERNELS:%=examples/kernels/%) $(DESTDIR)$(DOCDIR)/examples/
 	chmod 0644 $(EXAMPLE_FILES:%=$(DESTDIR)$(DOCDIR)/examples/%)
 	for unit in $(UNITS); do \
 	    sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' systemd/$$unit.in >$(DESTDIR)$(UNITDIR)/$$unit && \

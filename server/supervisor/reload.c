@@ -194,7 +194,7 @@ static void plan_device(struct reload *reload, uint32_t index)
     const struct server *server = &reload->supervisor->server;
     const struct schedule *unsaid = &server->settings->schedule;
     const struct schedule *now = &server->devices[index].schedule;
-    const struct schedule *old = config_schedule(server->config, index, unsaid);
+    const struct schedule *old = &server->devices[index].configured;
     const struct schedule *new = config_schedule(reload->config, index, unsaid);
     transaction_add_device(&reload->transaction, RANK_SCHEDULE, index, new, now,
                            schedule_differs(reload->reset ? now : old, new));
@@ -347,6 +347,24 @@ static bool server_is_settled(const struct supervisor *supervisor)
     return true;
 }
 
+/* A client that was taken over has the values that the last server's file gave it, but for those
+ * that an administrator has set since. */
+static void find_earlier(const struct session *session, struct grant *old)
+{
+    const struct allowance said = old->allowance, *now = &session->grant.allowance;
+    const enum allowance_origin admin = ALLOWANCE_BY_ADMIN;
+    *old = session->grant;
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        if (allowance_source(now, i, ALLOWANCE_REQUEST).origin == admin)
+            old->allowance.of[i].request = said.of[i].request;
+        if (allowance_source(now, i, ALLOWANCE_LIMIT).origin == admin)
+            old->allowance.of[i].limit = said.of[i].limit;
+    }
+    for (enum scalar i = 0; i < SCALARS; i++)
+        if (now->scalar_from[i].origin == admin)
+            old->allowance.scalar[i] = said.scalar[i];
+}
+
 /* A client whose profile no longer exists keeps its limits; its user's and groups' totals still
  * change. */
 static int compare_client(struct reload *reload, struct session *session)
@@ -358,6 +376,8 @@ static int compare_client(struct reload *reload, struct session *session)
     if (session_attach_grant(session, supervisor->server.config, session->device, &session->wish,
                              &change->old) < 0)
         change->old = session->grant;
+    if (session->keeping.earlier && !reload->of_totals)
+        find_earlier(session, &change->old);
     if (session_attach_grant(session, reload->config, session->device, &session->wish,
                              &change->new) < 0) {
         log_warning(MESSAGE_TEXT(log_profile_gone), session->number, session->asked.profile);
@@ -482,7 +502,7 @@ static bool forget_schedules(struct reload *reload)
         char uuid[LIMITS_UUID_TEXT];
         any |= saved_take_schedule(reload->supervisor->saved,
                                    limits_format_uuid(reload->supervisor->uuids[i], uuid),
-                                   schedule_differs(config_schedule(server->config, i, unsaid),
+                                   schedule_differs(&server->devices[i].configured,
                                                     config_schedule(reload->config, i, unsaid)));
     }
     return any;
@@ -495,6 +515,13 @@ static void forget_all(struct forgetting *forgetting)
         forgetting->changed |= saved_clear(forgetting->saved, i);
 }
 
+static void remember_configured(struct server *server)
+{
+    for (uint32_t i = 0; i < server->device_count; i++)
+        server->devices[i].configured =
+            *config_schedule(server->config, i, &server->settings->schedule);
+}
+
 static void configuration_takes_effect(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
@@ -504,6 +531,7 @@ static void configuration_takes_effect(struct reload *reload)
     forgetting.changed = forget_schedules(reload);
     supervisor->server.config = reload->config;
     reload->config = before;
+    remember_configured(&supervisor->server);
     total_override_forget(&supervisor->server.total_overrides, supervisor->server.config,
                           total_forgotten, &forgetting);
     if (reload->reset)
@@ -523,6 +551,7 @@ static void take_effect(struct reload *reload)
         struct session *session = client_find(reload, reload->changes[i].client);
         if (!session)
             continue;
+        session->keeping.earlier &= reload->of_totals;
         memcpy(session->grant.own, reload->changes[i].new.own, sizeof session->grant.own);
         if (!allowance_equal(&reload->changes[i].before, &session->grant.allowance))
             session_limits_log(session, reload->by);

@@ -20,6 +20,7 @@
 #include "server/supervisor/session/life/restore.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/life/end.h"
+#include "server/supervisor/session/life/lost_kernels.h"
 #include "server/supervisor/session/owned/forward.h"
 #include "server/supervisor/session/owned/host.h"
 #include "server/supervisor/session/session_state.h"
@@ -339,6 +340,17 @@ static void device_failed(void *context, struct device *device)
                                     supervisor->server.devices[0].trouble);
 }
 
+/* A kernel that took too long still runs, so the worker's journal has it. */
+static void fail_violator(struct session *session, uint32_t error, const char *text)
+{
+    char kernels[200];
+    if (error == PROTO_ERROR_LAUNCH_TIMEOUT)
+        session_fail(session, error, MESSAGE_TEXT(session_overran), text,
+                     session_lost_kernels(session, kernels, sizeof kernels));
+    else
+        session_fail(session, error, "%s", text);
+}
+
 static void client_violated(void *context, struct device *device, uint32_t client, uint32_t error,
                             const char *text)
 {
@@ -346,7 +358,7 @@ static void client_violated(void *context, struct device *device, uint32_t clien
     struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->device == device && session->number == client)
-            session_fail(session, error, "%s", text);
+            fail_violator(session, error, text);
 }
 
 static void client_released(void *context, struct device *device, uint32_t client)

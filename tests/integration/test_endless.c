@@ -276,6 +276,8 @@ static void an_endless_kernel_is_ended_and_its_owner_is_named(void **state)
     if (named) {
         expect_word(&said, "'culprit'");
         expect_word(&said, "ran a kernel for more than 2s");
+        expect_word(&said, "(unfinished: endless<<<(528,1,1),(32,1,1),49152>>>)");
+        expect_in_log(server, "(unfinished: endless<<<(528,1,1),(32,1,1),49152>>>)");
     } else {
         assert_int_equal(said.error, GPUSHARE_ERROR_INTERRUPTED);
     }
@@ -297,6 +299,8 @@ static void a_client_limits_its_own_kernels(void **state)
     struct said said = finish(&culprit);
     assert_int_equal(said.error, GPUSHARE_ERROR_LAUNCH_TIMEOUT);
     expect_word(&said, "ran a kernel for more than 700ms");
+    expect_word(&said, "(unfinished: endless<<<(528,1,1),(32,1,1),49152>>>)");
+    expect_in_log(server, "(unfinished: endless<<<(528,1,1),(32,1,1),49152>>>)");
     expect_service(server);
     end(server);
 }

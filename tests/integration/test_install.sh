@@ -94,6 +94,13 @@ for file in lib/gpushare/softgpu/libcuda.so.1 lib/gpushare/libcuda.so.1 lib/gpus
     share/doc/gpushare/gpushared.yaml share/doc/gpushare/gpushared-config.schema.json; do
     [ -s "root/usr/$file" ] || fail "no file $file"
 done
+# Each page leads to files that are installed too.
+pages=root/usr/share/doc/gpushare
+links=$(grep -oE '\]\([^)#]+' "$pages"/*.md | sed 's/^.*\](//' | grep -v '^https\?:' | sort -u)
+[ "$(wc -w <<<"$links")" -gt 10 ] || fail "the installed pages have hardly a link: $links"
+for link in $links; do
+    [ -e "$pages/$link" ] || fail "an installed page has a link to $link, which is not there"
+done
 grep -qx 'ExecStart=/usr/bin/gpushared .GPUSHARED_OPTIONS' root/usr/lib/systemd/system/gpushared.service ||
     fail "the unit does not start the installed program"
 grep -qx 'ExecStart=/usr/libexec/gpushare-devices' root/usr/lib/systemd/system/gpushare-devices.service ||
@@ -174,6 +181,11 @@ if [ -z "$(nm -D opt/lib/libgpushare-client.so.0 | grep -E '__(asan|tsan|ubsan)_
         eval "$cc -Wall -Wextra -Werror") || fail "README's example: $cc"
     said=$(LD_LIBRARY_PATH=$prefix/lib example/vector-add -r 1)
     [[ $said == *"vector-add: 1048576 sums verified" ]] || fail "README's example says \"$said\""
+    for example in resilient stray; do
+        (cd "$prefix/share/doc/gpushare/examples" && export PKG_CONFIG_PATH="$prefix/lib/pkgconfig" &&
+            eval "${cc//-o vector-add vector-add.c/-o $TMPDIR/example/$example $example.c} -Wall -Wextra -Werror") ||
+            fail "the installed example $example does not compile"
+    done
     (export PKG_CONFIG_PATH="$prefix/lib/pkgconfig" && eval "${cc//vector-add/mine} -Wall -Wextra -Werror") || fail "README's client: $cc"
     sum=$(LD_LIBRARY_PATH=$prefix/lib ./mine)
     [ "$sum" = 42 ] || fail "README's client says \"$sum\", not 42"

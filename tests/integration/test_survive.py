@@ -239,6 +239,44 @@ class Survive(SurviveCase):
                 self.assertEqual(manager.ctl("reload", "--reset").returncode, 0)
                 self.assertNotIn("mode is", manager.ctl("get", "gpu", "0").stdout)
 
+    def test_a_reload_applies_what_changed_while_the_servers_changed(self):
+        """The next server's file differs from the last one's. A plain reload applies that to the clients and GPUs that went on,
+        and keeps what an administrator has set and the files agree on."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "gpushared.yaml")
+
+            def configure(mode, clients):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(f"gpus: [{{gpu: 0, mode: {mode}, lease: 50ms}}]\nclients: {{{clients}}}\n")
+
+            configure("fair", "memory: {limit: 1G}, host_memory: {limit: 256M}, time: {limit: 50%}, priority: 3")
+            with Manager("--config", path) as manager:
+                self.begin(manager, 1)
+                for change in (("1", "host_memory=128M"), ("gpu", "0", "lease=30ms")):
+                    answer = manager.ctl("set", *change)
+                    self.assertEqual(answer.returncode, 0, answer.stderr)
+                configure("strict", "memory: {limit: 512M}, host_memory: {limit: 256M}, time: {limit: 20%}, priority: 7")
+                manager.kill()
+                manager.start()
+                await_true(lambda: "took over" in manager.text(), manager.text)
+
+                def client():
+                    return json.loads(manager.ctl("--json", "clients").stdout)["clients"][0]
+
+                self.assertEqual(client()["priority"], 3, "it goes on as it was")
+                answer = manager.ctl("reload")
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+                row, gpu = client(), manager.ctl("get", "gpu", "0").stdout
+                self.assertEqual(row["priority"], 7)
+                self.assertEqual(row["memory"]["limit"]["granted_bytes"], 512 << 20)
+                self.assertEqual(row["host_memory"]["limit"]["granted_bytes"], 128 << 20, "an administrator's")
+                self.assertNotIn("mode is", gpu)
+                self.assertIn("lease is 30", gpu)
+                configure("strict", "memory: {limit: 512M}, host_memory: {limit: 256M}, time: {limit: 20%}, priority: 7")
+                self.assertEqual(manager.ctl("set", "1", "priority=5").returncode, 0)
+                self.assertEqual(manager.ctl("reload").returncode, 0)
+                self.assertEqual(client()["priority"], 5, "the files agree")
+
     def test_orphans_end(self):
         with Manager("--orphan-limit", "1") as manager:
             self.begin(manager, 1)

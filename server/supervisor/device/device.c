@@ -48,7 +48,8 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
                               .index = index,
                               .found = *found,
                               .state = DEVICE_WAITING,
-                              .schedule = settings->schedule};
+                              .schedule = settings->schedule,
+                              .configured = settings->schedule};
     device->admission.limits = allowance_none;
     ACCOUNT_FOR_EACH (i)
         if (allowance_resource(i)->of_device)

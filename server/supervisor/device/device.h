@@ -119,6 +119,7 @@ struct device {
     struct admission admission;
     struct quota accounts[RESOURCES]; /* of all its clients: resources that it has of its own */
     struct schedule schedule;         /* in force; without a worker: for the next one */
+    struct schedule configured;       /* as the file said that `schedule` was made by */
     struct schedule scheduled;        /* the schedule that the worker was asked for last */
     uint32_t scheduling;              /* answers about schedules that are still due */
     struct worker_process *process;   /* NULL: none, or the worker was adopted */

@@ -12,11 +12,13 @@
 
 static const struct pack_member member_rows[] = {
 #define MEMBER(name) PACK_MEMBER(struct device, name)
-    MEMBER(info),     MEMBER(known),         MEMBER(schedule),  MEMBER(singly),
-    MEMBER(suspects), MEMBER(singly_since),  MEMBER(singly_ns), MEMBER(departed_suspects),
-    MEMBER(loss),     MEMBER(ailment),       MEMBER(starts),    MEMBER(served),
-    MEMBER(start_at), MEMBER(ready_at),      MEMBER(ended_at),  MEMBER(trouble),
-    MEMBER(warnings), MEMBER(warning_count),
+    MEMBER(info),          MEMBER(known),     MEMBER(schedule),
+    MEMBER(configured),    MEMBER(singly),    MEMBER(suspects),
+    MEMBER(singly_since),  MEMBER(singly_ns), MEMBER(departed_suspects),
+    MEMBER(loss),          MEMBER(ailment),   MEMBER(starts),
+    MEMBER(served),        MEMBER(start_at),  MEMBER(ready_at),
+    MEMBER(ended_at),      MEMBER(trouble),   MEMBER(warnings),
+    MEMBER(warning_count),
 #undef MEMBER
 };
 

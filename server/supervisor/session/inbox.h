@@ -59,6 +59,7 @@ struct session_keeping {
     uint64_t seen; /* last_serial as it was taken over: this message may come again; 0 */
     bool unread;   /* its first record could not be taken over: the others are left alone */
     bool whole;    /* as it was taken over: the worker had been told all of it */
+    bool earlier;  /* its limits are those of the last server, whose file may have been another */
     uint32_t socket, header, status, shadow, doorbell; /* numbers of its descriptors */
     struct kept client, answers;
     struct kept_table tables[PART_TABLES];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session_lost_kernels: the kernels of a session that its lost worker had handed to the driver and
- * that were not seen to finish, by name, as its journal says. Loop thread.
+ * session_lost_kernels: the kernels of a session that its worker has handed to the driver and that
+ * were not seen to finish, by name, as its journal says. The worker may be lost by then. Loop
+ * thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_LIFE_LOST_KERNELS_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_LIFE_LOST_KERNELS_H

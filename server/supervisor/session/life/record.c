@@ -259,6 +259,7 @@ int session_record_open(struct session **out, struct server *server, uint32_t nu
     session->state =
         state == PROTO_CONNECTION_STATE_LEAVING ? PROTO_CONNECTION_STATE_ATTACHED : state;
     session->keeping.seen = session->last_serial;
+    session->keeping.earlier = true;
     result = client_unpack(session, &unpack);
     /* Others would get the addresses that the worker has for it. */
     if (result == -ENOMEM && session->device && !session->window.bytes) {
