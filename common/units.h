@@ -13,6 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Times, in nanoseconds. */
+#define UNITS_MS     UINT64_C(1000000)
+#define UNITS_TENTH  (100 * UNITS_MS) /* of a second */
+#define UNITS_SECOND (1000 * UNITS_MS)
+
 /*
  * Reads a size in bytes: digits, then K, M, G or T in either case, then nothing, B or iB. "1G",
  * "1GB" and "1GiB" are the same; the factors are powers of 1024. "B" alone, or no unit, means

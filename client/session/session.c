@@ -14,14 +14,14 @@
 
 #include "client/session/failure.h"
 #include "client/session/waiter.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/ipc/shared_word.h"
-#include "common/ipc/timeline.h"
 #include "common/messages.h"
 
 /* How long a thread that saw the fault word waits for the sentence, which follows at once. If it
  * does not come, the fault word says enough. */
-#define END_WAIT_NS UINT64_C(200000000)
+#define END_WAIT_NS (200 * UNITS_MS)
 
 static uint32_t load_ended(const struct session *session)
 {
@@ -277,12 +277,12 @@ static void await_end(struct session *session)
     struct waiter waiter;
     waiter_open(&waiter, NULL);
     list_append(&session->waiters, &waiter.link);
-    uint64_t now, until = timeline_now() + END_WAIT_NS;
-    while (!load_ended(session) && (now = timeline_now()) < until) {
+    uint64_t now, until = clock_now() + END_WAIT_NS;
+    while (!load_ended(session) && (now = clock_now()) < until) {
         if (session->reading)
             waiter_sleep_until(&waiter, &session->lock, until);
         else
-            read_message(session, (int)((until - now) / 1000000) + 1);
+            read_message(session, (int)((until - now) / UNITS_MS) + 1);
     }
     list_remove(&waiter.link);
     waiter_close(&waiter);

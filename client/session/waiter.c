@@ -8,6 +8,7 @@
 
 #include "client/session/failure.h"
 #include "client/session/session.h"
+#include "common/clock.h"
 #include "common/messages.h"
 
 void waiter_open(struct waiter *waiter, const struct session_call *call)
@@ -91,8 +92,7 @@ void waiter_sleep(struct waiter *waiter, pthread_mutex_t *lock)
 
 void waiter_sleep_until(struct waiter *waiter, pthread_mutex_t *lock, uint64_t time)
 {
-    struct timespec at = {.tv_sec = (time_t)(time / 1000000000),
-                          .tv_nsec = (long)(time % 1000000000)};
+    struct timespec at = clock_timespec(time);
     waiter->sleeps = true;
     pthread_cond_timedwait(&waiter->wake, lock, &at);
     waiter->sleeps = false;

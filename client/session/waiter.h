@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "client/gpushare.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/ipc/channel.h"
 #include "common/list.h"
@@ -52,7 +53,7 @@ bool waiter_take(struct waiter *waiter, struct channel_message *message);
  * The waiter's own thread calls, after waiter->answered. */
 gpushare_error waiter_result(const struct waiter *waiter);
 
-/* Sleep until waiter_wake, or until this time of timeline_now(), in ns. They may wake for no
+/* Sleep until waiter_wake, or until this time of clock_now(), in ns. They may wake for no
  * reason. The lock is the session's, which the caller has. */
 void waiter_sleep(struct waiter *waiter, pthread_mutex_t *lock);
 void waiter_sleep_until(struct waiter *waiter, pthread_mutex_t *lock, uint64_t time);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/array.h"
+#include "common/clock.h"
 #include "common/id_name.h"
 #include "common/messages.h"
 
@@ -129,9 +130,7 @@ static int send_all(int fd, const char *text, size_t length)
 
 static int64_t now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)(clock_now() / UNITS_MS);
 }
 
 /* As recv(). A descriptor that comes with the bytes is stored in *passed. If there is a second

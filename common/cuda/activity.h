@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "common/cuda/cuda_driver.h"
 
 enum activity_thread {
@@ -57,7 +58,7 @@ struct activity_slot {
     _Alignas(64) _Atomic uint32_t beat; /* `asked`, as the thread saw it last */
     _Atomic uint32_t rests;             /* 1: it sleeps until it is woken */
     _Atomic uint32_t call;              /* enum activity_call */
-    _Atomic uint64_t called_at;         /* ns of timeline_now; 0: not noted */
+    _Atomic uint64_t called_at;         /* ns of clock_now; 0: not noted */
 };
 
 struct activity_page {

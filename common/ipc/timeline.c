@@ -8,19 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/cpu.h"
 #include "common/ipc/doorbell.h"
 #include "common/ipc/shared_word.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the low half of a timeline word comes first");
-
-uint64_t timeline_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 const uint32_t *timeline_word(const struct proto_stream_status *stream)
 {
@@ -73,7 +67,7 @@ static bool spin_until(const struct timeline *timeline, uint64_t value, uint64_t
         return true;
     if (!spin_ns)
         return false;
-    uint64_t end = timeline_now() + spin_ns;
+    uint64_t end = clock_now() + spin_ns;
     do {
         /* Most looks are at the value. Reading the clock and the fault word each time would
          * delay seeing it. */
@@ -82,7 +76,7 @@ static bool spin_until(const struct timeline *timeline, uint64_t value, uint64_t
                 return true;
             cpu_pause();
         }
-    } while (!fault_of(timeline) && timeline_now() < end);
+    } while (!fault_of(timeline) && clock_now() < end);
     return false;
 }
 

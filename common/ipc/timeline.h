@@ -74,7 +74,4 @@ const uint32_t *timeline_word(const struct proto_stream_status *stream);
 void timeline_fail(struct proto_status_header *status, struct proto_stream_status *streams,
                    uint32_t count, uint32_t error);
 
-/* Returns the time of CLOCK_MONOTONIC in nanoseconds. */
-uint64_t timeline_now(void);
-
 #endif

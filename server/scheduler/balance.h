@@ -25,12 +25,13 @@
 #ifndef GPUSHARE_SERVER_SCHEDULER_BALANCE_H
 #define GPUSHARE_SERVER_SCHEDULER_BALANCE_H
 
+#include "common/units.h"
 #include "server/scheduler/scheduler.h"
 
 /* Two of the caller's reports apart: less could not be told from chance. */
-#define BALANCE_AHEAD_NS UINT64_C(10000000)
+#define BALANCE_AHEAD_NS (10 * UNITS_MS)
 /* A client that launches, synchronises and thinks is still there. */
-#define BALANCE_PAUSE_NS UINT64_C(50000000)
+#define BALANCE_PAUSE_NS (50 * UNITS_MS)
 
 /* The client used the device for this time. */
 void balance_charge(struct scheduler *scheduler, struct scheduler_client *client, uint64_t ns);

@@ -4,13 +4,14 @@
 
 #include <string.h>
 
+#include "common/units.h"
 #include "common/util.h"
 #include "server/scheduler/policy.h"
 
 /* How long a client that arrives meanwhile may have to wait for one that was alone. A tenth of a
  * lease is too short to be noticed. At least 1 ms, so that a short lease still covers the time
  * between two submissions. */
-#define ALONE_BEYOND(lease) max((lease) / 10, UINT64_C(1000000))
+#define ALONE_BEYOND(lease) max((lease) / 10, UNITS_MS)
 /* A limit has room for two leases beyond it in ten plans. policy.c takes the rest of these; this
  * part is for commands that end late beside one kernel. */
 #define LATE_OF_LEASE(ns) ((ns) / 4)

@@ -2,22 +2,22 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/scheduler/quiet.h"
 
+#include "common/units.h"
 #include "common/util.h"
 
-#define MS UINT64_C(1000000)
 /* Time that windows did not take is saved up for so long: then several calls that come at once need
  * not wait for one another's share. */
-#define SAVED_NS (2000 * MS)
+#define SAVED_NS (2000 * UNITS_MS)
 /* The share holds over any time of this length, whatever was saved up before it. */
-#define SPAN_NS (20000 * MS)
+#define SPAN_NS (20000 * UNITS_MS)
 /* How often a scene is looked at that changes without anybody saying so: often enough that waiting
  * is not seen in what a load takes; a thread that looks once a millisecond costs nothing. */
-#define LOOK_NS MS
+#define LOOK_NS UNITS_MS
 
 void quiet_defaults(struct quiet_settings *settings)
 {
-    *settings =
-        (struct quiet_settings){.limit_ns = 500 * MS, .patience_ns = 1000 * MS, .share_percent = 5};
+    *settings = (struct quiet_settings){
+        .limit_ns = 500 * UNITS_MS, .patience_ns = 1000 * UNITS_MS, .share_percent = 5};
 }
 
 static int64_t earned_in(const struct quiet *quiet, uint64_t ns)

@@ -50,6 +50,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/units.h"
+
 /* Accounts of users. Two users may have one, by chance. */
 enum { QUIET_USERS = 64, QUIET_USER_BITS = 6 };
 
@@ -66,9 +68,9 @@ enum quiet_state { QUIET_RESTING, QUIET_WAITING, QUIET_DRAINING, QUIET_OPEN };
  * command; one command. */
 enum quiet_width { QUIET_WIDE, QUIET_SHORT, QUIET_SINGLE };
 
-#define QUIET_SHORT_NS UINT64_C(4000000) /* half of the usual, and long beside a look of 0.5 ms */
-#define QUIET_IDLE_NS  UINT64_C(10000000)
-#define QUIET_SLACK_NS UINT64_C(5000000) /* by which ends are seen late */
+#define QUIET_SHORT_NS (4 * UNITS_MS) /* half of the usual, and long beside a look of 0.5 ms */
+#define QUIET_IDLE_NS  (10 * UNITS_MS)
+#define QUIET_SLACK_NS (5 * UNITS_MS) /* by which ends are seen late */
 
 struct quiet_settings {
     uint64_t limit_ns;

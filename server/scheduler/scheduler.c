@@ -9,6 +9,7 @@
 
 #include "common/messages.h"
 #include "common/list.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "server/scheduler/balance.h"
 #include "server/scheduler/lease_group.h"
@@ -16,10 +17,8 @@
 #include "server/scheduler/policy.h"
 #include "server/scheduler/requests.h"
 
-#define MS     UINT64_C(1000000)
-#define SECOND (1000 * MS)
 /* The worker's completer looks at a busy device so often, so an end may be seen that late. */
-#define SEEN_LATE_NS (5 * MS)
+#define SEEN_LATE_NS (5 * UNITS_MS)
 
 /* ---- settings ---- */
 
@@ -30,11 +29,11 @@ void scheduler_defaults(struct scheduler_schedule *schedule)
                                             .precision = PROTO_PRECISION_DEFAULT,
                                             .quantum_ns = PROTO_QUANTUM_DEFAULT,
                                             .in_flight_limit = 128,
-                                            .in_flight_limit_ns = 8 * MS,
+                                            .in_flight_limit_ns = 8 * UNITS_MS,
                                             .quiet_in_flight_limit = 32,
                                             .low_in_flight_limit = 1,
-                                            .low_ns = MS / 10,
-                                            .linger_ns = SECOND};
+                                            .low_ns = UNITS_MS / 10,
+                                            .linger_ns = UNITS_SECOND};
 }
 
 static uint32_t check_range(const char *name, uint64_t value, uint64_t least, uint64_t most,
@@ -83,8 +82,8 @@ static void apply_schedule(struct scheduler *scheduler, const struct scheduler_s
     bool turns = schedule->mode == PROTO_MODE_TURNS;
     /* The values that scheduler.h promises for 0. */
     uint64_t chosen = turns ? schedule->quantum_ns / 600 : schedule->lease_ns / 50;
-    if (!turns && chosen > MS)
-        chosen = MS;
+    if (!turns && chosen > UNITS_MS)
+        chosen = UNITS_MS;
     scheduler->idle_ns = schedule->idle_ns ? schedule->idle_ns : chosen;
 }
 

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/units.h"
-#include "common/ipc/timeline.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/reload.h"
@@ -149,7 +149,7 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
     job_pool_open(&supervisor->server.jobs, loop);
     supervisor->server.settings = settings;
     supervisor->events = *events;
-    supervisor->started_at = timeline_now();
+    supervisor->started_at = clock_now();
     int result = address_plan_open(&supervisor->server.plan, settings->device_base,
                                    settings->host_base, settings->arena_bytes);
     if (result == 0)
@@ -308,7 +308,7 @@ static void device_gone(void *context, struct device *device)
         }
     if (go_on || ended)
         log_notice(MESSAGE_TEXT(log_clients_held), device->index, go_on, ended);
-    if (ailment_wait(&device->ailment, timeline_now()) > AILMENT_CLIENTS_WAIT)
+    if (ailment_wait(&device->ailment, clock_now()) > AILMENT_CLIENTS_WAIT)
         unpark_clients(supervisor, device);
 }
 

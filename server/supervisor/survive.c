@@ -12,9 +12,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/messages.h"
-#include "common/ipc/timeline.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/device/device_record.h"
 #include "server/supervisor/session/life/record.h"
@@ -86,8 +86,8 @@ uint32_t survive_discovery(const struct state_log_reader *reader, const struct k
 
 static int left_ms(uint64_t until)
 {
-    uint64_t now = timeline_now();
-    return now < until ? (int)((until - now) / 1000000 + 1) : 0;
+    uint64_t now = clock_now();
+    return now < until ? (int)((until - now) / UNITS_MS + 1) : 0;
 }
 
 /* Waits until the barrier's other end is closed everywhere, or the process has ended. */
@@ -114,11 +114,11 @@ void survive_end_workers(struct keeper *keeper)
     for (uint32_t i = 0; i < keeper->slot_count; i++)
         if (keeper->slots[i].letter == KEEPER_LINK)
             shutdown(keeper->slots[i].fd, SHUT_RDWR);
-    await_all(keeper, timeline_now() + END_MS * UINT64_C(1000000));
+    await_all(keeper, clock_now() + END_MS * UNITS_MS);
     for (uint32_t i = 0; i < keeper->slot_count; i++)
         if (keeper->slots[i].letter == KEEPER_PROCESS)
             syscall(SYS_pidfd_send_signal, keeper->slots[i].fd, SIGKILL, NULL, 0);
-    await_all(keeper, timeline_now() + END_MS * UINT64_C(1000000));
+    await_all(keeper, clock_now() + END_MS * UNITS_MS);
     keeper_clear(keeper);
 }
 

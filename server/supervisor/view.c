@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/device/device_request.h"
@@ -15,8 +15,7 @@
 #include "server/supervisor/supervisor_private.h"
 
 /* Calls of the driver that have lasted longer are shown. */
-#define CALL_SHOWN_NS UINT64_C(1000000000)
-#define TENTH_NS      UINT64_C(100000000)
+#define CALL_SHOWN_NS UNITS_SECOND
 
 uint32_t view_device_count(const struct supervisor *supervisor)
 {
@@ -75,19 +74,20 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
     view->warning_count = device->warning_count;
     view_standby(&device->standby, &view->standby);
     if (device->watchdog.silent) {
-        view->silent_ns = heartbeat_silent_ns(&device->watchdog.heartbeat) / TENTH_NS * TENTH_NS;
+        view->silent_ns =
+            heartbeat_silent_ns(&device->watchdog.heartbeat) / UNITS_TENTH * UNITS_TENTH;
         heartbeat_explain(&device->watchdog.heartbeat, view->worker_pid, view->silence);
     }
     if (device->process)
-        view->call_count = heartbeat_calls(&device->watchdog.heartbeat, timeline_now(),
-                                           CALL_SHOWN_NS, view->calls);
+        view->call_count =
+            heartbeat_calls(&device->watchdog.heartbeat, clock_now(), CALL_SHOWN_NS, view->calls);
     for (enum activity_count i = 0; device->process && i < ACTIVITY_COUNTS; i++)
         view->compilations[i] = heartbeat_count(&device->watchdog.heartbeat, i);
     for (unsigned i = 0; i < view->call_count; i++)
-        view->calls[i].ns -= view->calls[i].ns % TENTH_NS;
+        view->calls[i].ns -= view->calls[i].ns % UNITS_TENTH;
     view->ended = device->ended_at != 0;
     if (view->ended)
-        view->ended_ns = timeline_now() - device->ended_at;
+        view->ended_ns = clock_now() - device->ended_at;
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
         if (session->device != device)
@@ -118,7 +118,7 @@ static void view_client(const struct session *session, struct client_view *view)
         .attached = session->device != NULL,
         .fds = session_fds(session),
         .waiting = session->requests,
-        .connected_ns = timeline_now() - session->connected_at,
+        .connected_ns = clock_now() - session->connected_at,
     };
     memcpy(view->name, session->name, sizeof view->name);
     if (!session->device)
@@ -158,7 +158,7 @@ void view_server(const struct supervisor *supervisor, struct server_view *view)
         .fds_limit = supervisor->server.budget.descriptors,
         .images = supervisor->server.cache.images,
         .image_bytes = supervisor->server.cache.bytes,
-        .uptime_ns = timeline_now() - supervisor->started_at,
+        .uptime_ns = clock_now() - supervisor->started_at,
     };
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)

@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/units.h"
 #include "server/worker/calls/activity.h"
 #include "server/worker/code/compiler_process.h"
 #include "server/worker/control/control.h"
@@ -320,7 +321,7 @@ static int serve_supervisor(const struct options *options, const struct gpu *gpu
         return status;
     }
     send_warnings(options, &findings);
-    worker.orphan_ns = options->orphan_seconds * 1000000000;
+    worker.orphan_ns = options->orphan_seconds * UNITS_SECOND;
     int result = control_serve(&worker);
     /* After a fault every call of the driver fails and the driver's threads may hang, so the
      * process leaves cleaning up to the kernel. */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/ipc/shared_word.h"
-#include "common/ipc/timeline.h"
 #include "common/util.h"
 
 /* Of the layouts; and more records than a trace can have, those without room included. */
@@ -55,7 +55,7 @@ int trace_begin(struct trace *trace, int fd, uint64_t bytes, const struct trace_
     int taken = memory_take(trace, fd, bytes);
     if (taken < 0)
         return taken;
-    trace->started = timeline_now();
+    trace->started = clock_now();
     trace->lost_at = 0;
     *header_of(trace) = (struct proto_trace_header){
         .version = VERSION,
@@ -109,7 +109,7 @@ void trace_end(struct trace *trace)
     while (atomic_load(&trace->writers))
         sched_yield();
     /* Published behind the records: whoever reads that it ended finds them all. */
-    shared_word_publish(&header_of(trace)->ended, timeline_now());
+    shared_word_publish(&header_of(trace)->ended, clock_now());
     shm_release(&trace->memory);
 }
 
@@ -143,7 +143,7 @@ void trace_add(struct trace *trace, const struct proto_trace_record *record)
 void trace_add_recovery(struct trace *trace, uint32_t client)
 {
     struct proto_trace_record record = {
-        .kind = TRACE_RECOVERY, .client = client, .from = trace->lost_at, .to = timeline_now()};
+        .kind = TRACE_RECOVERY, .client = client, .from = trace->lost_at, .to = clock_now()};
     if (trace->lost_at)
         trace_add(trace, &record);
 }

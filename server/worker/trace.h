@@ -7,7 +7,7 @@
  * Any thread adds records, without a lock. A record that finds no room is counted and dropped.
  * While no trace is on, adding a record costs one load. The control thread begins and ends traces.
  *
- * Times are nanoseconds of CLOCK_MONOTONIC (timeline_now). A record that ended before the trace
+ * Times are nanoseconds of CLOCK_MONOTONIC (clock_now). A record that ended before the trace
  * began is left out; a record that began before the trace is cut to the trace's beginning.
  */
 #ifndef GPUSHARE_SERVER_WORKER_TRACE_H
@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "common/ipc/shm.h"
 #include "protocol.h"
 

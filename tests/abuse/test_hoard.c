@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "tests/support/neighbour.h"
 #include "tests/support/raw.h"
 
@@ -121,9 +121,9 @@ static void frees_that_are_never_done_cost_others_no_time(void **state)
             post(&culprit, PROTO_EVENT_DESTROY,
                  &(struct proto_event_destroy){.event = events[i + k]});
         if (i % 1024 == 0) {
-            uint64_t began = timeline_now();
+            uint64_t began = clock_now();
             uint64_t address = raw_alloc(&other, 2 << 20);
-            double took = (double)(timeline_now() - began) / 1e9;
+            double took = (double)(clock_now() - began) / 1e9;
             longest = took > longest ? took : longest;
             struct proto_memory_free gone = {.address = address};
             assert_int_equal(raw_ask(&other, PROTO_MEMORY_FREE, &gone, NULL, 0, -1), 0);

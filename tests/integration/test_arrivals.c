@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "tests/support/arrival.h"
 #include "tests/support/endless.h"
 #include "tests/support/kernels.h"
@@ -93,8 +93,8 @@ static void *come(void *context)
 
 static void wait_for(atomic_uint *count, unsigned wanted, uint64_t within)
 {
-    uint64_t end = timeline_now() + within;
-    while (atomic_load(count) < wanted && timeline_now() < end)
+    uint64_t end = clock_now() + within;
+    while (atomic_load(count) < wanted && clock_now() < end)
         usleep(1000);
 }
 
@@ -110,15 +110,15 @@ static void a_crowd_is_served_beside_an_endless_kernel(void **state)
     endless_start(&endless, 1, 1);
     launcher_start(&other);
     usleep(300000); /* the server sees that the kernel goes on */
-    uint64_t begun = timeline_now();
+    uint64_t begun = clock_now();
     for (unsigned i = 0; i < CROWD; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, come, &leave), 0);
     wait_for(&connected, CROWD, CROWD_NS);
-    uint64_t came = timeline_now();
+    uint64_t came = clock_now();
     wait_for(&served, CROWD, CROWD_NS);
     print_message("%u came in %.1f ms, %u served in %.1f ms; longest gap %.1f ms\n",
                   atomic_load(&connected), (double)(came - begun) / 1e6, atomic_load(&served),
-                  (double)(timeline_now() - begun) / 1e6, (double)other.longest / 1e6);
+                  (double)(clock_now() - begun) / 1e6, (double)other.longest / 1e6);
     unsigned all = atomic_load(&served);
     launcher_stop(&other);
     atomic_store(&leave, true);
@@ -192,9 +192,9 @@ static void a_user_who_loads_on_and_on_delays_no_other_users_loads(void **state)
     usleep(2000000); /* what windows had saved up is used */
     for (unsigned n = 0; n < LOADS; n++)
         for (unsigned i = 0; i < MODEST; i++) {
-            uint64_t begun = timeline_now();
+            uint64_t begun = clock_now();
             load_once(&modest[i]);
-            uint64_t took = timeline_now() - begun;
+            uint64_t took = clock_now() - begun;
             worst = took > worst ? took : worst;
         }
     atomic_store(&stop, true);

@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "tests/support/arrival.h"
 #include "tests/support/endless.h"
 #include "tests/support/kernels.h"
@@ -57,8 +57,8 @@ static const struct gpushare_dim one = {1, 1, 1};
 
 static bool reaches(atomic_uint *count, unsigned wanted, unsigned milliseconds)
 {
-    uint64_t end = timeline_now() + milliseconds * MS;
-    while (atomic_load(count) < wanted && timeline_now() < end)
+    uint64_t end = clock_now() + milliseconds * MS;
+    while (atomic_load(count) < wanted && clock_now() < end)
         usleep(1000);
     return atomic_load(count) >= wanted;
 }
@@ -89,8 +89,8 @@ static uint32_t calls_made(void)
 
 static uint32_t calls_made_since(uint32_t before)
 {
-    uint64_t end = timeline_now() + 2000 * MS;
-    while (counts && calls_made() == before && timeline_now() < end)
+    uint64_t end = clock_now() + 2000 * MS;
+    while (counts && calls_made() == before && clock_now() < end)
         usleep(1000);
     return calls_made() - before;
 }

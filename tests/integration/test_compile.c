@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "tests/support/admin_answer.h"
 #include "tests/support/arrival.h"
 #include "tests/support/ok.h"
@@ -155,9 +155,9 @@ static json_int_t counted(const struct server *on, const char *what)
 
 static void await_running(const struct server *on, json_int_t count)
 {
-    uint64_t end = timeline_now() + 20000 * MS;
+    uint64_t end = clock_now() + 20000 * MS;
     while (counted(on, "running") != count) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         nanosleep(&(struct timespec){.tv_nsec = 20 * (long)MS}, NULL);
     }
 }
@@ -209,11 +209,11 @@ static void a_slow_compiler_is_in_no_quiet_window(void **state)
     OK(gpushare_module_load(gpu, TEXT("quick"), 0, &module));
     OK(gpushare_module_function(module, "sleeps", &sleeps));
     assert_int_equal(pthread_create(&thread, NULL, load_what_is_slow, slow), 0);
-    uint64_t longest = 0, begun = timeline_now(), last = begun;
+    uint64_t longest = 0, begun = clock_now(), last = begun;
     while (!atomic_load(&loaded)) {
         OK(gpushare_launch(sleeps, one, one, 0, NULL, NULL));
         OK(gpushare_synchronize(gpu));
-        uint64_t now = timeline_now();
+        uint64_t now = clock_now();
         longest = now - last > longest ? now - last : longest;
         last = now;
     }

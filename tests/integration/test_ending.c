@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "tests/support/arrival.h"
 #include "tests/support/ok.h"
 #include "tests/support/patience.h"
@@ -76,8 +76,8 @@ static void run_busy(gpushare_connection *gpu)
     uint64_t address = (uint64_t)(uintptr_t)runs;
     void *parameters[] = {&address};
     OK(gpushare_launch(arrival_load(gpu, busy_ptx, "busy"), one, one, 0, NULL, parameters));
-    double end = (double)timeline_now() + patience_seconds(10) * NS;
-    while (!*runs && (double)timeline_now() < end)
+    double end = (double)clock_now() + patience_seconds(10) * NS;
+    while (!*runs && (double)clock_now() < end)
         usleep(1000);
     assert_int_equal(*runs, 1);
 }
@@ -98,8 +98,8 @@ static void a_call_that_waits_for_a_kernel_keeps_no_orphan(void **state)
     run_busy(busy);
     off_t before = calls_made();
     assert_int_equal(pthread_create(&thread, NULL, ask_memory, other), 0);
-    double end = (double)timeline_now() + patience_seconds(10) * NS;
-    while (calls_made() == before && (double)timeline_now() < end)
+    double end = (double)clock_now() + patience_seconds(10) * NS;
+    while (calls_made() == before && (double)clock_now() < end)
         usleep(1000);
     assert_int_equal(calls_made(), before + 1);
     pid_t worker;

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "server/softgpu/device/stats.h"
 #include "tests/support/arrival.h"
 #include "tests/support/ok.h"
@@ -156,8 +156,8 @@ static void no_queue_is_found_full(void **state)
     for (int i = 0; i < CLIENTS; i++)
         greedy_start(&greedy[i]);
     /* The submitter takes in what it can. */
-    uint64_t end = timeline_now() + 1000 * MS;
-    while (!found_full() && timeline_now() < end)
+    uint64_t end = clock_now() + 1000 * MS;
+    while (!found_full() && clock_now() < end)
         usleep(10000);
     uint64_t full = found_full();
     for (int i = 0; i < CLIENTS; i++)

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "tests/support/admin_answer.h"
 #include "tests/support/arrival.h"
 #include "tests/support/endless.h"
@@ -91,8 +91,8 @@ static void deep_start(struct deep *deep)
 
 static bool deep_ends(struct deep *deep, uint64_t ns)
 {
-    uint64_t end = timeline_now() + ns;
-    while (!atomic_load(deep->word) && timeline_now() < end)
+    uint64_t end = clock_now() + ns;
+    while (!atomic_load(deep->word) && clock_now() < end)
         usleep(1000);
     return atomic_load(deep->word) == 7;
 }

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "tests/support/admin_answer.h"
 #include "tests/support/arrival.h"
 #include "tests/support/endless.h"
@@ -100,8 +100,8 @@ static void *come_and_load(void *context)
 
 static bool happens(int *word, uint64_t within)
 {
-    uint64_t end = timeline_now() + within;
-    while (!__atomic_load_n(word, __ATOMIC_SEQ_CST) && timeline_now() < end)
+    uint64_t end = clock_now() + within;
+    while (!__atomic_load_n(word, __ATOMIC_SEQ_CST) && clock_now() < end)
         usleep(1000);
     return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
@@ -242,11 +242,11 @@ static void allowing_more_shared_memory_waits_for_nobody(void **state)
     void *parameters[] = {&milliseconds};
     endless_prepare(&endless, arrival_connect(server, 0));
     endless_start(&endless, 1, 1);
-    uint64_t begun = timeline_now();
+    uint64_t begun = clock_now();
     OK(gpushare_function_set_shared(function, 100 << 10));
     OK(gpushare_launch(function, one, one, 100 << 10, NULL, parameters));
     OK(gpushare_synchronize(gpu));
-    assert_true(timeline_now() - begun < STALL_NS);
+    assert_true(clock_now() - begun < STALL_NS);
     endless_end(&endless);
     gpushare_close(&gpu);
 }
@@ -256,9 +256,9 @@ static void load_once(void)
     struct newcomer newcomer = {0};
     assert_int_equal(pthread_create(&newcomer.thread, NULL, come_and_load, &newcomer), 0);
     assert_true(happens(&newcomer.asked, 5000 * MS));
-    uint64_t asked = timeline_now();
+    uint64_t asked = clock_now();
     assert_true(happens(&newcomer.loaded, LOAD_NS));
-    print_message("loaded after %.1f ms\n", (double)(timeline_now() - asked) / 1e6);
+    print_message("loaded after %.1f ms\n", (double)(clock_now() - asked) / 1e6);
     pthread_join(newcomer.thread, NULL);
 }
 
@@ -274,14 +274,14 @@ static void a_load_is_served_beside_kernels_that_end(void **state)
         launcher_start(&launchers[i]);
     usleep(300000);
     struct windows before = read_windows(), after = before;
-    uint64_t begun = timeline_now();
+    uint64_t begun = clock_now();
     for (int loads = 0; loads < LOADS_MAX && after.seconds <= before.seconds; loads++) {
         load_once();
         after = read_windows();
         assert_true(after.count > before.count);
     }
     assert_true(after.seconds > before.seconds);
-    assert_true(after.seconds - before.seconds < (double)(timeline_now() - begun) / 1e9 + 1);
+    assert_true(after.seconds - before.seconds < (double)(clock_now() - begun) / 1e9 + 1);
     for (int i = 0; i < 3; i++)
         launcher_stop(&launchers[i]);
     for (int i = 0; i < 3; i++)
@@ -295,12 +295,12 @@ static void loads_are_served_beside_unkind_neighbours(void **state)
     struct scene *scene = scene_begin(server, SCENE_LOOPS | SCENE_PAUSES | SCENE_VISITS |
                                                   SCENE_STREAMS | SCENE_GREEDY);
     for (int i = 0; i < UNKIND_LOADS; i++) {
-        uint64_t begun = timeline_now();
+        uint64_t begun = clock_now();
         gpushare_connection *gpu = arrival_connect(server, 0);
         arrival_load(gpu, kernels_ptx, "milliseconds");
         gpushare_close(&gpu);
-        print_message("served after %.1f ms\n", (double)(timeline_now() - begun) / 1e6);
-        assert_true(timeline_now() - begun < UNKIND_NS);
+        print_message("served after %.1f ms\n", (double)(clock_now() - begun) / 1e6);
+        assert_true(clock_now() - begun < UNKIND_NS);
     }
     assert_int_equal(scene_end(scene), 0);
 }
@@ -315,13 +315,13 @@ static void memory_comes_beside_kernels_that_fill_the_device(void **state)
     endless_prepare(&endless, arrival_connect(server, 0));
     endless_start(&endless, 132 * 2, 1024);
     gpushare_connection *gpu = arrival_connect(server, 0);
-    uint64_t before = timeline_now();
+    uint64_t before = clock_now();
     OK(gpushare_memory_alloc(gpu, UINT64_C(96) << 20, &memory));
     memset(bytes, 1, sizeof bytes);
     OK(gpushare_copy_from_device(gpu, bytes, memory + (UINT64_C(80) << 20), sizeof bytes));
     assert_memory_equal(bytes, zeros, sizeof bytes);
-    print_message("an allocation took %.1f ms\n", (double)(timeline_now() - before) / 1e6);
-    assert_true(timeline_now() - before < LOAD_NS);
+    print_message("an allocation took %.1f ms\n", (double)(clock_now() - before) / 1e6);
+    assert_true(clock_now() - before < LOAD_NS);
     endless_end(&endless);
     gpushare_close(&gpu);
 }

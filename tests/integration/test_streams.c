@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "tests/support/admin_answer.h"
 #include "tests/support/arrival.h"
 #include "tests/support/endless.h"
@@ -155,13 +155,13 @@ static void with_fewer_queues_real_sharing_is_told(void **state)
     (void)state;
     enum { CLIENTS = 9 };
     struct launcher launchers[CLIENTS];
-    uint64_t end = timeline_now() + 20000 * MS;
+    uint64_t end = clock_now() + 20000 * MS;
     long shared = 0;
     for (int i = 0; i < CLIENTS; i++) {
         launcher_prepare(&launchers[i], arrive(0), 1, 2, 20);
         launcher_start(&launchers[i]);
     }
-    while (!shared && timeline_now() < end)
+    while (!shared && clock_now() < end)
         for (int i = 0; i < CLIENTS; i++)
             shared += tell_number((size_t)i, "shared_queues");
     for (int i = 0; i < CLIENTS; i++)
@@ -176,12 +176,12 @@ static void fewer_queues_than_streams_stop_nobody(void **state)
 {
     (void)state;
     struct launcher client, neighbour;
-    uint64_t end = timeline_now() + 20000 * MS;
+    uint64_t end = clock_now() + 20000 * MS;
     launcher_prepare(&client, arrive(50), 1, IN_FLIGHT, 1);
     launcher_prepare(&neighbour, arrive(50), 40, 2, 20);
     launcher_start(&client);
     launcher_start(&neighbour);
-    while ((client.done < 10 * IN_FLIGHT || neighbour.done < 3 * 40 * 2) && timeline_now() < end)
+    while ((client.done < 10 * IN_FLIGHT || neighbour.done < 3 * 40 * 2) && clock_now() < end)
         usleep(10000);
     print_message("%u kernels, %u of the neighbour; longest %.1f ms\n", client.done, neighbour.done,
                   (double)client.longest / 1e6);
@@ -205,7 +205,7 @@ static void newcomers_have_streams_beside_an_endless_kernel(void **state)
     endless_prepare(&endless, arrive(0));
     endless_start(&endless, 1, 1);
     for (int n = 0; n < 20; n++) {
-        uint64_t start = timeline_now();
+        uint64_t start = clock_now();
         gpushare_connection *gpu =
             arrival_connect_with(server, (struct gpushare_options){.memory_limit = 64 << 20});
         gpushare_stream *streams[4];
@@ -216,7 +216,7 @@ static void newcomers_have_streams_beside_an_endless_kernel(void **state)
             OK(gpushare_fill_async(gpu, memory + (uint64_t)i * 4096, 7, 1, 4096, streams[i]));
         }
         OK(gpushare_synchronize(gpu));
-        assert_true(timeline_now() - start < STALL_NS);
+        assert_true(clock_now() - start < STALL_NS);
         gpushare_close(&gpu);
     }
     endless_end(&endless);
@@ -262,9 +262,9 @@ static void a_second_stream_goes_on_beside_an_endless_kernel_and_its_queue(void 
     endless_start(&endless, 1, 1);
     for (int i = 0; i < BEHIND; i++)
         OK(gpushare_launch(pacer.function, one, one, 0, NULL, parameters));
-    uint64_t end = timeline_now() + 20000 * MS;
+    uint64_t end = clock_now() + 20000 * MS;
     assert_int_equal(pthread_create(&pacer.thread, NULL, pace, &pacer), 0);
-    while (atomic_load(&pacer.done) < PACES && timeline_now() < end)
+    while (atomic_load(&pacer.done) < PACES && clock_now() < end)
         usleep(1000);
     unsigned done = atomic_load(&pacer.done);
     atomic_store(endless.word, 1);
@@ -301,9 +301,9 @@ static void memory_is_had_beside_an_endless_kernel_on_each_queue(void **state)
     for (int i = 0; i < QUEUES; i++)
         endless_start(&endless[i], 1, 1);
     usleep(100000);
-    uint64_t end = timeline_now() + STALL_NS;
+    uint64_t end = clock_now() + STALL_NS;
     assert_int_equal(pthread_create(&allocation.thread, NULL, allocate, &allocation), 0);
-    while (!atomic_load(&allocation.made) && timeline_now() < end)
+    while (!atomic_load(&allocation.made) && clock_now() < end)
         usleep(1000);
     bool made = atomic_load(&allocation.made);
     for (int i = 0; i < QUEUES; i++)
@@ -336,9 +336,9 @@ static void a_new_partition_waits_and_disturbs_nobody(void **state)
     launcher_start(&changed);
     throughput(&other);
     long number = tell_number(1, "client");
-    uint64_t start = timeline_now();
+    uint64_t start = clock_now();
     int set = set_threads(number, 37);
-    uint64_t took = timeline_now() - start;
+    uint64_t took = clock_now() - start;
     /* It goes on where it is, and so does the other. */
     unsigned done = throughput(&other);
     uint64_t others = other.longest, own = changed.longest;

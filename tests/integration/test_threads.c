@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "tests/support/arrival.h"
 #include "tests/support/endless.h"
 #include "tests/support/kernels.h"
@@ -278,7 +278,7 @@ static void threads_that_ask_at_random_get_their_own(void **state)
     (void)state;
     static struct asker askers[THREADS];
     for (unsigned round = 0; round < ROUNDS; round++) {
-        unsigned seed = (unsigned)timeline_now();
+        unsigned seed = (unsigned)clock_now();
         gpushare_connection *gpu = arrival_connect(server, 0);
         print_message("seed %u\n", seed);
         table.count = 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/ipc/doorbell.h"
 #include "common/ipc/timeline.h"
 #include "tests/support/fake_state.h"
@@ -89,7 +90,7 @@ static bool carry_out(struct fake_server *server, struct fake_client *client,
         return true;
     case PROTO_COMMAND_EVENT_RECORD:
         client->event_times[((const struct proto_command_event_record *)descriptor)->event] =
-            timeline_now();
+            clock_now();
         return true;
     case PROTO_COMMAND_NOP:
         return true;

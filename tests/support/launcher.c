@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "tests/support/arrival.h"
 #include "tests/support/kernels.h"
 #include "tests/support/ok.h"
@@ -13,7 +13,7 @@ static void *launch_on(void *argument)
 {
     static const struct gpushare_dim one = {1, 1, 1};
     struct launcher *launcher = argument;
-    uint64_t last = timeline_now();
+    uint64_t last = clock_now();
     void *parameters[] = {&launcher->milliseconds};
     while (!atomic_load(&launcher->stop)) {
         for (unsigned n = 0; n < launcher->in_flight; n++)
@@ -21,7 +21,7 @@ static void *launch_on(void *argument)
                 OK(gpushare_launch(launcher->function, one, one, 0, launcher->streams[i],
                                    parameters));
         OK(gpushare_synchronize(launcher->gpu));
-        uint64_t now = timeline_now();
+        uint64_t now = clock_now();
         if (now - last > atomic_load(&launcher->longest))
             atomic_store(&launcher->longest, now - last);
         last = now;

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "common/array.h"
+#include "common/clock.h"
 #include "server/softgpu/report.h"
 
 /* An event waits for turns that are at most this far behind it in modelled time, and for no
@@ -37,22 +38,14 @@ static struct {
     bool stopped;
 } engine = {.lock = PTHREAD_MUTEX_INITIALIZER, .watched = UINT64_MAX};
 
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 uint64_t engine_now(void)
 {
-    return read_clock(CLOCK_MONOTONIC);
+    return clock_read(CLOCK_MONOTONIC);
 }
 
 uint64_t engine_thread_ns(void)
 {
-    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+    return clock_read(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void engine_pass_time(uint64_t until)
@@ -62,8 +55,7 @@ void engine_pass_time(uint64_t until)
     uint64_t now = engine_now();
 
     if (until > now + spin) {
-        struct timespec wake = {.tv_sec = (time_t)((until - spin) / 1000000000u),
-                                .tv_nsec = (long)((until - spin) % 1000000000u)};
+        struct timespec wake = clock_timespec(until - spin);
 
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL) == EINTR)
             ;
@@ -292,8 +284,7 @@ static void thread_idle(uint64_t next)
 {
     engine.idle++;
     if (next < engine.watched) {
-        struct timespec until = {.tv_sec = (time_t)(next / 1000000000u),
-                                 .tv_nsec = (long)(next % 1000000000u)};
+        struct timespec until = clock_timespec(next);
 
         engine.watched = next;
         pthread_cond_timedwait(&engine.work, &engine.lock, &until);

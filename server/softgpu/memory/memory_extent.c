@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "server/softgpu/report.h"
 
 /* Pages that are not live any more, but stay mapped until the stamp has passed. */
@@ -37,9 +38,7 @@ void memory_change_begin(void)
 {
     pthread_mutex_lock(&memory.lock);
     if (memory.settings->context_delay_us > 0) {
-        struct timespec delay = {.tv_sec = (time_t)(memory.settings->context_delay_us / 1000000),
-                                 .tv_nsec =
-                                     (long)(memory.settings->context_delay_us % 1000000) * 1000};
+        struct timespec delay = clock_timespec(memory.settings->context_delay_us * UINT64_C(1000));
 
         nanosleep(&delay, NULL);
     }

@@ -5,6 +5,8 @@
  * depend on a condition can't be packed in one call. */
 #include "server/supervisor/admin/json.h"
 
+#include "common/units.h"
+
 struct admin_json admin_json_new(void)
 {
     json_t *json = json_object();
@@ -37,7 +39,7 @@ json_t *admin_json_seconds(uint64_t ns)
 
 json_t *admin_json_clock(uint64_t ns)
 {
-    uint64_t milliseconds = ns / 1000000;
+    uint64_t milliseconds = ns / UNITS_MS;
     return json_real((double)milliseconds / 1e3);
 }
 

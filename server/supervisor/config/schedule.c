@@ -11,21 +11,19 @@
 #include "common/units.h"
 #include "common/util.h"
 
-#define MS UINT64_C(1000000)
-
 /* Shorter times would be over before a busy machine has run a healthy worker. */
-#define LIMIT_LEAST_NS      (100 * MS)
-#define WATCHDOG_WARNING_NS (2000 * MS)
-#define WATCHDOG_LIMIT_NS   (10000 * MS)
+#define LIMIT_LEAST_NS      (100 * UNITS_MS)
+#define WATCHDOG_WARNING_NS (2000 * UNITS_MS)
+#define WATCHDOG_LIMIT_NS   (10000 * UNITS_MS)
 
 /* NVIDIA's classes of time slices, by their numbers. */
 static const struct {
     const char *name;
     uint64_t lease_ns;
 } classes[] = {{"default", PROTO_LEASE_DEFAULT},
-               {"short", 10 * MS},
-               {"medium", 100 * MS},
-               {"long", 1000 * MS}};
+               {"short", 10 * UNITS_MS},
+               {"medium", 100 * UNITS_MS},
+               {"long", 1000 * UNITS_MS}};
 
 static const struct {
     const char *name;

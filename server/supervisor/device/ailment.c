@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/device/ailment.h"
 
+#include "common/units.h"
 #include "common/util.h"
 #include "protocol.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-#define FORGET_NS (600 * SECOND_NS)
-#define WAIT_MAX  (300 * SECOND_NS)
+#define FORGET_NS (600 * UNITS_SECOND)
+#define WAIT_MAX  (300 * UNITS_SECOND)
 /* Clients that have a worker again within two seconds go on. */
-#define WAIT_FIRST SECOND_NS
-#define WAIT_LOST  (10 * SECOND_NS)
+#define WAIT_FIRST UNITS_SECOND
+#define WAIT_LOST  (10 * UNITS_SECOND)
 #define DOUBLINGS  9u
 
 static bool is_of_machine(uint32_t error)

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/ipc/timeline.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/device/device_memory.h"
 #include "server/supervisor/device/device_request.h"
@@ -26,8 +26,6 @@
 #define RESTART_DELAY_MAX_MS 10000
 /* Time that a worker has to end after it lost its channel or was told to stop. */
 #define EXIT_TIMEOUT_MS 5000
-#define MS_NS           UINT64_C(1000000)
-#define TENTH_NS        UINT64_C(100000000)
 /* Time that a standby has to say that it was told to serve. */
 #define SERVE_MS 500
 
@@ -97,7 +95,7 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
     if (!device->link)
         return;
     bool was_ready = device->state == DEVICE_READY;
-    device->ended_at = timeline_now();
+    device->ended_at = clock_now();
     if (!device->stopping) {
         snprintf(device->trouble, sizeof device->trouble, "%s", text);
         if (was_ready)
@@ -186,7 +184,7 @@ static void info_take(struct device *device, const struct proto_device_info *inf
     device->accounts[RESOURCE_MEMORY].limit = info->memory;
     device->known = true;
     device->state = DEVICE_READY;
-    device->ready_at = timeline_now();
+    device->ready_at = clock_now();
     device->served = true;
     ailment_recover(&device->ailment);
     log_notice(MESSAGE_TEXT(log_device_ready), device->index, info->name, info->multiprocessors,
@@ -381,7 +379,7 @@ int device_start(struct device *device)
     struct standby_worker standby;
     int channel;
     device->starts++;
-    device->start_at = timeline_now();
+    device->start_at = clock_now();
     if (standby_take(&device->standby, &standby)) {
         take_over(device, &standby);
         return 0;
@@ -463,9 +461,9 @@ static void start_again(uv_timer_t *timer)
 
 void device_start_again(struct device *device)
 {
-    uint64_t ails = ailment_wait(&device->ailment, timeline_now());
+    uint64_t ails = ailment_wait(&device->ailment, clock_now());
     if (ails)
-        uv_timer_start(&device->timer, start_again, ails / MS_NS, 0);
+        uv_timer_start(&device->timer, start_again, ails / UNITS_MS, 0);
     else
         device_start(device);
 }
@@ -512,12 +510,12 @@ static void device_down(struct device *device)
         return;
     uint32_t doublings = min(device->failures, 8u);
     uint64_t delay = device->failures ? (uint64_t)RESTART_DELAY_MIN_MS << (doublings - 1) : 0;
-    uint64_t ails = ailment_wait(&device->ailment, timeline_now());
+    uint64_t ails = ailment_wait(&device->ailment, clock_now());
     char time[UNITS_TEXT];
-    delay = max(min(delay, (uint64_t)RESTART_DELAY_MAX_MS), ails / MS_NS);
+    delay = max(min(delay, (uint64_t)RESTART_DELAY_MAX_MS), ails / UNITS_MS);
     if (ails)
         log_warning(MESSAGE_TEXT(log_kept_down), device->index, device->trouble,
-                    units_format_duration(delay * MS_NS, time));
+                    units_format_duration(delay * UNITS_MS, time));
     uv_timer_start(&device->timer, start_again, delay, 0);
 }
 
@@ -561,11 +559,11 @@ uint32_t device_refuse(const struct device *device, struct error *why)
                          watchdog_silence(&device->watchdog, time),
                          watchdog_explain(&device->watchdog, text));
     }
-    uint64_t ails = ailment_wait(&device->ailment, timeline_now());
+    uint64_t ails = ailment_wait(&device->ailment, clock_now());
     if (ails) {
         char time[UNITS_TEXT];
         return error_set(why, MESSAGE(device_kept_down), device->index, device->trouble,
-                         units_format_duration(ails + TENTH_NS - ails % TENTH_NS, time));
+                         units_format_duration(ails + UNITS_TENTH - ails % UNITS_TENTH, time));
     }
     if (device->trouble[0])
         return error_set(why, MESSAGE(device_no_worker), device->index, device->trouble);

@@ -9,11 +9,12 @@
 
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/units.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/device/device_request.h"
 
 /* The shortest turns: each client that is served alone comes soon. */
-#define SINGLY_TURN_NS UINT64_C(5000000)
+#define SINGLY_TURN_NS (5 * UNITS_MS)
 
 struct scheduling {
     struct device *device;

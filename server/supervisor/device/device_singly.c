@@ -4,10 +4,10 @@
 
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
-#include "common/ipc/timeline.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/device/device_schedule.h"
 
@@ -19,13 +19,13 @@ static void set_singly(struct device *device, bool singly)
     if (singly == device->singly)
         return;
     device->singly_ns = device_singly_ns(device);
-    device->singly_since = timeline_now();
+    device->singly_since = clock_now();
     device->singly = singly;
 }
 
 uint64_t device_singly_ns(const struct device *device)
 {
-    return device->singly_ns + (device->singly ? timeline_now() - device->singly_since : 0);
+    return device->singly_ns + (device->singly ? clock_now() - device->singly_since : 0);
 }
 
 void device_singly_begin(struct device *device)

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/units.h"
 #include "common/util.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-#define FORGET_NS (600 * SECOND_NS)
-#define WAIT_MAX  (300 * SECOND_NS)
+#define FORGET_NS (600 * UNITS_SECOND)
+#define WAIT_MAX  (300 * UNITS_SECOND)
 /* Of a wait of a nanosecond, so many doublings are beyond the longest wait. */
 #define DOUBLINGS_MAX 39u
 

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "common/array.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
 #include "common/ipc/shm.h"
-#include "common/ipc/timeline.h"
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/device/device_request.h"
@@ -170,8 +170,8 @@ static void start_answered(void *context, const struct worker_answer *answer)
         tracing->state = TRACING_RUNNING;
         log_notice(MESSAGE_TEXT(log_trace), tracing->device->index,
                    (double)tracing->milliseconds / 1e3, tracing->by);
-        tracing->began = timeline_now();
-        tracing->ends = tracing->began + (tracing->hurried ? 0 : tracing->milliseconds * 1000000);
+        tracing->began = clock_now();
+        tracing->ends = tracing->began + (tracing->hurried ? 0 : tracing->milliseconds * UNITS_MS);
         uv_timer_start(&tracing->timer, on_time, tracing->hurried ? 0 : tracing->milliseconds, 0);
     } else if (tracing->state == TRACING_STARTING) {
         bool refused = answer->outcome == WORKER_REFUSED;
@@ -281,7 +281,7 @@ uint32_t tracing_check(const struct device *device, struct error *why)
         return device_refuse(device, why);
     if (!device->tracing)
         return 0;
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     if (device->tracing->ends > now)
         return error_set(why, MESSAGE(trace_under_way), device->index, device->tracing->by,
                          (double)(device->tracing->ends - now) / 1e9);
@@ -304,7 +304,7 @@ uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char 
     tracing->device = device;
     tracing->filling = true;
     tracing->milliseconds = milliseconds;
-    tracing->ends = timeline_now() + milliseconds * 1000000;
+    tracing->ends = clock_now() + milliseconds * UNITS_MS;
     snprintf(tracing->by, sizeof tracing->by, "%s", by);
     uv_timer_init(device->loop, &tracing->timer);
     tracing->timer.data = tracing;
@@ -327,7 +327,7 @@ void tracing_stop(struct tracing *tracing)
     if (tracing->state > TRACING_WAITING)
         return;
     tracing->hurried = true;
-    tracing->ends = timeline_now();
+    tracing->ends = clock_now();
     if (tracing->state != TRACING_STARTING)
         uv_timer_start(&tracing->timer, on_time, 0, 0);
 }

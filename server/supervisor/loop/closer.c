@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "common/list.h"
 #include "common/log.h"
 #include "common/messages.h"
@@ -22,11 +22,11 @@
 #define STACK_BYTES      ((size_t)256 << 10)
 /* A close that sleeps is interrupted after this time, and again until it ends. A file's last close
  * is made whole by the kernel all the same, but for waiting. */
-#define INTERRUPT_NS UINT64_C(100000000)
+#define INTERRUPT_NS (100 * UNITS_MS)
 /* Longer than any close of a client that means well. */
-#define SLOW_NS UINT64_C(1000000000)
+#define SLOW_NS UNITS_SECOND
 /* A close that takes this long may never end. */
-#define HUNG_NS UINT64_C(60000000000)
+#define HUNG_NS (60 * UNITS_SECOND)
 /* Messages read from one socket: more than it can hold, and bounded whatever it holds. */
 #define DRAIN_MAX 4096
 
@@ -153,7 +153,7 @@ static void waiting_close(struct closer *closer, struct waiting *waiting)
     struct closing *closing = closer->closing;
     while (closing->started_at)
         closing++;
-    uint64_t started_at = timeline_now();
+    uint64_t started_at = clock_now();
     *closing = (struct closing){
         .started_at = started_at, .sender = waiting->sender, .thread = pthread_self()};
     pthread_cond_signal(&closer->watch);
@@ -161,7 +161,7 @@ static void waiting_close(struct closer *closer, struct waiting *waiting)
     if (waiting->connection)
         read_rest(waiting->fd);
     close(waiting->fd);
-    uint64_t took = timeline_now() - started_at;
+    uint64_t took = clock_now() - started_at;
     if (took > SLOW_NS)
         log_warning(MESSAGE_TEXT(log_close_slow), waiting->sender.client, (double)took / 1e9);
     free(waiting);
@@ -194,16 +194,12 @@ static void *watch_main(void *context)
     struct closer *closer = context;
     pthread_mutex_lock(&closer->lock);
     while (!closer->ending || closer->threads) {
-        struct timespec end;
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        end.tv_nsec += (long)INTERRUPT_NS;
-        end.tv_sec += end.tv_nsec / 1000000000;
-        end.tv_nsec %= 1000000000;
+        struct timespec end = clock_timespec(clock_now() + INTERRUPT_NS);
         if (any_closing(closer) || closer->ending)
             pthread_cond_timedwait(&closer->watch, &closer->lock, &end);
         else
             pthread_cond_wait(&closer->watch, &closer->lock);
-        uint64_t now = timeline_now();
+        uint64_t now = clock_now();
         for (unsigned i = 0; i < THREADS_MAX; i++) {
             struct closing *closing = &closer->closing[i];
             if (!closing->started_at || now - closing->started_at < INTERRUPT_NS)
@@ -278,9 +274,7 @@ void closer_close(struct closer **out)
     *out = NULL;
     if (!closer)
         return;
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec++;
+    struct timespec end = clock_timespec(clock_now() + UNITS_SECOND);
     pthread_mutex_lock(&closer->lock);
     closer->ending = true;
     pthread_cond_broadcast(&closer->work);

@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/messages.h"
-#include "common/ipc/timeline.h"
 #include "server/supervisor/session/life/attach.h"
 #include "server/supervisor/session/life/end.h"
 #include "server/supervisor/session/owned/forward.h"
@@ -216,7 +216,7 @@ static void attach_handle(struct session *session, struct channel_message *messa
     struct proto_attach body;
     memcpy(&body, message->body, sizeof body);
     const struct device *device = device_of(session, message->header.serial, body.device);
-    if (device && ailment_wait(&device->ailment, timeline_now()) > AILMENT_CLIENTS_WAIT) {
+    if (device && ailment_wait(&device->ailment, clock_now()) > AILMENT_CLIENTS_WAIT) {
         struct error why;
         device_refuse(device, &why);
         session_refuse_why(session, message->header.serial, &why);
@@ -277,7 +277,7 @@ static void request_handle(struct session *session, const struct row *row,
 static void message_dispatch(struct session *session, struct channel_message *message)
 {
     const struct row *row = find_row(message->header.opcode);
-    session->heard_at = timeline_now();
+    session->heard_at = clock_now();
     if (message->header.client)
         session_fail(session, MESSAGE(client_number_set));
     else if (!row)
@@ -414,7 +414,7 @@ int session_open(struct session **out, struct server *server, int fd, uint32_t n
     session->number = number;
     session->over_limit = over_limit;
     session->ready = session_ready;
-    session->connected_at = timeline_now();
+    session->connected_at = clock_now();
     session->slab_max = HEAP_SLAB_MAX;
     list_init(&session->keeping.inbox);
     /* Of these each may have a long name. */

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/cuda/driver_environment.h"
 #include "common/messages.h"
-#include "common/ipc/timeline.h"
 #include "server/supervisor/worker/worker_process.h"
 
 #define MIG               " mig"
@@ -126,13 +126,13 @@ uint32_t discovery_restrict(struct discovery *discovery, const struct limits_wis
 static ssize_t read_all(int fd, char *output)
 {
     size_t used = 0;
-    uint64_t end = timeline_now() + UINT64_C(1000000) * ANSWER_TIMEOUT_MS;
+    uint64_t end = clock_now() + UNITS_MS * ANSWER_TIMEOUT_MS;
     for (;;) {
-        uint64_t now = timeline_now();
+        uint64_t now = clock_now();
         if (now >= end)
             return -ETIMEDOUT;
         struct pollfd wait = {.fd = fd, .events = POLLIN};
-        int ready = poll(&wait, 1, (int)((end - now) / 1000000) + 1);
+        int ready = poll(&wait, 1, (int)((end - now) / UNITS_MS) + 1);
         if (ready < 0 && errno != EINTR)
             return -errno;
         if (ready <= 0)

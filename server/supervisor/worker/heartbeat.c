@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include "common/messages.h"
+#include "common/units.h"
 #include "common/util.h"
 
-#define INTERVAL_MIN_NS UINT64_C(25000000)
-#define INTERVAL_MAX_NS UINT64_C(1000000000)
+#define INTERVAL_MIN_NS (25 * UNITS_MS)
+#define INTERVAL_MAX_NS UNITS_SECOND
 /* A worker without work is looked at this much less often: idle threads cost nothing. */
 #define IDLE_INTERVALS 4
 

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/clock.h"
 #include "common/cuda/activity.h"
 #include "common/ipc/shm.h"
 
@@ -50,7 +51,7 @@ void heartbeat_retime(struct heartbeat *heartbeat, uint64_t shortest_ns);
 void heartbeat_close(struct heartbeat *heartbeat);
 
 /* Looks at the threads. Returns whether the control thread is to be asked now: heartbeat_answered
- * follows its answer. Both set next_ns. now: ns of timeline_now. */
+ * follows its answer. Both set next_ns. now: ns of clock_now. */
 bool heartbeat_look(struct heartbeat *heartbeat, uint64_t now);
 void heartbeat_answered(struct heartbeat *heartbeat);
 

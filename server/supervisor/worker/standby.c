@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/error.h"
-#include "common/ipc/timeline.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/units.h"
@@ -16,13 +16,12 @@
 #include "server/supervisor/worker/discovery.h"
 #include "server/supervisor/settings.h"
 
-#define MS_NS UINT64_C(1000000)
 /* After the device serves: clients that go on with it have it for themselves first. Each failure
  * doubles the time. */
 #define DELAY_MS     250
 #define DELAY_MAX_MS 60000
 /* A standby that was ready for so long shows that it can be: failures before it count no more. */
-#define PROVEN_NS (10000 * MS_NS)
+#define PROVEN_NS (10000 * UNITS_MS)
 /* As a worker, it may take so many times the watchdog's limit to start. */
 #define START_LIMITS 12
 /* Time to end by itself, once its channel is closed. */
@@ -111,11 +110,11 @@ static void give_up(struct standby *standby, uint64_t exit_ms)
 static void note_failure(struct standby *standby, const char *why)
 {
     char time[UNITS_TEXT];
-    bool proven = standby->ready_at && timeline_now() - standby->ready_at >= PROVEN_NS;
+    bool proven = standby->ready_at && clock_now() - standby->ready_at >= PROVEN_NS;
     standby->failures = proven ? 1 : standby->failures + 1;
     snprintf(standby->trouble, sizeof standby->trouble, "%s", why);
     log_warning(MESSAGE_TEXT(log_standby_failed), standby->index, why,
-                units_format_duration(delay_ms(standby) * MS_NS, time));
+                units_format_duration(delay_ms(standby) * UNITS_MS, time));
 }
 
 static void process_failed(struct standby *standby, const char *why, uint64_t exit_ms)
@@ -189,7 +188,7 @@ static void ask_answered(void *context, const struct worker_answer *answer)
 
 static uint64_t ask_after(const struct standby *standby)
 {
-    uint64_t limit = standby->schedule->watchdog_limit_ns / MS_NS;
+    uint64_t limit = standby->schedule->watchdog_limit_ns / UNITS_MS;
     return limit ? max(limit / 2, UINT64_C(1)) : ASK_MS;
 }
 
@@ -211,7 +210,7 @@ static void ready_take(struct standby *standby)
     if (standby->state != STANDBY_STARTING)
         return;
     standby->state = STANDBY_READY;
-    standby->ready_at = timeline_now();
+    standby->ready_at = clock_now();
     standby->asked = false;
     log_info(MESSAGE_TEXT(log_standby_ready), standby->index,
              (int)worker_process_pid(standby->process), schedule_standby_name(standby->kind));
@@ -251,7 +250,7 @@ static void process_start(struct standby *standby)
 {
     const struct worker_link_events events = {
         .notice = link_notice, .lost = link_lost, .context = standby};
-    uint64_t limit = START_LIMITS * standby->schedule->watchdog_limit_ns / MS_NS;
+    uint64_t limit = START_LIMITS * standby->schedule->watchdog_limit_ns / UNITS_MS;
     int channel;
     standby->measuring = false;
     standby->state = STANDBY_STARTING;

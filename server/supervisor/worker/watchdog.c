@@ -2,13 +2,11 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/worker/watchdog.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
-#include "common/ipc/timeline.h"
 
-#define MS_NS    UINT64_C(1000000)
-#define TENTH_NS UINT64_C(100000000)
 /* The driver's own start takes seconds, many where several GPUs start at once: a worker that
  * starts may be silent for so many times as long. */
 #define START_LIMITS 12
@@ -56,7 +54,7 @@ void watchdog_adopt_page(struct watchdog *watchdog, int fd)
 const char *watchdog_silence(const struct watchdog *watchdog, char text[UNITS_TEXT])
 {
     uint64_t ns = heartbeat_silent_ns(&watchdog->heartbeat);
-    return units_format_duration(ns - ns % TENTH_NS, text);
+    return units_format_duration(ns - ns % UNITS_TENTH, text);
 }
 
 const char *watchdog_explain(const struct watchdog *watchdog, char text[HEARTBEAT_TEXT])
@@ -69,7 +67,7 @@ const char *watchdog_explain(const struct watchdog *watchdog, char text[HEARTBEA
 
 static void look_later(struct watchdog *watchdog)
 {
-    uv_timer_start(&watchdog->timer, timer_due, watchdog->heartbeat.next_ns / MS_NS, 0);
+    uv_timer_start(&watchdog->timer, timer_due, watchdog->heartbeat.next_ns / UNITS_MS, 0);
 }
 
 /* The worker has fallen silent, or is not called silent any more: it speaks again, or an
@@ -96,7 +94,7 @@ static void timer_due(uv_timer_t *timer)
     const struct schedule *schedule = watchdog->schedule;
     char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
     struct error why;
-    bool ask = heartbeat_look(&watchdog->heartbeat, timeline_now());
+    bool ask = heartbeat_look(&watchdog->heartbeat, clock_now());
     uint64_t silent = heartbeat_silent_ns(&watchdog->heartbeat);
     if (schedule->watchdog_limit_ns && silent >= schedule->watchdog_limit_ns) {
         error_set(&why, MESSAGE(worker_silent), watchdog->index, watchdog_silence(watchdog, time),
@@ -144,11 +142,11 @@ static void start_late(uv_timer_t *timer)
 void watchdog_starting(struct watchdog *watchdog, uint64_t start_at)
 {
     uint64_t limit = START_LIMITS * watchdog->schedule->watchdog_limit_ns;
-    uint64_t left = saturating_sub(limit, timeline_now() - start_at);
+    uint64_t left = saturating_sub(limit, clock_now() - start_at);
     watchdog->phase = WATCHDOG_STARTING;
     watchdog->start_at = start_at;
     if (limit && watchdog->heartbeat.page.base)
-        uv_timer_start(&watchdog->timer, start_late, left / MS_NS, 0);
+        uv_timer_start(&watchdog->timer, start_late, left / UNITS_MS, 0);
     else
         uv_timer_stop(&watchdog->timer);
 }

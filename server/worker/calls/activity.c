@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "common/ipc/timeline.h"
-
 static struct activity_page own;
 static struct activity_page *page = &own;
 _Thread_local struct activity_slot *activity_own;
@@ -65,7 +63,7 @@ static uint32_t call_begin(enum activity_call call)
     if (!activity_own)
         return ACTIVITY_NO_CALL;
     uint32_t before = atomic_load_explicit(&activity_own->call, memory_order_relaxed);
-    atomic_store_explicit(&activity_own->called_at, timeline_now(), memory_order_relaxed);
+    atomic_store_explicit(&activity_own->called_at, clock_now(), memory_order_relaxed);
     atomic_store_explicit(&activity_own->call, call, memory_order_relaxed);
     return before;
 }
@@ -81,6 +79,7 @@ static cuda_result call_end(uint32_t before, cuda_result result)
 
 /* One function for each watched entry, and the list of them. */
 #include "activity_calls.inc"
+#include "common/clock.h"
 _Static_assert(ACTIVITY_ENTRIES_READ == ACTIVITY_CALLS - ACTIVITY_BATCH - 1,
                "the program that writes the list has read every entry");
 

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "common/util.h"
 #include "server/worker/calls/wake.h"
 
@@ -102,7 +102,7 @@ static uint64_t next_due(const struct driver_calls *calls)
 static struct driver_call *choose_call(struct driver_calls *calls)
 {
     struct driver_call *best = NULL;
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     for (struct driver_call *call = calls->first; call; call = call->next) {
         if (!is_due(calls, call, now))
             continue;
@@ -170,9 +170,8 @@ bool driver_calls_wait(struct driver_calls *calls)
 {
     pthread_mutex_lock(&calls->lock);
     uint64_t due;
-    while (!calls->stopped && (due = next_due(calls)) > timeline_now()) {
-        struct timespec until = {.tv_sec = (time_t)(due / 1000000000),
-                                 .tv_nsec = (long)(due % 1000000000)};
+    while (!calls->stopped && (due = next_due(calls)) > clock_now()) {
+        struct timespec until = clock_timespec(due);
         if (due == NEVER)
             pthread_cond_wait(&calls->more, &calls->lock);
         else

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "server/worker/calls/owner_turns.h"
 #include "server/worker/calls/quiet_calls.h"
 
@@ -34,7 +35,7 @@ struct driver_call {
      * there are more. */
     bool (*make)(struct driver_call *call);
     struct quiet_caller caller;
-    /* make may set it: its next step is made no earlier, ns of timeline_now. Others go on. */
+    /* make may set it: its next step is made no earlier, ns of clock_now. Others go on. */
     uint64_t not_before;
     /* Private: */
     struct driver_call *next;

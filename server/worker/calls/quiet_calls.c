@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "common/util.h"
 #include "server/worker/calls/wake.h"
 
@@ -52,7 +52,7 @@ bool quiet_calls_make(struct quiet_calls *calls, struct quiet_call *call)
     call->awaited = true;
     call->over = call->made = false;
     if (!calls->stopped)
-        enqueue_call(calls, call, timeline_now());
+        enqueue_call(calls, call, clock_now());
     else
         call->over = true;
     while (!call->over)
@@ -94,8 +94,7 @@ void quiet_calls_defer(struct quiet_calls *calls, struct quiet_call *call, bool 
     bool stopped = calls->stopped;
     if (!stopped)
         enqueue_call(calls, call,
-                     call->patient ? UINT64_MAX
-                                   : timeline_now() + (asks ? 0 : QUIET_CALLS_LAZY_NS));
+                     call->patient ? UINT64_MAX : clock_now() + (asks ? 0 : QUIET_CALLS_LAZY_NS));
     pthread_mutex_unlock(&calls->lock);
     if (!stopped)
         return;
@@ -162,7 +161,7 @@ void quiet_calls_forget(struct quiet_calls *calls, uint32_t client)
 
 bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client)
 {
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     bool waits = false;
     pthread_mutex_lock(&calls->lock);
     for (const struct quiet_call *call = calls->queued; call && !waits; call = call->next)
@@ -183,8 +182,7 @@ void quiet_calls_nudge(struct quiet_calls *calls)
 
 bool quiet_calls_wait(struct quiet_calls *calls, uint64_t until)
 {
-    struct timespec end = {.tv_sec = (time_t)(until / 1000000000u),
-                           .tv_nsec = (long)(until % 1000000000u)};
+    struct timespec end = clock_timespec(until);
     pthread_mutex_lock(&calls->lock);
     if (calls->nudged)
         calls->nudged = false;

@@ -18,13 +18,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "server/worker/calls/owner_turns.h"
 
 /* A call that nobody waits for asks for a window by itself after so long: charges hang on it. */
-#define QUIET_CALLS_LAZY_NS UINT64_C(1000000000)
+#define QUIET_CALLS_LAZY_NS UNITS_SECOND
 
 /* After so long a call waits for no client's priority any more. */
-#define QUIET_CALLS_PATIENCE_NS UINT64_C(1000000000)
+#define QUIET_CALLS_PATIENCE_NS UNITS_SECOND
 
 struct wake;
 struct worker;
@@ -114,7 +115,7 @@ void quiet_calls_nudge(struct quiet_calls *calls);
 /* ---- the driver thread ---- */
 
 /* Sleeps until something is queued, the queue is stopped or the time has come (ns of
- * timeline_now). Returns false when it was stopped. */
+ * clock_now). Returns false when it was stopped. */
 bool quiet_calls_wait(struct quiet_calls *calls, uint64_t until);
 
 void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_calls_view *view);
@@ -135,7 +136,7 @@ void quiet_calls_shut(struct quiet_calls *calls, bool closed);
  * urgent as any. Of calls that are equally urgent the next is the oldest of the owner that was
  * served longest ago.
  *
- * now: ns of timeline_now. *owner, unless owner is NULL, becomes the call's owner.
+ * now: ns of clock_now. *owner, unless owner is NULL, becomes the call's owner.
  */
 bool quiet_calls_make_next(struct quiet_calls *calls, uint64_t now, uint32_t *owner);
 

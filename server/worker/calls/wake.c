@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+
 void wake_open(struct wake *wake)
 {
     wake->control_event = wake->submitter_event = -1;
@@ -132,8 +134,7 @@ uint32_t wake_completer_rests(struct wake *wake, enum wake_rest how)
 
 void wake_completer_pause(struct wake *wake, uint32_t seen, uint64_t nanoseconds)
 {
-    struct timespec limit = {.tv_sec = (time_t)(nanoseconds / 1000000000u),
-                             .tv_nsec = (long)(nanoseconds % 1000000000u)};
+    struct timespec limit = clock_timespec(nanoseconds);
     syscall(SYS_futex, &wake->completer_bell, FUTEX_WAIT_PRIVATE, seen, nanoseconds ? &limit : NULL,
             NULL, 0);
 }

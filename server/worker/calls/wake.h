@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/clock.h"
+
 /* How the completer rests; see completer.h. */
 enum wake_rest { WAKE_POLLING, WAKE_TICKING, WAKE_ASLEEP };
 
@@ -27,7 +29,7 @@ struct wake {
     int submitter_event;              /* eventfd: another thread has something for the submitter */
     _Atomic uint32_t submitter_noted; /* wake_submitter was called since the submitter looked */
     _Atomic uint32_t submitter_asleep;
-    _Atomic uint64_t submitter_until; /* end of its sleep, on timeline_now's clock */
+    _Atomic uint64_t submitter_until; /* end of its sleep, on clock_now's clock */
     _Atomic uint32_t completer_bell;  /* futex; counts the calls that woke the completer */
     _Atomic uint32_t completer_rest;  /* enum wake_rest */
 };
@@ -49,7 +51,7 @@ void wake_control(struct wake *wake);
 /* Has the submitter look at the clients that are marked or LEAVING, and wakes it if it sleeps. */
 void wake_submitter(struct wake *wake);
 
-/* Wakes the submitter if it sleeps beyond this time on timeline_now's clock. next is gate_next
+/* Wakes the submitter if it sleeps beyond this time on clock_now's clock. next is gate_next
  * after the gate was told something. */
 void wake_submitter_before(struct wake *wake, uint64_t next);
 

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/client/work_length.h"
 
+#include "common/units.h"
 #include "common/util.h"
 
 /* The completer looks at a busy device every 5 ms at least, so an end is seen that late. */
-#define SEEN_LATE_NS UINT64_C(5000000)
+#define SEEN_LATE_NS (5 * UNITS_MS)
 
 void work_length_begin(struct work_span *span, uint64_t value, uint64_t now)
 {

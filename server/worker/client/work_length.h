@@ -16,8 +16,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/units.h"
+
 /* The assumed length of a command while nothing is known. */
-#define WORK_LENGTH_UNKNOWN_NS UINT64_C(50000000)
+#define WORK_LENGTH_UNKNOWN_NS (50 * UNITS_MS)
 
 /* Of a client; zeroed at first. */
 struct work_length {

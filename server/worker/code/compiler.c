@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/units.h"
@@ -26,15 +26,13 @@
 enum { MACHINE_PART = 8 };
 #define MEMORY_LEAST (UINT64_C(512) << 20)
 
-#define SECOND UINT64_C(1000000000) /* ns */
-
 /* A process at work, as the thread sees it that waits for it. */
 struct run {
     struct compiler *compiler;
     struct compiler_seat *seat;
     pid_t pid;
     int answers;       /* the end of the pipe that is read */
-    uint64_t deadline; /* ns of timeline_now */
+    uint64_t deadline; /* ns of clock_now */
 };
 
 uint32_t compiler_open(struct compiler *compiler, const struct compiler_options *options,
@@ -216,10 +214,10 @@ static int run_read(const struct run *run, void *to, size_t bytes)
     for (size_t done = 0; done < bytes;) {
         struct pollfd polled[2] = {{.fd = run->answers, .events = POLLIN},
                                    {.fd = run->compiler->stop, .events = POLLIN}};
-        uint64_t now = timeline_now();
+        uint64_t now = clock_now();
         if (now >= run->deadline)
             return -ETIME;
-        int ready = poll(polled, 2, (int)((run->deadline - now) / 1000000) + 1);
+        int ready = poll(polled, 2, (int)((run->deadline - now) / UNITS_MS) + 1);
         if (ready < 0 && errno != EINTR)
             return -errno;
         if (ready <= 0)
@@ -268,7 +266,7 @@ static uint32_t seconds_of(const struct compiler *compiler)
 
 uint64_t compiler_deadline(const struct compiler *compiler)
 {
-    return timeline_now() + seconds_of(compiler) * SECOND;
+    return clock_now() + seconds_of(compiler) * UNITS_SECOND;
 }
 
 uint32_t compiler_refuse_time(const struct compiler *compiler, struct error *why)

@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/clock.h"
 #include "common/cuda/cuda_driver.h"
 #include "common/error.h"
 #include "server/worker/code/code_cache.h"
@@ -121,7 +122,7 @@ struct compiled *compiler_find(struct compiler *compiler, const struct code_name
                                uint64_t room);
 
 /* A text is read by the worker before it is compiled, and that may take as long. compiler_deadline:
- * when a reading that begins now has to end, in ns of timeline_now. compiler_refuse_time: counts
+ * when a reading that begins now has to end, in ns of clock_now. compiler_refuse_time: counts
  * and refuses a text that took too long; returns an error number with a sentence in why. Any
  * thread. */
 uint64_t compiler_deadline(const struct compiler *compiler);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/cuda/ptx.h"
 #include "common/error.h"
-#include "common/ipc/timeline.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
@@ -32,7 +32,7 @@ struct reading {
     const struct client *client;
     struct client_module *module;
     const struct code_seat *seat;
-    uint64_t deadline; /* ns of timeline_now */
+    uint64_t deadline; /* ns of clock_now */
 };
 
 /* Refuses a text that is not compiled, or not even read to its end. */
@@ -49,7 +49,7 @@ static uint32_t ask_reading(void *context, struct error *why)
     const struct reading *reading = context;
     if (atomic_load_explicit(reading->seat->gone, memory_order_relaxed))
         error_set(why, MESSAGE(module_given_up));
-    else if (timeline_now() >= reading->deadline)
+    else if (clock_now() >= reading->deadline)
         compiler_refuse_time(reading->seat->compiler, why);
     else
         return 0;
@@ -241,7 +241,7 @@ static uint32_t compile_apart(const struct code_seat *seat, const char *text,
 {
     struct code_memory *code_memory = load->module->code_memory;
     struct compiler_result result;
-    uint64_t begun = timeline_now();
+    uint64_t begun = clock_now();
     uint32_t error = compiler_make(
         seat->compiler, (struct compiler_caller){seat->caller->owner, seat->caller->client}, text,
         code_memory->load, code_memory_room(code_memory), &result, why);
@@ -260,7 +260,7 @@ static uint32_t compile_apart(const struct code_seat *seat, const char *text,
         load->code = compiled_code(made->compiled);
     if (made->compiled && !result.found)
         log_info(MESSAGE_TEXT(compiler_done), load->client->number, load->module->number,
-                 strlen(text), (unsigned long long)((timeline_now() - begun) / 1000000));
+                 strlen(text), (unsigned long long)((clock_now() - begun) / UNITS_MS));
     return 0;
 }
 

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
-#include "common/ipc/timeline.h"
 #include "server/worker/calls/activity.h"
 #include "server/worker/control/control_attach.h"
 #include "server/worker/control/control_call.h"
@@ -222,9 +222,9 @@ static int serve_channel(struct worker *worker, struct channel_message *message)
  * manager keeps it for the next. */
 static bool is_orphan(const struct worker *worker, uint64_t heard)
 {
-    if (!worker->orphan_ns || timeline_now() - heard < worker->orphan_ns)
+    if (!worker->orphan_ns || clock_now() - heard < worker->orphan_ns)
         return false;
-    log_warning(MESSAGE_TEXT(orphaned), (unsigned)(worker->orphan_ns / 1000000000));
+    log_warning(MESSAGE_TEXT(orphaned), (unsigned)(worker->orphan_ns / UNITS_SECOND));
     return true;
 }
 
@@ -232,7 +232,7 @@ static int serve_messages(struct worker *worker, struct channel_message *message
 {
     struct pollfd polled[2] = {{.fd = worker->channel, .events = POLLIN},
                                {.fd = worker->wake.control_event, .events = POLLIN}};
-    uint64_t heard = timeline_now();
+    uint64_t heard = clock_now();
     for (;;) {
         int error;
         activity_beat();
@@ -241,7 +241,7 @@ static int serve_messages(struct worker *worker, struct channel_message *message
         if (error >= 0 && poll(polled, 2, wait) < 0 && errno != EINTR)
             return -errno;
         if (polled[0].revents)
-            heard = timeline_now();
+            heard = clock_now();
         else if (is_orphan(worker, heard))
             return CONTROL_SUPERVISOR_GONE;
         if (atomic_load(&worker->failed))

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "common/array.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
-#include "common/ipc/timeline.h"
 #include "common/util.h"
 #include "server/worker/control/control_attach.h"
 #include "server/worker/control/control_call.h"
@@ -62,7 +62,7 @@ int control_client_detach(struct request *request)
 static void sum_use(struct worker *worker, struct client *client, struct proto_worker_usage *used)
 {
     struct placement_view view;
-    placement_view(&worker->places, &client->place, timeline_now(), &view);
+    placement_view(&worker->places, &client->place, clock_now(), &view);
     *used = (struct proto_worker_usage){.multiprocessors = view.multiprocessors,
                                         .throttled_threads = client->held_before_ns + view.held_ns};
     meter_collect(&worker->meter);
@@ -281,7 +281,7 @@ void control_client_leave(struct worker *worker, struct client *client)
 
 /* For work that is in flight when the worker has to end: long for kernels that end at all, and well
  * below the 5 s after which the supervisor kills the process. */
-#define DRAIN_NS UINT64_C(1000000000)
+#define DRAIN_NS UNITS_SECOND
 
 static bool all_quiet(struct worker *worker)
 {
@@ -293,14 +293,14 @@ static bool all_quiet(struct worker *worker)
 
 bool control_client_drain(struct worker *worker)
 {
-    uint64_t end = timeline_now() + DRAIN_NS;
+    uint64_t end = clock_now() + DRAIN_NS;
     quiet_window_stop(&worker->quiet_window);
     driver_caller_stop(&worker->driver_caller);
     loader_stop(&worker->loader);
     loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);
     while (!all_quiet(worker)) {
-        if (timeline_now() > end || atomic_load(&worker->failed))
+        if (clock_now() > end || atomic_load(&worker->failed))
             return false;
         usleep(1000);
     }

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
-#include "common/ipc/timeline.h"
 #include "server/worker/control/control_making.h"
 #include "server/worker/control/control_quiet.h"
 #include "server/worker/control/control_trace.h"
@@ -22,7 +22,7 @@
 
 /* So long a request waits for the partition that it needs. Where the device drains sooner, its
  * answer says whether the driver made one. */
-#define ANSWER_NS UINT64_C(250000000)
+#define ANSWER_NS (250 * UNITS_MS)
 
 /* A client's part of the multiprocessors, with the limits of the accounts behind its first one. */
 static struct proto_share_range threads_of(const struct proto_allowance *allowance,
@@ -150,7 +150,7 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
                                    (uint32_t)threads.request, (uint32_t)threads.limit, why);
     if (error)
         return error;
-    placement_view(&worker->places, &client->place, timeline_now(), &view);
+    placement_view(&worker->places, &client->place, clock_now(), &view);
     placement_foreign(&worker->places, &client->place, &foreign);
     tell_foreign(worker);
     sm_group_set_cut(&view.sm_groups, &foreign); /* none left: the gate takes that for everywhere */
@@ -187,7 +187,7 @@ void control_limits_give_back(struct worker *worker, struct client *client)
 static int answer_limits(struct worker *worker, struct client *client, uint64_t serial)
 {
     struct placement_view view;
-    placement_view(&worker->places, &client->place, timeline_now(), &view);
+    placement_view(&worker->places, &client->place, clock_now(), &view);
     struct proto_worker_attached attached = {
         .multiprocessors = view.max_multiprocessors,
         .partitioned = worker->partitions.supported,
@@ -252,7 +252,7 @@ int control_limits_answer(struct request *request, struct client *client,
     client->control.making_error = 0;
     client->control.answer = *asked;
     client->control.answer.serial = request->serial;
-    client->control.answer.until = timeline_now() + ANSWER_NS;
+    client->control.answer.until = clock_now() + ANSWER_NS;
     control_making_start(worker);
     return client->control.making ? 0 : end_request(worker, client);
 }
@@ -419,7 +419,7 @@ bool control_limits_finish(struct worker *worker, int *error)
     for (uint32_t i = worker->client_count; i-- > 0 && *error >= 0;) {
         struct client *client = worker->clients[i];
         activity_beat();
-        bool due = !client->control.making || timeline_now() >= client->control.answer.until;
+        bool due = !client->control.making || clock_now() >= client->control.answer.until;
         if (client->control.answer.serial && due)
             *error = end_request(worker, client);
         waits |= client->control.answer.serial != 0;

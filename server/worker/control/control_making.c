@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
-#include "common/ipc/timeline.h"
 #include "server/worker/sharing/client_partition.h"
 #include "server/worker/worker.h"
 
-#define AGAIN_NS UINT64_C(1000000000)
+#define AGAIN_NS UNITS_SECOND
 
 enum making_kind { MAKE_PARTITION, PREPARE_PARTITION, MAKE_STREAMS, DROP_PARTITIONS };
 
@@ -120,7 +120,7 @@ static void end_partition(struct worker *worker, const struct making *making)
         log_warning(MESSAGE_TEXT(partition_later), worker->gpu.info.device, error_sentence(error));
     worker->placement_error = error;
     if (error)
-        worker->make_again = timeline_now() + AGAIN_NS;
+        worker->make_again = clock_now() + AGAIN_NS;
     if (client)
         placement_made(&worker->places, &client->place, making->partition);
     else if (making->partition)
@@ -172,14 +172,14 @@ bool control_making_start(struct worker *worker)
 {
     struct sm_group_set sm_groups;
     struct placement *place;
-    if (timeline_now() < worker->make_again)
+    if (clock_now() < worker->make_again)
         return true;
     while ((place = placement_next_to_make(&worker->places, &sm_groups))) {
         struct client *client = container_of(place, struct client, place);
         struct making *making = making_new(worker, MAKE_PARTITION);
         if (!making) {
             placement_made(&worker->places, place, NULL);
-            worker->make_again = timeline_now() + AGAIN_NS;
+            worker->make_again = clock_now() + AGAIN_NS;
             return true;
         }
         making->call.caller = (struct quiet_caller){.client = client->number,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "common/messages.h"
 #include "common/util.h"
 #include "server/worker/client/client_memory.h"
@@ -194,7 +194,7 @@ struct host_map_call {
  * would hand over one or two commands between steps, and the device would run dry. More would make
  * registering slow for those who do that one after the other. */
 #define STEP_REST_PART   3
-#define STEP_REST_MAX_NS UINT64_C(10000000)
+#define STEP_REST_MAX_NS (10 * UNITS_MS)
 /* How often a step is tried that has to wait; other calls go on meanwhile. */
 #define WAIT_PAUSE_NS 500000
 
@@ -211,7 +211,7 @@ static bool any_client_works(struct worker *worker)
 /* After a step that was begun then. */
 static void rest_from_step(struct worker *worker, uint64_t begun)
 {
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     if (any_client_works(worker))
         worker->driver_caller.register_at =
             now + min((now - begun) / STEP_REST_PART, STEP_REST_MAX_NS);
@@ -224,7 +224,7 @@ static bool make_host_map(struct driver_call *driver_call)
     const struct client *client = call->control.request.client;
     struct worker *worker = call->control.request.worker;
     struct quiet_calls *calls = &worker->quiet_calls;
-    uint64_t begun = timeline_now();
+    uint64_t begun = clock_now();
     /* Everybody waits for the end of a window. */
     if (begun < worker->driver_caller.register_at || !quiet_calls_work_try(calls)) {
         driver_call->not_before = max(worker->driver_caller.register_at, begun + WAIT_PAUSE_NS);

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
+#include "common/clock.h"
 #include "common/error.h"
-#include "common/ipc/timeline.h"
 #include "common/messages.h"
 #include "server/worker/trace.h"
 #include "server/worker/control/reply.h"
@@ -13,7 +13,7 @@
 
 void control_trace_mode(struct worker *worker, uint32_t mode)
 {
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     struct proto_trace_record record = {.kind = TRACE_MODE, .value = mode, .from = now, .to = now};
     trace_add(&worker->trace, &record);
 }
@@ -32,7 +32,7 @@ static void write_shares(struct worker *worker)
 /* Records the clients that wait for multiprocessors as the trace ends. */
 static void write_held(struct worker *worker)
 {
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     for (uint32_t i = 0; i < worker->client_count; i++) {
         struct placement_view view;
         placement_view(&worker->places, &worker->clients[i]->place, now, &view);

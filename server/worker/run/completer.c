@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/util.h"
@@ -57,7 +58,7 @@ static void look_at_stream(struct completer *completer, struct client_stream *st
     if (reached != stream->woken) {
         look->progress = true;
         suspicion_reach(&client->shared.suspicion, stream->index, reached);
-        uint64_t now = timeline_now();
+        uint64_t now = clock_now();
         work_length_reach(&client->shared.length, &stream->work, reached, now);
         atomic_store_explicit(&stream->moved_at, now, memory_order_relaxed);
         stream->work.order = atomic_fetch_add(&completer->worker->work_order, 1);
@@ -160,7 +161,7 @@ static void look_at_client(struct completer *completer, struct client *client,
     }
     look_at_waits(client, &own, control, submitter);
     if (!busy && bits_next(client->shared.ready, 0, client->stream_count) == client->stream_count)
-        placement_idle(&completer->worker->places, &client->place, timeline_now());
+        placement_idle(&completer->worker->places, &client->place, clock_now());
     own.in_use = busy;
     /* Under the lock: the submitter holds it when it looks whether it has to signal again. */
     if (!busy && !own.urgent)
@@ -232,14 +233,14 @@ static void rest_until_woken(struct completer *completer, enum wake_rest how, ui
 
 static void watch_timelines(struct completer *completer)
 {
-    uint64_t since = timeline_now();
+    uint64_t since = clock_now();
     uint64_t pause = 0;
     uint32_t idle_ticks = 0;
     /* Relaxed: completer_stop rings the bell, and a rest begins with a look in full order. */
     while (!atomic_load_explicit(&completer->stop, memory_order_relaxed)) {
         activity_beat();
         struct completer_look look = completer_look(completer);
-        uint64_t now = timeline_now();
+        uint64_t now = clock_now();
         if (look.in_use || look.urgent)
             idle_ticks = 0;
         tick_device(completer, now, look.in_use);
@@ -250,7 +251,7 @@ static void watch_timelines(struct completer *completer)
         if (!look.urgent) {
             bool asleep = !look.in_use && ++idle_ticks > TICKS_MAX;
             rest_until_woken(completer, asleep ? WAKE_ASLEEP : WAKE_TICKING, asleep ? 0 : TICK_NS);
-            since = timeline_now();
+            since = clock_now();
             pause = 0;
         } else if (now - since < YIELD_NS) {
             sched_yield();

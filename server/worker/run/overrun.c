@@ -17,9 +17,9 @@
 #define BATCH_MAX 2u
 /* The head of a stream is seen that late: the completer looks every 5 ms, on a busy machine less
  * often. Work that began within this time began at once. */
-#define SEEN_LATE_NS UINT64_C(20000000)
+#define SEEN_LATE_NS (20 * UNITS_MS)
 /* Nobody waits who waits for less. */
-#define WAITS_NS UINT64_C(100000000)
+#define WAITS_NS (100 * UNITS_MS)
 /* Time in which the completer did not run is not counted beyond this: on a machine that kept it
  * from running, nobody knows when older work ended. */
 #define LOOK_NS_MAX UINT64_C(50000000)

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "common/array.h"
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "common/messages.h"
 #include "common/util.h"
 #include "server/worker/calls/activity.h"
@@ -18,12 +18,12 @@
 #define DRAIN_LOOK_NS 50000
 /* How often a device with work is looked at while the calls that wait may not ask: a client that
  * pauses is a window that costs nothing. */
-#define CHANCE_NS UINT64_C(2000000)
+#define CHANCE_NS (2 * UNITS_MS)
 /* When this time is over no other call of a window is begun; what is left has the next one. Clients
  * with kernels of a millisecond run some in between. Where draining took longer, so may the calls,
  * up to CALLS_MAX_NS: windows that are dear are few. */
-#define CALLS_NS     UINT64_C(8000000)
-#define CALLS_MAX_NS UINT64_C(100000000)
+#define CALLS_NS     (8 * UNITS_MS)
+#define CALLS_MAX_NS (100 * UNITS_MS)
 
 /* ---- what runs ---- */
 
@@ -147,16 +147,16 @@ static void set_width(struct quiet_window *window, enum quiet_width width)
 static void make_calls(struct quiet_window *window)
 {
     struct worker *worker = window->worker;
-    uint64_t now = timeline_now(), drained = now - window->quiet.attempt;
+    uint64_t now = clock_now(), drained = now - window->quiet.attempt;
     uint64_t end = now + min(max(drained, CALLS_NS), CALLS_MAX_NS);
     uint32_t owner;
     while (now < end && quiet_calls_make_next(&worker->quiet_calls, now, &owner)) {
-        now = timeline_now();
+        now = clock_now();
         pthread_mutex_lock(&window->lock);
         quiet_made(&window->quiet, quiet_user(owner), now);
         pthread_mutex_unlock(&window->lock);
     }
-    uint64_t over = timeline_now(), wanted = let_go(window);
+    uint64_t over = clock_now(), wanted = let_go(window);
     pthread_mutex_lock(&window->lock);
     quiet_end(&window->quiet, wanted, over);
     pthread_mutex_unlock(&window->lock);
@@ -174,7 +174,7 @@ static void await_leases(struct quiet_window *window, bool any)
 static uint64_t look_once(struct quiet_window *window)
 {
     struct worker *worker = window->worker;
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     struct quiet_calls_view view;
     struct quiet_scene scene = {0};
     quiet_calls_look(&worker->quiet_calls, now, &view);
@@ -236,7 +236,7 @@ uint32_t quiet_window_start(struct quiet_window *window, struct worker *worker, 
     struct quiet_settings settings;
     *window = (struct quiet_window){.worker = worker};
     quiet_defaults(&settings);
-    quiet_begin(&window->quiet, &settings, timeline_now());
+    quiet_begin(&window->quiet, &settings, clock_now());
     pthread_mutex_init(&window->lock, NULL);
     int error = thread_start(&window->thread, "driver", quiet_window_main, window);
     if (error) {

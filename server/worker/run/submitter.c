@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "common/array.h"
+#include "common/clock.h"
 #include "common/cpu.h"
 #include "common/ipc/doorbell.h"
 #include "common/messages.h"
-#include "common/ipc/timeline.h"
 #include "server/worker/calls/activity.h"
 #include "server/worker/worker.h"
 
@@ -184,10 +184,9 @@ static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
 static void wait_until(struct submitter *submitter, uint64_t until)
 {
     struct pollfd set = {.fd = submitter->epoll, .events = POLLIN};
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     uint64_t left = until > now ? until - now : 0;
-    struct timespec limit = {.tv_sec = (time_t)(left / 1000000000u),
-                             .tv_nsec = (long)(left % 1000000000u)};
+    struct timespec limit = clock_timespec(left);
     ppoll(&set, 1, until == SCHEDULER_NEVER ? NULL : &limit, NULL);
 }
 
@@ -206,7 +205,7 @@ static void sleep_until_rung(struct submitter *submitter)
     int count = epoll_wait(submitter->epoll, events, EVENTS_A_SLEEP, wait ? -1 : 0);
     activity_rest(false);
     wake_submitter_up(wake);
-    submitter->now = timeline_now();
+    submitter->now = clock_now();
     for (int i = 0; i < count; i++)
         if (events[i].data.ptr)
             hear_doorbell(submitter, events[i].data.ptr);
@@ -241,7 +240,7 @@ static void serve_clients(struct submitter *submitter)
     struct wake *wake = &submitter->worker->wake;
     bool awaits = false;
     uint32_t spins = 0;
-    uint64_t last_work = submitter->now = timeline_now();
+    uint64_t last_work = submitter->now = clock_now();
     /* Relaxed: submitter_stop wakes this thread, which looks in full order before it sleeps. */
     while (!atomic_load_explicit(&submitter->stop, memory_order_relaxed)) {
         if (wake_submitter_taken(wake))
@@ -256,7 +255,7 @@ static void serve_clients(struct submitter *submitter)
             cpu_pause();
         if (++spins % SPINS_A_LOOK && (moved || submitter->spin_ns))
             continue;
-        submitter->now = timeline_now();
+        submitter->now = clock_now();
         activity_beat();
         if (moved)
             last_work = submitter->now;

@@ -3,6 +3,7 @@
 /* A visit to one client: its doorbells, its rings, batch by batch. */
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/cpu.h"
 #include "common/messages.h"
 #include "common/ipc/doorbell.h"
@@ -259,7 +260,7 @@ static void count_waits(struct submitter *submitter, struct client_stream *strea
     struct queue_latency *wait = &stream->latency;
     submitter->unclocked += done;
     if (submitter->unclocked >= SUBMITTER_BATCH && (left || wait->count)) {
-        submitter->now = timeline_now();
+        submitter->now = clock_now();
         submitter->unclocked = 0;
     }
     if (done)
@@ -275,7 +276,7 @@ static void count_held(struct submitter *submitter, struct client_stream *stream
     if (submitter->now < WAIT_LOOK_NS ||
         !queue_latency_looked_before(&stream->latency, submitter->now - WAIT_LOOK_NS))
         return;
-    submitter->now = timeline_now();
+    submitter->now = clock_now();
     if (ring_ready(&stream->ring) > 0) /* a false tail is reported when the ring is served */
         queue_latency_left(&stream->latency, stream->ring.tail, submitter->now);
 }

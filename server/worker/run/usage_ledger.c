@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/clock.h"
 #include "common/ipc/shared_word.h"
-#include "common/ipc/timeline.h"
 #include "common/util.h"
 #include "server/worker/client/bits.h"
 #include "server/worker/worker.h"
@@ -274,7 +274,7 @@ static void note_client(struct usage_ledger *ledger, struct worker *worker, stru
     struct placement_view view;
     bool idle;
     uint32_t at = client_at(ledger, client);
-    placement_view(&worker->places, &client->place, timeline_now(), &view);
+    placement_view(&worker->places, &client->place, clock_now(), &view);
     row.held_ns = client->held_before_ns + view.held_ns;
     pthread_mutex_lock(&client->lock);
     read_counts(client, &row);

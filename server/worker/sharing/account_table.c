@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "common/util.h"
 
 struct account_entry *account_table_find(struct account_table *table, uint64_t number)
@@ -15,7 +15,7 @@ struct account_entry *account_table_find(struct account_table *table, uint64_t n
         entry = entry->next;
     if (entry || !(entry = calloc(1, sizeof *entry)))
         return entry;
-    scheduler_account_open(&entry->time, number, entry->name, timeline_now());
+    scheduler_account_open(&entry->time, number, entry->name, clock_now());
     entry->threads.number = number;
     entry->next = table->first;
     table->first = entry;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "server/worker/worker.h"
 
 void client_partition_trace(struct worker *worker, const struct client *client)
@@ -12,7 +12,7 @@ void client_partition_trace(struct worker *worker, const struct client *client)
     const struct partition *partition = client->shared.partition;
     if (!partition || !trace_is_on(&worker->trace))
         return;
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     struct proto_trace_record record = {.kind = TRACE_SM_GROUPS,
                                         .client = client->number,
                                         .value = partition->multiprocessors,

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/util.h"
-#include "common/ipc/timeline.h"
 #include "server/worker/client/client.h"
 
 /* The submitter polls for the end of a lease's last work if it is this near: a sleep and a wake-up
@@ -229,7 +229,7 @@ static uint32_t room_while_open(struct gate *gate, struct client *client, uint32
     if (client->shared.in_flight + max > at->in_flight_limit || gate_narrowed(gate) != GATE_WIDE) {
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
-        count_in_flight(gate, client, timeline_now());
+        count_in_flight(gate, client, clock_now());
         at->counted_busy = true; /* the client is about to submit */
         if (client->shared.in_flight >= at->in_flight_limit) {
             room = room_of_lacking(gate, client, max);
@@ -254,7 +254,7 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
 {
     struct gate_client *at = &client->gate;
     struct scheduler_client *scheduled = &at->scheduled;
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     scheduled->rings = rings_with_work(client);
     scheduled->width = client->shared.width;
     count_in_flight(gate, client, now);
@@ -303,7 +303,7 @@ void gate_leave(struct gate *gate, struct client *client, bool more)
     if (gate_is_open(gate))
         return;
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     count_in_flight(gate, client, now);
     if (!more) {
         scheduler_idle(&gate->scheduler, &client->gate.scheduled, now);
@@ -318,11 +318,11 @@ struct client *gate_next_runnable(struct gate *gate)
     pthread_mutex_lock(&gate->lock);
     struct gate_client *at = take_runnable(gate);
     if (!at) {
-        apply_decisions(gate, timeline_now());
+        apply_decisions(gate, clock_now());
         at = take_runnable(gate);
     }
     if (at && !gate->runnable_first)
-        apply_decisions(gate, timeline_now());
+        apply_decisions(gate, clock_now());
     pthread_mutex_unlock(&gate->lock);
     return at ? at->client : NULL;
 }
@@ -339,7 +339,7 @@ struct client *gate_find_ending(struct gate *gate)
 void gate_drop(struct gate *gate, struct client *client)
 {
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     struct gate_client *at = &client->gate;
     if (at->runnable)
         forget_runnable(gate, at);
@@ -358,15 +358,15 @@ void gate_pause(struct gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
     atomic_store(&gate->paused, 1);
-    scheduler_pause(&gate->scheduler, timeline_now());
-    apply_decisions(gate, timeline_now());
+    scheduler_pause(&gate->scheduler, clock_now());
+    apply_decisions(gate, clock_now());
     pthread_mutex_unlock(&gate->lock);
 }
 
 uint64_t gate_resume(struct gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     atomic_store(&gate->paused, 0);
     uint64_t turned_away = atomic_exchange(&gate->turned_away, 0);
     scheduler_resume(&gate->scheduler, now);
@@ -393,7 +393,7 @@ bool gate_is_between(struct gate *gate)
 void gate_turn_away(struct gate *gate)
 {
     uint64_t none = 0;
-    atomic_compare_exchange_strong(&gate->turned_away, &none, timeline_now());
+    atomic_compare_exchange_strong(&gate->turned_away, &none, clock_now());
 }
 
 void gate_narrow(struct gate *gate, uint64_t ns)
@@ -414,7 +414,7 @@ uint32_t gate_level(struct gate *gate, const struct client *client)
 void gate_note_done(struct gate *gate, struct client *client)
 {
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     count_in_flight(gate, client, now);
     apply_decisions(gate, now);
     pthread_mutex_unlock(&gate->lock);
@@ -432,7 +432,7 @@ static void charge_client(struct gate *gate, struct gate_client *at, uint64_t no
 void gate_charge_usage(struct gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     for (struct gate_client *at = gate->first; at; at = at->next)
         charge_client(gate, at, now);
     apply_decisions(gate, now);
@@ -443,7 +443,7 @@ void gate_read_usage(struct gate *gate, struct client *client, struct proto_work
 {
     const struct scheduler_client *scheduled = &client->gate.scheduled;
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     usage->charged = scheduler_charged(&gate->scheduler, scheduled, now);
     usage->leases = scheduled->leases;
     usage->throttled_lease =
@@ -497,7 +497,7 @@ static void mark_all_runnable(struct gate *gate, const struct gate_client *newco
 static void reopen_gate(struct gate *gate, const struct gate_client *newcomer)
 {
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     bool open = may_be_open(gate);
     for (struct gate_client *at = gate->first; at && open; at = at->next)
         scheduler_idle(&gate->scheduler, &at->scheduled, now);
@@ -513,7 +513,7 @@ void gate_open(struct gate *gate)
     memset(gate, 0, sizeof *gate);
     pthread_mutex_init(&gate->lock, NULL);
     scheduler_defaults(&schedule);
-    scheduler_open(&gate->scheduler, &schedule, timeline_now());
+    scheduler_open(&gate->scheduler, &schedule, clock_now());
     gate->open = 1;
     gate->narrow = GATE_WIDE;
     gate->next = SCHEDULER_NEVER;
@@ -522,14 +522,14 @@ void gate_open(struct gate *gate)
 void gate_trace_started(struct gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
-    gate_trace_begin(gate, timeline_now());
+    gate_trace_begin(gate, clock_now());
     pthread_mutex_unlock(&gate->lock);
 }
 
 void gate_trace_stopping(struct gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
-    gate_trace_end(gate, timeline_now());
+    gate_trace_end(gate, clock_now());
     pthread_mutex_unlock(&gate->lock);
 }
 
@@ -543,7 +543,7 @@ uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_schedule *s
 {
     shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     uint32_t error = scheduler_set(&gate->scheduler, schedule, now, why);
     if (gate_trace_wanted(&gate->watch))
         gate_trace_look(gate, now);
@@ -570,7 +570,7 @@ uint32_t gate_add(struct gate *gate, struct client *client, const struct schedul
     at->client = client;
     at->hold = at->traced_hold = SCHEDULER_HOLDS;
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = at->counted_at = timeline_now();
+    uint64_t now = at->counted_at = clock_now();
     uint32_t error =
         scheduler_add(&gate->scheduler, &at->scheduled, limits, accounts, sm_groups, now, why);
     if (!error) {
@@ -597,7 +597,7 @@ uint32_t gate_set_limits(struct gate *gate, struct client *client,
     shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
     uint32_t error = scheduler_update(&gate->scheduler, &client->gate.scheduled, limits, accounts,
-                                      timeline_now(), why);
+                                      clock_now(), why);
     pthread_mutex_unlock(&gate->lock);
     reopen_gate(gate, NULL);
     return error;
@@ -608,7 +608,7 @@ uint32_t gate_set_account(struct gate *gate, struct scheduler_account *account, 
 {
     shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     uint32_t error = scheduler_account_set(&gate->scheduler, account, request, limit, now, why);
     if (!error)
         scheduler_account_set_duty(&gate->scheduler, account, duty, now);
@@ -628,7 +628,7 @@ void gate_set_sm_groups(struct gate *gate, struct client *client,
                         const struct sm_group_set *sm_groups)
 {
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     if (client->gate.added && !sm_group_set_is_empty(sm_groups)) {
         scheduler_place(&gate->scheduler, &client->gate.scheduled, sm_groups, now);
         apply_decisions(gate, now);
@@ -642,7 +642,7 @@ void gate_remove(struct gate *gate, struct client *client)
     if (!at->added)
         return;
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     struct gate_client **link = &gate->first;
     while (*link != at)
         link = &(*link)->next;
@@ -668,7 +668,7 @@ bool gate_carry_take(struct gate *gate, struct client *client, struct gate_carri
     struct scheduler_client *scheduled = &client->gate.scheduled;
     pthread_mutex_lock(&gate->lock);
     bool added = client->gate.added;
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     to->count = added ? scheduled->accounts.count : 0;
     if (added)
         carry_client_take(&gate->scheduler, scheduled, now, &to->client);
@@ -684,7 +684,7 @@ void gate_carry_give(struct gate *gate, struct client *client, const struct gate
 {
     struct gate_client *at = &client->gate;
     pthread_mutex_lock(&gate->lock);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     for (uint32_t i = 0; at->added && i < at->scheduled.accounts.count; i++)
         for (uint32_t j = 0; j < from->count; j++) {
             struct scheduler_account *account = at->scheduled.accounts.of[i];
@@ -702,7 +702,7 @@ void gate_carry_give(struct gate *gate, struct client *client, const struct gate
 void gate_carry_resume(struct gate *gate, struct client *client)
 {
     pthread_mutex_lock(&gate->lock);
-    carry_client_resume(&client->gate.scheduled, timeline_now());
+    carry_client_resume(&client->gate.scheduled, clock_now());
     pthread_mutex_unlock(&gate->lock);
 }
 
@@ -710,14 +710,14 @@ void gate_carry_leave(struct gate *gate, uint64_t account, const struct carry_cl
                       const struct carry_account *of_account)
 {
     pthread_mutex_lock(&gate->lock);
-    carry_client_leave(&gate->scheduler, account, client, of_account, timeline_now());
+    carry_client_leave(&gate->scheduler, account, client, of_account, clock_now());
     pthread_mutex_unlock(&gate->lock);
 }
 
 void gate_carry_debts(struct gate *gate, const struct debts *debts)
 {
     pthread_mutex_lock(&gate->lock);
-    debts_give(&gate->scheduler.debts, debts, timeline_now());
+    debts_give(&gate->scheduler.debts, debts, clock_now());
     pthread_mutex_unlock(&gate->lock);
 }
 

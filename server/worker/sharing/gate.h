@@ -17,7 +17,7 @@
  *
  * Under the gate's lock only those of quiet_calls and driver_calls are taken. It is taken under
  * worker->clients_lock, client->lock and the lock of struct placement_table. No call takes longer
- * than one decision of the scheduler. Times are nanoseconds on timeline_now's clock.
+ * than one decision of the scheduler. Times are nanoseconds on clock_now's clock.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_GATE_H
 #define GPUSHARE_SERVER_WORKER_SHARING_GATE_H
@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "server/scheduler/carry.h"
 #include "server/scheduler/scheduler.h"

@@ -7,7 +7,7 @@
  * call. So a lease in the trace begins and ends when the scheduler says that it does; it ends when
  * its last work is done, as it is charged.
  *
- * All functions: under the gate's lock. Times are nanoseconds on timeline_now's clock.
+ * All functions: under the gate's lock. Times are nanoseconds on clock_now's clock.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_GATE_TRACE_H
 #define GPUSHARE_SERVER_WORKER_SHARING_GATE_TRACE_H
@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "server/scheduler/scheduler.h"
 #include "server/worker/trace.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/util.h"
-#include "common/ipc/timeline.h"
 #include "server/scheduler/scheduler.h"
 #include "server/worker/client/client.h"
 #include "server/worker/sharing/partition.h"
@@ -99,7 +99,7 @@ void meter_begin(struct meter *meter, struct client_stream *stream)
         return;
     }
     span->stream = stream;
-    span->begun = trace_is_on(meter->trace) ? timeline_now() : 0;
+    span->begun = trace_is_on(meter->trace) ? clock_now() : 0;
     if (meter->cuda->cuEventRecord(span->start, stream->bound->handle) != CUDA_OK) {
         leave_client(meter, span);
         give_free(meter, span);
@@ -224,7 +224,7 @@ void meter_trace_end(struct meter *meter)
 {
     meter_collect(meter);
     pthread_mutex_lock(&meter->collecting);
-    double now = (double)timeline_now();
+    double now = (double)clock_now();
     for (struct meter_span *span = meter->open; span; span = span->next) {
         if (!span->started || span->over)
             continue;
@@ -249,7 +249,7 @@ static double find_times(struct meter *meter)
         if (span->started && !span->over) {
             span->over = find_end(meter, span);
             if (span->over && traced) {
-                align_clock(meter, span, timeline_now());
+                align_clock(meter, span, clock_now());
                 write_span(meter, span, span->to);
             }
         }

@@ -30,10 +30,11 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/units.h"
 #include "server/scheduler/sm/sm_allocation.h"
 #include "server/worker/sharing/partition.h"
 
-#define PLACEMENT_LINGER_NS UINT64_C(5000000)
+#define PLACEMENT_LINGER_NS (5 * UNITS_MS)
 #define PLACEMENT_NEVER     UINT64_MAX
 
 /* A client's placement; zeroed before placement_add. Only the calls below change it; its members

@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "server/worker/sharing/driver_queue.h"
 
 /* An event that is not reached for so long is held up. It is less than what the start of a worker
  * takes, and far more than a record does. */
-#define PATIENCE_NS UINT64_C(20000000)
+#define PATIENCE_NS (20 * UNITS_MS)
 #define LOOK_US     100
 
 /* A machine under load may show one of them late. */
@@ -68,9 +68,9 @@ static cuda_result record_all(struct queue_probe *probe)
 /* Until all events but the first are reached, or none was for some time. */
 static cuda_result see_reached(struct queue_probe *probe)
 {
-    uint64_t last = timeline_now();
+    uint64_t last = clock_now();
     uint32_t left = probe->count - 1;
-    while (left && timeline_now() - last < PATIENCE_NS) {
+    while (left && clock_now() - last < PATIENCE_NS) {
         for (uint32_t i = 1; i < probe->count; i++) {
             if (probe->reached[i])
                 continue;
@@ -81,7 +81,7 @@ static cuda_result see_reached(struct queue_probe *probe)
                 return result;
             probe->reached[i] = true;
             left--;
-            last = timeline_now();
+            last = clock_now();
         }
         if (left)
             usleep(LOOK_US);

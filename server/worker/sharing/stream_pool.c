@@ -5,12 +5,12 @@
 #include <stdlib.h>
 
 #include "common/array.h"
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "common/util.h"
 
 /* Most kernels are shorter. A queue on which another client's work stands for longer is avoided,
  * the more the longer it has stood. */
-#define STANDS_NS UINT64_C(100000000)
+#define STANDS_NS (100 * UNITS_MS)
 
 void stream_pool_open(struct stream_pool *pool, const struct gpu *gpu)
 {
@@ -562,7 +562,7 @@ bool stream_pool_has(struct stream_pool *pool, const struct partition *partition
 static bool would_stand(const struct stream_pool *pool, const struct client_stream *stream)
 {
     return pool->homes < pool->clients &&
-           driver_queue_stands(stream->bound->queue, stream->client, timeline_now()) > STANDS_NS;
+           driver_queue_stands(stream->bound->queue, stream->client, clock_now()) > STANDS_NS;
 }
 
 /* Whether a ring that has nothing in flight may stay where it is. */
@@ -589,7 +589,7 @@ cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *str
     if (from && !may_stay(pool, stream))
         unbind_ring(pool, stream);
     if (!stream->bound) {
-        struct choice choice = {.stream = stream, .now = timeline_now()};
+        struct choice choice = {.stream = stream, .now = clock_now()};
         struct pool_stream *chosen = choose_stream(pool, &choice);
         if (chosen) {
             bind_to(pool, stream, chosen);
@@ -684,7 +684,7 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
         free(leaver);
         return CUDA_OK;
     }
-    struct choice choice = {.stream = stream, .now = timeline_now()};
+    struct choice choice = {.stream = stream, .now = clock_now()};
     struct pool_stream *from = stream->bound;
     /* Its work may end just now: then choosing lets it go, and must not destroy where it was. */
     from->user_count++;

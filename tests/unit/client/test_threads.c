@@ -4,6 +4,7 @@
  * Requests of several threads on one connection: each thread gets its own reply, in whatever order
  * the server answers, and every thread learns when the connection ends.
  */
+#include "common/clock.h"
 #include "tests/unit/client/fixture.h"
 
 #include <pthread.h>
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "common/ipc/timeline.h"
 
 enum { THREADS = 8, ROUNDS = 40 };
 
@@ -124,7 +123,7 @@ static void a_request_is_answered_while_another_waits(void **state)
 static void replies_in_any_order_reach_their_threads(void **state)
 {
     (void)state;
-    unsigned seed = (unsigned)timeline_now();
+    unsigned seed = (unsigned)clock_now();
     print_message("seed %u\n", seed);
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct fixture f;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/ipc/ring.h"
 #include "common/ipc/timeline.h"
 
@@ -317,15 +318,15 @@ static void waiting_for_room_ends_by_fault_and_by_time(void **state)
     for (uint64_t i = 0; i < PROTO_RING_ENTRIES; i++)
         push(&both, i);
     assert_int_equal(ring_room(&both.producer), RING_FULL);
-    uint64_t start = timeline_now();
+    uint64_t start = clock_now();
     assert_int_equal(ring_wait_room(&both.producer, status), 0);
-    uint64_t waited = timeline_now() - start;
+    uint64_t waited = clock_now() - start;
     assert_true(waited > 50 * 1000000u);
     assert_int_equal(both.ring.header->room_waiter, 0);
     status->fault = PROTO_ERROR_KILLED;
-    start = timeline_now();
+    start = clock_now();
     assert_int_equal(ring_wait_room(&both.producer, status), PROTO_ERROR_KILLED);
-    assert_true(timeline_now() - start < UINT64_C(10) * 1000000000u);
+    assert_true(clock_now() - start < UINT64_C(10) * 1000000000u);
     both_close(&both);
 }
 
@@ -347,7 +348,7 @@ static void a_producer_that_waits_for_room_is_woken(void **state)
     both_open(&both, 0, 0);
     for (uint64_t i = 0; i < PROTO_RING_ENTRIES; i++)
         push(&both, i);
-    uint64_t start = timeline_now();
+    uint64_t start = clock_now();
     pthread_create(&thread, NULL, sleep_for_room, &both);
     while (!__atomic_load_n(&both.ring.header->room_waiter, __ATOMIC_SEQ_CST))
         sched_yield();
@@ -355,7 +356,7 @@ static void a_producer_that_waits_for_room_is_woken(void **state)
     take(&both, 0);
     assert_true(ring_consume(&both.consumer) >= 0);
     pthread_join(thread, NULL);
-    assert_true(timeline_now() - start < UINT64_C(30) * 1000000000u);
+    assert_true(clock_now() - start < UINT64_C(30) * 1000000000u);
     both_close(&both);
 }
 
@@ -431,11 +432,11 @@ static void an_empty_ring_is_never_left_unseen(void **state)
     both_open(&handshake.both, 0, 0);
     pthread_t thread;
     pthread_create(&thread, NULL, produce_one_by_one, &handshake);
-    uint64_t end = timeline_now() + UINT64_C(120) * 1000000000u;
+    uint64_t end = clock_now() + UINT64_C(120) * 1000000000u;
     while (handshake.taken < MANY / 3) {
         /* Asleep until the bell rings; only then look, and go on until the ring is empty. */
         while (!__atomic_exchange_n(&handshake.bell, 0, __ATOMIC_SEQ_CST)) {
-            if (timeline_now() > end)
+            if (clock_now() > end)
                 fail_msg("a descriptor was left behind after %u", handshake.taken);
             sched_yield();
         }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/ipc/doorbell.h"
 #include "common/ipc/ring.h"
 #include "common/ipc/shm.h"
@@ -200,16 +201,16 @@ static void a_fault_wakes_a_producer_that_waits_for_room(void **state)
                                   {.word = &streams[STREAMS - 1].head}};
     for (int i = 0; i < 2; i++)
         pthread_create(&sleepers[i].thread, NULL, sleep_long, &sleepers[i]);
-    uint64_t end = timeline_now() + UINT64_C(30) * 1000000000u;
+    uint64_t end = clock_now() + UINT64_C(30) * 1000000000u;
     for (int i = 0; i < 2; i++) {
         /* Again and again, for nobody can see from here whether it sleeps already. */
-        while (!__atomic_load_n(&sleepers[i].awake, __ATOMIC_SEQ_CST) && timeline_now() < end) {
+        while (!__atomic_load_n(&sleepers[i].awake, __ATOMIC_SEQ_CST) && clock_now() < end) {
             timeline_fail(ring_status_header(status.base), streams, STREAMS, PROTO_ERROR_KILLED);
             sched_yield();
         }
         pthread_join(sleepers[i].thread, NULL);
     }
-    assert_true(timeline_now() < end);
+    assert_true(clock_now() < end);
 }
 
 static bool alive_for_a_while(void *context)
@@ -222,10 +223,10 @@ static void a_dead_peer_ends_the_wait(void **state)
 {
     (void)state;
     int left = 2;
-    uint64_t before = timeline_now();
+    uint64_t before = clock_now();
     assert_int_equal(timeline_wait(&timeline, 1, 0, alive_for_a_while, &left),
                      PROTO_ERROR_CONNECTION_LOST);
-    uint64_t took = timeline_now() - before;
+    uint64_t took = clock_now() - before;
     assert_int_equal(left, -1);
     assert_true(took > 200 * 1000000u); /* about ten questions a second */
     assert_int_equal(waiters(), 0);
@@ -263,7 +264,7 @@ static void no_wakeup_is_lost(void **state)
     uint32_t failed[2] = {0, 0};
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, step_by_step, &failed[i]);
-    uint64_t begin = timeline_now();
+    uint64_t begin = clock_now();
     for (uint64_t i = 1; i <= STEPS; i++) {
         reach(i);
         if (waiters())
@@ -275,7 +276,7 @@ static void no_wakeup_is_lost(void **state)
         assert_int_equal(failed[i], 0);
     }
     /* A lost wake-up costs the 100 ms of the bounded sleep; one in a hundred would show. */
-    assert_true(timeline_now() - begin < UINT64_C(20) * 1000000000u);
+    assert_true(clock_now() - begin < UINT64_C(20) * 1000000000u);
     assert_int_equal(waiters(), 0);
 }
 

@@ -25,9 +25,9 @@
 #include <uv.h>
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/ipc/channel.h"
 #include "common/error.h"
-#include "common/ipc/timeline.h"
 #include "server/supervisor/change.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/owner_total.h"
@@ -188,9 +188,9 @@ static inline void fake_release(struct fake_worker *worker)
 
 #define FAKE_WAIT(fake, condition)                                                                 \
     do {                                                                                           \
-        uint64_t fake_end = timeline_now() + UINT64_C(10000000000);                                \
+        uint64_t fake_end = clock_now() + UINT64_C(10000000000);                                   \
         while (!(condition)) {                                                                     \
-            assert_true(timeline_now() < fake_end);                                                \
+            assert_true(clock_now() < fake_end);                                                   \
             fake_turn(fake);                                                                       \
         }                                                                                          \
     } while (0)

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Faults: the client that ends, the suspects that go on, and how long a device serves one client at
  * a time for that. The fake worker's clients have in flight what the test writes down for them. */
+#include "common/clock.h"
 #include "tests/unit/supervisor/fake.h"
 #include "common/ipc/ring.h"
 #include "common/ipc/shared_word.h"
@@ -283,20 +284,20 @@ static void suspects_that_are_at_it_have_ten_seconds(void **state)
     fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
     client(1)->heard_at -= UINT64_C(3000000000);
     for (int i = 0; i < 3; i++) {
-        client(0)->heard_at = timeline_now();
+        client(0)->heard_at = clock_now();
         look();
         assert_true(serves_singly());
         assert_true(client(0)->blame.suspect);
     }
     the_device()->ready_at -= UINT64_C(10000000000);
-    client(0)->heard_at = timeline_now();
+    client(0)->heard_at = clock_now();
     look();
     assert_false(serves_singly());
     assert_false(client(0)->blame.suspect);
     /* One that has run alone does not prolong it, nor does one that is no suspect. */
     fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
     prove(0);
-    client(0)->heard_at = client(2)->heard_at = timeline_now();
+    client(0)->heard_at = client(2)->heard_at = clock_now();
     /* Its latest word was before the fault. */
     client(1)->heard_at = the_device()->ended_at - 1;
     look();

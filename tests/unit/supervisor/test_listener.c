@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "server/supervisor/loop/listener.h"
 
@@ -82,8 +82,8 @@ static int try_connect(int fd)
 
 static void turn_until(unsigned count)
 {
-    uint64_t end = timeline_now() + UINT64_C(10000000000);
-    while (taken_count < count && timeline_now() < end)
+    uint64_t end = clock_now() + UINT64_C(10000000000);
+    while (taken_count < count && clock_now() < end)
         uv_run(&loop, UV_RUN_NOWAIT);
     assert_int_equal(taken_count, count);
 }
@@ -167,9 +167,8 @@ static void a_shortage_of_descriptors_sheds_connections(void **state)
     for (int i = 0; i < 2; i++)
         assert_int_equal(try_connect(clients[i]), 0);
     for (int i = 0; i < 2; i++) {
-        uint64_t end = timeline_now() + UINT64_C(10000000000);
-        while (recv(clients[i], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN &&
-               timeline_now() < end)
+        uint64_t end = clock_now() + UINT64_C(10000000000);
+        while (recv(clients[i], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN && clock_now() < end)
             uv_run(&loop, UV_RUN_NOWAIT);
         assert_int_equal(recv(clients[i], &byte, 1, MSG_DONTWAIT), 0);
     }

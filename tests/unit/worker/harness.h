@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <poll.h>
 
+#include "common/clock.h"
 #include "common/ipc/arena.h"
 #include "server/worker/control/control.h"
 #include "server/worker/control/control_client.h"
@@ -385,10 +386,10 @@ static inline uint64_t peer_completed(struct peer *peer, uint32_t stream)
 static inline void peer_wait_head(struct peer *peer, uint32_t stream, uint64_t value)
 {
     uint32_t *head = &peer->producers[stream].ring.status->head;
-    uint64_t end = timeline_now() + 10000000000u;
+    uint64_t end = clock_now() + 10000000000u;
     uint32_t seen;
     while ((seen = __atomic_load_n(head, __ATOMIC_SEQ_CST)) != (uint32_t)value) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         sched_yield();
     }
 }

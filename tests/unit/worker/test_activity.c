@@ -4,6 +4,7 @@
  * go on. */
 #include "tests/unit/worker/harness.h"
 
+#include "common/clock.h"
 #include "server/worker/calls/activity.h"
 
 enum { BUSY_CLIENTS = 4, LAUNCHES = 900 };
@@ -130,7 +131,7 @@ static void the_completer_goes_on_with_each_client(void **state)
 {
     (void)state;
     struct peer *peers[2];
-    uint64_t end = timeline_now() + 10000000000u;
+    uint64_t end = clock_now() + 10000000000u;
     fake_hold();
     for (uint32_t i = 0; i < 2; i++) {
         peers[i] = peer_attach(i + 1);
@@ -141,12 +142,12 @@ static void the_completer_goes_on_with_each_client(void **state)
     pthread_mutex_lock(&clients[1]->lock);
     /* Until it waits for the first one's. */
     do {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         ask_for_life();
         usleep(20000);
     } while (shows_life(ACTIVITY_COMPLETER));
     pthread_mutex_unlock(&clients[0]->lock);
-    while (!shows_life(ACTIVITY_COMPLETER) && timeline_now() < end)
+    while (!shows_life(ACTIVITY_COMPLETER) && clock_now() < end)
         usleep(1000);
     bool shows = shows_life(ACTIVITY_COMPLETER);
     pthread_mutex_unlock(&clients[1]->lock);

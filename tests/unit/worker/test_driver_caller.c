@@ -4,6 +4,7 @@
 /* light: it waits for messages that must not come */
 /* The control thread waits for no call of the driver: while one of them is stuck, everybody else is
  * answered. */
+#include "common/clock.h"
 #include "common/util.h"
 #include "tests/unit/worker/harness.h"
 
@@ -61,11 +62,11 @@ static cuda_result slow_register(void *ptr, size_t size, unsigned flags)
     pthread_mutex_lock(&gate.lock);
     useconds_t takes = gate.takes;
     if (takes && gate.ended)
-        gate.least_rest = min(gate.least_rest, timeline_now() - gate.ended);
+        gate.least_rest = min(gate.least_rest, clock_now() - gate.ended);
     pthread_mutex_unlock(&gate.lock);
     usleep(takes);
     pthread_mutex_lock(&gate.lock);
-    gate.ended = takes ? timeline_now() : 0;
+    gate.ended = takes ? clock_now() : 0;
     bool fails = gate.fails_after && --gate.fails_after == 0;
     pthread_mutex_unlock(&gate.lock);
     return fails ? CUDA_ERR_OUT_OF_MEMORY : fake_cuMemHostRegister(ptr, size, flags);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "common/util.h"
 #include "server/worker/calls/driver_calls.h"
 #include "server/worker/calls/wake.h"
@@ -32,7 +32,7 @@ static bool make(struct driver_call *call)
 {
     struct step *step = container_of(call, struct step, call);
     made[count++] = step->name;
-    call->not_before = timeline_now() + step->pause;
+    call->not_before = clock_now() + step->pause;
     return step->left-- > 0;
 }
 
@@ -122,13 +122,13 @@ static void a_step_that_is_put_off_keeps_no_other(void **state)
     leave(&late, 'a', 1, 1, 1);
     leave(&other, 'b', 2, 2, 1);
     late.pause = 500000000;
-    uint64_t begun = timeline_now();
+    uint64_t begun = clock_now();
     struct driver_call *done;
     while (!(done = driver_calls_collect(&calls)))
         assert_true(driver_calls_make_next(&calls));
     assert_ptr_equal(done, &other.call);
     assert_true(driver_calls_wait(&calls));
-    assert_true(timeline_now() - begun >= late.pause);
+    assert_true(clock_now() - begun >= late.pause);
     expect("abba");
 }
 

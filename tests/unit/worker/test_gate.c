@@ -4,6 +4,7 @@
 /* Leases, holds and refusals through a whole worker, on a device with kernels that take time. */
 #include "tests/unit/worker/harness.h"
 
+#include "common/clock.h"
 #include "common/error.h"
 
 enum { PEERS = 4, MS = 1000000 };
@@ -86,7 +87,7 @@ static void *engine_main(void *unused)
     (void)unused;
     uint64_t began = 0;
     while (!__atomic_load_n(&engine.stop, __ATOMIC_SEQ_CST)) {
-        uint64_t now = timeline_now();
+        uint64_t now = clock_now();
         if (!anything_queued()) {
             began = 0;
         } else if (!began) {
@@ -165,8 +166,8 @@ static struct proto_worker_usage usage(uint32_t number)
 /* Keeps so many clients backlogged for a while. */
 static void keep_busy(uint32_t first, uint32_t last, uint64_t ns)
 {
-    uint64_t end = timeline_now() + ns;
-    while (timeline_now() < end) {
+    uint64_t end = clock_now() + ns;
+    while (clock_now() < end) {
         for (uint32_t i = first; i <= last; i++) {
             uint64_t queued = peers[i]->producers[0].value - peer_completed(peers[i], 0);
             if (queued < 200)
@@ -195,14 +196,14 @@ static void leases_pass_from_client_to_client(void **state)
     arrive(2, 3000, 10000);
     set_mode(PROTO_MODE_STRICT);
     fake_hold();
-    uint64_t start = timeline_now(), elapsed;
+    uint64_t start = clock_now(), elapsed;
     struct proto_worker_usage a, b;
     struct engine seen;
     /* On a machine with other work leases end late, which evens out: shares that are wrong stay so.
      * Kernels of two clients never meet, however late anything is. */
     do {
         keep_busy(1, 2, 500 * UINT64_C(1000000));
-        elapsed = timeline_now() - start;
+        elapsed = clock_now() - start;
         a = usage(1), b = usage(2);
         pthread_mutex_lock(&fake.lock);
         seen = engine;
@@ -317,9 +318,9 @@ static void a_client_that_stops_gives_its_lease_back(void **state)
     fake_hold();
     push_kernels(1, 20);
     push_kernels(2, 20);
-    uint64_t start = timeline_now();
+    uint64_t start = clock_now();
     wait_all(1, 2);
-    assert_true(timeline_now() - start < UINT64_C(5000000000));
+    assert_true(clock_now() - start < UINT64_C(5000000000));
     /* Each had one lease of ten seconds, and left it when its kernels were done. */
     pthread_mutex_lock(&fake.lock);
     uint64_t mixed = engine.mixed, changes = engine.changes;
@@ -329,9 +330,9 @@ static void a_client_that_stops_gives_its_lease_back(void **state)
     assert_int_equal(usage(1).leases, 1);
     assert_int_equal(usage(2).leases, 1);
     /* Then there is nothing to wake up for. */
-    uint64_t end = timeline_now() + 10000000000u;
+    uint64_t end = clock_now() + 10000000000u;
     while (gate_next(&harness.worker.gate) != SCHEDULER_NEVER)
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
     assert_false(gate_has_held(&harness.worker.gate));
 }
 
@@ -365,12 +366,12 @@ static void overrun_is_paid_back(void **state)
     set_mode(PROTO_MODE_STRICT);
     fake_hold();
     set_kernel(10 * MS);
-    uint64_t start = timeline_now();
+    uint64_t start = clock_now();
     push_kernels(1, 3);
     assert_int_equal(peer_wait(peers[1], 0, 2), 0);
     uint64_t first = usage(1).charged;
     wait_all(1, 1);
-    uint64_t elapsed = timeline_now() - start;
+    uint64_t elapsed = clock_now() - start;
     struct proto_worker_usage used = usage(1);
     /* Two at once, of a length that is not known: 20 ms or somewhat more, of a tenth of the time.
      * The third may begin 200 ms after the first, or ten times what was charged. */
@@ -523,8 +524,8 @@ static bool borrows(uint32_t number)
 /* Works for a client until the gate takes it for a borrower, or does no more. */
 static void work_until_it(uint32_t number, bool is)
 {
-    for (uint64_t end = timeline_now() + 20000 * (uint64_t)MS; borrows(number) != is;) {
-        assert_true(timeline_now() < end);
+    for (uint64_t end = clock_now() + 20000 * (uint64_t)MS; borrows(number) != is;) {
+        assert_true(clock_now() < end);
         push_kernels(number, 1);
         wait_all(number, number);
     }
@@ -622,9 +623,9 @@ static int priority_of(uint32_t number)
 /* A CUstream of another priority is made when nothing runs. */
 static void await_priority(uint32_t number, int expected)
 {
-    uint64_t end = timeline_now() + 10000000000u;
+    uint64_t end = clock_now() + 10000000000u;
     int found;
-    while ((found = priority_of(number)) != expected && timeline_now() < end)
+    while ((found = priority_of(number)) != expected && clock_now() < end)
         usleep(1000);
     assert_int_equal(found, expected);
 }
@@ -661,7 +662,7 @@ static void a_clients_last_use_is_charged_before_it_goes(void **state)
     struct scheduler_account user;
     struct scheduler_accounts accounts = {{&user}, 1};
     gate_open(&gate);
-    scheduler_account_open(&user, 7, "user 7", timeline_now());
+    scheduler_account_open(&user, 7, "user 7", clock_now());
     assert_int_equal(gate_add(&gate, &quick, &limits, &accounts, NULL, &why), 0);
     quick.usage.gpu_nanoseconds = 1000 * (uint64_t)MS;
     gate_remove(&gate, &quick);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The share of a client changes while it works: nothing is lost, doubled or put before its turn. */
+#include "common/clock.h"
 #include "tests/unit/worker/harness.h"
 
 enum { RINGS = 4, CHANGES = 10000 };
@@ -41,10 +42,10 @@ static void keep(uint32_t most)
 
 static void wait_for_stream(int32_t priority)
 {
-    uint64_t end = timeline_now() + 10000000000u;
+    uint64_t end = clock_now() + 10000000000u;
     struct partition *whole = harness.worker.clients[0]->shared.partition;
     while (!stream_pool_has(&harness.worker.pool, whole, priority)) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         usleep(1000);
     }
 }
@@ -119,9 +120,9 @@ static int green_contexts(void)
 /* Waits until so many are left. */
 static void wait_for_green(int count)
 {
-    uint64_t end = timeline_now() + 10000000000u;
+    uint64_t end = clock_now() + 10000000000u;
     while (green_contexts() != count) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         usleep(1000);
         /* The control thread looks for what is too much when it has something to do. */
         harness_ask(PROTO_WORKER_USAGE_QUERY, 1, NULL, PROTO_WORKER_USAGE);
@@ -324,15 +325,15 @@ static void a_client_that_is_held_for_want_of_a_set_can_learn_it(void **state)
     struct peer *held = peer_attach_with(2, 3700, 0);
     assert_int_equal(usage_of(2)->partition_error, 0);
     fake_release();
-    uint64_t end = timeline_now() + 10000000000u;
+    uint64_t end = clock_now() + 10000000000u;
     while (usage_of(2)->partition_error != PROTO_ERROR_OUT_OF_MEMORY) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         usleep(1000);
     }
     assert_int_equal(usage_of(1)->partition_error, 0);
     make_no_green(0);
     while (usage_of(2)->partition_error) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         usleep(1000);
     }
     peer_detach(held);
@@ -453,9 +454,9 @@ static void leaving_after_changes_frees_every_set(void **state)
     peer_free(peer);
     peer = other;
     keep(0);
-    uint64_t end = timeline_now() + 10000000000u;
+    uint64_t end = clock_now() + 10000000000u;
     while (green_contexts() != 1) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         change(2, 2000, 0);
     }
     for (uint32_t ring = 0; ring < RINGS; ring++)
@@ -474,9 +475,9 @@ static uint32_t draw(uint32_t below)
 /* Only this thread lets the device go on: waiting for room in a full ring would be for ever. */
 static void make_room(uint32_t ring)
 {
-    uint64_t end = timeline_now() + 20000000000u;
+    uint64_t end = clock_now() + 20000000000u;
     while (ring_room(&peer->producers[rings[ring]]) == RING_FULL) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         if (!step(draw(256)))
             sched_yield();
     }
@@ -508,9 +509,9 @@ static void ten_thousand_random_changes(void **state)
             ;
     }
     for (uint32_t ring = 0; ring < RINGS; ring++) {
-        uint64_t end = timeline_now() + 20000000000u;
+        uint64_t end = clock_now() + 20000000000u;
         while (peer_completed(peer, rings[ring]) < value[ring]) {
-            assert_true(timeline_now() < end);
+            assert_true(clock_now() < end);
             if (!step(draw(256)))
                 sched_yield();
         }

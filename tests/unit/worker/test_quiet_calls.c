@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "common/ipc/timeline.h"
+#include "common/clock.h"
 #include "common/util.h"
 #include "server/worker/calls/quiet_calls.h"
 #include "server/worker/calls/wake.h"
@@ -66,9 +66,9 @@ static void a_call_that_rides_along_asks_after_a_second(void **state)
 {
     (void)state;
     call = (struct quiet_call){.make = make, .caller = {.client = 1, .owner = 1, .level = 2}};
-    uint64_t before = timeline_now();
+    uint64_t before = clock_now();
     quiet_calls_defer(&calls, &call, false);
-    uint64_t after = timeline_now();
+    uint64_t after = clock_now();
     struct quiet_calls_view view = look(before + SECOND - 1);
     assert_true(view.any);
     assert_false(view.asks);
@@ -88,7 +88,7 @@ static void a_call_that_somebody_waits_for_asks_at_once(void **state)
     (void)state;
     call = (struct quiet_call){.make = make, .caller = {.client = 1, .owner = 1}};
     quiet_calls_defer(&calls, &call, true);
-    assert_true(look(timeline_now()).asks);
+    assert_true(look(clock_now()).asks);
     assert_true(quiet_calls_waits(&calls, 1));
 }
 
@@ -97,10 +97,10 @@ static void a_patient_call_never_asks(void **state)
     (void)state;
     call = (struct quiet_call){.make = make, .patient = true};
     quiet_calls_defer(&calls, &call, false);
-    struct quiet_calls_view view = look(timeline_now() + 3600 * SECOND);
+    struct quiet_calls_view view = look(clock_now() + 3600 * SECOND);
     assert_true(view.any);
     assert_false(view.asks);
-    assert_true(quiet_calls_make_next(&calls, timeline_now(), NULL));
+    assert_true(quiet_calls_make_next(&calls, clock_now(), NULL));
     assert_int_equal(made, 1);
 }
 
@@ -133,7 +133,7 @@ static int setup_order(void **state)
 
 static void assert_order(const uint32_t *expected, size_t count, uint64_t later)
 {
-    while (quiet_calls_make_next(&calls, timeline_now() + later, NULL))
+    while (quiet_calls_make_next(&calls, clock_now() + later, NULL))
         ;
     assert_int_equal(order_count, count);
     assert_memory_equal(order, expected, count * sizeof *expected);

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Partitions of the sizes that a schedule names are there before their clients are. The device has
  * 132 multiprocessors in 16 SM groups of 8, and a remainder of 4. */
+#include "common/clock.h"
 #include "tests/unit/worker/harness.h"
 
 #define WAIT_NS UINT64_C(10000000000)
@@ -26,9 +27,9 @@ static bool has_partition(uint64_t sm_groups)
 
 static void wait_for_partition(uint64_t sm_groups)
 {
-    uint64_t end = timeline_now() + WAIT_NS;
+    uint64_t end = clock_now() + WAIT_NS;
     while (!has_partition(sm_groups)) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         usleep(1000);
     }
 }
@@ -84,10 +85,10 @@ static void no_more_partitions_are_kept_than_may_be(void **state)
     (void)state;
     static const uint32_t sizes[] = {700, 1300, 1900, 3100, 3700, 4300, 5600, 6200,
                                      0,   6800, 7400, 8100, 8700, 9300, 9900, 20000};
-    uint64_t end = timeline_now() + WAIT_NS;
+    uint64_t end = clock_now() + WAIT_NS;
     name_sizes(sizes, PROTO_PARTITION_SIZES_MAX);
     while (count_green() < PARTITIONS_KEPT) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         usleep(1000);
     }
     name_sizes(sizes, PROTO_PARTITION_SIZES_MAX);
@@ -96,9 +97,9 @@ static void no_more_partitions_are_kept_than_may_be(void **state)
     peer_kernel(peer, "kernel");
     peer_detach(peer);
     /* The partition that the client used is kept besides, until the next window. */
-    end = timeline_now() + WAIT_NS;
+    end = clock_now() + WAIT_NS;
     while (count_green() > PARTITIONS_KEPT) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         usleep(1000);
     }
     assert_int_equal(count_green(), PARTITIONS_KEPT);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The CUstream that a ring gets: its own while there are enough, its client's before another's. */
+#include "common/clock.h"
 #include "tests/unit/worker/harness.h"
 
 static struct peer *peer;
@@ -104,10 +105,10 @@ static void streams_of_partitions_make_way(void **state)
 
 static void wait_for_stream(int32_t priority)
 {
-    uint64_t end = timeline_now() + 10000000000u;
+    uint64_t end = clock_now() + 10000000000u;
     const struct partition *whole = harness.worker.clients[0]->shared.partition;
     while (!stream_pool_has(&harness.worker.pool, whole, priority)) {
-        assert_true(timeline_now() < end);
+        assert_true(clock_now() < end);
         usleep(1000);
     }
 }
@@ -568,7 +569,7 @@ static void submit(struct peer *of)
 /* The work that this client has on the device was last seen to get on so long ago. */
 static void has_stood_for(const struct peer *of, uint64_t ns)
 {
-    atomic_store(&first_stream(of)->moved_at, timeline_now() - ns);
+    atomic_store(&first_stream(of)->moved_at, clock_now() - ns);
 }
 
 /* All homes are taken, and their owners' work stands, but for one. */

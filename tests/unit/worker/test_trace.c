@@ -5,6 +5,7 @@
 /* The record of work and its times, read back from the memory as any reader would. */
 #include "tests/unit/worker/harness.h"
 
+#include "common/clock.h"
 #include "common/ipc/shared_word.h"
 #include "server/worker/sharing/meter.h"
 #include "server/worker/sharing/stream_pool.h"
@@ -49,10 +50,10 @@ static void records_come_back_as_they_were_added(void **state)
     reader_open(&reader, 4096);
     struct proto_trace_record off = lease(1, 1, UINT64_MAX);
     trace_add(&trace, &off); /* not on */
-    uint64_t before = timeline_now();
+    uint64_t before = clock_now();
     assert_int_equal(start(&trace, &reader, 4096), 0);
     assert_true(trace_is_on(&trace));
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     struct proto_trace_record one = lease(7, now + 5, now + 9);
     trace_add(&trace, &one);
     struct proto_trace_record span = {.kind = TRACE_SPAN,
@@ -73,7 +74,7 @@ static void records_come_back_as_they_were_added(void **state)
     assert_int_equal(reader.header->capacity, (4096 - 128) / 64);
     assert_int_equal(reader.header->next, 2);
     assert_true(reader.header->started >= before && reader.header->started <= now);
-    assert_true(reader.header->ended >= now && reader.header->ended <= timeline_now());
+    assert_true(reader.header->ended >= now && reader.header->ended <= clock_now());
     assert_int_equal(reader.header->mode, 2);
     assert_int_equal(reader.header->sm_groups, 17);
     assert_int_equal(reader.header->sm_group_multiprocessors, 8);
@@ -92,7 +93,7 @@ static void records_without_room_are_counted(void **state)
     trace_open(&trace);
     reader_open(&reader, 8192); /* the writer is given less, and must not write beyond */
     assert_int_equal(start(&trace, &reader, 128 + 3 * 64 + 63), 0);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     for (uint32_t i = 0; i < 10; i++) {
         struct proto_trace_record record = lease(i + 1, now, now);
         trace_add(&trace, &record);
@@ -174,12 +175,12 @@ static void another_worker_goes_on_behind_the_records(void **state)
     struct trace trace;
     struct reader reader;
     reader_open(&reader, 4096);
-    uint64_t now = timeline_now();
+    uint64_t now = clock_now();
     struct proto_trace_record first = lease(7, now + 1000 * MS, now + 1001 * MS);
     leave_behind(&reader, &first);
     struct proto_trace_header header = *reader.header;
     trace_open(&trace);
-    uint64_t lost_at = timeline_now();
+    uint64_t lost_at = clock_now();
     assert_int_equal(go_on(&trace, &reader, lost_at), 0);
     assert_true(trace_is_on(&trace));
     assert_memory_equal(reader.header, &header, sizeof header);
@@ -213,7 +214,7 @@ static void only_a_trace_that_goes_on_has_recoveries(void **state)
     trace_add_recovery(&trace, 1); /* not on */
     reader_open(&reader, 4096);
     assert_int_equal(start(&trace, &reader, 4096), 0);
-    assert_int_equal(go_on(&trace, &reader, timeline_now()), 0);
+    assert_int_equal(go_on(&trace, &reader, clock_now()), 0);
     trace_add_recovery(&trace, 1);
     assert_int_equal(reader.header->next, 1);
     assert_int_equal(start(&trace, &reader, 4096), 0);
@@ -230,12 +231,12 @@ static void what_a_lost_worker_left_is_not_trusted(void **state)
     struct reader reader;
     trace_open(&trace);
     reader_open(&reader, 4096);
-    assert_int_equal(go_on(&trace, &reader, timeline_now()), -EINVAL); /* nothing */
-    uint64_t now = timeline_now();
+    assert_int_equal(go_on(&trace, &reader, clock_now()), -EINVAL); /* nothing */
+    uint64_t now = clock_now();
     struct proto_trace_record first = lease(7, now + 1000 * MS, now + 1001 * MS);
     leave_behind(&reader, &first);
     struct proto_trace_header *header = reader.memory.base, good = *header;
-    uint64_t lost_at = timeline_now();
+    uint64_t lost_at = clock_now();
     assert_int_equal(go_on(&trace, &reader, good.started - 1), -EINVAL);
     header->version = 2;
     assert_int_equal(go_on(&trace, &reader, lost_at), -EINVAL);
@@ -385,7 +386,7 @@ static void spans_are_as_long_as_the_device_says_and_do_not_overlap(void **state
         assert_int_equal(record->sm_groups[0], 6);
         assert_true(record->from >= last);
         assert_true(record->to >= record->from);
-        assert_true(record->to <= timeline_now());
+        assert_true(record->to <= clock_now());
         last = record->to;
     }
     assert_true(reader.records[0].to - reader.records[0].from <= 3 * MS);
@@ -395,7 +396,7 @@ static void spans_are_as_long_as_the_device_says_and_do_not_overlap(void **state
     trace_end(&trace);
     assert_int_equal(reader.header->next, 52);
     assert_int_equal(reader.records[51].value, 2);
-    assert_true(reader.records[51].to <= timeline_now());
+    assert_true(reader.records[51].to <= clock_now());
     meter_forget(&account, &actor.client);
     meter_close(&account);
     assert_int_equal(fake.live_events, 0);
@@ -466,7 +467,7 @@ static void a_worker_goes_on_with_a_trace_of_another(void **state)
     (void)state;
     struct reader reader;
     reader_open(&reader, 1 << 20);
-    struct proto_worker_trace_start wanted = {.count = 1 << 20, .lost_at = timeline_now()};
+    struct proto_worker_trace_start wanted = {.count = 1 << 20, .lost_at = clock_now()};
     harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
     assert_int_equal(harness_receive(), PROTO_FAILED); /* there is none */
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
@@ -475,7 +476,7 @@ static void a_worker_goes_on_with_a_trace_of_another(void **state)
     assert_int_equal(harness_receive(), PROTO_DONE);
     harness_ask(PROTO_WORKER_TRACE_STOP, 0, NULL, PROTO_DONE);
     uint64_t started = reader.header->started, next = reader.header->next;
-    wanted.lost_at = timeline_now();
+    wanted.lost_at = clock_now();
     harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(reader.header->started, started);
@@ -525,8 +526,8 @@ static void leases_add_up_to_charges_and_holds_to_throttled_time(void **state)
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(reader.header->mode, PROTO_MODE_CONCURRENT);
     harness_set_mode(PROTO_MODE_STRICT, 5 * MS);
-    uint64_t end = timeline_now() + 120 * MS;
-    while (timeline_now() < end)
+    uint64_t end = clock_now() + 120 * MS;
+    while (clock_now() < end)
         for (uint32_t i = 0; i < 2; i++)
             if (ring_room(&peers[i]->producers[0]) != RING_FULL)
                 values[i] = peer_push(peers[i], 0, &commands[i]);

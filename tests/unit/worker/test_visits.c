@@ -5,6 +5,7 @@
 #include "tests/unit/worker/got_partition.h"
 #include "tests/unit/worker/harness.h"
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "server/worker/control/control_limits.h"
 #include "server/worker/client/client_memory.h"
@@ -61,7 +62,7 @@ static void ignore(void *context)
 static int setup(void **state)
 {
     (void)state;
-    scheduler_account_open(&user, 7, "user 7", timeline_now());
+    scheduler_account_open(&user, 7, "user 7", clock_now());
     struct error why = {0};
     const struct placement_events notice = {ignore_place, ignore, NULL};
     fake_reset();

@@ -7,6 +7,7 @@
 #ifndef GPUSHARE_TESTS_UNIT_WORKER_TIMED_H
 #define GPUSHARE_TESTS_UNIT_WORKER_TIMED_H
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "tests/unit/worker/harness.h"
 
@@ -82,10 +83,10 @@ static inline uint64_t queued(uint32_t i)
 /* Keeps the first clients backlogged with kernels of so long. Returns the kernels done. */
 static inline uint64_t keep_busy(uint32_t count, uint64_t kernel_ns, uint64_t ns)
 {
-    uint64_t before = 0, after = 0, end = timeline_now() + ns;
+    uint64_t before = 0, after = 0, end = clock_now() + ns;
     for (uint32_t i = 0; i < count; i++)
         before += peer_completed(peers[i], 0);
-    while (timeline_now() < end) {
+    while (clock_now() < end) {
         for (uint32_t i = 0; i < count; i++) {
             struct proto_command_launch launch = peer_launch(functions[i]);
             uint64_t parameters[2] = {words[i], kernel_ns};

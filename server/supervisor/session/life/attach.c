@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/limits/limits.h"
 #include "common/log.h"
 #include "common/error.h"
@@ -18,7 +19,6 @@
 #include "common/units.h"
 #include "common/ipc/journal.h"
 #include "common/ipc/ring.h"
-#include "common/ipc/timeline.h"
 #include "common/printable.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
@@ -355,19 +355,17 @@ static const struct session *exposed_to(const struct session *session, const str
 
 enum beginning { BEGINNING_REFUSED, BEGINNING_WAITS, BEGINNING_MADE };
 
-#define TENTH_NS UINT64_C(100000000)
-
 /* Refuses a client of a user whose kernels have made devices fail again and again. */
 static bool refuse_offender(const struct session *session, struct error *why)
 {
     const struct server *server = session->server;
     char time[UNITS_TEXT];
     uint32_t faults;
-    uint64_t wait = offenders_wait(&server->offenders, session->uid, timeline_now(),
+    uint64_t wait = offenders_wait(&server->offenders, session->uid, clock_now(),
                                    server->settings->offender_wait_ns, &faults);
     if (wait)
         error_set(why, MESSAGE(offender_waits), session->uid, faults,
-                  units_format_duration(wait + TENTH_NS - wait % TENTH_NS, time));
+                  units_format_duration(wait + UNITS_TENTH - wait % UNITS_TENTH, time));
     return wait != 0;
 }
 
@@ -518,7 +516,7 @@ int session_attach_adopt(struct session *session, uint64_t offset, uint64_t byte
     if (result == 0)
         result = shm_adopt(&session->status, fds[1], ring_status_bytes(streams), true);
     session->held = session->state == PROTO_CONNECTION_STATE_ATTACHED;
-    session->restore.held_at = session->held ? timeline_now() : 0;
+    session->restore.held_at = session->held ? clock_now() : 0;
     session->worker_start = session->device->starts;
     return error                                    ? -ENOSPC
            : result < 0                             ? result

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/ipc/ring.h"
 #include "common/ipc/shared_word.h"
-#include "common/ipc/timeline.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "server/supervisor/session/life/lost_kernels.h"
@@ -20,13 +20,12 @@
 /* By then a client that faults alone would have been named. */
 #define COMMON_FAULTS_MAX 3
 
-#define SECOND_NS UINT64_C(1000000000)
 /* A suspect that has asked for something since the fault is at it for so long from then on; all of
  * them together have PROBATION_MAX_NS. */
-#define AT_IT_NS         (3 * SECOND_NS)
-#define PROBATION_MAX_NS (10 * SECOND_NS)
+#define AT_IT_NS         (3 * UNITS_SECOND)
+#define PROBATION_MAX_NS (10 * UNITS_SECOND)
 /* Faults beside suspects that left may each have been made by another one of these. */
-#define FORGET_NS (600 * SECOND_NS)
+#define FORGET_NS (600 * UNITS_SECOND)
 
 /* Whether an error that ended a context comes from a kernel: errors of kernels, but not those of
  * the machine (ECC, NVLink), of the server, and those without a name. */
@@ -95,7 +94,7 @@ static void find_guilty(struct server *server, struct device *device, struct ses
     session_lost_kernels(session, kernels, sizeof kernels);
     log_error(MESSAGE_TEXT(log_guilty), device->index, session->number, session->name,
               (int)session->pid, session->uid, device->trouble, kernels);
-    offenders_note(&server->offenders, session->uid, timeline_now());
+    offenders_note(&server->offenders, session->uid, clock_now());
     absolve_all(server, device);
     session_fail(session, device->loss, MESSAGE_TEXT(session_guilty), device->trouble, kernels);
 }
@@ -118,7 +117,7 @@ static void count_common(const struct device *device, struct session *session)
 
 static void forget_beside_left(struct session *session)
 {
-    if (session->blame.beside_left && timeline_now() - session->blame.beside_left_at >= FORGET_NS)
+    if (session->blame.beside_left && clock_now() - session->blame.beside_left_at >= FORGET_NS)
         session->blame.beside_left = 0;
 }
 
@@ -127,7 +126,7 @@ static void count_beside_left(const struct device *device, struct session *sessi
 {
     forget_beside_left(session);
     session->blame.beside_left++;
-    session->blame.beside_left_at = timeline_now();
+    session->blame.beside_left_at = clock_now();
     isolate(device, session);
 }
 
@@ -267,7 +266,7 @@ static bool is_at_it(const struct session *session)
     return session->blame.suspect && !session->blame.proven &&
            (session->held || session->requests || session_restore_had_work(session) ||
             (session->heard_at > session->device->ended_at &&
-             timeline_now() - session->heard_at < AT_IT_NS));
+             clock_now() - session->heard_at < AT_IT_NS));
 }
 
 static bool is_isolated(struct session *session)
@@ -284,7 +283,7 @@ bool session_blame_absolve(struct server *server, struct device *device)
     bool isolated = false;
     LIST_FOR_EACH (session, &server->session_list, link)
         if (goes_on(session, device) && is_at_it(session) &&
-            timeline_now() - device->ready_at < PROBATION_MAX_NS)
+            clock_now() - device->ready_at < PROBATION_MAX_NS)
             return false;
     settle_suspects(server, device);
     LIST_FOR_EACH (session, &server->session_list, link)

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/clock.h"
 #include "common/ipc/doorbell.h"
 #include "common/ipc/ring.h"
 #include "common/ipc/shared_word.h"
-#include "common/ipc/timeline.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "server/supervisor/session/life/attach.h"
@@ -27,14 +27,14 @@
 
 /* A driver that is broken for good keeps its clients waiting no longer: five starts, by the delays
  * between them. */
-#define WAIT_MAX_NS UINT64_C(2000000000)
+#define WAIT_MAX_NS (2 * UNITS_SECOND)
 
 /* Sessions that the worker is told of at a time: as many as keep its threads at work. */
 #define AT_A_TIME 8
 /* Another one begins after so long, whatever those before it wait for. */
 #define PACE_MS 20
 /* How long clients that connect wait for those: modules that load slowly are their owner's loss. */
-#define FIRST_NS UINT64_C(1000000000)
+#define FIRST_NS UNITS_SECOND
 
 /* Each step needs the answers of the one before. */
 enum step { STEP_NONE, STEP_CLIENT, STEP_OBJECTS, STEP_CODE, STEP_KERNELS, STEP_ATTRIBUTES };
@@ -55,7 +55,7 @@ void session_restore_hold(struct session *session)
     session_module_lose(session);
     shared_word_publish(&status_of(session)->recovering, 1);
     if (!session->restore.held_at)
-        session->restore.held_at = timeline_now();
+        session->restore.held_at = clock_now();
     session_touch(session);
 }
 
@@ -94,8 +94,8 @@ bool session_restore_had_work(const struct session *session)
 
 bool session_restore_judge(struct session *session, const char *text)
 {
-    uint64_t waited = timeline_now() - session->restore.held_at;
-    uint64_t ails = ailment_wait(&session->device->ailment, timeline_now());
+    uint64_t waited = clock_now() - session->restore.held_at;
+    uint64_t ails = ailment_wait(&session->device->ailment, clock_now());
     bool hopeless =
         (!session->device->served && waited > WAIT_MAX_NS) || (ails && waited + ails > WAIT_MAX_NS);
     if (session->state == PROTO_CONNECTION_STATE_LEAVING)
@@ -262,7 +262,7 @@ static struct session *find_next(struct server *server, const struct device *dev
 bool session_restore_goes_first(const struct server *server, const struct device *device)
 {
     const struct session *session;
-    if (timeline_now() - device->ready_at > FIRST_NS)
+    if (clock_now() - device->ready_at > FIRST_NS)
         return false;
     LIST_FOR_EACH (session, &server->session_list, link)
         if (session->device == device && session->held &&
