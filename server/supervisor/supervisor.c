@@ -100,6 +100,11 @@ static void take_turn(struct supervisor *supervisor)
         reload_advance(supervisor);
     } while (!queue_is_empty(&supervisor->server.due));
     survive_commit(supervisor);
+    /* Whoever hears it may end this server at once: the next one has to find what serves. */
+    if (supervisor->tells_ready) {
+        supervisor->tells_ready = false;
+        supervisor->events.ready(supervisor->events.context);
+    }
     stop_advance(supervisor);
 }
 
@@ -244,8 +249,7 @@ static void device_ready(void *context, struct device *device)
     unpark_clients(supervisor, device);
     if (supervisor->ready || supervisor->stopping)
         return;
-    supervisor->ready = true;
-    supervisor->events.ready(supervisor->events.context);
+    supervisor->ready = supervisor->tells_ready = true;
 }
 
 static void device_paced(void *context, struct device *device)

@@ -33,6 +33,7 @@ struct supervisor {
     struct reload_file *reload_file; /* the one whose file is being read, or NULL */
     struct saved *saved;             /* empty until admin_saved_restore has read it */
     bool ready, stopping, stopped;
+    bool tells_ready; /* when what is kept says so, too */
     struct discovery discovery;
     struct kept kept_server, kept_overrides, kept_offenders;
     uint64_t epoch;  /* servers before this one, in a row */

@@ -315,9 +315,7 @@ uint32_t survive_take_over(struct supervisor *supervisor, const struct state_log
         session_restore_all(server, &server->devices[i]);
     }
     supervisor->took_over = true;
-    supervisor->ready = serving > 0;
-    if (supervisor->ready)
-        supervisor->events.ready(supervisor->events.context);
+    supervisor->ready = supervisor->tells_ready = serving > 0;
     log_notice(MESSAGE_TEXT(log_taken_over), server->sessions, serving);
     return 0;
 }
