@@ -27,6 +27,11 @@ enum log_level {
  * important level that is written; messages of a higher number are dropped. */
 void log_open(const char *program, enum log_level level, bool journal);
 
+/* Whether standard error is the journal: $JOURNAL_STREAM has its device and inode
+ * (systemd.exec(5)). The variable alone says nothing, because a shell that was started by a service
+ * hands it on. */
+bool log_goes_to_journal(void);
+
 /* Writes one line. format: without a newline at the end. Control characters, which a client's
  * text may contain, become '?'. A line is cut to 1024 bytes. */
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -50,6 +51,27 @@ static void a_terminal_sees_the_program(void **state)
     log_error("%d %s", 7, "sevens");
     log_debug("last");
     assert_string_equal(written(), "gpushared: 7 sevens\ngpushared: last\n");
+}
+
+/* A shell of a service hands the variable on to programs whose standard error is a file. */
+static void the_journal_is_known_by_its_file(void **state)
+{
+    (void)state;
+    struct stat status;
+    char name[64];
+    assert_int_equal(fstat(STDERR_FILENO, &status), 0);
+    unsetenv("JOURNAL_STREAM");
+    assert_false(log_goes_to_journal());
+    snprintf(name, sizeof name, "%llu:%llu", (unsigned long long)status.st_dev,
+             (unsigned long long)status.st_ino);
+    setenv("JOURNAL_STREAM", name, 1);
+    assert_true(log_goes_to_journal());
+    strcat(name, "0");
+    setenv("JOURNAL_STREAM", name, 1);
+    assert_false(log_goes_to_journal());
+    setenv("JOURNAL_STREAM", "journal", 1);
+    assert_false(log_goes_to_journal());
+    unsetenv("JOURNAL_STREAM");
 }
 
 static void journald_sees_the_priority(void **state)
@@ -135,11 +157,9 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, catch, release)
     const struct CMUnitTest tests[] = {
-        CASE(a_terminal_sees_the_program),
-        CASE(journald_sees_the_priority),
-        CASE(lines_above_the_level_are_dropped),
-        CASE(a_clients_text_cannot_forge_a_line),
-        CASE(a_long_text_is_cut_and_ends_in_a_newline),
+        CASE(a_terminal_sees_the_program),        CASE(the_journal_is_known_by_its_file),
+        CASE(journald_sees_the_priority),         CASE(lines_above_the_level_are_dropped),
+        CASE(a_clients_text_cannot_forge_a_line), CASE(a_long_text_is_cut_and_ends_in_a_newline),
         CASE(lines_of_threads_do_not_mix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
