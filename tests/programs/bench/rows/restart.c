@@ -8,9 +8,10 @@
  * no call may fail.
  *
  * A service manager that starts the next server at once is played by the bench; systemd's
- * RestartSec comes on top. A wait that a call has by itself counts too: the note has the longest
- * call of an undisturbed moment. As in the rows of recovery, the driver's calls take no modelled
- * time on the device of the row; the note has the same on the strict device.
+ * RestartSec comes on top. Every call counts from one restart to the next, so one that begins later
+ * and hangs does, too. A wait that a call has by itself counts as well: the note has the longest
+ * call of the second before the first restart. As in the rows of recovery, the driver's calls take
+ * no modelled time on the device of the row; the note has the same on the strict device.
  *
  * No neighbours: a scene's clients end the bench when their call fails.
  */
@@ -32,9 +33,8 @@ enum { CLIENTS = 4, RESTARTS = 100, CALLS = 1 << 16 };
 
 /* From one restart to the next, with up to as much by chance. */
 static const double ROUND_S = 0.15;
-/* The row's. A restart is dropped if other programs disturbed the machine for so long from it on;
- * the call's own time would drop long calls more often. */
-static const double GOAL_S = 0.05;
+/* Before the first restart. */
+static const double CALM_S = 1;
 
 struct call {
     double from, to;
@@ -134,17 +134,26 @@ static double find_longest(double from, double to, struct call *longest)
     return (longest->to - longest->from) * 1e3;
 }
 
-static void restart_often(struct server *server, struct call *restarts, unsigned count)
+/* The moments of a run: restarts[count] is its end. */
+struct run {
+    double began;
+    struct call restarts[RESTARTS + 1];
+    unsigned count;
+};
+
+static void restart_often(struct server *server, struct run *run)
 {
     uint64_t chance = bench_seed;
-    for (unsigned i = 0; i < count; i++) {
+    run->began = bench_now();
+    bench_sleep_until(run->began + CALM_S);
+    for (unsigned i = 0; i < run->count; i++) {
+        run->restarts[i].from = bench_now();
+        bench_server_replace(server, bench_draw(&chance, 0, 1) ? SIGKILL : SIGUSR2);
+        run->restarts[i].to = bench_now();
         bench_sleep_until(bench_now() + ROUND_S +
                           (double)bench_draw(&chance, 0, 1000) / 1000 * ROUND_S);
-        restarts[i].from = bench_now();
-        bench_server_replace(server, bench_draw(&chance, 0, 1) ? SIGKILL : SIGUSR2);
-        restarts[i].to = bench_now();
     }
-    bench_sleep_until(bench_now() + ROUND_S);
+    run->restarts[run->count].from = bench_now();
 }
 
 struct pauses {
@@ -152,36 +161,36 @@ struct pauses {
     unsigned count, dropped;
 };
 
-static void judge(struct pauses *pauses, const struct call *restarts, unsigned rounds)
+/* A restart is dropped if other programs disturbed the machine at any time until the next one: that
+ * does not depend on how long a call took. */
+static void judge(struct pauses *pauses, const struct run *run)
 {
-    static double longest[RESTARTS], undisturbed[RESTARTS], took[RESTARTS], all[RESTARTS];
+    static double longest[RESTARTS], took[RESTARTS], all[RESTARTS];
+    const struct call *restarts = run->restarts;
     unsigned count = 0;
-    for (unsigned i = 0; i < rounds; i++) {
-        struct call call;
-        /* A call that waited for the server ends within some milliseconds of its start. */
-        const double end = restarts[i].to + ROUND_S / 4;
-        double pause = find_longest(restarts[i].from, end, &call);
+    struct call call;
+    for (unsigned i = 0; i < run->count; i++) {
+        double pause = find_longest(restarts[i].from, restarts[i + 1].from, &call);
         all[i] = pause;
-        if (!quiet_between(restarts[i].from, restarts[i].from + GOAL_S))
+        if (!quiet_between(restarts[i].from, restarts[i + 1].from))
             continue;
-        undisturbed[count] = find_longest(end, end + ROUND_S / 4, &call);
         took[count] = (restarts[i].to - restarts[i].from) * 1e3;
         longest[count++] = pause;
     }
     if (!count)
-        bench_die("all %u restarts were disturbed by a busy machine", rounds);
+        bench_die("all %u restarts were disturbed by a busy machine", run->count);
     *pauses = (struct pauses){.longest = span_percentile(longest, count, 100),
-                              .all = span_percentile(all, rounds, 100),
+                              .all = span_percentile(all, run->count, 100),
                               .median = span_percentile(longest, count, 50),
-                              .undisturbed = span_percentile(undisturbed, count, 100),
+                              .undisturbed = find_longest(run->began, restarts[0].from, &call),
                               .ready = span_percentile(took, count, 100),
                               .count = count,
-                              .dropped = rounds - count};
+                              .dropped = run->count - count};
 }
 
 static void play(struct pauses *pauses, const char *const env[], unsigned rounds)
 {
-    static struct call restarts[RESTARTS];
+    static struct run run;
     struct server *server = bench_server_kept(env);
     pid_t pids[CLIENTS];
     int status = 0;
@@ -195,13 +204,14 @@ static void play(struct pauses *pauses, const char *const env[], unsigned rounds
     if (atomic_load(&page->ready) < CLIENTS)
         bench_die("%u of %u clients came", atomic_load(&page->ready), CLIENTS);
     quiet_start();
-    restart_often(server, restarts, rounds);
+    run.count = rounds;
+    restart_often(server, &run);
     quiet_stop();
     atomic_store(&page->stop, true);
     for (unsigned i = 0; i < CLIENTS; i++)
         if (waitpid(pids[i], &status, 0) != pids[i] || status)
             bench_die("a call failed in a client");
-    judge(pauses, restarts, rounds);
+    judge(pauses, &run);
     munmap(page, sizeof *page);
     bench_server_stop(server);
 }
