@@ -412,7 +412,8 @@ struct gpushare_memory_info {
     uint64_t host_used;  /* with the library's staging buffers; see copies */
 };
 
-/* Fills *info; its size must be set (cuMemGetInfo: free is limit - used). */
+/* Fills *info; its size must be set (cuMemGetInfo: free is limit - used, and
+ * nothing where a limit was set below what is used). */
 GPUSHARE_API gpushare_error gpushare_memory_info(gpushare_connection *connection,
                                                  struct gpushare_memory_info *info);
 

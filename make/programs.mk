@@ -61,7 +61,7 @@ ALL += $(CUDART_RELEASES:%=$(BUILD)/lib/gpushare/libcudart.so.%)
 # ---- the drop-in driver
 # libcuda.so.1 for a client's process: the driver API over the client library's engine. It has a thread that
 # calls the program's functions, so its code stays mapped.
-DROPIN_SRC := $(wildcard client/cuda/driver/*.c)
+DROPIN_SRC := $(wildcard client/cuda/driver/*.c client/cuda/driver/base/*.c)
 
 $(BUILD)/generated/libcuda.map: client/cuda/driver/driver_exports.h client/cuda/driver/generate_map.py
 	@mkdir -p $(@D)

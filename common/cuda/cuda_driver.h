@@ -128,6 +128,8 @@ typedef struct cuda_context_object *cuda_context;
 typedef struct cuda_module_object *cuda_module;
 typedef struct cuda_function_object *cuda_function;
 typedef struct cuda_link_object *cuda_link;
+typedef struct cuda_library_object *cuda_library;
+typedef struct cuda_kernel_object *cuda_kernel;
 typedef struct cuda_stream_object *cuda_stream;
 typedef struct cuda_event_object *cuda_event;
 typedef struct cuda_green_ctx_object *cuda_green_ctx;

@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/cuda/driver/driver_context.h"
+#include "client/cuda/driver/base/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
-#include "client/cuda/driver/driver_result.h"
+#include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/copy.h"
 #include "client/engine/memory.h"

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cuda/driver/driver_device.h"
+#include "client/cuda/driver/base/driver_device.h"
 #include "client/cuda/driver/driver_exports.h"
-#include "client/cuda/driver/driver_result.h"
+#include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/memory.h"
 

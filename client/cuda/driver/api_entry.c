@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cuda/driver/driver_device.h"
+#include "client/cuda/driver/base/driver_device.h"
 #include "client/cuda/driver/driver_exports.h"
-#include "client/cuda/driver/driver_result.h"
+#include "client/cuda/driver/base/driver_result.h"
 #include "common/messages.h"
 
 const int gpushare_dropin_marker = 1;

@@ -3,12 +3,13 @@
 /* Memory, and what is known of a pointer. */
 #include <stdint.h>
 
-#include "client/cuda/driver/driver_context.h"
+#include "client/cuda/driver/base/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
-#include "client/cuda/driver/driver_registered.h"
-#include "client/cuda/driver/driver_result.h"
+#include "client/cuda/driver/base/driver_registered.h"
+#include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/memory.h"
+#include "common/util.h"
 
 cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
@@ -18,7 +19,8 @@ cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_context_connection(&connection));
     DRIVER_TRY(driver_result(memory_usage(connection, &info)));
-    *free_bytes = info.limit - info.used;
+    /* An administrator may set the limit below what is used. */
+    *free_bytes = saturating_sub(info.limit, info.used);
     *total_bytes = info.limit;
     return CUDA_OK;
 }
@@ -101,7 +103,9 @@ cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
         return CUDA_ERR_INVALID_VALUE;
     if (memory_classify(connection, address, size) != MEMORY_ORDINARY)
         return CUDA_ERR_HOST_MEMORY_ALREADY_REGISTERED;
-    return driver_registered_add(address, size);
+    const struct driver_device *device = driver_device_of(connection);
+    return device ? driver_registered_add(address, size, device->ordinal)
+                  : CUDA_ERR_CONTEXT_IS_DESTROYED;
 }
 
 cuda_result cuMemHostUnregister(void *ptr)

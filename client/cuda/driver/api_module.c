@@ -1,53 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Modules and kernels. Their handles are the engine's objects. */
-#include <elf.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "client/cuda/driver/driver_context.h"
+#include "client/cuda/driver/base/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
-#include "client/cuda/driver/driver_result.h"
+#include "client/cuda/driver/base/driver_image.h"
+#include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/launch.h"
 #include "client/engine/module.h"
-#include "client/session/failure.h"
-#include "common/cuda/fatbin.h"
-#include "common/util.h"
 
 /* ---- images ---- */
-
-/* A cubin's size is that of its farthest part. The image is the program's own, and as whole as it
- * says. */
-static size_t cubin_size(const void *image)
-{
-    Elf64_Ehdr head;
-    memcpy(&head, image, sizeof head);
-    uint64_t end = head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
-    end = max(end, head.e_phoff + (uint64_t)head.e_phnum * head.e_phentsize);
-    for (unsigned i = 0; i < head.e_shnum; i++) {
-        Elf64_Shdr section;
-        memcpy(&section, (const char *)image + head.e_shoff + (size_t)i * head.e_shentsize,
-               sizeof section);
-        if (section.sh_type != SHT_NOBITS)
-            end = max(end, section.sh_offset + section.sh_size);
-    }
-    return end;
-}
-
-/* nvcc's struct around a fatbin has its address behind two words. Gives the image and its size. */
-static size_t measure(const void **image)
-{
-    uint32_t magic;
-    memcpy(&magic, *image, sizeof magic);
-    if (magic == FATBIN_WRAPPER_MAGIC) {
-        memcpy(image, (const char *)*image + 2 * sizeof magic, sizeof *image);
-        memcpy(&magic, *image, sizeof magic);
-    }
-    if (magic == FATBIN_MAGIC)
-        return fatbin_size(*image);
-    return memcmp(*image, ELFMAG, SELFMAG) ? strlen(*image) : cubin_size(*image);
-}
 
 cuda_result cuModuleLoadData(cuda_module *module, const void *image)
 {
@@ -56,7 +20,7 @@ cuda_result cuModuleLoadData(cuda_module *module, const void *image)
     if (!module || !image)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_context_connection(&connection));
-    size_t bytes = measure(&image);
+    size_t bytes = driver_image_measure(&image);
     if (!bytes)
         return CUDA_ERR_INVALID_IMAGE;
     DRIVER_TRY(driver_result(module_load_image(connection, image, bytes, &loaded)));
@@ -69,26 +33,6 @@ cuda_result cuModuleLoadFatBinary(cuda_module *module, const void *image)
     return cuModuleLoadData(module, image);
 }
 
-/* A log buffer's size is the value of its option, in place of a pointer, and is replaced by the
- * bytes that were written. */
-static void write_log(unsigned count, const cuda_jit_option *options, void **values,
-                      cuda_jit_option buffer, cuda_jit_option buffer_size, const char *text)
-{
-    char *to = NULL;
-    void **room = NULL;
-    for (unsigned i = 0; i < count; i++) {
-        if (options[i] == buffer)
-            to = values[i];
-        if (options[i] == buffer_size)
-            room = &values[i];
-    }
-    size_t bytes = room ? (size_t)(uint32_t)(uintptr_t)*room : 0;
-    if (to && bytes)
-        snprintf(to, bytes, "%s", text);
-    if (room)
-        *room = (void *)(uintptr_t)(to && bytes ? min(strlen(text), bytes - 1) : 0);
-}
-
 /* Other options advise the compiler. The server's compiler takes no advice of one client. */
 cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned count,
                                cuda_jit_option *options, void **values)
@@ -96,10 +40,7 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
     if (count && (!options || !values))
         return CUDA_ERR_INVALID_VALUE;
     cuda_result result = cuModuleLoadData(module, image);
-    write_log(count, options, values, CUDA_JIT_ERROR_LOG_BUFFER,
-              CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, result == CUDA_OK ? "" : failure_sentence());
-    write_log(count, options, values, CUDA_JIT_INFO_LOG_BUFFER, CUDA_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-              "");
+    driver_image_log(count, options, values, result);
     return result;
 }
 
@@ -289,6 +230,35 @@ cuda_result cuLaunchKernel(cuda_function handle, unsigned grid_x, unsigned grid_
         return CUDA_ERR_INVALID_VALUE;
     return driver_work_result(function->connection,
                               launch_packed(function, grid, block, shared_bytes, to, packed));
+}
+
+static cuda_result launch_extended(const struct cuda_launch_config *config, cuda_function function,
+                                   cuda_stream stream, void **params, void **extra)
+{
+    bool cooperative;
+    /* An access window is a hint to a cache that all clients share, so none is allowed. */
+    DRIVER_TRY(launch_attribute_read(config, 0, &cooperative));
+    if (cooperative)
+        return CUDA_ERR_NOT_SUPPORTED;
+    /* The driver's struct has 32 bits of shared memory, and padding behind them. */
+    return cuLaunchKernel(function, config->grid.x, config->grid.y, config->grid.z, config->block.x,
+                          config->block.y, config->block.z, (uint32_t)config->dynamic_shared_bytes,
+                          stream, params, extra);
+}
+
+cuda_result cuLaunchKernelEx(const struct cuda_launch_config *config, cuda_function function,
+                             void **params, void **extra)
+{
+    return config ? launch_extended(config, function, config->stream, params, extra)
+                  : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuLaunchKernelEx_ptsz(const struct cuda_launch_config *config, cuda_function function,
+                                  void **params, void **extra)
+{
+    return config
+               ? launch_extended(config, function, driver_stream_own(config->stream), params, extra)
+               : CUDA_ERR_INVALID_VALUE;
 }
 
 cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, cuda_function handle,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The calls of programs whose default stream is the thread's own. */
-#include "client/cuda/driver/driver_context.h"
+#include "client/cuda/driver/base/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
 
 /* Of a copy that does not return before it is done. */

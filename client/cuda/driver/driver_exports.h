@@ -16,6 +16,7 @@
 #define GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_EXPORTS_H
 
 #include "common/cuda/cuda_driver.h"
+#include "common/cuda/launch_attribute.h"
 
 #define API __attribute__((visibility("default")))
 
@@ -135,18 +136,32 @@
     E(cuModuleUnload, cuModuleUnload, 2000, (cuda_module module)) \
     E(cuModuleGetFunction, cuModuleGetFunction, 2000, (cuda_function *function, cuda_module module, const char *name)) \
     E(cuModuleGetGlobal, cuModuleGetGlobal_v2, 3020, (cuda_device_ptr *ptr, size_t *size, cuda_module module, const char *name)) \
+    E(cuLibraryLoadData, cuLibraryLoadData, 12000, (cuda_library *library, const void *image, cuda_jit_option *jit_options, void **jit_values, unsigned jit_count, int *options, void **values, unsigned count)) \
+    E(cuLibraryLoadFromFile, cuLibraryLoadFromFile, 12000, (cuda_library *library, const char *path, cuda_jit_option *jit_options, void **jit_values, unsigned jit_count, int *options, void **values, unsigned count)) \
+    E(cuLibraryUnload, cuLibraryUnload, 12000, (cuda_library library)) \
+    E(cuLibraryGetKernel, cuLibraryGetKernel, 12000, (cuda_kernel *kernel, cuda_library library, const char *name)) \
+    E(cuLibraryGetModule, cuLibraryGetModule, 12000, (cuda_module *module, cuda_library library)) \
+    E(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000, (cuda_device_ptr *ptr, size_t *size, cuda_library library, const char *name)) \
+    E(cuKernelGetFunction, cuKernelGetFunction, 12000, (cuda_function *function, cuda_kernel kernel)) \
+    E(cuKernelGetAttribute, cuKernelGetAttribute, 12000, (int *value, cuda_function_attribute attribute, cuda_kernel kernel, cuda_device device)) \
+    E(cuKernelSetAttribute, cuKernelSetAttribute, 12000, (cuda_function_attribute attribute, int value, cuda_kernel kernel, cuda_device device)) \
+    E(cuKernelGetName, cuKernelGetName, 12030, (const char **name, cuda_kernel kernel)) \
+    E(cuKernelGetParamInfo, cuKernelGetParamInfo, 12040, (cuda_kernel kernel, size_t index, size_t *offset, size_t *size)) \
+    E(cuKernelGetLibrary, cuKernelGetLibrary, 12050, (cuda_library *library, cuda_kernel kernel)) \
     E(cuFuncGetAttribute, cuFuncGetAttribute, 2020, (int *value, cuda_function_attribute attribute, cuda_function function)) \
     E(cuFuncSetAttribute, cuFuncSetAttribute, 9000, (cuda_function function, cuda_function_attribute attribute, int value)) \
     E(cuFuncGetName, cuFuncGetName, 12030, (const char **name, cuda_function function)) \
     E(cuFuncGetModule, cuFuncGetModule, 11000, (cuda_module *module, cuda_function function)) \
     E(cuFuncGetParamInfo, cuFuncGetParamInfo, 12040, (cuda_function function, size_t index, size_t *offset, size_t *size)) \
     E(cuLaunchKernel, cuLaunchKernel, 4000, (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, cuda_stream stream, void **params, void **extra)) \
+    E(cuLaunchKernelEx, cuLaunchKernelEx, 11060, (const struct cuda_launch_config *config, cuda_function function, void **params, void **extra)) \
     E(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, (int *blocks, cuda_function function, int block_size, size_t dynamic_shared_bytes)) \
     E(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, (int *blocks, cuda_function function, int block_size, size_t dynamic_shared_bytes, unsigned flags))
 
 /* The forms of calls for programs that are built with per-thread default streams: the default stream
  * is the thread's own. cuGetProcAddress finds them by a flag. */
 #define DRIVER_EXPORTS_PER_THREAD(E) \
+    E(cuLaunchKernelEx, cuLaunchKernelEx_ptsz, 11060, (const struct cuda_launch_config *config, cuda_function function, void **params, void **extra)) \
     E(cuMemcpy2D, cuMemcpy2D_v2_ptds, 7000, (const cuda_memcpy_2d *copy)) \
     E(cuMemcpy2DUnaligned, cuMemcpy2DUnaligned_v2_ptds, 7000, (const cuda_memcpy_2d *copy)) \
     E(cuMemcpy2DAsync, cuMemcpy2DAsync_v2_ptsz, 7000, (const cuda_memcpy_2d *copy, cuda_stream stream)) \

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/runtime/launch_attributes.h"
 #include "client/cuda/runtime/registry.h"
 #include "client/cuda/runtime/base/runtime_context.h"
 #include "client/cuda/runtime/base/runtime_driver.h"
@@ -94,7 +93,7 @@ cudart_error cudaLaunchCooperativeKernel(const void *host, cudart_dim3 grid, cud
 }
 
 /* The driver's own reading of attributes, which knows what its device has. */
-static cudart_error launch_extended(const struct cudart_launch_config *config, const void *host,
+static cudart_error launch_extended(const struct cuda_launch_config *config, const void *host,
                                     void **params)
 {
     cuda_function function;
@@ -107,7 +106,24 @@ static cudart_error launch_extended(const struct cudart_launch_config *config, c
     return runtime_error_note(error);
 }
 
-cudart_error cudaLaunchKernelExC(const struct cudart_launch_config *config, const void *host,
+/* For a driver whose launches take no attributes. */
+static cudart_error read_attributes(const struct cuda_launch_config *config, bool *cooperative)
+{
+    enum { ACCESS_POLICY_MAX_WINDOW = 109 }; /* the device's attribute */
+    int window_max = 0;
+    cuda_device device;
+    cudart_error error = runtime_context_enter(NULL);
+
+    if (error == CUDART_OK)
+        error = DRIVER(cuCtxGetDevice, &device);
+    if (error == CUDART_OK)
+        error = DRIVER(cuDeviceGetAttribute, &window_max,
+                       (cuda_device_attribute)ACCESS_POLICY_MAX_WINDOW, device);
+    return error == CUDART_OK ? (cudart_error)launch_attribute_read(config, window_max, cooperative)
+                              : error;
+}
+
+cudart_error cudaLaunchKernelExC(const struct cuda_launch_config *config, const void *host,
                                  void **params)
 {
     bool cooperative;
@@ -118,7 +134,7 @@ cudart_error cudaLaunchKernelExC(const struct cudart_launch_config *config, cons
         return runtime_error_note(CUDART_INVALID_VALUE);
     if (config->attribute_count > 0 && runtime_driver.cuLaunchKernelEx)
         return launch_extended(config, host, params);
-    error = launch_attributes_read(config, &cooperative);
+    error = read_attributes(config, &cooperative);
     if (error != CUDART_OK)
         return runtime_error_note(error);
     return launch_as(cooperative, registry_function_find(host), config->grid, config->block, params,

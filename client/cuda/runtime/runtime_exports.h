@@ -29,7 +29,7 @@
     E(cudart_error, __cudaLaunchKernel, BOTH, (cudart_kernel kernel, cudart_dim3 grid, cudart_dim3 block, void **params, size_t shared_bytes, cuda_stream stream)) \
     /* launches and kernels */ \
     E(cudart_error, cudaLaunchKernel, BOTH, (const void *host, cudart_dim3 grid, cudart_dim3 block, void **params, size_t shared_bytes, cuda_stream stream)) \
-    E(cudart_error, cudaLaunchKernelExC, BOTH, (const struct cudart_launch_config *config, const void *host, void **params)) \
+    E(cudart_error, cudaLaunchKernelExC, BOTH, (const struct cuda_launch_config *config, const void *host, void **params)) \
     E(cudart_error, cudaLaunchCooperativeKernel, BOTH, (const void *host, cudart_dim3 grid, cudart_dim3 block, void **params, size_t shared_bytes, cuda_stream stream)) \
     E(cudart_error, cudaFuncGetAttributes, BOTH, (struct cudart_function_attributes *attributes, const void *host)) \
     E(cudart_error, cudaFuncSetAttribute, BOTH, (const void *host, int attribute, int value)) \

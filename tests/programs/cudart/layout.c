@@ -153,8 +153,8 @@ FUNCTION(required_cluster[2], requiredClusterDepth);
 FUNCTION(cluster_scheduling_policy, clusterSchedulingPolicyPreference);
 FUNCTION(non_portable_cluster_size_allowed, nonPortableClusterSizeAllowed);
 
-SIZE(struct cudart_launch_config, cudaLaunchConfig_t);
-#define CONFIG(ours, theirs) SAME(struct cudart_launch_config, ours, cudaLaunchConfig_t, theirs)
+SIZE(struct cuda_launch_config, cudaLaunchConfig_t);
+#define CONFIG(ours, theirs) SAME(struct cuda_launch_config, ours, cudaLaunchConfig_t, theirs)
 CONFIG(grid, gridDim);
 CONFIG(block, blockDim);
 CONFIG(dynamic_shared_bytes, dynamicSmemBytes);
@@ -162,9 +162,9 @@ CONFIG(stream, stream);
 CONFIG(attributes, attrs);
 CONFIG(attribute_count, numAttrs);
 
-SIZE(struct cudart_launch_attribute, cudaLaunchAttribute);
+SIZE(struct cuda_launch_attribute, cudaLaunchAttribute);
 #define ATTRIBUTE(ours, theirs)                                                                    \
-    _Static_assert(offsetof(struct cudart_launch_attribute, ours) ==                               \
+    _Static_assert(offsetof(struct cuda_launch_attribute, ours) ==                                 \
                        offsetof(cudaLaunchAttribute, theirs),                                      \
                    #theirs)
 ATTRIBUTE(id, id);
@@ -178,29 +178,28 @@ ATTRIBUTE(cluster, val.preferredClusterDim);
 ATTRIBUTE(number, val.cooperative);
 ATTRIBUTE(number, val.sharedMemCarveout);
 ATTRIBUTE(number, val.deviceUpdatableKernelNode.deviceUpdatable);
-SIZE(struct cudart_access_window, struct cudaAccessPolicyWindow);
+SIZE(struct cuda_access_window, struct cudaAccessPolicyWindow);
 NUMBER(0, cudaAccessPropertyNormal);
 NUMBER(2, cudaAccessPropertyPersisting);
 NUMBER(2, cudaClusterSchedulingPolicyLoadBalancing);
 
-NUMBER(CUDART_LAUNCH_IGNORE, cudaLaunchAttributeIgnore);
-NUMBER(CUDART_LAUNCH_ACCESS_POLICY_WINDOW, cudaLaunchAttributeAccessPolicyWindow);
-NUMBER(CUDART_LAUNCH_COOPERATIVE, cudaLaunchAttributeCooperative);
-NUMBER(CUDART_LAUNCH_SYNCHRONIZATION_POLICY, cudaLaunchAttributeSynchronizationPolicy);
-NUMBER(CUDART_LAUNCH_CLUSTER_DIMENSION, cudaLaunchAttributeClusterDimension);
-NUMBER(CUDART_LAUNCH_CLUSTER_SCHEDULING, cudaLaunchAttributeClusterSchedulingPolicyPreference);
-NUMBER(CUDART_LAUNCH_PROGRAMMATIC_SERIALIZATION,
-       cudaLaunchAttributeProgrammaticStreamSerialization);
-NUMBER(CUDART_LAUNCH_PROGRAMMATIC_EVENT, cudaLaunchAttributeProgrammaticEvent);
-NUMBER(CUDART_LAUNCH_PRIORITY, cudaLaunchAttributePriority);
-NUMBER(CUDART_LAUNCH_MEM_SYNC_DOMAIN_MAP, cudaLaunchAttributeMemSyncDomainMap);
-NUMBER(CUDART_LAUNCH_MEM_SYNC_DOMAIN, cudaLaunchAttributeMemSyncDomain);
-NUMBER(CUDART_LAUNCH_PREFERRED_CLUSTER_DIMENSION, cudaLaunchAttributePreferredClusterDimension);
-NUMBER(CUDART_LAUNCH_LAUNCH_COMPLETION_EVENT, cudaLaunchAttributeLaunchCompletionEvent);
-NUMBER(CUDART_LAUNCH_DEVICE_UPDATABLE_NODE, cudaLaunchAttributeDeviceUpdatableKernelNode);
-NUMBER(CUDART_LAUNCH_SHARED_CARVEOUT, cudaLaunchAttributePreferredSharedMemoryCarveout);
+NUMBER(CUDA_LAUNCH_IGNORE, cudaLaunchAttributeIgnore);
+NUMBER(CUDA_LAUNCH_ACCESS_POLICY_WINDOW, cudaLaunchAttributeAccessPolicyWindow);
+NUMBER(CUDA_LAUNCH_COOPERATIVE, cudaLaunchAttributeCooperative);
+NUMBER(CUDA_LAUNCH_SYNCHRONIZATION_POLICY, cudaLaunchAttributeSynchronizationPolicy);
+NUMBER(CUDA_LAUNCH_CLUSTER_DIMENSION, cudaLaunchAttributeClusterDimension);
+NUMBER(CUDA_LAUNCH_CLUSTER_SCHEDULING, cudaLaunchAttributeClusterSchedulingPolicyPreference);
+NUMBER(CUDA_LAUNCH_PROGRAMMATIC_SERIALIZATION, cudaLaunchAttributeProgrammaticStreamSerialization);
+NUMBER(CUDA_LAUNCH_PROGRAMMATIC_EVENT, cudaLaunchAttributeProgrammaticEvent);
+NUMBER(CUDA_LAUNCH_PRIORITY, cudaLaunchAttributePriority);
+NUMBER(CUDA_LAUNCH_MEM_SYNC_DOMAIN_MAP, cudaLaunchAttributeMemSyncDomainMap);
+NUMBER(CUDA_LAUNCH_MEM_SYNC_DOMAIN, cudaLaunchAttributeMemSyncDomain);
+NUMBER(CUDA_LAUNCH_PREFERRED_CLUSTER_DIMENSION, cudaLaunchAttributePreferredClusterDimension);
+NUMBER(CUDA_LAUNCH_LAUNCH_COMPLETION_EVENT, cudaLaunchAttributeLaunchCompletionEvent);
+NUMBER(CUDA_LAUNCH_DEVICE_UPDATABLE_NODE, cudaLaunchAttributeDeviceUpdatableKernelNode);
+NUMBER(CUDA_LAUNCH_SHARED_CARVEOUT, cudaLaunchAttributePreferredSharedMemoryCarveout);
 #if CUDART_VERSION >= 13000
-NUMBER(CUDART_LAUNCH_NVLINK_SCHEDULING, cudaLaunchAttributeNvlinkUtilCentricScheduling);
+NUMBER(CUDA_LAUNCH_NVLINK_SCHEDULING, cudaLaunchAttributeNvlinkUtilCentricScheduling);
 #endif
 
 /* ---- other values --------------------------------------------------------------------------- */

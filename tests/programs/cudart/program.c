@@ -150,7 +150,7 @@ static void check_output(float factor)
 static void check_launches(void)
 {
     const float three = 3;
-    struct cudart_launch_config config = {.grid = grid, .block = block};
+    struct cuda_launch_config config = {.grid = grid, .block = block};
     cuda_stream stream;
     cuda_event start, end;
     float milliseconds = -1, factor = 0;
@@ -366,24 +366,23 @@ static void check_limits(void)
     (void)cudaGetLastError();
 }
 
-static cudart_error launch_with(struct cudart_launch_attribute attribute)
+static cudart_error launch_with(struct cuda_launch_attribute attribute)
 {
-    const struct cudart_launch_attribute both[] = {{.id = CUDART_LAUNCH_PRIORITY, .number = -1},
-                                                   attribute};
-    const struct cudart_launch_config config = {
+    const struct cuda_launch_attribute both[] = {{.id = CUDA_LAUNCH_PRIORITY, .number = -1},
+                                                 attribute};
+    const struct cuda_launch_config config = {
         .grid = grid, .block = block, .attributes = both, .attribute_count = 2};
 
     return cudaLaunchKernelExC(&config, &scaled_add, params);
 }
 
 #define LAUNCH_WITH(name, ...)                                                                     \
-    launch_with((struct cudart_launch_attribute){.id = CUDART_LAUNCH_##name, __VA_ARGS__})
+    launch_with((struct cuda_launch_attribute){.id = CUDA_LAUNCH_##name, __VA_ARGS__})
 
 /* Hints change nothing. An attribute that would change something is carried out or refused. */
 static void check_attributes(void)
 {
-    const struct cudart_launch_config no_list = {
-        .grid = grid, .block = block, .attribute_count = 1};
+    const struct cuda_launch_config no_list = {.grid = grid, .block = block, .attribute_count = 1};
     int window = 0;
 
     EXPECT(0, cudaDeviceGetAttribute(&window, 109, 0));
@@ -407,7 +406,7 @@ static void check_attributes(void)
     EXPECT(CUDART_NOT_SUPPORTED, LAUNCH_WITH(CLUSTER_DIMENSION, .cluster = {2, 1, 1}));
     EXPECT(CUDART_NOT_SUPPORTED, LAUNCH_WITH(PROGRAMMATIC_EVENT, .number = 0));
     EXPECT(CUDART_NOT_SUPPORTED, LAUNCH_WITH(LAUNCH_COMPLETION_EVENT, .number = 0));
-    EXPECT(CUDART_NOT_SUPPORTED, launch_with((struct cudart_launch_attribute){.id = 1000}));
+    EXPECT(CUDART_NOT_SUPPORTED, launch_with((struct cuda_launch_attribute){.id = 1000}));
     EXPECT(0, cudaDeviceSynchronize());
     EXPECT(0, cudaMemcpy(output, device_c, sizeof(output), CUDART_DEVICE_TO_HOST));
     for (int i = 0; i < COUNT; i++)

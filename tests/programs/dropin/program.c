@@ -185,11 +185,14 @@ static void check_reset(void)
     size_t before, after, total;
     begin(&work);
     OK(cuMemGetInfo_v2(&before, &total));
+    OK(cuMemHostRegister_v2(&before, sizeof before, 0));
     OK(cuDevicePrimaryCtxReset_v2(0));
     EXPECT(CUDA_ERR_CONTEXT_IS_DESTROYED, cuMemGetInfo_v2(&after, &total));
     begin(&work);
     OK(cuMemGetInfo_v2(&after, &total));
     CHECK(before == after);
+    OK(cuMemHostRegister_v2(&before, sizeof before, 0));
+    OK(cuMemHostUnregister(&before));
     demand(&work, 7);
 }
 
@@ -424,6 +427,8 @@ static void take_note(void *user)
     struct note *note = user;
     cuda_device_ptr ptr;
     note->inside = cuMemAlloc_v2(&ptr, 1);
+    if (cuDevicePrimaryCtxReset_v2(0) != CUDA_ERR_NOT_PERMITTED)
+        note->inside = CUDA_ERR_UNKNOWN;
     if (note->count < CALLS)
         note->found[note->count++] = *note->word;
     if (note->open)
@@ -460,6 +465,25 @@ static void check_order(const struct work *work, cuda_stream stream, const uint3
     CHECK(note.count == CALLS && note.status == CUDA_OK && note.inside == CUDA_ERR_NOT_PERMITTED);
     for (uint32_t i = 0; i < CALLS; i++)
         CHECK(note.found[i] == i + 1);
+}
+
+static void be_slow(void *ran)
+{
+    usleep(100);
+    atomic_fetch_add((atomic_uint *)ran, 1);
+}
+
+/* More functions than a stream has room for: their pushes wait, and the functions go on. */
+static void check_full(const struct work *work)
+{
+    enum { FULL = 1500 };
+    atomic_uint ran = 0;
+    for (int i = 0; i < FULL; i++) {
+        OK(count(work, 1, CUDA_STREAM_PER_THREAD));
+        OK(cuLaunchHostFunc(CUDA_STREAM_PER_THREAD, be_slow, &ran));
+    }
+    OK(cuStreamSynchronize(CUDA_STREAM_PER_THREAD));
+    CHECK(atomic_load(&ran) == FULL);
 }
 
 static void check_functions(const struct work *work)
@@ -548,7 +572,79 @@ static void check_kernels(const struct work *work)
         CUDA_ERR_INVALID_PTX,
         cuModuleLoadDataEx(&module, ".version 7.0\n.target sm_70\nnonsense\n", 2, options, values));
     CHECK(*log && (uintptr_t)values[1] == strlen(log));
+    EXPECT(CUDA_ERR_INVALID_IMAGE, cuModuleLoadData(&module, ""));
     EXPECT(CUDA_ERR_FILE_NOT_FOUND, cuModuleLoad(&module, "/nonexistent/image"));
+}
+
+/* A library needs no current context, and outlives the primary one. */
+static void check_libraries(void)
+{
+    cuda_library library, of;
+    cuda_kernel kernel;
+    cuda_function function;
+    cuda_module module;
+    cuda_context context;
+    cuda_device_ptr words, sum;
+    size_t size;
+    int value;
+    const char *name;
+    uint32_t times = 4, found[WORDS];
+    void *parameters[] = {&words, &times};
+    OK(cuCtxSetCurrent(NULL));
+    EXPECT(CUDA_ERR_INVALID_IMAGE, cuLibraryLoadData(&library, "", NULL, NULL, 0, NULL, NULL, 0));
+    EXPECT(CUDA_ERR_INVALID_PTX,
+           cuLibraryLoadData(&library, ".version 7.0\n.target sm_70\nnonsense\n", NULL, NULL, 0,
+                             NULL, NULL, 0));
+    EXPECT(CUDA_ERR_FILE_NOT_FOUND,
+           cuLibraryLoadFromFile(&library, "/nonexistent/image", NULL, NULL, 0, NULL, NULL, 0));
+    OK(cuLibraryLoadData(&library, dropin_kernels, NULL, NULL, 0, NULL, NULL, 0));
+    EXPECT(CUDA_ERR_NOT_FOUND, cuLibraryGetKernel(&kernel, library, "nothing"));
+    OK(cuLibraryGetKernel(&kernel, library, "count"));
+    OK(cuKernelGetName(&name, kernel));
+    CHECK(!strcmp(name, "count"));
+    OK(cuKernelGetLibrary(&of, kernel));
+    CHECK(of == library);
+    OK(cuKernelGetAttribute(&value, CUDA_FUNC_MAX_THREADS_PER_BLOCK, kernel, 0));
+    CHECK(value >= 256);
+    OK(cuLibraryGetModule(&module, library));
+    OK(cuLibraryGetGlobal(&sum, &size, library, "sum"));
+    CHECK(size == 4);
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    OK(cuMemAlloc_v2(&words, BYTES));
+    OK(cuMemsetD32_v2(words, 1, WORDS));
+    OK(cuKernelGetFunction(&function, kernel));
+    OK(cuLaunchKernel(function, 1, 1, 1, WORDS, 1, 1, 0, NULL, parameters, NULL));
+    OK(cuLaunchKernel((cuda_function)kernel, 1, 1, 1, WORDS, 1, 1, 0, NULL, parameters, NULL));
+    OK(cuMemcpyDtoH_v2(found, words, BYTES));
+    CHECK(found[0] == 9 && found[WORDS - 1] == 9);
+    OK(cuMemFree_v2(words));
+    OK(cuLibraryUnload(library));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+}
+
+/* A hint changes nothing; an attribute that would change what a kernel is gets refused. */
+static void check_attributes(const struct work *work)
+{
+    uint32_t times = 1;
+    void *parameters[] = {(void *)&work->words, &times};
+    struct cuda_launch_attribute attributes[2] = {
+        {.id = CUDA_LAUNCH_PRIORITY, .number = -1},
+        {.id = CUDA_LAUNCH_CLUSTER_DIMENSION, .cluster = {1, 1, 1}}};
+    struct cuda_launch_config config = {
+        .grid = {1, 1, 1}, .block = {WORDS, 1, 1}, .attributes = attributes, .attribute_count = 2};
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuLaunchKernelEx(NULL, work->count, parameters, NULL));
+    OK(cuMemsetD32_v2(work->words, 0, WORDS));
+    OK(cuLaunchKernelEx(&config, work->count, parameters, NULL));
+    attributes[1].cluster.x = 2;
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuLaunchKernelEx(&config, work->count, parameters, NULL));
+    attributes[1] = (struct cuda_launch_attribute){.id = CUDA_LAUNCH_COOPERATIVE, .number = 1};
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuLaunchKernelEx(&config, work->count, parameters, NULL));
+    config.attributes = NULL;
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuLaunchKernelEx(&config, work->count, parameters, NULL));
+    demand(work, 1);
 }
 
 /* A probe of a call that is not carried is told so, and one of another version gets that. */
@@ -595,6 +691,7 @@ static void calls(void)
     check_contexts();
     check_reset();
     OK(cuDevicePrimaryCtxReset_v2(0));
+    check_libraries();
     begin(&work);
     check_copies(&work);
     check_pointers(&work);
@@ -605,7 +702,9 @@ static void calls(void)
     check_lookup();
     check_fork();
     demand(&work, 15);
+    check_attributes(&work);
     check_functions(&work);
+    check_full(&work);
     check_per_thread(&work);
     OK(cuModuleUnload(work.module));
     OK(cuDevicePrimaryCtxRelease_v2(0));

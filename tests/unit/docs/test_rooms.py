@@ -57,7 +57,8 @@ MAY_INCLUDE = {
     "client": COMMON + ("client/session", "client/engine"),
     "client/cuda/runtime": ("client/cuda/runtime/base", "common", "common/cuda"),
     "client/cuda/runtime/base": ("common", "common/cuda"),
-    "client/cuda/driver": COMMON + ("client/session", "client/engine"),
+    "client/cuda/driver/base": COMMON + ("client/session", "client/engine"),
+    "client/cuda/driver": COMMON + ("client/session", "client/engine", "client/cuda/driver/base"),
     "client/cuda/loader": (),
     "client/tools": COMMON + ("client", "client/session"),
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/cuda/cuda_driver.h"
+#include "common/cuda/launch_attribute.h"
 
 #define API __attribute__((visibility("default")))
 
@@ -34,9 +35,7 @@ enum {
     CUDART_NOT_SUPPORTED = CUDA_ERR_NOT_SUPPORTED,
 };
 
-typedef struct cudart_dim3 {
-    unsigned x, y, z;
-} cudart_dim3;
+typedef cuda_dim3 cudart_dim3;
 
 enum cudart_memcpy_kind {
     CUDART_HOST_TO_HOST = 0,
@@ -48,61 +47,6 @@ enum cudart_memcpy_kind {
 
 /* cudaKernel_t: a registered function, whose code is loaded when it is first used. */
 typedef struct registry_function *cudart_kernel;
-
-/* X(NAME, value): cudaLaunchAttributeID. */
-#define CUDART_LAUNCH_ATTRIBUTES(X)                                                                \
-    X(IGNORE, 0)                                                                                   \
-    X(ACCESS_POLICY_WINDOW, 1)                                                                     \
-    X(COOPERATIVE, 2)                                                                              \
-    X(SYNCHRONIZATION_POLICY, 3)                                                                   \
-    X(CLUSTER_DIMENSION, 4)                                                                        \
-    X(CLUSTER_SCHEDULING, 5)                                                                       \
-    X(PROGRAMMATIC_SERIALIZATION, 6)                                                               \
-    X(PROGRAMMATIC_EVENT, 7)                                                                       \
-    X(PRIORITY, 8)                                                                                 \
-    X(MEM_SYNC_DOMAIN_MAP, 9)                                                                      \
-    X(MEM_SYNC_DOMAIN, 10)                                                                         \
-    X(PREFERRED_CLUSTER_DIMENSION, 11)                                                             \
-    X(LAUNCH_COMPLETION_EVENT, 12)                                                                 \
-    X(DEVICE_UPDATABLE_NODE, 13)                                                                   \
-    X(SHARED_CARVEOUT, 14)                                                                         \
-    X(NVLINK_SCHEDULING, 16)
-
-enum cudart_launch_attribute_id {
-#define X(name, value) CUDART_LAUNCH_##name = value,
-    CUDART_LAUNCH_ATTRIBUTES(X)
-#undef X
-};
-
-struct cudart_access_window {
-    void *base;
-    size_t bytes;
-    float hit_ratio;
-    int hit, miss; /* 0 normal, 1 streaming, 2 persisting */
-};
-_Static_assert(sizeof(struct cudart_access_window) == 32, "cudaAccessPolicyWindow");
-
-/* The members that are read here. */
-struct cudart_launch_attribute {
-    unsigned id;
-    union {
-        uint64_t whole[8];
-        struct cudart_access_window window;
-        cudart_dim3 cluster; /* the preferred one too */
-        int number;          /* of each attribute that is one */
-    };
-};
-_Static_assert(sizeof(struct cudart_launch_attribute) == 72, "cudaLaunchAttribute");
-
-/* The driver's CUlaunchConfig has other members in the same places. */
-struct cudart_launch_config {
-    cudart_dim3 grid, block;
-    size_t dynamic_shared_bytes;
-    cuda_stream stream;
-    const struct cudart_launch_attribute *attributes;
-    unsigned attribute_count;
-};
-_Static_assert(sizeof(struct cudart_launch_config) == 56, "cudaLaunchConfig_t");
 
 struct cudart_channel_format {
     int x, y, z, w; /* bits of each component */

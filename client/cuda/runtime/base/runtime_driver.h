@@ -22,7 +22,7 @@ cudart_error runtime_driver_open(void);
        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
        cuda_stream stream, void **params))                                                         \
     X(cuLaunchKernelEx, cuLaunchKernelEx, 11060, 0,                                                \
-      (const struct cudart_launch_config *config, cuda_function function, void **params,           \
+      (const struct cuda_launch_config *config, cuda_function function, void **params,             \
        void **extra))                                                                              \
     X(cuStreamAddCallback, cuStreamAddCallback, 5000, 0,                                           \
       (cuda_stream stream, cuda_stream_callback fn, void *user, unsigned flags))                   \

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/driver/driver_host_fn.h"
+#include "client/cuda/driver/base/driver_host_fn.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
-#include "client/cuda/driver/driver_result.h"
+#include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
+#include "client/engine/recovery.h"
 #include "client/engine/stream.h"
 #include "common/list.h"
 
@@ -20,10 +21,14 @@ struct call {
     uint64_t value;               /* of the work before the function */
 };
 
+/* Held over a push, so that values are named in the order of the calls. A push may wait for room in
+ * the stream, which the thread makes: so the thread takes only the other lock, which is taken last.
+ */
+static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct list calls = LIST_INIT(calls); /* the first one runs, or will next; under the lock */
-static bool started;                         /* the thread; under the lock */
+static bool started;                         /* the thread; under order */
 static _Thread_local bool is_caller;
 
 /* ---- the thread ---- */
@@ -33,7 +38,15 @@ static _Thread_local bool is_caller;
 static void let_go(const struct call *call)
 {
     const struct proto_dependency reached = {.stream = call->stream, .value = call->value};
-    if (stream_begin(call->host))
+    gpushare_error error;
+    /* The stream itself is interrupted if a worker was lost with its latest command in flight. Its
+     * later values are named already, so they have to be reached. */
+    while ((error = stream_begin(call->host)) == GPUSHARE_ERROR_INTERRUPTED) {
+        struct gpushare_recovery lost = {0};
+        if (recovery_ask(call->host, &lost))
+            return;
+    }
+    if (error)
         return;
     (void)stream_push_wait(call->host, reached);
     stream_end(call->host);
@@ -71,7 +84,7 @@ static void *main_of_thread(void *unused)
     return NULL;
 }
 
-/* The lock is held. The program's signals are for its own threads. */
+/* Under order. The program's signals are for its own threads. */
 static cuda_result start(void)
 {
     pthread_t thread;
@@ -91,7 +104,7 @@ static cuda_result start(void)
 
 /* ---- the callers ---- */
 
-/* The lock is held. */
+/* Under order. */
 static cuda_result prepare(struct driver_device *device, const struct gpushare_stream *stream)
 {
     DRIVER_TRY(start());
@@ -104,7 +117,7 @@ static cuda_result prepare(struct driver_device *device, const struct gpushare_s
     return CUDA_OK;
 }
 
-/* The lock is held, so that the values are named in the order of the calls. */
+/* Under order. */
 static cuda_result push(struct driver_device *device, struct gpushare_stream *stream,
                         struct call *call)
 {
@@ -121,8 +134,10 @@ static cuda_result push(struct driver_device *device, struct gpushare_stream *st
     stream_end(stream);
     DRIVER_TRY(driver_result(error));
     device->host_value++;
+    pthread_mutex_lock(&lock);
     list_append(&calls, &call->link);
     pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
     return CUDA_OK;
 }
 
@@ -133,9 +148,9 @@ cuda_result driver_host_fn_push(struct driver_device *device, struct gpushare_st
     if (!call)
         return CUDA_ERR_OUT_OF_MEMORY;
     call->fn = *fn;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&order);
     cuda_result result = push(device, stream, call);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&order);
     if (result != CUDA_OK)
         free(call);
     return result;

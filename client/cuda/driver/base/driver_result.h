@@ -5,8 +5,8 @@
  * the sentence of an error that CUDA has no number for goes to stderr, once for each kind. Any
  * thread.
  */
-#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_RESULT_H
-#define GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_RESULT_H
+#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_RESULT_H
+#define GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_RESULT_H
 
 #include "client/gpushare.h"
 #include "common/cuda/cuda_driver.h"

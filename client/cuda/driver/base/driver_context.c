@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/driver/driver_context.h"
+#include "client/cuda/driver/base/driver_context.h"
 
 #include <stdlib.h>
 
-#include "client/cuda/driver/driver_host_fn.h"
-#include "client/cuda/driver/driver_result.h"
+#include "client/cuda/driver/base/driver_host_fn.h"
+#include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/thread_stream.h"
 
@@ -21,6 +21,12 @@ static _Thread_local struct {
     cuda_context contexts[STACK_MAX];
     unsigned depth;
 } stack;
+
+/* A function of the program must not call CUDA: one that ended a context would wait for itself. */
+static cuda_result check_caller(void)
+{
+    return driver_host_fn_is_caller() ? CUDA_ERR_NOT_PERMITTED : CUDA_OK;
+}
 
 /* ---- the objects ---- */
 
@@ -40,6 +46,7 @@ cuda_result driver_context_primary(cuda_device ordinal, cuda_context *context)
 
 cuda_result driver_context_retain(cuda_context primary)
 {
+    DRIVER_TRY(check_caller());
     unsigned *count = &retained[primary->device->ordinal];
     cuda_result result = CUDA_OK;
     pthread_mutex_lock(&lock);
@@ -55,6 +62,7 @@ cuda_result driver_context_retain(cuda_context primary)
 
 cuda_result driver_context_release(cuda_context primary, bool all)
 {
+    DRIVER_TRY(check_caller());
     unsigned *count = &retained[primary->device->ordinal];
     cuda_result result = CUDA_OK;
     pthread_mutex_lock(&lock);
@@ -74,6 +82,7 @@ cuda_result driver_context_release(cuda_context primary, bool all)
 cuda_result driver_context_create(cuda_device ordinal, unsigned flags, cuda_context *context)
 {
     struct driver_device *device;
+    DRIVER_TRY(check_caller());
     DRIVER_TRY(driver_device_get(ordinal, &device));
     struct cuda_context_object *made = calloc(1, sizeof *made);
     if (!made)
@@ -97,6 +106,7 @@ cuda_result driver_context_create(cuda_device ordinal, unsigned flags, cuda_cont
 
 cuda_result driver_context_destroy(cuda_context context)
 {
+    DRIVER_TRY(check_caller());
     if (!context || (context >= primaries && context < primaries + LIMITS_DEVICES_MAX))
         return CUDA_ERR_INVALID_CONTEXT;
     if (!atomic_exchange(&context->alive, false))
@@ -141,8 +151,7 @@ cuda_context driver_context_top(void)
 
 cuda_result driver_context_check(cuda_context handle, cuda_context *context)
 {
-    if (driver_host_fn_is_caller())
-        return CUDA_ERR_NOT_PERMITTED;
+    DRIVER_TRY(check_caller());
     *context = handle ? handle : driver_context_top();
     if (driver_device_count() < 0)
         return CUDA_ERR_NOT_INITIALIZED;
@@ -157,8 +166,7 @@ cuda_result driver_context_check(cuda_context handle, cuda_context *context)
 
 cuda_result driver_connection_check(gpushare_connection *connection)
 {
-    if (driver_host_fn_is_caller())
-        return CUDA_ERR_NOT_PERMITTED;
+    DRIVER_TRY(check_caller());
     const struct driver_device *device = driver_device_of(connection);
     if (!device)
         return CUDA_ERR_CONTEXT_IS_DESTROYED;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/driver/driver_device.h"
+#include "client/cuda/driver/base/driver_device.h"
 
 #include <string.h>
 
-#include "client/cuda/driver/driver_host_fn.h"
-#include "client/cuda/driver/driver_result.h"
+#include "client/cuda/driver/base/driver_host_fn.h"
+#include "client/cuda/driver/base/driver_registered.h"
+#include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connect.h"
 #include "client/session/device.h"
 
@@ -106,6 +107,7 @@ void driver_device_leave(struct driver_device *device)
     pthread_mutex_unlock(&device->lock);
     if (connection) {
         driver_host_fn_drain(connection);
+        driver_registered_forget(device->ordinal);
         device->host_stream = NULL;
         connect_close(connection);
     }

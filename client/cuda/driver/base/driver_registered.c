@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/driver/driver_registered.h"
+#include "client/cuda/driver/base/driver_registered.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 struct range {
     struct list_link link;
     uint64_t address, bytes;
+    cuda_device device;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -25,7 +26,7 @@ static struct range *find_overlap(uint64_t address, uint64_t bytes)
     return range;
 }
 
-cuda_result driver_registered_add(uint64_t address, uint64_t bytes)
+cuda_result driver_registered_add(uint64_t address, uint64_t bytes, cuda_device device)
 {
     cuda_result result = CUDA_OK;
     struct range *made = calloc(1, sizeof *made);
@@ -33,6 +34,7 @@ cuda_result driver_registered_add(uint64_t address, uint64_t bytes)
         return CUDA_ERR_OUT_OF_MEMORY;
     made->address = address;
     made->bytes = bytes;
+    made->device = device;
     pthread_mutex_lock(&lock);
     if (find_overlap(address, bytes))
         result = CUDA_ERR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -57,6 +59,18 @@ cuda_result driver_registered_remove(uint64_t address)
         return CUDA_ERR_HOST_MEMORY_NOT_REGISTERED;
     free(range);
     return CUDA_OK;
+}
+
+void driver_registered_forget(cuda_device device)
+{
+    struct range *range;
+    pthread_mutex_lock(&lock);
+    LIST_FOR_EACH (range, &ranges, link)
+        if (range->device == device) {
+            list_remove(&range->link);
+            free(range);
+        }
+    pthread_mutex_unlock(&lock);
 }
 
 bool driver_registered_find(uint64_t address, uint64_t *start, uint64_t *bytes)

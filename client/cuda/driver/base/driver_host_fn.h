@@ -6,15 +6,15 @@
  *
  * A device has one stream more, into which the thread pushes a command when a function has
  * returned. The program's stream waits for that command's timeline value, which is named before the
- * command is there. So the caller never waits, and neither does the device for other streams.
+ * command is there. So the caller waits at most for room in a full stream.
  * Functions run one after another, in the order in which they were pushed. Any thread.
  */
-#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_HOST_FN_H
-#define GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_HOST_FN_H
+#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_HOST_FN_H
+#define GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_HOST_FN_H
 
 #include <stdbool.h>
 
-#include "client/cuda/driver/driver_device.h"
+#include "client/cuda/driver/base/driver_device.h"
 #include "common/cuda/cuda_driver.h"
 
 struct gpushare_stream;

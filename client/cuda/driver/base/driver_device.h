@@ -9,8 +9,8 @@
  *
  * Any thread. As in CUDA, nobody may use a device while another thread destroys its last context.
  */
-#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_DEVICE_H
-#define GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_DEVICE_H
+#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_DEVICE_H
+#define GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_DEVICE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,7 +30,7 @@ struct driver_device {
      * this client was lost, and CUDA has no way to go on from there. */
     _Atomic int lost;
     /* The stream in which functions of the program are known to have returned, and the value of its
-     * last command, which may not be pushed yet; under driver_host_fn's lock. */
+     * last command, which may not be pushed yet; driver_host_fn's. */
     struct gpushare_stream *host_stream;
     uint64_t host_value;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/driver/driver_result.h"
+#include "client/cuda/driver/base/driver_result.h"
 
 #include <stdatomic.h>
 #include <stddef.h>

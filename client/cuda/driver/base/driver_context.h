@@ -6,10 +6,10 @@
  *
  * A context object is never freed, so that a handle of a destroyed one is recognised.
  */
-#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_CONTEXT_H
-#define GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_CONTEXT_H
+#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_CONTEXT_H
+#define GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_CONTEXT_H
 
-#include "client/cuda/driver/driver_device.h"
+#include "client/cuda/driver/base/driver_device.h"
 #include "common/cuda/cuda_driver.h"
 
 struct gpushare_stream;

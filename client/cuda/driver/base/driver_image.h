@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * driver_image: the images that a program hands to the driver, which come without a size. They are
+ * the program's own, and as whole as they say. Any thread.
+ */
+#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_IMAGE_H
+#define GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_IMAGE_H
+
+#include <stddef.h>
+
+#include "common/cuda/cuda_driver.h"
+
+/* Gives the image and its size in bytes. nvcc's struct around a fatbin has its address behind two
+ * words; *image becomes that. 0: it is empty. */
+size_t driver_image_measure(const void **image);
+
+/* Fills the log buffers that the options name: that of errors with the thread's latest sentence,
+ * unless result is 0. The options may be NULL if count is 0. */
+void driver_image_log(unsigned count, const cuda_jit_option *options, void **values,
+                      cuda_result result);
+
+#endif
