@@ -378,7 +378,7 @@ def begins_with(name, noun):
 
 def prefix_of(function, headers):
     """own, family or foreign; None where the name is not ours to choose. headers: {component: stems of its headers}."""
-    if re.match(r"gpushare_|cu[A-Z]|main$", function.name) or function.name.isupper():
+    if re.match(r"gpushare_|cu[A-Z]|cuda[A-Z]|__cuda[A-Z]|la_|main$", function.name) or function.name.isupper():
         return None
     *folders, stem = function.path[:-2].split("/")
     if any(begins_with(function.name, noun) for noun in [stem] + [f"{folder}_{stem}" for folder in folders]):

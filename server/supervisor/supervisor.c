@@ -100,7 +100,8 @@ static void take_turn(struct supervisor *supervisor)
         reload_advance(supervisor);
     } while (!queue_is_empty(&supervisor->server.due));
     survive_commit(supervisor);
-    /* Whoever hears it may end this server at once: the next one has to find what serves. */
+    /* The service manager that hears it may end this server at once, and the next one has to find
+     * what serves. */
     if (supervisor->tells_ready) {
         supervisor->tells_ready = false;
         supervisor->events.ready(supervisor->events.context);

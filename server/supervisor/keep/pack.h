@@ -4,7 +4,7 @@
  * pack: what is kept of an object as bytes, and the way back.
  *
  * Both sides name the same parts in the same order. Descriptors are named by the numbers under
- * which the service manager stores them (fd_store.h). A failure, for want of memory or because the
+ * which the service manager stores them (keeper.h). A failure, for want of memory or because the
  * bytes end too early, is remembered, so that a caller asks once, at the end. Pure; one thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_KEEP_PACK_H
