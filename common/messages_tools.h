@@ -23,6 +23,28 @@
       "the output can't be written: %s") \
     X(ctl_command_missing, INVALID_VALUE, \
       "no command: one of %s") \
+    X(explain_file, NOT_FOUND, \
+      "%s: %s") \
+    X(explain_no_executable, INVALID_IMAGE, \
+      "%s is no executable that can be explained: name the program itself, not a script that starts it") \
+    X(explain_static, SUCCESS, \
+      "%s: has the CUDA runtime linked statically, which asks for undocumented parts of NVIDIA's driver; " \
+      "link it again with nvcc -cudart shared") \
+    X(explain_runtime, SUCCESS, \
+      "%s: needs %s, and gpushare has libcudart.so.12 and libcudart.so.13; build it with CUDA 12 or 13") \
+    X(explain_tables, SUCCESS, \
+      "%s: uses %s, which asks for undocumented parts of NVIDIA's driver; there is no remedy yet") \
+    X(explain_setuid, SUCCESS, \
+      "%s: is setuid or setgid, so the dynamic linker does not let gpushare run choose its libraries; " \
+      "take that bit away") \
+    X(explain_no_ptx, SUCCESS, \
+      "%s: its kernels have no PTX, so only GPUs that their cubins are for can run them, and the software " \
+      "GPU can't; build it with nvcc -gencode arch=compute_75,code=compute_75") \
+    X(explain_nothing, SUCCESS, \
+      "%s: has no kernels and links no CUDA library; a library that it opens or a program that it executes " \
+      "may have, so name that one") \
+    X(explain_runs, SUCCESS, \
+      "%s: nothing is in the way; its kernels: %u of PTX, %u cubins") \
     X(run_option, INVALID_VALUE, \
       "--%s: %s") \
     X(run_no_program, INVALID_VALUE, \

@@ -34,7 +34,7 @@ DOC_FILES := docs/gpushared.yaml schemas/gpushared-config.schema.json systemd/gp
 DOC_PICTURES := $(wildcard docs/pictures/*.svg)
 SCHEMA_FILES := $(wildcard schemas/*.schema.json)
 UNITS := gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service
-INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(LIBEXECDIR)/gpushare-worker $(LIBEXECDIR)/gpushare-devices \
+INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(BINDIR)/softgpu $(LIBEXECDIR)/gpushare-worker $(LIBEXECDIR)/gpushare-devices \
     $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
     $(INCLUDEDIR)/gpushare.h $(INCLUDEDIR)/gpushare_error.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
     $(CUDA_LIBRARIES:%=$(CUDADIR)/%) \
@@ -45,7 +45,7 @@ INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(LIBE
 .PHONY: install uninstall
 install: all ## install below PREFIX (default /usr/local); DESTDIR is put before every path
 	$(INSTALL) -d $(sort $(addprefix $(DESTDIR),$(dir $(INSTALLED))))
-	$(INSTALL) -m 0755 $(BUILD)/bin/gpushared $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare $(DESTDIR)$(BINDIR)/
+	$(INSTALL) -m 0755 $(BUILD)/bin/gpushared $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare $(BUILD)/bin/softgpu $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 0755 $(BUILD)/libexec/gpushare-worker $(DESTDIR)$(LIBEXECDIR)/
 	$(INSTALL) -m 0755 systemd/gpushare-devices.sh $(DESTDIR)$(LIBEXECDIR)/gpushare-devices
 	$(INSTALL) -m 0644 $(BUILD)/lib/$(CLIENT_SO).0 $(DESTDIR)$(LIBDIR)/$(CLIENT_REAL)

@@ -8,6 +8,7 @@ $(BUILD)/bin/gpushared: $(call obj,server/supervisor/main.c) $(A)/libsupervisor.
 $(BUILD)/libexec/gpushare-worker: $(call obj,server/worker/main.c) $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a
 $(BUILD)/bin/gpusharectl: $(call obj,client/tools/gpusharectl.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 $(BUILD)/bin/gpushare: $(call obj,client/tools/gpushare.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
+$(BUILD)/bin/softgpu: $(call obj,client/tools/softgpu.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 $(BUILD)/bin/%:
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
@@ -36,7 +37,7 @@ $(BUILD)/lib/softgpu/libcuda.so.1: $(A)/libsoftgpu.a $(A)/libcommon.a server/sof
 	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=server/softgpu/libcuda.map \
 	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -o $@ -Wl,--whole-archive $(A)/libsoftgpu.a -Wl,--no-whole-archive $(A)/libcommon.a -lzstd -llz4 -lm -ldl
 
-ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare \
+ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare $(BUILD)/bin/softgpu \
        $(BUILD)/lib/libgpushare-client.so.0 $(BUILD)/lib/libgpushare-client.a $(BUILD)/lib/softgpu/libcuda.so.1
 
 # ---- the CUDA runtime

@@ -12,4 +12,7 @@
  * used, 127 there is no such program. */
 int run_command(int count, char **words);
 
+/* The same for `softgpu run`: the program uses the software GPU by itself, without a server. */
+int run_softgpu(int count, char **words);
+
 #endif

@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """gpushare run: a CUDA program finds gpushare's libraries wherever it looks, and has the limits of the command line."""
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from private_server import BUILD, GPUSHARE, Server, run  # noqa: E402
 
 LOADER = os.path.join(BUILD, "tests/programs/loader")
 RPATH, RUNPATH = (os.path.join(LOADER, name) for name in ("ask_rpath", "ask_runpath"))
+SOFTGPU_TOOL = os.path.join(BUILD, "bin/softgpu")
 DECOY = os.path.join(LOADER, "decoy/libcuda.so.1")
 SHARE = os.path.join(BUILD, "tests/programs/dropin/program")
 # The decoy's version, and the software GPU's.
@@ -33,19 +35,32 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "--threads: GPUSHARE_THREADS_LIMIT=\"300%\"", "--threads", "300%", "true")
         self.refused(2, "--memory: ", "--memory", "much", "true")
         self.refused(2, "--priority: ", "--priority", "-1", "true")
+        self.refused(2, "--host-memory: ", "--host-memory", "much", "true")
+        self.refused(2, "--kernel-time-limit: ", "--kernel-time-limit", "1", "true")
         self.refused(2, "no option --nothing", "--nothing", "true")
         self.refused(127, "/nonexistent/program", "/nonexistent/program")
         self.refused(126, "/etc/passwd", "/etc/passwd")
 
     def test_help_names_each_option(self):
         text = run(GPUSHARE, "run", "--help").stdout
-        for option in ("threads", "memory", "fraction", "priority", "device", "name", "socket"):
-            self.assertIn("--" + option, text)
+        for option in ("threads", "threads-request", "memory", "memory-request", "host-memory", "time", "time-request", "priority",
+                       "kernel-time-limit", "fraction", "device", "profile", "name", "socket", "explain"):
+            self.assertRegex(text, r"(?m)^  --%s " % option)
         self.assertIn("gpushare run", run(GPUSHARE, "--help").stdout)
 
     def test_the_programs_own_options_and_status_stay(self):
-        ended = run(GPUSHARE, "run", "--name", "mine", "sh", "-c", "echo $0 $GPUSHARE_CLIENT_NAME; exit 7", "--memory")
-        self.assertEqual((ended.returncode, ended.stdout), (7, "--memory mine\n"), ended.stderr)
+        ended = run(GPUSHARE, "run", "--name", "mine", "--host-memory", "1G", "sh", "-c",
+                    "echo $0 $GPUSHARE_CLIENT_NAME $GPUSHARE_HOST_MEMORY_LIMIT; exit 7", "--memory")
+        self.assertEqual((ended.returncode, ended.stdout), (7, "--memory mine 1G\n"), ended.stderr)
+
+    def test_softgpu_names_what_is_wrong(self):
+        for status, words, command in ((2, "usage: softgpu run", ()), (2, "a program is missing", ("run",)), (2, "no option --memory", ("run", "--memory", "1G", "true")),
+                                       (127, "/nonexistent/program", ("run", "/nonexistent/program"))):
+            ended = run(SOFTGPU_TOOL, *command)
+            self.assertEqual((ended.returncode, ended.stdout), (status, ""), ended.stderr)
+            self.assertIn(words, ended.stderr)
+        self.assertIn("usage: softgpu run", run(SOFTGPU_TOOL, "--help").stdout)
+        self.assertRegex(run(SOFTGPU_TOOL, "--version").stdout, r"^softgpu \d+\.\d+")
 
     def test_without_its_libraries_it_says_so(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -53,6 +68,74 @@ class CommandLine(unittest.TestCase):
             ended = run(alone, "run", "true")
             self.assertEqual(ended.returncode, 126)
             self.assertIn("libgpushare-audit.so can't be used", ended.stderr)
+
+
+class Explain(unittest.TestCase):
+    """What is said of an executable, from the file alone."""
+
+    def explained(self, status, words, program):
+        ended = run(GPUSHARE, "run", "--explain", program)
+        self.assertEqual((ended.returncode, ended.stderr), (status, ""), ended.stdout)
+        self.assertIn(words, ended.stdout)
+
+    def refused(self, words, data):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(data)
+            file.flush()
+            ended = run(GPUSHARE, "run", "--explain", file.name)
+            self.assertEqual((ended.returncode, ended.stdout), (126, ""), ended.stderr)
+            self.assertIn(words, ended.stderr)
+
+    def test_a_program_that_links_the_driver_runs(self):
+        self.explained(0, "nothing is in the way", SHARE)
+
+    def test_a_program_of_the_runtime_runs(self):
+        self.explained(0, "nothing is in the way", os.path.join(BUILD, "tests/programs/cudart/program_13"))
+
+    def test_a_program_without_cuda_is_told_from_others(self):
+        self.explained(0, "has no kernels and links no CUDA library", "/bin/true")
+
+    def test_a_setuid_program_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = shutil.copy(SHARE, folder)
+            os.chmod(program, 0o4755)
+            self.explained(1, "is setuid or setgid", program)
+
+    def test_what_is_no_executable_is_refused(self):
+        self.refused("is no executable", b"")
+        self.refused("is no executable", b"#!/bin/sh\necho\n")
+        ended = run(GPUSHARE, "run", "--explain", "/nonexistent/program")
+        self.assertEqual(ended.returncode, 126)
+        self.assertIn("/nonexistent/program: No such file", ended.stderr)
+
+    def test_a_damaged_file_is_no_danger(self):
+        with open(SHARE, "rb") as file:
+            whole = file.read()
+        generator = random.Random(int(os.environ.get("TEST_SEED", "1")))
+        with tempfile.NamedTemporaryFile() as file:
+            for _ in range(60):
+                data = bytearray(whole[:generator.randrange(64, len(whole))] if generator.random() < 0.3 else whole)
+                # The header, and the table of sections.
+                for _ in range(generator.randrange(1, 6)):
+                    near = generator.choice((0, int.from_bytes(whole[40:48], "little")))
+                    data[min(near + generator.randrange(0, 2000), len(data) - 1)] = generator.randrange(256)
+                file.seek(0)
+                file.truncate()
+                file.write(data)
+                file.flush()
+                ended = run(GPUSHARE, "run", "--explain", file.name)
+                self.assertIn(ended.returncode, (0, 1, 126), ended.stderr)
+
+    @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
+    def test_programs_that_nvcc_built(self):
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/cudart/vector_add.cu")
+        with tempfile.TemporaryDirectory() as folder:
+            for status, words, options in ((0, "nothing is in the way; its kernels: 1 of PTX, 0 cubins", ("shared", "code=compute_75")),
+                                           (0, "have no PTX", ("shared", "code=sm_75")),
+                                           (1, "linked statically", ("static", "code=compute_75"))):
+                program = os.path.join(folder, "program")
+                subprocess.run(["nvcc", "-cudart", options[0], "-gencode", "arch=compute_75," + options[1], "-o", program, source], check=True)
+                self.explained(status, words, program)
 
 
 @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one, and the auditor comes before it")
@@ -99,6 +182,16 @@ class Loader(unittest.TestCase):
         multiprocessors, memory = map(int, ended.stdout.split())
         self.assertEqual(memory, 256 << 20)
         self.assertLess(multiprocessors, 100)
+
+    def test_softgpu_needs_no_server(self):
+        for command in ([RPATH], [RUNPATH, "exec"], [RUNPATH, DECOY]):
+            ended = run(SOFTGPU_TOOL, "run", *command, GPUSHARE_SOCKET=self.server.file("nowhere"))
+            self.assertEqual((ended.returncode, ended.stdout), (0, FROM_GPUSHARE), ended.stderr)
+        ended = run(SOFTGPU_TOOL, "run", "--", os.path.join(BUILD, "tests/programs/cudart/program_13"), GPUSHARE_SOCKET=self.server.file("nowhere"))
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        # A client of the server below it is one.
+        ended = run(SOFTGPU_TOOL, "run", GPUSHARE, "run", "--socket", self.server.client, "--memory", "256M", SHARE, "share")
+        self.assertEqual((ended.returncode, ended.stdout.split()[1:]), (0, [str(256 << 20)]), ended.stderr)
 
     @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
     def test_a_program_that_nvcc_built_runs(self):

@@ -3,7 +3,8 @@
 /*
  * libgpushare-audit.so: has the dynamic linker find gpushare's CUDA libraries instead of others,
  * wherever a program looks for them: by RPATH, by RUNPATH, by an absolute path, with dlopen. The
- * libraries are those in this library's own folder. rtld-audit(7) has the interface.
+ * libraries are those in this library's own folder; GPUSHARE_AUDIT_DRIVER names another
+ * libcuda.so.1. rtld-audit(7) has the interface.
  *
  * The dynamic linker loads it where LD_AUDIT names it, into a namespace of its own, in the program
  * and in the programs that it executes; never into a setuid program.
@@ -12,6 +13,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,8 +35,16 @@ static struct library {
 
 enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 
+static void take_path(struct library *library, int folder, const char *beside, const char *name)
+{
+    int length = snprintf(library->path, sizeof library->path, "%.*s%s", folder, beside, name);
+    if (length >= (int)sizeof library->path || access(library->path, R_OK))
+        *library->path = '\0';
+}
+
 static void find_paths(void)
 {
+    const char *driver = getenv("GPUSHARE_AUDIT_DRIVER");
     Dl_info self;
     if (!dladdr((void *)find_paths, &self) || !self.dli_fname)
         return;
@@ -42,10 +52,10 @@ static void find_paths(void)
     int folder = slash ? (int)(slash - self.dli_fname + 1) : 0;
     for (int i = 0; i < LIBRARIES; i++) {
         struct library *library = &libraries[i];
-        int length = snprintf(library->path, sizeof library->path, "%.*s%s", folder, self.dli_fname,
-                              library->ours);
-        if (length >= (int)sizeof library->path || access(library->path, R_OK))
-            *library->path = '\0';
+        if (driver && !strcmp(library->ours, "libcuda.so.1"))
+            take_path(library, 0, "", driver);
+        else
+            take_path(library, folder, self.dli_fname, library->ours);
     }
 }
 
