@@ -23,7 +23,7 @@ struct file {
     mode_t mode;
 };
 
-/* What was found in it. */
+/* Its parts that matter for gpushare run. */
 struct findings {
     bool shared_runtime, old_runtime, driver, asks_tables;
     char library[64]; /* the one that asks for tables, or is too old */

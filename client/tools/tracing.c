@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/tools/perfetto.h"
-#include "client/tools/recording.h"
+#include "client/tools/trace/perfetto.h"
+#include "client/tools/trace/recording.h"
 #include "common/error.h"
 #include "common/messages.h"
 

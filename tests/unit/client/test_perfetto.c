@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/tools/perfetto.h"
-#include "client/tools/recording.h"
+#include "client/tools/trace/perfetto.h"
+#include "client/tools/trace/recording.h"
 #include "client/tools/tracing.h"
 #include "common/ipc/shm.h"
 

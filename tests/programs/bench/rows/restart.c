@@ -9,8 +9,10 @@
  *
  * A service manager that starts the next server at once is played by the bench; systemd's
  * RestartSec comes on top. Every call counts from one restart to the next, so one that begins later
- * and hangs does, too. A wait that a call has by itself counts as well: the note has the longest
- * call of the second before the first restart. As in the rows of recovery, the driver's calls take
+ * and hangs does, too.
+ *
+ * A wait that a call has by itself counts as well: the note has the longest call of the second
+ * before the first restart. As in the rows of recovery, the driver's calls take
  * no modelled time on the device of the row; the note has the same on the strict device.
  *
  * No neighbours: a scene's clients end the bench when their call fails.

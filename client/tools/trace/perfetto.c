@@ -3,7 +3,7 @@
 /* Why our own: jansson writes each event; only the brackets and commas between events are written
  * here. A trace has up to a million events, which as one JSON document would take a gigabyte
  * before the first byte is written. */
-#include "client/tools/perfetto.h"
+#include "client/tools/trace/perfetto.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/tools/recording.h"
+#include "client/tools/trace/recording.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -12,14 +12,14 @@
  * which it had to wait, a track of its recoveries, and its multiprocessors. Slices of one track
  * never overlap. docs/gpusharectl.md has the names.
  */
-#ifndef GPUSHARE_CLIENT_TOOLS_PERFETTO_H
-#define GPUSHARE_CLIENT_TOOLS_PERFETTO_H
+#ifndef GPUSHARE_CLIENT_TOOLS_TRACE_PERFETTO_H
+#define GPUSHARE_CLIENT_TOOLS_TRACE_PERFETTO_H
 
 #include <stdio.h>
 
 #include <jansson.h>
 
-#include "client/tools/recording.h"
+#include "client/tools/trace/recording.h"
 
 /*
  * Writes a recording to an open file, which stays the caller's. answer: the server's answer to the

@@ -4,8 +4,8 @@
  * recording: a trace as a worker wrote it (protocol.xml: trace_header, trace_record). It is copied
  * from the worker's memory, then checked and sorted. One thread.
  */
-#ifndef GPUSHARE_CLIENT_TOOLS_RECORDING_H
-#define GPUSHARE_CLIENT_TOOLS_RECORDING_H
+#ifndef GPUSHARE_CLIENT_TOOLS_TRACE_RECORDING_H
+#define GPUSHARE_CLIENT_TOOLS_TRACE_RECORDING_H
 
 #include <stddef.h>
 #include <stdint.h>
