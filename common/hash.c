@@ -10,7 +10,10 @@
 
 #define PRIME ((UINT64_C(1) << 61) - 1)
 
-enum { PIECE = 7 /* 56 bits: the largest number of whole bytes that stays below the prime */ };
+enum {
+    PIECE = 7, /* 56 bits: the largest number of whole bytes that stays below the prime */
+    LANES = 4,
+};
 
 int hash_key_make(struct hash_key *key)
 {
@@ -40,10 +43,39 @@ uint64_t hash_add(const struct hash_key *key, uint64_t hash, uint64_t number)
     return multiply_add(hash, key->point, number);
 }
 
+/* The bytes before the last few, by Horner's rule. Each step needs the one before, so a processor
+ * would wait for each multiplication. Pieces i, i + 4, i + 8 and so on are the coefficients of a
+ * polynomial in the fourth power of the point; four of them, side by side, give the same hash about
+ * three times as fast. */
+static uint64_t add_lanes(const struct hash_key *key, uint64_t hash, const unsigned char *at,
+                          size_t rounds)
+{
+    uint64_t square = multiply_add(key->point, key->point, 0);
+    uint64_t fourth = multiply_add(square, square, 0);
+    uint64_t lanes[LANES] = {[LANES - 1] = hash};
+    for (; rounds; rounds--, at += LANES * PIECE)
+        for (unsigned i = 0; i < LANES; i++) {
+            uint64_t piece = 0;
+            memcpy(&piece, at + i * PIECE, PIECE);
+            lanes[i] = multiply_add(lanes[i], fourth, piece);
+        }
+    hash = lanes[0];
+    for (unsigned i = 1; i < LANES; i++)
+        hash = multiply_add(hash, key->point, lanes[i]);
+    return hash;
+}
+
 uint64_t hash_add_bytes(const struct hash_key *key, uint64_t hash, const void *data, size_t bytes)
 {
     const unsigned char *at = data;
     uint64_t piece = 0;
+    size_t rounds = bytes / (LANES * PIECE);
+    /* The powers of the point cost as much as two pieces. */
+    if (rounds > 1) {
+        hash = add_lanes(key, hash, at, rounds);
+        at += rounds * LANES * PIECE;
+        bytes -= rounds * LANES * PIECE;
+    }
     /* A copy of a constant size is one load. */
     for (; bytes >= PIECE; at += PIECE, bytes -= PIECE) {
         memcpy(&piece, at, PIECE);

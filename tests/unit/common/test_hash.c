@@ -46,6 +46,28 @@ static void hash_arithmetic_is_that_of_the_prime_field(void **state)
             }
 }
 
+/* Long ones are hashed four pieces at a time. */
+static void bytes_of_any_length_are_hashed_piece_by_piece(void **state)
+{
+    (void)state;
+    enum { LONGEST = 300, PIECE = 7 };
+    unsigned char text[LONGEST];
+    struct hash_key key;
+    assert_int_equal(hash_key_make(&key), 0);
+    for (size_t i = 0; i < LONGEST; i++)
+        text[i] = (unsigned char)rand();
+    for (size_t length = 0; length <= LONGEST; length++) {
+        uint64_t expected = 12345;
+        for (size_t at = 0; at < length; at += PIECE) {
+            uint64_t piece = 0;
+            for (size_t i = 0; i < PIECE && at + i < length; i++)
+                piece |= (uint64_t)text[at + i] << 8 * i;
+            expected = add_slowly(multiply_slowly(expected, key.point), piece);
+        }
+        assert_int_equal(hash_add_bytes(&key, 12345, text, length), expected);
+    }
+}
+
 static void bytes_count_each(void **state)
 {
     (void)state;
@@ -109,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hash_arithmetic_is_that_of_the_prime_field),
+        cmocka_unit_test(bytes_of_any_length_are_hashed_piece_by_piece),
         cmocka_unit_test(bytes_count_each),
         cmocka_unit_test(keys_differ),
         cmocka_unit_test(names_that_collide_under_one_key_are_spread),
