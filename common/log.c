@@ -3,32 +3,52 @@
 #include "common/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/printable.h"
 
 static const char *log_program = "gpushare";
 static enum log_level level_max = LOG_LEVEL_INFO;
-static bool log_journal;
+static enum log_form log_form;
 
-void log_open(const char *program, enum log_level level, bool journal)
+void log_open(const char *program, enum log_level level, enum log_form form)
 {
     log_program = program;
     level_max = level;
-    log_journal = journal;
+    log_form = form;
 }
 
-bool log_goes_to_journal(void)
+enum log_form log_form_find(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
     unsigned long long device, inode;
     char rest;
     struct stat status;
-    return stream && sscanf(stream, "%llu:%llu%c", &device, &inode, &rest) == 2 &&
-           !fstat(STDERR_FILENO, &status) && status.st_dev == device && status.st_ino == inode;
+    bool journal = stream && sscanf(stream, "%llu:%llu%c", &device, &inode, &rest) == 2 &&
+                   !fstat(STDERR_FILENO, &status) && status.st_dev == device &&
+                   status.st_ino == inode;
+    return journal ? LOG_FORM_JOURNAL : LOG_FORM_TIMED;
+}
+
+/* Returns the length. */
+static int begin_line(char *line, size_t room, enum log_level level)
+{
+    char moment[32] = "";
+    struct timespec now;
+    struct tm local;
+    if (log_form == LOG_FORM_JOURNAL)
+        return snprintf(line, room, "<%d>", (int)level);
+    if (log_form == LOG_FORM_PLAIN)
+        return snprintf(line, room, "%s: ", log_program);
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (localtime_r(&now.tv_sec, &local))
+        strftime(moment, sizeof moment, "%F %T", &local);
+    return snprintf(line, room, "%s.%03ld %s: ", moment, now.tv_nsec / 1000000, log_program);
 }
 
 static void log_line(enum log_level level, const char *format, va_list arguments)
@@ -36,8 +56,7 @@ static void log_line(enum log_level level, const char *format, va_list arguments
     if (level > level_max)
         return;
     char line[1024];
-    int start = log_journal ? snprintf(line, sizeof line, "<%d>", (int)level)
-                            : snprintf(line, sizeof line, "%s: ", log_program);
+    int start = begin_line(line, sizeof line, level);
     int length = vsnprintf(line + start, sizeof line - (size_t)start - 1, format, arguments);
     if (length < 0)
         return;

@@ -4,16 +4,12 @@
  * log: one line for each event on standard error, for journald or a terminal.
  *
  * Only programs log. The client library and the rest of common/ never do. Priorities are those of
- * syslog. Under systemd (the argument `journal` of log_open) each line begins with the "<N>" of
- * sd-daemon(3), from which journald takes the priority. Without it each line begins with the
- * program's name.
+ * syslog.
  *
  * Any thread may log; log_open comes before the first other thread.
  */
 #ifndef GPUSHARE_COMMON_LOG_H
 #define GPUSHARE_COMMON_LOG_H
-
-#include <stdbool.h>
 
 enum log_level {
     LOG_LEVEL_ERROR = 3,
@@ -23,14 +19,21 @@ enum log_level {
     LOG_LEVEL_DEBUG = 7
 };
 
+/* How a line begins. */
+enum log_form {
+    LOG_FORM_PLAIN,   /* the program's name */
+    LOG_FORM_TIMED,   /* local date and time to the millisecond, and the program's name */
+    LOG_FORM_JOURNAL, /* "<N>", from which journald takes the priority (sd-daemon(3)) */
+};
+
 /* Sets up the log. program: stays the caller's and must outlive all logging. level: the least
  * important level that is written; messages of a higher number are dropped. */
-void log_open(const char *program, enum log_level level, bool journal);
+void log_open(const char *program, enum log_level level, enum log_form form);
 
-/* Whether standard error is the journal: $JOURNAL_STREAM has its device and inode
- * (systemd.exec(5)). The variable alone says nothing, because a shell that was started by a service
- * hands it on. */
-bool log_goes_to_journal(void);
+/* The form for a program that runs for long: for the journal, if standard error is that, else with
+ * times. $JOURNAL_STREAM has the journal's device and inode (systemd.exec(5)). The variable alone
+ * says nothing, because a shell that was started by a service hands it on. */
+enum log_form log_form_find(void);
 
 /* Writes one line. format: without a newline at the end. Control characters, which a client's
  * text may contain, become '?'. A line is cut to 1024 bytes. */

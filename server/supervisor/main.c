@@ -288,7 +288,7 @@ int main(int argc, char **argv)
 {
     static struct server server;
     struct error why;
-    log_open("gpushared", LOG_LEVEL_INFO, false);
+    log_open("gpushared", LOG_LEVEL_INFO, LOG_FORM_PLAIN);
     if (settings_read(&server.settings, argc, argv, &why)) {
         log_error("%s", why.text);
         return 2;
@@ -299,7 +299,7 @@ int main(int argc, char **argv)
     }
     if (server.settings.check_config)
         return check_config(&server.settings);
-    log_open("gpushared", server.settings.log_level, server.settings.journal);
+    log_open("gpushared", server.settings.log_level, server.settings.log_form);
     variables_check(environ, warn_of_variable, NULL);
     variables_check_clients(environ, warn_of_variable, NULL);
     int result = notify_open(&server.notify, server.settings.notify_socket);

@@ -629,7 +629,7 @@ static uint32_t read_environment(struct settings *settings, struct error *why)
     const char *store = getenv("FDSTORE");
     settings->store_offered =
         settings->notify_socket && ((store && strtoul(store, NULL, 10) > 0) || sockets.kept_count);
-    settings->journal = log_goes_to_journal();
+    settings->log_form = log_form_find();
     if (settings->limits.socket[0])
         snprintf(settings->socket, sizeof settings->socket, "%s", settings->limits.socket);
     else

@@ -77,7 +77,7 @@ struct settings {
     bool
         allow_host_access; /* several users share a GPU whose kernels can use the worker's memory */
     enum log_level log_level;
-    bool journal;            /* standard error goes to journald */
+    enum log_form log_form;
     enum settings_page page; /* page to print instead of serving */
 };
 

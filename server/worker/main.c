@@ -378,7 +378,7 @@ int main(int argc, char *argv[])
         return list_devices(&options);
     if (options.compile)
         return compile_text(&options);
-    log_open("gpushare-worker", LOG_LEVEL_INFO, log_goes_to_journal());
+    log_open("gpushare-worker", LOG_LEVEL_INFO, log_form_find());
     signal(SIGPIPE, SIG_IGN);
     /* The supervisor decides when a worker ends; Ctrl-C in a terminal reaches the whole group. */
     signal(SIGINT, SIG_IGN);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -47,10 +48,37 @@ static const char *written(void)
 static void a_terminal_sees_the_program(void **state)
 {
     (void)state;
-    log_open("gpushared", LOG_LEVEL_DEBUG, false);
+    log_open("gpushared", LOG_LEVEL_DEBUG, LOG_FORM_PLAIN);
     log_error("%d %s", 7, "sevens");
     log_debug("last");
     assert_string_equal(written(), "gpushared: 7 sevens\ngpushared: last\n");
+}
+
+static void a_file_sees_when_it_was(void **state)
+{
+    (void)state;
+    struct tm local = {.tm_isdst = -1};
+    unsigned ms;
+    char rest[32];
+    setenv("TZ", "XXX-5:30", 1);
+    tzset();
+    log_open("gpushared", LOG_LEVEL_DEBUG, LOG_FORM_TIMED);
+    time_t before = time(NULL);
+    log_info("now");
+    time_t after = time(NULL);
+    assert_int_equal(sscanf(written(), "%d-%d-%d %d:%d:%d.%3u gpushared: %31s", &local.tm_year,
+                            &local.tm_mon, &local.tm_mday, &local.tm_hour, &local.tm_min,
+                            &local.tm_sec, &ms, rest),
+                     8);
+    assert_string_equal(rest, "now");
+    assert_int_equal(strchr(written(), '\n') - written(),
+                     strlen("2026-11-25 12:00:00.000 gpushared: now"));
+    local.tm_year -= 1900;
+    local.tm_mon--;
+    time_t said = timegm(&local) - (5 * 60 + 30) * 60;
+    assert_true(said >= before && said <= after);
+    unsetenv("TZ");
+    tzset();
 }
 
 /* A shell of a service hands the variable on to programs whose standard error is a file. */
@@ -61,23 +89,23 @@ static void the_journal_is_known_by_its_file(void **state)
     char name[64];
     assert_int_equal(fstat(STDERR_FILENO, &status), 0);
     unsetenv("JOURNAL_STREAM");
-    assert_false(log_goes_to_journal());
+    assert_int_equal(log_form_find(), LOG_FORM_TIMED);
     snprintf(name, sizeof name, "%llu:%llu", (unsigned long long)status.st_dev,
              (unsigned long long)status.st_ino);
     setenv("JOURNAL_STREAM", name, 1);
-    assert_true(log_goes_to_journal());
+    assert_int_equal(log_form_find(), LOG_FORM_JOURNAL);
     strcat(name, "0");
     setenv("JOURNAL_STREAM", name, 1);
-    assert_false(log_goes_to_journal());
+    assert_int_equal(log_form_find(), LOG_FORM_TIMED);
     setenv("JOURNAL_STREAM", "journal", 1);
-    assert_false(log_goes_to_journal());
+    assert_int_equal(log_form_find(), LOG_FORM_TIMED);
     unsetenv("JOURNAL_STREAM");
 }
 
 static void journald_sees_the_priority(void **state)
 {
     (void)state;
-    log_open("gpushared", LOG_LEVEL_DEBUG, true);
+    log_open("gpushared", LOG_LEVEL_DEBUG, LOG_FORM_JOURNAL);
     log_error("a");
     log_warning("b");
     log_notice("c");
@@ -89,7 +117,7 @@ static void journald_sees_the_priority(void **state)
 static void lines_above_the_level_are_dropped(void **state)
 {
     (void)state;
-    log_open("p", LOG_LEVEL_WARNING, false);
+    log_open("p", LOG_LEVEL_WARNING, LOG_FORM_PLAIN);
     log_info("no");
     log_notice("no");
     log_warning("yes");
@@ -99,7 +127,7 @@ static void lines_above_the_level_are_dropped(void **state)
 static void a_clients_text_cannot_forge_a_line(void **state)
 {
     (void)state;
-    log_open("p", LOG_LEVEL_INFO, false);
+    log_open("p", LOG_LEVEL_INFO, LOG_FORM_PLAIN);
     log_info("name=%s", "x\n<3>forged\r\x1b[31m\x7f\t");
     assert_string_equal(written(), "p: name=x?<3>forged??[31m??\n");
 }
@@ -109,7 +137,7 @@ static void a_long_text_is_cut_and_ends_in_a_newline(void **state)
     (void)state;
     static char text[5000];
     memset(text, 'x', sizeof text - 1);
-    log_open("p", LOG_LEVEL_INFO, false);
+    log_open("p", LOG_LEVEL_INFO, LOG_FORM_PLAIN);
     log_info("%s", text);
     log_info("next");
     const char *lines = written();
@@ -134,7 +162,7 @@ static void lines_of_threads_do_not_mix(void **state)
     (void)state;
     pthread_t threads[THREADS];
     int next[THREADS] = {0};
-    log_open("p", LOG_LEVEL_INFO, false);
+    log_open("p", LOG_LEVEL_INFO, LOG_FORM_PLAIN);
     for (intptr_t i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, write_lines, (void *)i);
     for (int i = 0; i < THREADS; i++)
@@ -157,9 +185,13 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, catch, release)
     const struct CMUnitTest tests[] = {
-        CASE(a_terminal_sees_the_program),        CASE(the_journal_is_known_by_its_file),
-        CASE(journald_sees_the_priority),         CASE(lines_above_the_level_are_dropped),
-        CASE(a_clients_text_cannot_forge_a_line), CASE(a_long_text_is_cut_and_ends_in_a_newline),
+        CASE(a_terminal_sees_the_program),
+        CASE(the_journal_is_known_by_its_file),
+        CASE(a_file_sees_when_it_was),
+        CASE(journald_sees_the_priority),
+        CASE(lines_above_the_level_are_dropped),
+        CASE(a_clients_text_cannot_forge_a_line),
+        CASE(a_long_text_is_cut_and_ends_in_a_newline),
         CASE(lines_of_threads_do_not_mix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
