@@ -341,8 +341,7 @@ static void device_failed(void *context, struct device *device)
         if (!supervisor->server.devices[i].failed_once)
             return;
     if (!supervisor->ready && !supervisor->stopping)
-        supervisor->events.unusable(supervisor->events.context,
-                                    supervisor->server.devices[0].trouble);
+        supervisor->events.unusable(supervisor->events.context, device->trouble);
 }
 
 /* A kernel that took too long still runs, so the worker's journal has it. */
