@@ -34,6 +34,10 @@ void symbols_free(struct symbols *symbols); /* NULL allowed */
  * no memory. */
 struct symbols *symbols_copy(const struct symbols *from, uint64_t further);
 
+/* The symbols of which these are the bytes: a copy of the symbols_bytes bytes at symbols, by a
+ * worker of the same build, that nobody has changed. NULL: no memory, or not so many bytes. */
+struct symbols *symbols_restore(const void *bytes, size_t count);
+
 /* Add exactly what was counted. Names are copied. pairs: offset and size of each parameter; end:
  * bytes of all parameters. symbols_sort must follow before anything is looked up. */
 void symbols_add_variable(struct symbols *symbols, const char *name, uint64_t address,
