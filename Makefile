@@ -54,7 +54,7 @@ $(BUILD)/generated/activity_calls.inc: common/cuda/cuda_driver.h server/worker/c
 # ---- components: folder -> archive ---------------------------------------
 COMMON_SRC     := $(wildcard common/*.c common/*/*.c)
 SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c server/supervisor/*/*.c server/supervisor/*/*/*.c))
-WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c server/worker/*/*.c))
+WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c server/worker/*/*.c server/worker/*/*/*.c))
 SCHEDULER_SRC  := $(wildcard server/scheduler/*.c server/scheduler/*/*.c)
 # The releases of CUDA whose runtime we have.
 CUDART_RELEASES := 12 13

@@ -311,6 +311,7 @@ static int serve_supervisor(const struct options *options, const struct gpu *gpu
         worker_stop(&worker);
         return give_up(options, &why);
     }
+    known_images_share(&worker.known_images, &worker.compiler.cache);
     if (!ptx_link_offered(gpu->cuda))
         log_warning(MESSAGE_TEXT(compiler_lacking), (unsigned)options->device);
     struct findings findings = {.count = 0};

@@ -24,7 +24,7 @@
 #include "server/worker/client/kept_buffers.h"
 #include "server/worker/code/code_memory.h"
 #include "server/worker/code/compiler.h"
-#include "server/worker/code/known_image.h"
+#include "server/worker/code/cache/known_image.h"
 #include "server/worker/device/context_loss.h"
 #include "server/worker/run/completer.h"
 #include "server/worker/device/gpu.h"

@@ -223,8 +223,8 @@ void worker_stop(struct worker *worker)
     worker->clients = NULL;
     pthread_mutex_destroy(&worker->clients_lock);
     pthread_mutex_destroy(&worker->fault_lock);
-    compiler_close(&worker->compiler);
     known_images_close(&worker->known_images);
+    compiler_close(&worker->compiler);
     code_memory_close(&worker->code_memory);
     loader_close(&worker->loader);
     loader_close(&worker->clearer);

@@ -39,7 +39,7 @@ struct worker_process_options {
     /* Its device, the only one that the driver shows to it. */
     const struct discovery_device *found;
     /* Descriptors: of the page for its notes (common/cuda/activity.h), and of the memory for code
-     * that outlives it (server/worker/code/code_store.h; -1: none). */
+     * that outlives it (server/worker/code/cache/code_store.h; -1: none). */
     int activity, code;
     const char *standby; /* how far it goes before it waits to be told to serve: --standby */
     worker_process_ended *ended;

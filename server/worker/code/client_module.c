@@ -10,7 +10,7 @@
 #include "common/state_lost.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/client/twins.h"
-#include "server/worker/code/known_image.h"
+#include "server/worker/code/cache/known_image.h"
 #include "server/worker/image/cubin.h"
 #include "server/worker/image/symbols.h"
 

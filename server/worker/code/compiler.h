@@ -26,7 +26,7 @@
 #include "common/clock.h"
 #include "common/cuda/cuda_driver.h"
 #include "common/error.h"
-#include "server/worker/code/code_cache.h"
+#include "server/worker/code/cache/code_cache.h"
 #include "server/worker/code/compiler_process.h"
 #include "server/worker/code/ptx_link.h"
 

@@ -24,7 +24,7 @@
 #include "common/error.h"
 #include "common/thread.h"
 #include "server/worker/code/client_module.h"
-#include "server/worker/code/code_cache.h"
+#include "server/worker/code/cache/code_cache.h"
 #include "server/worker/calls/owner_turns.h"
 #include "server/worker/calls/quiet_calls.h"
 

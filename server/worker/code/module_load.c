@@ -16,7 +16,7 @@
 #include "server/worker/code/compiler.h"
 #include "server/worker/code/device_launch.h"
 #include "server/worker/code/kernel.h"
-#include "server/worker/code/known_image.h"
+#include "server/worker/code/cache/known_image.h"
 #include "server/worker/code/module_constants.h"
 #include "server/worker/code/ptx_link.h"
 #include "server/worker/image/constants.h"
@@ -97,12 +97,13 @@ static void end_reading(struct client_module *module, struct rewrite *rewrite)
 /* Whether this text was read before, for any client. Then its needs are known, and the module is
  * inspected. */
 static bool find_known(const struct code_seat *seat, struct client_module *module,
-                       struct proto_worker_module_needs *needs)
+                       struct code_name *name, struct proto_worker_module_needs *needs)
 {
     module->images = seat->known;
-    if (module->image.kind == CODE_IMAGE_PTX)
-        module->known =
-            known_image_find(seat->known, module->image.bytes, module->image.count, needs);
+    if (module->image.kind == CODE_IMAGE_PTX) {
+        *name = known_image_name(seat->known, module->image.bytes, module->image.count);
+        module->known = known_image_find(seat->known, name, needs);
+    }
     if (module->known)
         code_image_pack(&module->image);
     return module->known != NULL;
@@ -126,11 +127,12 @@ uint32_t module_load_inspect(const struct client *client, struct client_module *
 {
     struct reading reading = {.client = client, .module = module, .seat = seat};
     struct rewrite *rewrite;
+    struct code_name name = {0};
     *needs = (struct proto_worker_module_needs){0};
     uint32_t error = code_image_open(&module->image, fd, count, why);
     if (!error)
         error = begin_image(&reading, why);
-    if (error || find_known(seat, module, needs))
+    if (error || find_known(seat, module, &name, needs))
         return error;
     error = begin_text(&reading, &rewrite, why);
     if (!error)
@@ -140,8 +142,7 @@ uint32_t module_load_inspect(const struct client *client, struct client_module *
         needs->global_bytes = rewrite_global_bytes(rewrite);
         needs->resident_bytes = rewrite_resident_bytes(rewrite);
         say_what_stays(client, module, rewrite);
-        module->known =
-            known_image_add(seat->known, module->image.bytes, module->image.count, rewrite, needs);
+        module->known = known_image_add(seat->known, &name, rewrite, needs);
     } else if (!error) {
         needs->resident_bytes = cubin_variable_bytes(module->image.bytes, module->image.count);
     }

@@ -38,7 +38,8 @@ MAY_INCLUDE = {
     "server/worker/device": COMMON + (WORKER + "calls",),
     "server/worker": FLOOR_OF_WORKER,
     "server/worker/client": FLOOR_OF_WORKER + ("server/worker",),
-    "server/worker/code": FLOOR_OF_WORKER + ("server/worker", WORKER + "image", WORKER + "client"),
+    "server/worker/code/cache": COMMON + (WORKER + "image",),
+    "server/worker/code": FLOOR_OF_WORKER + ("server/worker", WORKER + "image", WORKER + "client", WORKER + "code/cache"),
     "server/worker/sharing": FLOOR_OF_WORKER + ("server/scheduler", "server/scheduler/sm", "server/worker", WORKER + "client"),
     "server/worker/run": FLOOR_OF_WORKER + ("server/scheduler", "server/worker", WORKER + "client", WORKER + "code",
                                             WORKER + "sharing"),
@@ -75,7 +76,7 @@ ABOVE = {
     "server/supervisor/session/session.c": (SUPERVISOR + "session/owned", SUPERVISOR + "session/life"),
     "server/supervisor/session/server.h": (SUPERVISOR + "session/owned",),
     "server/worker/main.c": (WORKER + "code", WORKER + "control"),
-    "server/worker/worker.h": (WORKER + "client", WORKER + "code", WORKER + "sharing", WORKER + "run"),
+    "server/worker/worker.h": (WORKER + "client", WORKER + "code", WORKER + "sharing", WORKER + "run", WORKER + "code/cache"),
     "server/worker/client/client.h": (WORKER + "sharing",),
 }
 # Sources that a folder may have: more than a dozen or so are not overlooked at a glance.

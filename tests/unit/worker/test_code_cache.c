@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/code/code_cache.h"
+#include "server/worker/code/cache/code_cache.h"
 
 enum { BYTES = 100, ROOM = 3 * BYTES };
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/worker/code/code_store.h"
+#include "server/worker/code/cache/code_store.h"
 
 enum { BYTES = 64 << 10 };
 
@@ -63,7 +63,7 @@ static void add(struct code_store *store, unsigned number, size_t bytes)
     free(code);
 }
 
-static bool has(const struct code_store *store, unsigned number, size_t bytes)
+static bool has(struct code_store *store, unsigned number, size_t bytes)
 {
     const struct code_name name = name_of(number);
     size_t found = 0;
@@ -121,6 +121,24 @@ static void the_latest_code_stays_when_room_is_short(void **state)
             assert_false(has(&store, i - 14, 4096));
     }
     code_store_close(&store);
+}
+
+/* It has noted where the entries were, and then both halves are emptied and filled again. */
+static void one_that_stands_by_sees_what_came_in_the_place_of_others(void **state)
+{
+    (void)state;
+    struct code_store serving = open_store(), standby = open_store();
+    for (unsigned i = 0; i < 5; i++)
+        add(&serving, i, 4096);
+    assert_true(has(&standby, 4, 4096));
+    for (unsigned i = 100; i < 200; i++)
+        add(&serving, i, 1000 + i);
+    for (unsigned i = 0; i < 5; i++)
+        assert_false(has(&standby, i, 4096));
+    for (unsigned i = 195; i < 200; i++)
+        assert_true(has(&standby, i, 1000 + i));
+    code_store_close(&serving);
+    code_store_close(&standby);
 }
 
 static void code_that_is_too_large_drives_nothing_out(void **state)
@@ -186,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(the_next_worker_finds_what_was_added),
         T(one_that_stands_by_sees_what_is_added_later),
+        T(one_that_stands_by_sees_what_came_in_the_place_of_others),
         T(the_latest_code_stays_when_room_is_short),
         T(code_that_is_too_large_drives_nothing_out),
         T(damaged_code_is_not_found),

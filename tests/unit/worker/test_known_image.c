@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cuda/ptx.h"
-#include "server/worker/code/known_image.h"
+#include "common/ipc/shm.h"
+#include "server/worker/code/cache/known_image.h"
 #include "server/worker/image/rewrite.h"
 #include "server/worker/image/symbols.h"
 
@@ -62,7 +64,8 @@ static struct known_image *learn(const char *text, uint64_t base)
 {
     struct rewrite *rewrite = read_text(text);
     const struct proto_worker_module_needs needs = needs_of(rewrite);
-    struct known_image *image = known_image_add(&images, text, strlen(text), rewrite, &needs);
+    const struct code_name known_as = known_image_name(&images, text, strlen(text));
+    struct known_image *image = known_image_add(&images, &known_as, rewrite, &needs);
     if (base) {
         const struct code_name name = {.length = 77, .hashes = {1, 2}};
         struct error why;
@@ -79,7 +82,8 @@ static struct known_image *learn(const char *text, uint64_t base)
 
 static struct known_image *find(const char *text, struct proto_worker_module_needs *needs)
 {
-    return known_image_find(&images, text, strlen(text), needs);
+    const struct code_name name = known_image_name(&images, text, strlen(text));
+    return known_image_find(&images, &name, needs);
 }
 
 static void the_next_module_of_a_text_is_not_read(void **state)
@@ -98,7 +102,8 @@ static void the_next_module_of_a_text_is_not_read(void **state)
     known_image_release(&images, next);
     known_image_release(&images, NULL);
     /* One byte more, and one that differs. */
-    assert_null(known_image_find(&images, text_ptx, sizeof text_ptx, &needs));
+    const struct code_name longer = known_image_name(&images, text_ptx, sizeof text_ptx);
+    assert_null(known_image_find(&images, &longer, &needs));
     char other[sizeof text_ptx];
     memcpy(other, text_ptx, sizeof other);
     other[20] ^= 1;
@@ -180,14 +185,120 @@ static void the_image_used_longest_ago_goes_first(void **state)
     known_image_release(&images, held);
 }
 
+/* Two workers' caches on one memory. */
+static struct shm memory;
+static struct code_cache caches[2];
+
+static int setup_store(void **state)
+{
+    if (shm_create(&memory, "store", 1 << 20) < 0 ||
+        code_cache_open(&caches[0], dup(memory.fd)) < 0)
+        return -1;
+    if (setup(state))
+        return -1;
+    known_images_share(&images, &caches[0]);
+    return 0;
+}
+
+static int teardown_store(void **state)
+{
+    teardown(state);
+    for (unsigned i = 0; i < 2; i++)
+        if (caches[i].by_use.ends.next)
+            code_cache_close(&caches[i]);
+    memset(caches, 0, sizeof caches);
+    shm_release(&memory);
+    return 0;
+}
+
+/* The next worker, on the same memory. */
+static void begin_next(void)
+{
+    known_images_close(&images);
+    code_cache_close(&caches[0]);
+    memset(&caches[0], 0, sizeof caches[0]);
+    assert_int_equal(code_cache_open(&caches[1], dup(memory.fd)), 0);
+    known_images_open(&images, 1 << 20);
+    known_images_share(&images, &caches[1]);
+}
+
+static void the_next_worker_knows_what_was_loaded(void **state)
+{
+    (void)state;
+    enum { BASE = 1 << 20 };
+    struct proto_worker_module_needs needs = {0};
+    struct known_code code;
+    uint64_t first, bytes, end;
+    uint32_t pairs[16], count;
+    char inspected[sizeof text_ptx + 16];
+    snprintf(inspected, sizeof inspected, "%s// inspected\n", text_ptx);
+    known_image_release(&images, learn(text_ptx, BASE));
+    known_image_release(&images, learn(inspected, 0));
+    begin_next();
+    assert_null(find(inspected, &needs));
+    struct known_image *image = find(text_ptx, &needs);
+    assert_non_null(image);
+    assert_int_equal(needs.global_bytes, 16);
+    assert_true(known_image_code(&images, image, 4 * BASE, &code));
+    assert_int_equal(code.text.length, 77);
+    assert_int_equal(code.text.hashes[1], 2);
+    assert_true(code.constant && code.constant[0]);
+    assert_int_equal(code.global_bytes, 16);
+    assert_true(code.tree_bytes > 0);
+    assert_true(symbols_variable(code.symbols, "first", &first, &bytes));
+    assert_true(first >= 4 * BASE && first < 4 * BASE + 16);
+    assert_true(symbols_kernel(code.symbols, "both", pairs, &count, &end));
+    assert_int_equal(count, 2);
+    symbols_free(code.symbols);
+    /* The second module of the text has the same one. */
+    struct known_image *same = find(text_ptx, &needs);
+    assert_ptr_equal(same, image);
+    known_image_release(&images, same);
+    known_image_release(&images, image);
+}
+
+/* A build whose structs differ may have noted it; a worker that went astray may have noted
+ * anything. */
+static void findings_in_another_form_are_not_used(void **state)
+{
+    (void)state;
+    struct proto_worker_module_needs needs;
+    size_t bytes;
+    known_image_release(&images, learn(text_ptx, 4096));
+    const struct code_name name = known_image_name(&images, text_ptx, strlen(text_ptx));
+    uint8_t *noted = code_cache_recall(&caches[0], &name, &bytes);
+    assert_non_null(noted);
+    for (unsigned i = 0; i < 100; i++) {
+        char other[sizeof text_ptx + 16];
+        snprintf(other, sizeof other, "%s// %u\n", text_ptx, i);
+        const struct code_name others = known_image_name(&images, other, strlen(other));
+        uint8_t *changed = malloc(bytes);
+        assert_non_null(changed);
+        memcpy(changed, noted, bytes);
+        /* The form is the first number. */
+        if (i < 64)
+            changed[i / 8] ^= (uint8_t)(1 << i % 8);
+        code_cache_note(&caches[0], &others, changed, i < 64 ? bytes : i - 64 + bytes - 35);
+        free(changed);
+        if (i == 99) { /* unchanged, and whole: else nothing is shown above */
+            struct known_image *image = find(other, &needs);
+            assert_non_null(image);
+            known_image_release(&images, image);
+        } else {
+            assert_null(find(other, &needs));
+        }
+    }
+    free(noted);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define S(name) cmocka_unit_test_setup_teardown(name, setup_store, teardown_store)
     const struct CMUnitTest tests[] = {
-        T(the_next_module_of_a_text_is_not_read),
-        T(its_variables_lie_where_each_module_has_them),
-        T(variables_that_stay_are_read_each_time),
-        T(the_image_used_longest_ago_goes_first),
+        T(the_next_module_of_a_text_is_not_read),  T(its_variables_lie_where_each_module_has_them),
+        T(variables_that_stay_are_read_each_time), T(the_image_used_longest_ago_goes_first),
+        S(the_next_worker_knows_what_was_loaded),  S(findings_in_another_form_are_not_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/worker/code/code_cache.h"
+#include "server/worker/code/cache/code_cache.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,10 +8,11 @@
 
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/util.h"
 
-struct code_cache_entry {
-    struct code_cache_entry *next;
-    struct code_name name;
+struct entry {
+    struct code_link link;
+    struct list_link use;
     struct compiled *compiled;
 };
 
@@ -19,6 +20,8 @@ int code_cache_open(struct code_cache *cache, int store)
 {
     *cache = (struct code_cache){.bytes = 0};
     pthread_mutex_init(&cache->lock, NULL);
+    code_index_open(&cache->index);
+    list_init(&cache->by_use);
     int opened = code_store_open(&cache->store, store);
     if (opened < 0)
         log_warning(MESSAGE_TEXT(code_store_unusable), strerror(-opened));
@@ -34,8 +37,9 @@ int code_cache_open(struct code_cache *cache, int store)
 /* Under the lock. */
 static void drop_oldest(struct code_cache *cache)
 {
-    struct code_cache_entry *entry = cache->oldest;
-    cache->oldest = entry->next;
+    struct entry *entry = LIST_FIRST(&cache->by_use, struct entry, use);
+    list_remove(&entry->use);
+    code_index_remove(&cache->index, &entry->link);
     cache->bytes -= compiled_bytes(entry->compiled);
     compiled_release(entry->compiled);
     free(entry);
@@ -44,7 +48,7 @@ static void drop_oldest(struct code_cache *cache)
 void code_cache_trim(struct code_cache *cache, uint64_t room)
 {
     pthread_mutex_lock(&cache->lock);
-    while (cache->oldest && cache->bytes > room)
+    while (!list_is_empty(&cache->by_use) && cache->bytes > room)
         drop_oldest(cache);
     pthread_mutex_unlock(&cache->lock);
 }
@@ -52,41 +56,26 @@ void code_cache_trim(struct code_cache *cache, uint64_t room)
 void code_cache_close(struct code_cache *cache)
 {
     code_cache_trim(cache, 0);
+    code_index_close(&cache->index);
     code_store_close(&cache->store);
     pthread_mutex_destroy(&cache->lock);
 }
 
 struct code_name code_cache_name(const struct code_cache *cache, const char *text, size_t length)
 {
-    struct code_name name = {.length = length};
-    for (unsigned i = 0; i < 2; i++)
-        name.hashes[i] =
-            hash_end(&cache->keys[i], hash_add_bytes(&cache->keys[i], HASH_BEGIN, text, length));
-    return name;
+    return code_name_make(cache->keys, CODE_KIND_TEXT, text, length);
 }
 
-/* As the youngest. Under the lock. */
-static void append_entry(struct code_cache *cache, struct code_cache_entry *entry)
+/* It is the youngest then. Under the lock. */
+static struct entry *find_entry(struct code_cache *cache, const struct code_name *name)
 {
-    struct code_cache_entry **end = &cache->oldest;
-    while (*end)
-        end = &(*end)->next;
-    entry->next = NULL;
-    *end = entry;
-}
-
-/* Under the lock. */
-static struct code_cache_entry *find_entry(struct code_cache *cache, const struct code_name *name)
-{
-    for (struct code_cache_entry **at = &cache->oldest; *at; at = &(*at)->next) {
-        struct code_cache_entry *entry = *at;
-        if (!code_name_equal(&entry->name, name))
-            continue;
-        *at = entry->next;
-        append_entry(cache, entry);
-        return entry;
-    }
-    return NULL;
+    struct code_link *link = code_index_find(&cache->index, name);
+    if (!link)
+        return NULL;
+    struct entry *entry = container_of(link, struct entry, link);
+    list_remove(&entry->use);
+    list_append(&cache->by_use, &entry->use);
+    return entry;
 }
 
 /* Keeps the code as the youngest, if it fits. Two threads may have made the same. Under the lock.
@@ -95,11 +84,11 @@ static void keep_code(struct code_cache *cache, const struct code_name *name,
                       struct compiled *compiled, uint64_t room)
 {
     size_t bytes = compiled_bytes(compiled);
-    struct code_cache_entry *entry = bytes <= room ? malloc(sizeof *entry) : NULL;
+    struct entry *entry = bytes <= room ? malloc(sizeof *entry) : NULL;
     if (!entry)
         return;
-    *entry = (struct code_cache_entry){.name = *name};
-    while (cache->oldest && cache->bytes > room - bytes)
+    *entry = (struct entry){.link.name = *name};
+    while (!list_is_empty(&cache->by_use) && cache->bytes > room - bytes)
         drop_oldest(cache);
     if (find_entry(cache, name)) {
         free(entry);
@@ -107,7 +96,8 @@ static void keep_code(struct code_cache *cache, const struct code_name *name,
     }
     entry->compiled = compiled_hold(compiled);
     cache->bytes += bytes;
-    append_entry(cache, entry);
+    code_index_add(&cache->index, &entry->link);
+    list_append(&cache->by_use, &entry->use);
 }
 
 /* Under the lock. */
@@ -126,7 +116,7 @@ struct compiled *code_cache_find(struct code_cache *cache, const struct code_nam
                                  uint64_t room)
 {
     pthread_mutex_lock(&cache->lock);
-    struct code_cache_entry *entry = find_entry(cache, name);
+    struct entry *entry = find_entry(cache, name);
     struct compiled *compiled =
         entry ? compiled_hold(entry->compiled) : take_from_store(cache, name, room);
     pthread_mutex_unlock(&cache->lock);
@@ -140,4 +130,20 @@ void code_cache_put(struct code_cache *cache, const struct code_name *name,
     keep_code(cache, name, compiled, room);
     code_store_add(&cache->store, name, compiled_code(compiled), compiled_bytes(compiled));
     pthread_mutex_unlock(&cache->lock);
+}
+
+void code_cache_note(struct code_cache *cache, const struct code_name *image, const void *findings,
+                     size_t bytes)
+{
+    pthread_mutex_lock(&cache->lock);
+    code_store_add(&cache->store, image, findings, bytes);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void *code_cache_recall(struct code_cache *cache, const struct code_name *image, size_t *bytes)
+{
+    pthread_mutex_lock(&cache->lock);
+    void *findings = code_store_copy(&cache->store, image, bytes);
+    pthread_mutex_unlock(&cache->lock);
+    return findings;
 }

@@ -4,12 +4,11 @@
  * code_cache: compiled code by the text that it was made from. Clients' texts are the same where
  * their programs are, so one compilation serves all of them.
  *
- * A text is known by its length and two hashes whose keys nobody outside sees: 122 bits, which no
- * client can make collide (common/hash.h). The oldest code goes when room is short. Code that an
- * earlier worker of the device has made is taken from the store (code_store.h). Any thread.
+ * The oldest code goes when room is short. Code that an earlier worker of the device has made is
+ * taken from the store (code_store.h), which also has what is worth knowing of images. Any thread.
  */
-#ifndef GPUSHARE_SERVER_WORKER_CODE_CODE_CACHE_H
-#define GPUSHARE_SERVER_WORKER_CODE_CODE_CACHE_H
+#ifndef GPUSHARE_SERVER_WORKER_CODE_CACHE_CODE_CACHE_H
+#define GPUSHARE_SERVER_WORKER_CODE_CACHE_CODE_CACHE_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,19 +16,22 @@
 #include <stdint.h>
 
 #include "common/hash.h"
-#include "server/worker/code/code_store.h"
-#include "server/worker/code/compiled.h"
+#include "common/list.h"
+#include "server/worker/code/cache/code_store.h"
+#include "server/worker/code/cache/compiled.h"
 
 struct code_cache {
     struct hash_key keys[2];
-    pthread_mutex_t lock;
-    struct code_cache_entry *oldest; /* the least recently used */
-    uint64_t bytes;                  /* of all code in it */
-    struct code_store store;         /* under the lock */
+    pthread_mutex_t lock; /* of all below */
+    struct code_index index;
+    struct list by_use; /* the least recently used first */
+    uint64_t bytes;     /* of all code in it */
+    struct code_store store;
 };
 
-/* store: descriptor of the store's memory, which becomes the cache's; -1: there is none. A store
- * that can't be used is done without. Returns 0 or -errno: of the system's random numbers. */
+/* An open cache must not move (its list). store: descriptor of the store's memory, which becomes
+ * the cache's; -1: there is none. A store that can't be used is done without. Returns 0 or -errno:
+ * of the system's random numbers. */
 int code_cache_open(struct code_cache *cache, int store);
 /* Code that others hold stays theirs. */
 void code_cache_close(struct code_cache *cache);
@@ -46,6 +48,12 @@ struct compiled *code_cache_find(struct code_cache *cache, const struct code_nam
  * code. */
 void code_cache_put(struct code_cache *cache, const struct code_name *name,
                     struct compiled *compiled, uint64_t room);
+
+/* Puts findings about an image into the store, and copies them from there; the caller frees the
+ * copy. NULL: there are none. */
+void code_cache_note(struct code_cache *cache, const struct code_name *image, const void *findings,
+                     size_t bytes);
+void *code_cache_recall(struct code_cache *cache, const struct code_name *image, size_t *bytes);
 
 /* Lets the oldest go until the rest fits into room bytes. */
 void code_cache_trim(struct code_cache *cache, uint64_t room);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/worker/code/code_store.h"
+#include "server/worker/code/cache/code_store.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -9,9 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/util.h"
+
 /* "GSCODE01". A change of the layout changes the number. */
 #define MAGIC UINT64_C(0x313045444f435347)
-enum { HALVES = 2, ALIGN = 64 };
+enum { HALVES = CODE_STORE_HALVES, ALIGN = 64 };
 
 struct header {
     _Atomic uint64_t magic; /* last of all: the keys are made */
@@ -24,6 +26,13 @@ struct header {
 struct entry {
     struct code_name name;
     uint64_t bytes, check;
+};
+
+/* Where an entry is, for the index. */
+struct place {
+    struct code_link link;
+    uint32_t half;
+    uint64_t at; /* bytes from the half's begin */
 };
 
 static struct header *header_of(const struct code_store *store)
@@ -52,6 +61,7 @@ int code_store_open(struct code_store *store, int fd)
 {
     struct stat file;
     *store = (struct code_store){.memory = SHM_NONE};
+    code_index_open(&store->index);
     if (fd < 0)
         return 0;
     int result = fstat(fd, &file) < 0 ? -errno : 0;
@@ -75,10 +85,24 @@ int code_store_open(struct code_store *store, int fd)
     return result;
 }
 
+static void forget_places(struct code_store *store)
+{
+    for (size_t i = 0; i < store->index.room; i++)
+        for (struct code_link *link = code_index_buckets(&store->index)[i], *next; link;
+             link = next) {
+            next = link->next;
+            free(container_of(link, struct place, link));
+        }
+    code_index_close(&store->index);
+    memset(store->seen, 0, sizeof store->seen);
+}
+
 void code_store_close(struct code_store *store)
 {
-    if (store->memory.base)
-        shm_release(&store->memory);
+    if (!store->memory.base)
+        return;
+    forget_places(store);
+    shm_release(&store->memory);
     store->memory = SHM_NONE;
 }
 
@@ -87,45 +111,70 @@ const struct hash_key *code_store_keys(const struct code_store *store)
     return store->memory.base ? header_of(store)->keys : NULL;
 }
 
-bool code_name_equal(const struct code_name *one, const struct code_name *other)
-{
-    return one->length == other->length && one->hashes[0] == other->hashes[0] &&
-           one->hashes[1] == other->hashes[1];
-}
-
 static uint64_t check_of(const struct code_store *store, const void *code, size_t bytes)
 {
     const struct hash_key *key = &header_of(store)->keys[0];
     return hash_end(key, hash_add_bytes(key, hash_add(key, HASH_BEGIN, bytes), code, bytes));
 }
 
-static const struct entry *find_in(const struct code_store *store, uint32_t half,
-                                   const struct code_name *name)
+static uint64_t used_of(const struct code_store *store, uint32_t half)
 {
-    const uint8_t *at = half_at(store, half);
-    uint64_t left = atomic_load_explicit(&header_of(store)->used[half], memory_order_acquire);
-    left = left < half_bytes(store) ? left : half_bytes(store);
-    while (left >= sizeof(struct entry)) {
-        const struct entry *entry = (const struct entry *)at;
-        if (entry->bytes > left || entry_bytes(entry->bytes) > left)
+    uint64_t used = atomic_load_explicit(&header_of(store)->used[half], memory_order_acquire);
+    return used < half_bytes(store) ? used : half_bytes(store);
+}
+
+/* The entry at a place; NULL: it does not end within the half. */
+static const struct entry *entry_at(const struct code_store *store, uint32_t half, uint64_t at)
+{
+    uint64_t used = used_of(store, half), left = at < used ? used - at : 0;
+    const struct entry *entry = (const struct entry *)(half_at(store, half) + at);
+    return left >= sizeof *entry && entry->bytes <= left && entry_bytes(entry->bytes) <= left
+               ? entry
+               : NULL;
+}
+
+/* Takes note of the entries that were added since. Another worker may have added them, or have
+ * emptied a half. */
+static void note_places(struct code_store *store)
+{
+    for (uint32_t half = 0; half < HALVES; half++)
+        if (used_of(store, half) < store->seen[half])
+            forget_places(store);
+    for (uint32_t half = 0; half < HALVES; half++) {
+        const struct entry *entry;
+        while ((entry = entry_at(store, half, store->seen[half]))) {
+            struct place *place = malloc(sizeof *place);
+            if (!place)
+                return;
+            *place =
+                (struct place){.link.name = entry->name, .half = half, .at = store->seen[half]};
+            code_index_add(&store->index, &place->link);
+            store->seen[half] += entry_bytes(entry->bytes);
+        }
+    }
+}
+
+/* A half that was emptied and has been filled further since looks as if it had only grown. Then a
+ * place has an entry of another name. */
+static const struct entry *find_entry(struct code_store *store, const struct code_name *name)
+{
+    if (!store->memory.base)
+        return NULL;
+    for (unsigned tries = 0; tries < 2; tries++) {
+        note_places(store);
+        const struct code_link *link = code_index_find(&store->index, name);
+        if (!link)
             return NULL;
-        if (code_name_equal(&entry->name, name))
+        const struct place *place = container_of(link, struct place, link);
+        const struct entry *entry = entry_at(store, place->half, place->at);
+        if (entry && code_name_equal(&entry->name, name))
             return entry;
-        at += entry_bytes(entry->bytes);
-        left -= entry_bytes(entry->bytes);
+        forget_places(store);
     }
     return NULL;
 }
 
-static const struct entry *find_entry(const struct code_store *store, const struct code_name *name)
-{
-    const struct entry *entry = NULL;
-    for (uint32_t half = 0; store->memory.base && !entry && half < HALVES; half++)
-        entry = find_in(store, half, name);
-    return entry;
-}
-
-void *code_store_copy(const struct code_store *store, const struct code_name *name, size_t *bytes)
+void *code_store_copy(struct code_store *store, const struct code_name *name, size_t *bytes)
 {
     const struct entry *entry = find_entry(store, name);
     if (!entry)
@@ -145,7 +194,7 @@ void *code_store_copy(const struct code_store *store, const struct code_name *na
 
 /* The half that has room for so many bytes. One that is emptied for it is empty before code is
  * added to it. */
-static uint32_t make_room(const struct code_store *store, uint64_t bytes)
+static uint32_t make_room(struct code_store *store, uint64_t bytes)
 {
     struct header *header = header_of(store);
     uint32_t current = atomic_load(&header->current) % HALVES;
@@ -154,6 +203,7 @@ static uint32_t make_room(const struct code_store *store, uint64_t bytes)
     current = (current + 1) % HALVES;
     atomic_store(&header->used[current], 0);
     atomic_store(&header->current, current);
+    forget_places(store);
     return current;
 }
 

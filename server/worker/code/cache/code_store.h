@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * code_store: compiled code in memory that outlives the worker, so that the next one need not
- * compile again.
+ * code_store: compiled code, and findings about texts, in memory that outlives the worker, so that
+ * the next one need neither read nor compile again.
  *
  * The supervisor makes the memory, zeroed, and gives it to each worker of a device. One worker
  * writes at a time; another may stand by and read.
@@ -14,8 +14,8 @@
  *
  * Under the lock of whoever owns it (code_cache.h).
  */
-#ifndef GPUSHARE_SERVER_WORKER_CODE_CODE_STORE_H
-#define GPUSHARE_SERVER_WORKER_CODE_CODE_STORE_H
+#ifndef GPUSHARE_SERVER_WORKER_CODE_CACHE_CODE_STORE_H
+#define GPUSHARE_SERVER_WORKER_CODE_CACHE_CODE_STORE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,14 +23,14 @@
 
 #include "common/hash.h"
 #include "common/ipc/shm.h"
+#include "server/worker/code/cache/code_name.h"
 
-/* A text: its length, and two hashes with the store's keys. */
-struct code_name {
-    uint64_t length, hashes[2];
-};
+enum { CODE_STORE_HALVES = 2 };
 
 struct code_store {
-    struct shm memory; /* base NULL: there is none */
+    struct shm memory;       /* base NULL: there is none */
+    struct code_index index; /* of the entries below */
+    uint64_t seen[CODE_STORE_HALVES];
 };
 
 /* Opens the memory, of which fd is a descriptor that becomes the store's; -1: there is none, which
@@ -44,13 +44,10 @@ const struct hash_key *code_store_keys(const struct code_store *store);
 
 /* A copy of the code of this name, which the caller frees, with its size. NULL: it is not there, or
  * is not whole, or there is no memory for it. */
-void *code_store_copy(const struct code_store *store, const struct code_name *name, size_t *bytes);
+void *code_store_copy(struct code_store *store, const struct code_name *name, size_t *bytes);
 
 /* Adds code that is not there yet. Code larger than half of the store is not kept. */
 void code_store_add(struct code_store *store, const struct code_name *name, const void *code,
                     size_t bytes);
-
-/* Whether two names are of one text, but for what a hash can't tell. Any thread. */
-bool code_name_equal(const struct code_name *one, const struct code_name *other);
 
 #endif

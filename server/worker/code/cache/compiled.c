@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/worker/code/compiled.h"
+#include "server/worker/code/cache/compiled.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

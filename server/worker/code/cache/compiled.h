@@ -4,8 +4,8 @@
  * compiled: code that was made from a text, shared by the cache and the loads that use it. Any
  * thread.
  */
-#ifndef GPUSHARE_SERVER_WORKER_CODE_COMPILED_H
-#define GPUSHARE_SERVER_WORKER_CODE_COMPILED_H
+#ifndef GPUSHARE_SERVER_WORKER_CODE_CACHE_COMPILED_H
+#define GPUSHARE_SERVER_WORKER_CODE_CACHE_COMPILED_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/worker/code/known_image.h"
+#include "server/worker/code/cache/known_image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "server/worker/image/symbols.h"
 
 struct known_image {
-    struct known_image *next; /* in the table */
-    unsigned holds;           /* the table's, and those of modules; under the lock */
-    struct code_name name;
+    struct code_link link; /* in the table, while that holds it */
+    struct list_link use;
+    unsigned holds; /* the table's, and those of modules; under the lock */
     struct proto_worker_module_needs needs;
     size_t tree_bytes;
     bool loaded; /* the members below are set, once and for all */
@@ -23,11 +23,32 @@ struct known_image {
     struct symbols *symbols;
 };
 
+/* An image that was loaded, as the next worker finds it: this, the constant's name with its NUL,
+ * the symbols. Another build may have noted it, or may find it: a change of these structs that
+ * leaves their sizes, or of what they mean, changes FORM. */
+struct noted {
+    uint64_t form;
+    struct proto_worker_module_needs needs;
+    struct code_name text;
+    uint64_t tree_bytes, base, constant_bytes, symbols_bytes;
+};
+
+#define FORM (UINT64_C(1) << 32 | sizeof(struct noted))
+
 void known_images_open(struct known_images *images, size_t max)
 {
     *images = (struct known_images){.max = max};
     pthread_mutex_init(&images->lock, NULL);
+    code_index_open(&images->index);
+    list_init(&images->by_use);
     images->open = hash_key_make(&images->keys[0]) == 0 && hash_key_make(&images->keys[1]) == 0;
+}
+
+void known_images_share(struct known_images *images, struct code_cache *cache)
+{
+    images->cache = cache;
+    memcpy(images->keys, cache->keys, sizeof images->keys);
+    images->open = true;
 }
 
 static size_t image_bytes(const struct known_image *image)
@@ -35,22 +56,32 @@ static size_t image_bytes(const struct known_image *image)
     return sizeof *image + (image->symbols ? symbols_bytes(image->symbols) : 0);
 }
 
-/* Under the lock. */
-static void drop_hold(struct known_image *image)
+static void free_image(struct known_image *image)
 {
-    if (--image->holds)
-        return;
     symbols_free(image->symbols);
     free(image->constant);
     free(image);
 }
 
+/* Under the lock. */
+static void drop_hold(struct known_image *image)
+{
+    if (--image->holds == 0)
+        free_image(image);
+}
+
+static bool in_table(const struct known_image *image)
+{
+    return list_is_linked(&image->use);
+}
+
 /* Drops the oldest until `more` bytes fit into the table. Under the lock. */
 static void make_room(struct known_images *images, size_t more)
 {
-    struct known_image *image;
-    while ((image = images->oldest) && images->bytes > saturating_sub(images->max, more)) {
-        images->oldest = image->next;
+    while (!list_is_empty(&images->by_use) && images->bytes > saturating_sub(images->max, more)) {
+        struct known_image *image = LIST_FIRST(&images->by_use, struct known_image, use);
+        list_remove(&image->use);
+        code_index_remove(&images->index, &image->link);
         images->bytes -= image_bytes(image);
         drop_hold(image);
     }
@@ -61,60 +92,132 @@ void known_images_close(struct known_images *images)
     if (!images->open)
         return;
     make_room(images, SIZE_MAX);
+    code_index_close(&images->index);
     images->open = false;
     pthread_mutex_destroy(&images->lock);
 }
 
-static struct code_name name_of(const struct known_images *images, const void *bytes, size_t count)
+struct code_name known_image_name(const struct known_images *images, const void *bytes,
+                                  size_t count)
 {
-    struct code_name name = {.length = count};
-    for (unsigned i = 0; i < 2; i++)
-        name.hashes[i] =
-            hash_end(&images->keys[i], hash_add_bytes(&images->keys[i], HASH_BEGIN, bytes, count));
-    return name;
+    return code_name_make(images->keys, CODE_KIND_IMAGE, bytes, count);
 }
 
-/* As the youngest. Under the lock. */
-static void append_image(struct known_images *images, struct known_image *image)
-{
-    struct known_image **end = &images->oldest;
-    while (*end)
-        end = &(*end)->next;
-    image->next = NULL;
-    *end = image;
-}
-
-/* Under the lock. */
+/* It is the youngest then, and has a hold for the caller. Under the lock. */
 static struct known_image *find_image(struct known_images *images, const struct code_name *name)
 {
-    for (struct known_image **at = &images->oldest; *at; at = &(*at)->next) {
-        struct known_image *image = *at;
-        if (!code_name_equal(&image->name, name))
-            continue;
-        *at = image->next;
-        append_image(images, image);
-        return image;
-    }
-    return NULL;
+    struct code_link *link = code_index_find(&images->index, name);
+    if (!link)
+        return NULL;
+    struct known_image *image = container_of(link, struct known_image, link);
+    list_remove(&image->use);
+    list_append(&images->by_use, &image->use);
+    image->holds++;
+    return image;
 }
 
-struct known_image *known_image_find(struct known_images *images, const void *bytes, size_t count,
-                                     struct proto_worker_module_needs *needs)
+/* The image has a hold for the caller. Another thread may have added the same meanwhile: returns
+ * the one that stays. */
+static struct known_image *add_image(struct known_images *images, struct known_image *image)
 {
-    if (!images->open)
-        return NULL;
-    const struct code_name name = name_of(images, bytes, count);
     pthread_mutex_lock(&images->lock);
-    struct known_image *image = find_image(images, &name);
-    if (image) {
+    struct known_image *earlier = find_image(images, &image->link.name);
+    if (earlier) {
+        drop_hold(image);
+        image = earlier;
+    } else if (image_bytes(image) <= images->max) {
         image->holds++;
-        *needs = image->needs;
+        make_room(images, image_bytes(image));
+        code_index_add(&images->index, &image->link);
+        list_append(&images->by_use, &image->use);
+        images->bytes += image_bytes(image);
     }
     pthread_mutex_unlock(&images->lock);
     return image;
 }
 
-struct known_image *known_image_add(struct known_images *images, const void *bytes, size_t count,
+/* ---- for the next worker ---- */
+
+static void note_image(const struct known_images *images, const struct known_image *image)
+{
+    struct noted noted = {.form = FORM,
+                          .needs = image->needs,
+                          .text = image->text,
+                          .tree_bytes = image->tree_bytes,
+                          .base = image->base,
+                          .constant_bytes = image->constant ? strlen(image->constant) + 1 : 0,
+                          .symbols_bytes = symbols_bytes(image->symbols)};
+    size_t bytes = sizeof noted + noted.constant_bytes + noted.symbols_bytes;
+    char *all = malloc(bytes);
+    if (!all)
+        return;
+    memcpy(all, &noted, sizeof noted);
+    if (image->constant)
+        memcpy(all + sizeof noted, image->constant, noted.constant_bytes);
+    memcpy(all + sizeof noted + noted.constant_bytes, image->symbols, noted.symbols_bytes);
+    code_cache_note(images->cache, &image->link.name, all, bytes);
+    free(all);
+}
+
+/* all, bytes: what the store has, as somebody put it there. */
+static struct known_image *image_from(const struct code_name *name, const char *all, size_t bytes)
+{
+    struct noted noted;
+    if (bytes < sizeof noted)
+        return NULL;
+    memcpy(&noted, all, sizeof noted);
+    const char *constant = all + sizeof noted;
+    size_t rest = bytes - sizeof noted;
+    if (noted.form != FORM || noted.constant_bytes > rest ||
+        noted.symbols_bytes != rest - noted.constant_bytes ||
+        (noted.constant_bytes && constant[noted.constant_bytes - 1]))
+        return NULL;
+    struct known_image *image = malloc(sizeof *image);
+    if (!image)
+        return NULL;
+    *image = (struct known_image){
+        .link.name = *name,
+        .holds = 1,
+        .needs = noted.needs,
+        .tree_bytes = noted.tree_bytes,
+        .loaded = true,
+        .text = noted.text,
+        .constant = noted.constant_bytes ? strdup(constant) : NULL,
+        .base = noted.base,
+        .symbols = symbols_restore(constant + noted.constant_bytes, noted.symbols_bytes)};
+    if (image->symbols && (image->constant || !noted.constant_bytes))
+        return image;
+    free_image(image);
+    return NULL;
+}
+
+static struct known_image *recall_image(struct known_images *images, const struct code_name *name)
+{
+    size_t bytes;
+    char *all = images->cache ? code_cache_recall(images->cache, name, &bytes) : NULL;
+    struct known_image *image = all ? image_from(name, all, bytes) : NULL;
+    free(all);
+    return image ? add_image(images, image) : NULL;
+}
+
+/* ---- for modules ---- */
+
+struct known_image *known_image_find(struct known_images *images, const struct code_name *name,
+                                     struct proto_worker_module_needs *needs)
+{
+    if (!images->open)
+        return NULL;
+    pthread_mutex_lock(&images->lock);
+    struct known_image *image = find_image(images, name);
+    pthread_mutex_unlock(&images->lock);
+    if (!image)
+        image = recall_image(images, name);
+    if (image)
+        *needs = image->needs;
+    return image;
+}
+
+struct known_image *known_image_add(struct known_images *images, const struct code_name *name,
                                     const struct rewrite *rewrite,
                                     const struct proto_worker_module_needs *needs)
 {
@@ -125,32 +228,9 @@ struct known_image *known_image_add(struct known_images *images, const void *byt
     struct known_image *image = malloc(sizeof *image);
     if (!image)
         return NULL;
-    *image = (struct known_image){.holds = 1,
-                                  .name = name_of(images, bytes, count),
-                                  .needs = *needs,
-                                  .tree_bytes = rewrite_tree_bytes(rewrite)};
-    pthread_mutex_lock(&images->lock);
-    struct known_image *earlier = find_image(images, &image->name);
-    if (earlier) {
-        free(image);
-        image = earlier;
-        image->holds++;
-    } else if (image_bytes(image) <= images->max) {
-        image->holds++;
-        make_room(images, image_bytes(image));
-        append_image(images, image);
-        images->bytes += image_bytes(image);
-    }
-    pthread_mutex_unlock(&images->lock);
-    return image;
-}
-
-static bool in_table(const struct known_images *images, const struct known_image *image)
-{
-    const struct known_image *at = images->oldest;
-    while (at && at != image)
-        at = at->next;
-    return at != NULL;
+    *image = (struct known_image){
+        .link.name = *name, .holds = 1, .needs = *needs, .tree_bytes = rewrite_tree_bytes(rewrite)};
+    return add_image(images, image);
 }
 
 void known_image_loaded(struct known_images *images, struct known_image *image,
@@ -163,6 +243,7 @@ void known_image_loaded(struct known_images *images, struct known_image *image,
         return;
     struct symbols *kept = symbols_copy(symbols, 0);
     char *name = constant ? strdup(constant) : NULL;
+    bool first = false;
     pthread_mutex_lock(&images->lock);
     if (image->loaded || !kept || (constant && !name)) {
         symbols_free(kept);
@@ -173,11 +254,15 @@ void known_image_loaded(struct known_images *images, struct known_image *image,
         image->constant = name;
         image->base = rewrite_base(rewrite);
         image->symbols = kept;
-        if (in_table(images, image))
+        if (in_table(image))
             images->bytes += symbols_bytes(kept);
         make_room(images, 0);
+        first = true;
     }
     pthread_mutex_unlock(&images->lock);
+    /* The caller has a hold, and the members don't change any more. */
+    if (first && images->cache)
+        note_image(images, image);
 }
 
 bool known_image_code(struct known_images *images, struct known_image *image, uint64_t base,
