@@ -63,28 +63,34 @@ static void at_lease_end(struct load *child)
 }
 
 static const struct mix {
-    const char *name, *request;
+    const char *name;
     double share, arrives; /* arrives: in plans after the start */
     uint64_t kernel_ns;
     uint32_t most;
     void (*behave)(struct load *child);
 } mix[CLIENTS] = {
-    {"ten", "GPUSHARE_TIME_REQUEST=10%", 0.10, 0, 300000000, 1000, NULL},
-    {"twenty", "GPUSHARE_TIME_REQUEST=20%", 0.20, 0.26, 20000, 1 << 20, NULL},
-    {"thirty-three", "GPUSHARE_TIME_REQUEST=33%", 0.33, 0, 1000000, 1 << 16, at_lease_end},
-    {"thirty-seven", "GPUSHARE_TIME_REQUEST=37%", 0.37, 0.7, 5000000, 1 << 14, NULL},
+    {"ten", 0.10, 0, 300000000, 1000, NULL},
+    {"twenty", 0.20, 0.26, 20000, 1 << 20, NULL},
+    {"thirty-three", 0.33, 0, 1000000, 1 << 16, at_lease_end},
+    {"thirty-seven", 0.37, 0.7, 5000000, 1 << 14, NULL},
 };
 
-static struct load *client(const struct server *server, const struct mix *one)
+/* The administrator's word: a request that a client makes for itself is lowered when another user
+ * arrives, as a neighbour may be. */
+static struct load *client(const struct server *server, int admin, const struct mix *one)
 {
-    const char *env[] = {one->request, NULL};
+    const char *env[] = {NULL};
     struct load_spec spec = {.name = one->name,
                              .env = env,
                              .kernel_ns = one->kernel_ns > 20000 ? scaled(one->kernel_ns) : 20000,
                              .most = one->most,
                              .depth = one->kernel_ns == 20000 ? 1000 : 0,
                              .behave = one->behave};
-    return load_start(server, &spec);
+    struct load *load = load_start(server, &spec);
+    json_decref(administer(admin,
+                           "{\"request\":\"set\",\"client\":%u,\"time\":{\"request\":\"%.0f%%\"}}",
+                           load->page->client, one->share * 100));
+    return load;
 }
 
 void bench_strict_share(struct bench_result *result)
@@ -101,7 +107,7 @@ void bench_strict_share(struct bench_result *result)
      * known. */
     for (int i = 0; i < CLIENTS; i++)
         if (!(mix[i].arrives > 0))
-            loads[i] = client(server, &mix[i]);
+            loads[i] = client(server, admin, &mix[i]);
     administer_mode(admin, &mode);
     start = bench_now();
     for (int i = 0; i < CLIENTS; i++)
@@ -111,7 +117,7 @@ void bench_strict_share(struct bench_result *result)
         if (loads[i])
             continue;
         bench_sleep_until(start + mix[i].arrives * plan);
-        loads[i] = client(server, &mix[i]);
+        loads[i] = client(server, admin, &mix[i]);
         load_go(loads[i]);
         end = bench_now();
     }
