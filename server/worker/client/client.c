@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/messages.h"
 
@@ -145,6 +146,31 @@ bool client_is_registered(const struct client *client)
     return client->status_device || client->shadows_device;
 }
 
+void client_lock(struct client *client)
+{
+    struct client_signals *signals = &client->signals;
+    if (pthread_mutex_trylock(&client->lock) == 0)
+        return;
+    if (atomic_fetch_add_explicit(&signals->waiting, 1, memory_order_relaxed) == 0)
+        atomic_store_explicit(&signals->waits_since, clock_now(), memory_order_relaxed);
+    pthread_mutex_lock(&client->lock);
+    atomic_fetch_sub_explicit(&signals->waiting, 1, memory_order_relaxed);
+}
+
+/* A look of the completer may be so late. Where a client waits for each of its launches the lock is
+ * free for most of the time, and a submitter that stepped back at once would cost each launch the
+ * time in which the other thread wakes up. */
+#define LOCK_OVERDUE_NS 50000
+
+bool client_lock_is_overdue(const struct client *client)
+{
+    const struct client_signals *signals = &client->signals;
+    /* Hints: the lock itself orders what it protects. */
+    return atomic_load_explicit(&signals->waiting, memory_order_relaxed) &&
+           clock_now() >
+               atomic_load_explicit(&signals->waits_since, memory_order_relaxed) + LOCK_OVERDUE_NS;
+}
+
 void client_destroy(struct client *client)
 {
     assert((client_state(client) == CLIENT_ATTACHING || client_state(client) == CLIENT_LEFT) &&
@@ -171,7 +197,7 @@ void client_destroy(struct client *client)
 
 void client_event_forget(struct client *client, uint32_t handle)
 {
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     client->objects.events[handle - 1] = (struct event){.handle = NULL};
     client->objects.event_live--;
     pthread_mutex_unlock(&client->lock);

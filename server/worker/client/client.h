@@ -180,8 +180,10 @@ struct client_submit {
 /* Marks that one thread leaves for another. Any thread may leave them, whatever locks it holds. The
  * state can't be used for this, since it changes only under the client's lock. */
 struct client_signals {
-    _Atomic uint32_t completer; /* 1: the completer has to look at this client */
-    _Atomic uint32_t submitter; /* 1: the submitter has to look at this client */
+    _Atomic uint32_t completer;   /* 1: the completer has to look at this client */
+    _Atomic uint32_t submitter;   /* 1: the submitter has to look at this client */
+    _Atomic uint32_t waiting;     /* threads in client_lock */
+    _Atomic uint64_t waits_since; /* when the first of them came, ns */
 };
 
 /* The hardware queues that its rings are on: the lock of struct stream_pool. */
@@ -244,6 +246,13 @@ bool client_is_registered(const struct client *client);
  * pending frees, bound streams and registrations must be gone before; assertions check that.
  * Control thread. */
 void client_destroy(struct client *client);
+
+/* Locks client->lock, for every thread but the submitter. That one has the lock of a client with
+ * hundreds of streams for nearly all of the time, and takes it again before a thread that its
+ * unlocking woke can run: it lets the client be where such a thread has waited for a while
+ * (client_lock_is_overdue). */
+void client_lock(struct client *client);
+bool client_lock_is_overdue(const struct client *client);
 
 static inline enum client_state client_state(const struct client *client)
 {

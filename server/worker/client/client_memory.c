@@ -97,7 +97,7 @@ const struct range *client_memory_range_find(const struct client *client, uint64
 static int range_add_closed(struct client *client, uint64_t address, uint64_t count,
                             enum range_kind kind)
 {
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     int error = client_memory_range_add(client, address, count, kind, NULL);
     if (error == 0)
         client_memory_range_exact(client, address, count, kind)->dying = &closed;
@@ -108,7 +108,7 @@ static int range_add_closed(struct client *client, uint64_t address, uint64_t co
 static void range_set_dying(struct client *client, uint64_t address, uint64_t count,
                             enum range_kind kind, const struct retirement *dying)
 {
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct range *range = client_memory_range_exact(client, address, count, kind);
     if (range)
         range->dying = dying;
@@ -130,7 +130,7 @@ void client_memory_close(struct client *client, uint64_t address, uint64_t count
 void client_memory_forget(struct client *client, uint64_t address, uint64_t count,
                           enum range_kind kind)
 {
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct range *range = client_memory_range_exact(client, address, count, kind);
     if (range)
         client_memory_range_remove(client, range);
@@ -302,7 +302,7 @@ uint32_t client_memory_host_register(const struct gpu *gpu, uint64_t address, ui
 void client_memory_host_note(struct client *client, uint64_t address, uint64_t count,
                              uint64_t registered, bool keeps)
 {
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct range *range = client_memory_range_exact(client, address, count, RANGE_HOST);
     if (range) {
         range->registered = registered;
@@ -372,7 +372,7 @@ close_fd:
 void client_memory_host_unregister(struct client *client, uint64_t address, uint64_t count)
 {
     uint64_t registered = 0;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct range *range = client_memory_range_exact(client, address, count, RANGE_HOST);
     if (range) {
         registered = range->registered;
@@ -395,7 +395,7 @@ uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint6
                                   struct error *why)
 {
     client_memory_host_unregister(client, address, count);
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     bool known = client_memory_range_exact(client, address, count, RANGE_HOST);
     pthread_mutex_unlock(&client->lock);
     if (!known)

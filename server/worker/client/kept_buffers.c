@@ -33,7 +33,7 @@ uint32_t kept_buffers_take(struct kept_buffers *kept, struct client *client, uin
 {
     if (array_reserve(kept->all, kept->room, kept->count + 1) < 0)
         return error_set(why, MESSAGE(worker_no_memory));
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct range *range = client_memory_range_exact(client, address, count, RANGE_HOST);
     bool whole = range && range->registered == count;
     if (whole)
@@ -65,7 +65,7 @@ uint32_t kept_buffers_lend(struct kept_buffers *kept, struct client *client, uin
     struct kept_buffer *buffer = find_buffer(kept, address);
     if (!buffer || buffer->count != count || buffer->dropping)
         return refuse_unknown(address, count, why);
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     int error = client_memory_range_add(client, address, count, RANGE_HOST, NULL);
     if (error == 0) {
         struct range *range = client_memory_range_exact(client, address, count, RANGE_HOST);

@@ -48,7 +48,7 @@ static uint32_t enter_function(struct client *client, uint32_t number,
         return 0;
     if (!number || (known && known->module && !client->control.forgiving))
         return error_set(why, MESSAGE(kernel_exists), number);
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     bool reserved = array_reserve(objects->functions, objects->function_room, number) == 0;
     for (; reserved && objects->function_count < number; objects->function_count++)
         objects->functions[objects->function_count] = (struct function){.module = NULL};

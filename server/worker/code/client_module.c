@@ -31,7 +31,7 @@ uint32_t client_module_new_lost(struct client *client, uint32_t number, enum pro
         return error;
     module->unsaved = unsaved;
     module->lost = true;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     client->objects.lost_modules++;
     client->objects.lost_reaching += state_lost_reaches(unsaved, PROTO_UNSAVED_NOTHING);
     pthread_mutex_unlock(&client->lock);
@@ -121,7 +121,7 @@ void client_module_unload_all(struct client *client)
 
 void client_module_release_code(struct client *client, struct client_module *module)
 {
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     twins_remove(client, module);
     pthread_mutex_unlock(&client->lock);
     symbols_free(module->symbols);
@@ -143,7 +143,7 @@ static void forget_names(struct client *client, struct client_module *module)
 
 static void forget_lost(struct client *client, const struct client_module *module)
 {
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     client->objects.lost_modules--;
     client->objects.lost_reaching -= state_lost_reaches(module->unsaved, PROTO_UNSAVED_NOTHING);
     pthread_mutex_unlock(&client->lock);
@@ -151,7 +151,7 @@ static void forget_lost(struct client *client, const struct client_module *modul
 
 void client_module_destroy(struct client *client, struct client_module *module)
 {
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     forget_names(client, module);
     pthread_mutex_unlock(&client->lock);
     struct client_module **link = &client->control.modules;
@@ -232,7 +232,7 @@ static bool lacks_twin(const struct client_module_lookup *lookup)
     struct twin twin;
     if (lookup->address < module->twins || lookup->address >= module->twins_end)
         return false;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     size_t found = twins_find(client, lookup->address, lookup->count, &twin, 1);
     pthread_mutex_unlock(&client->lock);
     return found == 0;
@@ -269,7 +269,7 @@ uint32_t client_module_enter_global(struct client *client,
                                     const struct client_module_lookup *lookup, struct error *why)
 {
     uint64_t address = lookup->address, count = lookup->count;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     int added =
         client_memory_range_find(client, address, count) || count == 0
             ? 0

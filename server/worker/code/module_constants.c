@@ -26,7 +26,7 @@ static cuda_result settle_run(const struct settling *settling)
         clearing_copy(&client->gpu->clearing, settling->calls, to, from, run->bytes);
     if (result != CUDA_OK)
         return result;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     int added = twins_add(client, run);
     pthread_mutex_unlock(&client->lock);
     return added < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;

@@ -348,7 +348,7 @@ static bool is_place(struct client *client, uint64_t base, uint64_t bytes)
 {
     if (bytes == 0)
         return true;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     const struct range *range = client_memory_range_find(client, base, bytes);
     bool ours = range && range->kind == RANGE_DEVICE && !range->dying;
     pthread_mutex_unlock(&client->lock);

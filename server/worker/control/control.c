@@ -34,7 +34,7 @@ static int progress_client(struct worker *worker, struct client *client)
 {
     struct proto_worker_misbehaved misbehaved = {0};
     bool tell = false, gone;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     if (client_state(client) == CLIENT_VIOLATED) {
         client_state_set(client, CLIENT_REPORTED);
         tell = true;
@@ -58,7 +58,7 @@ static int progress_client(struct worker *worker, struct client *client)
     error = control_stream_finish(worker, client);
     if (error < 0)
         return error;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     gone = client_state(client) == CLIENT_LEFT && !client->control.loading &&
            !client->control.calling && !client->control.ready && !client->shared.frees &&
            !client->control.deferred && client_is_quiet(client);

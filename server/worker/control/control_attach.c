@@ -45,7 +45,7 @@ static int begin_serving(struct worker *worker, struct client *client)
 {
     if (!client->control.restoring)
         return submitter_add(&worker->submitter, client);
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     client_state_set(client, CLIENT_RESTORING);
     pthread_mutex_unlock(&client->lock);
     return 0;

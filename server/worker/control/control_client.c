@@ -68,7 +68,7 @@ static void sum_use(struct worker *worker, struct client *client, struct proto_w
     meter_collect(&worker->meter);
     gate_charge_usage(&worker->gate);
     gate_read_usage(&worker->gate, client, used);
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     used->launches = client->usage.launches;
     used->copies = client->usage.copies;
     used->copied_bytes = client->usage.copied_bytes;
@@ -124,7 +124,7 @@ int control_client_link(struct request *request)
     /* The mapping is enough, and descriptors are the first thing that this process runs out of. */
     close(link.shadows.fd);
     link.shadows.fd = -1;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     bool reserved = array_reserve(objects->links, objects->link_room, wanted->link) == 0;
     for (; reserved && objects->link_count < wanted->link; objects->link_count++)
         objects->links[objects->link_count] = (struct link){.shadows = SHM_NONE};
@@ -145,7 +145,7 @@ int control_client_rings(struct request *request)
 {
     const struct proto_worker_rings *wanted = request->body;
     int fd = channel_take_fd(request->message, 0);
-    pthread_mutex_lock(&request->client->lock);
+    client_lock(request->client);
     int result = ring_memory_add(&request->client->rings, wanted->first, wanted->count, fd);
     pthread_mutex_unlock(&request->client->lock);
     close(fd);
@@ -317,7 +317,7 @@ void control_client_drop_all(struct worker *worker)
     while (worker->client_count) {
         struct client *client = worker->clients[worker->client_count - 1];
         /* The submitter has ended, so this thread takes its step. */
-        pthread_mutex_lock(&client->lock);
+        client_lock(client);
         if (client_state(client) != CLIENT_LEFT) {
             client_state_set(client, CLIENT_LEAVING);
             client_state_set(client, CLIENT_LEFT);

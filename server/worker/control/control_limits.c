@@ -61,7 +61,7 @@ static struct account_choice accounts_of(const struct client *client)
 static void apply_placement(struct worker *worker, struct client *client)
 {
     struct partition *to;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     if (placement_apply(&worker->places, &client->place, &to) == PLACEMENT_MOVE)
         client_partition_move(worker, client, to);
     pthread_mutex_unlock(&client->lock);
@@ -128,7 +128,7 @@ static uint32_t apply_allowance(struct worker *worker, struct client *client,
         return error;
     }
     client->control.allowance = *to;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     overrun_set_kernel_time(client, to->kernel_time);
     pthread_mutex_unlock(&client->lock);
     control_limits_assign_priorities(worker);
@@ -400,7 +400,7 @@ void control_limits_assign_priorities(struct worker *worker)
     stream_priority_assign(worker);
     for (uint32_t i = 0; i < worker->client_count; i++) {
         struct client *client = worker->clients[i];
-        pthread_mutex_lock(&client->lock);
+        client_lock(client);
         struct partition *partition = client->shared.partition;
         int32_t priority = client->streams[0].priority;
         pthread_mutex_unlock(&client->lock);

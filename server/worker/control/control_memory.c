@@ -142,7 +142,7 @@ static bool is_mapped_again(struct client *client, uint64_t address, uint64_t co
 {
     if (!client->control.restoring)
         return false;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     const struct range *range = client_memory_range_exact(client, address, count, kind);
     bool mapped = range && !range->dying;
     pthread_mutex_unlock(&client->lock);
@@ -310,7 +310,7 @@ static int unmap_range(struct request *request, uint64_t address, uint64_t count
 {
     struct client *client = request->client;
     struct retirement *asked = NULL;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct range *range = client_memory_range_exact(client, address, count, kind);
     bool known = range && !range->dying;
     if (known)
@@ -355,7 +355,7 @@ int control_memory_host_keep(struct request *request)
 
 int control_memory_quiesce(struct request *request)
 {
-    pthread_mutex_lock(&request->client->lock);
+    client_lock(request->client);
     struct retirement *asked =
         control_retire_request(request->client, RETIRE_NOTHING, request->serial);
     pthread_mutex_unlock(&request->client->lock);

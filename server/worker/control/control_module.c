@@ -142,7 +142,7 @@ int control_module_unload(struct request *request)
     }
     if (!module || client_module_is_busy(module) || client_module_dying(module))
         return request_refuse(request, MESSAGE(worker_module_unknown), wanted->module);
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct retirement *asked = control_retire_request(client, RETIRE_MODULE, request->serial);
     if (asked) {
         asked->handle = wanted->module;
@@ -301,7 +301,7 @@ static int end_function_set(struct control_call *control)
     struct client *client = control->request.client;
     if (call->error)
         return request_refuse_why(&control->request, &call->why);
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct function *function = &client->objects.functions[call->set.function - 1];
     function->dynamic_bytes = call->function.dynamic_bytes;
     function->dynamic_most = call->function.dynamic_most;

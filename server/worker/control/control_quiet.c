@@ -121,7 +121,7 @@ static void say_grown(struct worker *worker, const struct growth *growth)
 static void tell_grown(struct worker *worker, struct client *client, const struct growth *growth)
 {
     client->control.deferred--;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct client_shared *shared = &client->shared;
     shared->local_asked = false;
     if (growth->grown != CUDA_OK)
@@ -174,7 +174,7 @@ bool control_quiet_grow(struct worker *worker)
         return true;
     for (uint32_t i = 0; i < worker->client_count; i++) {
         struct client *client = worker->clients[i];
-        pthread_mutex_lock(&client->lock);
+        client_lock(client);
         struct client_shared *shared = &client->shared;
         bool asks = shared->local_wanted && !shared->local_asked &&
                     client_state_is_served(client_state(client));

@@ -139,7 +139,7 @@ struct retirement *control_retire_request(struct client *client, enum retire_kin
 static void take_ready(struct client *client)
 {
     struct retirement *request;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     while ((request = retire_take(client))) {
         *client->control.ready_end = request;
         client->control.ready_end = &request->next;

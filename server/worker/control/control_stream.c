@@ -16,7 +16,7 @@ int control_stream_create(struct request *request)
     struct client *client = request->client;
     struct proto_stream_created created = {0};
     int32_t priority = 0;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct client_stream *stream =
         client->control.restoring ? client_stream_find(client, wanted->stream) : NULL;
     if (!stream)
@@ -43,7 +43,7 @@ int control_stream_destroy(struct request *request)
     const struct proto_stream_destroy *wanted = request->body;
     struct client *client = request->client;
     struct proto_worker_stream_ended ended = {.stream = wanted->stream};
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct client_stream *stream = client_stream_find(client, wanted->stream);
     bool open = stream && stream->state == STREAM_OPEN;
     bool closing = stream && stream->state == STREAM_CLOSING;
@@ -68,7 +68,7 @@ int control_stream_recover(struct request *request)
     const struct proto_stream_recover *wanted = request->body;
     struct client *client = request->client;
     struct proto_stream_recovered recovered = {0};
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct client_stream *stream = client_stream_find(client, wanted->stream);
     bool done = stream && client_stream_recover(stream, &recovered.finished, &recovered.dropped);
     pthread_mutex_unlock(&client->lock);
@@ -84,7 +84,7 @@ int control_stream_recover(struct request *request)
 static uint32_t free_ended_stream(struct worker *worker, struct client *client)
 {
     uint32_t freed = 0;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     for (uint32_t i = 1; !freed && client->shared.closing_count && i < client->stream_count; i++) {
         struct client_stream *stream = &client->streams[i];
         if (!client_stream_has_ended(stream))
@@ -152,7 +152,7 @@ static int end_event(struct control_call *control)
     if (call->result != CUDA_OK)
         return request_refuse(request, error_from_cuda((int)call->result),
                               MESSAGE_TEXT(event_create), cuda_driver_error_sentence(call->result));
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     bool taken = has_event(client, call->number);
     bool reserved = !taken && reserve_event(client, call->number);
     if (reserved) {
@@ -191,7 +191,7 @@ int control_event_create(struct request *request)
 /* Copies an event that is not being destroyed out of the table. Takes the lock. */
 static bool find_event(struct client *client, uint32_t handle, struct event *event)
 {
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     bool known = handle - 1 < client->objects.event_count &&
                  client->objects.events[handle - 1].handle &&
                  !client->objects.events[handle - 1].dying;
@@ -217,7 +217,7 @@ int control_event_destroy(struct request *request)
     }
     if (!found)
         return request_refuse(request, MESSAGE(event_unknown), wanted->event);
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     struct retirement *asked = control_retire_request(client, RETIRE_EVENT, 0);
     if (asked) {
         asked->handle = wanted->event;

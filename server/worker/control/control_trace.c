@@ -23,7 +23,7 @@ static void write_shares(struct worker *worker)
 {
     for (uint32_t i = 0; i < worker->client_count; i++) {
         struct client *client = worker->clients[i];
-        pthread_mutex_lock(&client->lock);
+        client_lock(client);
         client_partition_trace(worker, client);
         pthread_mutex_unlock(&client->lock);
     }

@@ -138,7 +138,7 @@ static void look_at_client(struct completer *completer, struct client *client,
 {
     struct completer_look own = {0};
     activity_beat(); /* as the submitter does with each visit */
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     bool busy = false;
     for (uint32_t i = bits_next(client->shared.busy, 0, client->stream_count);
          i < client->stream_count;

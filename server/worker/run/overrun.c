@@ -121,7 +121,7 @@ static bool add_head(struct overrun *overrun, struct client_stream *stream)
 static bool add_client(struct overrun *overrun, struct client *client)
 {
     bool added = true;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     for (uint32_t i = bits_next(client->shared.busy, 0, client->stream_count);
          added && i < client->stream_count;
          i = bits_next(client->shared.busy, i + 1, client->stream_count))
@@ -262,7 +262,7 @@ static bool is_needed(const struct overrun *overrun, struct worker *worker)
     bool needed = false;
     for (uint32_t i = 0; i < worker->client_count && !needed; i++) {
         struct client *client = worker->clients[i];
-        pthread_mutex_lock(&client->lock);
+        client_lock(client);
         needed = client->shared.kernel_time ||
                  (overrun->departed_limit && client_state_is_leaving(client_state(client)));
         pthread_mutex_unlock(&client->lock);

@@ -32,7 +32,7 @@ static bool expect_client(struct client *client, uint64_t now, struct quiet_work
 {
     bool any = false;
     *work = (struct quiet_work){.client = client->number};
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     uint32_t batch = client->gate.batch;
     for (uint32_t i = bits_next(client->shared.busy, 0, client->stream_count);
          i < client->stream_count;
@@ -107,7 +107,7 @@ static void hold_clients(struct quiet_window *window)
     gate_pause(&worker->gate);
     pthread_mutex_lock(&worker->clients_lock);
     for (uint32_t i = 0; i < worker->client_count; i++) {
-        pthread_mutex_lock(&worker->clients[i]->lock);
+        client_lock(worker->clients[i]);
         pthread_mutex_unlock(&worker->clients[i]->lock);
     }
     pthread_mutex_unlock(&worker->clients_lock);

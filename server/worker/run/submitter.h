@@ -28,7 +28,11 @@ struct worker;
 
 enum {
     SUBMITTER_VISIT_MAX = 64, /* maximum of commands that a client may submit in a visit */
-    SUBMITTER_BATCH = 32      /* maximum of commands between two completions of a ring */
+    /* Rings of a client that are served in a visit while others are scanned: each costs two calls
+     * of the driver at least, so a client with hundreds would keep the others, and threads that
+     * want its lock, waiting for milliseconds. */
+    SUBMITTER_VISIT_RINGS = 8,
+    SUBMITTER_BATCH = 32 /* maximum of commands between two completions of a ring */
 };
 
 struct submitter {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* A visit to one client: its doorbells, its rings, batch by batch. */
+#include <sched.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -501,7 +502,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
 {
     struct gate *gate = &submitter->worker->gate;
     const uint64_t each_max = most_of_each(gate, client);
-    uint32_t room = 0;
+    uint32_t room = 0, served = 0;
     bool held = false;
     client->gate.lacking_only = 0;
     *end = CLIENT_READY;
@@ -548,6 +549,8 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
             break;
         }
         mark_served(submitter, stream, done);
+        if (++served == SUBMITTER_VISIT_RINGS && submitter->scanned_count > 1)
+            break;
     }
     return 0;
 }
@@ -611,6 +614,10 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
      * take an entry of the journal that says which kernels were. */
     if (atomic_load_explicit(&worker->failed, memory_order_relaxed))
         return false;
+    if (client_lock_is_overdue(client)) {
+        sched_yield(); /* that thread may wait for this CPU, too */
+        return true;
+    }
     pthread_mutex_lock(&client->lock);
     /* The client may have begun to leave since the scan set's round began. */
     if (!client_state_is_served(client_state(client))) {

@@ -276,7 +276,7 @@ static void note_client(struct usage_ledger *ledger, struct worker *worker, stru
     uint32_t at = client_at(ledger, client);
     placement_view(&worker->places, &client->place, clock_now(), &view);
     row.held_ns = client->held_before_ns + view.held_ns;
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     read_counts(client, &row);
     idle = !client_in_flight(client) &&
            bits_next(client->shared.ready, 0, client->stream_count) == client->stream_count;
@@ -308,7 +308,7 @@ void usage_ledger_note(struct usage_ledger *ledger, struct worker *worker, struc
 /* Whether nothing of the client's row can have changed but by the clock. */
 static bool is_idle(struct client *client)
 {
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     bool idle = client->ledger_idle && !atomic_load(&client->signals.completer) &&
                 bits_next(client->shared.ready, 0, client->stream_count) == client->stream_count;
     pthread_mutex_unlock(&client->lock);
@@ -349,7 +349,7 @@ void usage_ledger_forget(struct usage_ledger *ledger, struct worker *worker, str
 
 static void give_counts(struct client *client, const struct client_row *row)
 {
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     client->usage.launches = row->launches;
     client->usage.copies = row->copies;
     client->usage.copied_bytes = row->copied_bytes;

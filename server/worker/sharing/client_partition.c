@@ -37,7 +37,7 @@ int32_t client_partition_priority(struct worker *worker, struct client *client,
                                   const struct sm_group_set *sm_groups)
 {
     bool at_home = placement_is_home(&worker->places, &client->place, sm_groups);
-    pthread_mutex_lock(&client->lock);
+    client_lock(client);
     int32_t priority = client_stream_priority(client, &client->streams[0], at_home);
     pthread_mutex_unlock(&client->lock);
     return priority;

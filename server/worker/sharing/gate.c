@@ -479,7 +479,7 @@ static void shut_gate(struct gate *gate)
     atomic_store(&gate->open, 0);
     /* The submitter may still act on an open gate, but only under the client's lock. */
     for (struct gate_client *at = gate->first; at; at = at->next) {
-        pthread_mutex_lock(&at->client->lock);
+        client_lock(at->client);
         gate_note_done(gate, at->client);
         pthread_mutex_unlock(&at->client->lock);
     }

@@ -42,7 +42,7 @@ void stream_priority_assign(struct worker *worker)
                 last = least;
         if (rank + 1 < levels.count)
             last = scheduler_stream_priority(rank + 1, levels.count, greatest, least) - 1;
-        pthread_mutex_lock(&client->lock);
+        client_lock(client);
         client_stream_set_range(client, first, max(last, first));
         pthread_mutex_unlock(&client->lock);
     }
