@@ -177,7 +177,8 @@ static void an_account_has_the_best_set_within_its_limit(void **state)
     (void)state;
     const struct shape *h100 = &shapes[0];
     for (uint32_t limit = 700; limit < PLAN_WHOLE; limit += 600) {
-        const uint32_t limits[2] = {PLAN_WHOLE, min(limit + 500, (uint32_t)PLAN_WHOLE)};
+        const uint32_t more = min(limit + 500, (uint32_t)PLAN_WHOLE);
+        const uint32_t limits[2] = {PLAN_WHOLE, more};
         struct sm_allocation_account account = {.number = 1};
         start(h100);
         assert_int_equal(sm_allocation_account_set(&allocation, &account, 0, limit, &why), 0);
