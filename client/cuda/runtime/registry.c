@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "client/cuda/runtime/base/runtime_driver.h"
+#include "common/list.h"
 
 /* A kernel in one context. */
 struct code {
@@ -46,16 +47,17 @@ struct variable {
     struct variable *next;
 };
 
+/* Loads, kernels and variables leave with the image alone, so their lists are singly linked. */
 struct registry_image {
     const void *wrapper;
     struct load *loads;
     struct registry_function *functions;
     struct variable *variables;
-    struct registry_image *next;
+    struct list_link in_images;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct registry_image *images;
+static struct list images = LIST_INIT(images);
 
 /* A large program registers some thousand kernels. */
 enum { BUCKETS = 4096 };
@@ -76,8 +78,7 @@ struct registry_image *registry_image_add(const void *wrapper)
         return NULL;
     image->wrapper = wrapper;
     pthread_mutex_lock(&lock);
-    image->next = images;
-    images = image;
+    list_prepend(&images, &image->in_images);
     pthread_mutex_unlock(&lock);
     return image;
 }
@@ -218,16 +219,10 @@ static void free_variables(struct variable *variables)
 
 void registry_image_remove(struct registry_image *image)
 {
-    struct registry_image **at;
-
     if (!image)
         return;
     pthread_mutex_lock(&lock);
-    for (at = &images; *at; at = &(*at)->next)
-        if (*at == image) {
-            *at = image->next;
-            break;
-        }
+    list_remove(&image->in_images);
     give_up_functions(image->functions);
     pthread_mutex_unlock(&lock);
     unload(image->loads);
@@ -342,7 +337,9 @@ cudart_error registry_function_load(struct registry_function *function, cuda_con
 /* The lock is held. */
 static struct variable *find_variable(const void *host, struct registry_image **of)
 {
-    for (struct registry_image *image = images; image; image = image->next)
+    struct registry_image *image;
+
+    LIST_FOR_EACH (image, &images, in_images)
         for (struct variable *variable = image->variables; variable; variable = variable->next)
             if (variable->host == host) {
                 *of = image;
