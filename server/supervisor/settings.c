@@ -14,6 +14,7 @@
 #include "common/ipc/arena.h"
 #include "common/id_name.h"
 #include "common/log.h"
+#include "common/machine.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "protocol.h"
@@ -160,7 +161,7 @@ static const char usage_end[] =
 
 void settings_default(struct settings *settings)
 {
-    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t memory = machine_memory();
     *settings = (struct settings){.driver_name = "nvidia",
                                   .socket_fd = -1,
                                   .admin_socket_fd = -1,

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/machine.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "server/supervisor/clients.h"
@@ -131,11 +131,6 @@ static void turn_open(struct supervisor *supervisor)
 }
 
 /* ---- life ---- */
-
-static uint64_t machine_memory(void)
-{
-    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct settings *settings,
                       const struct supervisor_events *events)
