@@ -4,8 +4,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/printable.h"
@@ -19,16 +17,6 @@ void log_open(const char *program, enum log_level level, bool journal)
     log_program = program;
     level_max = level;
     log_journal = journal;
-}
-
-bool log_goes_to_journal(void)
-{
-    const char *stream = getenv("JOURNAL_STREAM");
-    unsigned long long device, inode;
-    char rest;
-    struct stat status;
-    return stream && sscanf(stream, "%llu:%llu%c", &device, &inode, &rest) == 2 &&
-           !fstat(STDERR_FILENO, &status) && status.st_dev == device && status.st_ino == inode;
 }
 
 static void log_line(enum log_level level, const char *format, va_list arguments)

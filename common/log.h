@@ -3,10 +3,11 @@
 /*
  * log: one line for each event on standard error, for journald or a terminal.
  *
- * Only programs log. The client library and the rest of common/ never do. Priorities are those of
- * syslog. Under systemd (the argument `journal` of log_open) each line begins with the "<N>" of
- * sd-daemon(3), from which journald takes the priority. Without it each line begins with the
- * program's name.
+ * Programs log, and so do CUDA's libraries: a CUDA program has numbers of errors alone, and its
+ * user reads a sentence here. The client library and the rest of common/ never do. Priorities are
+ * those of syslog. Under systemd (the argument `journal` of log_open) each line begins with the
+ * "<N>" of sd-daemon(3), from which journald takes the priority. Without it each line begins with
+ * the program's name, which is gpushare's before log_open.
  *
  * Any thread may log; log_open comes before the first other thread.
  */
@@ -26,11 +27,6 @@ enum log_level {
 /* Sets up the log. program: stays the caller's and must outlive all logging. level: the least
  * important level that is written; messages of a higher number are dropped. */
 void log_open(const char *program, enum log_level level, bool journal);
-
-/* Whether standard error is the journal: $JOURNAL_STREAM has its device and inode
- * (systemd.exec(5)). The variable alone says nothing, because a shell that was started by a service
- * hands it on. */
-bool log_goes_to_journal(void);
 
 /* Writes one line. format: without a newline at the end. Control characters, which a client's
  * text may contain, become '?'. A line is cut to 1024 bytes. */

@@ -14,6 +14,7 @@
 #include "common/ipc/arena.h"
 #include "common/id_name.h"
 #include "common/log.h"
+#include "common/log_journal.h"
 #include "common/machine.h"
 #include "common/messages.h"
 #include "common/units.h"
@@ -630,7 +631,7 @@ static uint32_t read_environment(struct settings *settings, struct error *why)
     const char *store = getenv("FDSTORE");
     settings->store_offered =
         settings->notify_socket && ((store && strtoul(store, NULL, 10) > 0) || sockets.kept_count);
-    settings->journal = log_goes_to_journal();
+    settings->journal = log_journal_is_there();
     if (settings->limits.socket[0])
         snprintf(settings->socket, sizeof settings->socket, "%s", settings->limits.socket);
     else

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "common/log.h"
+#include "common/log_journal.h"
 
 static FILE *caught;
 static int real_stderr;
@@ -61,16 +62,16 @@ static void the_journal_is_known_by_its_file(void **state)
     char name[64];
     assert_int_equal(fstat(STDERR_FILENO, &status), 0);
     unsetenv("JOURNAL_STREAM");
-    assert_false(log_goes_to_journal());
+    assert_false(log_journal_is_there());
     snprintf(name, sizeof name, "%llu:%llu", (unsigned long long)status.st_dev,
              (unsigned long long)status.st_ino);
     setenv("JOURNAL_STREAM", name, 1);
-    assert_true(log_goes_to_journal());
+    assert_true(log_journal_is_there());
     strcat(name, "0");
     setenv("JOURNAL_STREAM", name, 1);
-    assert_false(log_goes_to_journal());
+    assert_false(log_journal_is_there());
     setenv("JOURNAL_STREAM", "journal", 1);
-    assert_false(log_goes_to_journal());
+    assert_false(log_journal_is_there());
     unsetenv("JOURNAL_STREAM");
 }
 
