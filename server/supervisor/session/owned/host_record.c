@@ -110,18 +110,9 @@ int session_host_record_buffers_unpack(struct session *session, struct unpack *u
     return result;
 }
 
-static struct session *session_numbered(const struct server *server, uint32_t number)
-{
-    struct session *session;
-    LIST_FOR_EACH (session, &server->session_list, link)
-        if (session->number == number)
-            return session;
-    return NULL;
-}
-
 static bool import_find(struct host_import *import)
 {
-    struct session *owner = session_numbered(import->user->server, import->owner_number);
+    struct session *owner = session_find(import->user->server, import->owner_number);
     struct heap_region *region = owner ? owner->buffers.first : NULL;
     while (region && region->address != import->address)
         region = region->next;
