@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "client/cuda/runtime/base/runtime_driver.h"
+#include "common/cuda/fatbin.h"
 #include "common/list.h"
 
 /* A kernel in one context. */
@@ -22,8 +23,6 @@ struct code {
     cuda_function function;
     struct code *next;
 };
-
-#define WRAPPER_MAGIC UINT32_C(0x466243b1)
 
 /* An image in one context. */
 struct load {
@@ -232,18 +231,6 @@ void registry_image_remove(struct registry_image *image)
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-/* nvcc's struct around a fatbin: two words, the address of the fatbin, and more. NVIDIA's
- * cuModuleLoadData wants the fatbin; its cuLibraryLoadData would take the struct. */
-static const void *fatbin_of(const void *wrapper)
-{
-    const struct {
-        uint32_t magic, version;
-        const void *data;
-    } *around = wrapper;
-
-    return around->magic == WRAPPER_MAGIC ? around->data : wrapper;
-}
-
 /* The image's module in the context. The lock is held, so no image is loaded twice. */
 static cudart_error load_image(struct registry_image *image, cuda_context context,
                                cuda_module *module)
@@ -259,7 +246,8 @@ static cudart_error load_image(struct registry_image *image, cuda_context contex
     load = calloc(1, sizeof(*load));
     if (!load)
         return CUDART_MEMORY_ALLOCATION;
-    error = DRIVER(cuModuleLoadData, module, fatbin_of(image->wrapper));
+    /* NVIDIA's cuModuleLoadData wants the fatbin; its cuLibraryLoadData would take the struct. */
+    error = DRIVER(cuModuleLoadData, module, fatbin_unwrap(image->wrapper));
     if (error != CUDART_OK) {
         free(load);
         return error;
