@@ -352,10 +352,10 @@ static void device_failed(void *context, struct device *device)
 /* A kernel that took too long still runs, so the worker's journal has it. */
 static void fail_violator(struct session *session, uint32_t error, const char *text)
 {
-    char kernels[200];
+    char kernels[LOST_KERNELS_TEXT];
     if (error == PROTO_ERROR_LAUNCH_TIMEOUT)
         session_fail(session, error, MESSAGE_TEXT(session_overran), text,
-                     session_lost_kernels(session, kernels, sizeof kernels));
+                     session_lost_kernels(session, kernels));
     else
         session_fail(session, error, "%s", text);
 }
