@@ -5,8 +5,6 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,18 +19,6 @@ void log_open(const char *program, enum log_level level, enum log_form form)
     log_program = program;
     level_max = level;
     log_form = form;
-}
-
-enum log_form log_form_find(void)
-{
-    const char *stream = getenv("JOURNAL_STREAM");
-    unsigned long long device, inode;
-    char rest;
-    struct stat status;
-    bool journal = stream && sscanf(stream, "%llu:%llu%c", &device, &inode, &rest) == 2 &&
-                   !fstat(STDERR_FILENO, &status) && status.st_dev == device &&
-                   status.st_ino == inode;
-    return journal ? LOG_FORM_JOURNAL : LOG_FORM_TIMED;
 }
 
 /* Returns the length. */

@@ -3,8 +3,9 @@
 /*
  * log: one line for each event on standard error, for journald or a terminal.
  *
- * Only programs log. The client library and the rest of common/ never do. Priorities are those of
- * syslog.
+ * Programs log, and so do CUDA's libraries: a CUDA program has numbers of errors alone, and its
+ * user reads a sentence here. The client library and the rest of common/ never do. Priorities are
+ * those of syslog. Before log_open a line begins with gpushare's name.
  *
  * Any thread may log; log_open comes before the first other thread.
  */
@@ -29,11 +30,6 @@ enum log_form {
 /* Sets up the log. program: stays the caller's and must outlive all logging. level: the least
  * important level that is written; messages of a higher number are dropped. */
 void log_open(const char *program, enum log_level level, enum log_form form);
-
-/* The form for a program that runs for long: for the journal, if standard error is that, else with
- * times. $JOURNAL_STREAM has the journal's device and inode (systemd.exec(5)). The variable alone
- * says nothing, because a shell that was started by a service hands it on. */
-enum log_form log_form_find(void);
 
 /* Writes one line. format: without a newline at the end. Control characters, which a client's
  * text may contain, become '?'. A line is cut to 1024 bytes. */

@@ -19,6 +19,8 @@
       "no command: info is the only one") \
     X(tool_device, INVALID_VALUE, \
       "--device: \"%s\" is not the number of a device") \
+    X(tool_warning, SUCCESS, \
+      "warning: %s") \
     X(tool_output, SUCCESS, \
       "the output can't be written: %s") \
     X(ctl_command_missing, INVALID_VALUE, \

@@ -89,6 +89,15 @@ $(DROPIN_PROGRAM): $(call obj,tests/programs/dropin/program.c) $(BUILD)/lib/gpus
 	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(BUILD)/lib/gpushare -l:libcuda.so.1 -lpthread
 CHECK_DEPS += $(DROPIN_PROGRAM)
 
+# ---- tables
+# A program that prints tables of the code, for tests that compare them with pages and libraries.
+
+TABLES := $(BUILD)/tests/programs/tables/tables
+$(TABLES): $(call obj,tests/programs/tables/tables.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $<
+CHECK_DEPS += $(TABLES)
+
 # ---- loader
 # Programs that look for libcuda.so.1 in each way there is, where a decoy lies; tests/integration/test_run.py runs them.
 

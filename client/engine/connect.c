@@ -52,11 +52,9 @@ static uint64_t choose_spin(void)
 static void choose_group(const gpushare_connection *connection, uint8_t group[16])
 {
     connection_registry_lock();
-    for (gpushare_connection *c = connection_first(); c; c = c->next)
-        if (!strcmp(c->session.path, connection->session.path) && session_alive(&c->session)) {
-            memcpy(group, c->attached.group, 16);
-            break;
-        }
+    const gpushare_connection *other = connection_find_server(connection->session.path);
+    if (other)
+        memcpy(group, other->attached.group, 16);
     connection_registry_unlock();
 }
 
@@ -230,10 +228,9 @@ static gpushare_error establish_connection(gpushare_connection *connection,
 static void delete_connection(gpushare_connection *connection)
 {
     bool here = connection->generation == connection_generation;
-    for (struct gpushare_stream *s = connection->streams, *next; s; s = next) {
-        next = s->next;
+    struct gpushare_stream *s;
+    LIST_FOR_EACH (s, &connection->streams, in_connection)
         stream_delete(s);
-    }
     stream_delete(connection->default_stream);
     module_delete_all(connection);
     event_delete_all(connection);
@@ -275,6 +272,9 @@ gpushare_error connect_open(const struct gpushare_options *options,
     made->status_memory = SHM_NONE;
     made->spin_ns = choose_spin();
     pthread_mutex_init(&made->lists, NULL);
+    list_init(&made->streams);
+    list_init(&made->modules);
+    list_init(&made->events);
     allocation_init(&made->allocations);
     staging_init(&made->staging);
     peer_init(&made->peers);

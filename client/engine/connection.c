@@ -3,6 +3,7 @@
 #include "client/engine/connection.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client/session/limit_members.h"
@@ -14,7 +15,7 @@ uint32_t connection_generation;
 /* Never held while the server is asked: every connecting and closing of the process needs it. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER; /* a connection is held by fewer */
-static gpushare_connection *registry;
+static struct list registry = LIST_INIT(registry);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- fork ---- */
@@ -34,9 +35,10 @@ static void fork_parent(void)
 static void fork_child(void)
 {
     connection_generation++;
-    for (gpushare_connection *c = registry; c; c = c->next)
+    gpushare_connection *c;
+    LIST_FOR_EACH (c, &registry, in_registry)
         close(c->eventfd);
-    registry = NULL;
+    list_init(&registry);
     /* Threads that waited for it do not exist here. */
     released = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     fork_parent();
@@ -61,15 +63,20 @@ void connection_registry_unlock(void)
 
 gpushare_connection *connection_find(uint64_t id)
 {
-    for (gpushare_connection *c = registry; c; c = c->next)
+    gpushare_connection *c;
+    LIST_FOR_EACH (c, &registry, in_registry)
         if (c->id == id)
-            return c;
-    return NULL;
+            break;
+    return c;
 }
 
-gpushare_connection *connection_first(void)
+gpushare_connection *connection_find_server(const char *path)
 {
-    return registry;
+    gpushare_connection *c;
+    LIST_FOR_EACH (c, &registry, in_registry)
+        if (strcmp(c->session.path, path) == 0 && session_alive(&c->session))
+            break;
+    return c;
 }
 
 gpushare_connection *connection_hold(uint64_t id)
@@ -84,9 +91,9 @@ gpushare_connection *connection_hold(uint64_t id)
 
 gpushare_connection *connection_hold_next(uint64_t id)
 {
-    gpushare_connection *next = NULL;
+    gpushare_connection *c, *next = NULL;
     connection_registry_lock();
-    for (gpushare_connection *c = registry; c; c = c->next)
+    LIST_FOR_EACH (c, &registry, in_registry)
         if (c->id > id && (!next || c->id < next->id))
             next = c;
     if (next)
@@ -105,12 +112,13 @@ void connection_release(gpushare_connection *connection)
 
 bool connection_any_window(uint64_t address)
 {
-    bool found = false;
+    gpushare_connection *c;
     connection_registry_lock();
-    for (gpushare_connection *c = registry; c && !found; c = c->next)
-        found = address - c->device_base < c->window_bytes;
+    LIST_FOR_EACH (c, &registry, in_registry)
+        if (address - c->device_base < c->window_bytes)
+            break;
     connection_registry_unlock();
-    return found;
+    return c != NULL;
 }
 
 void connection_register(gpushare_connection *connection)
@@ -120,19 +128,14 @@ void connection_register(gpushare_connection *connection)
     connection_registry_lock();
     connection->generation = connection_generation;
     connection->id = ++ids;
-    connection->next = registry;
-    registry = connection;
+    list_prepend(&registry, &connection->in_registry);
     connection_registry_unlock();
 }
 
 void connection_unregister(gpushare_connection *connection)
 {
     connection_registry_lock();
-    for (gpushare_connection **link = &registry; *link; link = &(*link)->next)
-        if (*link == connection) {
-            *link = connection->next;
-            break;
-        }
+    list_remove(&connection->in_registry);
     while (connection->holders)
         pthread_cond_wait(&released, &registry_lock);
     connection_registry_unlock();

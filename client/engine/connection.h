@@ -31,6 +31,7 @@
 #include "common/ipc/shared_word.h"
 #include "common/ipc/ring_memory.h"
 #include "common/ipc/shm.h"
+#include "common/list.h"
 #include "protocol.h"
 
 struct gpushare_connection {
@@ -48,9 +49,9 @@ struct gpushare_connection {
     struct gpushare_stream *default_stream;
     _Atomic uint32_t blocking; /* streams in `streams` that are ordered with the default stream */
     pthread_mutex_t lists;     /* guards the three lists and the links of their members */
-    struct gpushare_stream *streams; /* without the default stream */
-    struct gpushare_module *modules;
-    struct gpushare_event *events;
+    struct list streams;       /* struct gpushare_stream, without the default stream */
+    struct list modules;       /* struct gpushare_module */
+    struct list events;        /* struct gpushare_event */
 
     struct allocations allocations;
     struct session session;
@@ -63,7 +64,7 @@ struct gpushare_connection {
     struct proto_attached attached;
     _Atomic uint32_t multiprocessors; /* the most that it may have, as the server said last */
     struct proto_allowance asked;
-    struct gpushare_connection *next; /* in the registry */
+    struct list_link in_registry;
     uint32_t holders; /* threads that keep it from closing; under the registry's lock */
 };
 
@@ -146,8 +147,8 @@ gpushare_connection *connection_find(uint64_t id);
  * caller needs no lock. */
 bool connection_any_window(uint64_t address);
 
-/* Returns the first of all open connections; ->next leads to the others. The caller holds the
- * registry's lock. */
-gpushare_connection *connection_first(void);
+/* Returns a living connection of this process to the server at this path, or NULL. It looks at the
+ * connection's socket. The caller holds the registry's lock. */
+gpushare_connection *connection_find_server(const char *path);
 
 #endif

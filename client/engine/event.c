@@ -31,11 +31,7 @@ gpushare_error event_open(gpushare_connection *connection, uint32_t flags, gpush
     made->handle = reply.event;
     pthread_mutex_init(&made->lock, NULL);
     pthread_mutex_lock(&connection->lists);
-    made->next = connection->events;
-    made->link = &connection->events;
-    if (made->next)
-        made->next->link = &made->next;
-    connection->events = made;
+    list_prepend(&connection->events, &made->in_connection);
     pthread_mutex_unlock(&connection->lists);
     *event = made;
     return GPUSHARE_SUCCESS;
@@ -46,9 +42,7 @@ gpushare_error event_close(gpushare_event *event)
     gpushare_connection *connection = event->connection;
     gpushare_error error = GPUSHARE_SUCCESS;
     pthread_mutex_lock(&connection->lists);
-    *event->link = event->next;
-    if (event->next)
-        event->next->link = event->link;
+    list_remove(&event->in_connection);
     pthread_mutex_unlock(&connection->lists);
     if (event->handle) {
         struct proto_event_destroy body = {.event = event->handle};
@@ -63,12 +57,12 @@ gpushare_error event_close(gpushare_event *event)
 
 void event_delete_all(gpushare_connection *connection)
 {
-    for (struct gpushare_event *e = connection->events, *next; e; e = next) {
-        next = e->next;
+    struct gpushare_event *e;
+    LIST_FOR_EACH (e, &connection->events, in_connection) {
         pthread_mutex_destroy(&e->lock);
         free(e);
     }
-    connection->events = NULL;
+    list_init(&connection->events);
 }
 
 /* The stream and the timeline value that the event stands for now. Returns false if it was never

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "client/gpushare.h"
+#include "common/list.h"
 
 struct gpushare_stream;
 
@@ -24,7 +25,7 @@ struct gpushare_event {
     bool settled; /* it was recorded behind lost work, when the stream had been recovered already */
     uint32_t stream;
     uint64_t value;
-    struct gpushare_event *next, **link; /* in connection->events */
+    struct list_link in_connection; /* in connection->events */
 };
 
 /* Makes an event. flags: 0 or GPUSHARE_EVENT_TIMING; only for the latter is the server asked.

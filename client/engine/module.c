@@ -58,8 +58,7 @@ static gpushare_error load_fd(gpushare_connection *connection, int fd, uint64_t 
     module->handle = reply.module;
     pthread_mutex_init(&module->lock, NULL);
     pthread_mutex_lock(&connection->lists);
-    module->next = connection->modules;
-    connection->modules = module;
+    list_prepend(&connection->modules, &module->in_connection);
     pthread_mutex_unlock(&connection->lists);
     *out = module;
     return GPUSHARE_SUCCESS;
@@ -121,11 +120,7 @@ gpushare_error module_unload(gpushare_module *module)
 {
     gpushare_connection *connection = module->connection;
     pthread_mutex_lock(&connection->lists);
-    for (struct gpushare_module **link = &connection->modules; *link; link = &(*link)->next)
-        if (*link == module) {
-            *link = module->next;
-            break;
-        }
+    list_remove(&module->in_connection);
     pthread_mutex_unlock(&connection->lists);
     allocation_disown(&connection->allocations, module);
     struct proto_module_unload body = {.module = module->handle};
@@ -137,11 +132,10 @@ gpushare_error module_unload(gpushare_module *module)
 
 void module_delete_all(gpushare_connection *connection)
 {
-    for (struct gpushare_module *m = connection->modules, *next; m; m = next) {
-        next = m->next;
+    struct gpushare_module *m;
+    LIST_FOR_EACH (m, &connection->modules, in_connection)
         delete_module(m);
-    }
-    connection->modules = NULL;
+    list_init(&connection->modules);
 }
 
 /* ---- lost modules ---- */

@@ -13,13 +13,14 @@
 #include <stdint.h>
 
 #include "client/gpushare.h"
+#include "common/list.h"
 
 struct gpushare_module {
     gpushare_connection *connection;
     uint32_t handle;
-    pthread_mutex_t lock; /* guards the list of functions */
-    struct gpushare_function *functions;
-    struct gpushare_module *next; /* in connection->modules */
+    pthread_mutex_t lock;                /* guards the list of functions */
+    struct gpushare_function *functions; /* none leaves before the module */
+    struct list_link in_connection;      /* in connection->modules */
 };
 
 struct module_parameter {

@@ -42,13 +42,13 @@ struct peer {
     _Atomic uint32_t link; /* 0: not asked for yet */
     pthread_mutex_t lock;  /* road */
     struct road road;
-    struct peer *next;
+    struct list_link in_peers;
 };
 
 void peer_init(struct peers *peers)
 {
     pthread_mutex_init(&peers->lock, NULL);
-    peers->first = NULL;
+    list_init(&peers->members);
 }
 
 static void delete_peer(struct peer *peer)
@@ -59,13 +59,22 @@ static void delete_peer(struct peer *peer)
 
 void peer_destroy(struct peers *peers, bool here)
 {
-    for (struct peer *p = peers->first, *next; p; p = next) {
-        next = p->next;
+    struct peer *p;
+    LIST_FOR_EACH (p, &peers->members, in_peers)
         delete_peer(p);
-    }
-    peers->first = NULL;
+    list_init(&peers->members);
     if (here)
         pthread_mutex_destroy(&peers->lock);
+}
+
+/* The entry for the connection with this id, or NULL. Called with the lock. */
+static struct peer *look_up(const struct peers *peers, uint64_t id)
+{
+    struct peer *p;
+    LIST_FOR_EACH (p, &peers->members, in_peers)
+        if (p->id == id)
+            break;
+    return p;
 }
 
 /* The entry for `to`, made if there is none. */
@@ -73,14 +82,11 @@ static gpushare_error find_peer(gpushare_connection *from, const gpushare_connec
                                 struct peer **out)
 {
     pthread_mutex_lock(&from->peers.lock);
-    struct peer *p = from->peers.first;
-    while (p && p->id != to->id)
-        p = p->next;
+    struct peer *p = look_up(&from->peers, to->id);
     if (!p && (p = calloc(1, sizeof *p))) {
         p->id = to->id;
         pthread_mutex_init(&p->lock, NULL);
-        p->next = from->peers.first;
-        from->peers.first = p;
+        list_prepend(&from->peers.members, &p->in_peers);
     }
     pthread_mutex_unlock(&from->peers.lock);
     *out = p;
@@ -123,29 +129,28 @@ gpushare_error peer_link(gpushare_connection *from, gpushare_connection *to, uin
 static void forget_peer(gpushare_connection *connection, uint64_t id)
 {
     pthread_mutex_lock(&connection->peers.lock);
-    for (struct peer **link = &connection->peers.first; *link; link = &(*link)->next)
-        if ((*link)->id == id) {
-            struct peer *gone = *link;
-            *link = gone->next;
-            /* The buffer is charged to this connection, which lives on: it is freed. The server is
-             * asked without the lock. */
-            void *buffer = gone->road.buffer;
-            struct gpushare_stream *side = gone->road.source_side;
-            delete_peer(gone);
-            pthread_mutex_unlock(&connection->peers.lock);
-            if (side)
-                (void)stream_retire(side);
-            if (buffer)
-                (void)memory_buffer_free(connection, (uint64_t)(uintptr_t)buffer);
-            return;
-        }
+    struct peer *gone = look_up(&connection->peers, id);
+    if (gone)
+        list_remove(&gone->in_peers);
     pthread_mutex_unlock(&connection->peers.lock);
+    if (!gone)
+        return;
+    /* The buffer is charged to this connection, which lives on: it is freed. The server is asked
+     * without the lock. */
+    void *buffer = gone->road.buffer;
+    struct gpushare_stream *side = gone->road.source_side;
+    delete_peer(gone);
+    if (side)
+        (void)stream_retire(side);
+    if (buffer)
+        (void)memory_buffer_free(connection, (uint64_t)(uintptr_t)buffer);
 }
 
 void peer_forget(gpushare_connection *connection)
 {
     /* Each road from here uses a stream of the connection at its far end. */
-    for (struct peer *p = connection->peers.first; p; p = p->next) {
+    struct peer *p;
+    LIST_FOR_EACH (p, &connection->peers.members, in_peers) {
         gpushare_connection *other = p->road.destination_side ? connection_hold(p->id) : NULL;
         if (other) {
             (void)stream_retire(p->road.destination_side);

@@ -13,14 +13,14 @@
 #include <stdint.h>
 
 #include "client/gpushare.h"
+#include "common/list.h"
 
 struct gpushare_stream;
-struct peer;
 
 /* The peers of one connection. */
 struct peers {
     pthread_mutex_t lock;
-    struct peer *first;
+    struct list members; /* struct peer */
 };
 
 void peer_init(struct peers *peers);

@@ -14,8 +14,9 @@ _Static_assert(sizeof(((struct gpushare_recovery *)0)->ranges) ==
 /* The stream remembers its latest interruption only, and this one is over. */
 static void mark_events(gpushare_connection *connection, uint32_t stream)
 {
+    gpushare_event *e;
     pthread_mutex_lock(&connection->lists);
-    for (gpushare_event *e = connection->events; e; e = e->next) {
+    LIST_FOR_EACH (e, &connection->events, in_connection) {
         pthread_mutex_lock(&e->lock);
         if (e->recorded && !e->settled && e->stream == stream &&
             stream_has_lost(connection, stream, e->value))

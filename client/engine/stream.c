@@ -266,8 +266,9 @@ static gpushare_error join_blocking(struct gpushare_stream *stream)
     struct gpushare_stream *joining[3];
     uint32_t count = 0;
     gpushare_error error = GPUSHARE_SUCCESS;
+    struct gpushare_stream *s;
     pthread_mutex_lock(&connection->lists);
-    for (struct gpushare_stream *s = connection->streams; s && !error; s = s->next) {
+    LIST_FOR_EACH (s, &connection->streams, in_connection) {
         uint64_t value = stream_last(s);
         if ((s->flags & GPUSHARE_STREAM_NON_BLOCKING) || value == s->joined_by_default)
             continue;
@@ -287,6 +288,8 @@ static gpushare_error join_blocking(struct gpushare_stream *stream)
             for (uint32_t i = 0; i < count && !error; i++)
                 joining[i]->joined_by_default = waits[i].value;
             count = 0;
+            if (error)
+                break;
         }
     }
     if (count && !error && !(error = push_waits(stream, waits, count)))
@@ -404,9 +407,10 @@ static struct point *snapshot_points(gpushare_connection *connection, bool block
     }
     uint32_t n = 0;
     points[n++] = (struct point){0, stream_last(connection->default_stream)};
+    struct gpushare_stream *s;
     pthread_mutex_lock(&connection->lists);
-    for (struct gpushare_stream *s = connection->streams; s && n < max; s = s->next)
-        if (!blocking_only || !(s->flags & GPUSHARE_STREAM_NON_BLOCKING))
+    LIST_FOR_EACH (s, &connection->streams, in_connection)
+        if (n < max && (!blocking_only || !(s->flags & GPUSHARE_STREAM_NON_BLOCKING)))
             points[n++] = (struct point){s->index, stream_last(s)};
     pthread_mutex_unlock(&connection->lists);
     *count = n;
@@ -459,8 +463,9 @@ gpushare_error stream_wait_connection(gpushare_connection *connection)
     if (error || (error = connection_check(connection)))
         return error;
     error = check_errors(connection->default_stream);
+    struct gpushare_stream *s;
     pthread_mutex_lock(&connection->lists);
-    for (struct gpushare_stream *s = connection->streams; s; s = s->next) {
+    LIST_FOR_EACH (s, &connection->streams, in_connection) {
         /* This call reports the errors of all streams; the caller gets the first one. */
         gpushare_error other = check_errors(s);
         error = error ? error : other;
@@ -479,58 +484,57 @@ gpushare_error stream_query(struct gpushare_stream *stream)
         return GPUSHARE_ERROR_NOT_READY;
     if (!is_default(stream) || !has_blocking(connection))
         return GPUSHARE_SUCCESS;
+    struct gpushare_stream *s;
     pthread_mutex_lock(&connection->lists);
-    for (struct gpushare_stream *s = connection->streams; s && !error; s = s->next)
+    LIST_FOR_EACH (s, &connection->streams, in_connection)
         if (!(s->flags & GPUSHARE_STREAM_NON_BLOCKING) && !own_has_reached(s, stream_last(s)))
-            error = GPUSHARE_ERROR_NOT_READY;
+            break;
     pthread_mutex_unlock(&connection->lists);
-    return error;
+    return s ? GPUSHARE_ERROR_NOT_READY : GPUSHARE_SUCCESS;
 }
 
 /* ---- life ---- */
 
-/* Takes destroyed streams whose work is done out of the list, and returns them as a list of
- * their own. Called with the lists' lock. */
-static struct gpushare_stream *pick_done(gpushare_connection *connection)
+/* Moves destroyed streams whose work is done to a list of their own. Called with the lists' lock.
+ */
+static void pick_done(gpushare_connection *connection, struct list *done)
 {
-    struct gpushare_stream *done = NULL;
-    for (struct gpushare_stream **link = &connection->streams; *link;) {
-        struct gpushare_stream *s = *link;
-        if (s->zombie && own_has_reached(s, stream_last(s))) {
-            *link = s->next;
-            s->next = done;
-            done = s;
-            if (!(s->flags & GPUSHARE_STREAM_NON_BLOCKING))
-                atomic_fetch_sub_explicit(&connection->blocking, 1, memory_order_release);
-        } else {
-            link = &s->next;
-        }
+    struct gpushare_stream *s;
+    LIST_FOR_EACH (s, &connection->streams, in_connection) {
+        if (!s->zombie || !own_has_reached(s, stream_last(s)))
+            continue;
+        list_remove(&s->in_connection);
+        list_append(done, &s->in_connection);
+        if (!(s->flags & GPUSHARE_STREAM_NON_BLOCKING))
+            atomic_fetch_sub_explicit(&connection->blocking, 1, memory_order_release);
     }
-    return done;
 }
 
-static gpushare_error return_streams(gpushare_connection *connection, struct gpushare_stream *done)
+/* Tells the server that the stream is gone, and frees the object, which is in no list that others
+ * know. */
+static gpushare_error return_stream(gpushare_connection *connection, struct gpushare_stream *stream)
 {
-    gpushare_error error = GPUSHARE_SUCCESS;
-    while (done) {
-        struct gpushare_stream *s = done;
-        done = s->next;
-        struct proto_stream_destroy body = {.stream = s->index};
-        struct session_call call = {
-            .request = PROTO_STREAM_DESTROY, .body = &body, .reply = PROTO_DONE};
-        gpushare_error one = connection_call(connection, &call);
-        error = error ? error : one;
-        stream_delete(s);
-    }
+    struct proto_stream_destroy body = {.stream = stream->index};
+    struct session_call call = {
+        .request = PROTO_STREAM_DESTROY, .body = &body, .reply = PROTO_DONE};
+    gpushare_error error = connection_call(connection, &call);
+    stream_delete(stream);
     return error;
 }
 
 static gpushare_error reap_streams(gpushare_connection *connection)
 {
+    struct list done = LIST_INIT(done);
+    struct gpushare_stream *s;
     pthread_mutex_lock(&connection->lists);
-    struct gpushare_stream *done = pick_done(connection);
+    pick_done(connection, &done);
     pthread_mutex_unlock(&connection->lists);
-    return return_streams(connection, done);
+    gpushare_error error = GPUSHARE_SUCCESS;
+    LIST_FOR_EACH (s, &done, in_connection) {
+        gpushare_error one = return_stream(connection, s);
+        error = error ? error : one;
+    }
+    return error;
 }
 
 gpushare_error stream_retire(struct gpushare_stream *stream)
@@ -547,11 +551,13 @@ static bool wait_zombie(gpushare_connection *connection, gpushare_error *error)
 {
     struct point point = {0, 0};
     bool found = false;
+    struct gpushare_stream *s;
     pthread_mutex_lock(&connection->lists);
-    for (struct gpushare_stream *s = connection->streams; s && !found; s = s->next)
+    LIST_FOR_EACH (s, &connection->streams, in_connection)
         if (s->zombie) {
             point = (struct point){s->index, stream_last(s)};
             found = true;
+            break;
         }
     pthread_mutex_unlock(&connection->lists);
     if (found && !(*error = stream_await_value(connection, point.index, point.value)))
@@ -586,13 +592,11 @@ gpushare_error stream_open(gpushare_connection *connection, uint32_t flags, int3
     made->flags = flags;
     made->priority = reply.priority;
     if ((error = need_ring(made))) {
-        made->next = NULL;
-        (void)return_streams(connection, made);
+        (void)return_stream(connection, made);
         return error;
     }
     pthread_mutex_lock(&connection->lists);
-    made->next = connection->streams;
-    connection->streams = made;
+    list_prepend(&connection->streams, &made->in_connection);
     if (!(flags & GPUSHARE_STREAM_NON_BLOCKING))
         atomic_fetch_add_explicit(&connection->blocking, 1, memory_order_release);
     pthread_mutex_unlock(&connection->lists);

@@ -23,6 +23,7 @@
 #include "client/gpushare.h"
 #include "common/ipc/ring.h"
 #include "common/ipc/timeline.h"
+#include "common/list.h"
 
 struct gpushare_stream {
     gpushare_connection *connection;
@@ -34,10 +35,10 @@ struct gpushare_stream {
     uint32_t index;
     uint32_t flags;
     int32_t priority;
-    _Atomic bool has_ring;        /* the ring's memory is there; set once */
-    bool zombie;                  /* destroyed, with work in flight; guarded by connection->lists */
-    uint64_t joined_by_default;   /* this stream's value that the default stream has waited for */
-    struct gpushare_stream *next; /* in connection->streams */
+    _Atomic bool has_ring;      /* the ring's memory is there; set once */
+    bool zombie;                /* destroyed, with work in flight; guarded by connection->lists */
+    uint64_t joined_by_default; /* this stream's value that the default stream has waited for */
+    struct list_link in_connection; /* in connection->streams; the default stream is in no list */
     uint32_t marks[PROTO_RING_ENTRIES];
 };
 

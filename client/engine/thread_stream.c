@@ -11,7 +11,7 @@
 #include "common/messages.h"
 
 /* An entry names its connection by id: by address, a closed connection's could be taken for a new
- * one's. */
+ * one's. The list is singly linked, for all that a thread's key holds is its first entry. */
 struct entry {
     uint64_t connection;
     struct gpushare_stream *stream;

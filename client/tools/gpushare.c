@@ -21,6 +21,7 @@
 #include "client/tools/table.h"
 #include "common/error.h"
 #include "common/limits/limits.h"
+#include "common/log.h"
 #include "common/messages.h"
 #include "common/option.h"
 #include "common/units.h"
@@ -142,7 +143,7 @@ static int report_failure(const struct options *options, gpushare_error error, c
         putchar('\n');
         json_decref(answer);
     }
-    fprintf(stderr, "gpushare: %s\n", shown);
+    log_error("%s", shown);
     return error == GPUSHARE_ERROR_CONNECTION_FAILED ? STATUS_NO_SERVER : STATUS_FAILED;
 }
 
@@ -156,7 +157,7 @@ static void print_warning(void *context, const char *text)
     if (wanted && strcmp(wanted, "0") == 0)
         return;
     if (poll(&room, 1, 0) == 1 && room.revents == POLLOUT)
-        fprintf(stderr, "gpushare: warning: %s\n", text);
+        log_warning(MESSAGE_TEXT(tool_warning), text);
 }
 
 static int run_info(const struct options *options)

@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/tools/trace/perfetto.h"
 #include "client/tools/trace/recording.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/messages.h"
+#include "common/units.h"
 
 int tracing_parse_seconds(const char *text, double *seconds)
 {
@@ -72,7 +73,7 @@ static enum admin_outcome write_recording(const struct tracing_options *options,
         .records = recording.count,
         .lost = recording.lost,
         .damaged = recording.damaged,
-        .seconds = (double)(recording.ended - recording.header.started) / 1e9,
+        .seconds = (double)(recording.ended - recording.header.started) / (double)UNITS_SECOND,
         .clients = (unsigned)json_array_size(json_object_get(*answer, "clients"))};
     int result = write_file(fd, &recording, *answer);
     recording_free(&recording);
@@ -82,11 +83,11 @@ static enum admin_outcome write_recording(const struct tracing_options *options,
 /* The first Ctrl-C or termination ends the trace and keeps it; one that comes a second later ends
  * the tool. Until then it is the first one over again: timeout(1) sends its signal to the tool and
  * to the tool's process group, so it comes twice at once. */
-#define AGAIN_NS 1000000000
+#define AGAIN_NS UNITS_SECOND
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNALS = sizeof signals / sizeof signals[0] };
-static int told_by = -1;        /* the end of a pipe that the signal handler writes */
-static struct timespec told_at; /* {0}: not told yet */
+static int told_by = -1; /* the end of a pipe that the signal handler writes */
+static uint64_t told_at; /* of clock_now; 0: not told yet */
 
 static void reset_signals(void)
 {
@@ -100,15 +101,13 @@ static void reset_signals(void)
 static void on_signal(int number)
 {
     int saved = errno;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (!told_at.tv_sec && !told_at.tv_nsec) {
+    const uint64_t now = clock_now();
+    if (!told_at) {
         told_at = now;
         /* The pipe is empty, so it has room. */
         if (write(told_by, "", 1) < 0)
             abort();
-    } else if ((now.tv_sec - told_at.tv_sec) * 1000000000LL + now.tv_nsec - told_at.tv_nsec >=
-               AGAIN_NS) {
+    } else if (now - told_at >= AGAIN_NS) {
         reset_signals();
         raise(number); /* when the handler returns */
     }
@@ -138,8 +137,8 @@ static int catch_signals(int pipe_fds[2])
  * ends the tool from here on. */
 static void release_signals(const int pipe_fds[2])
 {
-    if (!told_at.tv_sec && !told_at.tv_nsec)
-        told_at.tv_nsec = 1; /* long ago */
+    if (!told_at)
+        told_at = 1; /* long ago */
     for (int i = 0; i < 2; i++)
         if (pipe_fds[i] >= 0)
             close(pipe_fds[i]);

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define FATBIN_MAGIC UINT32_C(0xba55ed50)
 /* __fatBinC_Wrapper_t: holds a pointer, so it is never accepted from a peer */
@@ -46,6 +47,26 @@ struct fatbin_entry {
 struct fatbin {
     const uint8_t *at, *end;
 };
+
+/* Whether the image of a program's own, whose size nobody knows, begins with a word that has no
+ * byte 0. Read byte by byte, for a short text ends before a longer word would. */
+static inline bool fatbin_begins_with(const void *image, const void *word, size_t bytes)
+{
+    size_t same = 0;
+    while (same < bytes && ((const char *)image)[same] == ((const char *)word)[same])
+        same++;
+    return same == bytes;
+}
+
+/* Returns the fatbin in nvcc's struct around it, whose third word is its address: NULL if that is
+ * empty. Any other image is returned as it is. A program's own, never a peer's. */
+static inline const void *fatbin_unwrap(const void *image)
+{
+    const uint32_t magic = FATBIN_WRAPPER_MAGIC;
+    if (fatbin_begins_with(image, &magic, sizeof magic))
+        memcpy(&image, (const char *)image + 2 * sizeof magic, sizeof image);
+    return image;
+}
 
 /*
  * Returns the size of the whole container, from its header alone. 16 bytes must be readable at

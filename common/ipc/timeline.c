@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -31,9 +30,9 @@ uint64_t timeline_reached(const struct timeline *timeline)
     return shared_word_look(&timeline->stream->completed);
 }
 
-void timeline_sleep(const uint32_t *word, uint32_t seen, long nanoseconds)
+void timeline_sleep(const uint32_t *word, uint32_t seen, uint64_t nanoseconds)
 {
-    struct timespec limit = {nanoseconds / 1000000000L, nanoseconds % 1000000000L};
+    struct timespec limit = clock_timespec(nanoseconds);
     /* Not FUTEX_PRIVATE_FLAG: the threads that sleep and wake are in different processes. */
     syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, NULL, 0);
 }

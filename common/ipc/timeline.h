@@ -17,10 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/units.h"
 #include "protocol.h"
 
 /* The longest sleep on a shared word. A waiter notices within this time that its peer has died. */
-#define TIMELINE_SLEEP_NS (100 * 1000000L)
+#define TIMELINE_SLEEP_NS UNITS_TENTH
 
 /* The parts of a stream and its connection that a waiter needs. They stay the caller's. */
 struct timeline {
@@ -58,7 +59,7 @@ bool timeline_is_watched(const struct proto_ring_header *ring);
 
 /* Sleeps (FUTEX_WAIT) while the shared word holds `seen`, for at most this many nanoseconds. It
  * may return early. */
-void timeline_sleep(const uint32_t *word, uint32_t seen, long nanoseconds);
+void timeline_sleep(const uint32_t *word, uint32_t seen, uint64_t nanoseconds);
 
 /* Wakes every thread that sleeps on the word, in all processes. */
 void timeline_wake(const uint32_t *word);

@@ -22,16 +22,11 @@
 /* As many of these may one user have, so that other users' clients are told too. */
 #define OVER_LIMIT_USER_MAX 4
 
-struct session *clients_find(const struct supervisor *supervisor, uint32_t number)
-{
-    return session_find(&supervisor->server, number);
-}
-
 static uint32_t number_take(struct supervisor *supervisor)
 {
     do
         supervisor->next_number++;
-    while (!supervisor->next_number || clients_find(supervisor, supervisor->next_number));
+    while (!supervisor->next_number || session_find(&supervisor->server, supervisor->next_number));
     return supervisor->next_number;
 }
 
@@ -125,7 +120,7 @@ void clients_accept(struct supervisor *supervisor, int fd)
 
 struct session *clients_find_attached(const struct supervisor *supervisor, uint32_t client)
 {
-    struct session *session = clients_find(supervisor, client);
+    struct session *session = session_find(&supervisor->server, client);
     return session && session->state == PROTO_CONNECTION_STATE_ATTACHED ? session : NULL;
 }
 
@@ -140,7 +135,7 @@ void clients_remove(struct supervisor *supervisor, struct session *session)
 
 int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by)
 {
-    struct session *session = clients_find(supervisor, client);
+    struct session *session = session_find(&supervisor->server, client);
     if (!session || session->state == PROTO_CONNECTION_STATE_LEAVING)
         return -ENOENT;
     session_fail(session, MESSAGE(client_killed), by);
@@ -175,7 +170,8 @@ static unsigned neighbours_format(const struct supervisor *supervisor, const str
 static uint32_t refuse_idle(const struct supervisor *supervisor, uint32_t client,
                             uint32_t waits_for, struct error *why)
 {
-    const struct session *other = waits_for != client ? clients_find(supervisor, waits_for) : NULL;
+    const struct session *other =
+        waits_for != client ? session_find(&supervisor->server, waits_for) : NULL;
     return other ? error_set(why, MESSAGE(client_leaving_waits), client, waits_for, other->name)
                  : error_set(why, MESSAGE(client_leaving_idle), client);
 }
@@ -184,7 +180,7 @@ uint32_t clients_kill_leaving(struct supervisor *supervisor, uint32_t client,
                               const struct proto_worker_usage *usage, bool force, const char *by,
                               struct error *why)
 {
-    struct session *session = clients_find(supervisor, client);
+    struct session *session = session_find(&supervisor->server, client);
     char names[160];
     if (!session || !session->device || !session->at_worker)
         return error_set(why, MESSAGE(client_unknown), client);

@@ -26,8 +26,6 @@ void clients_accept(struct supervisor *supervisor, int fd);
 int clients_adopt(struct supervisor *supervisor, uint32_t number,
                   const struct state_log_entry *entry);
 
-/* The session with that number, whatever its state, or NULL. */
-struct session *clients_find(const struct supervisor *supervisor, uint32_t number);
 /* The session with that number if it is attached, or NULL. */
 struct session *clients_find_attached(const struct supervisor *supervisor, uint32_t number);
 

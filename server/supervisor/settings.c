@@ -14,6 +14,8 @@
 #include "common/ipc/arena.h"
 #include "common/id_name.h"
 #include "common/log.h"
+#include "common/log_journal.h"
+#include "common/machine.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "protocol.h"
@@ -160,7 +162,7 @@ static const char usage_end[] =
 
 void settings_default(struct settings *settings)
 {
-    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t memory = machine_memory();
     *settings = (struct settings){.driver_name = "nvidia",
                                   .socket_fd = -1,
                                   .admin_socket_fd = -1,
@@ -629,7 +631,7 @@ static uint32_t read_environment(struct settings *settings, struct error *why)
     const char *store = getenv("FDSTORE");
     settings->store_offered =
         settings->notify_socket && ((store && strtoul(store, NULL, 10) > 0) || sockets.kept_count);
-    settings->log_form = log_form_find();
+    settings->log_form = log_journal_form();
     if (settings->limits.socket[0])
         snprintf(settings->socket, sizeof settings->socket, "%s", settings->limits.socket);
     else

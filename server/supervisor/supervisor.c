@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/machine.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "server/supervisor/clients.h"
@@ -131,11 +131,6 @@ static void turn_open(struct supervisor *supervisor)
 }
 
 /* ---- life ---- */
-
-static uint64_t machine_memory(void)
-{
-    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct settings *settings,
                       const struct supervisor_events *events)
@@ -286,9 +281,18 @@ static void device_lost(void *context, struct device *device, uint32_t error, co
         say_status(supervisor);
 }
 
+/* The device's client with that number. NULL: it has left, or is of another device. */
+static struct session *client_of(const struct supervisor *supervisor, const struct device *device,
+                                 uint32_t client)
+{
+    struct session *session = session_find(&supervisor->server, client);
+    return session && session->device == device ? session : NULL;
+}
+
 static bool device_holds(void *context, uint32_t client)
 {
-    struct session *session = clients_find(context, client);
+    const struct supervisor *supervisor = context;
+    struct session *session = session_find(&supervisor->server, client);
     bool holds = session && session->held && session->state != PROTO_CONNECTION_STATE_LEAVING;
     if (holds)
         session->blame.asked = true;
@@ -326,8 +330,8 @@ static bool device_absolves(void *context, struct device *device)
 static void client_proven(void *context, struct device *device, uint32_t client)
 {
     struct supervisor *supervisor = context;
-    struct session *session = clients_find(supervisor, client);
-    if (session && session->device == device)
+    struct session *session = client_of(supervisor, device, client);
+    if (session)
         session_blame_prove(&supervisor->server, session);
 }
 
@@ -347,10 +351,10 @@ static void device_failed(void *context, struct device *device)
 /* A kernel that took too long still runs, so the worker's journal has it. */
 static void fail_violator(struct session *session, uint32_t error, const char *text)
 {
-    char kernels[200];
+    char kernels[LOST_KERNELS_TEXT];
     if (error == PROTO_ERROR_LAUNCH_TIMEOUT)
         session_fail(session, error, MESSAGE_TEXT(session_overran), text,
-                     session_lost_kernels(session, kernels, sizeof kernels));
+                     session_lost_kernels(session, kernels));
     else
         session_fail(session, error, "%s", text);
 }
@@ -358,28 +362,24 @@ static void fail_violator(struct session *session, uint32_t error, const char *t
 static void client_violated(void *context, struct device *device, uint32_t client, uint32_t error,
                             const char *text)
 {
-    struct supervisor *supervisor = context;
-    struct session *session;
-    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (session->device == device && session->number == client)
-            fail_violator(session, error, text);
+    struct session *session = client_of(context, device, client);
+    if (session)
+        fail_violator(session, error, text);
 }
 
 static void client_released(void *context, struct device *device, uint32_t client)
 {
-    struct session *session = clients_find(context, client);
-    if (session && session->device == device)
+    struct session *session = client_of(context, device, client);
+    if (session)
         session_released(session);
 }
 
 static void device_object_ended(void *context, struct device *device,
                                 const struct channel_message *message)
 {
-    struct supervisor *supervisor = context;
-    struct session *session;
-    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (session->device == device && session->number == message->header.client)
-            session_forward_ended(session, message);
+    struct session *session = client_of(context, device, message->header.client);
+    if (session)
+        session_forward_ended(session, message);
 }
 
 static void device_stopped(void *context, struct device *device)

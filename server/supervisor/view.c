@@ -12,6 +12,7 @@
 #include "server/supervisor/device/device_request.h"
 #include "server/supervisor/device/device_singly.h"
 #include "server/supervisor/session/session.h"
+#include "server/supervisor/session/session_state.h"
 #include "server/supervisor/supervisor_private.h"
 
 /* Calls of the driver that have lasted longer are shown. */
@@ -186,7 +187,7 @@ int view_usage(struct supervisor *supervisor, uint32_t client,
                void (*done)(void *context, uint32_t client, const struct proto_worker_usage *usage),
                void *context)
 {
-    struct session *session = clients_find(supervisor, client);
+    struct session *session = session_find(&supervisor->server, client);
     if (!session || !(session->state == PROTO_CONNECTION_STATE_ATTACHED ||
                       (session->state == PROTO_CONNECTION_STATE_LEAVING && session->at_worker)))
         return -ENOENT;

@@ -13,6 +13,7 @@
 #include "common/ipc/channel.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/log_journal.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "server/worker/calls/activity.h"
@@ -379,7 +380,7 @@ int main(int argc, char *argv[])
         return list_devices(&options);
     if (options.compile)
         return compile_text(&options);
-    log_open("gpushare-worker", LOG_LEVEL_INFO, log_form_find());
+    log_open("gpushare-worker", LOG_LEVEL_INFO, log_journal_form());
     signal(SIGPIPE, SIG_IGN);
     /* The supervisor decides when a worker ends; Ctrl-C in a terminal reaches the whole group. */
     signal(SIGINT, SIG_IGN);

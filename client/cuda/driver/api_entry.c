@@ -7,12 +7,12 @@
  */
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "client/cuda/driver/base/driver_device.h"
 #include "client/cuda/driver/driver_exports.h"
 #include "client/cuda/driver/base/driver_result.h"
+#include "common/log.h"
 #include "common/messages.h"
 
 const int gpushare_dropin_marker = 1;
@@ -125,7 +125,7 @@ cuda_result cuGetExportTable(const void **table, const cuda_uuid *id)
         return CUDA_ERR_INVALID_VALUE;
     *table = NULL;
     if (!atomic_exchange(&said, true))
-        fprintf(stderr, "gpushare: %s\n", MESSAGE_TEXT(dropin_export_table));
+        log_error(MESSAGE_TEXT(dropin_export_table));
     return CUDA_ERR_NOT_FOUND;
 }
 

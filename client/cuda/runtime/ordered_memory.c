@@ -7,18 +7,19 @@
 #include <stdlib.h>
 
 #include "client/cuda/runtime/base/runtime_driver.h"
+#include "common/list.h"
 
 struct block {
     cuda_device_ptr ptr;
     size_t size;
     cuda_context context;
     cuda_stream stream;
-    cuda_event freed; /* its stream has come so far */
-    struct block *next;
+    cuda_event freed;           /* its stream has come so far */
+    struct list_link in_blocks; /* or in a list of what was taken out of it */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct block *blocks;
+static struct list blocks = LIST_INIT(blocks);
 static atomic_size_t block_count; /* so that programs without freed blocks take no lock */
 
 static cuda_context current_context(void)
@@ -29,20 +30,16 @@ static cuda_context current_context(void)
 }
 
 /* The lock is held. */
-static struct block *take(struct block **at)
+static void take(struct block *block)
 {
-    struct block *block = *at;
-
-    *at = block->next;
+    list_remove(&block->in_blocks);
     atomic_fetch_sub(&block_count, 1);
-    return block;
 }
 
 static void put(struct block *block)
 {
     pthread_mutex_lock(&lock);
-    block->next = blocks;
-    blocks = block;
+    list_prepend(&blocks, &block->in_blocks);
     atomic_fetch_add(&block_count, 1);
     pthread_mutex_unlock(&lock);
 }
@@ -57,17 +54,17 @@ static void drop(struct block *block)
  * NULL if there is none. */
 static struct block *find_fit(cuda_context context, size_t size, cuda_stream stream)
 {
-    struct block *found = NULL;
+    struct block *block;
 
     pthread_mutex_lock(&lock);
-    for (struct block **at = &blocks; *at && !found; at = &(*at)->next)
-        if ((*at)->context == context && (*at)->size == size &&
-            ((*at)->stream == stream || DRIVER(cuEventQuery, (*at)->freed) == CUDART_OK)) {
-            found = take(at);
+    LIST_FOR_EACH (block, &blocks, in_blocks)
+        if (block->context == context && block->size == size &&
+            (block->stream == stream || DRIVER(cuEventQuery, block->freed) == CUDART_OK)) {
+            take(block);
             break;
         }
     pthread_mutex_unlock(&lock);
-    return found;
+    return block;
 }
 
 cudart_error ordered_memory_alloc(cuda_device_ptr *ptr, size_t size, cuda_stream stream)
@@ -105,7 +102,8 @@ cudart_error ordered_memory_free(cuda_device_ptr ptr, cuda_stream stream)
     block = malloc(sizeof(*block));
     if (!block)
         return CUDART_MEMORY_ALLOCATION;
-    *block = (struct block){ptr, size, current_context(), stream, NULL, NULL};
+    *block =
+        (struct block){.ptr = ptr, .size = size, .context = current_context(), .stream = stream};
     error = DRIVER(cuEventCreate, &block->freed, CUDA_EVENT_DISABLE_TIMING);
     if (error != CUDART_OK) {
         free(block);
@@ -122,53 +120,48 @@ cudart_error ordered_memory_free(cuda_device_ptr ptr, cuda_stream stream)
 
 bool ordered_memory_is_free(cuda_device_ptr ptr)
 {
-    bool found = false;
+    struct block *block;
 
     if (atomic_load(&block_count) == 0)
         return false;
     pthread_mutex_lock(&lock);
-    for (const struct block *block = blocks; block && !found; block = block->next)
-        found = block->ptr == ptr;
+    LIST_FOR_EACH (block, &blocks, in_blocks)
+        if (block->ptr == ptr)
+            break;
     pthread_mutex_unlock(&lock);
-    return found;
+    return block != NULL;
 }
 
-/* Takes the blocks of the current context out of the list; with idle, those alone whose streams
+/* Moves the blocks of the current context to another list; with idle, those alone whose streams
  * have come so far. */
-static struct block *take_blocks(bool idle)
+static void take_blocks(bool idle, struct list *taken)
 {
     cuda_context context = current_context();
-    struct block *taken = NULL;
+    struct block *block;
 
     pthread_mutex_lock(&lock);
-    for (struct block **at = &blocks; *at;) {
-        struct block *block;
-
-        if ((*at)->context != context ||
-            (idle && DRIVER(cuEventQuery, (*at)->freed) != CUDART_OK)) {
-            at = &(*at)->next;
+    LIST_FOR_EACH (block, &blocks, in_blocks) {
+        if (block->context != context || (idle && DRIVER(cuEventQuery, block->freed) != CUDART_OK))
             continue;
-        }
-        block = take(at);
-        block->next = taken;
-        taken = block;
+        take(block);
+        list_prepend(taken, &block->in_blocks);
     }
     pthread_mutex_unlock(&lock);
-    return taken;
 }
 
 static bool give_back(bool idle)
 {
-    struct block *taken = atomic_load(&block_count) > 0 ? take_blocks(idle) : NULL;
-    const bool any = taken != NULL;
+    struct list taken = LIST_INIT(taken);
+    struct block *block;
+    bool any = false;
 
-    while (taken) {
-        struct block *block = taken;
-
-        taken = block->next;
+    if (atomic_load(&block_count) > 0)
+        take_blocks(idle, &taken);
+    LIST_FOR_EACH (block, &taken, in_blocks) {
         if (DRIVER(cuEventSynchronize, block->freed) == CUDART_OK)
             (void)DRIVER(cuMemFree, block->ptr);
         drop(block);
+        any = true;
     }
     return any;
 }

@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "client/cuda/runtime/base/runtime_driver.h"
+#include "common/cuda/fatbin.h"
+#include "common/list.h"
 
 /* A kernel in one context. */
 struct code {
@@ -21,8 +23,6 @@ struct code {
     cuda_function function;
     struct code *next;
 };
-
-#define WRAPPER_MAGIC UINT32_C(0x466243b1)
 
 /* An image in one context. */
 struct load {
@@ -46,16 +46,17 @@ struct variable {
     struct variable *next;
 };
 
+/* Loads, kernels and variables leave with the image alone, so their lists are singly linked. */
 struct registry_image {
     const void *wrapper;
     struct load *loads;
     struct registry_function *functions;
     struct variable *variables;
-    struct registry_image *next;
+    struct list_link in_images;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct registry_image *images;
+static struct list images = LIST_INIT(images);
 
 /* A large program registers some thousand kernels. */
 enum { BUCKETS = 4096 };
@@ -76,8 +77,7 @@ struct registry_image *registry_image_add(const void *wrapper)
         return NULL;
     image->wrapper = wrapper;
     pthread_mutex_lock(&lock);
-    image->next = images;
-    images = image;
+    list_prepend(&images, &image->in_images);
     pthread_mutex_unlock(&lock);
     return image;
 }
@@ -218,16 +218,10 @@ static void free_variables(struct variable *variables)
 
 void registry_image_remove(struct registry_image *image)
 {
-    struct registry_image **at;
-
     if (!image)
         return;
     pthread_mutex_lock(&lock);
-    for (at = &images; *at; at = &(*at)->next)
-        if (*at == image) {
-            *at = image->next;
-            break;
-        }
+    list_remove(&image->in_images);
     give_up_functions(image->functions);
     pthread_mutex_unlock(&lock);
     unload(image->loads);
@@ -236,18 +230,6 @@ void registry_image_remove(struct registry_image *image)
 }
 
 /* ---- loading ---------------------------------------------------------------------------- */
-
-/* nvcc's struct around a fatbin: two words, the address of the fatbin, and more. NVIDIA's
- * cuModuleLoadData wants the fatbin; its cuLibraryLoadData would take the struct. */
-static const void *fatbin_of(const void *wrapper)
-{
-    const struct {
-        uint32_t magic, version;
-        const void *data;
-    } *around = wrapper;
-
-    return around->magic == WRAPPER_MAGIC ? around->data : wrapper;
-}
 
 /* The image's module in the context. The lock is held, so no image is loaded twice. */
 static cudart_error load_image(struct registry_image *image, cuda_context context,
@@ -264,7 +246,8 @@ static cudart_error load_image(struct registry_image *image, cuda_context contex
     load = calloc(1, sizeof(*load));
     if (!load)
         return CUDART_MEMORY_ALLOCATION;
-    error = DRIVER(cuModuleLoadData, module, fatbin_of(image->wrapper));
+    /* NVIDIA's cuModuleLoadData wants the fatbin; its cuLibraryLoadData would take the struct. */
+    error = DRIVER(cuModuleLoadData, module, fatbin_unwrap(image->wrapper));
     if (error != CUDART_OK) {
         free(load);
         return error;
@@ -342,7 +325,9 @@ cudart_error registry_function_load(struct registry_function *function, cuda_con
 /* The lock is held. */
 static struct variable *find_variable(const void *host, struct registry_image **of)
 {
-    for (struct registry_image *image = images; image; image = image->next)
+    struct registry_image *image;
+
+    LIST_FOR_EACH (image, &images, in_images)
         for (struct variable *variable = image->variables; variable; variable = variable->next)
             if (variable->host == host) {
                 *of = image;

@@ -12,9 +12,10 @@
 #include "common/ipc/shared_word.h"
 #include "common/ipc/shm.h"
 #include "common/messages.h"
+#include "common/units.h"
 #include "common/util.h"
 
-#define TRACE_NS_MAX (UINT64_C(1000000000) * (PROTO_TRACE_SECONDS_MAX + 60))
+#define TRACE_NS_MAX (UNITS_SECOND * (PROTO_TRACE_SECONDS_MAX + 60))
 
 const char *recording_mode_name(uint32_t mode)
 {

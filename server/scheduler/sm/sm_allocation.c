@@ -16,18 +16,6 @@
 
 /* ---- percentages ---- */
 
-uint32_t sm_allocation_multiprocessors(const struct sm_allocation *allocation,
-                                       const struct sm_group_set *set)
-{
-    uint32_t sm_groups = sm_cost_whole_sm_groups(allocation, set);
-    uint32_t multiprocessors = sm_groups * allocation->sm_group_size;
-    if (sm_group_set_has(set, allocation->count - 1))
-        multiprocessors += allocation->last_size - allocation->sm_group_size;
-    if (sm_group_set_count(set) > sm_groups)
-        multiprocessors += allocation->remainder;
-    return multiprocessors;
-}
-
 static uint32_t budget_of(const struct sm_allocation *allocation, uint32_t percentage)
 {
     return (uint32_t)((uint64_t)allocation->total * percentage / PROTO_PERCENT_WHOLE);

@@ -206,9 +206,6 @@ bool sm_allocation_borrows(const struct sm_allocation *allocation,
 void sm_allocation_foreign(const struct sm_allocation *allocation,
                            const struct sm_allocation_client *client, struct sm_group_set *foreign);
 
-/* The number of multiprocessors of a set. */
-uint32_t sm_allocation_multiprocessors(const struct sm_allocation *allocation,
-                                       const struct sm_group_set *set);
 /* The number of multiprocessors that the client's limit and its account's allow. On a larger last
  * SM group it may have more than that. */
 uint32_t sm_allocation_max(const struct sm_allocation *allocation,

@@ -64,17 +64,14 @@ cuda_result image_open(struct image *image, const void *bytes, struct error *err
     uint32_t magic;
 
     *image = (struct image){0};
+    bytes = fatbin_unwrap(bytes);
+    if (!bytes)
+        return error_set(error, CUDA_ERR_INVALID_IMAGE, "the fatbin wrapper holds no data");
     /* A text may be shorter than a word. */
     if (memchr(bytes, '\0', sizeof(magic)))
         magic = 0;
     else
         memcpy(&magic, bytes, sizeof(magic));
-    if (magic == FATBIN_WRAPPER_MAGIC) {
-        memcpy(&bytes, (const char *)bytes + 8, sizeof(bytes));
-        if (!bytes)
-            return error_set(error, CUDA_ERR_INVALID_IMAGE, "the fatbin wrapper holds no data");
-        memcpy(&magic, bytes, sizeof(magic));
-    }
     if (magic == FATBIN_MAGIC)
         return open_fatbin(image, bytes, error);
     if (container_is_elf(&magic))

@@ -16,7 +16,8 @@
 /* The smallest window: room for one allocation of each size class. */
 #define ADDRESS_PLAN_SMALLEST (UINT64_C(1) << 24)
 
-/* Embedded in its owner; in the plan's list while it is held. */
+/* Embedded in its owner; in the plan's list while it is held. That list is sorted, and a search
+ * looks at the gap between a window and the one before it, so it is no list.h. */
 struct address_window {
     uint64_t offset;
     uint64_t bytes; /* 0 while nothing is held */

@@ -49,7 +49,9 @@ struct heap_region {
     bool slab;
     enum heap_region_state state;
     struct heap_block *first; /* blocks by address; while mapping: one that must not be used */
-    struct heap_region *previous, *next; /* in the order of addresses */
+    /* In the order of addresses. An insertion walks to its place with the region before it, so this
+     * is no list.h. */
+    struct heap_region *previous, *next;
     struct charge charge;
     struct charged_fd charged_fd;
     void *user;       /* the owner's: what waits for the region */
@@ -61,6 +63,8 @@ struct heap_region {
 
 enum heap_block_state { HEAP_BLOCK_FREE, HEAP_BLOCK_USED, HEAP_BLOCK_RETIRED };
 
+/* The links are no list.h: `free` and `buckets` hold thousands of heads, each a single pointer, and
+ * a walk over neighbours needs NULL at both ends. */
 struct heap_block {
     uint64_t address;
     uint64_t bytes;

@@ -21,6 +21,8 @@ enum total_kind { TOTAL_USER, TOTAL_GROUP, TOTAL_CGROUP };
 
 #define TOTAL_OF_SERVER UINT32_MAX /* instead of a device's index */
 
+/* The list is singly linked: a zeroed struct totals is an empty one, and a total leaves it when its
+ * last member does, which is rare. */
 struct total {
     struct quota quota; /* must stay the first member */
     struct total *next;

@@ -20,12 +20,13 @@
 int image_cache_open(struct image_cache *cache)
 {
     *cache = (struct image_cache){0};
+    list_init(&cache->list);
     return hash_key_make(&cache->key);
 }
 
 void image_cache_close(struct image_cache *cache)
 {
-    assert(!cache->first && cache->images == 0 && cache->bytes == 0);
+    assert(list_is_empty(&cache->list) && cache->images == 0 && cache->bytes == 0);
 }
 
 /* Writes all of a buffer. */
@@ -129,8 +130,8 @@ int image_copy(struct image **image, const struct hash_key *key, int fd, uint64_
 
 struct image *image_find(struct image_cache *cache, struct image *copy)
 {
-    struct image *found = NULL;
-    for (struct image *each = cache->first; each; each = each->next)
+    struct image *each, *found = NULL;
+    LIST_FOR_EACH (each, &cache->list, in_cache)
         if (each->number > copy->number && each->bytes == copy->bytes && each->hash == copy->hash &&
             (!found || each->number < found->number))
             found = each;
@@ -174,8 +175,7 @@ void image_admit(struct image_cache *cache, struct image *copy)
     copy->cache = cache;
     copy->number = ++cache->admitted;
     copy->references = 1;
-    copy->next = cache->first;
-    cache->first = copy;
+    list_prepend(&cache->list, &copy->in_cache);
     cache->images++;
     cache->bytes += copy->bytes;
 }
@@ -185,10 +185,7 @@ void image_release(struct image *image, struct closer *closer)
     if (!image || (image->cache && --image->references))
         return;
     if (image->cache) {
-        struct image **link = &image->cache->first;
-        while (*link != image)
-            link = &(*link)->next;
-        *link = image->next;
+        list_remove(&image->in_cache);
         image->cache->images--;
         image->cache->bytes -= image->bytes;
     }

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "common/hash.h"
+#include "common/list.h"
 #include "server/supervisor/loop/closer.h"
 
 struct image {
@@ -29,13 +30,13 @@ struct image {
     uint64_t number;           /* by order of admission; of a copy, the last one that it met */
     uint32_t references;
     uint32_t kept; /* number of the descriptor (keep/keeper.h) */
-    struct image *next;
+    struct list_link in_cache;
     struct image_cache *cache; /* NULL until image_admit */
 };
 
 struct image_cache {
     struct hash_key key;
-    struct image *first;
+    struct list list; /* struct image */
     uint32_t images;
     uint64_t bytes;
     uint64_t admitted; /* images so far */

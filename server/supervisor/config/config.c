@@ -368,20 +368,27 @@ static uint32_t read_except(struct config_reader *reader, const struct config_no
     return error;
 }
 
+const struct config_profile *config_find_profile(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->profile_count; i++)
+        if (strcmp(config->profiles[i].name, name) == 0)
+            return &config->profiles[i];
+    return NULL;
+}
+
 static uint32_t read_rule_profile(struct config_reader *reader, const struct config_node *value,
                                   void *to)
 {
     struct config_rule *rule = to;
     const struct config *config = reader->config;
     uint32_t error = config_reader_need_text(reader, value, "profile", "the name of a profile");
-    for (uint32_t i = 0; !error && i < config->profile_count; i++) {
-        if (strcmp(config->profiles[i].name, value->text))
-            continue;
-        rule->profile = i;
-        return 0;
-    }
-    return error ? error
-                 : config_refuse(reader, value->line, MESSAGE(config_profile_unknown), value->text);
+    if (error)
+        return error;
+    const struct config_profile *profile = config_find_profile(config, value->text);
+    if (!profile)
+        return config_refuse(reader, value->line, MESSAGE(config_profile_unknown), value->text);
+    rule->profile = (uint32_t)(profile - config->profiles);
+    return 0;
 }
 
 static uint32_t read_per(struct config_reader *reader, const struct config_node *value, void *to)

@@ -113,6 +113,9 @@ uint32_t config_resolve(struct config *config, const struct schedule *unsaid,
                         const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
                         struct error *why);
 
+/* The profile of this name, of those that have been read; NULL: there is none. */
+const struct config_profile *config_find_profile(const struct config *config, const char *name);
+
 /* How a device is shared by a configuration; by `unsaid` if config is NULL. */
 const struct schedule *config_schedule(const struct config *config, uint32_t device,
                                        const struct schedule *unsaid);

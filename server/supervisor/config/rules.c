@@ -94,14 +94,6 @@ static bool rule_fits(const struct config_match *match, const struct config_who 
     return !match->name_count || fits_one(match->names, match->name_count, who->name, true);
 }
 
-static const struct config_profile *find_profile(const struct config *config, const char *name)
-{
-    for (size_t i = 0; i < config->profile_count; i++)
-        if (!strcmp(config->profiles[i].name, name))
-            return &config->profiles[i];
-    return NULL;
-}
-
 /* A rule that may not be meant for the client can lower its limits and gives it no request. */
 static void rule_apply(struct allowance *to, const struct allowance *by, bool certain)
 {
@@ -130,7 +122,7 @@ int config_rules_choose(const struct config *config, uint32_t device, const stru
     }
     if (!*who->profile)
         return 0;
-    const struct config_profile *profile = find_profile(config, who->profile);
+    const struct config_profile *profile = config_find_profile(config, who->profile);
     if (!profile)
         return -ENOENT;
     allowance_tighten(limits, &profile->limits);

@@ -23,6 +23,7 @@
 
 enum config_kind { CONFIG_TEXT, CONFIG_LIST, CONFIG_MAP };
 
+/* Nodes are singly linked: they are only added, at the end, and freed all at once. */
 struct config_node {
     enum config_kind kind;
     bool plain;                /* it is a text without quotes */

@@ -417,6 +417,8 @@ int session_open(struct session **out, struct server *server, int fd, uint32_t n
     session->connected_at = clock_now();
     session->slab_max = HEAP_SLAB_MAX;
     list_init(&session->keeping.inbox);
+    list_init(&session->imports);
+    list_init(&session->modules);
     /* Of these each may have a long name. */
     session->keeping.tables[PART_FUNCTIONS].page_rows = 4;
     session->keeping.tables[PART_INBOX].page_rows = 1;

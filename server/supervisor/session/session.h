@@ -50,8 +50,6 @@
 #include "server/supervisor/account/total.h"
 
 struct device;
-struct host_import;
-struct module;
 struct pinned_window;
 struct request;
 struct ring_segment;
@@ -179,12 +177,12 @@ struct session {
     struct queue host_wants;            /* requests that wait, in order of arrival */
     bool host_impatient;                /* what waits for the pool to give way is refused */
     uint32_t host_unmapping;            /* number of buffers that are being unmapped */
-    uint32_t host_emptying;      /* number of those whose memory is being given back after that */
-    struct host_import *imports; /* of other sessions' buffers, used by this one */
-    uint32_t lent;               /* number of shares of its own buffers */
+    uint32_t host_emptying; /* number of those whose memory is being given back after that */
+    struct list imports;    /* struct host_import, of other sessions' buffers, used by this one */
+    uint32_t lent;          /* number of shares of its own buffers */
 
     struct objects objects; /* open from attaching on */
-    struct module *modules;
+    struct list modules;    /* struct module */
     uint32_t module_count, next_module;
     struct {
         uint32_t loads; /* that the worker has */

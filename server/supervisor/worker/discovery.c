@@ -20,6 +20,7 @@
 
 #define MIG               " mig"
 #define OUTPUT_MAX        8192
+#define INSTANCE_TEXT     80
 #define ANSWER_TIMEOUT_MS 60000 /* on a node with many GPUs the driver's start takes seconds */
 
 static int hex_digit(char c)
@@ -152,12 +153,12 @@ static ssize_t read_all(int fd, char *output)
 
 /* The driver shows a process one MIG instance: the first, unless it is told which. Of several in
  * the list only the first can be served. Returns NULL if the list does not begin with one. */
-static const char *name_instance(const struct settings *settings, char *text, size_t bytes)
+static const char *name_instance(const struct settings *settings, char text[INSTANCE_TEXT])
 {
     const struct limits_visible *visible = &settings->limits.visible;
     if (!visible->count || !visible->devices[0].instance)
         return NULL;
-    snprintf(text, bytes, "CUDA_VISIBLE_DEVICES=MIG-%s", visible->devices[0].uuid);
+    snprintf(text, INSTANCE_TEXT, "CUDA_VISIBLE_DEVICES=MIG-%s", visible->devices[0].uuid);
     return text;
 }
 
@@ -174,9 +175,8 @@ static pid_t lister_start(const struct settings *settings, int output)
                            arena.host_base,
                            arena.bytes,
                            NULL};
-    char instance[80];
-    char **environment =
-        driver_environment_copy(environ, name_instance(settings, instance, sizeof instance));
+    char instance[INSTANCE_TEXT];
+    char **environment = driver_environment_copy(environ, name_instance(settings, instance));
     if (!environment)
         return -ENOMEM;
     const struct worker_process_fds fds = {

@@ -5,11 +5,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/machine.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -360,7 +360,7 @@ uint64_t standby_resident(const struct standby *standby)
         return STANDBY_UNKNOWN;
     int read = fscanf(file, "%" SCNu64 " %" SCNu64, &whole, &resident);
     fclose(file);
-    return read == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : STANDBY_UNKNOWN;
+    return read == 2 ? resident * machine_page() : STANDBY_UNKNOWN;
 }
 
 void standby_close(struct standby *standby)

@@ -4,8 +4,8 @@
 
 #include <assert.h>
 #include <stdbool.h>
-#include <unistd.h>
 
+#include "common/machine.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "protocol.h"
@@ -17,7 +17,7 @@ enum { MACHINE_PART = 4, CLIENT_PART = 4 };
 void code_memory_open(struct code_memory *code_memory, uint64_t bytes)
 {
     if (!bytes)
-        bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / MACHINE_PART;
+        bytes = machine_memory() / MACHINE_PART;
     /* One half for the loads under way, the other for what loaded modules keep. */
     *code_memory = (struct code_memory){.load = bytes / 2 / CODE_MEMORY_LOADS,
                                         .max = bytes / 2,

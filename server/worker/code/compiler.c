@@ -17,6 +17,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/machine.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -43,9 +44,7 @@ uint32_t compiler_open(struct compiler *compiler, const struct compiler_options 
     if (!compiler->options.seconds)
         compiler->options.seconds = COMPILER_SECONDS;
     if (!compiler->options.memory)
-        compiler->options.memory =
-            max((uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / MACHINE_PART,
-                MEMORY_LEAST);
+        compiler->options.memory = max(machine_memory() / MACHINE_PART, MEMORY_LEAST);
     pthread_mutex_init(&compiler->lock, NULL);
     int error = code_cache_open(&compiler->cache, options->store);
     if (error == 0 && (compiler->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)

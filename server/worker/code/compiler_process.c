@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/machine.h"
 #include "common/util.h"
 #include "server/worker/device/driver_error.h"
 #include "server/worker/device/gpu.h"
@@ -72,7 +73,7 @@ static uint64_t used_addresses(void)
             pages = 0;
         fclose(file);
     }
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return pages * machine_page();
 }
 
 static bool lower_limits(const struct compiler_process *process)

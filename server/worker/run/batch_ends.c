@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "common/ipc/shared_word.h"
+#include "common/machine.h"
 #include "server/worker/sharing/stream_pool.h"
 
 /* Made at start, for making an event may wait for the device. More are made when these are out. */
@@ -66,7 +66,7 @@ static cuda_result write_word(const struct gpu *gpu, cuda_stream stream, uint64_
 static cuda_result probe_memory_operations(const struct gpu *gpu, cuda_stream stream)
 {
     const struct cuda_driver *cuda = gpu->cuda;
-    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes = machine_page();
     uint64_t *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return CUDA_ERR_OUT_OF_MEMORY;

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "common/log.h"
+#include "common/log_journal.h"
 
 static FILE *caught;
 static int real_stderr;
@@ -89,16 +90,16 @@ static void the_journal_is_known_by_its_file(void **state)
     char name[64];
     assert_int_equal(fstat(STDERR_FILENO, &status), 0);
     unsetenv("JOURNAL_STREAM");
-    assert_int_equal(log_form_find(), LOG_FORM_TIMED);
+    assert_int_equal(log_journal_form(), LOG_FORM_TIMED);
     snprintf(name, sizeof name, "%llu:%llu", (unsigned long long)status.st_dev,
              (unsigned long long)status.st_ino);
     setenv("JOURNAL_STREAM", name, 1);
-    assert_int_equal(log_form_find(), LOG_FORM_JOURNAL);
+    assert_int_equal(log_journal_form(), LOG_FORM_JOURNAL);
     strcat(name, "0");
     setenv("JOURNAL_STREAM", name, 1);
-    assert_int_equal(log_form_find(), LOG_FORM_TIMED);
+    assert_int_equal(log_journal_form(), LOG_FORM_TIMED);
     setenv("JOURNAL_STREAM", "journal", 1);
-    assert_int_equal(log_form_find(), LOG_FORM_TIMED);
+    assert_int_equal(log_journal_form(), LOG_FORM_TIMED);
     unsetenv("JOURNAL_STREAM");
 }
 

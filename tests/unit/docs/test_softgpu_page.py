@@ -5,9 +5,11 @@
 test that sets it."""
 import os
 import re
+import subprocess
 import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
 
 
 def text_of(path):
@@ -25,12 +27,10 @@ def rows(heading):
 
 
 def values():
-    """Variable, usual and strict value of each row of the settings' table."""
-    table = text_of("server/softgpu/softgpu_settings.h").split("#define SOFTGPU_SETTINGS(X)")[1].split("\nstruct")[0]
-    for variable, words in re.findall(r'X\(\w+, "(\w+)",(.*?)\)(?=\s*(?:\\\n\s*X\(|\n|$))', table, re.S):
-        numbers = re.sub(r"UINT64_C\((\w+)\)|[\\\n]", r"\1", words).split(",")
-        if all(re.fullmatch(r"\s*\d+\s*", number) for number in numbers[-2:]):
-            yield variable, float(numbers[-2]), float(numbers[-1])
+    """{variable: (usual value, strict value)} of the settings' table."""
+    table = subprocess.run([os.path.join(BUILD, "tests/programs/tables/tables"), "softgpu"], check=True, stdout=subprocess.PIPE,
+                           text=True).stdout
+    return {variable: (float(usual), float(strict)) for variable, usual, strict in map(str.split, table.splitlines())}
 
 
 class SoftgpuPage(unittest.TestCase):
@@ -48,7 +48,7 @@ class SoftgpuPage(unittest.TestCase):
                 float(value)
 
     def test_values_are_those_of_the_code(self):
-        code = {variable: (usual, strict) for variable, usual, strict in values()}
+        code = values()
         for behaviour, variable, *told, _, _ in rows("| behaviour |"):
             self.assertEqual(tuple(map(float, told)), code[re.search("`(.+?)`", variable).group(1)], behaviour)
 

@@ -14,6 +14,7 @@
 #include "tests/support/seed.h"
 #include "server/scheduler/sm/sm_allocation.h"
 #include "tests/programs/simulate/device.h"
+#include "tests/support/sm_group_sizes.h"
 
 static struct error why;
 static struct sm_allocation allocation;
@@ -304,7 +305,7 @@ static void check_unions(const struct sm_group_set *of_clients, int step)
     for (int at = 0; at < ACCOUNTS; at++) {
         struct sm_group_set all;
         join_union(&accounts[at], of_clients, &all);
-        uint32_t has = sm_allocation_multiprocessors(&allocation, &all);
+        uint32_t has = sm_group_sizes_sum(&allocation, &all);
         if (accounts[at].limit && has > 8 &&
             has > allocation.total * accounts[at].limit / PLAN_WHOLE)
             fail_msg("step %d: account %d runs on %u multiprocessors of %u with a limit of %u",
@@ -400,7 +401,7 @@ static void check_all(int step)
             fail_msg("step %d: client %d is on SM groups taken by their owner", step, i);
         if (!sm_allocation_may_use(&allocation, &clients[i], &clients[i].now))
             fail_msg("step %d: client %d may not use what it has", step, i);
-        uint32_t granted = sm_allocation_multiprocessors(&allocation, &clients[i].now);
+        uint32_t granted = sm_group_sizes_sum(&allocation, &clients[i].now);
         if (granted > 8 && granted > allocation.total * clients[i].limit / PLAN_WHOLE)
             fail_msg("step %d: client %d has %u of %u", step, i, granted, clients[i].limit);
         if (clients[i].wants)

@@ -12,6 +12,7 @@
 #include "server/scheduler/plan.h"
 #include "server/scheduler/sm/sm_allocation.h"
 #include "tests/programs/simulate/device.h"
+#include "tests/support/sm_group_sizes.h"
 
 static struct error why;
 
@@ -54,8 +55,8 @@ static void percentages_round_down_to_sm_groups(void **state)
     struct sm_allocation_client all, half;
     arrive(&allocation, &all, 0, PLAN_WHOLE);
     arrive(&allocation, &half, 0, 5000);
-    assert_int_equal(sm_allocation_multiprocessors(&allocation, &all.now), 132);
-    assert_int_equal(sm_allocation_multiprocessors(&allocation, &half.now), 64);
+    assert_int_equal(sm_group_sizes_sum(&allocation, &all.now), 132);
+    assert_int_equal(sm_group_sizes_sum(&allocation, &half.now), 64);
     assert_int_equal(sm_allocation_open(&allocation, 0, 8, 0), -EINVAL);
     assert_int_equal(sm_allocation_open(&allocation, 256, 8, 4), -EINVAL);
     assert_int_equal(sm_allocation_open(&allocation, 256, 8, 12), -EINVAL);
@@ -67,8 +68,7 @@ static uint32_t granted(const struct sm_allocation *allocation, uint32_t percent
     struct sm_allocation_client client;
     struct sm_allocation copy = *allocation;
     arrive(&copy, &client, 0, percentage);
-    assert_int_equal(sm_allocation_max(&copy, &client),
-                     sm_allocation_multiprocessors(&copy, &client.now));
+    assert_int_equal(sm_allocation_max(&copy, &client), sm_group_sizes_sum(&copy, &client.now));
     return sm_allocation_max(&copy, &client);
 }
 
@@ -119,14 +119,14 @@ static void the_remainder_is_for_one_at_a_time(void **state)
     arrive(&allocation, &a, 0, 3000);
     arrive(&allocation, &b, 0, 7000);
     arrive(&allocation, &all, 0, PLAN_WHOLE);
-    assert_int_equal(sm_allocation_multiprocessors(&allocation, &a.now), 36);
-    assert_int_equal(sm_allocation_multiprocessors(&allocation, &b.now), 88);
-    assert_int_equal(sm_allocation_multiprocessors(&allocation, &all.now), 132);
+    assert_int_equal(sm_group_sizes_sum(&allocation, &a.now), 36);
+    assert_int_equal(sm_group_sizes_sum(&allocation, &b.now), 88);
+    assert_int_equal(sm_group_sizes_sum(&allocation, &all.now), 132);
     assert_int_equal(sm_allocation_max(&allocation, &b), 92);
     assert_false(sm_group_set_overlaps(&a.now, &b.now));
     sm_allocation_remove(&allocation, &a);
     sm_allocation_wants(&allocation, &b);
-    assert_int_equal(sm_allocation_multiprocessors(&allocation, &b.now), 92);
+    assert_int_equal(sm_group_sizes_sum(&allocation, &b.now), 92);
 }
 
 static bool has_remainder(const struct sm_allocation *allocation,
@@ -144,16 +144,16 @@ static void the_smallest_client_has_the_remainder_whoever_came_first(void **stat
     assert_int_equal(sm_allocation_open(&allocation, 16, 8, 4), 0);
     arrive(&allocation, &all, 0, PLAN_WHOLE);
     arrive(&allocation, &large, 0, 7000);
-    assert_int_equal(sm_allocation_multiprocessors(&allocation, &large.now), 92);
+    assert_int_equal(sm_group_sizes_sum(&allocation, &large.now), 92);
     sm_allocation_wants(&allocation, &large);
     drain_names(&allocation);
     arrive(&allocation, &small, 0, 3000);
-    assert_int_equal(sm_allocation_multiprocessors(&allocation, &small.now), 36);
-    assert_int_equal(sm_allocation_multiprocessors(&allocation, &large.now), 88);
+    assert_int_equal(sm_group_sizes_sum(&allocation, &small.now), 36);
+    assert_int_equal(sm_group_sizes_sum(&allocation, &large.now), 88);
     assert_ptr_equal(sm_allocation_next_changed(&allocation), &small);
     assert_ptr_equal(sm_allocation_next_changed(&allocation), &large);
     arrive(&allocation, &equal, 0, 3000);
-    assert_int_equal(sm_allocation_multiprocessors(&allocation, &equal.now), 32);
+    assert_int_equal(sm_group_sizes_sum(&allocation, &equal.now), 32);
     assert_true(has_remainder(&allocation, &small));
     assert_true(has_remainder(&allocation, &all));
     assert_int_equal(sm_allocation_update(&allocation, &small, 0, 8000, &why), 0);
@@ -345,7 +345,7 @@ static void check_all(const struct sm_allocation *allocation,
         sm_group_set_cut(&beyond, &client->now);
         if (!sm_group_set_is_empty(&beyond))
             fail_msg("step %d: client %d is not on its own SM groups", step, i);
-        uint32_t granted = sm_allocation_multiprocessors(allocation, &client->now);
+        uint32_t granted = sm_group_sizes_sum(allocation, &client->now);
         if (sm_group_set_has(&client->now, allocation->count - 1))
             granted -= allocation->last_size - allocation->sm_group_size;
         if (granted > allocation->total * client->limit / PLAN_WHOLE &&

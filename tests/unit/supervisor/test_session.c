@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* A connection's states: the messages allowed in each, and their numbers. Its ends are in
  * test_session_end.c. */
+#include "server/supervisor/session/session_state.h"
 #include "tests/unit/supervisor/fake.h"
 
 static struct fake fake;
@@ -556,7 +557,7 @@ static void views_show_the_charges(void **state)
     fake_reply(&fake.worker[1], &fake.worker[1].message, PROTO_DONE, NULL, NULL, 0);
     FAKE_WAIT(&fake, launches == -1);
     /* The worker is asked of a client that leaves, for as long as it has something of it. */
-    FAKE_WAIT(&fake, !clients_find(fake.supervisor, attached.client));
+    FAKE_WAIT(&fake, !session_find(&fake.supervisor->server, attached.client));
     assert_int_equal(view_usage(fake.supervisor, attached.client, take_usage, &launches), -ENOENT);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);

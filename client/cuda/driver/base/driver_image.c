@@ -3,7 +3,6 @@
 #include "client/cuda/driver/base/driver_image.h"
 
 #include <elf.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,23 +29,15 @@ static size_t cubin_size(const void *image)
     return end;
 }
 
-/* Byte by byte, since a short text ends before a longer word would. */
-static bool begins_with(const void *image, const void *word, size_t bytes)
-{
-    size_t same = 0;
-    while (same < bytes && ((const char *)image)[same] == ((const char *)word)[same])
-        same++;
-    return same == bytes;
-}
-
 size_t driver_image_measure(const void **image)
 {
-    const uint32_t wrapper = FATBIN_WRAPPER_MAGIC, fatbin = FATBIN_MAGIC;
-    if (begins_with(*image, &wrapper, sizeof wrapper))
-        memcpy(image, (const char *)*image + 2 * sizeof wrapper, sizeof *image);
-    if (begins_with(*image, &fatbin, sizeof fatbin))
+    const uint32_t fatbin = FATBIN_MAGIC;
+    *image = fatbin_unwrap(*image);
+    if (!*image)
+        return 0;
+    if (fatbin_begins_with(*image, &fatbin, sizeof fatbin))
         return fatbin_size(*image);
-    return begins_with(*image, ELFMAG, SELFMAG) ? cubin_size(*image) : strlen(*image);
+    return fatbin_begins_with(*image, ELFMAG, SELFMAG) ? cubin_size(*image) : strlen(*image);
 }
 
 /* A log buffer's size is the value of its option, in place of a pointer, and is replaced by the

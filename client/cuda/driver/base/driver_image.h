@@ -11,8 +11,8 @@
 
 #include "common/cuda/cuda_driver.h"
 
-/* Gives the image and its size in bytes. nvcc's struct around a fatbin has its address behind two
- * words; *image becomes that. 0: it is empty. */
+/* Gives the image and its size in bytes. In place of nvcc's struct around a fatbin, *image becomes
+ * the fatbin. 0: it is empty. */
 size_t driver_image_measure(const void **image);
 
 /* Fills the log buffers that the options name: that of errors with the thread's latest sentence,

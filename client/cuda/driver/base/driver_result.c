@@ -4,9 +4,9 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #include "client/session/failure.h"
+#include "common/log.h"
 #include "common/messages.h"
 
 /* The errors above CUDA's numbers. MPS has the same failures, so its numbers are what a program or
@@ -41,13 +41,11 @@ static void say_once(size_t row)
     static atomic_bool said[ROWS];
     if (atomic_exchange_explicit(&said[row], true, memory_order_relaxed))
         return;
-    fputs("gpushare: ", stderr);
     /* The library's remedy is a call that a CUDA program does not know. */
     if (rows[row].result == CUDA_ERR_LAUNCH_FAILED)
-        fprintf(stderr, MESSAGE_TEXT(dropin_work_lost), failure_sentence());
+        log_error(MESSAGE_TEXT(dropin_work_lost), failure_sentence());
     else
-        fputs(failure_sentence(), stderr);
-    fputc('\n', stderr);
+        log_error("%s", failure_sentence());
 }
 
 cuda_result driver_result_of(gpushare_error error)

@@ -590,7 +590,7 @@ void session_attach_move(struct session *session, struct channel_message *messag
 {
     uint64_t serial = message->header.serial;
     if (session->heap.regions || session_host_has_any(session) || session->module_count ||
-        session->imports || session->requests) {
+        !list_is_empty(&session->imports) || session->requests) {
         session_refuse(session, serial, MESSAGE(window_in_use));
         return;
     }

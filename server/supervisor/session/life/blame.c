@@ -90,8 +90,8 @@ static void absolve_all(struct server *server, struct device *device)
 
 static void find_guilty(struct server *server, struct device *device, struct session *session)
 {
-    char kernels[200];
-    session_lost_kernels(session, kernels, sizeof kernels);
+    char kernels[LOST_KERNELS_TEXT];
+    session_lost_kernels(session, kernels);
     log_error(MESSAGE_TEXT(log_guilty), device->index, session->number, session->name,
               (int)session->pid, session->uid, device->trouble, kernels);
     offenders_note(&server->offenders, session->uid, clock_now());

@@ -8,9 +8,13 @@
 
 #include "common/ipc/journal.h"
 #include "common/ipc/shared_word.h"
+#include "common/util.h"
 #include "server/supervisor/session/server.h"
 
 enum { SHOWN = 3, NAME_MAX_SHOWN = 80 };
+
+/* A name, seven numbers and what stands between them. */
+#define LAUNCH_TEXT (NAME_MAX_SHOWN + 100)
 
 struct launches {
     struct proto_command_launch shown[SHOWN];
@@ -61,35 +65,35 @@ static void launches_find(struct launches *launches, void *shadow, uint32_t stre
     }
 }
 
-static size_t launch_write(struct session *session, const struct proto_command_launch *launch,
-                           char *text, size_t size)
+static const char *launch_format(const struct session *session,
+                                 const struct proto_command_launch *launch, char text[LAUNCH_TEXT])
 {
     const struct object *kernel =
         objects_find(&session->objects, OBJECT_FUNCTION, launch->function);
     const char *name = kernel && kernel->function.name ? kernel->function.name : "?";
     uint32_t bytes = kernel && kernel->function.name ? kernel->function.name_bytes : 1;
-    return (size_t)snprintf(text, size, "%.*s<<<(%u,%u,%u),(%u,%u,%u),%u>>>",
-                            bytes < NAME_MAX_SHOWN ? (int)bytes : NAME_MAX_SHOWN, name,
-                            launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
-                            launch->block[1], launch->block[2], launch->shared_bytes);
+    snprintf(text, LAUNCH_TEXT, "%.*s<<<(%u,%u,%u),(%u,%u,%u),%u>>>",
+             bytes < NAME_MAX_SHOWN ? (int)bytes : NAME_MAX_SHOWN, name, launch->grid[0],
+             launch->grid[1], launch->grid[2], launch->block[0], launch->block[1], launch->block[2],
+             launch->shared_bytes);
+    return text;
 }
 
-const char *session_lost_kernels(struct session *session, char *text, size_t size)
+const char *session_lost_kernels(struct session *session, char text[LOST_KERNELS_TEXT])
 {
     struct launches launches = {.count = 0};
-    uint32_t streams = session->server->settings->streams;
+    char one[LAUNCH_TEXT];
     size_t used = 0;
     void *shadow = mmap(NULL, session->shadow.bytes, PROT_READ, MAP_SHARED, session->shadow.fd, 0);
-    snprintf(text, size, "unknown");
+    snprintf(text, LOST_KERNELS_TEXT, "unknown");
     if (shadow == MAP_FAILED)
         return text;
-    launches_find(&launches, shadow, streams);
+    launches_find(&launches, shadow, session->server->settings->streams);
     munmap(shadow, session->shadow.bytes);
-    for (unsigned i = 0; i < launches.count && used < size; i++) {
-        if (i)
-            used += (size_t)snprintf(text + used, size - used, i < SHOWN ? ", " : " and others");
-        if (i < SHOWN && used < size)
-            used += launch_write(session, &launches.shown[i], text + used, size - used);
-    }
+    for (unsigned i = 0; i < min(launches.count, (unsigned)SHOWN) && used < LOST_KERNELS_TEXT; i++)
+        used += (size_t)snprintf(text + used, LOST_KERNELS_TEXT - used, "%s%s", i ? ", " : "",
+                                 launch_format(session, &launches.shown[i], one));
+    if (launches.count > SHOWN && used < LOST_KERNELS_TEXT)
+        snprintf(text + used, LOST_KERNELS_TEXT - used, " and others");
     return text;
 }

@@ -16,9 +16,10 @@
 
 struct host_import *session_host_import_find(const struct session *session, uint64_t address)
 {
-    struct host_import *import = session->imports;
-    while (import && import->region->address != address)
-        import = import->next;
+    struct host_import *import;
+    LIST_FOR_EACH (import, &session->imports, in_session)
+        if (import->region->address == address)
+            break;
     return import;
 }
 
@@ -33,10 +34,7 @@ static void import_free(struct host_import *import)
 {
     struct session *owner = import->owner;
     struct heap_region *region = import->region;
-    struct host_import **link = &import->user->imports;
-    while (*link != import)
-        link = &(*link)->next;
-    *link = import->next;
+    list_remove(&import->in_session);
     quota_return(&import->charge);
     kept_table_remove(session_tables(import->user, PART_IMPORTS), &import->row);
     free(import);
@@ -105,21 +103,20 @@ static void import_map_answered(void *context, const struct worker_answer *answe
 void session_host_import_recall(struct session *session)
 {
     struct session *other;
-    LIST_FOR_EACH (other, &session->server->session_list, link) {
-        for (struct host_import *import = other->imports, *next; import; import = next) {
-            next = import->next;
+    struct host_import *import;
+    LIST_FOR_EACH (other, &session->server->session_list, link)
+        LIST_FOR_EACH (import, &other->imports, in_session)
             if (import->owner == session)
                 session_host_import_return(import);
-        }
-    }
 }
 
 /* Shares are given back before the rest of the session: two connections that lend to each other
  * would otherwise wait for each other. */
 void session_host_import_end(struct session *session)
 {
-    while (session->imports)
-        import_free(session->imports);
+    struct host_import *import;
+    while ((import = LIST_FIRST(&session->imports, struct host_import, in_session)))
+        import_free(import);
 }
 
 /* Charges the use of the buffer, and has the session's worker map it. */
@@ -143,8 +140,7 @@ static void import_begin(struct request *request, struct session *owner,
     import->user = session;
     import->owner = owner;
     import->region = block->region;
-    import->next = session->imports;
-    session->imports = import;
+    list_prepend(&session->imports, &import->in_session);
     import->region->imports++;
     owner->lent++;
     kept_table_add(session_tables(session, PART_IMPORTS), import, &import->row);
@@ -190,7 +186,8 @@ void session_host_import(struct session *session, struct channel_message *messag
 
 void session_host_import_restore(struct session *session, worker_link_reply *answered)
 {
-    for (const struct host_import *at = session->imports; at; at = at->next) {
+    const struct host_import *at;
+    LIST_FOR_EACH (at, &session->imports, in_session) {
         const struct heap_region *region = at->region;
         struct proto_worker_host_map body = {.address = region->address, .count = region->bytes};
         struct channel_packet packet = {.opcode = PROTO_WORKER_HOST_MAP,

@@ -19,7 +19,7 @@ enum import_state { IMPORT_MAPPING, IMPORT_LIVE, IMPORT_UNMAPPING };
 
 /* The use of another connection's buffer. */
 struct host_import {
-    struct host_import *next;
+    struct list_link in_session; /* in user->imports */
     struct session *user, *owner;
     struct heap_region *region;
     enum import_state state; /* session_host_import_enter changes it */

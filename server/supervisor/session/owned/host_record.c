@@ -89,8 +89,7 @@ static int import_unpack(struct session *session, struct unpack *unpack)
     import->address = unpack_number(unpack);
     import->state = unpack_number(unpack) ? IMPORT_LIVE : IMPORT_UNMAPPING;
     import->user = session;
-    import->next = session->imports;
-    session->imports = import;
+    list_prepend(&session->imports, &import->in_session);
     kept_table_add(session_tables(session, PART_IMPORTS), import, &import->row);
     return unpack->failed ? -EINVAL : 0;
 }
@@ -111,18 +110,9 @@ int session_host_record_buffers_unpack(struct session *session, struct unpack *u
     return result;
 }
 
-static struct session *session_numbered(const struct server *server, uint32_t number)
-{
-    struct session *session;
-    LIST_FOR_EACH (session, &server->session_list, link)
-        if (session->number == number)
-            return session;
-    return NULL;
-}
-
 static bool import_find(struct host_import *import)
 {
-    struct session *owner = session_numbered(import->user->server, import->owner_number);
+    struct session *owner = session_find(import->user->server, import->owner_number);
     struct heap_region *region = owner ? owner->buffers.first : NULL;
     while (region && region->address != import->address)
         region = region->next;
@@ -139,15 +129,12 @@ static bool import_find(struct host_import *import)
 
 int session_host_record_find(struct session *session)
 {
-    struct host_import **link = &session->imports;
+    struct host_import *import;
     int result = 0;
-    while (*link) {
-        struct host_import *import = *link;
-        if (import_find(import)) {
-            link = &import->next;
+    LIST_FOR_EACH (import, &session->imports, in_session) {
+        if (import_find(import))
             continue;
-        }
-        *link = import->next;
+        list_remove(&import->in_session);
         kept_table_remove(session_tables(session, PART_IMPORTS), &import->row);
         free(import);
         result = -ENOENT;
@@ -164,9 +151,10 @@ void session_host_record_resume(struct session *session)
         else if (!at->gone && at->state == HEAP_REGION_UNMAPPING)
             session_host_unmap_again(session, at);
     }
-    for (struct host_import *at = session->imports; at; at = at->next)
-        if (at->state == IMPORT_UNMAPPING) {
-            session_host_import_enter(at, IMPORT_LIVE);
-            session_host_import_return(at);
+    struct host_import *import;
+    LIST_FOR_EACH (import, &session->imports, in_session)
+        if (import->state == IMPORT_UNMAPPING) {
+            session_host_import_enter(import, IMPORT_LIVE);
+            session_host_import_return(import);
         }
 }

@@ -37,7 +37,7 @@ enum module_state {
 };
 
 struct module {
-    struct module *next;
+    struct list_link in_session; /* in session->modules */
     uint32_t number;
     uint32_t row; /* of the session's table; module_changed marks it */
     enum module_state state;
@@ -64,9 +64,10 @@ static void module_enter(struct session *session, struct module *module, enum mo
 
 static struct module *module_find(const struct session *session, uint32_t number)
 {
-    struct module *module = session->modules;
-    while (module && (module->number != number || module->state != MODULE_LOADED))
-        module = module->next;
+    struct module *module;
+    LIST_FOR_EACH (module, &session->modules, in_session)
+        if (module->number == number && module->state == MODULE_LOADED)
+            break;
     return module;
 }
 
@@ -86,7 +87,8 @@ static bool may_run(struct session *session, uint32_t number, struct error *why)
     if (!session_module_usable(session, number, why))
         return false;
     const enum proto_unsaved own = module_find(session, number)->unsaved;
-    for (const struct module *at = session->modules; at; at = at->next)
+    struct module *at;
+    LIST_FOR_EACH (at, &session->modules, in_session)
         if (at->lost && state_lost_reaches(at->unsaved, own)) {
             state_lost_refuse_other(at->number, at->unsaved, why);
             return false;
@@ -105,12 +107,21 @@ void session_module_query(struct session *session, struct channel_message *messa
         session_refuse_why(session, message->header.serial, &why);
 }
 
-static bool number_taken(const struct session *session, uint32_t number)
+static struct module *any_with_number(const struct session *session, uint32_t number)
 {
-    for (const struct module *module = session->modules; module; module = module->next)
+    struct module *module;
+    LIST_FOR_EACH (module, &session->modules, in_session)
         if (module->number == number)
-            return true;
-    return false;
+            break;
+    return module;
+}
+
+/* Enters a new module into the session's list and table. */
+static void module_list(struct session *session, struct module *module)
+{
+    list_prepend(&session->modules, &module->in_session);
+    session->module_count++;
+    kept_table_add(session_tables(session, PART_MODULES), module, &module->row);
 }
 
 static struct module *module_new(struct session *session)
@@ -120,20 +131,14 @@ static struct module *module_new(struct session *session)
         return NULL;
     do
         module->number = ++session->next_module;
-    while (!module->number || number_taken(session, module->number));
-    module->next = session->modules;
-    session->modules = module;
-    session->module_count++;
-    kept_table_add(session_tables(session, PART_MODULES), module, &module->row);
+    while (!module->number || any_with_number(session, module->number));
+    module_list(session, module);
     return module;
 }
 
 static void module_free(struct session *session, struct module *module)
 {
-    struct module **link = &session->modules;
-    while (*link != module)
-        link = &(*link)->next;
-    *link = module->next;
+    list_remove(&module->in_session);
     session->module_count--;
     kept_table_remove(session_tables(session, PART_MODULES), &module->row);
     image_release(module->image, session->server->closer);
@@ -146,7 +151,8 @@ static void module_free(struct session *session, struct module *module)
 /* The memory went with all the session's. A record of the session may still be written. */
 void session_module_forget_memory(struct session *session)
 {
-    for (struct module *at = session->modules; at; at = at->next) {
+    struct module *at;
+    LIST_FOR_EACH (at, &session->modules, in_session) {
         at->variables = NULL;
         module_changed(session, at);
     }
@@ -156,8 +162,9 @@ void session_module_forget_memory(struct session *session)
  * client's. */
 void session_module_release(struct session *session)
 {
-    while (session->modules)
-        module_free(session, session->modules);
+    struct module *module;
+    while ((module = LIST_FIRST(&session->modules, struct module, in_session)))
+        module_free(session, module);
 }
 
 /* ---- loading ---- */
@@ -449,7 +456,8 @@ void session_module_unload(struct session *session, struct channel_message *mess
 void session_module_lose(struct session *session)
 {
     struct error why;
-    for (struct module *at = session->modules; at; at = at->next) {
+    struct module *at;
+    LIST_FOR_EACH (at, &session->modules, in_session) {
         if (at->state == MODULE_LOADING || !at->unsaved || at->lost)
             continue;
         at->lost = true;
@@ -472,7 +480,8 @@ static void tell_lost(struct session *session, const struct module *module,
 /* A load that is under way has its request among the held ones; its image is read before. */
 void session_module_restore_images(struct session *session, worker_link_reply *answered)
 {
-    for (const struct module *at = session->modules; at; at = at->next) {
+    struct module *at;
+    LIST_FOR_EACH (at, &session->modules, in_session) {
         if (at->lost)
             tell_lost(session, at, answered);
         if (!at->inspected || at->lost || at->state == MODULE_UNDONE)
@@ -488,7 +497,8 @@ void session_module_restore_images(struct session *session, worker_link_reply *a
 
 void session_module_restore_code(struct session *session, worker_link_reply *answered)
 {
-    for (const struct module *at = session->modules; at; at = at->next) {
+    struct module *at;
+    LIST_FOR_EACH (at, &session->modules, in_session) {
         if (at->state == MODULE_LOADING || at->state == MODULE_UNDONE || at->lost)
             continue;
         struct proto_worker_module_load body = load_message(at, true);
@@ -523,12 +533,13 @@ void session_module_pack(void *context, uint32_t row, void *item, struct pack *p
 static struct image *image_unpack(struct server *server, uint64_t bytes, uint64_t hash,
                                   uint32_t kept)
 {
-    for (struct image *at = server->cache.first; at; at = at->next)
-        if (at->kept == kept) {
-            at->references++;
-            return at;
+    struct image *image;
+    LIST_FOR_EACH (image, &server->cache.list, in_cache)
+        if (image->kept == kept) {
+            image->references++;
+            return image;
         }
-    struct image *image = calloc(1, sizeof *image);
+    image = calloc(1, sizeof *image);
     if (!image)
         return NULL;
     *image = (struct image){.fd = keeper_take(server->keeper, kept, KEEPER_DATA),
@@ -544,10 +555,7 @@ static int module_unpack(struct session *session, struct unpack *unpack)
     struct module *module = calloc(1, sizeof *module);
     if (!module)
         return -ENOMEM;
-    module->next = session->modules;
-    session->modules = module;
-    session->module_count++;
-    kept_table_add(session_tables(session, PART_MODULES), module, &module->row);
+    module_list(session, module);
     module->number = (uint32_t)unpack_number_max(unpack, UINT32_MAX);
     module->state = unpack_number(unpack) ? MODULE_LOADED : MODULE_UNDONE;
     module->inspected = true;
@@ -593,9 +601,9 @@ static void load_undone(void *context, const struct worker_answer *answer)
 
 void session_module_resume(struct session *session)
 {
-    for (struct module *at = session->modules, *next; at; at = next) {
+    struct module *at;
+    LIST_FOR_EACH (at, &session->modules, in_session) {
         struct proto_module_unload body = {.module = at->number};
-        next = at->next;
         struct request *request = at->state == MODULE_UNDONE ? request_make_own(session) : NULL;
         if (!request)
             continue;
@@ -607,8 +615,6 @@ void session_module_resume(struct session *session)
 
 bool session_module_is_lost(const struct session *session, uint32_t number)
 {
-    const struct module *module = session->modules;
-    while (module && module->number != number)
-        module = module->next;
+    const struct module *module = any_with_number(session, number);
     return module && module->lost;
 }

@@ -22,6 +22,7 @@
  * default stream's, which is the only one of most clients. */
 enum { SEGMENT_RINGS = 4 };
 
+/* Segments leave with the session alone, all at once, so their list is singly linked. */
 struct ring_segment {
     struct ring_segment *next;
     uint32_t first, count; /* rings */
