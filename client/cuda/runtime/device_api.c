@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/cuda/runtime/ordered_memory.h"
+#include "client/cuda/runtime/registry.h"
 #include "client/cuda/runtime/release.h"
 #include "client/cuda/runtime/base/runtime_context.h"
 #include "client/cuda/runtime/base/runtime_driver.h"
@@ -82,6 +83,17 @@ cudart_error cudaDeviceSynchronize(void)
     if (error == CUDART_OK)
         ordered_memory_trim();
     return runtime_error_note(error);
+}
+
+static void forget(cuda_context context)
+{
+    registry_context_forget(context);
+    ordered_memory_forget(context);
+}
+
+cudart_error cudaDeviceReset(void)
+{
+    return runtime_error_note(runtime_context_reset(forget));
 }
 
 /* 0 without a driver, which is no error. */

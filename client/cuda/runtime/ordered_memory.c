@@ -175,3 +175,16 @@ bool ordered_memory_await(void)
 {
     return give_back(false);
 }
+
+void ordered_memory_forget(cuda_context context)
+{
+    struct block *block;
+
+    pthread_mutex_lock(&lock);
+    LIST_FOR_EACH (block, &blocks, in_blocks)
+        if (block->context == context) {
+            take(block);
+            drop(block);
+        }
+    pthread_mutex_unlock(&lock);
+}

@@ -27,4 +27,7 @@ bool ordered_memory_is_free(cuda_device_ptr ptr);
 void ordered_memory_trim(void);
 bool ordered_memory_await(void);
 
+/* The context is about to be reset: its freed blocks go with it. */
+void ordered_memory_forget(cuda_context context);
+
 #endif

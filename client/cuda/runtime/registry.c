@@ -19,7 +19,7 @@
 
 /* A kernel in one context. */
 struct code {
-    cuda_context context;
+    _Atomic(cuda_context) context; /* NULL: of a context that was reset */
     cuda_function function;
     struct code *next;
 };
@@ -261,7 +261,7 @@ static struct code *find_code(struct registry_function *function, cuda_context c
 {
     struct code *code = atomic_load_explicit(&function->codes, memory_order_acquire);
 
-    while (code && code->context != context)
+    while (code && atomic_load_explicit(&code->context, memory_order_acquire) != context)
         code = code->next;
     return code;
 }
@@ -280,7 +280,7 @@ static cudart_error make_code(struct registry_function *function, cuda_context c
     code = calloc(1, sizeof(*code));
     if (!code)
         return CUDART_MEMORY_ALLOCATION;
-    code->context = context;
+    atomic_init(&code->context, context);
     error = load_image(function->image, context, &module);
     if (error == CUDART_OK) {
         error = DRIVER(cuModuleGetFunction, &code->function, module, function->name);
@@ -295,6 +295,38 @@ static cudart_error make_code(struct registry_function *function, cuda_context c
     atomic_store_explicit(&function->codes, code, memory_order_release);
     *made = code;
     return CUDART_OK;
+}
+
+static void forget_loads(struct registry_image *image, cuda_context context)
+{
+    for (struct load **at = &image->loads; *at;) {
+        struct load *load = *at;
+
+        if (load->context != context) {
+            at = &load->next;
+            continue;
+        }
+        *at = load->next;
+        free(load);
+    }
+}
+
+void registry_context_forget(cuda_context context)
+{
+    struct registry_image *image;
+
+    pthread_mutex_lock(&lock);
+    LIST_FOR_EACH (image, &images, in_images) {
+        forget_loads(image, context);
+        for (struct registry_function *each = image->functions; each; each = each->next) {
+            struct code *code = find_code(each, context);
+
+            /* It stays in its list, which other threads may be reading. */
+            if (code)
+                atomic_store_explicit(&code->context, NULL, memory_order_release);
+        }
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 struct registry_function *registry_function_find(const void *host)

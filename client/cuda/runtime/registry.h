@@ -38,6 +38,10 @@ struct registry_function *registry_function_find(const void *host);
 cudart_error registry_function_load(struct registry_function *function, cuda_context context,
                                     cuda_function *loaded);
 
+/* The context is about to be reset: what was loaded in it goes with it, and is loaded again at the
+ * next use. A launch at the same time is the program's mistake, as CUDA says of cudaDeviceReset. */
+void registry_context_forget(cuda_context context);
+
 /* Gives place and size of a variable in the context, which is current. *size may be NULL. Returns
  * 0, CUDART_INVALID_SYMBOL, CUDART_MEMORY_ALLOCATION, or why the image can't be loaded. */
 cudart_error registry_variable_place(const void *host, cuda_context context, cuda_device_ptr *place,

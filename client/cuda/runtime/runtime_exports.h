@@ -86,6 +86,7 @@
     E(cudart_error, cudaDeviceGetStreamPriorityRange, BOTH, (int *least, int *greatest)) \
     E(cudart_error, cudaDeviceGetLimit, BOTH, (size_t *value, int limit)) \
     E(cudart_error, cudaDeviceSetLimit, BOTH, (int limit, size_t value)) \
+    E(cudart_error, cudaDeviceReset, BOTH, (void)) \
     E(cudart_error, cudaDeviceSynchronize, BOTH, (void)) \
     E(cudart_error, cudaDriverGetVersion, BOTH, (int *version)) \
     E(cudart_error, cudaRuntimeGetVersion, BOTH, (int *version)) \

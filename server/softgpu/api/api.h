@@ -22,6 +22,8 @@ CUDA_DRIVER_ENTRIES(X)
 API cuda_result cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags);
 API cuda_result cuDeviceGetUuid(cuda_uuid *uuid, cuda_device device);
 API cuda_result cuDevicePrimaryCtxRelease(cuda_device device);
+API cuda_result cuDevicePrimaryCtxReset(cuda_device device);
+API cuda_result cuDevicePrimaryCtxReset_v2(cuda_device device);
 API cuda_result cuDevicePrimaryCtxSetFlags(cuda_device device, unsigned flags);
 API cuda_result cuCtxSynchronize_v2(cuda_context context);
 API cuda_result cuCtxGetDevice_v2(cuda_device *device, cuda_context context);

@@ -184,29 +184,49 @@ cuda_result cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device ordinal)
     return result;
 }
 
-cuda_result cuDevicePrimaryCtxRelease_v2(cuda_device ordinal)
+/* all: whoever retained it. */
+static cuda_result release_primary(cuda_device ordinal, bool all)
 {
     struct device *device;
     cuda_result result = CUDA_OK;
+    unsigned retained;
 
     API_TRY(find_device(ordinal, &device));
     engine_lock();
-    if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 0) {
+    retained = atomic_load_explicit(&device->retained, memory_order_relaxed);
+    if (retained == 0) {
         result = CUDA_ERR_INVALID_CONTEXT;
     } else {
-        if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 1) {
+        if (retained == 1 || all) {
             stream_await_device(device); /* the context ends with its work done */
             ledger_context_end(memory_ledger(), device->ordinal);
         }
-        atomic_fetch_sub_explicit(&device->retained, 1, memory_order_relaxed);
+        atomic_store_explicit(&device->retained, all ? 0 : retained - 1, memory_order_relaxed);
     }
     engine_unlock();
     return result;
 }
 
+cuda_result cuDevicePrimaryCtxRelease_v2(cuda_device ordinal)
+{
+    return release_primary(ordinal, false);
+}
+
 cuda_result cuDevicePrimaryCtxRelease(cuda_device ordinal)
 {
     return cuDevicePrimaryCtxRelease_v2(ordinal);
+}
+
+cuda_result cuDevicePrimaryCtxReset_v2(cuda_device ordinal)
+{
+    cuda_result result = release_primary(ordinal, true);
+
+    return result == CUDA_ERR_INVALID_CONTEXT ? CUDA_OK : result;
+}
+
+cuda_result cuDevicePrimaryCtxReset(cuda_device ordinal)
+{
+    return cuDevicePrimaryCtxReset_v2(ordinal);
 }
 
 cuda_result cuDevicePrimaryCtxSetFlags_v2(cuda_device ordinal, unsigned flags)

@@ -21,6 +21,8 @@ static const struct row {
         {"cuGetProcAddress", 11030, (entry_fn)cuGetProcAddress},
     {"cuDeviceGetUuid", 9020, (entry_fn)cuDeviceGetUuid},
     {"cuDevicePrimaryCtxRelease", 7000, (entry_fn)cuDevicePrimaryCtxRelease},
+    {"cuDevicePrimaryCtxReset", 7000, (entry_fn)cuDevicePrimaryCtxReset},
+    {"cuDevicePrimaryCtxReset", 11000, (entry_fn)cuDevicePrimaryCtxReset_v2},
     {"cuDevicePrimaryCtxSetFlags", 7000, (entry_fn)cuDevicePrimaryCtxSetFlags},
     {"cuLaunchCooperativeKernel", 9000, (entry_fn)cuLaunchCooperativeKernel},
     {"cuMemAllocManaged", 6000, (entry_fn)cuMemAllocManaged},

@@ -147,14 +147,8 @@ static void check_output(float factor)
     EXPECT(0, cudaMemset(device_c, 0, sizeof(output)));
 }
 
-static void check_launches(void)
+static void make_arrays(void)
 {
-    const float three = 3;
-    struct cuda_launch_config config = {.grid = grid, .block = block};
-    cuda_stream stream;
-    cuda_event start, end;
-    float milliseconds = -1, factor = 0;
-
     EXPECT(0, cudaHostAlloc((void **)&input, sizeof(output), 0));
     for (int i = 0; i < COUNT; i++)
         input[i] = (float)i;
@@ -163,6 +157,17 @@ static void check_launches(void)
     EXPECT(0, cudaMalloc((void **)&device_c, sizeof(output)));
     EXPECT(0, cudaMemcpy(device_a, input, sizeof(output), CUDART_HOST_TO_DEVICE));
     EXPECT(0, cudaMemcpy(device_b, input, sizeof(output), CUDART_MEMCPY_DEFAULT));
+}
+
+static void check_launches(void)
+{
+    const float three = 3;
+    struct cuda_launch_config config = {.grid = grid, .block = block};
+    cuda_stream stream;
+    cuda_event start, end;
+    float milliseconds = -1, factor = 0;
+
+    make_arrays();
     EXPECT(0, launch(&scaled_add));
     check_output(1);
 
@@ -489,6 +494,51 @@ static void check_registering_beside_launches(struct image *image)
     CHECK(pthread_join(library, NULL) == 0);
 }
 
+/* ---- reset -------------------------------------------------------------------------------- */
+
+static pthread_barrier_t both;
+
+/* Has the context before the reset, and calls again after it. */
+static void *outlive_reset(void *unused)
+{
+    void *memory = NULL;
+
+    (void)unused;
+    EXPECT(0, cudaFree(NULL));
+    pthread_barrier_wait(&both);
+    pthread_barrier_wait(&both);
+    EXPECT(0, cudaMalloc(&memory, 4096));
+    EXPECT(0, cudaMemset(memory, 0, 4096));
+    EXPECT(0, cudaFree(memory));
+    return NULL;
+}
+
+/* Everything goes, and the next call begins anew: with the module's first values, too. */
+static void check_reset(void)
+{
+    pthread_t other;
+    void *freed = NULL;
+    int device = -1;
+
+    pthread_barrier_init(&both, NULL, 2);
+    CHECK(pthread_create(&other, NULL, outlive_reset, NULL) == 0);
+    pthread_barrier_wait(&both);
+    EXPECT(0, cudaMallocAsync(&freed, 4096, NULL));
+    EXPECT(0, cudaFreeAsync(freed, NULL));
+    EXPECT(0, launch(&scaled_add));
+    EXPECT(0, cudaDeviceReset());
+    CHECK(!context_is_active());
+    EXPECT(0, cudaDeviceReset());
+    EXPECT(0, cudaGetDevice(&device));
+    CHECK(device == 0);
+    pthread_barrier_wait(&both);
+    CHECK(pthread_join(other, NULL) == 0);
+    make_arrays();
+    EXPECT(0, launch(&scaled_add));
+    check_output(1);
+    EXPECT(0, cudaGetLastError());
+}
+
 /* Of the functions that ours does not carry. A test looks at what it says of them. */
 cudart_error cudaGraphCreate(void **graph, unsigned flags);
 cudart_error cudaStreamIsCapturing(cuda_stream stream, int *status);
@@ -572,6 +622,7 @@ int main(int argc, char **argv)
     check_order();
     check_short_memory(handle);
     check_registering_beside_launches(&image);
+    check_reset();
     EXPECT(CUDA_ERR_NO_BINARY_FOR_GPU, launch(&foreign));
     EXPECT(0, cudaDeviceSynchronize());
     __cudaUnregisterFatBinary(newer_handle);

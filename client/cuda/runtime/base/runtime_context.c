@@ -3,6 +3,7 @@
 #include "client/cuda/runtime/base/runtime_context.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "client/cuda/runtime/base/runtime_driver.h"
 
@@ -12,6 +13,11 @@ enum { DEVICES_MAX = 64 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cuda_context primary[DEVICES_MAX]; /* NULL until it is retained */
 static _Thread_local int chosen;
+
+/* Contexts that were reset, and that are current in threads which have not called since. A context
+ * that is made again may have the same handle. */
+static _Atomic(cuda_context) ended[DEVICES_MAX];
+static atomic_bool any_ended;
 
 static cudart_error retain(int ordinal, cuda_context *context)
 {
@@ -24,6 +30,8 @@ static cudart_error retain(int ordinal, cuda_context *context)
         error = DRIVER(cuDevicePrimaryCtxRetain, &made, ordinal);
         if (error == CUDART_OK)
             primary[ordinal] = made;
+        if (error == CUDART_OK && atomic_load(&ended[ordinal]) == made)
+            atomic_store(&ended[ordinal], NULL);
     }
     *context = primary[ordinal];
     pthread_mutex_unlock(&lock);
@@ -37,8 +45,20 @@ static cudart_error enter_primary(int ordinal, cuda_context *context)
     return error == CUDART_OK ? DRIVER(cuCtxSetCurrent, *context) : error;
 }
 
+/* The device whose context this was before a reset; -1: none. */
+static int ended_device(cuda_context context)
+{
+    if (!context || !atomic_load_explicit(&any_ended, memory_order_relaxed))
+        return -1;
+    for (int i = 0; i < DEVICES_MAX; i++)
+        if (atomic_load(&ended[i]) == context)
+            return i;
+    return -1;
+}
+
 cudart_error runtime_context_enter(cuda_context *context)
 {
+    int again;
     cuda_context current = NULL;
     cudart_error error = runtime_driver_open();
 
@@ -46,6 +66,8 @@ cudart_error runtime_context_enter(cuda_context *context)
         error = DRIVER(cuCtxGetCurrent, &current);
     if (error == CUDART_OK && !current)
         error = enter_primary(chosen, &current);
+    else if (error == CUDART_OK && (again = ended_device(current)) >= 0)
+        error = enter_primary(again, &current);
     if (context)
         *context = current;
     return error;
@@ -62,10 +84,32 @@ cudart_error runtime_context_device(int *ordinal)
         error = DRIVER(cuCtxGetCurrent, &current);
     if (error != CUDART_OK)
         return error;
-    if (current)
+    if (current && (*ordinal = ended_device(current)) < 0)
         return DRIVER(cuCtxGetDevice, ordinal);
-    *ordinal = chosen;
+    if (!current)
+        *ordinal = chosen;
     return CUDART_OK;
+}
+
+cudart_error runtime_context_reset(void (*forget)(cuda_context context))
+{
+    int ordinal = 0;
+    cuda_context context;
+    cudart_error error = runtime_context_device(&ordinal);
+
+    if (error != CUDART_OK)
+        return error;
+    pthread_mutex_lock(&lock);
+    context = primary[ordinal];
+    if (context) {
+        forget(context);
+        error = DRIVER(cuDevicePrimaryCtxReset, ordinal);
+        primary[ordinal] = NULL;
+        atomic_store(&ended[ordinal], context);
+        atomic_store(&any_ended, true);
+    }
+    pthread_mutex_unlock(&lock);
+    return error;
 }
 
 cudart_error runtime_context_select(int ordinal)

@@ -3,7 +3,8 @@
 /*
  * runtime_context: the context in which a thread's calls work. A context that the program made
  * current through the driver wins. Otherwise it is the primary one of the thread's device, which is
- * retained at the first use by any thread and kept until the process ends. Any thread.
+ * retained at the first use by any thread and kept until the process ends, or until it is reset.
+ * Any thread.
  */
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_CONTEXT_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_CONTEXT_H
@@ -15,6 +16,11 @@ cudart_error runtime_context_enter(cuda_context *context);
 
 /* The device of the thread's calls. No context is made for it. */
 cudart_error runtime_context_device(int *ordinal);
+
+/* Ends the primary context of the thread's device, which the next call that needs it makes again.
+ * Before that, forget is told of it: all that stands on it goes. Nothing is done if no call has
+ * needed it yet. */
+cudart_error runtime_context_reset(void (*forget)(cuda_context context));
 
 /* Makes the device's primary context current, whatever was current before. */
 cudart_error runtime_context_select(int ordinal);

@@ -17,6 +17,7 @@ cudart_error runtime_driver_open(void);
 /* X(name, symbol, version, need, (parameters)), as CUDA_DRIVER_ENTRIES has them: what the runtime
  * alone calls. A driver may lack any of them. */
 #define RUNTIME_DRIVER_ENTRIES(X)                                                                  \
+    X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, 11000, 0, (cuda_device device))         \
     X(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, 9000, 0,                               \
       (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,                  \
        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
