@@ -183,6 +183,11 @@ class Loader(unittest.TestCase):
         self.assertEqual(memory, 256 << 20)
         self.assertLess(multiprocessors, 100)
 
+    def test_a_program_of_either_runtime_runs_as_a_client(self):
+        for release in ("12", "13"):
+            ended = run(GPUSHARE, "run", "--socket", self.server.client, os.path.join(BUILD, "tests/programs/cudart/program_" + release))
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+
     def test_softgpu_needs_no_server(self):
         for command in ([RPATH], [RUNPATH, "exec"], [RUNPATH, DECOY]):
             ended = run(SOFTGPU_TOOL, "run", *command, GPUSHARE_SOCKET=self.server.file("nowhere"))
