@@ -171,7 +171,12 @@ struct client_control {
 struct client_submit {
     bool worked; /* the client moved since the submitter last read the clock */
     int32_t deficit;
-    uint32_t cursor;               /* stream that was served last */
+    uint32_t cursor;      /* stream that was served last */
+    uint32_t lone;        /* that stream and 1, if the last visits served no other; or 0 */
+    const uint32_t *tail; /* its ring's, which is watched; NULL: the doorbell is */
+    uint32_t tail_seen;
+    uint32_t looks;
+    bool by_tail;                  /* the visit is for what the tail said */
     uint64_t last_work;            /* when the client last moved, ns */
     struct journal_entry *journal; /* in its shadow memory */
     uint32_t journal_next;

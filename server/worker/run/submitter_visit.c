@@ -8,12 +8,15 @@
 #include "common/cpu.h"
 #include "common/messages.h"
 #include "common/ipc/doorbell.h"
+#include "common/ipc/shared_word.h"
 #include "common/ipc/timeline.h"
 #include "common/util.h"
 #include "server/worker/calls/activity.h"
 #include "server/worker/run/submitter.h"
 #include "server/worker/worker.h"
 #include "server/worker/sharing/client_partition.h"
+
+#define LOOKS_A_DOORBELL 64 /* about a microsecond of an idle submitter's looks at one client */
 
 #define LINGER_PAUSES 12 /* roughly the time in which a client pushes three launches */
 /* A blocked ring is looked at no more often, since each look costs its producer a cache miss. */
@@ -329,6 +332,14 @@ static void ring_found(struct submitter *submitter, struct client_stream *stream
     queue_latency_rung(&stream->latency, submitter->visits, submitter->now);
 }
 
+static void hear_ring(struct submitter *submitter, struct client_stream *stream)
+{
+    if (bits_test(stream->client->shared.blocked_rings, stream->index))
+        mark_watched(submitter, stream);
+    else
+        ring_found(submitter, stream);
+}
+
 static void take_doorbells(struct submitter *submitter, struct client *client)
 {
     struct proto_client_header *header = ring_client_header(client->rings.base);
@@ -342,14 +353,51 @@ static void take_doorbells(struct submitter *submitter, struct client *client)
             uint32_t index = (uint32_t)word * 64 + (uint32_t)__builtin_ctzll(bits);
             bits &= bits - 1;
             struct client_stream *stream = client_stream_find(client, index);
-            if (!stream)
-                continue;
-            if (bits_test(client->shared.blocked_rings, index))
-                mark_watched(submitter, stream);
-            else
-                ring_found(submitter, stream);
+            if (stream)
+                hear_ring(submitter, stream);
         }
     }
+}
+
+/*
+ * A client that waits for each of its launches uses one ring. Its doorbell's words would cross from
+ * processor to processor twice for each launch, and that is a third of what one takes. So the
+ * ring's tail alone is watched, which has to cross in any case, and the doorbell is looked at now
+ * and then: for other rings, and so that its bits are taken before the client goes to sleep.
+ */
+static bool has_rung(struct client *client)
+{
+    struct client_submit *submit = &client->submit;
+    if (!submit->tail || ++submit->looks % LOOKS_A_DOORBELL == 0)
+        return doorbell_pending(ring_client_header(client->rings.base));
+    uint32_t tail = shared_word_hint(submit->tail);
+    submit->by_tail = tail != submit->tail_seen;
+    submit->tail_seen = tail;
+    return submit->by_tail;
+}
+
+/* The ring that a visit served alone is watched if the visit before served it, too. The words of
+ * rings stay mapped as long as the client is visited. */
+static void watch_tail(struct client *client, uint32_t served)
+{
+    struct client_submit *submit = &client->submit;
+    const struct ring_consumer *ring = &client->streams[submit->cursor].ring;
+    bool again = served == 1 && submit->lone == submit->cursor + 1;
+    if (served)
+        submit->lone = served == 1 ? submit->cursor + 1 : 0;
+    submit->tail = again ? &ring->ring.header->tail : NULL;
+    submit->tail_seen = ring->tail;
+}
+
+static void take_rung(struct submitter *submitter, struct client *client)
+{
+    struct client_submit *submit = &client->submit;
+    struct client_stream *stream =
+        submit->by_tail ? client_stream_find(client, submit->lone - 1) : NULL;
+    if (stream)
+        hear_ring(submitter, stream);
+    else
+        take_doorbells(submitter, client);
 }
 
 static uint32_t next_ready(const struct client *client, uint32_t after)
@@ -537,6 +585,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         charge_visit(submitter, client, done);
         room -= done;
         *moved |= done > 0;
+        served++;
         if (result == COMMAND_FATAL)
             return result;
         if (result == COMMAND_VIOLATION) {
@@ -549,9 +598,10 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
             break;
         }
         mark_served(submitter, stream, done);
-        if (++served == SUBMITTER_VISIT_RINGS && submitter->scanned_count > 1)
+        if (served == SUBMITTER_VISIT_RINGS && submitter->scanned_count > 1)
             break;
     }
+    watch_tail(client, served);
     return 0;
 }
 
@@ -601,8 +651,8 @@ static void end_visit(struct submitter *submitter, struct client *client, enum c
 bool submitter_visit(struct submitter *submitter, struct client *client)
 {
     struct worker *worker = submitter->worker;
-    if (client_state(client) == CLIENT_IDLE &&
-        !doorbell_pending(ring_client_header(client->rings.base)))
+    client->submit.by_tail = false;
+    if (client_state(client) == CLIENT_IDLE && !has_rung(client))
         return false;
     int result = 0;
     bool moved = false, room = true;
@@ -624,7 +674,7 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
         pthread_mutex_unlock(&client->lock);
         return false;
     }
-    take_doorbells(submitter, client);
+    take_rung(submitter, client);
     drop_rings(submitter, client);
     bool paused = gate_is_paused(&worker->gate);
     if (any_ready(client)) {
