@@ -335,6 +335,15 @@ static void client_proven(void *context, struct device *device, uint32_t client)
         session_blame_prove(&supervisor->server, session);
 }
 
+/* The first reason that there is: that of a device that is being started again is gone. */
+static const char *first_trouble(const struct supervisor *supervisor, const struct device *last)
+{
+    for (uint32_t i = 0; i < supervisor->server.device_count; i++)
+        if (supervisor->server.devices[i].trouble[0])
+            return supervisor->server.devices[i].trouble;
+    return last->trouble;
+}
+
 static void device_failed(void *context, struct device *device)
 {
     struct supervisor *supervisor = context;
@@ -345,7 +354,7 @@ static void device_failed(void *context, struct device *device)
         if (!supervisor->server.devices[i].failed_once)
             return;
     if (!supervisor->ready && !supervisor->stopping)
-        supervisor->events.unusable(supervisor->events.context, device->trouble);
+        supervisor->events.unusable(supervisor->events.context, first_trouble(supervisor, device));
 }
 
 /* A kernel that took too long still runs, so the worker's journal has it. */
