@@ -14,6 +14,8 @@
       "blocks: the pointer is NULL") \
     X(block_threads_zero, INVALID_VALUE, \
       "block_threads is 0") \
+    X(driver_absent, NOT_SUPPORTED, \
+      "gpushare's CUDA driver does not carry %s; each call of it returns CUDA_ERROR_NOT_SUPPORTED") \
     X(dropin_export_table, NOT_FOUND, \
       "a library of this program asks for undocumented parts of NVIDIA's driver " \
       "(cuGetExportTable), which gpushare does not have; link the program with the shared CUDA " \

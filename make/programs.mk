@@ -46,11 +46,12 @@ ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpus
 CUDART_SRC := $(wildcard client/cuda/runtime/*.c client/cuda/runtime/base/*.c)
 CUDART_SHARED := $(filter-out $(CUDART_RELEASES:%=client/cuda/runtime/release_%.c),$(CUDART_SRC))
 
+EXPORTS_SCRIPTS := client/cuda/generate_exports.py client/cuda/exports.py
 CUDART_TABLES := client/cuda/runtime/runtime_exports.h client/cuda/runtime/exports.txt
 CUDART_GENERATED := $(CUDART_RELEASES:%=$(BUILD)/generated/libcudart.so.%.map) $(CUDART_RELEASES:%=$(BUILD)/generated/cudart_absent.%.c)
-$(CUDART_GENERATED): client/cuda/runtime/generate_exports.py $(CUDART_TABLES)
+$(CUDART_GENERATED): $(EXPORTS_SCRIPTS) $(CUDART_TABLES)
 	@mkdir -p $(@D)
-	$(PYTHON) $< $(CUDART_TABLES) $@
+	$(PYTHON) $< $@
 
 $(BUILD)/lib/gpushare/libcudart.so.%: $(BUILD)/obj/client/cuda/runtime/release_%.o $(BUILD)/obj/generated/cudart_absent.%.o $(call obj,$(CUDART_SHARED)) $(A)/libcommon.a $(BUILD)/generated/libcudart.so.%.map
 	@mkdir -p $(@D)
@@ -64,13 +65,13 @@ ALL += $(CUDART_RELEASES:%=$(BUILD)/lib/gpushare/libcudart.so.%)
 # calls the program's functions, so its code stays mapped.
 DROPIN_SRC := $(wildcard client/cuda/driver/*.c client/cuda/driver/base/*.c)
 
-$(BUILD)/generated/libcuda.map: client/cuda/driver/driver_exports.h client/cuda/driver/generate_map.py
+$(BUILD)/generated/libcuda.map $(BUILD)/generated/cuda_absent.c: $(EXPORTS_SCRIPTS) client/cuda/driver/driver_exports.h client/cuda/driver/exports.txt
 	@mkdir -p $(@D)
-	$(PYTHON) client/cuda/driver/generate_map.py $< $@
+	$(PYTHON) $< $@
 
-$(BUILD)/lib/gpushare/libcuda.so.1: $(call obj,$(DROPIN_SRC)) $(A)/libclient.a $(A)/libcommon.a $(BUILD)/generated/libcuda.map
+$(BUILD)/lib/gpushare/libcuda.so.1: $(call obj,$(DROPIN_SRC)) $(BUILD)/obj/generated/cuda_absent.o $(A)/libclient.a $(A)/libcommon.a $(BUILD)/generated/libcuda.map
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(BUILD)/generated/libcuda.map \
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(BUILD)/generated/libcuda.map -Wl,--no-undefined-version \
 	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,-z,relro,-z,now,-z,nodelete -o $@ $(filter %.o,$^) $(A)/libclient.a $(A)/libcommon.a $(CLIENT_LIBS)
 
 ALL += $(BUILD)/lib/gpushare/libcuda.so.1

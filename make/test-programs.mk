@@ -83,10 +83,11 @@ CHECK_DEPS += $(CUDART_PROGRAMS)
 # A program that is linked with libcuda.so.1; tests/integration/test_dropin.py runs it.
 
 DROPIN_PROGRAM := $(BUILD)/tests/programs/dropin/program
+DROPIN_PROGRAM_O := $(call obj,$(wildcard tests/programs/dropin/*.c))
 $(call obj,tests/programs/dropin/program.c): tests/programs/dropin/kernels.ptx
-$(DROPIN_PROGRAM): $(call obj,tests/programs/dropin/program.c) $(BUILD)/lib/gpushare/libcuda.so.1
+$(DROPIN_PROGRAM): $(DROPIN_PROGRAM_O) $(BUILD)/lib/gpushare/libcuda.so.1
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(BUILD)/lib/gpushare -l:libcuda.so.1 -lpthread
+	$(CC) $(LDFLAGS_ALL) -o $@ $(DROPIN_PROGRAM_O) -L$(BUILD)/lib/gpushare -l:libcuda.so.1 -lpthread
 CHECK_DEPS += $(DROPIN_PROGRAM)
 
 # ---- tables

@@ -22,13 +22,24 @@ PROGRAM = os.path.join(BUILD, "tests/programs/dropin/program")
 
 class Exports(unittest.TestCase):
     def test_each_function_of_the_table_and_the_marker_are_exported(self):
-        rows = subprocess.run([os.path.join(BUILD, "tests/programs/tables/tables"), "driver"], check=True, stdout=subprocess.PIPE,
-                              text=True).stdout.split()
-        self.assertGreater(len(rows), 90)
+        with open(os.path.join(ROOT, "client/cuda/driver/exports.txt"), encoding="utf-8") as text:
+            rows = re.findall(r"^(\w+) \w+ \d+\b", text.read(), re.M)
+        self.assertGreater(len(rows), 700)
+        carried = subprocess.run([os.path.join(BUILD, "tests/programs/tables/tables"), "driver"], check=True, stdout=subprocess.PIPE,
+                                 text=True).stdout.split()
+        self.assertGreater(len(carried), 90)
+        self.assertEqual(set(carried) - set(rows), set())
         lines = subprocess.run(["nm", "-D", "--defined-only", os.path.join(LIBRARIES, "libcuda.so.1")], check=True,
                                stdout=subprocess.PIPE, text=True).stdout
         self.assertEqual(set(re.findall(r" T (\S+)$", lines, re.M)), set(rows))
         self.assertEqual(re.findall(r" [A-SU-Z] (\S+)$", lines, re.M), ["gpushare_dropin_marker"])
+
+    def test_a_function_that_is_not_carried_is_refused_and_named_once(self):
+        # It asks no server.
+        ended = run(PROGRAM, "absent", LD_LIBRARY_PATH=LIBRARIES, GPUSHARE_SOCKET="/nowhere")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(re.findall(r"^gpushare: .* does not carry (\w+); .*CUDA_ERROR_NOT_SUPPORTED$", ended.stderr, re.M),
+                         ["cuGraphCreate", "cuStreamBeginCapture_v2_ptsz"])
 
     def test_the_server_does_not_serve_it(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "client/cuda/driver/base/driver_absent.h"
 #include "client/cuda/driver/base/driver_device.h"
 #include "client/cuda/driver/driver_exports.h"
 #include "client/cuda/driver/base/driver_result.h"
@@ -40,39 +41,61 @@ enum {
     PER_THREAD_ROWS = sizeof per_thread_rows / sizeof *per_thread_rows
 };
 
-/* Gives the newest row of the name that the caller knows. Returns whether there is any of the name.
- */
-static bool find(const struct row *table, size_t count, const char *name, int version,
-                 const struct row **best)
+/* The rows of one name. */
+struct found {
+    const struct row *best; /* the newest that the caller knows, or NULL */
+    bool carried;           /* a row of the name is carried, whether the caller knows it or not */
+    int absent;             /* the newest version that the caller knows and that is not, or 0 */
+    bool any;
+};
+
+static void look(const char *name, int version, bool per_thread, struct found *found)
 {
-    bool known = false;
+    const struct row *table = per_thread ? per_thread_rows : rows;
+    const size_t count = per_thread ? PER_THREAD_ROWS : ROWS;
+    *found = (struct found){0};
     for (size_t i = 0; i < count; i++)
         if (!strcmp(table[i].name, name)) {
-            known = true;
-            if (table[i].version <= version && (!*best || table[i].version > (*best)->version))
-                *best = &table[i];
+            found->carried = true;
+            if (table[i].version <= version &&
+                (!found->best || table[i].version > found->best->version))
+                found->best = &table[i];
         }
-    return known;
+    for (size_t i = 0; i < absent_row_count; i++)
+        if (absent_rows[i].per_thread == per_thread && !strcmp(absent_rows[i].name, name)) {
+            found->any = true;
+            if (absent_rows[i].version <= version && absent_rows[i].version > found->absent)
+                found->absent = absent_rows[i].version;
+        }
+    found->any |= found->carried;
+}
+
+/* The caller would call a newer function that is not carried with its own parameters, which an
+ * older one must not get. */
+static cuda_proc_address_status judge(const struct found *found)
+{
+    if (found->best && found->best->version > found->absent)
+        return CUDA_PROC_ADDRESS_SUCCESS;
+    return found->carried && !found->absent ? CUDA_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                                            : CUDA_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 }
 
 cuda_result cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags,
                                 cuda_proc_address_status *status)
 {
-    const struct row *best = NULL;
+    struct found found;
     if (!symbol || !fn)
         return CUDA_ERR_INVALID_VALUE;
     *fn = NULL;
-    bool known = (flags & CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) &&
-                 find(per_thread_rows, PER_THREAD_ROWS, symbol, version, &best);
-    if (!known)
-        known = find(rows, ROWS, symbol, version, &best);
+    look(symbol, version, (flags & CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, &found);
+    if (!found.any) /* it has no form for per-thread default streams */
+        look(symbol, version, false, &found);
+    cuda_proc_address_status judged = judge(&found);
     if (status)
-        *status = !known  ? CUDA_PROC_ADDRESS_SYMBOL_NOT_FOUND
-                  : !best ? CUDA_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                          : CUDA_PROC_ADDRESS_SUCCESS;
-    if (!known || !best)
+        *status = judged;
+    if (judged != CUDA_PROC_ADDRESS_SUCCESS)
         return CUDA_ERR_NOT_FOUND;
-    memcpy(fn, &best->fn, sizeof *fn);
+    memcpy(fn, &found.best->fn, sizeof *fn);
     return CUDA_OK;
 }
 

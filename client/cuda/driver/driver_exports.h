@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * driver_exports: every function that the drop-in libcuda.so.1 exports and finds by
- * cuGetProcAddress, once. The prototypes below, the rows of cuGetProcAddress (api_entry.c) and the
- * version script (generate_map.py) are made from this table.
+ * driver_exports: every function that the drop-in libcuda.so.1 carries, once. The prototypes below
+ * and the rows of cuGetProcAddress (api_entry.c) are made from this table. exports.txt names all
+ * functions that NVIDIA's library has; the others are refused (generate_exports.py).
  *
  * E(name, symbol, version, (parameters))
  * name: for cuGetProcAddress. symbol: the exported one. version: of CUDA, which chooses the ABI
  * among rows of one name.
  *
- * A driver call that is not here is not carried: the symbol is absent and cuGetProcAddress answers
- * NOT_FOUND, so that programs which probe fall back.
+ * The comments between the rows are the headings of docs/cuda-api.md.
  */
 #ifndef GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_EXPORTS_H
 #define GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_EXPORTS_H

@@ -3,7 +3,8 @@
 /*
  * runtime_exports: every function that the libraries carry, once. The prototypes below are made
  * from this table. exports.txt names all functions that NVIDIA's libraries have; the others are
- * refused (generate_exports.py).
+ * refused (generate_exports.py). The comments between the rows are the headings of
+ * docs/cuda-api.md.
  *
  * E(type, name, releases, (parameters))
  * releases: BOTH, or the only major release of CUDA whose library has the function: V12 or V13.

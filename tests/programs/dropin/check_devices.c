@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* The library, devices and contexts. */
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/programs/dropin/dropin.h"
+
+void check_before_init(void)
+{
+    cuda_device device;
+    cuda_context context;
+    int count;
+    EXPECT(CUDA_ERR_NOT_INITIALIZED, cuDeviceGetCount(&count));
+    EXPECT(CUDA_ERR_NOT_INITIALIZED, cuDeviceGet(&device, 0));
+    EXPECT(CUDA_ERR_NOT_INITIALIZED, cuCtxGetCurrent(&context));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuInit(1));
+    OK(cuInit(0));
+    OK(cuInit(0));
+}
+
+void check_devices(void)
+{
+    int count, value;
+    cuda_device device;
+    char name[64], pci[24];
+    OK(cuDeviceGetCount(&count));
+    CHECK(count == 1);
+    OK(cuDeviceGet(&device, 0));
+    EXPECT(CUDA_ERR_INVALID_DEVICE, cuDeviceGet(&device, 1));
+    EXPECT(CUDA_ERR_INVALID_DEVICE, cuDeviceGet(&device, -1));
+    OK(cuDeviceGetName(name, sizeof name, 0));
+    CHECK(*name);
+    OK(cuDeviceGetPCIBusId(pci, sizeof pci, 0));
+    device = -1;
+    OK(cuDeviceGetByPCIBusId(&device, pci));
+    CHECK(device == 0);
+    OK(cuDeviceGetAttribute(&value, CUDA_ATTR_WARP_SIZE, 0));
+    CHECK(value == 32);
+    OK(cuDeviceGetAttribute(&value, CUDA_ATTR_MANAGED_MEMORY, 0));
+    CHECK(value == 0);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuDeviceGetAttribute(&value, (cuda_device_attribute)0, 0));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuDeviceGetAttribute(&value, (cuda_device_attribute)4000, 0));
+}
+
+/* No call works without a context, and each thread has its own stack of them. */
+static void *check_other_thread(void *primary)
+{
+    cuda_context current = primary;
+    cuda_device_ptr ptr;
+    OK(cuCtxGetCurrent(&current));
+    CHECK(current == NULL);
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuMemAlloc_v2(&ptr, 1));
+    OK(cuCtxSetCurrent(primary));
+    OK(cuMemAlloc_v2(&ptr, 1));
+    OK(cuMemFree_v2(ptr));
+    return NULL;
+}
+
+void check_contexts(void)
+{
+    cuda_context primary, again, made, current;
+    unsigned flags;
+    int active;
+    unsigned long long first, second;
+    pthread_t thread;
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuDevicePrimaryCtxRelease_v2(0));
+    OK(cuDevicePrimaryCtxSetFlags_v2(0, CUDA_CTX_SCHED_BLOCKING_SYNC));
+    OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    CHECK(flags == CUDA_CTX_SCHED_BLOCKING_SYNC && !active);
+    OK(cuDevicePrimaryCtxRetain(&primary, 0));
+    OK(cuDevicePrimaryCtxRetain(&again, 0));
+    CHECK(primary == again);
+    OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    CHECK(active);
+    OK(cuCtxGetCurrent(&current));
+    CHECK(current == NULL);
+    OK(cuCtxSetCurrent(primary));
+    OK(cuCtxCreate_v2(&made, 0, 0));
+    OK(cuCtxGetCurrent(&current));
+    CHECK(current == made && made != primary);
+    OK(cuCtxGetId(primary, &first));
+    OK(cuCtxGetId(NULL, &second));
+    CHECK(first != second);
+    OK(cuCtxPopCurrent_v2(&current));
+    CHECK(current == made);
+    OK(cuCtxPushCurrent_v2(made));
+    OK(cuCtxDestroy_v2(made));
+    OK(cuCtxGetCurrent(&current));
+    CHECK(current == primary);
+    EXPECT(CUDA_ERR_CONTEXT_IS_DESTROYED, cuCtxDestroy_v2(made));
+    EXPECT(CUDA_ERR_CONTEXT_IS_DESTROYED, cuCtxSetCurrent(made));
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuCtxDestroy_v2(primary));
+    CHECK(!pthread_create(&thread, NULL, check_other_thread, primary));
+    pthread_join(thread, NULL);
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuDevicePrimaryCtxRelease_v2(0));
+    EXPECT(CUDA_ERR_CONTEXT_IS_DESTROYED, cuCtxSynchronize());
+}
+
+/* A reset gives back all memory, and the context can be used anew. */
+void check_reset(void)
+{
+    struct work work;
+    size_t before, after, total;
+    begin(&work);
+    OK(cuMemGetInfo_v2(&before, &total));
+    OK(cuMemHostRegister_v2(&before, sizeof before, 0));
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    EXPECT(CUDA_ERR_CONTEXT_IS_DESTROYED, cuMemGetInfo_v2(&after, &total));
+    begin(&work);
+    OK(cuMemGetInfo_v2(&after, &total));
+    CHECK(before == after);
+    OK(cuMemHostRegister_v2(&before, sizeof before, 0));
+    OK(cuMemHostUnregister(&before));
+    demand(&work, 7);
+}
+
+/* A probe of a call that is not carried is told so, and one of another version gets that. */
+void check_lookup(void)
+{
+    static const char *const refused[] = {"cuGraphCreate", "cuMemAllocManaged", "cuIpcGetMemHandle",
+                                          "cuTexObjectCreate", "cuGreenCtxCreate"};
+    cuda_proc_address_status status;
+    void *fn = NULL;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        EXPECT(CUDA_ERR_NOT_FOUND, cuGetProcAddress_v2(refused[i], &fn, 13000, 0, &status));
+        CHECK(!fn && status == CUDA_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    }
+    OK(cuGetProcAddress_v2("cuCtxSynchronize", &fn, 12000, 0, &status));
+    CHECK(fn == (void *)cuCtxSynchronize && status == CUDA_PROC_ADDRESS_SUCCESS);
+    OK(cuGetProcAddress_v2("cuCtxSynchronize", &fn, 13000, 0, NULL));
+    CHECK(fn == (void *)cuCtxSynchronize_v2);
+    EXPECT(CUDA_ERR_NOT_FOUND, cuGetProcAddress_v2("cuCtxSynchronize", &fn, 1999, 0, &status));
+    CHECK(status == CUDA_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    /* Another ABI than the one that is asked for, which is exported and not carried. */
+    EXPECT(CUDA_ERR_NOT_FOUND, cuGetProcAddress_v2("cuMemAlloc", &fn, 3000, 0, &status));
+    CHECK(!fn && status == CUDA_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    EXPECT(CUDA_ERR_NOT_FOUND,
+           cuGetProcAddress_v2("cuStreamBeginCapture", &fn, 13000,
+                               CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+    OK(cuGetProcAddress_v2("cuLaunchKernel", &fn, 13000,
+                           CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+    CHECK(fn == (void *)cuLaunchKernel_ptsz);
+    OK(cuGetProcAddress_v2("cuMemAlloc", &fn, 13000, CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+                           &status));
+    CHECK(fn == (void *)cuMemAlloc_v2);
+}
+
+void check_fork(void)
+{
+    pid_t child = fork();
+    cuda_device_ptr ptr;
+    int status;
+    CHECK(child >= 0);
+    if (child == 0)
+        _exit(cuMemAlloc_v2(&ptr, 1) == CUDA_ERR_NOT_INITIALIZED ? 0 : 1);
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Modules, libraries, kernels and launches. */
+#include <string.h>
+
+#include "tests/programs/dropin/dropin.h"
+
+void check_kernels(const struct work *work)
+{
+    cuda_function function;
+    cuda_module module;
+    cuda_device_ptr sum;
+    size_t size, offset, bytes;
+    int value, blocks;
+    const char *name;
+    uint32_t found;
+    struct {
+        cuda_device_ptr words;
+        uint32_t times;
+    } block = {work->words, 5};
+    size_t block_bytes = 12, too_few = 8;
+    void *extra[] = {CUDA_LAUNCH_PARAM_BUFFER_POINTER, &block, CUDA_LAUNCH_PARAM_BUFFER_SIZE,
+                     &block_bytes, CUDA_LAUNCH_PARAM_END};
+    char log[200] = "";
+    cuda_jit_option options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)sizeof log};
+    EXPECT(CUDA_ERR_NOT_FOUND, cuModuleGetFunction(&function, work->module, "nothing"));
+    OK(cuModuleGetGlobal_v2(&sum, &size, work->module, "sum"));
+    CHECK(size == 4);
+    OK(cuMemcpyDtoH_v2(&found, sum, 4));
+    CHECK(found == 5 + 3 * WORDS); /* check_streams counted by 1 and by 2 */
+    OK(cuLaunchKernel(work->count, 1, 1, 1, WORDS, 1, 1, 0, NULL, NULL, extra));
+    demand(work, 15);
+    extra[3] = &too_few;
+    EXPECT(CUDA_ERR_INVALID_VALUE,
+           cuLaunchKernel(work->count, 1, 1, 1, WORDS, 1, 1, 0, NULL, NULL, extra));
+    EXPECT(CUDA_ERR_INVALID_VALUE,
+           cuLaunchKernel(work->count, 1, 1, 1, 2000, 1, 1, 0, NULL, NULL, NULL));
+    OK(cuFuncGetAttribute(&value, CUDA_FUNC_MAX_THREADS_PER_BLOCK, work->count));
+    CHECK(value >= 256);
+    OK(cuFuncGetParamInfo(work->count, 1, &offset, &bytes));
+    CHECK(offset == 8 && bytes == 4);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuFuncGetParamInfo(work->count, 2, &offset, &bytes));
+    OK(cuFuncGetName(&name, work->count));
+    CHECK(!strcmp(name, "count"));
+    OK(cuFuncGetModule(&module, work->count));
+    CHECK(module == work->module);
+    OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, work->count, 64, 0));
+    CHECK(blocks >= 1);
+    OK(cuFuncSetAttribute(work->count, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024));
+    EXPECT(
+        CUDA_ERR_INVALID_PTX,
+        cuModuleLoadDataEx(&module, ".version 7.0\n.target sm_70\nnonsense\n", 2, options, values));
+    CHECK(*log && (uintptr_t)values[1] == strlen(log));
+    EXPECT(CUDA_ERR_INVALID_IMAGE, cuModuleLoadData(&module, ""));
+    EXPECT(CUDA_ERR_FILE_NOT_FOUND, cuModuleLoad(&module, "/nonexistent/image"));
+}
+
+/* A library needs no current context, and outlives the primary one. */
+void check_libraries(void)
+{
+    cuda_library library, of;
+    cuda_kernel kernel;
+    cuda_function function;
+    cuda_module module;
+    cuda_context context;
+    cuda_device_ptr words, sum;
+    size_t size;
+    int value;
+    const char *name;
+    uint32_t times = 4, found[WORDS];
+    void *parameters[] = {&words, &times};
+    OK(cuCtxSetCurrent(NULL));
+    EXPECT(CUDA_ERR_INVALID_IMAGE, cuLibraryLoadData(&library, "", NULL, NULL, 0, NULL, NULL, 0));
+    EXPECT(CUDA_ERR_INVALID_PTX,
+           cuLibraryLoadData(&library, ".version 7.0\n.target sm_70\nnonsense\n", NULL, NULL, 0,
+                             NULL, NULL, 0));
+    EXPECT(CUDA_ERR_FILE_NOT_FOUND,
+           cuLibraryLoadFromFile(&library, "/nonexistent/image", NULL, NULL, 0, NULL, NULL, 0));
+    OK(cuLibraryLoadData(&library, dropin_kernels, NULL, NULL, 0, NULL, NULL, 0));
+    EXPECT(CUDA_ERR_NOT_FOUND, cuLibraryGetKernel(&kernel, library, "nothing"));
+    OK(cuLibraryGetKernel(&kernel, library, "count"));
+    OK(cuKernelGetName(&name, kernel));
+    CHECK(!strcmp(name, "count"));
+    OK(cuKernelGetLibrary(&of, kernel));
+    CHECK(of == library);
+    OK(cuKernelGetAttribute(&value, CUDA_FUNC_MAX_THREADS_PER_BLOCK, kernel, 0));
+    CHECK(value >= 256);
+    OK(cuLibraryGetModule(&module, library));
+    OK(cuLibraryGetGlobal(&sum, &size, library, "sum"));
+    CHECK(size == 4);
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    OK(cuMemAlloc_v2(&words, BYTES));
+    OK(cuMemsetD32_v2(words, 1, WORDS));
+    OK(cuKernelGetFunction(&function, kernel));
+    OK(cuLaunchKernel(function, 1, 1, 1, WORDS, 1, 1, 0, NULL, parameters, NULL));
+    OK(cuLaunchKernel((cuda_function)kernel, 1, 1, 1, WORDS, 1, 1, 0, NULL, parameters, NULL));
+    OK(cuMemcpyDtoH_v2(found, words, BYTES));
+    CHECK(found[0] == 9 && found[WORDS - 1] == 9);
+    OK(cuMemFree_v2(words));
+    OK(cuLibraryUnload(library));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+}
+
+/* A hint changes nothing; an attribute that would change what a kernel is gets refused. */
+void check_attributes(const struct work *work)
+{
+    uint32_t times = 1;
+    void *parameters[] = {(void *)&work->words, &times};
+    struct cuda_launch_attribute attributes[2] = {
+        {.id = CUDA_LAUNCH_PRIORITY, .number = -1},
+        {.id = CUDA_LAUNCH_CLUSTER_DIMENSION, .cluster = {1, 1, 1}}};
+    struct cuda_launch_config config = {
+        .grid = {1, 1, 1}, .block = {WORDS, 1, 1}, .attributes = attributes, .attribute_count = 2};
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuLaunchKernelEx(NULL, work->count, parameters, NULL));
+    OK(cuMemsetD32_v2(work->words, 0, WORDS));
+    OK(cuLaunchKernelEx(&config, work->count, parameters, NULL));
+    attributes[1].cluster.x = 2;
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuLaunchKernelEx(&config, work->count, parameters, NULL));
+    attributes[1] = (struct cuda_launch_attribute){.id = CUDA_LAUNCH_COOPERATIVE, .number = 1};
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuLaunchKernelEx(&config, work->count, parameters, NULL));
+    config.attributes = NULL;
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuLaunchKernelEx(&config, work->count, parameters, NULL));
+    demand(work, 1);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Memory, pointers and copies. */
+#include <stdint.h>
+#include <string.h>
+
+#include "tests/programs/dropin/dropin.h"
+
+void check_pointers(const struct work *work)
+{
+    cuda_device_ptr base;
+    size_t size;
+    unsigned type = 77;
+    int ordinal = 77, ordinary = 0;
+    void *buffer;
+    cuda_pointer_attribute both[] = {CUDA_POINTER_MEMORY_TYPE, CUDA_POINTER_DEVICE_ORDINAL};
+    void *to[] = {&type, &ordinal};
+    OK(cuMemGetAddressRange_v2(&base, &size, work->words + 5));
+    CHECK(base == work->words && size == BYTES);
+    OK(cuPointerGetAttribute(&type, CUDA_POINTER_MEMORY_TYPE, work->words));
+    CHECK(type == CUDA_MEMORYTYPE_DEVICE);
+    OK(cuMemHostAlloc(&buffer, 5000, CUDA_HOST_ALLOC_DEVICEMAP));
+    OK(cuPointerGetAttributes(2, both, to, (cuda_device_ptr)(uintptr_t)buffer));
+    CHECK(type == CUDA_MEMORYTYPE_HOST && ordinal == 0);
+    OK(cuMemHostGetDevicePointer_v2(&base, buffer, 0));
+    CHECK(base == (cuda_device_ptr)(uintptr_t)buffer);
+    OK(cuMemFreeHost(buffer));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemFreeHost(buffer));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuPointerGetAttribute(&type, CUDA_POINTER_MEMORY_TYPE,
+                                                         (cuda_device_ptr)(uintptr_t)&ordinary));
+    OK(cuPointerGetAttributes(2, both, to, (cuda_device_ptr)(uintptr_t)&ordinary));
+    CHECK(type == 0 && ordinal == -2);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemFree_v2(work->words + 4));
+    OK(cuMemFree_v2(0));
+}
+
+void check_registered(const struct work *work)
+{
+    static uint32_t memory[WORDS];
+    cuda_device_ptr ptr;
+    unsigned type;
+    void *buffer;
+    EXPECT(CUDA_ERR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(memory));
+    OK(cuMemHostRegister_v2(memory, BYTES, CUDA_HOST_REGISTER_DEVICEMAP));
+    EXPECT(CUDA_ERR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(memory + 1, 4, 0));
+    OK(cuPointerGetAttribute(&type, CUDA_POINTER_MEMORY_TYPE, (cuda_device_ptr)(uintptr_t)memory));
+    CHECK(type == CUDA_MEMORYTYPE_HOST);
+    /* The device can't reach it, and nobody is told that it could. */
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuMemHostGetDevicePointer_v2(&ptr, memory, 0));
+    OK(cuMemcpyDtoHAsync_v2(memory, work->words, BYTES, NULL));
+    OK(cuStreamSynchronize(NULL));
+    CHECK(memory[WORDS - 1] == 7);
+    EXPECT(CUDA_ERR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(memory + 1));
+    OK(cuMemHostUnregister(memory));
+    OK(cuMemAllocHost_v2(&buffer, BYTES));
+    EXPECT(CUDA_ERR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(buffer, 16, 0));
+    OK(cuMemFreeHost(buffer));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemHostRegister_v2(memory, SIZE_MAX, 0));
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuMemHostRegister_v2(memory, 4, CUDA_HOST_REGISTER_IOMEMORY));
+}
+
+void check_copies(const struct work *work)
+{
+    uint32_t from[WORDS], to[WORDS];
+    cuda_device_ptr other;
+    for (int i = 0; i < WORDS; i++)
+        from[i] = (uint32_t)i * 3;
+    OK(cuMemAlloc_v2(&other, BYTES));
+    OK(cuMemcpyHtoD_v2(other, from, BYTES));
+    OK(cuMemcpyDtoD_v2(work->words, other, BYTES));
+    memset(to, 0, sizeof to);
+    OK(cuMemcpy((cuda_device_ptr)(uintptr_t)to, work->words, BYTES));
+    CHECK(!memcmp(from, to, BYTES));
+    OK(cuMemsetD8_v2(other + 4, 0xab, 4));
+    OK(cuMemsetD16_v2(other + 8, 0xcdef, 2));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemsetD32_v2(other + 1, 0, 1));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemsetD32_v2(other, 0, BYTES));
+    OK(cuMemcpyDtoH_v2(to, other, BYTES));
+    CHECK(to[0] == 0 && to[1] == 0xabababab && to[2] == 0xcdefcdef && to[3] == 9);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemcpyHtoD_v2(other, from, BYTES * 1000));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemcpyDtoH_v2(to, (cuda_device_ptr)(uintptr_t)from, 4));
+    OK(cuMemcpyHtoD_v2(other, from, 0));
+    OK(cuMemFree_v2(other));
+    OK(cuMemsetD32_v2(work->words, 7, WORDS));
+}
+
+/* A block of 3 x 5 x 2 bytes from the middle of one box to that of another, beside a copy by hand.
+ */
+void check_blocks(void)
+{
+    enum { X = 16, Y = 8, Z = 3, BOX = X * Y * Z };
+    unsigned char from[BOX], to[BOX], wanted[BOX];
+    cuda_device_ptr device;
+    OK(cuMemAlloc_v2(&device, BOX));
+    OK(cuMemsetD8_v2(device, 0xee, BOX));
+    memset(wanted, 0xee, BOX);
+    for (int i = 0; i < BOX; i++)
+        from[i] = (unsigned char)i;
+    for (int z = 0; z < 2; z++)
+        for (int y = 0; y < 5; y++)
+            memcpy(wanted + (z + 1) * X * Y + (y + 3) * X + 7, from + z * X * Y + (y + 2) * X + 5,
+                   3);
+    const cuda_memcpy_3d block = {.src_x = 5,
+                                  .src_y = 2,
+                                  .src_type = CUDA_MEMORYTYPE_HOST,
+                                  .src_host = from,
+                                  .src_pitch = X,
+                                  .src_height = Y,
+                                  .dst_x = 7,
+                                  .dst_y = 3,
+                                  .dst_z = 1,
+                                  .dst_type = CUDA_MEMORYTYPE_DEVICE,
+                                  .dst_device = device,
+                                  .dst_pitch = X,
+                                  .dst_height = Y,
+                                  .width = 3,
+                                  .height = 5,
+                                  .depth = 2};
+    OK(cuMemcpy3DAsync_v2(&block, NULL));
+    OK(cuMemcpyDtoH_v2(to, device, BOX));
+    CHECK(!memcmp(to, wanted, BOX));
+    /* A plane of it to packed rows, and a fill around them. */
+    cuda_memcpy_2d plane = {.src_x = 7,
+                            .src_y = 3 + Y,
+                            .src_type = CUDA_MEMORYTYPE_UNIFIED,
+                            .src_device = device,
+                            .src_pitch = X,
+                            .dst_type = CUDA_MEMORYTYPE_HOST,
+                            .dst_host = to,
+                            .width = 3,
+                            .height = 5};
+    OK(cuMemcpy2D_v2(&plane));
+    for (int y = 0; y < 5; y++)
+        CHECK(!memcmp(to + 3 * y, from + (y + 2) * X + 5, 3));
+    OK(cuMemsetD2D16_v2(device + 2, X, 0x1234, 2, 3));
+    OK(cuMemcpyDtoH_v2(to, device, BOX));
+    for (int y = 0; y < 3; y++) {
+        const uint16_t filled[2] = {0x1234, 0x1234};
+        memcpy(wanted + y * X + 2, filled, sizeof filled);
+        CHECK(!memcmp(to + y * X, wanted + y * X, X));
+    }
+    CHECK(!memcmp(to, wanted, BOX));
+    plane.width = X;
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemcpy2D_v2(&plane)); /* rows that reach into the next one */
+    plane.src_type = CUDA_MEMORYTYPE_ARRAY;
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuMemcpy2D_v2(&plane));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemsetD2D32_v2(device, X, 0, X, Y));
+    OK(cuMemFree_v2(device));
+}

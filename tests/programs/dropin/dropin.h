@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* What the parts of the program share: each part goes through the calls of one subject. */
+#ifndef GPUSHARE_TESTS_PROGRAMS_DROPIN_DROPIN_H
+#define GPUSHARE_TESTS_PROGRAMS_DROPIN_DROPIN_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/cuda/driver/driver_exports.h"
+
+/* The text of kernels.ptx. */
+extern const char dropin_kernels[];
+
+enum { WORDS = 64, BYTES = WORDS * 4 };
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);              \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#define EXPECT(expected, call)                                                                     \
+    do {                                                                                           \
+        cuda_result result_ = (call);                                                              \
+        if (result_ != (expected)) {                                                               \
+            const char *name_ = "?";                                                               \
+            cuGetErrorName(result_, &name_);                                                       \
+            fprintf(stderr, "%s:%d: %s: %s (%d), not %d\n", __FILE__, __LINE__, #call, name_,      \
+                    (int)result_, (int)(expected));                                                \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+#define OK(call) EXPECT(CUDA_OK, call)
+
+struct work {
+    cuda_context context;
+    cuda_module module;
+    cuda_function count;
+    cuda_device_ptr words;
+};
+
+/* Makes the primary context current, and has a module and WORDS words of value 7 on it. */
+void begin(struct work *work);
+
+/* Adds times to each word. */
+cuda_result count(const struct work *work, uint32_t times, cuda_stream stream);
+
+/* Each word has this value. */
+void demand(const struct work *work, uint32_t word);
+
+void check_before_init(void);
+void check_devices(void);
+void check_contexts(void);
+void check_reset(void);
+void check_pointers(const struct work *work);
+void check_registered(const struct work *work);
+void check_copies(const struct work *work);
+void check_blocks(void);
+void check_streams(const struct work *work);
+void check_per_thread(const struct work *work);
+void check_functions(const struct work *work);
+void check_full(const struct work *work);
+void check_kernels(const struct work *work);
+void check_libraries(void);
+void check_attributes(const struct work *work);
+void check_lookup(void);
+void check_fork(void);
+
+#endif
