@@ -144,6 +144,11 @@ protocol-reference: ## write docs/protocol.md, and what the JSON Schemas have of
 	$(PYTHON) schemas/generate.py --reference docs/protocol.md schemas/protocol.xml
 	$(PYTHON) schemas/generate_json.py schemas/protocol.xml schemas
 
+# docs/cuda-api.md is made from the tables of CUDA's functions. tests/unit/docs fails if they differ.
+.PHONY: cuda-api
+cuda-api: ## write docs/cuda-api.md from the tables of CUDA's functions in client/cuda
+	$(PYTHON) client/cuda/generate_reference.py docs/cuda-api.md
+
 .PHONY: demo
 demo: all ## six processes share one GPU at once; works without a GPU too
 	@$(PYTHON) examples/demo.py --build $(BUILD)

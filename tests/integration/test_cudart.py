@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """Our libcudart.so.12 and .so.13 on the software GPU: what they export, their layouts, and programs that use them."""
-import glob
 import os
 import re
 import shutil
@@ -13,6 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import sanitizer  # noqa: E402
+from toolkit import in_toolkits  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
@@ -31,13 +31,6 @@ def exported_by(library):
     return set(re.findall(r" T (\S+)$", lines, re.M))
 
 
-def in_toolkits(*paths):
-    """The files of the toolkits that are installed; CUDA_HOME may name one more."""
-    homes = [os.environ.get("CUDA_HOME", "/usr/local/cuda"), *glob.glob("/usr/local/cuda-*"), "/usr/local"]
-    found = [os.path.join(home, path) for home in homes for path in paths]
-    return sorted({os.path.realpath(path): path for path in found if os.path.exists(path)}.values())
-
-
 def toolkits():
     return in_toolkits(*(folder + "/libcudart.so." + release for folder in ("lib", "lib64") for release in RELEASES))
 
@@ -48,7 +41,7 @@ class Runtime(unittest.TestCase):
 
     def test_each_function_of_the_table_is_exported_with_its_node(self):
         with open(os.path.join(ROOT, "client/cuda/runtime/exports.txt"), encoding="utf-8") as text:
-            rows = re.findall(r"^(\w+) (BOTH|V12|V13)$", text.read(), re.M)
+            rows = re.findall(r"^(\w+) (BOTH|V12|V13)\b", text.read(), re.M)
         self.assertGreater(len(rows), 400)
         for release in RELEASES:
             self.assertEqual(exported_by(os.path.join(LIBRARIES, "libcudart.so." + release)),

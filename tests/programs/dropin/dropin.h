@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What the parts of the program share: each part goes through the calls of one subject. */
+/* The parts of the program share this header. Each part goes through the calls of one subject. */
 #ifndef GPUSHARE_TESTS_PROGRAMS_DROPIN_DROPIN_H
 #define GPUSHARE_TESTS_PROGRAMS_DROPIN_DROPIN_H
 
