@@ -134,6 +134,7 @@ typedef struct cuda_stream_object *cuda_stream;
 typedef struct cuda_event_object *cuda_event;
 typedef struct cuda_green_ctx_object *cuda_green_ctx;
 typedef struct cuda_resource_desc_object *cuda_resource_desc;
+typedef struct cuda_mem_pool_object *cuda_mem_pool;
 typedef uint64_t cuda_mem_handle; /* CUmemGenericAllocationHandle */
 typedef void (*cuda_host_fn)(void *user);
 typedef void (*cuda_stream_callback)(cuda_stream stream, cuda_result status, void *user);
@@ -369,6 +370,17 @@ typedef struct cuda_mem_access_desc {
     cuda_mem_access flags;
 } cuda_mem_access_desc;
 
+typedef struct cuda_mem_pool_props {
+    cuda_mem_allocation_type type;
+    cuda_mem_handle_type handle_types;
+    cuda_mem_location location;
+    void *win32_security_attributes;
+    size_t max_size; /* 0: the device's choice */
+    unsigned short usage;
+    unsigned char reserved[54];
+} cuda_mem_pool_props;
+
+_Static_assert(sizeof(cuda_mem_pool_props) == 88, "CUmemPoolProps");
 _Static_assert(sizeof(cuda_mem_location) == 8, "CUmemLocation");
 _Static_assert(sizeof(cuda_mem_allocation_prop) == 32, "CUmemAllocationProp");
 _Static_assert(sizeof(cuda_mem_access_desc) == 12, "CUmemAccessDesc");

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Contexts. */
 #include "client/cuda/driver/base/driver_context.h"
+#include "client/cuda/driver/base/driver_pool.h"
 #include "client/cuda/driver/driver_exports.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
@@ -196,5 +197,7 @@ cuda_result cuCtxSynchronize_v2(cuda_context context)
     DRIVER_TRY(driver_context_check(context, &checked));
     DRIVER_TRY(driver_device_connect(checked->device, &connection));
     DRIVER_TRY(driver_connection_check(connection));
-    return driver_work_result(connection, stream_wait_connection(connection));
+    DRIVER_TRY(driver_work_result(connection, stream_wait_connection(connection)));
+    driver_pool_settle(connection);
+    return CUDA_OK;
 }

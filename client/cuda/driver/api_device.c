@@ -194,6 +194,7 @@ static int64_t usual(cuda_device_attribute attribute)
     case CUDA_ATTR_GLOBAL_L1_CACHE_SUPPORTED:
     case CUDA_ATTR_LOCAL_L1_CACHE_SUPPORTED:
     case CUDA_ATTR_COMPUTE_PREEMPTION_SUPPORTED:
+    case CUDA_ATTR_MEMORY_POOLS_SUPPORTED:
         return 1;
     default:
         /* A feature that is not offered, such as managed memory or cooperative launches; or a

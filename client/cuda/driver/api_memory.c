@@ -5,6 +5,7 @@
 
 #include "client/cuda/driver/base/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
+#include "client/cuda/driver/base/driver_pool.h"
 #include "client/cuda/driver/base/driver_registered.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
@@ -31,7 +32,7 @@ cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
     if (!ptr || !size)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_context_connection(&connection));
-    return driver_result(memory_device_alloc(connection, size, ptr));
+    return driver_result(driver_pool_alloc(connection, size, ptr));
 }
 
 cuda_result cuMemAllocPitch_v2(cuda_device_ptr *ptr, size_t *pitch, size_t width, size_t height,
@@ -58,6 +59,8 @@ cuda_result cuMemFree_v2(cuda_device_ptr ptr)
     DRIVER_TRY(driver_context_connection(&connection));
     if (!ptr)
         return CUDA_OK;
+    if (!driver_pool_disown(ptr))
+        return CUDA_ERR_INVALID_VALUE;
     gpushare_error error = memory_device_free(connection, ptr);
     return error == GPUSHARE_ERROR_INVALID_HANDLE ? CUDA_ERR_INVALID_VALUE : driver_result(error);
 }

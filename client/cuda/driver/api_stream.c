@@ -4,6 +4,7 @@
 #include "client/cuda/driver/base/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
 #include "client/cuda/driver/base/driver_host_fn.h"
+#include "client/cuda/driver/base/driver_pool.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/event.h"
@@ -28,46 +29,30 @@ cuda_result cuStreamCreate(cuda_stream *stream, unsigned flags)
     return cuStreamCreateWithPriority(stream, flags, 0);
 }
 
-/* Gives the connection of a stream's handle. A made stream belongs to its connection, whichever
- * context is current. */
-static cuda_result connection_of(cuda_stream handle, gpushare_connection **connection)
-{
-    const struct gpushare_stream *made = driver_stream_handle(handle);
-    if (!made || made == GPUSHARE_STREAM_PER_THREAD)
-        return driver_context_connection(connection);
-    *connection = made->connection;
-    return driver_connection_check(*connection);
-}
-
-static cuda_result resolve(cuda_stream handle, struct gpushare_stream **stream)
-{
-    gpushare_connection *connection;
-    DRIVER_TRY(connection_of(handle, &connection));
-    return driver_stream(connection, handle, stream);
-}
-
 cuda_result cuStreamDestroy_v2(cuda_stream handle)
 {
     struct gpushare_stream *stream;
     const struct gpushare_stream *made = driver_stream_handle(handle);
     if (!made || made == GPUSHARE_STREAM_PER_THREAD)
         return CUDA_ERR_INVALID_HANDLE;
-    DRIVER_TRY(resolve(handle, &stream));
+    DRIVER_TRY(driver_stream_resolve(handle, &stream));
     return driver_result(stream_retire(stream));
 }
 
 cuda_result cuStreamQuery(cuda_stream handle)
 {
     struct gpushare_stream *stream;
-    DRIVER_TRY(resolve(handle, &stream));
+    DRIVER_TRY(driver_stream_resolve(handle, &stream));
     return driver_work_result(stream->connection, stream_query(stream));
 }
 
 cuda_result cuStreamSynchronize(cuda_stream handle)
 {
     struct gpushare_stream *stream;
-    DRIVER_TRY(resolve(handle, &stream));
-    return driver_work_result(stream->connection, stream_wait_all(stream));
+    DRIVER_TRY(driver_stream_resolve(handle, &stream));
+    DRIVER_TRY(driver_work_result(stream->connection, stream_wait_all(stream)));
+    driver_pool_settle(stream->connection);
+    return CUDA_OK;
 }
 
 /* flags: the only one that exists is for captures. */
@@ -78,7 +63,7 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event, unsigned fla
         return CUDA_ERR_INVALID_VALUE;
     if (!event)
         return CUDA_ERR_INVALID_HANDLE;
-    DRIVER_TRY(resolve(handle, &stream));
+    DRIVER_TRY(driver_stream_resolve(handle, &stream));
     return driver_work_result(stream->connection,
                               event_hold_stream((struct gpushare_event *)event, stream));
 }
@@ -88,7 +73,7 @@ cuda_result cuStreamGetPriority(cuda_stream handle, int *priority)
     struct gpushare_stream *stream;
     if (!priority)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(resolve(handle, &stream));
+    DRIVER_TRY(driver_stream_resolve(handle, &stream));
     *priority = stream->priority;
     return CUDA_OK;
 }
@@ -98,7 +83,7 @@ cuda_result cuStreamGetFlags(cuda_stream handle, unsigned *flags)
     struct gpushare_stream *stream;
     if (!flags)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(resolve(handle, &stream));
+    DRIVER_TRY(driver_stream_resolve(handle, &stream));
     *flags = stream->flags;
     return CUDA_OK;
 }
@@ -111,7 +96,7 @@ cuda_result cuStreamGetCtx(cuda_stream handle, cuda_context *context)
     const struct driver_device *device;
     if (!context)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(resolve(handle, &stream));
+    DRIVER_TRY(driver_stream_resolve(handle, &stream));
     cuda_context top = driver_context_top();
     device = driver_device_of(stream->connection);
     if (!device)
@@ -126,7 +111,7 @@ cuda_result cuStreamGetCtx(cuda_stream handle, cuda_context *context)
 static cuda_result push_call(cuda_stream handle, const struct driver_host_fn *call)
 {
     struct gpushare_stream *stream;
-    DRIVER_TRY(resolve(handle, &stream));
+    DRIVER_TRY(driver_stream_resolve(handle, &stream));
     struct driver_device *device = driver_device_of(stream->connection);
     return device ? driver_host_fn_push(device, stream, call) : CUDA_ERR_CONTEXT_IS_DESTROYED;
 }
@@ -188,7 +173,9 @@ cuda_result cuEventSynchronize(cuda_event handle)
 {
     struct gpushare_event *event;
     DRIVER_TRY(check(handle, &event));
-    return driver_work_result(event->connection, event_wait(event));
+    DRIVER_TRY(driver_work_result(event->connection, event_wait(event)));
+    driver_pool_settle(event->connection);
+    return CUDA_OK;
 }
 
 cuda_result cuEventDestroy_v2(cuda_event handle)

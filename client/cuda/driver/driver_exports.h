@@ -81,6 +81,23 @@
     E(cuMemGetAddressRange, cuMemGetAddressRange_v2, 3020, (cuda_device_ptr *base, size_t *size, cuda_device_ptr ptr)) \
     E(cuPointerGetAttribute, cuPointerGetAttribute, 4000, (void *data, cuda_pointer_attribute attribute, cuda_device_ptr ptr)) \
     E(cuPointerGetAttributes, cuPointerGetAttributes, 7000, (unsigned count, cuda_pointer_attribute *attributes, void **data, cuda_device_ptr ptr)) \
+    /* memory in the order of streams */ \
+    E(cuMemAllocAsync, cuMemAllocAsync, 11020, (cuda_device_ptr *ptr, size_t size, cuda_stream stream)) \
+    E(cuMemFreeAsync, cuMemFreeAsync, 11020, (cuda_device_ptr ptr, cuda_stream stream)) \
+    E(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020, (cuda_device_ptr *ptr, size_t size, cuda_mem_pool pool, cuda_stream stream)) \
+    E(cuMemPoolCreate, cuMemPoolCreate, 11020, (cuda_mem_pool *pool, const cuda_mem_pool_props *props)) \
+    E(cuMemPoolDestroy, cuMemPoolDestroy, 11020, (cuda_mem_pool pool)) \
+    E(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020, (cuda_mem_pool pool, size_t least)) \
+    E(cuMemPoolGetAttribute, cuMemPoolGetAttribute, 11020, (cuda_mem_pool pool, int attribute, void *value)) \
+    E(cuMemPoolSetAttribute, cuMemPoolSetAttribute, 11020, (cuda_mem_pool pool, int attribute, void *value)) \
+    E(cuMemPoolSetAccess, cuMemPoolSetAccess, 11020, (cuda_mem_pool pool, const cuda_mem_access_desc *map, size_t count)) \
+    E(cuMemPoolGetAccess, cuMemPoolGetAccess, 11020, (cuda_mem_access *flags, cuda_mem_pool pool, cuda_mem_location *location)) \
+    E(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, 11020, (cuda_mem_pool *pool, cuda_device device)) \
+    E(cuDeviceGetMemPool, cuDeviceGetMemPool, 11020, (cuda_mem_pool *pool, cuda_device device)) \
+    E(cuDeviceSetMemPool, cuDeviceSetMemPool, 11020, (cuda_device device, cuda_mem_pool pool)) \
+    E(cuMemGetDefaultMemPool, cuMemGetDefaultMemPool, 13000, (cuda_mem_pool *pool, cuda_mem_location *location, cuda_mem_allocation_type type)) \
+    E(cuMemGetMemPool, cuMemGetMemPool, 13000, (cuda_mem_pool *pool, cuda_mem_location *location, cuda_mem_allocation_type type)) \
+    E(cuMemSetMemPool, cuMemSetMemPool, 13000, (cuda_mem_location *location, cuda_mem_allocation_type type, cuda_mem_pool pool)) \
     /* copies and fills */ \
     E(cuMemcpy, cuMemcpy, 4000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size)) \
     E(cuMemcpyAsync, cuMemcpyAsync, 4000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
@@ -186,6 +203,9 @@
     E(cuMemsetD8Async, cuMemsetD8Async_ptsz, 7000, (cuda_device_ptr dst, unsigned char value, size_t count, cuda_stream stream)) \
     E(cuMemsetD16Async, cuMemsetD16Async_ptsz, 7000, (cuda_device_ptr dst, unsigned short value, size_t count, cuda_stream stream)) \
     E(cuMemsetD32Async, cuMemsetD32Async_ptsz, 7000, (cuda_device_ptr dst, unsigned value, size_t count, cuda_stream stream)) \
+    E(cuMemAllocAsync, cuMemAllocAsync_ptsz, 11020, (cuda_device_ptr *ptr, size_t size, cuda_stream stream)) \
+    E(cuMemFreeAsync, cuMemFreeAsync_ptsz, 11020, (cuda_device_ptr ptr, cuda_stream stream)) \
+    E(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz, 11020, (cuda_device_ptr *ptr, size_t size, cuda_mem_pool pool, cuda_stream stream)) \
     E(cuStreamQuery, cuStreamQuery_ptsz, 7000, (cuda_stream stream)) \
     E(cuStreamSynchronize, cuStreamSynchronize_ptsz, 7000, (cuda_stream stream)) \
     E(cuStreamWaitEvent, cuStreamWaitEvent_ptsz, 7000, (cuda_stream stream, cuda_event event, unsigned flags)) \

@@ -34,7 +34,7 @@ cudart_error cudaMalloc(void **ptr, size_t size)
 cudart_error cudaFree(void *ptr)
 {
     ENTER();
-    if (ordered_memory_is_free(address(ptr)))
+    if (!ordered_memory_disown(address(ptr)))
         return runtime_error_note(CUDART_INVALID_VALUE);
     return runtime_error_note(ptr ? DRIVER(cuMemFree, address(ptr)) : CUDART_OK);
 }

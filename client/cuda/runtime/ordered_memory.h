@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * ordered_memory: stream-ordered allocation on a driver that lacks it (cuMemAllocAsync). A freed
- * block is kept until its stream has come so far. It is given out again where the order of streams
- * allows that, and goes back to the driver when the device is known to be idle, as blocks of CUDA's
- * default pool do. Any thread; the context of the calls is the current one.
+ * ordered_memory: stream-ordered allocation on a driver that lacks it (cuMemAllocAsync): a
+ * memory_pool for each context. Any thread; the context of the calls is the current one.
  */
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_ORDERED_MEMORY_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_ORDERED_MEMORY_H
@@ -18,8 +16,8 @@ cudart_error ordered_memory_alloc(cuda_device_ptr *ptr, size_t size, cuda_stream
  * CUDART_INVALID_VALUE for what is no allocation or is free already. */
 cudart_error ordered_memory_free(cuda_device_ptr ptr, cuda_stream stream);
 
-/* Whether the allocation at ptr was freed, and is not in use again. */
-bool ordered_memory_is_free(cuda_device_ptr ptr);
+/* Before an allocation is freed at once: returns false if it is free already. */
+bool ordered_memory_disown(cuda_device_ptr ptr);
 
 /* Gives freed blocks of the current context back to the driver: the first those whose streams have
  * come so far; the second all, and waits for their streams. The second returns whether there were
@@ -27,7 +25,7 @@ bool ordered_memory_is_free(cuda_device_ptr ptr);
 void ordered_memory_trim(void);
 bool ordered_memory_await(void);
 
-/* The context is about to be reset: its freed blocks go with it. */
+/* The context is about to be reset: its blocks go with it. */
 void ordered_memory_forget(cuda_context context);
 
 #endif

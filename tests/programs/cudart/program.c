@@ -287,8 +287,8 @@ static void check_ordered_memory(cuda_stream stream, cuda_stream other)
     pthread_mutex_unlock(&gate);
     EXPECT(0, cudaFreeAsync(third, stream));
     EXPECT(0, cudaStreamSynchronize(stream));
+    /* The driver's own pool may have released it, and ours keeps it. */
     EXPECT(0, cudaMallocAsync(&third, SIZE, other));
-    CHECK(third == first);
     EXPECT(0, cudaFree(third));
     EXPECT(0, cudaFreeAsync(second, other));
     EXPECT(0, cudaFreeAsync(NULL, other));

@@ -63,6 +63,8 @@ static void calls(void)
     OK(cuDevicePrimaryCtxReset_v2(0));
     check_libraries();
     begin(&work);
+    check_pools();
+    begin(&work);
     check_copies(&work);
     check_pointers(&work);
     check_registered(&work);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/cuda/memory_pool.h"
 #include "common/cuda/cuda_driver.h"
 #include "tests/programs/gpu/extra.h"
 
@@ -128,6 +129,10 @@ static void memory_values_agree(void **state)
     assert_int_equal(CUDA_MEM_ACCESS_NONE, CU_MEM_ACCESS_FLAGS_PROT_NONE);
     assert_int_equal(CUDA_MEM_ACCESS_READ, CU_MEM_ACCESS_FLAGS_PROT_READ);
     assert_int_equal(CUDA_MEM_ACCESS_READWRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    assert_int_equal(MEMORY_POOL_REUSE_EVENTS, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES);
+    assert_int_equal(MEMORY_POOL_REUSE_INTERNAL, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES);
+    assert_int_equal(MEMORY_POOL_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+    assert_int_equal(MEMORY_POOL_USED_HIGH, CU_MEMPOOL_ATTR_USED_MEM_HIGH);
     assert_int_equal(CUDA_MEM_GRANULARITY_MINIMUM, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
     assert_int_equal(CUDA_MEM_GRANULARITY_RECOMMENDED, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
     assert_int_equal(CUDA_MEM_OP_WAIT_VALUE_32, CU_STREAM_MEM_OP_WAIT_VALUE_32);
@@ -160,6 +165,7 @@ static void scalar_types_agree(void **state)
     SAME_SIZE(cuda_event, CUevent);
     SAME_SIZE(cuda_green_ctx, CUgreenCtx);
     SAME_SIZE(cuda_resource_desc, CUdevResourceDesc);
+    SAME_SIZE(cuda_mem_pool, CUmemoryPool);
     SAME_SIZE(cuda_mem_handle, CUmemGenericAllocationHandle);
     SAME_SIZE(cuda_host_fn, CUhostFn);
     SAME_SIZE(cuda_uuid, CUuuid);
@@ -181,6 +187,12 @@ static void structures_agree(void **state)
     SAME_MEMBER(cuda_mem_location, type, CUmemLocation, type);
     SAME_MEMBER(cuda_mem_location, id, CUmemLocation, id);
 
+    SAME_SIZE(cuda_mem_pool_props, CUmemPoolProps);
+    SAME_MEMBER(cuda_mem_pool_props, type, CUmemPoolProps, allocType);
+    SAME_MEMBER(cuda_mem_pool_props, handle_types, CUmemPoolProps, handleTypes);
+    SAME_MEMBER(cuda_mem_pool_props, location, CUmemPoolProps, location);
+    SAME_MEMBER(cuda_mem_pool_props, max_size, CUmemPoolProps, maxSize);
+    SAME_MEMBER(cuda_mem_pool_props, usage, CUmemPoolProps, usage);
     SAME_SIZE(cuda_memcpy_2d, CUDA_MEMCPY2D);
     SAME_MEMBER(cuda_memcpy_2d, src_x, CUDA_MEMCPY2D, srcXInBytes);
     SAME_MEMBER(cuda_memcpy_2d, src_y, CUDA_MEMCPY2D, srcY);

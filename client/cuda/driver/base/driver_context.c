@@ -7,6 +7,7 @@
 #include "client/cuda/driver/base/driver_host_fn.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
+#include "client/engine/stream.h"
 #include "client/engine/thread_stream.h"
 
 /* Programs nest a handful. */
@@ -198,6 +199,22 @@ gpushare_stream *driver_stream_handle(cuda_stream handle)
         return NULL;
     return handle == CUDA_STREAM_PER_THREAD ? GPUSHARE_STREAM_PER_THREAD
                                             : (gpushare_stream *)handle;
+}
+
+cuda_result driver_stream_connection(cuda_stream handle, gpushare_connection **connection)
+{
+    const struct gpushare_stream *made = driver_stream_handle(handle);
+    if (!made || made == GPUSHARE_STREAM_PER_THREAD)
+        return driver_context_connection(connection);
+    *connection = made->connection;
+    return driver_connection_check(*connection);
+}
+
+cuda_result driver_stream_resolve(cuda_stream handle, struct gpushare_stream **stream)
+{
+    gpushare_connection *connection;
+    DRIVER_TRY(driver_stream_connection(handle, &connection));
+    return driver_stream(connection, handle, stream);
 }
 
 cuda_result driver_stream(gpushare_connection *connection, cuda_stream handle,

@@ -55,6 +55,13 @@ cuda_result driver_work_result(gpushare_connection *connection, gpushare_error e
 cuda_result driver_stream(gpushare_connection *connection, cuda_stream handle,
                           struct gpushare_stream **stream);
 
+/* Gives the connection of a stream's handle, checked. A made stream belongs to its connection,
+ * whichever context is current. */
+cuda_result driver_stream_connection(cuda_stream handle, gpushare_connection **connection);
+
+/* Both. */
+cuda_result driver_stream_resolve(cuda_stream handle, struct gpushare_stream **stream);
+
 /* A handle as the calls of per-thread default streams mean it. */
 static inline cuda_stream driver_stream_own(cuda_stream handle)
 {

@@ -106,7 +106,10 @@ void driver_device_leave(struct driver_device *device)
     }
     pthread_mutex_unlock(&device->lock);
     if (connection) {
+        void (*before_close)(struct driver_device *) = atomic_load(&device->before_close);
         driver_host_fn_drain(connection);
+        if (before_close)
+            before_close(device);
         driver_registered_forget(device->ordinal);
         device->host_stream = NULL;
         connect_close(connection);
