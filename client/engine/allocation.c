@@ -3,6 +3,7 @@
 #include "client/engine/allocation.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +48,9 @@ static int insert_row(struct allocations *table, size_t at, const struct allocat
     if (array_reserve(table->rows, table->room, table->count + 1) < 0)
         return -ENOMEM;
     memmove(table->rows + at + 1, table->rows + at, (table->count - at) * sizeof *table->rows);
+    static atomic_uint_fast64_t last_id;
     table->rows[at] = *allocation;
+    table->rows[at].id = atomic_fetch_add(&last_id, 1) + 1;
     table->count++;
     return 0;
 }

@@ -16,13 +16,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum allocation_kind { ALLOCATION_DEVICE, ALLOCATION_HOST, ALLOCATION_VARIABLE };
+/* A managed allocation is a shared host buffer that a front gives out as memory of both sides. */
+enum allocation_kind {
+    ALLOCATION_DEVICE,
+    ALLOCATION_HOST,
+    ALLOCATION_MANAGED,
+    ALLOCATION_VARIABLE
+};
 
 struct allocation {
     uint64_t address, bytes; /* the range, in whole allocation units */
     uint64_t asked;          /* the bytes that were asked for; a copy may use these */
     enum allocation_kind kind;
     const void *owner; /* a variable's module, else NULL */
+    uint64_t id;       /* unique in the process; allocation_add gives it */
 };
 
 struct allocations {

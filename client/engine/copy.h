@@ -35,7 +35,7 @@ gpushare_error copy_submit_peer(struct gpushare_stream *stream,
                                 uint64_t count);
 
 /* Fills count elements of `width` bytes (1, 2 or 4) with the low bytes of value. The caller has
- * checked that the range is device memory. Returns at once. */
+ * checked that the range is device memory or a shared host buffer. Returns at once. */
 gpushare_error copy_fill(struct gpushare_stream *stream, uint64_t destination, uint32_t value,
                          uint32_t width, uint64_t count);
 

@@ -33,7 +33,9 @@ enum memory_kind memory_classify(gpushare_connection *connection, uint64_t addre
         uint64_t offset = address - allocation.address;
         if (offset > allocation.asked || count > allocation.asked - offset)
             return MEMORY_ASTRAY;
-        return allocation.kind == ALLOCATION_HOST ? MEMORY_HOST : MEMORY_DEVICE;
+        return allocation.kind == ALLOCATION_HOST || allocation.kind == ALLOCATION_MANAGED
+                   ? MEMORY_HOST
+                   : MEMORY_DEVICE;
     }
     if (in_window(connection, address) || in_window(connection, last))
         return MEMORY_ASTRAY;
@@ -132,7 +134,8 @@ static void unmap_buffer(uint64_t address, uint64_t bytes)
 }
 
 static gpushare_error map_buffer(gpushare_connection *connection,
-                                 const struct proto_host_allocated *reply, uint64_t count, int fd)
+                                 const struct proto_host_allocated *reply, uint64_t count, int fd,
+                                 enum allocation_kind kind)
 {
     uint64_t window = connection->window_bytes, offset = reply->address - connection->host_base;
     if (!reply->count || reply->address % 4096 || reply->count % 4096 || offset >= window ||
@@ -147,14 +150,15 @@ static gpushare_error map_buffer(gpushare_connection *connection,
     /* A forked child would keep the memory after it was freed, charged to nobody. */
     madvise(address_pointer(reply->address), reply->count, MADV_DONTFORK);
     struct allocation allocation = {
-        .address = reply->address, .bytes = reply->count, .asked = count, .kind = ALLOCATION_HOST};
+        .address = reply->address, .bytes = reply->count, .asked = count, .kind = kind};
     if (allocation_add(&connection->allocations, &allocation) == 0)
         return GPUSHARE_SUCCESS;
     unmap_buffer(reply->address, reply->count);
     return fail_no_memory();
 }
 
-gpushare_error memory_buffer_alloc(gpushare_connection *connection, uint64_t count, void **out)
+static gpushare_error alloc_buffer(gpushare_connection *connection, uint64_t count, void **out,
+                                   enum allocation_kind kind)
 {
     struct proto_host_alloc body = {.count = count};
     struct proto_host_allocated reply;
@@ -169,7 +173,7 @@ gpushare_error memory_buffer_alloc(gpushare_connection *connection, uint64_t cou
     gpushare_error error = connection_call(connection, &call);
     if (error)
         return error;
-    error = map_buffer(connection, &reply, count, fd);
+    error = map_buffer(connection, &reply, count, fd, kind);
     close(fd);
     if (error) {
         (void)send_host_free(connection, reply.address);
@@ -179,12 +183,33 @@ gpushare_error memory_buffer_alloc(gpushare_connection *connection, uint64_t cou
     return GPUSHARE_SUCCESS;
 }
 
-gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t address)
+gpushare_error memory_buffer_alloc(gpushare_connection *connection, uint64_t count, void **buffer)
+{
+    return alloc_buffer(connection, count, buffer, ALLOCATION_HOST);
+}
+
+gpushare_error memory_managed_alloc(gpushare_connection *connection, uint64_t count, void **buffer)
+{
+    return alloc_buffer(connection, count, buffer, ALLOCATION_MANAGED);
+}
+
+static gpushare_error free_buffer(gpushare_connection *connection, uint64_t address,
+                                  enum allocation_kind kind)
 {
     struct allocation buffer;
-    if (!allocation_take(&connection->allocations, address, ALLOCATION_HOST, &buffer))
+    if (!allocation_take(&connection->allocations, address, kind, &buffer))
         return failure(MESSAGE(host_free_unknown), (unsigned long long)address);
     /* Unmapped before the server is asked: it may give the address to another thread at once. */
     unmap_buffer(address, buffer.bytes);
     return send_host_free(connection, address);
+}
+
+gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t address)
+{
+    return free_buffer(connection, address, ALLOCATION_HOST);
+}
+
+gpushare_error memory_managed_free(gpushare_connection *connection, uint64_t address)
+{
+    return free_buffer(connection, address, ALLOCATION_MANAGED);
 }

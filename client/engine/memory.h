@@ -40,6 +40,11 @@ gpushare_error memory_usage(gpushare_connection *connection, struct gpushare_mem
  * among others. */
 gpushare_error memory_buffer_alloc(gpushare_connection *connection, uint64_t count, void **buffer);
 
+/* The same, for a buffer that is given out as memory of both sides: memory_classify calls it a host
+ * buffer, and memory_managed_free alone frees it. */
+gpushare_error memory_managed_alloc(gpushare_connection *connection, uint64_t count, void **buffer);
+gpushare_error memory_managed_free(gpushare_connection *connection, uint64_t address);
+
 /* Unmaps a buffer in this process, then frees it. address: as allocated; INVALID_HANDLE for any
  * other. */
 gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t address);

@@ -137,6 +137,7 @@ typedef struct cuda_resource_desc_object *cuda_resource_desc;
 typedef struct cuda_mem_pool_object *cuda_mem_pool;
 typedef uint64_t cuda_mem_handle; /* CUmemGenericAllocationHandle */
 typedef void (*cuda_host_fn)(void *user);
+typedef size_t (*cuda_occupancy_shared)(int block_size); /* CUoccupancyB2DSize */
 typedef void (*cuda_stream_callback)(cuda_stream stream, cuda_result status, void *user);
 
 typedef struct cuda_uuid {
@@ -192,6 +193,7 @@ typedef struct cuda_uuid {
     X(MAX_REGISTERS_PER_MULTIPROCESSOR, 82)                                                        \
     X(MANAGED_MEMORY, 83)                                                                          \
     X(MULTI_GPU_BOARD, 84)                                                                         \
+    X(SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 87)                                                   \
     X(PAGEABLE_MEMORY_ACCESS, 88)                                                                  \
     X(CONCURRENT_MANAGED_ACCESS, 89)                                                               \
     X(COMPUTE_PREEMPTION_SUPPORTED, 90)                                                            \
@@ -210,7 +212,10 @@ typedef struct cuda_uuid {
     X(CLUSTER_LAUNCH, 120)                                                                         \
     X(CAN_USE_64_BIT_STREAM_MEM_OPS, 122)                                                          \
     X(CAN_USE_STREAM_WAIT_VALUE_NOR, 123)                                                          \
-    X(MPS_ENABLED, 133)
+    X(MEM_SYNC_DOMAIN_COUNT, 126)                                                                  \
+    X(NUMA_ID, 131)                                                                                \
+    X(MPS_ENABLED, 133)                                                                            \
+    X(HOST_NUMA_ID, 134)
 
 typedef enum cuda_device_attribute {
 #define X(name, value) CUDA_ATTR_##name = value,
@@ -263,11 +268,22 @@ typedef enum cuda_pointer_attribute {
     CUDA_POINTER_MEMORY_TYPE = 2,
     CUDA_POINTER_DEVICE_POINTER = 3,
     CUDA_POINTER_HOST_POINTER = 4,
+    CUDA_POINTER_SYNC_MEMOPS = 6,
+    CUDA_POINTER_BUFFER_ID = 7,
     CUDA_POINTER_IS_MANAGED = 8,
     CUDA_POINTER_DEVICE_ORDINAL = 9,
+    CUDA_POINTER_IS_LEGACY_CUDA_IPC_CAPABLE = 10,
     CUDA_POINTER_RANGE_START_ADDR = 11,
     CUDA_POINTER_RANGE_SIZE = 12,
     CUDA_POINTER_MAPPED = 13,
+    CUDA_POINTER_ALLOWED_HANDLE_TYPES = 14,
+    CUDA_POINTER_IS_GPU_DIRECT_RDMA_CAPABLE = 15,
+    CUDA_POINTER_ACCESS_FLAGS = 16,
+    CUDA_POINTER_MEMPOOL_HANDLE = 17,
+    CUDA_POINTER_MAPPING_SIZE = 18,
+    CUDA_POINTER_MAPPING_BASE_ADDR = 19,
+    CUDA_POINTER_MEMORY_BLOCK_ID = 20,
+    CUDA_POINTER_IS_HW_DECOMPRESS_CAPABLE = 21,
 } cuda_pointer_attribute;
 
 enum {

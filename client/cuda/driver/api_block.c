@@ -185,7 +185,7 @@ struct fill {
     uint32_t value, element;     /* bytes of an element */
 };
 
-static cuda_result push_fill(const struct fill *fill, cuda_stream handle)
+static cuda_result push_fill(const struct fill *fill, cuda_stream handle, bool wait)
 {
     gpushare_connection *connection;
     struct gpushare_stream *stream;
@@ -198,25 +198,30 @@ static cuda_result push_fill(const struct fill *fill, cuda_stream handle)
         (fill->height > 1 && fill->pitch < row) ||
         __builtin_mul_overflow(fill->pitch, fill->height - 1, &bytes) ||
         __builtin_add_overflow(bytes, row, &bytes) || fill->dst % fill->element ||
-        (fill->height > 1 && fill->pitch % fill->element) ||
-        memory_classify(connection, fill->dst, bytes) != MEMORY_DEVICE)
+        (fill->height > 1 && fill->pitch % fill->element))
+        return CUDA_ERR_INVALID_VALUE;
+    enum memory_kind kind = memory_classify(connection, fill->dst, bytes);
+    if (kind != MEMORY_DEVICE && kind != MEMORY_HOST)
         return CUDA_ERR_INVALID_VALUE;
     for (size_t y = 0; y < fill->height && !error; y++)
         error =
             copy_fill(stream, fill->dst + y * fill->pitch, fill->value, fill->element, fill->width);
+    if (!error && wait && kind == MEMORY_HOST)
+        error = stream_wait_pushed(stream);
     return driver_work_result(connection, error);
 }
 
 #define FILL(name, type, bytes, stream)                                                            \
     cuda_result name(cuda_device_ptr dst, size_t pitch, type value, size_t width, size_t height)   \
     {                                                                                              \
-        return push_fill(&(struct fill){dst, pitch, width, height, value, bytes}, stream);         \
+        return push_fill(&(struct fill){dst, pitch, width, height, value, bytes}, stream, true);   \
     }
 #define FILL_ASYNC(name, type, bytes, on)                                                          \
     cuda_result name(cuda_device_ptr dst, size_t pitch, type value, size_t width, size_t height,   \
                      cuda_stream stream)                                                           \
     {                                                                                              \
-        return push_fill(&(struct fill){dst, pitch, width, height, value, bytes}, on(stream));     \
+        return push_fill(&(struct fill){dst, pitch, width, height, value, bytes}, on(stream),      \
+                         false);                                                                   \
     }
 #define SAME(stream) (stream)
 

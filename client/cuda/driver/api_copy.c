@@ -14,11 +14,15 @@
 
 enum { HOST, DEVICE, EITHER };
 
-/* side: of which kind the memory must be, because the caller said so. */
+/* side: of which kind the memory must be, because the caller said so. Memory of both sides is of
+ * either. */
 static bool is_side(gpushare_connection *connection, uint64_t address, size_t size, int side)
 {
+    struct allocation found;
     return side == EITHER ||
-           (memory_classify(connection, address, size) == MEMORY_DEVICE) == (side == DEVICE);
+           (memory_classify(connection, address, size) == MEMORY_DEVICE) == (side == DEVICE) ||
+           (allocation_find(&connection->allocations, address, &found) &&
+            found.kind == ALLOCATION_MANAGED);
 }
 
 static cuda_result submit(cuda_device_ptr dst, int dst_side, cuda_device_ptr src, int src_side,
@@ -82,9 +86,10 @@ cuda_result cuMemcpyDtoDAsync_v2(cuda_device_ptr dst, cuda_device_ptr src, size_
 
 /* ---- fills ---- */
 
-/* CUDA does not wait for a fill of device memory, whichever call it is. */
+/* CUDA does not wait for a fill of device memory, whichever call it is; for one of host memory the
+ * call that is not asynchronous waits. */
 static cuda_result fill(cuda_device_ptr dst, uint32_t value, uint32_t width, size_t count,
-                        cuda_stream handle)
+                        cuda_stream handle, bool wait)
 {
     gpushare_connection *connection;
     struct gpushare_stream *stream;
@@ -93,20 +98,24 @@ static cuda_result fill(cuda_device_ptr dst, uint32_t value, uint32_t width, siz
     DRIVER_TRY(driver_stream(connection, handle, &stream));
     if (!count)
         return CUDA_OK;
-    if (dst % width || __builtin_mul_overflow(count, (size_t)width, &bytes) ||
-        memory_classify(connection, dst, bytes) != MEMORY_DEVICE)
+    if (dst % width || __builtin_mul_overflow(count, (size_t)width, &bytes))
         return CUDA_ERR_INVALID_VALUE;
-    return driver_work_result(connection, copy_fill(stream, dst, value, width, count));
+    enum memory_kind kind = memory_classify(connection, dst, bytes);
+    if (kind != MEMORY_DEVICE && kind != MEMORY_HOST)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_work_result(connection, copy_fill(stream, dst, value, width, count)));
+    return wait && kind == MEMORY_HOST ? driver_work_result(connection, stream_wait_pushed(stream))
+                                       : CUDA_OK;
 }
 
 #define FILL(width, type, sync, async)                                                             \
     cuda_result sync(cuda_device_ptr dst, type value, size_t count)                                \
     {                                                                                              \
-        return fill(dst, value, width, count, NULL);                                               \
+        return fill(dst, value, width, count, NULL, true);                                         \
     }                                                                                              \
     cuda_result async(cuda_device_ptr dst, type value, size_t count, cuda_stream stream)           \
     {                                                                                              \
-        return fill(dst, value, width, count, stream);                                             \
+        return fill(dst, value, width, count, stream, false);                                      \
     }
 
 FILL(1, unsigned char, cuMemsetD8_v2, cuMemsetD8Async)

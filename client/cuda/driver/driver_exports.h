@@ -78,6 +78,7 @@
     E(cuMemHostRegister, cuMemHostRegister_v2, 6050, (void *ptr, size_t size, unsigned flags)) \
     E(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *ptr)) \
     E(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, 3020, (cuda_device_ptr *device_ptr, void *host, unsigned flags)) \
+    E(cuMemHostGetFlags, cuMemHostGetFlags, 2030, (unsigned *flags, void *host)) \
     E(cuMemGetAddressRange, cuMemGetAddressRange_v2, 3020, (cuda_device_ptr *base, size_t *size, cuda_device_ptr ptr)) \
     E(cuPointerGetAttribute, cuPointerGetAttribute, 4000, (void *data, cuda_pointer_attribute attribute, cuda_device_ptr ptr)) \
     E(cuPointerGetAttributes, cuPointerGetAttributes, 7000, (unsigned count, cuda_pointer_attribute *attributes, void **data, cuda_device_ptr ptr)) \
@@ -98,6 +99,13 @@
     E(cuMemGetDefaultMemPool, cuMemGetDefaultMemPool, 13000, (cuda_mem_pool *pool, cuda_mem_location *location, cuda_mem_allocation_type type)) \
     E(cuMemGetMemPool, cuMemGetMemPool, 13000, (cuda_mem_pool *pool, cuda_mem_location *location, cuda_mem_allocation_type type)) \
     E(cuMemSetMemPool, cuMemSetMemPool, 13000, (cuda_mem_location *location, cuda_mem_allocation_type type, cuda_mem_pool pool)) \
+    /* memory of both sides */ \
+    E(cuMemAllocManaged, cuMemAllocManaged, 6000, (cuda_device_ptr *ptr, size_t size, unsigned flags)) \
+    E(cuMemPrefetchAsync, cuMemPrefetchAsync, 8000, (cuda_device_ptr ptr, size_t size, cuda_device device, cuda_stream stream)) \
+    E(cuMemPrefetchAsync, cuMemPrefetchAsync_v2, 12020, (cuda_device_ptr ptr, size_t size, cuda_mem_location place, unsigned flags, cuda_stream stream)) \
+    E(cuMemAdvise, cuMemAdvise, 8000, (cuda_device_ptr ptr, size_t size, int advice, cuda_device device)) \
+    E(cuMemAdvise, cuMemAdvise_v2, 12020, (cuda_device_ptr ptr, size_t size, int advice, cuda_mem_location place)) \
+    E(cuStreamAttachMemAsync, cuStreamAttachMemAsync, 6000, (cuda_stream stream, cuda_device_ptr ptr, size_t size, unsigned flags)) \
     /* copies and fills */ \
     E(cuMemcpy, cuMemcpy, 4000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size)) \
     E(cuMemcpyAsync, cuMemcpyAsync, 4000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
@@ -206,6 +214,9 @@
     E(cuMemAllocAsync, cuMemAllocAsync_ptsz, 11020, (cuda_device_ptr *ptr, size_t size, cuda_stream stream)) \
     E(cuMemFreeAsync, cuMemFreeAsync_ptsz, 11020, (cuda_device_ptr ptr, cuda_stream stream)) \
     E(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz, 11020, (cuda_device_ptr *ptr, size_t size, cuda_mem_pool pool, cuda_stream stream)) \
+    E(cuMemPrefetchAsync, cuMemPrefetchAsync_ptsz, 8000, (cuda_device_ptr ptr, size_t size, cuda_device device, cuda_stream stream)) \
+    E(cuMemPrefetchAsync, cuMemPrefetchAsync_v2_ptsz, 12020, (cuda_device_ptr ptr, size_t size, cuda_mem_location place, unsigned flags, cuda_stream stream)) \
+    E(cuStreamAttachMemAsync, cuStreamAttachMemAsync_ptsz, 7000, (cuda_stream stream, cuda_device_ptr ptr, size_t size, unsigned flags)) \
     E(cuStreamQuery, cuStreamQuery_ptsz, 7000, (cuda_stream stream)) \
     E(cuStreamSynchronize, cuStreamSynchronize_ptsz, 7000, (cuda_stream stream)) \
     E(cuStreamWaitEvent, cuStreamWaitEvent_ptsz, 7000, (cuda_stream stream, cuda_event event, unsigned flags)) \

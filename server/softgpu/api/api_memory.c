@@ -295,10 +295,9 @@ cuda_result cuPointerGetAttribute(void *data, cuda_pointer_attribute attribute, 
     case CUDA_POINTER_MAPPED:
         *(char *)data = 1;
         return CUDA_OK;
-    case CUDA_POINTER_CONTEXT:
-        break;
+    default: /* the worker asks for none of the others */
+        return CUDA_ERR_NOT_SUPPORTED;
     }
-    return CUDA_ERR_NOT_SUPPORTED;
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */

@@ -121,8 +121,9 @@ void check_reset(void)
 /* A probe of a call that is not carried is told so, and one of another version gets that. */
 void check_lookup(void)
 {
-    static const char *const refused[] = {"cuGraphCreate", "cuMemAllocManaged", "cuIpcGetMemHandle",
-                                          "cuTexObjectCreate", "cuGreenCtxCreate"};
+    static const char *const refused[] = {"cuGraphCreate", "cuMemRangeGetAttribute",
+                                          "cuIpcGetMemHandle", "cuTexObjectCreate",
+                                          "cuGreenCtxCreate"};
     cuda_proc_address_status status;
     void *fn = NULL;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {

@@ -6,6 +6,28 @@
 
 #include "tests/programs/dropin/dropin.h"
 
+/* Allocations have numbers of their own, and memory of a pool has its pool. */
+static void check_identity(cuda_device_ptr first, cuda_device_ptr second)
+{
+    unsigned long long one, other;
+    cuda_mem_pool pool, wanted;
+    cuda_device_ptr ptr;
+    int access = 0;
+    OK(cuPointerGetAttribute(&one, CUDA_POINTER_BUFFER_ID, first + 4));
+    OK(cuPointerGetAttribute(&other, CUDA_POINTER_BUFFER_ID, second));
+    CHECK(one && other && one != other);
+    OK(cuPointerGetAttribute(&access, CUDA_POINTER_ACCESS_FLAGS, first));
+    CHECK(access == CUDA_MEM_ACCESS_READWRITE);
+    OK(cuPointerGetAttribute(&pool, CUDA_POINTER_MEMPOOL_HANDLE, first));
+    CHECK(pool == NULL);
+    OK(cuMemAllocAsync(&ptr, 16, NULL));
+    OK(cuDeviceGetDefaultMemPool(&wanted, 0));
+    OK(cuPointerGetAttribute(&pool, CUDA_POINTER_MEMPOOL_HANDLE, ptr + 8));
+    CHECK(pool == wanted);
+    OK(cuMemFreeAsync(ptr, NULL));
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuPointerGetAttribute(&pool, (cuda_pointer_attribute)5, first));
+}
+
 void check_pointers(const struct work *work)
 {
     cuda_device_ptr base;
@@ -24,6 +46,10 @@ void check_pointers(const struct work *work)
     CHECK(type == CUDA_MEMORYTYPE_HOST && ordinal == 0);
     OK(cuMemHostGetDevicePointer_v2(&base, buffer, 0));
     CHECK(base == (cuda_device_ptr)(uintptr_t)buffer);
+    check_identity(work->words, (cuda_device_ptr)(uintptr_t)buffer);
+    OK(cuMemHostGetFlags(&type, buffer));
+    CHECK(type == (CUDA_HOST_ALLOC_PORTABLE | CUDA_HOST_ALLOC_DEVICEMAP));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemHostGetFlags(&type, &ordinary));
     OK(cuMemFreeHost(buffer));
     EXPECT(CUDA_ERR_INVALID_VALUE, cuMemFreeHost(buffer));
     EXPECT(CUDA_ERR_INVALID_VALUE, cuPointerGetAttribute(&type, CUDA_POINTER_MEMORY_TYPE,
@@ -146,4 +172,45 @@ void check_blocks(void)
     EXPECT(CUDA_ERR_NOT_SUPPORTED, cuMemcpy2D_v2(&plane));
     EXPECT(CUDA_ERR_INVALID_VALUE, cuMemsetD2D32_v2(device, X, 0, X, Y));
     OK(cuMemFree_v2(device));
+}
+
+/* One pointer for both sides: the host writes, a kernel adds, and the host reads. */
+void check_managed(const struct work *work)
+{
+    cuda_device_ptr ptr;
+    unsigned type;
+    char managed = 0;
+    uint32_t *words, times = 5, ordinary[WORDS];
+    cuda_pointer_attribute both[] = {CUDA_POINTER_IS_MANAGED, CUDA_POINTER_MEMORY_TYPE};
+    void *to[] = {&managed, &type};
+    const cuda_mem_location place = {CUDA_MEM_LOCATION_DEVICE, 0};
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemAllocManaged(&ptr, BYTES, 4));
+    OK(cuMemAllocManaged(&ptr, BYTES, 1));
+    words = (uint32_t *)(uintptr_t)ptr;
+    for (int i = 0; i < WORDS; i++)
+        words[i] = (uint32_t)i;
+    OK(cuMemAdvise_v2(ptr, BYTES, 3, place));
+    OK(cuMemPrefetchAsync(ptr, BYTES, 0, NULL));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemPrefetchAsync(ptr, BYTES + 1, 0, NULL));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemAdvise(work->words, BYTES, 1, 0));
+    OK(cuStreamAttachMemAsync(NULL, ptr, 0, 1));
+    void *parameters[] = {&ptr, &times};
+    OK(cuLaunchKernel(work->count, 1, 1, 1, WORDS, 1, 1, 0, NULL, parameters, NULL));
+    OK(cuCtxSynchronize());
+    for (uint32_t i = 0; i < WORDS; i++)
+        CHECK(words[i] == i + 5);
+    OK(cuPointerGetAttributes(2, both, to, ptr + 8));
+    CHECK(managed == 1 && type == CUDA_MEMORYTYPE_DEVICE);
+    /* Copies take it as memory of either side. */
+    OK(cuMemcpyDtoH_v2(ordinary, ptr, BYTES));
+    CHECK(ordinary[WORDS - 1] == WORDS + 4);
+    OK(cuMemcpyHtoD_v2(work->words, words, BYTES));
+    OK(cuMemcpyDtoH_v2(ordinary, work->words, BYTES));
+    CHECK(ordinary[WORDS - 1] == WORDS + 4);
+    OK(cuMemsetD32_v2(ptr, 9, WORDS)); /* waits */
+    CHECK(words[0] == 9 && words[WORDS - 1] == 9);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemFreeHost(words));
+    OK(cuMemFree_v2(ptr));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemFree_v2(ptr));
+    OK(cuMemsetD32_v2(work->words, 7, WORDS));
 }

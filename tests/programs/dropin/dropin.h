@@ -67,6 +67,7 @@ void check_kernels(const struct work *work);
 void check_libraries(void);
 void check_attributes(const struct work *work);
 void check_pools(void);
+void check_managed(const struct work *work);
 void check_lookup(void);
 void check_fork(void);
 

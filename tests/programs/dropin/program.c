@@ -78,6 +78,7 @@ static void calls(void)
     check_functions(&work);
     check_full(&work);
     check_per_thread(&work);
+    check_managed(&work);
     OK(cuModuleUnload(work.module));
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }
