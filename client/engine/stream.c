@@ -25,7 +25,9 @@ struct gpushare_stream *stream_new(gpushare_connection *connection, uint32_t ind
     if (!stream)
         return NULL;
     struct ring ring = ring_at(connection->rings.base, connection->status_memory.base, index);
+    static atomic_uint_fast64_t last_id;
     stream->connection = connection;
+    stream->id = atomic_fetch_add(&last_id, 1) + 1;
     stream->index = index;
     atomic_init(&stream->last, value);
     stream->joined_by_default = value;

@@ -32,8 +32,10 @@ struct gpushare_stream {
     uint64_t joined;              /* the default stream's value that this one has waited for */
     _Atomic uint64_t last;        /* producer.value for other threads */
     _Atomic uint32_t errors_seen; /* the status.error_count up to which errors were reported */
+    uint64_t id;                  /* unique in the process */
     uint32_t index;
     uint32_t flags;
+    _Atomic uint32_t note; /* a front's own word, which the engine does not read; 0 at first */
     int32_t priority;
     _Atomic bool has_ring;      /* the ring's memory is there; set once */
     bool zombie;                /* destroyed, with work in flight; guarded by connection->lists */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Contexts. */
+#include "client/cuda/driver/base/driver_absent.h"
 #include "client/cuda/driver/base/driver_context.h"
 #include "client/cuda/driver/base/driver_pool.h"
 #include "client/cuda/driver/driver_exports.h"
@@ -90,6 +91,13 @@ cuda_result cuCtxCreate_v4(cuda_context *context, void *parameters, unsigned fla
     return parameters ? CUDA_ERR_UNSUPPORTED_EXEC_AFFINITY : cuCtxCreate_v2(context, flags, device);
 }
 
+cuda_result cuCtxCreate_v3(cuda_context *context, void *affinities, int count, unsigned flags,
+                           cuda_device device)
+{
+    (void)affinities;
+    return count ? CUDA_ERR_UNSUPPORTED_EXEC_AFFINITY : cuCtxCreate_v2(context, flags, device);
+}
+
 cuda_result cuCtxDestroy_v2(cuda_context context)
 {
     return driver_context_destroy(context);
@@ -152,6 +160,103 @@ cuda_result cuCtxGetFlags(unsigned *flags)
     DRIVER_TRY(driver_context_check(NULL, &context));
     *flags = atomic_load(&context->flags);
     return CUDA_OK;
+}
+
+cuda_result cuCtxSetFlags(unsigned flags)
+{
+    cuda_context context;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    if (flags & ~(unsigned)CUDA_CTX_FLAGS_MASK)
+        return CUDA_ERR_INVALID_VALUE;
+    atomic_store(&context->flags, flags);
+    return CUDA_OK;
+}
+
+/* Preferences for caches and banks are hints, which the driver may leave. */
+cuda_result cuCtxGetCacheConfig(int *config)
+{
+    cuda_context context;
+    if (!config)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    *config = 0; /* none */
+    return CUDA_OK;
+}
+
+cuda_result cuCtxSetCacheConfig(int config)
+{
+    enum { PREFER_EQUAL = 3 };
+    cuda_context context;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    return config < 0 || config > PREFER_EQUAL ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
+}
+
+cuda_result cuCtxGetSharedMemConfig(int *config)
+{
+    enum { FOUR_BYTE_BANKS = 1 };
+    cuda_context context;
+    if (!config)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    *config = FOUR_BYTE_BANKS;
+    return CUDA_OK;
+}
+
+cuda_result cuCtxSetSharedMemConfig(int config)
+{
+    enum { EIGHT_BYTE_BANKS = 2 };
+    cuda_context context;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    return config < 0 || config > EIGHT_BYTE_BANKS ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
+}
+
+/* The limits are those of the server's context, which serves all clients, and it tells none of
+ * them. Of its second-level cache no part is set aside. */
+static cuda_result check_limit(int limit)
+{
+    enum { SYNC_DEPTH = 3, PENDING_LAUNCHES = 4, PERSISTING_CACHE = 6, LAST = 10 };
+    static atomic_flag named = ATOMIC_FLAG_INIT;
+    cuda_context context;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    if (limit < 0 || limit > LAST || limit == SYNC_DEPTH || limit == PENDING_LAUNCHES)
+        return CUDA_ERR_UNSUPPORTED_LIMIT;
+    return limit == PERSISTING_CACHE
+               ? CUDA_OK
+               : driver_absent_call("cuCtxGetLimit and cuCtxSetLimit of the context", &named);
+}
+
+cuda_result cuCtxGetLimit(size_t *value, int limit)
+{
+    if (!value)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(check_limit(limit));
+    *value = 0;
+    return CUDA_OK;
+}
+
+cuda_result cuCtxSetLimit(int limit, size_t value)
+{
+    DRIVER_TRY(check_limit(limit));
+    return value ? CUDA_ERR_NOT_SUPPORTED : CUDA_OK;
+}
+
+cuda_result cuCtxEnablePeerAccess(cuda_context peer, unsigned flags)
+{
+    cuda_context context;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    if (flags || !peer)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_context_check(peer, &peer));
+    return context->device == peer->device ? CUDA_ERR_INVALID_DEVICE
+                                           : CUDA_ERR_PEER_ACCESS_UNSUPPORTED;
+}
+
+cuda_result cuCtxDisablePeerAccess(cuda_context peer)
+{
+    cuda_context context;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    DRIVER_TRY(peer ? driver_context_check(peer, &peer) : CUDA_ERR_INVALID_CONTEXT);
+    return CUDA_ERR_PEER_ACCESS_NOT_ENABLED;
 }
 
 cuda_result cuCtxGetId(cuda_context context, unsigned long long *id)

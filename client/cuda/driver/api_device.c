@@ -108,6 +108,33 @@ cuda_result cuDeviceCanAccessPeer(int *can, cuda_device device, cuda_device peer
     return CUDA_OK;
 }
 
+/* No device reaches another's memory, so none is faster than another either. */
+cuda_result cuDeviceGetP2PAttribute(int *value, int attribute, cuda_device source,
+                                    cuda_device destination)
+{
+    enum { ATTRIBUTE_LAST = 5 };
+    struct driver_device *found;
+    DRIVER_TRY(driver_device_get(source, &found));
+    DRIVER_TRY(driver_device_get(destination, &found));
+    if (!value || attribute < 1 || attribute > ATTRIBUTE_LAST)
+        return CUDA_ERR_INVALID_VALUE;
+    if (source == destination)
+        return CUDA_ERR_INVALID_DEVICE;
+    *value = 0;
+    return CUDA_OK;
+}
+
+/* The server decides on which multiprocessors a client runs. */
+cuda_result cuDeviceGetExecAffinitySupport(int *supported, int type, cuda_device device)
+{
+    struct driver_device *found;
+    DRIVER_TRY(driver_device_get(device, &found));
+    if (!supported || type)
+        return CUDA_ERR_INVALID_VALUE;
+    *supported = 0;
+    return CUDA_OK;
+}
+
 cuda_result cuDeviceComputeCapability(int *major, int *minor, cuda_device device)
 {
     struct driver_device *found;
@@ -127,6 +154,28 @@ static int pci_part(const struct gpushare_device *device, int part)
     if (sscanf(device->pci, "%x:%x:%x", &parts[0], &parts[1], &parts[2]) != 3)
         return 0;
     return (int)parts[part];
+}
+
+/* The number is from the CUDA C++ Programming Guide ("Technical Specifications per Compute
+ * Capability"), and 0 for a compute capability that it did not have yet. */
+static int most_blocks(const struct gpushare_device *device)
+{
+    switch (device->compute_major * 10 + device->compute_minor) {
+    case 70:
+    case 72:
+    case 80:
+    case 90:
+    case 100:
+        return 32;
+    case 89:
+        return 24;
+    case 75:
+    case 86:
+    case 87:
+        return 16;
+    default:
+        return 0;
+    }
 }
 
 /* The server's description of the device. */
@@ -157,6 +206,12 @@ static bool described(const struct gpushare_device *device, cuda_device_attribut
         ROW(COMPUTE_CAPABILITY_MAJOR, compute_major)
         ROW(COMPUTE_CAPABILITY_MINOR, compute_minor)
 #undef ROW
+    case CUDA_ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR:
+        *value = most_blocks(device);
+        return true;
+    case CUDA_ATTR_RESERVED_SHARED_MEMORY_PER_BLOCK:
+        *value = device->compute_major >= 8 ? 1024 : 0;
+        return true;
     case CUDA_ATTR_PCI_DOMAIN_ID:
         *value = pci_part(device, 0);
         return true;
@@ -180,7 +235,11 @@ static int64_t usual(cuda_device_attribute attribute)
     case CUDA_ATTR_MAX_PITCH:
         return INT32_MAX;
     case CUDA_ATTR_TEXTURE_ALIGNMENT:
+    case CUDA_ATTR_SURFACE_ALIGNMENT:
         return 512;
+    case CUDA_ATTR_NUMA_ID:
+    case CUDA_ATTR_HOST_NUMA_ID:
+        return -1; /* none is known */
     case CUDA_ATTR_TEXTURE_PITCH_ALIGNMENT:
         return 32;
     case CUDA_ATTR_MAX_REGISTERS_PER_MULTIPROCESSOR:
@@ -195,10 +254,14 @@ static int64_t usual(cuda_device_attribute attribute)
     case CUDA_ATTR_LOCAL_L1_CACHE_SUPPORTED:
     case CUDA_ATTR_COMPUTE_PREEMPTION_SUPPORTED:
     case CUDA_ATTR_MEMORY_POOLS_SUPPORTED:
+    case CUDA_ATTR_MANAGED_MEMORY:
+    case CUDA_ATTR_CONCURRENT_MANAGED_ACCESS:
+    case CUDA_ATTR_MEM_SYNC_DOMAIN_COUNT:
+    case CUDA_ATTR_ASYNC_ENGINE_COUNT: /* at least, since GPU_OVERLAP holds */
         return 1;
     default:
-        /* A feature that is not offered, such as managed memory or cooperative launches; or a
-         * number that the server does not tell. */
+        /* A feature that is not offered, such as cooperative launches; or a number that the server
+         * does not tell. */
         return 0;
     }
 }

@@ -158,3 +158,15 @@ cuda_result cuKernelGetLibrary(cuda_library *library, cuda_kernel kernel)
 {
     return cuFuncGetModule((cuda_module *)library, (cuda_function)kernel);
 }
+
+cuda_result cuKernelGetParamCount(cuda_kernel kernel, size_t *count)
+{
+    return cuFuncGetParamCount((cuda_function)kernel, count);
+}
+
+cuda_result cuKernelSetCacheConfig(cuda_kernel kernel, int config, cuda_device device)
+{
+    struct driver_device *found;
+    DRIVER_TRY(driver_device_get(device, &found));
+    return cuFuncSetCacheConfig((cuda_function)kernel, config);
+}

@@ -114,6 +114,9 @@ static cuda_result check_function(cuda_function handle, struct gpushare_function
     return handle ? driver_connection_check((*function)->connection) : CUDA_ERR_INVALID_HANDLE;
 }
 
+/* CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET to ..._CLUSTER_SCHEDULING_POLICY_PREFERENCE. */
+enum { CLUSTER_FIRST = 10, CLUSTER_LAST = 15 };
+
 cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute, cuda_function handle)
 {
     struct gpushare_function *function;
@@ -143,7 +146,10 @@ cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute, cu
         *value = -1; /* the driver's choice */
         return CUDA_OK;
     default:
-        return CUDA_ERR_INVALID_VALUE;
+        if ((int)attribute < CLUSTER_FIRST || (int)attribute > CLUSTER_LAST)
+            return CUDA_ERR_INVALID_VALUE;
+        *value = 0; /* no launch has clusters */
+        return CUDA_OK;
     }
 }
 
@@ -192,6 +198,60 @@ cuda_result cuFuncGetParamInfo(cuda_function handle, size_t index, size_t *offse
     *offset = function->table[index].offset;
     if (size)
         *size = function->table[index].bytes;
+    return CUDA_OK;
+}
+
+cuda_result cuFuncGetParamCount(cuda_function handle, size_t *count)
+{
+    struct gpushare_function *function;
+    DRIVER_TRY(check_function(handle, &function));
+    if (!count)
+        return CUDA_ERR_INVALID_VALUE;
+    *count = function->parameters;
+    return CUDA_OK;
+}
+
+/* Hints to a cache, which the driver may leave. */
+cuda_result cuFuncSetCacheConfig(cuda_function handle, int config)
+{
+    enum { PREFER_EQUAL = 3 };
+    struct gpushare_function *function;
+    DRIVER_TRY(check_function(handle, &function));
+    return config < 0 || config > PREFER_EQUAL ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
+}
+
+cuda_result cuFuncSetSharedMemConfig(cuda_function handle, int config)
+{
+    enum { EIGHT_BYTE_BANKS = 2 };
+    struct gpushare_function *function;
+    DRIVER_TRY(check_function(handle, &function));
+    return config < 0 || config > EIGHT_BYTE_BANKS ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
+}
+
+/* A module is loaded whole, at once. */
+cuda_result cuFuncIsLoaded(int *state, cuda_function handle)
+{
+    enum { LOADED = 1 };
+    struct gpushare_function *function;
+    DRIVER_TRY(check_function(handle, &function));
+    if (!state)
+        return CUDA_ERR_INVALID_VALUE;
+    *state = LOADED;
+    return CUDA_OK;
+}
+
+cuda_result cuFuncLoad(cuda_function handle)
+{
+    struct gpushare_function *function;
+    return check_function(handle, &function);
+}
+
+cuda_result cuModuleGetLoadingMode(int *mode)
+{
+    enum { EAGER = 1 };
+    if (!mode)
+        return CUDA_ERR_INVALID_VALUE;
+    *mode = EAGER;
     return CUDA_OK;
 }
 
@@ -259,28 +319,4 @@ cuda_result cuLaunchKernelEx_ptsz(const struct cuda_launch_config *config, cuda_
     return config
                ? launch_extended(config, function, driver_stream_own(config->stream), params, extra)
                : CUDA_ERR_INVALID_VALUE;
-}
-
-cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, cuda_function handle,
-                                                                 int block_size,
-                                                                 size_t dynamic_shared_bytes,
-                                                                 unsigned flags)
-{
-    struct gpushare_function *function;
-    uint32_t found;
-    DRIVER_TRY(check_function(handle, &function));
-    /* The one flag is about caching, which no device that is served here counts. */
-    if (!blocks || block_size <= 0 || flags > 1 || dynamic_shared_bytes > UINT32_MAX)
-        return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_result(module_query_occupancy(function, (uint32_t)block_size,
-                                                    (uint32_t)dynamic_shared_bytes, &found)));
-    *blocks = (int)found;
-    return CUDA_OK;
-}
-
-cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cuda_function handle,
-                                                        int block_size, size_t dynamic_shared_bytes)
-{
-    return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, handle, block_size,
-                                                                dynamic_shared_bytes, 0);
 }

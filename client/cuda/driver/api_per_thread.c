@@ -141,3 +141,74 @@ cuda_result cuLaunchKernel_ptsz(cuda_function function, unsigned grid_x, unsigne
     return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
                           driver_stream_own(stream), params, extra);
 }
+
+cuda_result cuStreamGetCtx_v2_ptsz(cuda_stream stream, cuda_context *context, cuda_green_ctx *green)
+{
+    return cuStreamGetCtx_v2(driver_stream_own(stream), context, green);
+}
+
+cuda_result cuStreamGetId_ptsz(cuda_stream stream, unsigned long long *id)
+{
+    return cuStreamGetId(driver_stream_own(stream), id);
+}
+
+cuda_result cuStreamGetDevice_ptsz(cuda_stream stream, cuda_device *device)
+{
+    return cuStreamGetDevice(driver_stream_own(stream), device);
+}
+
+cuda_result cuLaunchHostFunc_v2_ptsz(cuda_stream stream, cuda_host_fn fn, void *user, unsigned mode)
+{
+    return cuLaunchHostFunc_v2(driver_stream_own(stream), fn, user, mode);
+}
+
+cuda_result cuStreamGetAttribute_ptsz(cuda_stream stream, int attribute, void *value)
+{
+    return cuStreamGetAttribute(driver_stream_own(stream), attribute, value);
+}
+
+cuda_result cuStreamSetAttribute_ptsz(cuda_stream stream, int attribute, const void *value)
+{
+    return cuStreamSetAttribute(driver_stream_own(stream), attribute, value);
+}
+
+cuda_result cuStreamCopyAttributes_ptsz(cuda_stream to, cuda_stream from)
+{
+    return cuStreamCopyAttributes(driver_stream_own(to), driver_stream_own(from));
+}
+
+cuda_result cuStreamIsCapturing_ptsz(cuda_stream stream, int *status)
+{
+    return cuStreamIsCapturing(driver_stream_own(stream), status);
+}
+
+cuda_result cuStreamGetCaptureInfo_ptsz(cuda_stream stream, int *status, uint64_t *id)
+{
+    return cuStreamGetCaptureInfo(driver_stream_own(stream), status, id);
+}
+
+cuda_result cuStreamGetCaptureInfo_v2_ptsz(cuda_stream stream, int *status, uint64_t *id,
+                                           void **graph, const void **dependencies, size_t *count)
+{
+    return cuStreamGetCaptureInfo_v2(driver_stream_own(stream), status, id, graph, dependencies,
+                                     count);
+}
+
+cuda_result cuStreamGetCaptureInfo_v3_ptsz(cuda_stream stream, int *status, uint64_t *id,
+                                           void **graph, const void **dependencies,
+                                           const void **edges, size_t *count)
+{
+    return cuStreamGetCaptureInfo_v3(driver_stream_own(stream), status, id, graph, dependencies,
+                                     edges, count);
+}
+
+cuda_result cuStreamWriteValue32_v2_ptsz(cuda_stream stream, cuda_device_ptr ptr, uint32_t value,
+                                         unsigned flags)
+{
+    return cuStreamWriteValue32_v2(driver_stream_own(stream), ptr, value, flags);
+}
+
+cuda_result cuEventRecordWithFlags_ptsz(cuda_event event, cuda_stream stream, unsigned flags)
+{
+    return cuEventRecordWithFlags(event, driver_stream_own(stream), flags);
+}

@@ -43,6 +43,8 @@
     E(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, 4010, (char *id, int size, cuda_device device)) \
     E(cuDeviceGetByPCIBusId, cuDeviceGetByPCIBusId, 4010, (cuda_device *device, const char *id)) \
     E(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer, 4000, (int *can, cuda_device device, cuda_device peer)) \
+    E(cuDeviceGetP2PAttribute, cuDeviceGetP2PAttribute, 8000, (int *value, int attribute, cuda_device source, cuda_device destination)) \
+    E(cuDeviceGetExecAffinitySupport, cuDeviceGetExecAffinitySupport, 11040, (int *supported, int type, cuda_device device)) \
     /* contexts */ \
     E(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000, (cuda_context *context, cuda_device device)) \
     E(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, 7000, (cuda_device device)) \
@@ -53,6 +55,7 @@
     E(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2, 11000, (cuda_device device, unsigned flags)) \
     E(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, 7000, (cuda_device device, unsigned *flags, int *active)) \
     E(cuCtxCreate, cuCtxCreate_v2, 3020, (cuda_context *context, unsigned flags, cuda_device device)) \
+    E(cuCtxCreate, cuCtxCreate_v3, 11040, (cuda_context *context, void *affinities, int count, unsigned flags, cuda_device device)) \
     E(cuCtxCreate, cuCtxCreate_v4, 12050, (cuda_context *context, void *parameters, unsigned flags, cuda_device device)) \
     E(cuCtxDestroy, cuCtxDestroy_v2, 4000, (cuda_context context)) \
     E(cuCtxPushCurrent, cuCtxPushCurrent_v2, 4000, (cuda_context context)) \
@@ -62,6 +65,15 @@
     E(cuCtxGetDevice, cuCtxGetDevice, 2000, (cuda_device *device)) \
     E(cuCtxGetDevice, cuCtxGetDevice_v2, 13000, (cuda_device *device, cuda_context context)) \
     E(cuCtxGetFlags, cuCtxGetFlags, 7000, (unsigned *flags)) \
+    E(cuCtxSetFlags, cuCtxSetFlags, 12010, (unsigned flags)) \
+    E(cuCtxGetCacheConfig, cuCtxGetCacheConfig, 3020, (int *config)) \
+    E(cuCtxSetCacheConfig, cuCtxSetCacheConfig, 3020, (int config)) \
+    E(cuCtxGetSharedMemConfig, cuCtxGetSharedMemConfig, 4020, (int *config)) \
+    E(cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, 4020, (int config)) \
+    E(cuCtxGetLimit, cuCtxGetLimit, 3010, (size_t *value, int limit)) \
+    E(cuCtxSetLimit, cuCtxSetLimit, 3010, (int limit, size_t value)) \
+    E(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, (cuda_context peer, unsigned flags)) \
+    E(cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, 4000, (cuda_context peer)) \
     E(cuCtxGetId, cuCtxGetId, 12000, (cuda_context context, unsigned long long *id)) \
     E(cuCtxGetApiVersion, cuCtxGetApiVersion, 3020, (cuda_context context, unsigned *version)) \
     E(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, 5050, (int *least, int *greatest)) \
@@ -143,10 +155,24 @@
     E(cuStreamGetPriority, cuStreamGetPriority, 5050, (cuda_stream stream, int *priority)) \
     E(cuStreamGetFlags, cuStreamGetFlags, 5050, (cuda_stream stream, unsigned *flags)) \
     E(cuStreamGetCtx, cuStreamGetCtx, 9020, (cuda_stream stream, cuda_context *context)) \
+    E(cuStreamGetCtx, cuStreamGetCtx_v2, 12050, (cuda_stream stream, cuda_context *context, cuda_green_ctx *green)) \
+    E(cuStreamGetId, cuStreamGetId, 12000, (cuda_stream stream, unsigned long long *id)) \
+    E(cuStreamGetDevice, cuStreamGetDevice, 12080, (cuda_stream stream, cuda_device *device)) \
+    E(cuStreamGetAttribute, cuStreamGetAttribute, 11000, (cuda_stream stream, int attribute, void *value)) \
+    E(cuStreamSetAttribute, cuStreamSetAttribute, 11000, (cuda_stream stream, int attribute, const void *value)) \
+    E(cuStreamCopyAttributes, cuStreamCopyAttributes, 11000, (cuda_stream to, cuda_stream from)) \
+    E(cuStreamIsCapturing, cuStreamIsCapturing, 10000, (cuda_stream stream, int *status)) \
+    E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo, 10010, (cuda_stream stream, int *status, uint64_t *id)) \
+    E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2, 11030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, size_t *count)) \
+    E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3, 12030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, const void **edges, size_t *count)) \
+    E(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, 10010, (int *mode)) \
+    E(cuStreamWriteValue32, cuStreamWriteValue32_v2, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint32_t value, unsigned flags)) \
     E(cuStreamAddCallback, cuStreamAddCallback, 5000, (cuda_stream stream, cuda_stream_callback callback, void *user, unsigned flags)) \
     E(cuLaunchHostFunc, cuLaunchHostFunc, 10000, (cuda_stream stream, cuda_host_fn fn, void *user)) \
+    E(cuLaunchHostFunc, cuLaunchHostFunc_v2, 13010, (cuda_stream stream, cuda_host_fn fn, void *user, unsigned mode)) \
     E(cuEventCreate, cuEventCreate, 2000, (cuda_event *event, unsigned flags)) \
     E(cuEventRecord, cuEventRecord, 2000, (cuda_event event, cuda_stream stream)) \
+    E(cuEventRecordWithFlags, cuEventRecordWithFlags, 11010, (cuda_event event, cuda_stream stream, unsigned flags)) \
     E(cuEventQuery, cuEventQuery, 2000, (cuda_event event)) \
     E(cuEventSynchronize, cuEventSynchronize, 2000, (cuda_event event)) \
     E(cuEventDestroy, cuEventDestroy_v2, 4000, (cuda_event event)) \
@@ -160,6 +186,12 @@
     E(cuModuleUnload, cuModuleUnload, 2000, (cuda_module module)) \
     E(cuModuleGetFunction, cuModuleGetFunction, 2000, (cuda_function *function, cuda_module module, const char *name)) \
     E(cuModuleGetGlobal, cuModuleGetGlobal_v2, 3020, (cuda_device_ptr *ptr, size_t *size, cuda_module module, const char *name)) \
+    E(cuModuleGetLoadingMode, cuModuleGetLoadingMode, 11070, (int *mode)) \
+    E(cuLinkCreate, cuLinkCreate_v2, 6050, (unsigned count, cuda_jit_option *options, void **values, cuda_link *link)) \
+    E(cuLinkAddData, cuLinkAddData_v2, 6050, (cuda_link link, cuda_jit_input type, void *data, size_t size, const char *name, unsigned count, cuda_jit_option *options, void **values)) \
+    E(cuLinkAddFile, cuLinkAddFile_v2, 6050, (cuda_link link, cuda_jit_input type, const char *path, unsigned count, cuda_jit_option *options, void **values)) \
+    E(cuLinkComplete, cuLinkComplete, 5050, (cuda_link link, void **image, size_t *size)) \
+    E(cuLinkDestroy, cuLinkDestroy, 5050, (cuda_link link)) \
     E(cuLibraryLoadData, cuLibraryLoadData, 12000, (cuda_library *library, const void *image, cuda_jit_option *jit_options, void **jit_values, unsigned jit_count, int *options, void **values, unsigned count)) \
     E(cuLibraryLoadFromFile, cuLibraryLoadFromFile, 12000, (cuda_library *library, const char *path, cuda_jit_option *jit_options, void **jit_values, unsigned jit_count, int *options, void **values, unsigned count)) \
     E(cuLibraryUnload, cuLibraryUnload, 12000, (cuda_library library)) \
@@ -172,14 +204,24 @@
     E(cuKernelGetName, cuKernelGetName, 12030, (const char **name, cuda_kernel kernel)) \
     E(cuKernelGetParamInfo, cuKernelGetParamInfo, 12040, (cuda_kernel kernel, size_t index, size_t *offset, size_t *size)) \
     E(cuKernelGetLibrary, cuKernelGetLibrary, 12050, (cuda_library *library, cuda_kernel kernel)) \
+    E(cuKernelGetParamCount, cuKernelGetParamCount, 13020, (cuda_kernel kernel, size_t *count)) \
+    E(cuKernelSetCacheConfig, cuKernelSetCacheConfig, 12000, (cuda_kernel kernel, int config, cuda_device device)) \
     E(cuFuncGetAttribute, cuFuncGetAttribute, 2020, (int *value, cuda_function_attribute attribute, cuda_function function)) \
     E(cuFuncSetAttribute, cuFuncSetAttribute, 9000, (cuda_function function, cuda_function_attribute attribute, int value)) \
     E(cuFuncGetName, cuFuncGetName, 12030, (const char **name, cuda_function function)) \
     E(cuFuncGetModule, cuFuncGetModule, 11000, (cuda_module *module, cuda_function function)) \
     E(cuFuncGetParamInfo, cuFuncGetParamInfo, 12040, (cuda_function function, size_t index, size_t *offset, size_t *size)) \
+    E(cuFuncGetParamCount, cuFuncGetParamCount, 13020, (cuda_function function, size_t *count)) \
+    E(cuFuncSetCacheConfig, cuFuncSetCacheConfig, 3000, (cuda_function function, int config)) \
+    E(cuFuncSetSharedMemConfig, cuFuncSetSharedMemConfig, 4020, (cuda_function function, int config)) \
+    E(cuFuncIsLoaded, cuFuncIsLoaded, 12040, (int *state, cuda_function function)) \
+    E(cuFuncLoad, cuFuncLoad, 12040, (cuda_function function)) \
     E(cuLaunchKernel, cuLaunchKernel, 4000, (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, cuda_stream stream, void **params, void **extra)) \
     E(cuLaunchKernelEx, cuLaunchKernelEx, 11060, (const struct cuda_launch_config *config, cuda_function function, void **params, void **extra)) \
     E(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, (int *blocks, cuda_function function, int block_size, size_t dynamic_shared_bytes)) \
+    E(cuOccupancyMaxPotentialBlockSize, cuOccupancyMaxPotentialBlockSize, 6050, (int *min_grid, int *block_size, cuda_function function, cuda_occupancy_shared shared_of, size_t shared, int limit)) \
+    E(cuOccupancyMaxPotentialBlockSizeWithFlags, cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, (int *min_grid, int *block_size, cuda_function function, cuda_occupancy_shared shared_of, size_t shared, int limit, unsigned flags)) \
+    E(cuOccupancyAvailableDynamicSMemPerBlock, cuOccupancyAvailableDynamicSMemPerBlock, 10020, (size_t *bytes, cuda_function function, int num_blocks, int block_size)) \
     E(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, (int *blocks, cuda_function function, int block_size, size_t dynamic_shared_bytes, unsigned flags))
 
 /* The forms of calls for programs that are built with per-thread default streams: the default stream
@@ -223,6 +265,19 @@
     E(cuStreamGetPriority, cuStreamGetPriority_ptsz, 7000, (cuda_stream stream, int *priority)) \
     E(cuStreamGetFlags, cuStreamGetFlags_ptsz, 7000, (cuda_stream stream, unsigned *flags)) \
     E(cuStreamGetCtx, cuStreamGetCtx_ptsz, 9020, (cuda_stream stream, cuda_context *context)) \
+    E(cuStreamGetCtx, cuStreamGetCtx_v2_ptsz, 12050, (cuda_stream stream, cuda_context *context, cuda_green_ctx *green)) \
+    E(cuStreamGetId, cuStreamGetId_ptsz, 12000, (cuda_stream stream, unsigned long long *id)) \
+    E(cuStreamGetDevice, cuStreamGetDevice_ptsz, 12080, (cuda_stream stream, cuda_device *device)) \
+    E(cuStreamGetAttribute, cuStreamGetAttribute_ptsz, 11000, (cuda_stream stream, int attribute, void *value)) \
+    E(cuStreamSetAttribute, cuStreamSetAttribute_ptsz, 11000, (cuda_stream stream, int attribute, const void *value)) \
+    E(cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz, 11000, (cuda_stream to, cuda_stream from)) \
+    E(cuStreamIsCapturing, cuStreamIsCapturing_ptsz, 10000, (cuda_stream stream, int *status)) \
+    E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_ptsz, 10010, (cuda_stream stream, int *status, uint64_t *id)) \
+    E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2_ptsz, 11030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, size_t *count)) \
+    E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3_ptsz, 12030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, const void **edges, size_t *count)) \
+    E(cuStreamWriteValue32, cuStreamWriteValue32_v2_ptsz, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint32_t value, unsigned flags)) \
+    E(cuLaunchHostFunc, cuLaunchHostFunc_v2_ptsz, 13010, (cuda_stream stream, cuda_host_fn fn, void *user, unsigned mode)) \
+    E(cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz, 11010, (cuda_event event, cuda_stream stream, unsigned flags)) \
     E(cuStreamAddCallback, cuStreamAddCallback_ptsz, 7000, (cuda_stream stream, cuda_stream_callback callback, void *user, unsigned flags)) \
     E(cuLaunchHostFunc, cuLaunchHostFunc_ptsz, 10000, (cuda_stream stream, cuda_host_fn fn, void *user)) \
     E(cuEventRecord, cuEventRecord_ptsz, 7000, (cuda_event event, cuda_stream stream)) \

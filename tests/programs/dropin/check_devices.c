@@ -39,6 +39,14 @@ void check_devices(void)
     OK(cuDeviceGetAttribute(&value, CUDA_ATTR_WARP_SIZE, 0));
     CHECK(value == 32);
     OK(cuDeviceGetAttribute(&value, CUDA_ATTR_MANAGED_MEMORY, 0));
+    CHECK(value == 1);
+    OK(cuDeviceGetAttribute(&value, CUDA_ATTR_COOPERATIVE_LAUNCH, 0));
+    CHECK(value == 0);
+    OK(cuDeviceGetAttribute(&value, CUDA_ATTR_HOST_NUMA_ID, 0));
+    CHECK(value == -1);
+    OK(cuDeviceGetAttribute(&value, CUDA_ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR, 0));
+    CHECK(value >= 16);
+    OK(cuDeviceGetExecAffinitySupport(&value, 0, 0));
     CHECK(value == 0);
     EXPECT(CUDA_ERR_INVALID_VALUE, cuDeviceGetAttribute(&value, (cuda_device_attribute)0, 0));
     EXPECT(CUDA_ERR_INVALID_VALUE, cuDeviceGetAttribute(&value, (cuda_device_attribute)4000, 0));
@@ -56,6 +64,21 @@ static void *check_other_thread(void *primary)
     OK(cuMemAlloc_v2(&ptr, 1));
     OK(cuMemFree_v2(ptr));
     return NULL;
+}
+
+/* The server's context serves all, so no client sets its limits. */
+static void check_limits(void)
+{
+    enum { DEPTH = 3, PERSISTING = 6, LAST = 10 };
+    size_t value = 77;
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxGetLimit(&value, CUDA_LIMIT_STACK_SIZE));
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxSetLimit(CUDA_LIMIT_MALLOC_HEAP_SIZE, 1 << 20));
+    EXPECT(CUDA_ERR_UNSUPPORTED_LIMIT, cuCtxGetLimit(&value, DEPTH));
+    EXPECT(CUDA_ERR_UNSUPPORTED_LIMIT, cuCtxGetLimit(&value, LAST + 1));
+    OK(cuCtxGetLimit(&value, PERSISTING));
+    CHECK(value == 0);
+    OK(cuCtxSetLimit(PERSISTING, 0));
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxSetLimit(PERSISTING, 1));
 }
 
 void check_contexts(void)
@@ -80,6 +103,15 @@ void check_contexts(void)
     OK(cuCtxCreate_v2(&made, 0, 0));
     OK(cuCtxGetCurrent(&current));
     CHECK(current == made && made != primary);
+    EXPECT(CUDA_ERR_UNSUPPORTED_EXEC_AFFINITY, cuCtxCreate_v3(&current, &flags, 1, 0, 0));
+    OK(cuCtxSetFlags(CUDA_CTX_SCHED_YIELD));
+    OK(cuCtxGetFlags(&flags));
+    CHECK(flags == CUDA_CTX_SCHED_YIELD);
+    OK(cuCtxSetCacheConfig(1));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuCtxSetCacheConfig(4));
+    EXPECT(CUDA_ERR_INVALID_DEVICE, cuCtxEnablePeerAccess(primary, 0));
+    EXPECT(CUDA_ERR_PEER_ACCESS_NOT_ENABLED, cuCtxDisablePeerAccess(primary));
+    check_limits();
     OK(cuCtxGetId(primary, &first));
     OK(cuCtxGetId(NULL, &second));
     CHECK(first != second);

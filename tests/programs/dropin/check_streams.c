@@ -195,3 +195,69 @@ void check_functions(const struct work *work)
     OK(cuEventDestroy_v2(event));
     OK(cuMemFreeHost(word));
 }
+
+/* Hints are kept, and what a stream can't change is refused. */
+void check_stream_attributes(const struct work *work)
+{
+    cuda_stream stream, other;
+    cuda_context context;
+    cuda_green_ctx green = (cuda_green_ctx)work;
+    cuda_device device = 77;
+    unsigned long long id, another;
+    int status = 77, mode = 1;
+    struct cuda_launch_attribute value = {.number = 4};
+    OK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&other, CUDA_STREAM_NON_BLOCKING));
+    OK(cuStreamGetId(stream, &id));
+    OK(cuStreamGetId(NULL, &another));
+    CHECK(id != another);
+    OK(cuStreamGetDevice(stream, &device));
+    CHECK(device == 0);
+    OK(cuStreamGetCtx_v2(stream, &context, &green));
+    CHECK(context == work->context && green == NULL);
+    OK(cuStreamSetAttribute(stream, CUDA_LAUNCH_SYNCHRONIZATION_POLICY, &value.number));
+    value.number = 1;
+    OK(cuStreamSetAttribute(stream, CUDA_LAUNCH_MEM_SYNC_DOMAIN, &value.number));
+    OK(cuStreamCopyAttributes(other, stream));
+    OK(cuStreamGetAttribute(other, CUDA_LAUNCH_SYNCHRONIZATION_POLICY, &value.number));
+    CHECK(value.number == 4);
+    OK(cuStreamGetAttribute(other, CUDA_LAUNCH_MEM_SYNC_DOMAIN, &value.number));
+    CHECK(value.number == 1);
+    OK(cuStreamGetAttribute(other, CUDA_LAUNCH_PRIORITY, &value.number));
+    OK(cuStreamSetAttribute(other, CUDA_LAUNCH_PRIORITY, &value.number));
+    value.number--;
+    EXPECT(CUDA_ERR_NOT_SUPPORTED,
+           cuStreamSetAttribute(other, CUDA_LAUNCH_PRIORITY, &value.number));
+    value.number = 5;
+    EXPECT(CUDA_ERR_INVALID_VALUE,
+           cuStreamSetAttribute(other, CUDA_LAUNCH_SYNCHRONIZATION_POLICY, &value.number));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuStreamGetAttribute(other, CUDA_LAUNCH_IGNORE, &value.number));
+    OK(cuStreamIsCapturing(stream, &status));
+    CHECK(status == 0);
+    OK(cuThreadExchangeStreamCaptureMode(&mode));
+    CHECK(mode == 0);
+    OK(cuThreadExchangeStreamCaptureMode(&mode));
+    CHECK(mode == 1);
+    OK(cuStreamDestroy_v2(other));
+    OK(cuStreamDestroy_v2(stream));
+}
+
+/* A word is written behind the work before it, in memory of either side. */
+void check_values(const struct work *work)
+{
+    uint32_t *word;
+    OK(cuMemAllocHost_v2((void **)&word, 8));
+    *word = 1;
+    OK(cuMemsetD32Async(work->words, 7, WORDS, NULL));
+    OK(cuStreamWriteValue32_v2(NULL, (cuda_device_ptr)(uintptr_t)word, 2, 0));
+    OK(cuStreamSynchronize(NULL));
+    CHECK(*word == 2);
+    OK(cuStreamWriteValue32_v2(NULL, work->words, 70, CUDA_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
+    OK(cuMemcpyDtoH_v2(word, work->words, 8));
+    CHECK(word[0] == 70 && word[1] == 7);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuStreamWriteValue32_v2(NULL, work->words + 2, 0, 0));
+    EXPECT(CUDA_ERR_INVALID_VALUE,
+           cuStreamWriteValue32_v2(NULL, (cuda_device_ptr)(uintptr_t)&word, 0, 0));
+    OK(cuMemsetD32_v2(work->words, 7, WORDS));
+    OK(cuMemFreeHost(word));
+}

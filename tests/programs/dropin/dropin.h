@@ -68,6 +68,10 @@ void check_libraries(void);
 void check_attributes(const struct work *work);
 void check_pools(void);
 void check_managed(const struct work *work);
+void check_stream_attributes(const struct work *work);
+void check_values(const struct work *work);
+void check_occupancy(const struct work *work);
+void check_link(const struct work *work);
 void check_lookup(void);
 void check_fork(void);
 

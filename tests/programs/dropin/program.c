@@ -79,6 +79,10 @@ static void calls(void)
     check_full(&work);
     check_per_thread(&work);
     check_managed(&work);
+    check_stream_attributes(&work);
+    check_values(&work);
+    check_occupancy(&work);
+    check_link(&work);
     OK(cuModuleUnload(work.module));
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }
