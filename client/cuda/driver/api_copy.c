@@ -108,16 +108,20 @@ static cuda_result fill(cuda_device_ptr dst, uint32_t value, uint32_t width, siz
                                        : CUDA_OK;
 }
 
-#define FILL(width, type, sync, async)                                                             \
+#define FILL(width, type, sync, async, own)                                                        \
     cuda_result sync(cuda_device_ptr dst, type value, size_t count)                                \
     {                                                                                              \
         return fill(dst, value, width, count, NULL, true);                                         \
+    }                                                                                              \
+    cuda_result own(cuda_device_ptr dst, type value, size_t count)                                 \
+    {                                                                                              \
+        return fill(dst, value, width, count, CUDA_STREAM_PER_THREAD, true);                       \
     }                                                                                              \
     cuda_result async(cuda_device_ptr dst, type value, size_t count, cuda_stream stream)           \
     {                                                                                              \
         return fill(dst, value, width, count, stream, false);                                      \
     }
 
-FILL(1, unsigned char, cuMemsetD8_v2, cuMemsetD8Async)
-FILL(2, unsigned short, cuMemsetD16_v2, cuMemsetD16Async)
-FILL(4, unsigned, cuMemsetD32_v2, cuMemsetD32Async)
+FILL(1, unsigned char, cuMemsetD8_v2, cuMemsetD8Async, cuMemsetD8_v2_ptds)
+FILL(2, unsigned short, cuMemsetD16_v2, cuMemsetD16Async, cuMemsetD16_v2_ptds)
+FILL(4, unsigned, cuMemsetD32_v2, cuMemsetD32Async, cuMemsetD32_v2_ptds)

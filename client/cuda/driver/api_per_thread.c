@@ -54,21 +54,6 @@ cuda_result cuMemcpyDtoDAsync_v2_ptsz(cuda_device_ptr dst, cuda_device_ptr src, 
     return cuMemcpyDtoDAsync_v2(dst, src, size, driver_stream_own(stream));
 }
 
-cuda_result cuMemsetD8_v2_ptds(cuda_device_ptr dst, unsigned char value, size_t count)
-{
-    return cuMemsetD8Async(dst, value, count, CUDA_STREAM_PER_THREAD);
-}
-
-cuda_result cuMemsetD16_v2_ptds(cuda_device_ptr dst, unsigned short value, size_t count)
-{
-    return cuMemsetD16Async(dst, value, count, CUDA_STREAM_PER_THREAD);
-}
-
-cuda_result cuMemsetD32_v2_ptds(cuda_device_ptr dst, unsigned value, size_t count)
-{
-    return cuMemsetD32Async(dst, value, count, CUDA_STREAM_PER_THREAD);
-}
-
 cuda_result cuMemsetD8Async_ptsz(cuda_device_ptr dst, unsigned char value, size_t count,
                                  cuda_stream stream)
 {
@@ -211,4 +196,10 @@ cuda_result cuStreamWriteValue32_v2_ptsz(cuda_stream stream, cuda_device_ptr ptr
 cuda_result cuEventRecordWithFlags_ptsz(cuda_event event, cuda_stream stream, unsigned flags)
 {
     return cuEventRecordWithFlags(event, driver_stream_own(stream), flags);
+}
+
+cuda_result cuStreamBatchMemOp_v2_ptsz(cuda_stream stream, unsigned count, cuda_mem_op_params *ops,
+                                       unsigned flags)
+{
+    return cuStreamBatchMemOp_v2(driver_stream_own(stream), count, ops, flags);
 }

@@ -3,6 +3,7 @@
 /* Streams and events. Their handles are the engine's objects. */
 #include <string.h>
 
+#include "client/cuda/driver/base/driver_absent.h"
 #include "client/cuda/driver/base/driver_context.h"
 #include "client/cuda/driver/driver_exports.h"
 #include "client/cuda/driver/base/driver_host_fn.h"
@@ -339,6 +340,35 @@ cuda_result cuStreamWriteValue32_v2(cuda_stream handle, cuda_device_ptr ptr, uin
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_stream(connection, handle, &stream));
     return driver_work_result(connection, copy_fill(stream, ptr, value, sizeof value, 1));
+}
+
+/* No command waits for a value, and none writes 64 bits at once. */
+static cuda_result check_operation(const cuda_mem_op_params *op)
+{
+    static atomic_flag named = ATOMIC_FLAG_INIT;
+    switch (op->operation) {
+    case CUDA_MEM_OP_WRITE_VALUE_32:
+    case CUDA_MEM_OP_BARRIER:
+        return CUDA_OK;
+    default:
+        return driver_absent_call("cuStreamBatchMemOp of waits, 64 bits and flushes", &named);
+    }
+}
+
+/* A command of a stream follows the one before it, so a barrier is there anyway. */
+cuda_result cuStreamBatchMemOp_v2(cuda_stream stream, unsigned count, cuda_mem_op_params *ops,
+                                  unsigned flags)
+{
+    enum { COUNT_MAX = 256 }; /* CUDA's own limit */
+    if (flags || count > COUNT_MAX || (count && !ops))
+        return CUDA_ERR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++)
+        DRIVER_TRY(check_operation(&ops[i]));
+    for (unsigned i = 0; i < count; i++)
+        if (ops[i].operation == CUDA_MEM_OP_WRITE_VALUE_32)
+            DRIVER_TRY(cuStreamWriteValue32_v2(stream, ops[i].write_value.address,
+                                               ops[i].write_value.value, ops[i].write_value.flags));
+    return CUDA_OK;
 }
 
 /* ---- events ---- */

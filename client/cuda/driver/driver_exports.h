@@ -167,6 +167,7 @@
     E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3, 12030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, const void **edges, size_t *count)) \
     E(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, 10010, (int *mode)) \
     E(cuStreamWriteValue32, cuStreamWriteValue32_v2, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint32_t value, unsigned flags)) \
+    E(cuStreamBatchMemOp, cuStreamBatchMemOp_v2, 11070, (cuda_stream stream, unsigned count, cuda_mem_op_params *ops, unsigned flags)) \
     E(cuStreamAddCallback, cuStreamAddCallback, 5000, (cuda_stream stream, cuda_stream_callback callback, void *user, unsigned flags)) \
     E(cuLaunchHostFunc, cuLaunchHostFunc, 10000, (cuda_stream stream, cuda_host_fn fn, void *user)) \
     E(cuLaunchHostFunc, cuLaunchHostFunc_v2, 13010, (cuda_stream stream, cuda_host_fn fn, void *user, unsigned mode)) \
@@ -276,6 +277,7 @@
     E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2_ptsz, 11030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, size_t *count)) \
     E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3_ptsz, 12030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, const void **edges, size_t *count)) \
     E(cuStreamWriteValue32, cuStreamWriteValue32_v2_ptsz, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint32_t value, unsigned flags)) \
+    E(cuStreamBatchMemOp, cuStreamBatchMemOp_v2_ptsz, 11070, (cuda_stream stream, unsigned count, cuda_mem_op_params *ops, unsigned flags)) \
     E(cuLaunchHostFunc, cuLaunchHostFunc_v2_ptsz, 13010, (cuda_stream stream, cuda_host_fn fn, void *user, unsigned mode)) \
     E(cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz, 11010, (cuda_event event, cuda_stream stream, unsigned flags)) \
     E(cuStreamAddCallback, cuStreamAddCallback_ptsz, 7000, (cuda_stream stream, cuda_stream_callback callback, void *user, unsigned flags)) \

@@ -209,6 +209,8 @@ void check_managed(const struct work *work)
     CHECK(ordinary[WORDS - 1] == WORDS + 4);
     OK(cuMemsetD32_v2(ptr, 9, WORDS)); /* waits */
     CHECK(words[0] == 9 && words[WORDS - 1] == 9);
+    OK(cuMemsetD16_v2_ptds(ptr, 3, 2)); /* waits too */
+    CHECK(words[0] == 0x30003 && words[1] == 9);
     EXPECT(CUDA_ERR_INVALID_VALUE, cuMemFreeHost(words));
     OK(cuMemFree_v2(ptr));
     EXPECT(CUDA_ERR_INVALID_VALUE, cuMemFree_v2(ptr));

@@ -255,6 +255,22 @@ void check_values(const struct work *work)
     OK(cuStreamWriteValue32_v2(NULL, work->words, 70, CUDA_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
     OK(cuMemcpyDtoH_v2(word, work->words, 8));
     CHECK(word[0] == 70 && word[1] == 7);
+    cuda_mem_op_params ops[] = {{.write_value = {.operation = CUDA_MEM_OP_WRITE_VALUE_32,
+                                                 .address = work->words,
+                                                 .value = 3}},
+                                {.operation = CUDA_MEM_OP_BARRIER},
+                                {.write_value = {.operation = CUDA_MEM_OP_WRITE_VALUE_32,
+                                                 .address = work->words + 4,
+                                                 .value = 4}}};
+    OK(cuStreamBatchMemOp_v2(NULL, 3, ops, 0));
+    OK(cuMemcpyDtoH_v2(word, work->words, 8));
+    CHECK(word[0] == 3 && word[1] == 4);
+    /* Nothing is done if one of them is not carried. */
+    ops[0].write_value.value = 5;
+    ops[1].operation = CUDA_MEM_OP_WAIT_VALUE_32;
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuStreamBatchMemOp_v2(NULL, 3, ops, 0));
+    OK(cuMemcpyDtoH_v2(word, work->words, 8));
+    CHECK(word[0] == 3);
     EXPECT(CUDA_ERR_INVALID_VALUE, cuStreamWriteValue32_v2(NULL, work->words + 2, 0, 0));
     EXPECT(CUDA_ERR_INVALID_VALUE,
            cuStreamWriteValue32_v2(NULL, (cuda_device_ptr)(uintptr_t)&word, 0, 0));
