@@ -50,6 +50,13 @@ class Exports(unittest.TestCase):
             self.assertIn("gpushare's own drop-in", ended.stderr)
 
 
+class Devices(unittest.TestCase):
+    def test_copies_go_between_two_devices(self):
+        with Server(env={"SOFTGPU_DEVICES": "2"}) as server:
+            ended = run(PROGRAM, "peers", LD_LIBRARY_PATH=LIBRARIES, GPUSHARE_SOCKET=server.client)
+            self.assertEqual(ended.returncode, 0, ended.stderr + server.text())
+
+
 class Programs(unittest.TestCase):
     def setUp(self):
         self.server = Server()

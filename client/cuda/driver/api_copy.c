@@ -84,6 +84,87 @@ cuda_result cuMemcpyDtoDAsync_v2(cuda_device_ptr dst, cuda_device_ptr src, size_
     return submit(dst, DEVICE, src, DEVICE, size, stream, false);
 }
 
+/* ---- copies between devices ---- */
+
+static cuda_result connection_of(cuda_context handle, gpushare_connection **connection)
+{
+    cuda_context context;
+    if (!handle)
+        return CUDA_ERR_INVALID_CONTEXT;
+    DRIVER_TRY(driver_context_check(handle, &context));
+    DRIVER_TRY(driver_device_connect(context->device, connection));
+    return driver_connection_check(*connection);
+}
+
+/* The two devices of a copy, which may be one. */
+struct ends {
+    gpushare_connection *to, *from;
+};
+
+static cuda_result find_ends(cuda_context to, cuda_context from, struct ends *ends)
+{
+    DRIVER_TRY(connection_of(to, &ends->to));
+    return connection_of(from, &ends->from);
+}
+
+static cuda_result submit_peer(const struct ends *ends, cuda_device_ptr dst, cuda_device_ptr src,
+                               size_t size, struct gpushare_stream *stream)
+{
+    if (!size)
+        return CUDA_OK;
+    if (!dst || !src)
+        return CUDA_ERR_INVALID_VALUE;
+    return driver_work_result(stream->connection,
+                              copy_submit_peer(stream, ends->to, dst, ends->from, src, size));
+}
+
+/* In order with all work of both devices, so each side waits for the other here. */
+static cuda_result copy_peer(cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src,
+                             cuda_context src_context, size_t size, cuda_stream handle)
+{
+    struct ends ends;
+    struct gpushare_stream *stream;
+    DRIVER_TRY(find_ends(dst_context, src_context, &ends));
+    DRIVER_TRY(driver_stream(ends.to, handle, &stream));
+    if (ends.to == ends.from)
+        return submit_peer(&ends, dst, src, size, stream);
+    DRIVER_TRY(driver_work_result(ends.from, stream_wait_connection(ends.from)));
+    DRIVER_TRY(driver_work_result(ends.to, stream_wait_connection(ends.to)));
+    DRIVER_TRY(submit_peer(&ends, dst, src, size, stream));
+    return driver_work_result(ends.to, stream_wait_pushed(stream));
+}
+
+cuda_result cuMemcpyPeer(cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src,
+                         cuda_context src_context, size_t size)
+{
+    return copy_peer(dst, dst_context, src, src_context, size, NULL);
+}
+
+cuda_result cuMemcpyPeer_ptds(cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src,
+                              cuda_context src_context, size_t size)
+{
+    return copy_peer(dst, dst_context, src, src_context, size, CUDA_STREAM_PER_THREAD);
+}
+
+cuda_result cuMemcpyPeerAsync(cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src,
+                              cuda_context src_context, size_t size, cuda_stream handle)
+{
+    struct ends ends;
+    struct gpushare_stream *stream;
+    DRIVER_TRY(find_ends(dst_context, src_context, &ends));
+    DRIVER_TRY(driver_stream_resolve(handle, &stream));
+    if (stream->connection != ends.to && stream->connection != ends.from)
+        return CUDA_ERR_NOT_SUPPORTED;
+    return submit_peer(&ends, dst, src, size, stream);
+}
+
+cuda_result cuMemcpyPeerAsync_ptsz(cuda_device_ptr dst, cuda_context dst_context,
+                                   cuda_device_ptr src, cuda_context src_context, size_t size,
+                                   cuda_stream stream)
+{
+    return cuMemcpyPeerAsync(dst, dst_context, src, src_context, size, driver_stream_own(stream));
+}
+
 /* ---- fills ---- */
 
 /* CUDA does not wait for a fill of device memory, whichever call it is; for one of host memory the

@@ -127,6 +127,8 @@
     E(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, 3020, (cuda_device_ptr dst, const void *src, size_t size, cuda_stream stream)) \
     E(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, 3020, (void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
     E(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, 3020, (cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
+    E(cuMemcpyPeer, cuMemcpyPeer, 4000, (cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src, cuda_context src_context, size_t size)) \
+    E(cuMemcpyPeerAsync, cuMemcpyPeerAsync, 4000, (cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src, cuda_context src_context, size_t size, cuda_stream stream)) \
     E(cuMemsetD8, cuMemsetD8_v2, 3020, (cuda_device_ptr dst, unsigned char value, size_t count)) \
     E(cuMemsetD16, cuMemsetD16_v2, 3020, (cuda_device_ptr dst, unsigned short value, size_t count)) \
     E(cuMemsetD32, cuMemsetD32_v2, 3020, (cuda_device_ptr dst, unsigned value, size_t count)) \
@@ -248,6 +250,8 @@
     E(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2_ptsz, 7000, (cuda_device_ptr dst, const void *src, size_t size, cuda_stream stream)) \
     E(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2_ptsz, 7000, (void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
     E(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2_ptsz, 7000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
+    E(cuMemcpyPeer, cuMemcpyPeer_ptds, 7000, (cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src, cuda_context src_context, size_t size)) \
+    E(cuMemcpyPeerAsync, cuMemcpyPeerAsync_ptsz, 7000, (cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src, cuda_context src_context, size_t size, cuda_stream stream)) \
     E(cuMemsetD8, cuMemsetD8_v2_ptds, 7000, (cuda_device_ptr dst, unsigned char value, size_t count)) \
     E(cuMemsetD16, cuMemsetD16_v2_ptds, 7000, (cuda_device_ptr dst, unsigned short value, size_t count)) \
     E(cuMemsetD32, cuMemsetD32_v2_ptds, 7000, (cuda_device_ptr dst, unsigned value, size_t count)) \

@@ -216,3 +216,40 @@ void check_managed(const struct work *work)
     EXPECT(CUDA_ERR_INVALID_VALUE, cuMemFree_v2(ptr));
     OK(cuMemsetD32_v2(work->words, 7, WORDS));
 }
+
+/* Of two devices: the words go there and back, once each way of copying. */
+void check_peers(void)
+{
+    cuda_context contexts[2];
+    cuda_device_ptr words[2];
+    cuda_stream stream;
+    uint32_t found[WORDS];
+    int can = 77;
+    OK(cuInit(0));
+    for (int i = 0; i < 2; i++) {
+        OK(cuDevicePrimaryCtxRetain(&contexts[i], i));
+        OK(cuCtxSetCurrent(contexts[i]));
+        OK(cuMemAlloc_v2(&words[i], BYTES));
+        OK(cuMemsetD32_v2(words[i], 5 + (uint32_t)i, WORDS));
+    }
+    OK(cuDeviceCanAccessPeer(&can, 0, 1));
+    CHECK(can == 0);
+    EXPECT(CUDA_ERR_PEER_ACCESS_UNSUPPORTED, cuCtxEnablePeerAccess(contexts[0], 0));
+    OK(cuDeviceGetP2PAttribute(&can, 2, 0, 1));
+    CHECK(can == 0);
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuMemcpyPeer(words[1], NULL, words[0], contexts[0], BYTES));
+    OK(cuMemcpyPeer(words[1], contexts[1], words[0], contexts[0], BYTES / 2));
+    OK(cuMemcpyDtoH_v2(found, words[1], BYTES));
+    CHECK(found[0] == 5 && found[WORDS / 2 - 1] == 5 && found[WORDS / 2] == 6);
+    OK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+    OK(cuMemsetD32Async(words[1], 8, WORDS, stream));
+    OK(cuMemcpyPeerAsync(words[0], contexts[0], words[1], contexts[1], BYTES, stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuCtxSetCurrent(contexts[0]));
+    OK(cuMemcpyDtoH_v2(found, words[0], BYTES));
+    CHECK(found[0] == 8 && found[WORDS - 1] == 8);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemcpyPeer(words[0], contexts[0], words[0], contexts[1], 4));
+    OK(cuMemcpyPeer(words[0], contexts[0], words[0] + 4, contexts[0], 4));
+    OK(cuDevicePrimaryCtxRelease_v2(1));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+}

@@ -10,6 +10,7 @@
  *   program steady         counts until its standard input ends, then prints how often it did
  *   program idle           waits for its standard input, and goes on
  *   program absent         calls functions that are not carried
+ *   program peers          copies between two devices
  */
 #include <poll.h>
 #include <stdio.h>
@@ -170,13 +171,13 @@ int main(int count_of_words, char **words)
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"calls", calls},   {"share", share}, {"fault", fault},
-                 {"steady", steady}, {"idle", idle},   {"absent", absent}};
+    } modes[] = {{"calls", calls}, {"share", share},   {"fault", fault},      {"steady", steady},
+                 {"idle", idle},   {"absent", absent}, {"peers", check_peers}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (count_of_words == 2 && !strcmp(words[1], modes[i].name)) {
             modes[i].run();
             return 0;
         }
-    fprintf(stderr, "usage: program calls|share|fault|steady|idle|absent\n");
+    fprintf(stderr, "usage: program calls|share|fault|steady|idle|absent|peers\n");
     return 2;
 }
