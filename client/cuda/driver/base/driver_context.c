@@ -187,6 +187,7 @@ cuda_result driver_work_result(gpushare_connection *connection, gpushare_error e
 {
     struct driver_device *device;
     cuda_result result = driver_result(error);
+    driver_host_fn_order();
     if ((error == GPUSHARE_ERROR_INTERRUPTED || error == GPUSHARE_ERROR_STATE_LOST) &&
         (device = driver_device_of(connection)))
         atomic_store(&device->lost, (int)result);

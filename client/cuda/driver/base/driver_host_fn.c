@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "client/cuda/driver/base/driver_result.h"
@@ -30,6 +31,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct list calls = LIST_INIT(calls); /* the first one runs, or will next; under the lock */
 static bool started;                         /* the thread; under order */
 static _Thread_local bool is_caller;
+static _Atomic unsigned ended; /* functions that have returned */
 
 /* ---- the thread ---- */
 
@@ -59,6 +61,7 @@ static void make(const struct call *call)
         call->fn.callback(call->fn.handle, error ? CUDA_ERR_LAUNCH_FAILED : CUDA_OK, call->fn.user);
     else if (!error)
         call->fn.function(call->fn.user);
+    atomic_fetch_add_explicit(&ended, 1, memory_order_release);
     let_go(call);
 }
 
@@ -172,6 +175,11 @@ void driver_host_fn_drain(const gpushare_connection *connection)
     while (has_any(connection))
         pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
+}
+
+void driver_host_fn_order(void)
+{
+    (void)atomic_load_explicit(&ended, memory_order_acquire);
 }
 
 bool driver_host_fn_is_caller(void)

@@ -36,6 +36,11 @@ cuda_result driver_host_fn_push(struct driver_device *device, struct gpushare_st
 /* Waits for all functions that were pushed on a connection. Before it closes. */
 void driver_host_fn_drain(const gpushare_connection *connection);
 
+/* After a wait for work: what the functions before that have written is visible to this thread. The
+ * waiting thread hears of their end from the server, which is no order in the sense of the C
+ * memory model, nor to ThreadSanitizer. */
+void driver_host_fn_order(void);
+
 /* Whether this thread runs such a function, which must not call CUDA. */
 bool driver_host_fn_is_caller(void);
 
