@@ -49,7 +49,7 @@ def forms(base, functions, release):
 
 
 def state_and_remark(functions):
-    remarks = list(collections.OrderedDict.fromkeys(function.remark for function in functions if function.remark))
+    remarks = list(collections.OrderedDict.fromkeys(part for function in functions if function.remark for part in function.remark.split("; ")))
     return "in part" if remarks else "carried", "; ".join(remarks)
 
 
