@@ -5,6 +5,7 @@
 all the same, or says what is in the way and what helps."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,7 @@ class PinnedMemory(unittest.TestCase):
 class Variables(unittest.TestCase):
     def test_those_that_only_clients_read_are_warned_of(self):
         server = Server(env={"GPUSHARE_PROFILE": "batch", "GPUSHARE_CLIENT_NAME": "me", "GPUSHARE_WARNINGS": "0", "GPUSHARE_MODE": "fair"})
-        told = [line.split()[1] for line in server.text().splitlines() if "has no effect on gpushared" in line]
+        told = re.findall(r"gpushared: (\S+) is set, and has no effect on gpushared", server.text())
         self.assertEqual(told, ["GPUSHARE_CLIENT_NAME", "GPUSHARE_PROFILE", "GPUSHARE_WARNINGS"], server.text())
         server.stop_well()
 
