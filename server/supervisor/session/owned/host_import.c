@@ -115,7 +115,7 @@ void session_host_import_recall(struct session *session)
 void session_host_import_end(struct session *session)
 {
     struct host_import *import;
-    while ((import = LIST_FIRST(&session->imports, struct host_import, in_session)))
+    LIST_FOR_EACH (import, &session->imports, in_session)
         import_free(import);
 }
 
