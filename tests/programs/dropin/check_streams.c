@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Streams, events, and functions of the program in a stream's order. */
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <unistd.h>
@@ -89,7 +90,7 @@ struct note {
     const uint32_t *word; /* a host buffer's, which a copy before the function writes */
     atomic_uint *open;    /* the function returns when it is 0 */
     uint32_t found[CALLS];
-    unsigned count;
+    atomic_uint count;
     cuda_result status, inside;
 };
 
@@ -101,7 +102,8 @@ static void take_note(void *user)
     if (cuDevicePrimaryCtxReset_v2(0) != CUDA_ERR_NOT_PERMITTED)
         note->inside = CUDA_ERR_UNKNOWN;
     if (note->count < CALLS)
-        note->found[note->count++] = *note->word;
+        note->found[note->count] = *note->word;
+    note->count++;
     if (note->open)
         await_closed(note->open);
 }
@@ -185,6 +187,8 @@ void check_functions(const struct work *work)
         OK(count(work, 1, ordered));
     OK(cuEventRecord(event, ordered));
     EXPECT(CUDA_ERR_NOT_READY, cuEventQuery(event));
+    while (held.count == 0)
+        sched_yield();
     CHECK(held.count == 1);
     atomic_store(&open, 0);
     OK(cuEventSynchronize(event));
