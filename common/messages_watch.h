@@ -7,6 +7,8 @@
 
 /* clang-format off */
 #define MESSAGES_WATCH(X) \
+    X(worker_output, SERVER_RESOURCES, \
+      "standard output can't be turned to /dev/null: %s; give the service its device nodes") \
     X(activity_memory, SERVER_RESOURCES, \
       "the worker can't map the memory for notes of what its threads do: %s") \
     X(device_silent, DEVICE_NOT_READY, \
@@ -25,7 +27,8 @@
     X(admin_kernel_time, INVALID_VALUE, \
       "\"%s\" must be %s, or 0 for none") \
     X(kernel_overran, LAUNCH_TIMEOUT, \
-      "client %u '%s' ran a kernel for more than %s, its kernel_time_limit") \
+      "client %u '%s' ran a kernel for more than %s, its kernel_time_limit: make the kernel shorter, or " \
+      "raise the limit") \
     X(session_overran, SUCCESS, \
       "%s (unfinished: %s)") \
     X(kernel_overran_one_of, SUCCESS, \

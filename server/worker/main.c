@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* gpushare-worker: the process that owns the CUDA context of one GPU. Started by gpushared. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stddef.h>
@@ -366,6 +367,19 @@ static int compile_text(const struct options *options)
     return compiler_process_run(&process);
 }
 
+/* The driver writes what kernels print to standard output. In the server's log nobody could tell a
+ * client's words from the server's own. */
+static bool turn_output_away(struct error *why)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    bool away = null >= 0 && dup2(null, STDOUT_FILENO) >= 0;
+    if (!away)
+        error_set(why, MESSAGE(worker_output), strerror(errno));
+    if (null > STDOUT_FILENO)
+        close(null);
+    return away;
+}
+
 int main(int argc, char *argv[])
 {
     struct options options;
@@ -381,6 +395,8 @@ int main(int argc, char *argv[])
     if (options.compile)
         return compile_text(&options);
     log_open("gpushare-worker", LOG_LEVEL_INFO, log_journal_form());
+    if (!turn_output_away(&why))
+        return give_up(&options, &why);
     signal(SIGPIPE, SIG_IGN);
     /* The supervisor decides when a worker ends; Ctrl-C in a terminal reaches the whole group. */
     signal(SIGINT, SIG_IGN);

@@ -479,6 +479,7 @@ static void format_text(struct warp *w, uint32_t lane, const char *format, uint6
     out[used] = '\0';
 }
 
+/* To standard output, as CUDA prints, and at once: the program may end by a signal. */
 enum exec_result exec_print(struct warp *w, const struct op *op, uint32_t mask)
 {
     const struct code_call *call = &w->frame->code->calls[op->aux];
@@ -487,7 +488,7 @@ enum exec_result exec_print(struct warp *w, const struct op *op, uint32_t mask)
         char format[1024], text[4096];
         read_string(w, lane, read_param(w, &call->args[0], lane), format, sizeof(format));
         format_text(w, lane, format, read_param(w, &call->args[1], lane), text, sizeof(text));
-        fputs(text, stderr);
+        fputs(text, stdout);
         for (uint32_t r = 0; r < call->result_count; r++) {
             /* vprintf's result: the number of arguments on success; programs test only < 0 */
             const struct code_param *p = &call->results[r];
@@ -498,5 +499,6 @@ enum exec_result exec_print(struct warp *w, const struct op *op, uint32_t mask)
             memcpy(at, &one, p->bytes < 4 ? p->bytes : 4);
         }
     }
+    fflush(stdout);
     return EXEC_NEXT;
 }
