@@ -21,8 +21,8 @@
       "(cuGetExportTable), which gpushare does not have; link the program with the shared CUDA " \
       "runtime (nvcc -cudart shared)") \
     X(dropin_work_lost, INTERRUPTED, \
-      "work of this program on the GPU was lost, and CUDA has no way to do it again; start the " \
-      "program again (%s)") \
+      "work of this program on the GPU was lost with its worker, after a fault that may be another " \
+      "program's; CUDA has no way to take work up, so start the program again") \
     X(session_closed, CONNECTION_LOST, \
       "the server closed the connection; see whether gpushared is running, and its log") \
     X(server_protocol_old, PROTOCOL_VERSION, \

@@ -70,7 +70,7 @@ static cuda_result connect_device(struct driver_device *device, gpushare_connect
     *connection = atomic_load_explicit(&device->connection, memory_order_relaxed);
     if (*connection)
         return CUDA_OK;
-    DRIVER_TRY(driver_result(connect_open(&options, connection)));
+    DRIVER_TRY(driver_result_refused(connect_open(&options, connection)));
     atomic_store_explicit(&device->connection, *connection, memory_order_release);
     return CUDA_OK;
 }

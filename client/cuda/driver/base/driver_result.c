@@ -3,6 +3,7 @@
 #include "client/cuda/driver/base/driver_result.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "client/session/failure.h"
@@ -32,28 +33,60 @@ static const struct row {
     {GPUSHARE_ERROR_NO_ROOM, CUDA_ERR_OUT_OF_MEMORY},
     {GPUSHARE_ERROR_INTERRUPTED, CUDA_ERR_LAUNCH_FAILED},
     {GPUSHARE_ERROR_STATE_LOST, CUDA_ERR_LAUNCH_FAILED},
+    /* CUDA's own numbers, of which the sentence says more: which limit it was, whose kernel. */
+    {GPUSHARE_ERROR_OUT_OF_MEMORY, CUDA_ERR_OUT_OF_MEMORY},
+    {GPUSHARE_ERROR_NO_DEVICE, CUDA_ERR_NO_DEVICE},
+    {GPUSHARE_ERROR_NO_BINARY_FOR_GPU, CUDA_ERR_NO_BINARY_FOR_GPU},
+    {GPUSHARE_ERROR_INVALID_PTX, CUDA_ERR_INVALID_PTX},
+    {GPUSHARE_ERROR_ILLEGAL_ADDRESS, CUDA_ERR_ILLEGAL_ADDRESS},
+    {GPUSHARE_ERROR_LAUNCH_TIMEOUT, CUDA_ERR_LAUNCH_TIMEOUT},
+    {GPUSHARE_ERROR_ASSERT, CUDA_ERR_ASSERT},
+    {GPUSHARE_ERROR_HARDWARE_STACK_ERROR, CUDA_ERR_HARDWARE_STACK_ERROR},
+    {GPUSHARE_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERR_ILLEGAL_INSTRUCTION},
+    {GPUSHARE_ERROR_MISALIGNED_ADDRESS, CUDA_ERR_MISALIGNED_ADDRESS},
+    {GPUSHARE_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERR_INVALID_ADDRESS_SPACE},
+    {GPUSHARE_ERROR_INVALID_PC, CUDA_ERR_INVALID_PC},
+    {GPUSHARE_ERROR_LAUNCH_FAILED, CUDA_ERR_LAUNCH_FAILED},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static void say_once(size_t row)
+/* The library's remedy for lost work is a call that a CUDA program does not know. */
+static void say_once(atomic_bool *said, gpushare_error error)
 {
-    static atomic_bool said[ROWS];
-    if (atomic_exchange_explicit(&said[row], true, memory_order_relaxed))
+    if (atomic_exchange_explicit(said, true, memory_order_relaxed))
         return;
-    /* The library's remedy is a call that a CUDA program does not know. */
-    if (rows[row].result == CUDA_ERR_LAUNCH_FAILED)
-        log_error(MESSAGE_TEXT(dropin_work_lost), failure_sentence());
+    if (error == GPUSHARE_ERROR_INTERRUPTED || error == GPUSHARE_ERROR_STATE_LOST)
+        log_error("%s", MESSAGE_TEXT(dropin_work_lost));
     else
         log_error("%s", failure_sentence());
 }
 
-cuda_result driver_result_of(gpushare_error error)
+/* Returns whether CUDA's number is a matter for a sentence. */
+static bool say_row(gpushare_error error, cuda_result *result)
 {
+    static atomic_bool said[ROWS];
     for (size_t i = 0; i < ROWS; i++)
         if (rows[i].error == error) {
-            say_once(i);
-            return rows[i].result;
+            say_once(&said[i], error);
+            *result = rows[i].result;
+            return true;
         }
-    return (cuda_result)error;
+    return false;
+}
+
+cuda_result driver_result_of(gpushare_error error)
+{
+    cuda_result result = (cuda_result)error;
+    say_row(error, &result);
+    return result;
+}
+
+cuda_result driver_result_refused(gpushare_error error)
+{
+    static atomic_bool said;
+    cuda_result result = (cuda_result)error;
+    if (error && !say_row(error, &result))
+        say_once(&said, error);
+    return result;
 }

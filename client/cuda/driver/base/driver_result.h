@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * driver_result: the client library's errors as CUDA's, and what a user can't read from a number:
- * the sentence of an error that CUDA has no number for goes to stderr, once for each kind. Any
- * thread.
+ * driver_result: the client library's errors as CUDA's, and what a user can't read from a number.
+ * Where the sentence says more than CUDA's number it goes to stderr, once for each error: a limit
+ * that is reached, a kernel that faulted, a server that can't be reached. Any thread.
  */
 #ifndef GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_RESULT_H
 #define GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_RESULT_H
@@ -18,6 +18,9 @@ static inline cuda_result driver_result(gpushare_error error)
 {
     return __builtin_expect(error == GPUSHARE_SUCCESS, 1) ? CUDA_OK : driver_result_of(error);
 }
+
+/* The same for an attempt to become a client, whose every refusal is a matter for its sentence. */
+cuda_result driver_result_refused(gpushare_error error);
 
 #define DRIVER_TRY(call)                                                                           \
     do {                                                                                           \
