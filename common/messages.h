@@ -184,7 +184,8 @@
     X(user_clients_ended, TOO_MANY_CLIENTS, \
       "user %u has %u clients already") \
     X(clients_max, TOO_MANY_CLIENTS, \
-      "the server has %u clients, as many as it may have (--max-clients)") \
+      "the server has %u clients, as many as it may have: try again when one has left, or have the " \
+      "administrator raise gpushared --max-clients") \
     X(clients_ended, TOO_MANY_CLIENTS, \
       "%u clients are served already") \
     X(device_unknown, INVALID_DEVICE, \
@@ -545,8 +546,8 @@
       "administrator can lower another request") \
     X(time_overcommitted_whole, NO_ROOM, \
       "time: the requests of other clients on these multiprocessors (%u) are %s; with " \
-      "the %s of this request that makes %s, more than 100 %%: nothing is left to ask for; an " \
-      "administrator can lower another request") \
+      "the %s of this request that makes %s, more than 100 %%: nothing is left to ask for " \
+      "until one of them has left, or an administrator lowers its request") \
     X(threads_overcommitted, NO_ROOM, \
       "threads: the requests of others (%u) have %u of the device's %u groups of %u " \
       "multiprocessors of their own; with the %u of this request that makes %u: ask for %u at " \

@@ -161,7 +161,7 @@
       "%s: the file is gone, and the configuration from it is in force: to lift all limits, " \
       "put an empty file there") \
     X(config_missing, INVALID_VALUE, \
-      "%s: there is no such file: name the configuration with --config") \
+      "%s: there is no such file: correct the path that --config or its default names") \
     X(config_checked, SUCCESS, \
       "%s: no mistake found; whether its GPUs are there was not checked") \
     X(config_absent, SUCCESS, \

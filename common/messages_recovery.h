@@ -150,7 +150,8 @@
     X(log_handing_over, SUCCESS, \
       "%s: leaves everything to the next server") \
     X(log_not_handed_over, SUCCESS, \
-      "%s: nothing can be left to another server: SIGTERM stops this one") \
+      "%s: nothing can be left to another server, since no service manager keeps this one's descriptors: " \
+      "SIGTERM stops it") \
     X(session_not_taken_over, SERVER_RESOURCES, \
       "what the client had could not be taken over from the last server (%s): connect again") \
     X(device_not_taken_over, SUCCESS, \

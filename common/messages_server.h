@@ -255,12 +255,12 @@
       "and if the kernel still does not end, kill --force %u)") \
     X(load_waits_left_same_user, SUCCESS, \
       "module loads wait until kernels of client %u ('%s'), which has left, have ended: if they " \
-      "never end, only a new worker ends them, which ends all clients of the GPU: ask an " \
+      "never end, only a new worker ends them, which interrupts what others have in flight: ask an " \
       "administrator (gpusharectl kill %u says whom, kill --force %u does it)") \
     X(load_waits_left_other, SUCCESS, \
       "module loads wait until kernels of client %u, which is another user's and has left, have " \
-      "ended: if they never end, only a new worker ends them, which ends all clients of the GPU: " \
-      "ask an administrator (gpusharectl kill %u says whom, kill --force %u does it)") \
+      "ended: if they never end, only a new worker ends them, which interrupts what others have in " \
+      "flight: ask an administrator (gpusharectl kill %u says whom, kill --force %u does it)") \
     X(log_client_used, SUCCESS, \
       "client %u '%s' (pid %d, uid %u) used %.6f GPU seconds, %llu launches, %llu copies of " \
       "%s") \

@@ -16,7 +16,9 @@
     X(option_value_extra, INVALID_VALUE, \
       "%.*s takes no value") \
     X(tool_command_missing, INVALID_VALUE, \
-      "no command: info is the only one") \
+      "no command: run executes a CUDA program, info shows what a client gets") \
+    X(tool_run_options, INVALID_VALUE, \
+      "options of run stand behind it: gpushare run [OPTION]... PROGRAM") \
     X(tool_device, INVALID_VALUE, \
       "--device: \"%s\" is not the number of a device") \
     X(tool_warning, SUCCESS, \
@@ -46,11 +48,12 @@
       "%s: has no kernels and links no CUDA library; a library that it opens or a program that it executes " \
       "may have, so name that one") \
     X(explain_runs, SUCCESS, \
-      "%s: nothing is in the way; its kernels: %u of PTX, %u cubins") \
+      "%s: nothing of the file is in the way; its kernels: %u of PTX, %u cubins; cuda-api.md says which " \
+      "functions of CUDA are carried") \
     X(run_option, INVALID_VALUE, \
       "--%s: %s") \
     X(run_no_program, INVALID_VALUE, \
-      "a program is missing, like gpushare run --memory 4G ./program") \
+      "a program is missing, as in %s run ./program") \
     X(run_libraries, NOT_FOUND, \
       "%s can't be used: install gpushare's CUDA libraries beside this program's folder, on a path " \
       "without a colon or a space") \

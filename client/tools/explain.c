@@ -166,7 +166,7 @@ static unsigned say(const char *path, const struct file *file, const struct find
         print_line(out, MESSAGE_TEXT(explain_no_ptx), path);
     if (!kernels && !findings->shared_runtime && !findings->driver)
         print_line(out, MESSAGE_TEXT(explain_nothing), path);
-    else if (!problems)
+    else if (!problems && (!kernels || findings->ptx))
         print_line(out, MESSAGE_TEXT(explain_runs), path, findings->ptx, findings->cubins);
     return problems;
 }

@@ -75,6 +75,8 @@ static int check_command(int count, char **words)
 {
     if (count == 0)
         return report_usage(MESSAGE_TEXT(tool_command_missing));
+    if (strcmp(words[0], "run") == 0)
+        return report_usage(MESSAGE_TEXT(tool_run_options));
     if (strcmp(words[0], "info") != 0)
         return report_usage(MESSAGE_TEXT(ctl_command_unknown), words[0]);
     if (count > 1)

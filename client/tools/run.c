@@ -254,8 +254,10 @@ static int explain_to_user(const char *program)
 {
     unsigned problems;
     struct error why;
-    if (explain_program(program, stdout, &problems, &why))
-        return report(STATUS_NO_EXEC, "%s", why.text);
+    uint32_t error = explain_program(program, stdout, &problems, &why);
+    if (error)
+        return report(error == PROTO_ERROR_NOT_FOUND ? STATUS_NOT_FOUND : STATUS_NO_EXEC, "%s",
+                      why.text);
     if (fflush(stdout) || ferror(stdout))
         return report(STATUS_NO_EXEC, "%s", strerror(errno));
     return problems ? STATUS_IN_ITS_WAY : STATUS_OK;
@@ -267,7 +269,7 @@ int run_command(int count, char **words)
     optind = 1;
     int status = read_options(count, words, &explain);
     if (status < 0 && optind == count)
-        status = report(STATUS_USAGE, MESSAGE_TEXT(run_no_program));
+        status = report(STATUS_USAGE, MESSAGE_TEXT(run_no_program), tool);
     if (status < 0)
         status = explain ? explain_to_user(words[optind]) : set_audit();
     /* A child of `softgpu run` that is to be a client of the server. */
@@ -294,7 +296,7 @@ int run_softgpu(int count, char **words)
         return report(STATUS_USAGE, "%s", why.text);
     }
     if (optind == count)
-        return report(STATUS_USAGE, MESSAGE_TEXT(run_no_program));
+        return report(STATUS_USAGE, MESSAGE_TEXT(run_no_program), tool);
     status = set_softgpu();
     if (status < 0)
         status = set_audit();

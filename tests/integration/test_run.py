@@ -87,10 +87,10 @@ class Explain(unittest.TestCase):
             self.assertIn(words, ended.stderr)
 
     def test_a_program_that_links_the_driver_runs(self):
-        self.explained(0, "nothing is in the way", SHARE)
+        self.explained(0, "nothing of the file is in the way", SHARE)
 
     def test_a_program_of_the_runtime_runs(self):
-        self.explained(0, "nothing is in the way", os.path.join(BUILD, "tests/programs/cudart/program_13"))
+        self.explained(0, "nothing of the file is in the way", os.path.join(BUILD, "tests/programs/cudart/program_13"))
 
     def test_a_program_without_cuda_is_told_from_others(self):
         self.explained(0, "has no kernels and links no CUDA library", "/bin/true")
@@ -105,7 +105,7 @@ class Explain(unittest.TestCase):
         self.refused("is no executable", b"")
         self.refused("is no executable", b"#!/bin/sh\necho\n")
         ended = run(GPUSHARE, "run", "--explain", "/nonexistent/program")
-        self.assertEqual(ended.returncode, 126)
+        self.assertEqual(ended.returncode, 127)
         self.assertIn("/nonexistent/program: No such file", ended.stderr)
 
     def test_a_damaged_file_is_no_danger(self):
@@ -130,7 +130,7 @@ class Explain(unittest.TestCase):
     def test_programs_that_nvcc_built(self):
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/cudart/vector_add.cu")
         with tempfile.TemporaryDirectory() as folder:
-            for status, words, options in ((0, "nothing is in the way; its kernels: 1 of PTX, 0 cubins", ("shared", "code=compute_75")),
+            for status, words, options in ((0, "nothing of the file is in the way; its kernels: 1 of PTX, 0 cubins", ("shared", "code=compute_75")),
                                            (0, "have no PTX", ("shared", "code=sm_75")),
                                            (1, "linked statically", ("static", "code=compute_75"))):
                 program = os.path.join(folder, "program")

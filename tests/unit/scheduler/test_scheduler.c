@@ -74,7 +74,7 @@ static void the_remedy_asks_for_less_only_where_something_is_left(void **state)
         why.text,
         "time: the requests of other clients on these multiprocessors (2) are 50 % + 50 % = 100 %; "
         "with the 0.01 % of this request that makes 100.01 %, more than 100 %: "
-        "nothing is left to ask for; an administrator can lower another "
+        "nothing is left to ask for until one of them has left, or an administrator lowers its "
         "request");
 }
 
