@@ -92,7 +92,7 @@ static void a_client_that_has_left_is_told_with_what_ends_its_work(void **state)
     fake_send(&fake, loader, PROTO_LOAD_WAIT_QUERY, NULL);
     const struct proto_load_wait *wait = fake_expect(&fake, loader, PROTO_LOAD_WAIT);
     assert_non_null(strstr(wait->text, "client 2 ('vanished'), which has left,"));
-    assert_non_null(strstr(wait->text, "ends all clients of the GPU"));
+    assert_non_null(strstr(wait->text, "interrupts what others have in flight"));
     assert_non_null(strstr(wait->text, "kill --force 2 does it)"));
     assert_null(strstr(wait->text, "end that program"));
     gone->uid++;
