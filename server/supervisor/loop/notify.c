@@ -74,28 +74,6 @@ static int send_state(const struct notify *notify, const char *state)
     return sent < 0 ? -errno : 0;
 }
 
-int notify_ready(const struct notify *notify)
-{
-    return send_state(notify, "READY=1");
-}
-
-int notify_stopping(const struct notify *notify)
-{
-    return send_state(notify, "STOPPING=1");
-}
-
-int notify_status(const struct notify *notify, const char *text)
-{
-    static const char prefix[] = "STATUS=";
-    char state[sizeof prefix + 400];
-    snprintf(state, sizeof state, "%s%s", prefix, text);
-    /* A line break would begin another assignment of the protocol. */
-    printable_replace(state);
-    return send_state(notify, state);
-}
-
-/* ---- descriptors that are kept ---- */
-
 static int send_waiting(const struct notify *notify, const struct msghdr *message)
 {
     struct pollfd room = {.fd = notify->fd, .events = POLLOUT};
@@ -117,6 +95,37 @@ static int send_waiting(const struct notify *notify, const struct msghdr *messag
             usleep(1000);
     }
 }
+
+/* A state that the manager must not miss: it would wait for a start that is over. Its queue may be
+ * full of descriptors that it has not read yet. */
+static int send_state_waiting(const struct notify *notify, const char *state)
+{
+    struct iovec part = {(void *)(uintptr_t)state, strlen(state)};
+    const struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    return notify->fd < 0 ? 0 : send_waiting(notify, &message);
+}
+
+int notify_ready(const struct notify *notify)
+{
+    return send_state_waiting(notify, "READY=1");
+}
+
+int notify_stopping(const struct notify *notify)
+{
+    return send_state_waiting(notify, "STOPPING=1");
+}
+
+int notify_status(const struct notify *notify, const char *text)
+{
+    static const char prefix[] = "STATUS=";
+    char state[sizeof prefix + 400];
+    snprintf(state, sizeof state, "%s%s", prefix, text);
+    /* A line break would begin another assignment of the protocol. */
+    printable_replace(state);
+    return send_state(notify, state);
+}
+
+/* ---- descriptors that are kept ---- */
 
 static int send_name(const struct notify *notify, const char *form, const char *name, const int *fd)
 {

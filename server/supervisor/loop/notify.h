@@ -31,8 +31,9 @@ int notify_open(struct notify *notify, const char *notify_socket);
 void notify_close(struct notify *notify);
 
 /*
- * Each of the next three calls sends one datagram and never blocks. Returns 0, also where nobody
- * listens, or -errno. Callers may ignore that: systemd notices a missing READY=1 by itself.
+ * Each of the next three calls sends one datagram. Returns 0, also where nobody listens, or -errno.
+ * The first two wait for room for a second at most: the manager may not have read all descriptors
+ * yet, and one that missed READY=1 would end a server that serves. The third never blocks.
  */
 int notify_ready(const struct notify *notify);
 int notify_stopping(const struct notify *notify);

@@ -166,6 +166,42 @@ static void a_full_listener_does_not_block(void **state)
     close(fd);
 }
 
+static void read_until_ready(int fd)
+{
+    char state[500];
+    ssize_t length;
+    usleep(20000); /* a sender that does not wait has given up by then */
+    do
+        length = recv(fd, state, sizeof state, 0);
+    while (length > 0 && (length != 7 || memcmp(state, "READY=1", 7) != 0));
+    _exit(length > 0 ? 0 : 1);
+}
+
+/* A manager that missed it would take a server that serves for one that never started. */
+static void readiness_waits_for_room(void **state)
+{
+    (void)state;
+    struct notify notify;
+    char path[100];
+    int status;
+    snprintf(path, sizeof path, "%s/socket", folder);
+    int fd = listen_at(path, strlen(path));
+    assert_int_equal(notify_open(&notify, path), 0);
+    while (notify_status(&notify, "busy") == 0)
+        ;
+    pid_t reader = fork();
+    if (reader == 0) {
+        alarm(20);
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+        read_until_ready(fd);
+    }
+    assert_int_equal(notify_ready(&notify), 0);
+    assert_int_equal(waitpid(reader, &status, 0), reader);
+    assert_int_equal(status, 0);
+    notify_close(&notify);
+    close(fd);
+}
+
 /* The kernel counts descriptors on their way for a user as a whole, and allows root more. */
 static int store_until_too_many_are_on_their_way(void)
 {
@@ -318,6 +354,7 @@ int main(void)
         CASE(impossible_socket_names_are_refused),
         CASE(a_status_is_one_line),
         CASE(a_full_listener_does_not_block),
+        CASE(readiness_waits_for_room),
         CASE(a_kernel_that_lacks_something_is_not_waited_for_without_end),
         CASE(sockets_are_taken_by_name_or_kind),
         CASE(anothers_sockets_are_left_alone),
