@@ -61,7 +61,7 @@ static void a_file_sees_when_it_was(void **state)
     struct tm local = {.tm_isdst = -1};
     unsigned ms;
     char rest[32];
-    setenv("TZ", "XXX-5:30", 1);
+    setenv("TZ", "IST-5:30", 1);
     tzset();
     log_open("gpushared", LOG_LEVEL_DEBUG, LOG_FORM_TIMED);
     time_t before = time(NULL);
