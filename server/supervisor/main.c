@@ -28,7 +28,7 @@
 
 #define SIGNALS 4
 
-struct server {
+struct gpushared {
     uv_loop_t loop;
     uv_signal_t signals[SIGNALS];
     struct settings settings;
@@ -45,23 +45,23 @@ struct server {
 
 static void supervisor_ready(void *context)
 {
-    struct server *server = context;
-    log_notice(MESSAGE_TEXT(log_ready), server->settings.socket);
-    notify_ready(&server->notify);
+    struct gpushared *gpushared = context;
+    log_notice(MESSAGE_TEXT(log_ready), gpushared->settings.socket);
+    notify_ready(&gpushared->notify);
 }
 
 static void supervisor_status(void *context, const char *text)
 {
-    struct server *server = context;
-    notify_status(&server->notify, text);
+    struct gpushared *gpushared = context;
+    notify_status(&gpushared->notify, text);
 }
 
-static void server_stop(struct server *server)
+static void gpushared_stop(struct gpushared *gpushared)
 {
-    notify_stopping(&server->notify);
-    listener_close(&server->listener);
-    admin_close(&server->admin);
-    supervisor_stop(server->supervisor);
+    notify_stopping(&gpushared->notify);
+    listener_close(&gpushared->listener);
+    admin_close(&gpushared->admin);
+    supervisor_stop(gpushared->supervisor);
 }
 
 /* A user without a GPU may not know that there is a driver that needs none. */
@@ -75,17 +75,17 @@ static void log_unserved(const struct settings *settings, const char *text)
 
 static void supervisor_unusable(void *context, const char *text)
 {
-    struct server *server = context;
-    log_unserved(&server->settings, text);
-    server->status = 1;
-    server_stop(server);
+    struct gpushared *gpushared = context;
+    log_unserved(&gpushared->settings, text);
+    gpushared->status = 1;
+    gpushared_stop(gpushared);
 }
 
 static void supervisor_stopped(void *context)
 {
-    struct server *server = context;
+    struct gpushared *gpushared = context;
     for (int i = 0; i < SIGNALS; i++)
-        uv_close((uv_handle_t *)&server->signals[i], NULL);
+        uv_close((uv_handle_t *)&gpushared->signals[i], NULL);
 }
 
 /* The old configuration stays in force if the new one has a mistake or does not fit. */
@@ -98,18 +98,18 @@ static void reload_ended(void *context, uint32_t error, const char *text)
         log_notice(MESSAGE_TEXT(log_reload_signal_done));
 }
 
-static void server_reload(struct server *server)
+static void gpushared_reload(struct gpushared *gpushared)
 {
     struct error why;
-    uint32_t error = reload_file(server->supervisor, false, reload_ended, server, &why);
+    uint32_t error = reload_file(gpushared->supervisor, false, reload_ended, gpushared, &why);
     if (error)
-        reload_ended(server, error, why.text);
+        reload_ended(gpushared, error, why.text);
 }
 
 /* As if it were killed: whatever it has is kept, and nothing of it is ended. */
-static void server_hand_over(const struct server *server, int number)
+static void gpushared_hand_over(const struct gpushared *gpushared, int number)
 {
-    if (!server->keeper.on) {
+    if (!gpushared->keeper.on) {
         log_warning(MESSAGE_TEXT(log_not_handed_over), strsignal(number));
         return;
     }
@@ -119,99 +119,102 @@ static void server_hand_over(const struct server *server, int number)
 
 static void signal_arrived(uv_signal_t *handle, int number)
 {
-    struct server *server = handle->data;
+    struct gpushared *gpushared = handle->data;
     if (number == SIGUSR2) {
-        server_hand_over(server, number);
+        gpushared_hand_over(gpushared, number);
         return;
     }
     if (number == SIGHUP) {
-        server_reload(server);
+        gpushared_reload(gpushared);
         return;
     }
     log_notice(MESSAGE_TEXT(log_stopping), strsignal(number));
-    server_stop(server);
+    gpushared_stop(gpushared);
 }
 
 static void client_accepted(void *context, int fd)
 {
-    struct server *server = context;
-    clients_accept(server->supervisor, fd);
+    struct gpushared *gpushared = context;
+    clients_accept(gpushared->supervisor, fd);
 }
 
-static void watch_signals(struct server *server)
+static void watch_signals(struct gpushared *gpushared)
 {
     static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < SIGNALS; i++) {
-        uv_signal_init(&server->loop, &server->signals[i]);
-        server->signals[i].data = server;
-        uv_signal_start(&server->signals[i], signal_arrived, numbers[i]);
+        uv_signal_init(&gpushared->loop, &gpushared->signals[i]);
+        gpushared->signals[i].data = gpushared;
+        uv_signal_start(&gpushared->signals[i], signal_arrived, numbers[i]);
     }
 }
 
 /* Opens the sockets before the devices, so that clients that connect early wait and are not
  * refused. */
-static int open_all(struct server *server)
+static int open_all(struct gpushared *gpushared)
 {
     struct supervisor_events events = {.ready = supervisor_ready,
                                        .status = supervisor_status,
                                        .unusable = supervisor_unusable,
                                        .stopped = supervisor_stopped,
-                                       .context = server};
+                                       .context = gpushared};
     struct error why = {0};
-    int result = supervisor_create(&server->supervisor, &server->loop, &server->settings, &events);
+    int result =
+        supervisor_create(&gpushared->supervisor, &gpushared->loop, &gpushared->settings, &events);
     if (result < 0) {
         log_error(MESSAGE_TEXT(log_setup_failed), strerror(-result));
         return result;
     }
-    if (server->settings.keeps)
-        supervisor_keep(server->supervisor, &server->keeper);
-    watch_signals(server);
-    uint32_t error = listener_open(&server->listener, &server->loop, server->settings.socket,
-                                   server->settings.socket_fd, client_accepted, server, &why);
+    if (gpushared->settings.keeps)
+        supervisor_keep(gpushared->supervisor, &gpushared->keeper);
+    watch_signals(gpushared);
+    uint32_t error =
+        listener_open(&gpushared->listener, &gpushared->loop, gpushared->settings.socket,
+                      gpushared->settings.socket_fd, client_accepted, gpushared, &why);
     if (!error)
-        error = admin_open(&server->admin, server->supervisor, &why);
-    if (!error && server->taking_over)
-        error = supervisor_take_over(server->supervisor, &server->discovery, &server->left, &why);
+        error = admin_open(&gpushared->admin, gpushared->supervisor, &why);
+    if (!error && gpushared->taking_over)
+        error = supervisor_take_over(gpushared->supervisor, &gpushared->discovery, &gpushared->left,
+                                     &why);
     else if (!error)
-        error = supervisor_start(server->supervisor, &server->discovery, &why);
+        error = supervisor_start(gpushared->supervisor, &gpushared->discovery, &why);
     if (!error)
-        admin_saved_restore(server->supervisor, !server->taking_over);
+        admin_saved_restore(gpushared->supervisor, !gpushared->taking_over);
     /* Nothing was told to workers and clients, and the last server's state is as it was: another
      * start may have what this one lacks, or a configuration without a mistake. */
-    if (error && server->taking_over) {
+    if (error && gpushared->taking_over) {
         log_error(MESSAGE_TEXT(log_start_failed_over), why.text);
         _exit(1);
     }
-    if (server->taking_over)
-        state_log_reader_close(&server->left);
+    if (gpushared->taking_over)
+        state_log_reader_close(&gpushared->left);
     if (error) {
         log_error("%s", why.text);
-        server->status = 1;
-        server_stop(server);
+        gpushared->status = 1;
+        gpushared_stop(gpushared);
     }
     return 0;
 }
 
-static int server_serve(struct server *server)
+static int gpushared_serve(struct gpushared *gpushared)
 {
-    int result = uv_loop_init(&server->loop);
+    int result = uv_loop_init(&gpushared->loop);
     if (result < 0) {
         log_error(MESSAGE_TEXT(log_setup_failed), strerror(-result));
         return 1;
     }
-    if (open_all(server) < 0) {
-        uv_loop_close(&server->loop);
+    if (open_all(gpushared) < 0) {
+        uv_loop_close(&gpushared->loop);
         return 1;
     }
-    uv_run(&server->loop, UV_RUN_DEFAULT);
-    supervisor_free(server->supervisor);
-    if (uv_loop_close(&server->loop) < 0) {
+    uv_run(&gpushared->loop, UV_RUN_DEFAULT);
+    supervisor_free(gpushared->supervisor);
+    if (uv_loop_close(&gpushared->loop) < 0) {
         log_error(MESSAGE_TEXT(log_handles_left));
         return 1;
     }
     log_notice(MESSAGE_TEXT(log_stopped));
-    return server->status;
+    return gpushared->status;
 }
 
 /* Checks that need devices are made at the server's start and by a reload. */
@@ -242,9 +245,9 @@ static void warn_of_variable(void *context, const char *text)
 
 /* Finds out what the last server left, and whether this one can leave anything. Returns false if
  * only another start can find that out. */
-static bool keeping_begin(struct server *server)
+static bool keeping_begin(struct gpushared *gpushared)
 {
-    struct settings *settings = &server->settings;
+    struct settings *settings = &gpushared->settings;
     struct error why;
     if (!settings->store_offered) {
         if (settings->notify_socket)
@@ -252,72 +255,72 @@ static bool keeping_begin(struct server *server)
         return true;
     }
     enum keeper_found found =
-        keeper_open(&server->keeper, &server->notify, settings->kept, settings->kept_count,
-                    survive_layout(), &server->left, &why);
+        keeper_open(&gpushared->keeper, &gpushared->notify, settings->kept, settings->kept_count,
+                    survive_layout(), &gpushared->left, &why);
     if (found == KEEPER_NO_MEMORY) {
         log_error(MESSAGE_TEXT(log_setup_failed), why.text);
         return false;
     }
-    uint64_t generation = found == KEEPER_FOUND ? server->left.generation : 0;
-    server->taking_over =
-        found == KEEPER_FOUND && !survive_discovery(&server->left, &server->keeper,
-                                                    settings->streams, &server->discovery, &why);
-    if (found == KEEPER_FOUND && !server->taking_over)
-        state_log_reader_close(&server->left);
-    if (found != KEEPER_NOTHING && !server->taking_over)
+    uint64_t generation = found == KEEPER_FOUND ? gpushared->left.generation : 0;
+    gpushared->taking_over =
+        found == KEEPER_FOUND && !survive_discovery(&gpushared->left, &gpushared->keeper,
+                                                    settings->streams, &gpushared->discovery, &why);
+    if (found == KEEPER_FOUND && !gpushared->taking_over)
+        state_log_reader_close(&gpushared->left);
+    if (found != KEEPER_NOTHING && !gpushared->taking_over)
         log_error(MESSAGE_TEXT(log_state_refused), why.text);
-    if (!server->taking_over)
-        survive_end_workers(&server->keeper);
-    settings->keeps = keeper_begin(&server->keeper, generation) == 0;
+    if (!gpushared->taking_over)
+        survive_end_workers(&gpushared->keeper);
+    settings->keeps = keeper_begin(&gpushared->keeper, generation) == 0;
     /* Workers and clients of a server that keeps nothing end with it, and these would not. */
-    if (server->taking_over && !settings->keeps) {
-        server->taking_over = false;
-        state_log_reader_close(&server->left);
-        log_error(MESSAGE_TEXT(log_state_refused), server->keeper.trouble.text);
-        survive_end_workers(&server->keeper);
+    if (gpushared->taking_over && !settings->keeps) {
+        gpushared->taking_over = false;
+        state_log_reader_close(&gpushared->left);
+        log_error(MESSAGE_TEXT(log_state_refused), gpushared->keeper.trouble.text);
+        survive_end_workers(&gpushared->keeper);
     }
     /* Nobody would know of its buffers. */
     if (settings->keeps)
         settings->pinned_pool = 0;
-    if (settings->keeps && !server->taking_over)
+    if (settings->keeps && !gpushared->taking_over)
         log_notice(MESSAGE_TEXT(log_keeping));
     return true;
 }
 
 int main(int argc, char **argv)
 {
-    static struct server server;
+    static struct gpushared gpushared;
     struct error why;
     log_open("gpushared", LOG_LEVEL_INFO, LOG_FORM_PLAIN);
-    if (settings_read(&server.settings, argc, argv, &why)) {
+    if (settings_read(&gpushared.settings, argc, argv, &why)) {
         log_error("%s", why.text);
         return 2;
     }
-    if (server.settings.page) {
-        settings_print(server.settings.page, stdout);
+    if (gpushared.settings.page) {
+        settings_print(gpushared.settings.page, stdout);
         return fflush(stdout) == 0 ? 0 : 1;
     }
-    if (server.settings.check_config)
-        return check_config(&server.settings);
-    log_open("gpushared", server.settings.log_level, server.settings.log_form);
+    if (gpushared.settings.check_config)
+        return check_config(&gpushared.settings);
+    log_open("gpushared", gpushared.settings.log_level, gpushared.settings.log_form);
     variables_check(environ, warn_of_variable, NULL);
     variables_check_clients(environ, warn_of_variable, NULL);
-    int result = notify_open(&server.notify, server.settings.notify_socket);
+    int result = notify_open(&gpushared.notify, gpushared.settings.notify_socket);
     if (result < 0) {
-        log_error(MESSAGE_TEXT(log_notify_socket), server.settings.notify_socket,
+        log_error(MESSAGE_TEXT(log_notify_socket), gpushared.settings.notify_socket,
                   strerror(-result));
         return 1;
     }
-    if (!keeping_begin(&server))
+    if (!keeping_begin(&gpushared))
         return 1;
-    if (!server.taking_over && discovery_run(&server.discovery, &server.settings, &why)) {
-        log_unserved(&server.settings, why.text);
+    if (!gpushared.taking_over && discovery_run(&gpushared.discovery, &gpushared.settings, &why)) {
+        log_unserved(&gpushared.settings, why.text);
         return 1;
     }
-    settings_take_arena(&server.settings, &server.discovery.arena);
-    int exit_status = server_serve(&server);
-    notify_close(&server.notify);
-    keeper_close(&server.keeper);
-    free(server.settings.kept);
+    settings_take_arena(&gpushared.settings, &gpushared.discovery.arena);
+    int exit_status = gpushared_serve(&gpushared);
+    notify_close(&gpushared.notify);
+    keeper_close(&gpushared.keeper);
+    free(gpushared.settings.kept);
     return exit_status;
 }
