@@ -33,13 +33,19 @@
 
 /* Embedded in the object that it concerns. It is in the heap at most once at a time. */
 struct engine_event {
-    uint64_t time;
-    uint64_t order; /* events with the same time happen in the order in which they were set */
     void (*happen)(struct engine_event *event, uint64_t time); /* lock held */
 };
 
+/* What is compared stands in the heap itself: a heap of a thousand blocks then fits in the first
+ * cache, and the blocks do not. */
+struct engine_entry {
+    uint64_t time;
+    uint64_t order; /* those with the same time come in the order in which they were set */
+    struct engine_event *event;
+};
+
 struct engine_heap {
-    struct engine_event **at;
+    struct engine_entry *at;
     size_t count, capacity;
 };
 
@@ -51,7 +57,8 @@ struct engine_sequence {
 };
 
 struct engine_task {
-    struct engine_event key; /* its beginning on the modelled clock; happen is unused */
+    struct engine_event
+        key; /* in a heap by its beginning on the modelled clock; happen is unused */
     struct queue_link link;
     void (*run)(struct engine_task *task); /* without the lock */
 };

@@ -13,10 +13,12 @@
  * cache, and short enough for warps that wait for one another in memory. */
 enum { WARP_TURN = 4096, MAX_THREADS = 1024, MAX_SHARED = 1 << 20 };
 
-/* The memory of a block that this thread has destroyed. */
+/* The memory of a block that this thread has destroyed, whose warps have the numbers of the lanes
+ * of a block of this shape. */
 static _Thread_local struct {
     void *memory;
     size_t bytes;
+    uint32_t threads[3];
 } spare;
 
 /* Larger ones are not kept: 1,024 threads with 64 registers have 256 KiB of registers. */
@@ -27,20 +29,21 @@ static size_t aligned(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* Not zeroed. *bytes: in, the least; out, what it has. */
-static void *take_memory(size_t *bytes)
+/* Not zeroed. *bytes: in, the least; out, what it has. *numbered: the lanes have their numbers,
+ * which are the same in all blocks of one shape. */
+static void *take_memory(size_t *bytes, const uint32_t threads[3], bool *numbered)
 {
     void *memory = spare.memory;
-    if (memory && spare.bytes >= *bytes)
-        *bytes = spare.bytes;
-    else
-        memory = aligned_alloc(64, *bytes);
-    if (memory == spare.memory)
-        spare.memory = NULL;
+    *numbered = false;
+    if (!memory || spare.bytes < *bytes)
+        return aligned_alloc(64, *bytes);
+    spare.memory = NULL;
+    *bytes = spare.bytes;
+    *numbered = memcmp(spare.threads, threads, sizeof spare.threads) == 0;
     return memory;
 }
 
-static void keep_memory(void *memory, size_t bytes)
+static void keep_memory(void *memory, size_t bytes, const uint32_t threads[3])
 {
     if (bytes > SPARE_MAX) {
         free(memory);
@@ -49,17 +52,24 @@ static void keep_memory(void *memory, size_t bytes)
     free(spare.memory);
     spare.memory = memory;
     spare.bytes = bytes;
+    memcpy(spare.threads, threads, sizeof spare.threads);
+}
+
+static void number_lanes(struct block *b)
+{
+    uint32_t tid[3] = {0, 0, 0};
+    for (uint32_t i = 0; i < b->warp_count; i++)
+        warp_number_lanes(&b->warps[i], b->launch->threads, tid);
 }
 
 /* Begins all warps. regs: the registers of the first one's entry frame. */
 static bool start_warps(struct block *b, uint8_t *regs)
 {
     const struct code *code = b->launch->function->code;
-    uint32_t tid[3] = {0, 0, 0};
     for (uint32_t i = 0; i < b->warp_count; i++) {
         uint32_t left = b->threads - i * LANES;
         b->warps[i].index = i;
-        warp_init(&b->warps[i], b, left >= LANES ? ALL_LANES : (1u << left) - 1, tid);
+        warp_init(&b->warps[i], b, left >= LANES ? ALL_LANES : (1u << left) - 1);
     }
     for (uint32_t i = 0; i < b->warp_count; i++)
         if (!warp_start(&b->warps[i], code, regs + (size_t)i * code->frame_bytes))
@@ -85,7 +95,8 @@ struct block *block_create(const struct block_launch *launch, const uint32_t ind
     const size_t regs_at = warps_at + aligned(warps * sizeof(struct warp));
     size_t bytes = regs_at + (size_t)warps * launch->function->code->frame_bytes;
     bytes = aligned(bytes);
-    uint8_t *memory = take_memory(&bytes);
+    bool numbered;
+    uint8_t *memory = take_memory(&bytes, launch->threads, &numbered);
     if (!memory)
         return NULL;
     struct block *b = (void *)memory;
@@ -101,6 +112,8 @@ struct block *block_create(const struct block_launch *launch, const uint32_t ind
                         .warps = (void *)(memory + warps_at),
                         .bytes = bytes,
                         .blend = exec_blend_of()};
+    if (!numbered)
+        number_lanes(b);
     if (!start_warps(b, memory + regs_at)) {
         block_destroy(b);
         return NULL;
@@ -126,7 +139,7 @@ void block_destroy(struct block *b)
     for (uint32_t i = 0; i < b->warp_count; i++)
         warp_destroy(&b->warps[i]);
     free(b->shared);
-    keep_memory(b, b->bytes);
+    keep_memory(b, b->bytes, b->launch->threads);
 }
 
 uint64_t block_lane_instructions(const struct block *b)

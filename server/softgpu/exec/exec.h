@@ -203,9 +203,11 @@ bool block_shared_ready(struct block *block);
 enum exec_result exec_fault(struct warp *warp, const struct op *op, enum fault_kind kind,
                             uint32_t lane, uint64_t address, uint32_t size, const char *text);
 
-/* The warp's memory need not be zeroed, but its index is set. tid: of the first thread; afterwards
- * of the first one behind the warp's. */
-void warp_init(struct warp *warp, struct block *block, uint32_t present, uint32_t tid[3]);
+/* The warp's memory need not be zeroed, but its index and the numbers of its lanes are set. */
+void warp_init(struct warp *warp, struct block *block, uint32_t present);
+/* size: the block's. tid: of the warp's first thread; afterwards of the first one behind the
+ * warp's. */
+void warp_number_lanes(struct warp *warp, const uint32_t size[3], uint32_t tid[3]);
 /* regs: code->frame_bytes bytes, aligned to 64, that outlive the warp. Returns false without
  * memory, or if the kernel's variables don't fit; the warp can be destroyed all the same. */
 bool warp_start(struct warp *warp, const struct code *code, uint8_t *regs);

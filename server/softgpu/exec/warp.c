@@ -42,7 +42,7 @@ static inline void next_thread(uint32_t tid[3], const uint32_t size[3])
 }
 
 /* Counted, not divided: a launch may have millions of warps, and a division takes 25 cycles. */
-static void number_lanes(struct warp *w, const uint32_t size[3], uint32_t tid[3])
+void warp_number_lanes(struct warp *w, const uint32_t size[3], uint32_t tid[3])
 {
     const uint32_t x = tid[0], y = tid[1], z = tid[2];
     if (x + LANES <= size[0]) {
@@ -62,9 +62,10 @@ static void number_lanes(struct warp *w, const uint32_t size[3], uint32_t tid[3]
     }
 }
 
-/* Clears all but the splits, of which split_count are valid, and the ranges, which the generation 0
- * makes invalid: clearing those cost more than all else that a short block does. */
-void warp_init(struct warp *w, struct block *block, uint32_t present, uint32_t tid[3])
+/* Clears all but the numbers of its lanes, the splits, of which split_count are valid, and the
+ * ranges, which the generation 0 makes invalid: clearing those cost more than all else that a short
+ * block does. */
+void warp_init(struct warp *w, struct block *block, uint32_t present)
 {
     w->base[0] = w->base[1] = NULL;
     w->block = block;
@@ -79,7 +80,6 @@ void warp_init(struct warp *w, struct block *block, uint32_t present, uint32_t t
     w->generation = 0;
     w->next_range = 0;
     w->blend = block->blend;
-    number_lanes(w, block->launch->threads, tid);
 }
 
 void warp_free_frame(struct warp *w, struct frame *f)

@@ -63,15 +63,16 @@ static void a_block_stops_at_its_budget_and_goes_on(void **state)
     }
 }
 
-/* Blocks of all shapes, also where a warp has threads of several rows or layers. */
+/* Blocks of all shapes, also where a warp has threads of several rows or layers. A block's memory
+ * is used again, by one of the same shape and by one of another. */
 static void threads_are_numbered_row_by_row(void **state)
 {
     (void)state;
     static const uint32_t shapes[][3] = {{32, 4, 2}, {64, 3, 5},  {48, 5, 1},
                                          {1, 1, 64}, {3, 7, 11},  {16, 16, 4},
                                          {33, 2, 2}, {256, 1, 1}, {1, 64, 2}};
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        const uint32_t *shape = shapes[i];
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof shapes[0]; i++) {
+        const uint32_t *shape = shapes[i / 2];
         struct kernel_launch l = {.grid = 1, .threads = shape[0], .y = shape[1], .z = shape[2]};
         assert_int_equal(run(PTX_HEAD
                              ".entry k" PARAMS REGS
