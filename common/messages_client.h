@@ -195,6 +195,11 @@
       "gpushare_function_set_shared()") \
     X(launch_threads, LAUNCH_OUT_OF_RESOURCES, \
       "%s: %llu threads in a block; this kernel can have %u") \
+    X(launch_cooperative_large, COOPERATIVE_LAUNCH_TOO_LARGE, \
+      "%s: a cooperative grid of %llu blocks; a multiprocessor holds %u such blocks at once, and " \
+      "this client has %u multiprocessors: launch fewer blocks, or ask for more threads") \
+    X(launch_cooperative_server, NOT_SUPPORTED, \
+      "%s: the server is too old for cooperative launches: have it updated") \
     X(device_free_unknown, INVALID_HANDLE, \
       "0x%llx is not where device memory of this connection begins, or was freed before") \
     X(server_buffer_outside, PROTOCOL_VIOLATION, \

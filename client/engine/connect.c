@@ -212,6 +212,7 @@ static gpushare_error establish_connection(gpushare_connection *connection,
         return error;
     device_describe(&state->survey.info[state->index], environment->device, &connection->device);
     atomic_init(&connection->multiprocessors, connection->attached.grant.multiprocessors);
+    connection->server_minor = state->welcome.minor;
     connection->observer = (struct observer){.status = connection->status,
                                              .observe = environment->observe,
                                              .context = environment->observe_context};

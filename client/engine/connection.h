@@ -44,7 +44,8 @@ struct gpushare_connection {
     /* How long a waiter spins before it sleeps; 0 if the machine has one processor. */
     uint64_t spin_ns;
     struct gpushare_device device;
-    uint64_t id; /* unique in the process, also after the connection has closed */
+    uint64_t id;           /* unique in the process, also after the connection has closed */
+    uint32_t server_minor; /* of the protocol that the server speaks */
 
     struct gpushare_stream *default_stream;
     _Atomic uint32_t blocking; /* streams in `streams` that are ordered with the default stream */

@@ -11,6 +11,9 @@
 #include "client/session/failure.h"
 #include "common/messages.h"
 
+/* The minor version of the first server that knows such launches. */
+enum { COOPERATIVE_SINCE = 1 };
+
 /* The command that a launch pushes, and the same bytes as a descriptor of the ring. */
 union command {
     struct ring_descriptor descriptor;
@@ -60,17 +63,11 @@ static inline gpushare_error check_geometry(const struct gpushare_function *func
     return GPUSHARE_SUCCESS;
 }
 
-/* Where the parameters come from: one pointer each, or a block laid out already. */
-struct source {
-    void *const *each;
-    const void *packed;
-};
-
 static gpushare_error refuse_parameter(const struct gpushare_function *function,
-                                       struct source source, uint32_t number)
+                                       struct launch_source source, uint32_t number)
     __attribute__((cold, noinline));
 static gpushare_error refuse_parameter(const struct gpushare_function *function,
-                                       struct source source, uint32_t number)
+                                       struct launch_source source, uint32_t number)
 {
     if (!source.each)
         return failure(MESSAGE(parameters_null), function->name, function->parameters);
@@ -78,7 +75,7 @@ static gpushare_error refuse_parameter(const struct gpushare_function *function,
 }
 
 static inline gpushare_error pack_parameters(const struct gpushare_function *function,
-                                             struct source source, void *to)
+                                             struct launch_source source, void *to)
 {
     if (source.packed) {
         memcpy(to, source.packed, function->parameter_bytes);
@@ -105,11 +102,12 @@ static inline gpushare_error pack_parameters(const struct gpushare_function *fun
 
 static inline void fill_command(union command *command, const struct gpushare_function *function,
                                 struct gpushare_dim grid, struct gpushare_dim block,
-                                uint32_t shared)
+                                uint32_t shared, uint16_t flags)
 {
     *command =
         (union command){.launch = {
                             .opcode = PROTO_COMMAND_LAUNCH,
+                            .flags = flags,
                             .function = function->handle,
                             .grid = {grid.x, grid.y, grid.z},
                             .block = {(uint16_t)block.x, (uint16_t)block.y, (uint16_t)block.z},
@@ -120,7 +118,8 @@ static inline void fill_command(union command *command, const struct gpushare_fu
 
 /* Parameters that don't fit the descriptor go through the arena. */
 static gpushare_error submit_long(struct gpushare_stream *stream, union command *command,
-                                  const struct gpushare_function *function, struct source source)
+                                  const struct gpushare_function *function,
+                                  struct launch_source source)
 {
     void *at;
     gpushare_error error = stream_begin(stream);
@@ -147,7 +146,8 @@ static inline gpushare_error check_loss(gpushare_function *function)
 
 static inline gpushare_error queue_launch(gpushare_function *function, struct gpushare_dim grid,
                                           struct gpushare_dim block, uint32_t shared,
-                                          gpushare_stream *handle, struct source source)
+                                          gpushare_stream *handle, struct launch_source source,
+                                          uint16_t flags)
 {
     struct gpushare_stream *stream;
     gpushare_error error = thread_stream_resolve(function->connection, handle, &stream);
@@ -155,7 +155,7 @@ static inline gpushare_error queue_launch(gpushare_function *function, struct gp
         (error = check_geometry(function, grid, block, shared)))
         return error;
     union command command;
-    fill_command(&command, function, grid, block, shared);
+    fill_command(&command, function, grid, block, shared, flags);
     if (function->parameter_bytes > PROTO_PARAMETERS_INLINE)
         return submit_long(stream, &command, function, source);
     if (function->parameter_bytes &&
@@ -168,13 +168,47 @@ gpushare_error launch_kernel(gpushare_function *function, struct gpushare_dim gr
                              struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
                              void *const *parameters)
 {
-    return queue_launch(function, grid, block, shared, stream, (struct source){.each = parameters});
+    return queue_launch(function, grid, block, shared, stream,
+                        (struct launch_source){.each = parameters}, 0);
 }
 
 gpushare_error launch_packed(gpushare_function *function, struct gpushare_dim grid,
                              struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
                              const void *parameters)
 {
-    return queue_launch(function, grid, block, shared, stream,
-                        (struct source){.packed = function->parameter_bytes ? parameters : ""});
+    return queue_launch(
+        function, grid, block, shared, stream,
+        (struct launch_source){.packed = function->parameter_bytes ? parameters : ""}, 0);
+}
+
+/* The driver would refuse it too, but only once it is launched, as a failure of the stream. */
+static gpushare_error check_fit(gpushare_function *function, struct gpushare_dim grid,
+                                struct gpushare_dim block, uint32_t shared)
+{
+    gpushare_connection *connection = function->connection;
+    uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+    uint32_t each;
+    if (connection->server_minor < COOPERATIVE_SINCE)
+        return failure(MESSAGE(launch_cooperative_server), function->name);
+    gpushare_error error =
+        module_query_occupancy(function, block.x * block.y * block.z, shared, &each);
+    if (error)
+        return error;
+    uint32_t multiprocessors = atomic_load(&connection->multiprocessors);
+    return blocks <= (uint64_t)each * multiprocessors
+               ? GPUSHARE_SUCCESS
+               : failure(MESSAGE(launch_cooperative_large), function->name,
+                         (unsigned long long)blocks, each, multiprocessors);
+}
+
+gpushare_error launch_cooperative(gpushare_function *function, struct gpushare_dim grid,
+                                  struct gpushare_dim block, uint32_t shared,
+                                  gpushare_stream *stream, struct launch_source source)
+{
+    gpushare_error error = check_geometry(function, grid, block, shared);
+    if (!error)
+        error = check_fit(function, grid, block, shared);
+    return error ? error
+                 : queue_launch(function, grid, block, shared, stream, source,
+                                PROTO_LAUNCH_COOPERATIVE);
 }

@@ -29,4 +29,20 @@ gpushare_error launch_packed(gpushare_function *function, struct gpushare_dim gr
                              struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
                              const void *parameters);
 
+/* Where the parameters come from: one pointer each, or a block laid out already. */
+struct launch_source {
+    void *const *each;
+    const void *packed;
+};
+
+/*
+ * The same for a grid whose blocks wait for one another, and so have to be on the multiprocessors
+ * all at once. Returns COOPERATIVE_LAUNCH_TOO_LARGE if the client's share has no room for that now,
+ * and NOT_SUPPORTED from an older server. If the share becomes smaller before the launch has begun,
+ * the stream fails with the former. May ask the server.
+ */
+gpushare_error launch_cooperative(gpushare_function *function, struct gpushare_dim grid,
+                                  struct gpushare_dim block, uint32_t shared,
+                                  gpushare_stream *stream, struct launch_source source);
+
 #endif

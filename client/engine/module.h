@@ -39,6 +39,7 @@ struct gpushare_function {
     struct module_parameter *table;
 
     struct gpushare_module *module;
+    _Atomic uint64_t occupancy; /* module_query_occupancy's latest answer; 0: none */
     struct gpushare_function_info info;
     struct gpushare_function *next; /* in the module */
     char name[];
@@ -90,8 +91,9 @@ void module_function_info(const gpushare_function *function, struct gpushare_fun
  * INVALID_VALUE if the device does not allow so many. */
 gpushare_error module_set_shared(gpushare_function *function, uint32_t bytes);
 
-/* Asks the server how many blocks of a kernel one multiprocessor holds. block_threads: at least
- * 1. shared: bytes of dynamic shared memory of a block. */
+/* Asks the server how many blocks of a kernel one multiprocessor holds, unless it was asked the
+ * same just before. block_threads: at least 1. shared: bytes of dynamic shared memory of a block.
+ */
 gpushare_error module_query_occupancy(gpushare_function *function, uint32_t block_threads,
                                       uint32_t shared, uint32_t *blocks);
 

@@ -503,12 +503,9 @@ typedef struct cuda_dev_resource {
 _Static_assert(sizeof(cuda_dev_resource) == 144, "CUdevResource");
 _Static_assert(offsetof(cuda_dev_resource, sm) == 96, "CUdevResource.sm");
 
-/*
- * ---- the entry points --------------------------------------------------------- X(name, symbol,
- * version, need, (parameters)) name: the name that is given to cuGetProcAddress, and the member's
- * name. symbol: the ELF symbol of that version. version: chooses the ABI. need: 1 if gpushare can't
- * work without it, 0 if the member may be NULL.
- */
+/* ---- the entry points ---- */
+
+struct cuda_launch_config; /* launch_attribute.h */
 
 /*
  * X(name, symbol, version, need, (parameters))
@@ -656,6 +653,9 @@ _Static_assert(offsetof(cuda_dev_resource, sm) == 96, "CUdevResource.sm");
       (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,                  \
        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
        cuda_stream stream, void **params, void **extra))                                           \
+    X(cuLaunchKernelEx, cuLaunchKernelEx, 11060, 0,                                                \
+      (const struct cuda_launch_config *config, cuda_function function, void **params,             \
+       void **extra))                                                                              \
     X(cuLaunchHostFunc, cuLaunchHostFunc, 10000, 1,                                                \
       (cuda_stream stream, cuda_host_fn fn, void *user))                                           \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor,    \

@@ -137,6 +137,36 @@ class Programs(unittest.TestCase):
         self.assertIn("CUDA_ERROR_MPS_CONNECTION_FAILED", ended.stderr)
         self.assertIn("nowhere", ended.stderr)
 
+    def test_a_cooperative_grid_fills_its_share(self):
+        whole = int(self.run_well(PROGRAM, "cooperative"))
+        part = int(self.run_well(PROGRAM, "cooperative", GPUSHARE_ACTIVE_THREAD_PERCENTAGE="25"))
+        self.assertGreater(part, 0)
+        self.assertLess(part, whole // 3)
+
+    def test_cooperative_grids_of_several_programs_end(self):
+        programs = [subprocess.Popen([PROGRAM, "cooperative"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                     env={**ENV, **self.environment()}) for _ in range(3)]
+        for program in programs:
+            self.addCleanup(program.kill)
+        for program in programs:
+            output, errors = program.communicate("", SECONDS)
+            self.assertEqual(program.returncode, 0, errors + self.server.text())
+            self.assertGreater(int(output), 0)
+
+    def test_a_list_that_hides_all_devices_is_named(self):
+        ended = run(PROGRAM, "share", **self.environment(GPUSHARE_VISIBLE_DEVICES="3"))
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("CUDA_ERROR_NO_DEVICE", ended.stderr)
+        self.assertRegex(ended.stderr, "(?m)^gpushare: GPUSHARE_VISIBLE_DEVICES leaves this process no device")
+
+    def test_a_misspelt_limit_is_named_once(self):
+        for wanted, count in (("1", 1), ("0", 0)):
+            with self.subTest(wanted=wanted):
+                ended = run(PROGRAM, "calls", **self.environment(GPUSHARE_MEMRY_LIMIT="1G", GPUSHARE_WARNINGS=wanted))
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertEqual(len(re.findall("(?m)^gpushare: warning: .*GPUSHARE_MEMRY_LIMIT.*GPUSHARE_MEMORY_LIMIT", ended.stderr)),
+                                 count, ended.stderr)
+
     @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
     @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
     def test_a_program_that_nvcc_built_runs(self):

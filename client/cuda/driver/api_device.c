@@ -248,6 +248,7 @@ static int64_t usual(cuda_device_attribute attribute)
     case CUDA_ATTR_GPU_OVERLAP:
     case CUDA_ATTR_CAN_MAP_HOST_MEMORY:
     case CUDA_ATTR_CONCURRENT_KERNELS:
+    case CUDA_ATTR_COOPERATIVE_LAUNCH:
     case CUDA_ATTR_UNIFIED_ADDRESSING:
     case CUDA_ATTR_STREAM_PRIORITIES_SUPPORTED:
     case CUDA_ATTR_GLOBAL_L1_CACHE_SUPPORTED:
@@ -260,8 +261,8 @@ static int64_t usual(cuda_device_attribute attribute)
     case CUDA_ATTR_ASYNC_ENGINE_COUNT: /* at least, since GPU_OVERLAP holds */
         return 1;
     default:
-        /* A feature that is not offered, such as cooperative launches; or a number that the server
-         * does not tell. */
+        /* A feature that is not offered, such as clusters; or a number that the server does not
+         * tell. */
         return 0;
     }
 }

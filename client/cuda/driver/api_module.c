@@ -270,6 +270,20 @@ static cuda_result read_extra(void **extra, const void **block, size_t *bytes)
     return CUDA_OK;
 }
 
+static cuda_result find_source(const struct gpushare_function *function, void **params,
+                               void **extra, struct launch_source *source)
+{
+    size_t bytes;
+    *source = (struct launch_source){.each = params};
+    if (!extra)
+        return CUDA_OK;
+    if (params)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(read_extra(extra, &source->packed, &bytes));
+    return bytes < function->parameter_bytes || (bytes && !source->packed) ? CUDA_ERR_INVALID_VALUE
+                                                                           : CUDA_OK;
+}
+
 cuda_result cuLaunchKernel(cuda_function handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                            unsigned block_x, unsigned block_y, unsigned block_z,
                            unsigned shared_bytes, cuda_stream stream, void **params, void **extra)
@@ -277,19 +291,40 @@ cuda_result cuLaunchKernel(cuda_function handle, unsigned grid_x, unsigned grid_
     const struct gpushare_dim grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
     gpushare_stream *to = driver_stream_handle(stream);
     struct gpushare_function *function;
-    const void *packed;
-    size_t bytes;
+    struct launch_source source;
     DRIVER_TRY(check_function(handle, &function));
     if (!extra)
         return driver_work_result(function->connection,
                                   launch_kernel(function, grid, block, shared_bytes, to, params));
-    if (params)
-        return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(read_extra(extra, &packed, &bytes));
-    if (bytes < function->parameter_bytes || (bytes && !packed))
-        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(find_source(function, params, extra, &source));
+    return driver_work_result(function->connection, launch_packed(function, grid, block,
+                                                                  shared_bytes, to, source.packed));
+}
+
+static cuda_result launch_at_once(const struct cuda_launch_config *config, cuda_function handle,
+                                  cuda_stream stream, void **params, void **extra)
+{
+    const struct gpushare_dim grid = {config->grid.x, config->grid.y, config->grid.z};
+    const struct gpushare_dim block = {config->block.x, config->block.y, config->block.z};
+    struct gpushare_function *function;
+    struct launch_source source;
+    DRIVER_TRY(check_function(handle, &function));
+    DRIVER_TRY(find_source(function, params, extra, &source));
     return driver_work_result(function->connection,
-                              launch_packed(function, grid, block, shared_bytes, to, packed));
+                              launch_cooperative(function, grid, block,
+                                                 (uint32_t)config->dynamic_shared_bytes,
+                                                 driver_stream_handle(stream), source));
+}
+
+cuda_result cuLaunchCooperativeKernel(cuda_function function, unsigned grid_x, unsigned grid_y,
+                                      unsigned grid_z, unsigned block_x, unsigned block_y,
+                                      unsigned block_z, unsigned shared_bytes, cuda_stream stream,
+                                      void **params)
+{
+    const struct cuda_launch_config config = {.grid = {grid_x, grid_y, grid_z},
+                                              .block = {block_x, block_y, block_z},
+                                              .dynamic_shared_bytes = shared_bytes};
+    return launch_at_once(&config, function, stream, params, NULL);
 }
 
 static cuda_result launch_extended(const struct cuda_launch_config *config, cuda_function function,
@@ -299,7 +334,7 @@ static cuda_result launch_extended(const struct cuda_launch_config *config, cuda
     /* An access window is a hint to a cache that all clients share, so none is allowed. */
     DRIVER_TRY(launch_attribute_read(config, 0, &cooperative));
     if (cooperative)
-        return CUDA_ERR_NOT_SUPPORTED;
+        return launch_at_once(config, function, stream, params, extra);
     /* The driver's struct has 32 bits of shared memory, and padding behind them. */
     return cuLaunchKernel(function, config->grid.x, config->grid.y, config->grid.z, config->block.x,
                           config->block.y, config->block.z, (uint32_t)config->dynamic_shared_bytes,

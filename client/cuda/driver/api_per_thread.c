@@ -127,6 +127,15 @@ cuda_result cuLaunchKernel_ptsz(cuda_function function, unsigned grid_x, unsigne
                           driver_stream_own(stream), params, extra);
 }
 
+cuda_result cuLaunchCooperativeKernel_ptsz(cuda_function function, unsigned grid_x, unsigned grid_y,
+                                           unsigned grid_z, unsigned block_x, unsigned block_y,
+                                           unsigned block_z, unsigned shared_bytes,
+                                           cuda_stream stream, void **params)
+{
+    return cuLaunchCooperativeKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                     shared_bytes, driver_stream_own(stream), params);
+}
+
 cuda_result cuStreamGetCtx_v2_ptsz(cuda_stream stream, cuda_context *context, cuda_green_ctx *green)
 {
     return cuStreamGetCtx_v2(driver_stream_own(stream), context, green);

@@ -220,6 +220,7 @@
     E(cuFuncIsLoaded, cuFuncIsLoaded, 12040, (int *state, cuda_function function)) \
     E(cuFuncLoad, cuFuncLoad, 12040, (cuda_function function)) \
     E(cuLaunchKernel, cuLaunchKernel, 4000, (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, cuda_stream stream, void **params, void **extra)) \
+    E(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, 9000, (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, cuda_stream stream, void **params)) \
     E(cuLaunchKernelEx, cuLaunchKernelEx, 11060, (const struct cuda_launch_config *config, cuda_function function, void **params, void **extra)) \
     E(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, (int *blocks, cuda_function function, int block_size, size_t dynamic_shared_bytes)) \
     E(cuOccupancyMaxPotentialBlockSize, cuOccupancyMaxPotentialBlockSize, 6050, (int *min_grid, int *block_size, cuda_function function, cuda_occupancy_shared shared_of, size_t shared, int limit)) \
@@ -230,6 +231,7 @@
 /* The forms of calls for programs that are built with per-thread default streams: the default stream
  * is the thread's own. cuGetProcAddress finds them by a flag. */
 #define DRIVER_EXPORTS_PER_THREAD(E) \
+    E(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz, 9000, (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, cuda_stream stream, void **params)) \
     E(cuLaunchKernelEx, cuLaunchKernelEx_ptsz, 11060, (const struct cuda_launch_config *config, cuda_function function, void **params, void **extra)) \
     E(cuMemcpy2D, cuMemcpy2D_v2_ptds, 7000, (const cuda_memcpy_2d *copy)) \
     E(cuMemcpy2DUnaligned, cuMemcpy2DUnaligned_v2_ptds, 7000, (const cuda_memcpy_2d *copy)) \

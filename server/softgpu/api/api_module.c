@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cuda/launch_attribute.h"
 #include "common/list.h"
 #include "common/util.h"
 #include "server/softgpu/api/api.h"
@@ -716,4 +717,23 @@ cuda_result cuLaunchCooperativeKernel(cuda_function function, unsigned grid_x, u
                                   .dynamic_shared_bytes = shared_bytes};
 
     return launch_kernel(function, launch, stream, params, NULL, true);
+}
+
+cuda_result cuLaunchKernelEx(const struct cuda_launch_config *config, cuda_function function,
+                             void **params, void **extra)
+{
+    struct launch launch;
+    bool cooperative;
+
+    if (!config)
+        return CUDA_ERR_INVALID_VALUE;
+    /* No cache, so no access window. */
+    API_TRY(launch_attribute_read(config, 0, &cooperative));
+    launch = (struct launch){
+        .grid = {config->grid.x, config->grid.y, config->grid.z},
+        .threads = {config->block.x, config->block.y, config->block.z},
+        /* The driver's struct has 32 bits of shared memory, and padding behind them. */
+        .dynamic_shared_bytes = (uint32_t)config->dynamic_shared_bytes,
+    };
+    return launch_kernel(function, launch, config->stream, params, extra, cooperative);
 }

@@ -309,6 +309,10 @@ static void place_block(struct grid *grid, unsigned index, uint64_t time)
  */
 static bool goes_before(const struct grid *grid, const struct grid *waiting)
 {
+    /* Its blocks that are there wait for the rest. If another such grid took the room, neither
+     * would ever end. */
+    if (waiting->launch.workspace && waiting->placed)
+        return false;
     if (waiting->stream->priority != grid->stream->priority)
         return waiting->stream->priority > grid->stream->priority;
     return !device_settings()->grid_order && device_random() % 2 == 0;

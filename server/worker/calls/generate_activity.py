@@ -8,7 +8,7 @@ import re
 import sys
 
 # The calls of a launch, of a copy and of the end of a batch: the submitter notes these itself, without the clock.
-UNWATCHED = re.compile(r"cuLaunchKernel|cuStream(WriteValue(32|64)|BatchMemOp|WaitEvent)"
+UNWATCHED = re.compile(r"cuLaunchKernel(Ex)?|cuStream(WriteValue(32|64)|BatchMemOp|WaitEvent)"
                        r"|cuEventRecord|cuMemcpy\w*Async|cuMemsetD\d+Async|cuGetError\w+")
 
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/cuda/launch_attribute.h"
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/util.h"
@@ -128,6 +129,39 @@ static void note_width(struct client *client, const struct function *function,
     client->shared.width = had ? max((3 * had + width) / 4, 1u) : width;
 }
 
+/* cuLaunchCooperativeKernel takes no block of parameters. A partition that has become too small
+ * since the client looked is the driver's refusal, which fails the stream. */
+static cuda_result launch_cooperative(const struct cuda_driver *cuda, cuda_function function,
+                                      const struct proto_command_launch *launch, cuda_stream on,
+                                      void **extra)
+{
+    const struct cuda_launch_attribute cooperative = {.id = CUDA_LAUNCH_COOPERATIVE, .number = 1};
+    const struct cuda_launch_config config = {
+        .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+        .block = {launch->block[0], launch->block[1], launch->block[2]},
+        .dynamic_shared_bytes = launch->shared_bytes,
+        .stream = on,
+        .attributes = &cooperative,
+        .attribute_count = 1,
+    };
+    if (!cuda->cuLaunchKernelEx)
+        return CUDA_ERR_NOT_SUPPORTED;
+    activity_in(ACTIVITY_cuLaunchKernelEx);
+    return cuda->cuLaunchKernelEx(&config, function, NULL, extra);
+}
+
+static cuda_result hand_over(const struct cuda_driver *cuda, cuda_function function,
+                             const struct proto_command_launch *launch, cuda_stream on,
+                             void **extra)
+{
+    if (launch->flags & PROTO_LAUNCH_COOPERATIVE)
+        return launch_cooperative(cuda, function, launch, on, extra);
+    activity_in(ACTIVITY_cuLaunchKernel);
+    return cuda->cuLaunchKernel(function, launch->grid[0], launch->grid[1], launch->grid[2],
+                                launch->block[0], launch->block[1], launch->block[2],
+                                launch->shared_bytes, on, NULL, extra);
+}
+
 static int run_launch(struct command *command, struct client_stream *stream,
                       const struct proto_command_launch *launch)
 {
@@ -165,11 +199,8 @@ static int run_launch(struct command *command, struct client_stream *stream,
     if (command->weighs)
         note_width(client, function, launch);
     begin_work(command, stream);
-    activity_in(ACTIVITY_cuLaunchKernel);
-    cuda_result result = command->cuda->cuLaunchKernel(
-        function->handle, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
-        launch->block[1], launch->block[2], launch->shared_bytes, stream->bound->handle, NULL,
-        bytes ? extra : NULL);
+    cuda_result result = hand_over(command->cuda, function->handle, launch, stream->bound->handle,
+                                   bytes ? extra : NULL);
     client->usage.launches++;
     return settle_result(command, stream, result, CONTEXT_LOSS_LAUNCH);
 }

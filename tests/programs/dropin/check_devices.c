@@ -41,7 +41,7 @@ void check_devices(void)
     OK(cuDeviceGetAttribute(&value, CUDA_ATTR_MANAGED_MEMORY, 0));
     CHECK(value == 1);
     OK(cuDeviceGetAttribute(&value, CUDA_ATTR_COOPERATIVE_LAUNCH, 0));
-    CHECK(value == 0);
+    CHECK(value == 1);
     OK(cuDeviceGetAttribute(&value, CUDA_ATTR_HOST_NUMA_ID, 0));
     CHECK(value == -1);
     OK(cuDeviceGetAttribute(&value, CUDA_ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR, 0));

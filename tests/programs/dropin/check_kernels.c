@@ -121,10 +121,10 @@ void check_attributes(const struct work *work)
     attributes[1].cluster.x = 2;
     EXPECT(CUDA_ERR_NOT_SUPPORTED, cuLaunchKernelEx(&config, work->count, parameters, NULL));
     attributes[1] = (struct cuda_launch_attribute){.id = CUDA_LAUNCH_COOPERATIVE, .number = 1};
-    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuLaunchKernelEx(&config, work->count, parameters, NULL));
+    OK(cuLaunchKernelEx(&config, work->count, parameters, NULL));
     config.attributes = NULL;
     EXPECT(CUDA_ERR_INVALID_VALUE, cuLaunchKernelEx(&config, work->count, parameters, NULL));
-    demand(work, 1);
+    demand(work, 2);
 }
 
 static size_t shared_of_block(int threads)
@@ -192,4 +192,39 @@ void check_link(const struct work *work)
     demand(work, 8);
     OK(cuModuleUnload(module));
     OK(cuMemsetD32_v2(work->words, 7, WORDS));
+}
+
+/* As many blocks as the share holds meet, in any form of the launch; one more is refused before
+ * anything is launched. */
+unsigned check_cooperative(const struct work *work)
+{
+    enum { BLOCK = 512, ROUNDS = 4 };
+    int multiprocessors, blocks, offered;
+    cuda_function meet;
+    uint32_t found;
+    void *parameters[] = {(void *)&work->words};
+    struct cuda_launch_attribute attribute = {.id = CUDA_LAUNCH_COOPERATIVE, .number = 1};
+    OK(cuDeviceGetAttribute(&offered, CUDA_ATTR_COOPERATIVE_LAUNCH, 0));
+    OK(cuDeviceGetAttribute(&multiprocessors, CUDA_ATTR_MULTIPROCESSOR_COUNT, 0));
+    OK(cuModuleGetFunction(&meet, work->module, "meet"));
+    OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, meet, BLOCK, 0));
+    CHECK(offered == 1 && blocks > 0);
+    unsigned grid = (unsigned)(blocks * multiprocessors);
+    struct cuda_launch_config config = {.grid = {grid, 1, 1},
+                                        .block = {BLOCK, 1, 1},
+                                        .attributes = &attribute,
+                                        .attribute_count = 1};
+    OK(cuMemsetD32_v2(work->words, 0, 1));
+    for (int i = 0; i < ROUNDS; i++) {
+        OK(cuLaunchCooperativeKernel(meet, grid, 1, 1, BLOCK, 1, 1, 0, NULL, parameters));
+        OK(cuLaunchKernelEx(&config, meet, parameters, NULL));
+    }
+    OK(cuMemcpyDtoH_v2(&found, work->words, sizeof found));
+    CHECK(found == 2 * ROUNDS * grid);
+    EXPECT(CUDA_ERR_COOPERATIVE_LAUNCH_TOO_LARGE,
+           cuLaunchCooperativeKernel(meet, grid + 1, 1, 1, BLOCK, 1, 1, 0, NULL, parameters));
+    EXPECT(CUDA_ERR_INVALID_VALUE,
+           cuLaunchCooperativeKernel(meet, 1, 1, 1, BLOCK, 1, 1, 0, NULL, NULL));
+    OK(cuCtxSynchronize());
+    return grid;
 }

@@ -6,6 +6,7 @@
  *
  *   program calls          goes through the driver API
  *   program share          prints its multiprocessors and the bytes of memory that it may have
+ *   program cooperative    launches cooperative grids, and prints the blocks of the largest
  *   program fault          faults, and demands CUDA's sticky error from then on
  *   program steady         counts until its standard input ends, then prints how often it did
  *   program idle           waits for its standard input, and goes on
@@ -103,6 +104,13 @@ static void share(void)
     printf("%d %zu\n", multiprocessors, bytes);
 }
 
+static void cooperative(void)
+{
+    struct work work;
+    begin(&work);
+    printf("%u\n", check_cooperative(&work));
+}
+
 /* Every call on the context returns the same, but for those that end it. */
 static void fault(void)
 {
@@ -171,13 +179,14 @@ int main(int count_of_words, char **words)
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"calls", calls}, {"share", share},   {"fault", fault},      {"steady", steady},
-                 {"idle", idle},   {"absent", absent}, {"peers", check_peers}};
+    } modes[] = {{"calls", calls},   {"share", share},      {"cooperative", cooperative},
+                 {"fault", fault},   {"steady", steady},    {"idle", idle},
+                 {"absent", absent}, {"peers", check_peers}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (count_of_words == 2 && !strcmp(words[1], modes[i].name)) {
             modes[i].run();
             return 0;
         }
-    fprintf(stderr, "usage: program calls|share|fault|steady|idle|absent|peers\n");
+    fprintf(stderr, "usage: program calls|share|cooperative|fault|steady|idle|absent|peers\n");
     return 2;
 }

@@ -22,9 +22,6 @@ cudart_error runtime_driver_open(void);
       (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,                  \
        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
        cuda_stream stream, void **params))                                                         \
-    X(cuLaunchKernelEx, cuLaunchKernelEx, 11060, 0,                                                \
-      (const struct cuda_launch_config *config, cuda_function function, void **params,             \
-       void **extra))                                                                              \
     X(cuStreamAddCallback, cuStreamAddCallback, 5000, 0,                                           \
       (cuda_stream stream, cuda_stream_callback fn, void *user, unsigned flags))                   \
     X(cuMemAllocAsync, cuMemAllocAsync, 11020, 0,                                                  \
