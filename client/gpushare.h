@@ -233,11 +233,13 @@ struct gpushare_options {
  *   GPUSHARE_VISIBLE_DEVICES            0,1 or GPU-<uuid> or MIG-<uuid>: only these are seen,
  *                                       in this order (CUDA_VISIBLE_DEVICES)
  *
- *   GPUSHARE_WARNINGS                   0: `gpushare info` prints no warnings; 1, the default
+ *   GPUSHARE_WARNINGS                   0: `gpushare info`, and CUDA programs that run as clients,
+ *                                       print no warnings; 1, the default
  *
  * Warnings tell of requests that are no errors and yet have no effect: a share of time on a
  * device whose mode does not enforce it, a GPUSHARE_ variable that nothing reads. They go to
- * options.warn; the library itself prints nothing. `gpushare info` prints them.
+ * options.warn; the library itself prints nothing. `gpushare info` and the drop-in CUDA driver
+ * print them.
  *
  * *connection is the caller's, to be closed with gpushare_close(). A process usually
  * has one a device; a second one to the same device is a client of its own, with

@@ -75,8 +75,8 @@ static gpushare_error choose_sockets(struct environment *environment, const char
     return GPUSHARE_SUCCESS;
 }
 
-/* Only `gpushare info` uses this variable. An invalid value is refused here, as that of any
- * other variable is. */
+/* Only those that print warnings use this variable. An invalid value is refused here, as that of
+ * any other variable is. */
 static gpushare_error check_warnings(void)
 {
     const char *value = read_variable("GPUSHARE_WARNINGS", NULL);

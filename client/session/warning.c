@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -25,6 +26,12 @@ send_warning(const struct environment *environment, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     environment->warn(environment->warn_context, text);
+}
+
+bool warning_wanted(void)
+{
+    const char *value = getenv("GPUSHARE_WARNINGS");
+    return !value || strcmp(value, "0") != 0;
 }
 
 static void send_unknown_variable(void *context, const char *text)

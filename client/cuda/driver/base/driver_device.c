@@ -9,6 +9,9 @@
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connect.h"
 #include "client/session/device.h"
+#include "client/session/warning.h"
+#include "common/log.h"
+#include "common/messages.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct driver_device devices[LIMITS_DEVICES_MAX];
@@ -25,13 +28,21 @@ static cuda_result describe_all(uint32_t count)
     return CUDA_OK;
 }
 
+/* A count of 0 is no error to the library. The refusal of a device says which variable hides it. */
+static cuda_result say_hidden(const struct gpushare_options *options)
+{
+    struct gpushare_device none;
+    cuda_result result = driver_result(device_query(options, &none));
+    return result == CUDA_OK ? CUDA_ERR_NO_DEVICE : result;
+}
+
 static cuda_result survey(void)
 {
     const struct gpushare_options options = {.size = sizeof options};
     uint32_t count;
     DRIVER_TRY(driver_result(device_count(&options, &count)));
     if (!count)
-        return CUDA_ERR_NO_DEVICE;
+        return say_hidden(&options);
     DRIVER_TRY(describe_all(count));
     /* Release: the descriptions are there. */
     atomic_store_explicit(&known, (int)count, memory_order_release);
@@ -62,15 +73,26 @@ cuda_result driver_device_get(cuda_device ordinal, struct driver_device **device
     return CUDA_OK;
 }
 
-/* The lock is held. */
+/* A CUDA program has no other way to learn that the name of its limit has a typing error. */
+static void say_warning(void *context, const char *text)
+{
+    (void)context;
+    log_warning(MESSAGE_TEXT(tool_warning), text);
+}
+
+/* The lock is held. A context that comes back has the warnings of the first. */
 static cuda_result connect_device(struct driver_device *device, gpushare_connection **connection)
 {
-    const struct gpushare_options options = {.size = sizeof options,
-                                             .device = (uint32_t)device->ordinal};
+    const struct gpushare_options options = {
+        .size = sizeof options,
+        .device = (uint32_t)device->ordinal,
+        .warn = !device->warned && warning_wanted() ? say_warning : NULL,
+    };
     *connection = atomic_load_explicit(&device->connection, memory_order_relaxed);
     if (*connection)
         return CUDA_OK;
     DRIVER_TRY(driver_result_refused(connect_open(&options, connection)));
+    device->warned = true;
     atomic_store_explicit(&device->connection, *connection, memory_order_release);
     return CUDA_OK;
 }

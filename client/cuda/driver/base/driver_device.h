@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "client/gpushare.h"
 #include "common/cuda/cuda_driver.h"
@@ -26,6 +27,7 @@ struct driver_device {
     pthread_mutex_t lock;             /* guards contexts, and the making of the connection */
     _Atomic(gpushare_connection *) connection;
     unsigned contexts; /* that stand on the connection */
+    bool warned;       /* of what the environment asks for in vain; under the lock */
     /* 0, or the sticky result of all calls on the device until the connection is closed: work of
      * this client was lost, and CUDA has no way to go on from there. */
     _Atomic int lost;
