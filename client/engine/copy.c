@@ -76,16 +76,16 @@ struct outgoing {
 
 enum { OUTGOING_MAX = 4 };
 
-/* Sends one more chunk if there is a free one. Waits for one only if *held is 0: two copies that
- * held chunks and waited for more would wait for each other. */
+/* Sends one more chunk if there is a free one. Waits for one only if none is on its way: two copies
+ * that had chunks and waited for more would wait for each other. */
 static gpushare_error send_chunk(const struct transfer *t, uint64_t *sent, struct outgoing *queue,
-                                 unsigned *unsent)
+                                 unsigned *outgoing)
 {
     struct staging_chunk *chunk;
-    gpushare_error error = staging_take(t->connection, t->count - *sent, *unsent == 0, &chunk);
+    gpushare_error error = staging_take(t->connection, t->count - *sent, *outgoing == 0, &chunk);
     if (error || !chunk)
         return error;
-    struct outgoing *o = &queue[*unsent];
+    struct outgoing *o = &queue[*outgoing];
     uint64_t bytes = min(t->count - *sent, chunk->bytes);
     *o = (struct outgoing){.chunk = chunk, .at = *sent, .bytes = bytes};
     error = submit_copy(t->stream, chunk_address(chunk), t->source + *sent, o->bytes, &o->value);
@@ -94,37 +94,38 @@ static gpushare_error send_chunk(const struct transfer *t, uint64_t *sent, struc
         return error;
     }
     *sent += o->bytes;
-    ++*unsent;
+    ++*outgoing;
     return GPUSHARE_SUCCESS;
 }
 
 /* Waits for the oldest chunk's bytes and copies them to their destination. */
-static gpushare_error take_chunk(const struct transfer *t, struct outgoing *queue, unsigned *unsent)
+static gpushare_error take_chunk(const struct transfer *t, struct outgoing *queue,
+                                 unsigned *outgoing)
 {
     struct outgoing o = queue[0];
     gpushare_error error = stream_wait_value(t->connection, t->stream->index, o.value);
     if (!error)
         memcpy(address_pointer(t->destination + o.at), o.chunk->start, o.bytes);
     staging_give(t->connection, o.chunk, t->stream->index, error ? o.value : 0);
-    memmove(queue, queue + 1, (--*unsent) * sizeof *queue);
+    memmove(queue, queue + 1, (--*outgoing) * sizeof *queue);
     return error;
 }
 
 static gpushare_error stage_out(const struct transfer *t)
 {
     struct outgoing queue[OUTGOING_MAX];
-    unsigned unsent = 0;
+    unsigned outgoing = 0;
     uint64_t sent = 0;
     gpushare_error error = GPUSHARE_SUCCESS;
-    while (!error && (sent < t->count || unsent)) {
-        unsigned before = unsent;
-        if (sent < t->count && unsent < OUTGOING_MAX)
-            error = send_chunk(t, &sent, queue, &unsent);
-        if (!error && unsent && (unsent == before || sent == t->count))
-            error = take_chunk(t, queue, &unsent);
+    while (!error && (sent < t->count || outgoing)) {
+        unsigned before = outgoing;
+        if (sent < t->count && outgoing < OUTGOING_MAX)
+            error = send_chunk(t, &sent, queue, &outgoing);
+        if (!error && outgoing && (outgoing == before || sent == t->count))
+            error = take_chunk(t, queue, &outgoing);
     }
-    while (unsent)
-        (void)take_chunk(t, queue, &unsent);
+    while (outgoing)
+        (void)take_chunk(t, queue, &outgoing);
     /* The caller reads the bytes next: an error of this copy must be returned by this call. */
     return error ? error : stream_check(t->stream);
 }

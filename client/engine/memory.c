@@ -201,7 +201,10 @@ static gpushare_error free_buffer(gpushare_connection *connection, uint64_t addr
         return failure(MESSAGE(host_free_unknown), (unsigned long long)address);
     /* Unmapped before the server is asked: it may give the address to another thread at once. */
     unmap_buffer(address, buffer.bytes);
-    return send_host_free(connection, address);
+    gpushare_error error = send_host_free(connection, address);
+    if (error) /* the server did not free it: it can be freed again, though not be read */
+        (void)allocation_add(&connection->allocations, &buffer);
+    return error;
 }
 
 gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t address)
