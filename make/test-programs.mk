@@ -49,7 +49,7 @@ $(BUILD)/tests/integration/test_load: $(call obj,$(addprefix tests/programs/benc
 CHECK_DEPS += $(NULL_DRIVER) $(UNJOURNALED) $(BUILD)/tests/programs/bench/bench
 
 .PHONY: bench
-bench: all $(NULL_DRIVER) $(UNJOURNALED) $(BUILD)/tests/programs/bench/bench ## measure beside yardsticks; ROWS="name name" runs some, SEED=N repeats one
+bench: all $(NULL_DRIVER) $(UNJOURNALED) $(BUILD)/tests/programs/pace/pace $(BUILD)/tests/programs/bench/bench ## measure beside yardsticks; ROWS="name name" runs some, SEED=N repeats one
 	@mkdir -p $(BUILD)/bench
 	BUILD=$(abspath $(BUILD)) $(BUILD)/tests/programs/bench/bench $(if $(SEED),--seed $(SEED)) $(BUILD)/bench/results.json $(ROWS)
 
@@ -89,6 +89,15 @@ $(DROPIN_PROGRAM): $(DROPIN_PROGRAM_O) $(BUILD)/lib/gpushare/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(DROPIN_PROGRAM_O) -L$(BUILD)/lib/gpushare -l:libcuda.so.1 -lpthread
 CHECK_DEPS += $(DROPIN_PROGRAM)
+
+# ---- pace
+# A CUDA program that measures its calls; the bench's dropin rows run it.
+
+PACE := $(BUILD)/tests/programs/pace/pace
+$(PACE): $(call obj,tests/programs/pace/pace.c) $(BUILD)/lib/gpushare/libcudart.so.13
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(BUILD)/lib/gpushare -l:libcudart.so.13 -ldl
+CHECK_DEPS += $(PACE)
 
 # ---- tables
 # A program that prints tables of the code, for tests that compare them with pages and libraries.

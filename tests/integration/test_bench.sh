@@ -15,7 +15,8 @@ if ldd "$BUILD/bin/gpushared" | grep -qE 'lib(a|t|ub)san'; then
 fi
 rows="launch_sync_vs_socket softgpu_lane_instructions_per_second softgpu_block_start_ns overlap_two_clients overlap_two_clients_serialized \
     memory_exact_bytes accounting_error neighbour_streams stall_by_arrivals_ms_p99 stall_by_endless_ms load_waits_ms_p99 \
-    windows_share ring_bytes_idle_client"
+    windows_share dropin_launch_ns dropin_launch_sync_us dropin_copy_pinned dropin_copy_pageable dropin_malloc_warm dropin_start_ms \
+    ring_bytes_idle_client"
 if [ "$(nproc)" -lt 2 ]; then
     rows=${rows#* * * } # these pin themselves to one processor, or to two
 fi
@@ -32,7 +33,9 @@ assert results["overlap_two_clients"]["ratio"] < results["overlap_two_clients_se
 # A neighbour that had the same queues would leave a client a hundredth; a stall of a second is that of an endless kernel. The
 # rows fail themselves where a call of an arrival failed, nobody waited for the endless kernel, or no window was counted.
 bench_rows.within(results, {"accounting_error": (-1, 0.9), "neighbour_streams": (0.3, 2), "stall_by_arrivals_ms_p99": (0, 900),
-                            "stall_by_endless_ms": (0, 900), "load_waits_ms_p99": (0, 30000), "windows_share": (0, 0.9)})
+                            "stall_by_endless_ms": (0, 900), "load_waits_ms_p99": (0, 30000), "windows_share": (-0.9, 0.9),
+                            "dropin_launch_ns": (1, 20000), "dropin_copy_pinned": (0.1, 100), "dropin_copy_pageable": (0.1, 100),
+                            "dropin_malloc_warm": (0, 10000)})
 for name in "memory_exact_bytes", "ring_bytes_idle_client":
     assert results[name]["met"], results[name]
 END

@@ -6,7 +6,8 @@ import json
 # Rows that compare with a run alone, where neighbours don't slow each other down.
 STEADY = {"overlap_two_clients", "overlap_two_clients_serialized", "lease_5ms_loss", "threads_30_70_error", "priority_p99",
           "neighbour_streams", "softgpu_block_start_ns",
-          "softgpu_lane_instructions_per_second"}
+          "softgpu_lane_instructions_per_second", "dropin_launch_sync_us", "dropin_copy_pinned", "dropin_copy_pageable",
+          "dropin_malloc_warm", "dropin_start_ms"}
 
 
 def read(path, names):

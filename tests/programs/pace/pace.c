@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * A CUDA program as nvcc would make it, which measures what CUDA's calls cost it. The dropin rows
+ * of the bench run it once as a client of gpushare and once straight on the device.
+ *
+ *   pace launch      ns of an asynchronous cudaLaunchKernel, its caller's
+ *   pace sync        us from a launch to the end of cudaStreamSynchronize
+ *   pace pinned      s for 64 MiB up and down, memory of cudaMallocHost
+ *   pace pageable    the same, memory of malloc
+ *   pace allocate    ms for the allocations of a step, and for those of the first one
+ *   pace start       ms of the first call
+ *
+ * It prints one number, or two, each the median of rounds.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/cuda/runtime/runtime_exports.h"
+#include "tests/programs/cudart/image.h"
+
+static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                          ".visible .entry nothing(.param .u64 a, .param .u64 b, .param .u64 c,\n"
+                          "    .param .u32 count)\n{\n    ret;\n}\n";
+
+/* The address under which nvcc registers a kernel is that of its stub in the program. */
+static char nothing;
+static struct image image;
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        cudart_error error_ = (call);                                                              \
+        if (error_ != 0) {                                                                         \
+            fprintf(stderr, "pace: %s: %s\n", #call, cudaGetErrorName(error_));                    \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static double now(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
+}
+
+static int compare(const void *one, const void *other)
+{
+    double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare);
+    return values[count / 2];
+}
+
+static void begin(void)
+{
+    image_make(&image, ptx, 70);
+    void **handle = __cudaRegisterFatBinary(&image.wrapper);
+    __cudaRegisterFunction(handle, &nothing, (char *)"nothing", "nothing", -1, NULL, NULL, NULL,
+                           NULL, NULL);
+    __cudaRegisterFatBinaryEnd(handle);
+}
+
+static void launch(void)
+{
+    static const cudart_dim3 grid = {16, 1, 1}, block = {128, 1, 1};
+    static uint64_t zero;
+    static uint32_t count;
+    void *parameters[] = {&zero, &zero, &zero, &count};
+    OK(cudaLaunchKernel(&nothing, grid, block, parameters, 0, NULL));
+}
+
+static void measure_launch(void)
+{
+    enum { BURST = 512, ROUNDS = 200 };
+    double rounds[ROUNDS];
+    launch();
+    OK(cudaDeviceSynchronize());
+    for (int round = 0; round < ROUNDS; round++) {
+        double from = now();
+        for (int i = 0; i < BURST; i++)
+            launch();
+        rounds[round] = (now() - from) / BURST * 1e9;
+        OK(cudaDeviceSynchronize());
+    }
+    printf("%.9g\n", median(rounds, ROUNDS));
+}
+
+static void measure_sync(void)
+{
+    enum { WARM = 50, TRIPS = 1000 };
+    double trips[TRIPS];
+    for (int i = -WARM; i < TRIPS; i++) {
+        double from = now();
+        launch();
+        OK(cudaStreamSynchronize(NULL));
+        if (i >= 0)
+            trips[i] = (now() - from) * 1e6;
+    }
+    printf("%.9g\n", median(trips, TRIPS));
+}
+
+static void copy(void *host)
+{
+    enum { BYTES = 64 << 20, WARM = 2, ROUNDS = 9 };
+    double rounds[ROUNDS];
+    void *device;
+    OK(cudaMalloc(&device, BYTES));
+    memset(host, 3, BYTES);
+    for (int i = -WARM; i < ROUNDS; i++) {
+        double from = now();
+        OK(cudaMemcpy(device, host, BYTES, CUDART_HOST_TO_DEVICE));
+        OK(cudaMemcpy(host, device, BYTES, CUDART_DEVICE_TO_HOST));
+        if (i >= 0)
+            rounds[i] = now() - from;
+    }
+    printf("%.9g\n", median(rounds, ROUNDS));
+}
+
+static void measure_pinned(void)
+{
+    void *host;
+    OK(cudaMallocHost(&host, 64 << 20));
+    copy(host);
+}
+
+static void measure_pageable(void)
+{
+    void *host = malloc(64 << 20);
+    if (!host)
+        exit(1);
+    copy(host);
+}
+
+/* What a step of a small network's training allocates: activations, gradients and workspaces, from
+ * some bytes to 64 MiB, given back in the reverse order. First at once, then in a stream's order.
+ */
+static double allocate_step(void)
+{
+    static const size_t sizes[] = {512,     4096,    131072, 2097152,  2097152,  8388608, 33554432,
+                                   4194304, 1048576, 65536,  16777216, 67108864, 8192,    262144};
+    enum { COUNT = sizeof sizes / sizeof *sizes };
+    void *blocks[COUNT];
+    double from = now();
+    for (int i = 0; i < COUNT; i++)
+        OK(cudaMalloc(&blocks[i], sizes[i]));
+    for (int i = COUNT; i-- > 0;)
+        OK(cudaFree(blocks[i]));
+    for (int i = 0; i < COUNT; i++)
+        OK(cudaMallocAsync(&blocks[i], sizes[i], NULL));
+    launch();
+    for (int i = COUNT; i-- > 0;)
+        OK(cudaFreeAsync(blocks[i], NULL));
+    OK(cudaDeviceSynchronize());
+    return (now() - from) * 1e3;
+}
+
+static void measure_allocate(void)
+{
+    enum { ROUNDS = 15 };
+    double rounds[ROUNDS];
+    OK(cudaFree(NULL));
+    launch();
+    OK(cudaDeviceSynchronize());
+    double cold = allocate_step();
+    for (int i = 0; i < ROUNDS; i++)
+        rounds[i] = allocate_step();
+    printf("%.9g %.9g\n", median(rounds, ROUNDS), cold);
+}
+
+static void measure_start(void)
+{
+    double from = now();
+    OK(cudaFree(NULL));
+    printf("%.9g\n", (now() - from) * 1e3);
+}
+
+int main(int count, char **words)
+{
+    static const struct {
+        const char *name;
+        void (*measure)(void);
+    } modes[] = {{"launch", measure_launch},     {"sync", measure_sync},
+                 {"pinned", measure_pinned},     {"pageable", measure_pageable},
+                 {"allocate", measure_allocate}, {"start", measure_start}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (count == 2 && strcmp(words[1], modes[i].name) == 0) {
+            begin();
+            modes[i].measure();
+            return fflush(stdout) == 0 ? 0 : 1;
+        }
+    fprintf(stderr, "usage: pace launch|sync|pinned|pageable|allocate|start\n");
+    return 2;
+}
