@@ -36,7 +36,7 @@ struct engine_event {
     void (*happen)(struct engine_event *event, uint64_t time); /* lock held */
 };
 
-/* What is compared stands in the heap itself: a heap of a thousand blocks then fits in the first
+/* Times and orders stand in the heap itself: a heap of a thousand blocks then fits in the first
  * cache, and the blocks do not. */
 struct engine_entry {
     uint64_t time;

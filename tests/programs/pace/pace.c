@@ -137,7 +137,7 @@ static void measure_pageable(void)
     copy(host);
 }
 
-/* What a step of a small network's training allocates: activations, gradients and workspaces, from
+/* A step of a small network's training allocates activations, gradients and workspaces, from
  * some bytes to 64 MiB, given back in the reverse order. First at once, then in a stream's order.
  */
 static double allocate_step(void)
