@@ -413,7 +413,7 @@ static void headings_add_limits(struct headings *headings)
         headings_add(headings, headings->granted[i]);
         if (i == RESOURCE_THREADS)
             headings_add(headings, "+>SMS");
-        if (resource->unit == DIALECT_BYTES) {
+        if (!resource->by_worker) {
             snprintf(headings->used[i], sizeof headings->used[i], "+>%s USED", resource->heading);
             headings_add(headings, headings->used[i]);
         }
@@ -436,11 +436,12 @@ static void add_limits(struct table *table, const json_t *client)
         if (resource->unit == DIALECT_BYTES) {
             table_add(table, "%s", cell_amounts(limits, "asked_bytes", cell));
             table_add(table, "%s", cell_amounts(limits, "granted_bytes", cell));
-            table_add(table, "%s", cell_bytes(limits, "used_bytes", cell));
         } else {
             table_add(table, "%s", cell_shares(limits, "asked_percent", cell));
             table_add(table, "%s", cell_shares(limits, "granted_percent", cell));
         }
+        if (!resource->by_worker)
+            table_add(table, "%s", cell_bytes(limits, "used_bytes", cell));
         if (i == RESOURCE_THREADS)
             table_add(table, "%s%s", cell_integer(limits, "multiprocessors", cell),
                       json_is_false(json_object_get(limits, "partitioned")) ? ", duty cycle" : "");

@@ -30,6 +30,9 @@
 
 #define ALLOWANCE_UNSET UINT64_MAX
 #define ALLOWANCE_WHOLE UINT64_C(10000) /* hundredths of a per cent: the whole of a resource */
+/* The most of a resource in bytes that has no end: messages carry no unset grant, and this is the
+ * largest number of JSON. */
+#define ALLOWANCE_ENDLESS ((uint64_t)INT64_MAX)
 
 enum resource {
     RESOURCE_THREADS,

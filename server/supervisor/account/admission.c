@@ -24,7 +24,7 @@ static uint64_t most_of(enum resource resource, uint64_t window)
     const struct allowance_resource *row = allowance_resource(resource);
     if (row->unit == DIALECT_SHARE)
         return ALLOWANCE_WHOLE;
-    return row->by_worker ? ALLOWANCE_UNSET : window;
+    return row->by_worker ? ALLOWANCE_ENDLESS : window;
 }
 
 /* The amount of a resource that all clients together may have; ALLOWANCE_UNSET: it has no account,

@@ -39,8 +39,9 @@ static bool is_of_device(enum resource resource)
 static uint64_t whole_of(const struct server *server, const struct device *device,
                          enum resource resource)
 {
-    if (allowance_resource(resource)->by_worker)
-        return ALLOWANCE_WHOLE;
+    const struct allowance_resource *row = allowance_resource(resource);
+    if (row->by_worker)
+        return row->unit == DIALECT_SHARE ? ALLOWANCE_WHOLE : ALLOWANCE_ENDLESS;
     return device ? device->accounts[resource].limit : server->accounts[resource].limit;
 }
 
