@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/tools/explain.h"
+#include "client/tools/explain/explain.h"
 #include "common/error.h"
 #include "common/limits/allowance.h"
 #include "common/limits/limits.h"

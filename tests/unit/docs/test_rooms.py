@@ -62,7 +62,8 @@ MAY_INCLUDE = {
     "client/cuda/driver": COMMON + ("client/session", "client/engine", "client/cuda/driver/base"),
     "client/cuda/loader": (),
     "client/tools/trace": COMMON + ("client", "client/session"),
-    "client/tools": COMMON + ("client", "client/session", "client/tools/trace"),
+    "client/tools/explain": COMMON,
+    "client/tools": COMMON + ("client", "client/session", "client/tools/trace", "client/tools/explain"),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
 FLOOR = ("common/error.h", "common/list.h", "common/messages.h", "common/units.h", "common/util.h")

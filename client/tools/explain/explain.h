@@ -4,8 +4,8 @@
  * explain: says of an executable what `gpushare run` can't do for it, from the file alone. One
  * thread.
  */
-#ifndef GPUSHARE_CLIENT_TOOLS_EXPLAIN_H
-#define GPUSHARE_CLIENT_TOOLS_EXPLAIN_H
+#ifndef GPUSHARE_CLIENT_TOOLS_EXPLAIN_EXPLAIN_H
+#define GPUSHARE_CLIENT_TOOLS_EXPLAIN_EXPLAIN_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/tools/explain.h"
+#include "client/tools/explain/explain.h"
 
 #include <elf.h>
 #include <errno.h>
