@@ -74,7 +74,7 @@ $(A)/libworker.a:     $(call obj,$(WORKER_SRC))
 $(A)/libscheduler.a:  $(call obj,$(SCHEDULER_SRC))
 $(A)/libsoftgpu.a:    $(call obj,$(SOFTGPU_SRC))
 $(A)/libclient.a:     $(call obj,$(CLIENT_SRC))
-$(A)/libtools.a:      $(call obj,$(TOOLS_SRC))
+$(A)/libtools.a:      $(call obj,$(TOOLS_SRC)) $(BUILD)/obj/generated/cuda_functions.o
 $(A)/libsupport.a:    $(call obj,$(SUPPORT_SRC))
 # Appended, not replaced: files of different folders may have one name.
 $(A)/lib%.a:

@@ -76,6 +76,11 @@ $(BUILD)/lib/gpushare/libcuda.so.1: $(call obj,$(DROPIN_SRC)) $(BUILD)/obj/gener
 
 ALL += $(BUILD)/lib/gpushare/libcuda.so.1
 
+# What each function of either library does, for `gpushare run --explain`.
+$(BUILD)/generated/cuda_functions.c: $(EXPORTS_SCRIPTS) client/cuda/driver/driver_exports.h client/cuda/driver/exports.txt $(CUDART_TABLES)
+	@mkdir -p $(@D)
+	$(PYTHON) $< $@
+
 # ---- the loader
 # Linked with nothing but the C library, because the dynamic linker loads it into each program.
 $(BUILD)/lib/gpushare/libgpushare-audit.so: $(call obj,client/cuda/loader/audit.c)
