@@ -31,6 +31,10 @@
       "%s: %s") \
     X(explain_no_executable, INVALID_IMAGE, \
       "%s is no executable that can be explained: name the program itself, not a script that starts it") \
+    X(explain_memory, OUT_OF_MEMORY, \
+      "%s can't be explained: this process has no memory left") \
+    X(explain_damaged, SUCCESS, \
+      "%s: is damaged, so not all libraries and functions that it needs are known; build or copy it again") \
     X(explain_static, SUCCESS, \
       "%s: has the CUDA runtime linked statically, which asks for undocumented parts of NVIDIA's driver; " \
       "link it again with nvcc -cudart shared") \
@@ -41,15 +45,61 @@
     X(explain_setuid, SUCCESS, \
       "%s: is setuid or setgid, so the dynamic linker does not let gpushare run choose its libraries; " \
       "take that bit away") \
+    X(explain_unknown, SUCCESS, \
+      "%s: calls functions of CUDA that gpushare's libraries do not have: %s; they are newer than these " \
+      "libraries, so install a newer gpushare, or build it with an older CUDA") \
+    X(explain_refused, SUCCESS, \
+      "%s: calls functions of CUDA that gpushare does not carry, so each call of them fails as not " \
+      "supported: %s; use others in their place: cuda-api.md lists those that are carried") \
+    X(explain_in_part, SUCCESS, \
+      "%s: calls functions of CUDA that gpushare carries in part: %s; cuda-api.md says what each of them " \
+      "does not do") \
+    X(explain_more, SUCCESS, \
+      " and %zu more") \
     X(explain_no_ptx, SUCCESS, \
       "%s: its kernels have no PTX, so only GPUs that their cubins are for can run them, and the software " \
       "GPU can't; build it with nvcc -gencode arch=compute_75,code=compute_75") \
+    X(explain_no_sections, SUCCESS, \
+      "%s: has no section headers, so its kernels can't be found; build it without stripping these") \
+    X(explain_missing, SUCCESS, \
+      "%s: libraries that it needs were not found, and not looked at: %s; name their folders in " \
+      "LD_LIBRARY_PATH") \
+    X(explain_cut, SUCCESS, \
+      "%s: needs too many libraries to look at all of them; name those with --explain one by one") \
     X(explain_nothing, SUCCESS, \
       "%s: has no kernels and links no CUDA library; a library that it opens or a program that it executes " \
       "may have, so name that one") \
     X(explain_runs, SUCCESS, \
-      "%s: nothing of the file is in the way; its kernels: %u of PTX, %u cubins; cuda-api.md says which " \
-      "functions of CUDA are carried") \
+      "%s: nothing of the file is in the way; its kernels: %u of PTX, %u cubins; functions of CUDA that it " \
+      "calls: %zu, none of them refused") \
+    X(explain_brief, SUCCESS, \
+      "%s: in the way: %s") \
+    X(explain_brief_damaged, SUCCESS, \
+      "the file is damaged") \
+    X(explain_brief_static, SUCCESS, \
+      "a static CUDA runtime") \
+    X(explain_brief_runtime, SUCCESS, \
+      "needs %s") \
+    X(explain_brief_tables, SUCCESS, \
+      "uses %s, which asks for undocumented parts of NVIDIA's driver") \
+    X(explain_brief_setuid, SUCCESS, \
+      "is setuid or setgid") \
+    X(explain_brief_unknown, SUCCESS, \
+      "unknown functions: %s") \
+    X(explain_brief_refused, SUCCESS, \
+      "refused functions: %s") \
+    X(explain_brief_runs, SUCCESS, \
+      "%s: nothing in the way; its kernels: %u of PTX, %u cubins; its functions of CUDA: %zu carried, %zu in part") \
+    X(explain_not_looked_at, SUCCESS, \
+      "not looked at: %s") \
+    X(explain_folder, SUCCESS, \
+      "%s: files that use CUDA: %u, with something in the way: %u; gpushare run --explain FILE says more, and " \
+      "has the remedies") \
+    X(explain_folder_nothing, SUCCESS, \
+      "%s: no executable and no library in it uses CUDA") \
+    X(explain_folder_cut, SUCCESS, \
+      "%s: has more than %u files or more than %u folders within each other, and not all were looked at; name " \
+      "folders within it") \
     X(run_option, INVALID_VALUE, \
       "--%s: %s") \
     X(run_no_program, INVALID_VALUE, \

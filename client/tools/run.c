@@ -40,7 +40,8 @@ static const char help_end[] =
     "  --socket PATH        the server's socket (GPUSHARE_SOCKET)\n"
     "\n"
     "and:\n"
-    "  --explain            do not execute PROGRAM: say what is in its way, and how to mend it\n"
+    "  --explain            do not execute PROGRAM: say what is in its way, and how to mend it;\n"
+    "                       PROGRAM may be a folder, such as a Python environment\n"
     "  --help               print this text, and exit\n"
     "\n"
     "exit status: PROGRAM's; 2 wrong usage, 126 it can't be executed, 127 it was not found; with\n"
@@ -254,7 +255,7 @@ static int explain_to_user(const char *program)
 {
     unsigned problems;
     struct error why;
-    uint32_t error = explain_program(program, stdout, &problems, &why);
+    uint32_t error = explain_path(program, getenv("LD_LIBRARY_PATH"), stdout, &problems, &why);
     if (error)
         return report(error == PROTO_ERROR_NOT_FOUND ? STATUS_NOT_FOUND : STATUS_NO_EXEC, "%s",
                       why.text);

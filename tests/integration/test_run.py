@@ -19,6 +19,7 @@ RPATH, RUNPATH = (os.path.join(LOADER, name) for name in ("ask_rpath", "ask_runp
 SOFTGPU_TOOL = os.path.join(BUILD, "bin/softgpu")
 DECOY = os.path.join(LOADER, "decoy/libcuda.so.1")
 SHARE = os.path.join(BUILD, "tests/programs/dropin/program")
+HEAT = os.path.join(BUILD, "examples/unmodified/heat")
 # The decoy's version, and the software GPU's.
 FROM_DECOY, FROM_GPUSHARE = "1\n", "13000\n"
 
@@ -87,10 +88,21 @@ class Explain(unittest.TestCase):
             self.assertIn(words, ended.stderr)
 
     def test_a_program_that_links_the_driver_runs(self):
-        self.explained(0, "nothing of the file is in the way", SHARE)
+        self.explained(0, "nothing of the file is in the way", RPATH)
 
-    def test_a_program_of_the_runtime_runs(self):
-        self.explained(0, "nothing of the file is in the way", os.path.join(BUILD, "tests/programs/cudart/program_13"))
+    def test_the_drivers_refused_functions_are_named(self):
+        # Two functions that it calls to see them refused.
+        self.explained(1, "fails as not supported: cuGraphCreate, cuStreamBeginCapture_v2_ptsz; use others", SHARE)
+
+    def test_the_runtimes_refused_functions_are_named(self):
+        # Two functions that it calls to see them refused.
+        for release in ("12", "13"):
+            self.explained(1, "fails as not supported: cudaGraphCreate, cudaStreamIsCapturing; use others",
+                           os.path.join(BUILD, "tests/programs/cudart/program_" + release))
+
+    @unittest.skipUnless(os.path.exists(HEAT), "programs that nvcc made are not linked under a sanitizer, nor for each machine")
+    def test_a_program_as_nvcc_made_it_runs(self):
+        self.explained(0, "nothing of the file is in the way; its kernels: 1 of PTX, 0 cubins", HEAT)
 
     def test_a_program_without_cuda_is_told_from_others(self):
         self.explained(0, "has no kernels and links no CUDA library", "/bin/true")

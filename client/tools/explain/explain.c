@@ -2,205 +2,238 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/tools/explain/explain.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
+#include <fts.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "common/cuda/fatbin.h"
+#include "client/tools/explain/findings.h"
+#include "client/tools/explain/program.h"
+#include "client/tools/explain/sentences.h"
 #include "common/messages.h"
-#include "common/util.h"
+#include "common/printable.h"
 
-/* A file in memory. It may be anything, so each read is checked against its size. */
-struct file {
-    const unsigned char *data;
-    size_t bytes;
-    mode_t mode;
+/* Python environments have some hundred thousand files at most, and fold ten deep. */
+enum { FILES_MAX = 1000000, DEPTH_MAX = 32 };
+
+/* ---- calls that another library of the program answers ---- */
+
+struct removal {
+    struct findings *findings;
+    size_t count;
 };
 
-/* Its parts that matter for gpushare run. */
-struct findings {
-    bool shared_runtime, old_runtime, driver, asks_tables;
-    char library[64]; /* the one that asks for tables, or is too old */
-    unsigned ptx, cubins, highest_ptx;
-};
-
-/* ---- the file ---- */
-
-static bool copy(const struct file *file, uint64_t at, void *to, size_t bytes)
+static void remove_call(const char *symbol, void *context)
 {
-    if (at > file->bytes || file->bytes - at < bytes)
-        return false;
-    memcpy(to, file->data + at, bytes);
-    return true;
+    const struct removal *removal = context;
+    for (size_t i = 0; i < removal->count; i++)
+        calls_remove(&removal->findings[i].calls, symbol);
 }
 
-/* A text that ends within the file, or "". */
-static const char *text_at(const struct file *file, uint64_t at)
+static void remove_defined(const struct program *program, struct findings *findings, size_t count)
 {
-    if (at >= file->bytes || !memchr(file->data + at, '\0', file->bytes - at))
-        return "";
-    return (const char *)file->data + at;
+    struct removal removal = {findings, count};
+    for (size_t i = 0; i < program->count; i++)
+        calls_defined(&program->files[i].file, remove_call, &removal);
 }
 
-static bool section_at(const struct file *file, const Elf64_Ehdr *head, uint64_t index,
-                       Elf64_Shdr *section)
+/* ---- a program ---- */
+
+/* A path that a file or a folder gave, without characters that steer a terminal. A longer one loses
+ * its end. */
+static const char *printable_path(const char *path, char to[PATH_MAX])
 {
-    return index < head->e_shnum &&
-           copy(file, head->e_shoff + index * sizeof *section, section, sizeof *section);
+    snprintf(to, PATH_MAX, "%s", path);
+    printable_replace(to);
+    return to;
 }
 
-/* ---- what is in it ---- */
-
-static void note_library(struct findings *findings, const char *name)
+static void read_findings(const struct program *program, struct findings *findings)
 {
-    /* The libraries that link the runtime statically and ask the driver for its tables. */
-    static const char *const asking[] = {"libcublas",   "libcudnn",  "libcufft", "libcusparse",
-                                         "libcusolver", "libcurand", "libnccl"};
-    if (!strncmp(name, "libcuda.so", 10))
-        findings->driver = true;
-    if (!strncmp(name, "libcudart.so.", 13)) {
-        findings->shared_runtime = true;
-        if (strcmp(name, "libcudart.so.12") != 0 && strcmp(name, "libcudart.so.13") != 0) {
-            findings->old_runtime = true;
-            snprintf(findings->library, sizeof findings->library, "%s", name);
-        }
+    findings_read(findings, &program->files[0].file, 0);
+    for (size_t i = 1; i < program->count; i++) {
+        findings_read(&findings[i], &program->files[i].file, findings[0].calls.from.releases);
+        findings[i].setid = false; /* of a library it has no effect */
     }
-    for (size_t i = 0; i < sizeof asking / sizeof *asking; i++)
-        if (!strncmp(name, asking[i], strlen(asking[i]))) {
-            findings->asks_tables = true;
-            snprintf(findings->library, sizeof findings->library, "%s", name);
-        }
+    remove_defined(program, findings, program->count);
 }
 
-static void read_needed(const struct file *file, const Elf64_Shdr *dynamic,
-                        const Elf64_Shdr *strings, struct findings *findings)
+static unsigned say_search(const struct program *program, const char *path, FILE *out)
 {
-    Elf64_Dyn entry;
-    for (uint64_t at = 0; at + sizeof entry <= dynamic->sh_size; at += sizeof entry) {
-        if (!copy(file, dynamic->sh_offset + at, &entry, sizeof entry) || entry.d_tag == DT_NULL)
-            return;
-        if (entry.d_tag == DT_NEEDED)
-            note_library(findings, text_at(file, strings->sh_offset + entry.d_un.d_val));
-    }
+    if (program->missing_count)
+        sentences_missing(out, path, program->missing, program->missing_count);
+    if (program->cut)
+        sentences_line(out, MESSAGE_TEXT(explain_cut), path);
+    return program->cut;
 }
 
-/* The section has one container after another, each at a multiple of eight. */
-static void read_fatbins(const struct file *file, const Elf64_Shdr *section,
-                         struct findings *findings)
+/* The last line, where nothing is in the way. */
+static void say_end(const struct program *program, const struct findings *findings,
+                    const char *path, FILE *out)
 {
-    uint64_t at = section->sh_offset, end;
-    if (__builtin_add_overflow(at, section->sh_size, &end) || end > file->bytes)
-        return;
-    while (at < end && end - at >= FATBIN_HEADER_BYTES) {
-        size_t bytes = fatbin_size(file->data + at);
-        struct fatbin fatbin;
-        struct fatbin_entry entry;
-        if (!bytes || bytes > end - at || fatbin_open(&fatbin, file->data + at, bytes))
-            return;
-        while (fatbin_next(&fatbin, &entry) == 1) {
-            findings->ptx += entry.kind == FATBIN_PTX;
-            findings->cubins += entry.kind == FATBIN_CUBIN;
-            if (entry.kind == FATBIN_PTX)
-                findings->highest_ptx = max(findings->highest_ptx, entry.arch);
-        }
-        at += (bytes + 7) & ~(uint64_t)7;
+    struct calls calls = {0};
+    unsigned ptx = 0, cubins = 0;
+    bool cuda = false, narrow = findings->no_sections;
+    for (size_t i = 0; i < program->count; i++) {
+        cuda |= findings_of_cuda(&findings[i]);
+        narrow |= findings[i].cubins && !findings[i].ptx;
+        ptx += findings[i].ptx;
+        cubins += findings[i].cubins;
+        calls_add(&calls, &findings[i].calls);
     }
+    if (!cuda && !findings->no_sections)
+        sentences_line(out, MESSAGE_TEXT(explain_nothing), path);
+    else if (!narrow)
+        sentences_line(out, MESSAGE_TEXT(explain_runs), path, ptx, cubins,
+                       calls_count(&calls, CUDA_FUNCTION_CARRIED) +
+                           calls_count(&calls, CUDA_FUNCTION_IN_PART));
 }
 
-static bool read_sections(const struct file *file, struct findings *findings)
+static uint32_t explain_program(const char *path, const char *library_path, FILE *out,
+                                unsigned *problems, struct error *why)
 {
-    Elf64_Ehdr head;
-    Elf64_Shdr names, section, strings;
-    if (!copy(file, 0, &head, sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-        head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shentsize != sizeof section ||
-        !section_at(file, &head, head.e_shstrndx, &names))
-        return false;
-    for (uint64_t i = 0; section_at(file, &head, i, &section); i++) {
-        if (section.sh_type == SHT_DYNAMIC && section_at(file, &head, section.sh_link, &strings))
-            read_needed(file, &section, &strings, findings);
-        if (!strcmp(text_at(file, names.sh_offset + section.sh_name), ".nv_fatbin"))
-            read_fatbins(file, &section, findings);
+    char name[PATH_MAX];
+    struct program *program = program_open(path, library_path, why);
+    if (!program)
+        return why->number;
+    struct findings *findings = calloc(program->count, sizeof *findings);
+    if (!findings) {
+        program_close(program);
+        return error_set(why, MESSAGE(explain_memory), path);
     }
-    return true;
-}
-
-/* ---- what that means ---- */
-
-__attribute__((format(printf, 2, 3))) static void print_line(FILE *out, const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    vfprintf(out, format, values);
-    va_end(values);
-    fputc('\n', out);
-}
-
-static unsigned say(const char *path, const struct file *file, const struct findings *findings,
-                    FILE *out)
-{
-    bool kernels = findings->ptx || findings->cubins;
-    unsigned problems = 0;
-    if (kernels && !findings->shared_runtime && !findings->driver) {
-        print_line(out, MESSAGE_TEXT(explain_static), path);
-        problems++;
+    read_findings(program, findings);
+    *problems = sentences_say(out, path, findings);
+    for (size_t i = 1; i < program->count; i++) {
+        if (findings_of_cuda(&findings[i]) || findings[i].damaged)
+            *problems +=
+                sentences_say(out, printable_path(program->files[i].path, name), &findings[i]);
     }
-    if (findings->old_runtime) {
-        print_line(out, MESSAGE_TEXT(explain_runtime), path, findings->library);
-        problems++;
-    }
-    if (findings->asks_tables) {
-        print_line(out, MESSAGE_TEXT(explain_tables), path, findings->library);
-        problems++;
-    }
-    if (file->mode & (S_ISUID | S_ISGID)) {
-        print_line(out, MESSAGE_TEXT(explain_setuid), path);
-        problems++;
-    }
-    if (kernels && !findings->ptx)
-        print_line(out, MESSAGE_TEXT(explain_no_ptx), path);
-    if (!kernels && !findings->shared_runtime && !findings->driver)
-        print_line(out, MESSAGE_TEXT(explain_nothing), path);
-    else if (!problems && (!kernels || findings->ptx))
-        print_line(out, MESSAGE_TEXT(explain_runs), path, findings->ptx, findings->cubins);
-    return problems;
-}
-
-static uint32_t map_file(const char *path, struct file *file, struct error *why)
-{
-    struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &status)) {
-        int error = errno;
-        if (fd >= 0)
-            close(fd);
-        return error_set(why, MESSAGE(explain_file), path, strerror(error));
-    }
-    file->mode = status.st_mode;
-    file->bytes = S_ISREG(status.st_mode) ? (size_t)status.st_size : 0;
-    void *data = file->bytes ? mmap(NULL, file->bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    close(fd);
-    if (data == MAP_FAILED)
-        return error_set(why, MESSAGE(explain_no_executable), path);
-    file->data = data;
+    *problems += say_search(program, path, out);
+    if (!*problems)
+        say_end(program, findings, path, out);
+    free(findings);
+    program_close(program);
     return 0;
 }
 
-uint32_t explain_program(const char *path, FILE *out, unsigned *problems, struct error *why)
+/* ---- a folder ---- */
+
+struct walk {
+    const char *library_path;
+    FILE *out;
+    unsigned looked_at, of_cuda, in_the_way, not_looked_at;
+};
+
+/* gpushare's own take the place of these. */
+static bool is_replaced(const char *name)
 {
-    struct findings findings = {0};
-    struct file file = {0};
-    uint32_t error = map_file(path, &file, why);
-    if (!file.data)
-        return error;
-    bool known = read_sections(&file, &findings);
-    if (known)
-        *problems = say(path, &file, &findings, out);
-    munmap((void *)file.data, file.bytes);
-    return known ? 0 : error_set(why, MESSAGE(explain_no_executable), path);
+    enum findings_library library = findings_library(name);
+    return library == FINDINGS_LIBRARY_DRIVER || library == FINDINGS_LIBRARY_RUNTIME;
+}
+
+static void explain_file(struct walk *walk, const char *path)
+{
+    struct error why;
+    struct elf_file file;
+    struct findings findings;
+    char name[PATH_MAX];
+    if (elf_file_open(&file, path, &why)) {
+        /* Most files are no executables. */
+        if (why.number == PROTO_ERROR_NOT_FOUND) {
+            printable_replace(why.text);
+            sentences_line(walk->out, MESSAGE_TEXT(explain_not_looked_at), why.text);
+            walk->not_looked_at++;
+        }
+        return;
+    }
+    findings_read(&findings, &file, 0);
+    if (findings_of_cuda(&findings)) {
+        struct program *program = program_open(path, walk->library_path, &why);
+        if (program) {
+            remove_defined(program, &findings, 1);
+            program_close(program);
+        }
+        walk->of_cuda++;
+        walk->in_the_way +=
+            sentences_say_briefly(walk->out, printable_path(path, name), &findings) > 0;
+    }
+    elf_file_close(&file);
+}
+
+static int compare_names(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static void not_looked_at(struct walk *walk, const FTSENT *entry)
+{
+    struct error why;
+    error_set(&why, MESSAGE(explain_file), entry->fts_path, strerror(entry->fts_errno));
+    printable_replace(why.text);
+    sentences_line(walk->out, MESSAGE_TEXT(explain_not_looked_at), why.text);
+    walk->not_looked_at++;
+}
+
+/* Returns whether all of it was walked. */
+static bool walk_folder(struct walk *walk, FTS *tree)
+{
+    bool whole = true;
+    FTSENT *entry;
+    while ((entry = fts_read(tree))) {
+        if (++walk->looked_at > FILES_MAX)
+            return false;
+        switch (entry->fts_info) {
+        case FTS_D:
+            if (entry->fts_level > DEPTH_MAX) {
+                fts_set(tree, entry, FTS_SKIP);
+                whole = false;
+            }
+            break;
+        case FTS_F:
+            if (!is_replaced(entry->fts_name))
+                explain_file(walk, entry->fts_path);
+            break;
+        case FTS_DNR:
+        case FTS_ERR:
+        case FTS_NS:
+            not_looked_at(walk, entry);
+            break;
+        default:
+            break;
+        }
+    }
+    return whole;
+}
+
+static uint32_t explain_folder(const char *path, const char *library_path, FILE *out,
+                               unsigned *problems, struct error *why)
+{
+    struct walk walk = {.library_path = library_path, .out = out};
+    char *paths[] = {(char *)path, NULL};
+    FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, compare_names);
+    if (!tree)
+        return error_set(why, MESSAGE(explain_file), path, strerror(errno));
+    bool whole = walk_folder(&walk, tree);
+    fts_close(tree);
+    if (!whole)
+        sentences_line(out, MESSAGE_TEXT(explain_folder_cut), path, (unsigned)FILES_MAX,
+                       (unsigned)DEPTH_MAX);
+    if (walk.of_cuda)
+        sentences_line(out, MESSAGE_TEXT(explain_folder), path, walk.of_cuda, walk.in_the_way);
+    else
+        sentences_line(out, MESSAGE_TEXT(explain_folder_nothing), path);
+    *problems = walk.in_the_way + walk.not_looked_at + !whole;
+    return 0;
+}
+
+uint32_t explain_path(const char *path, const char *library_path, FILE *out, unsigned *problems,
+                      struct error *why)
+{
+    struct stat status;
+    if (!stat(path, &status) && S_ISDIR(status.st_mode))
+        return explain_folder(path, library_path, out, problems, why);
+    return explain_program(path, library_path, out, problems, why);
 }
