@@ -29,7 +29,8 @@ def read_names(path):
 
 
 def read_header(path, row):
-    """[(symbol, keys, subject)] of the rows of a header's tables. row: a pattern with a group `symbol`, and one for each key."""
+    """[(symbol, keys, subject)] of the rows of a header's tables. row: a pattern with a group `symbol`, and one for each key. A group
+    `form`, if it is in the row, says how the name of a second function ends that the row has."""
     found, subject = [], ""
     with open(path, encoding="utf-8") as text:
         for line in text:
@@ -38,8 +39,10 @@ def read_header(path, row):
                 subject = heading.group(1)
             match = re.match(row, line)
             if match:
-                keys = {name: value for name, value in match.groupdict().items() if name != "symbol"}
-                found.append((match.group("symbol"), tuple(keys[name] for name in sorted(keys)), subject))
+                groups = match.groupdict()
+                symbol, form = groups.pop("symbol"), groups.pop("form", None)
+                keys = tuple(groups[name] for name in sorted(groups))
+                found += [(name, keys, subject) for name in [symbol] + ([symbol + "_" + form.lower()] if form else [])]
     return found
 
 
@@ -84,6 +87,6 @@ def driver():
 def runtime(major=None):
     """The runtime's functions, those of a major release alone if it is given. Key: BOTH, V12 or V13."""
     path = os.path.join(HERE, "runtime/runtime_exports.h")
-    rows = read_header(path, r"\s*E\([^,]+, (?P<symbol>\w+), (?P<key1>\w+), \(")
+    rows = read_header(path, r"\s*(?:E|(?P<form>PTSZ|PTDS))\([^,]+, (?P<symbol>\w+), (?P<key1>\w+), \(")
     return [function for function in join(read_names(os.path.join(HERE, "runtime/exports.txt")), rows, path)
             if not major or function.keys[0] in ("BOTH", "V" + major)]

@@ -191,6 +191,16 @@ cudart_error cudaMemcpyAsync(void *dst, const void *src, size_t size, int kind, 
     return runtime_error_note(error);
 }
 
+/* CUDA waits for no copy within the device. */
+cudart_error cudaMemcpy_ptds(void *dst, const void *src, size_t size, int kind)
+{
+    cudart_error error = cudaMemcpyAsync(dst, src, size, kind, CUDA_STREAM_PER_THREAD);
+
+    return error == CUDART_OK && kind != CUDART_DEVICE_TO_DEVICE
+               ? cudaStreamSynchronize(CUDA_STREAM_PER_THREAD)
+               : error;
+}
+
 cudart_error cudaMemset(void *dst, int value, size_t size)
 {
     ENTER();
@@ -204,6 +214,25 @@ cudart_error cudaMemsetAsync(void *dst, int value, size_t size, cuda_stream stre
     return runtime_error_note(
         size > 0 ? DRIVER(cuMemsetD8Async, address(dst), (unsigned char)value, size, stream)
                  : CUDART_OK);
+}
+
+static bool is_of_device(const void *ptr)
+{
+    unsigned kind = 0;
+
+    return DRIVER(cuPointerGetAttribute, &kind, CUDA_POINTER_MEMORY_TYPE, address(ptr)) ==
+               CUDART_OK &&
+           kind == CUDA_MEMORYTYPE_DEVICE;
+}
+
+/* CUDA waits for no fill of the device's memory. */
+cudart_error cudaMemset_ptds(void *dst, int value, size_t size)
+{
+    cudart_error error = cudaMemsetAsync(dst, value, size, CUDA_STREAM_PER_THREAD);
+
+    return error == CUDART_OK && size > 0 && !is_of_device(dst)
+               ? cudaStreamSynchronize(CUDA_STREAM_PER_THREAD)
+               : error;
 }
 
 /* ---- variables of the program ------------------------------------------------------------- */
@@ -224,26 +253,52 @@ static cudart_error symbol_range(const void *symbol, size_t size, size_t offset,
     return error;
 }
 
-cudart_error cudaMemcpyToSymbol(const void *symbol, const void *src, size_t size, size_t offset,
-                                int kind)
+typedef cudart_error (*copy_fn)(void *dst, const void *src, size_t size, int kind);
+
+static cudart_error copy_to_symbol(const void *symbol, const void *src, size_t size, size_t offset,
+                                   int kind, copy_fn copy)
 {
     char *place;
     cudart_error error = symbol_range(symbol, size, offset, &place);
 
     if (error == CUDART_OK && (kind == CUDART_DEVICE_TO_HOST || kind == CUDART_HOST_TO_HOST))
         error = CUDART_INVALID_MEMCPY_DIRECTION;
-    return error == CUDART_OK ? cudaMemcpy(place, src, size, kind) : runtime_error_note(error);
+    return error == CUDART_OK ? copy(place, src, size, kind) : runtime_error_note(error);
 }
 
-cudart_error cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t size, size_t offset,
-                                  int kind)
+static cudart_error copy_from_symbol(void *dst, const void *symbol, size_t size, size_t offset,
+                                     int kind, copy_fn copy)
 {
     char *place;
     cudart_error error = symbol_range(symbol, size, offset, &place);
 
     if (error == CUDART_OK && (kind == CUDART_HOST_TO_DEVICE || kind == CUDART_HOST_TO_HOST))
         error = CUDART_INVALID_MEMCPY_DIRECTION;
-    return error == CUDART_OK ? cudaMemcpy(dst, place, size, kind) : runtime_error_note(error);
+    return error == CUDART_OK ? copy(dst, place, size, kind) : runtime_error_note(error);
+}
+
+cudart_error cudaMemcpyToSymbol(const void *symbol, const void *src, size_t size, size_t offset,
+                                int kind)
+{
+    return copy_to_symbol(symbol, src, size, offset, kind, cudaMemcpy);
+}
+
+cudart_error cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t size,
+                                     size_t offset, int kind)
+{
+    return copy_to_symbol(symbol, src, size, offset, kind, cudaMemcpy_ptds);
+}
+
+cudart_error cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t size, size_t offset,
+                                  int kind)
+{
+    return copy_from_symbol(dst, symbol, size, offset, kind, cudaMemcpy);
+}
+
+cudart_error cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t size, size_t offset,
+                                       int kind)
+{
+    return copy_from_symbol(dst, symbol, size, offset, kind, cudaMemcpy_ptds);
 }
 
 cudart_error cudaGetSymbolAddress(void **ptr, const void *symbol)
