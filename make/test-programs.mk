@@ -74,9 +74,9 @@ CUDART_PROGRAM_O := $(CUDART_RELEASES:%=$(BUILD)/obj/tests/programs/cudart/progr
 $(CUDART_PROGRAM_O): $(BUILD)/obj/tests/programs/cudart/program_%.o: tests/programs/cudart/program.c tests/programs/cudart/kernels.ptx $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -DRELEASE=$* -MMD -MP -c $< -o $@
-$(CUDART_PROGRAMS): $(BUILD)/tests/programs/cudart/program_%: $(BUILD)/obj/tests/programs/cudart/program_%.o $(BUILD)/lib/gpushare/libcudart.so.%
+$(CUDART_PROGRAMS): $(BUILD)/tests/programs/cudart/program_%: $(BUILD)/obj/tests/programs/cudart/program_%.o $(call obj,tests/programs/cudart/per_thread.c) $(BUILD)/lib/gpushare/libcudart.so.%
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(BUILD)/lib/gpushare -l:libcudart.so.$* -ldl
+	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -L$(BUILD)/lib/gpushare -l:libcudart.so.$* -ldl
 CHECK_DEPS += $(CUDART_PROGRAMS)
 
 # ---- dropin

@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import sanitizer  # noqa: E402
-from toolkit import in_toolkits  # noqa: E402
+from toolkit import compile_cuda, in_toolkits  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
@@ -96,10 +96,21 @@ class Runtime(unittest.TestCase):
                 with self.subTest(mode=mode):
                     program = os.path.join(folder, mode)
                     option = [] if mode == "default" else ["--compress-mode=" + mode]
-                    subprocess.run(["nvcc", "-cudart", "shared", "-gencode", "arch=compute_75,code=compute_75", *option, "-o", program, source],
-                                   check=True)
+                    compile_cuda(source, program, *option)
                     ended = run(program, SOFTGPU)
                     self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended.stderr)
+
+    @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
+    def test_nvcc_chooses_whose_the_default_stream_is(self):
+        source = os.path.join(ROOT, "tests/programs/cudart/per_thread.cu")
+        with tempfile.TemporaryDirectory() as folder:
+            for whose, milliseconds, seen in (("per-thread", "20000", "7\n"), ("legacy", "50", "0\n")):
+                with self.subTest(whose=whose):
+                    program = os.path.join(folder, whose)
+                    compile_cuda(source, program, "--default-stream", whose, "-Xcompiler", "-pthread")
+                    ended = run(program, SOFTGPU, milliseconds)
+                    self.assertEqual((ended.returncode, ended.stdout), (0, seen), ended.stderr)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import sanitizer  # noqa: E402
 from private_server import BUILD, ENV, SECONDS, Server, run  # noqa: E402
+from toolkit import compile_cuda  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 LIBRARIES = os.path.join(BUILD, "lib/gpushare")
@@ -173,8 +174,19 @@ class Programs(unittest.TestCase):
         source = os.path.join(ROOT, "tests/programs/cudart/vector_add.cu")
         with tempfile.TemporaryDirectory() as folder:
             program = os.path.join(folder, "vector_add")
-            subprocess.run(["nvcc", "-cudart", "shared", "-gencode", "arch=compute_75,code=compute_75", "-o", program, source], check=True)
+            compile_cuda(source, program)
             self.assertEqual(self.run_well(program), "right\n")
+
+    @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
+    def test_nvcc_chooses_whose_the_default_stream_is(self):
+        source = os.path.join(ROOT, "tests/programs/cudart/per_thread.cu")
+        with tempfile.TemporaryDirectory() as folder:
+            for whose, milliseconds, seen in (("per-thread", "20000", "7\n"), ("legacy", "50", "0\n")):
+                with self.subTest(whose=whose):
+                    program = os.path.join(folder, whose)
+                    compile_cuda(source, program, "--default-stream", whose, "-Xcompiler", "-pthread")
+                    self.assertEqual(self.run_well(program, milliseconds), seen)
 
     @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
     @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer traces by itself")

@@ -17,6 +17,7 @@
 #include "client/cuda/runtime/device_properties.h"
 #include "client/cuda/runtime/runtime_exports.h"
 #include "common/cuda/fatbin.h"
+#include "tests/programs/cudart/cudart.h"
 
 /* The build says which library the program is linked with. */
 #ifndef RELEASE
@@ -31,7 +32,8 @@ typedef struct device_properties_13 properties_of_release;
 #endif
 
 /* The addresses under which nvcc registers are those of stubs and variables in the program. */
-static char scaled_add, not_there, foreign, never_registered, scale;
+char scale;
+static char scaled_add, not_there, foreign, never_registered;
 static char name_lost[64], image_lost[64], variable_lost[64];
 
 __asm__(".section .rodata\n"
@@ -41,24 +43,6 @@ __asm__(".section .rodata\n"
 extern const char kernels_begin[];
 
 enum { COUNT = 50000, BLOCK = 256, GRID = (COUNT + BLOCK - 1) / BLOCK, KERNELS_MAX = 8192 };
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);              \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-#define EXPECT(expected, call)                                                                     \
-    do {                                                                                           \
-        cudart_error error_ = (call);                                                              \
-        if (error_ != (expected)) {                                                                \
-            fprintf(stderr, "%s:%d: %s: %s (%d), not %d\n", __FILE__, __LINE__, #call,             \
-                    cudaGetErrorName(error_), error_, (expected));                                 \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 /* ---- images --------------------------------------------------------------------------- */
 
@@ -631,6 +615,7 @@ int main(int argc, char **argv)
     check_attributes();
     check_optional();
     check_order();
+    check_per_thread(handle);
     check_short_memory(handle);
     check_registering_beside_launches(&image);
     check_reset();

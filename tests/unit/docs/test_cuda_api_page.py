@@ -50,6 +50,15 @@ class Page(unittest.TestCase):
                 self.assertEqual(new.read(), old.read(), "run: make cuda-api")
 
 
+class Forms(unittest.TestCase):
+    def test_a_carried_function_is_carried_for_default_streams_of_each_thread(self):
+        for library in (exports.driver(), exports.runtime()):
+            carried = {function.symbol for function in library if function.carried}
+            forms = {function.symbol for function in library if re.sub(r"_pt[sd][sz]$", "", function.symbol) in carried - {function.symbol}}
+            self.assertGreater(len(forms), 15)
+            self.assertEqual(forms - carried, set())
+
+
 @unittest.skipUnless(in_toolkits("include/cuda.h"), "no toolkit is installed")
 class Toolkit(unittest.TestCase):
     def test_each_function_of_the_drivers_headers_is_in_the_table(self):

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * cudart: the parts of the program for libcudart.
+ */
+#ifndef GPUSHARE_TESTS_PROGRAMS_CUDART_CUDART_H
+#define GPUSHARE_TESTS_PROGRAMS_CUDART_CUDART_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/cuda/runtime/runtime_exports.h"
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);              \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#define EXPECT(expected, call)                                                                     \
+    do {                                                                                           \
+        cudart_error error_ = (call);                                                              \
+        if (error_ != (expected)) {                                                                \
+            fprintf(stderr, "%s:%d: %s: %s (%d), not %d\n", __FILE__, __LINE__, #call,             \
+                    cudaGetErrorName(error_), error_, (expected));                                 \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* The address under which the kernels' variable is registered. */
+extern char scale;
+
+/* The _ptsz and _ptds forms. handle: the image's. */
+void check_per_thread(void **handle);
+
+#endif
