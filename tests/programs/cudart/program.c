@@ -16,8 +16,8 @@
 
 #include "client/cuda/runtime/device_properties.h"
 #include "client/cuda/runtime/runtime_exports.h"
-#include "common/cuda/fatbin.h"
 #include "tests/programs/cudart/cudart.h"
+#include "tests/programs/cudart/image.h"
 
 /* The build says which library the program is linked with. */
 #ifndef RELEASE
@@ -42,53 +42,13 @@ __asm__(".section .rodata\n"
         ".previous\n");
 extern const char kernels_begin[];
 
-enum { COUNT = 50000, BLOCK = 256, GRID = (COUNT + BLOCK - 1) / BLOCK, KERNELS_MAX = 8192 };
-
-/* ---- images --------------------------------------------------------------------------- */
-
-/* A fatbin of one PTX text, uncompressed, in nvcc's wrapper. */
-struct image {
-    struct {
-        uint32_t magic, version;
-        const void *data;
-        void *pieces;
-    } wrapper;
-    struct {
-        uint32_t magic;
-        uint16_t version, header_bytes;
-        uint64_t size;
-        uint16_t kind, entry_version;
-        uint32_t entry_header_bytes;
-        uint64_t payload_bytes;
-        uint32_t compressed, options;
-        uint16_t minor, major;
-        uint32_t arch, name, name_bytes;
-        uint64_t flags, zero, uncompressed;
-        char text[KERNELS_MAX];
-    } fatbin;
+enum {
+    COUNT = 50000,
+    BLOCK = 256,
+    GRID = (COUNT + BLOCK - 1) / BLOCK,
 };
 
-static void make_image(struct image *image, uint32_t arch)
-{
-    const size_t length = strlen(kernels_begin);
-
-    CHECK(length < KERNELS_MAX);
-    *image = (struct image){
-        .wrapper = {FATBIN_WRAPPER_MAGIC, 1, &image->fatbin, NULL},
-        .fatbin = {.magic = FATBIN_MAGIC,
-                   .version = 1,
-                   .header_bytes = FATBIN_HEADER_BYTES,
-                   .size = 64 + KERNELS_MAX,
-                   .kind = FATBIN_PTX,
-                   .entry_version = 0x101,
-                   .entry_header_bytes = 64,
-                   .payload_bytes = KERNELS_MAX,
-                   .major = 7,
-                   .arch = arch,
-                   .flags = 0x11},
-    };
-    memcpy(image->fatbin.text, kernels_begin, length);
-}
+/* ---- images --------------------------------------------------------------------------- */
 
 static void **register_image(struct image *image, const char *host, const char *name)
 {
@@ -586,8 +546,8 @@ int main(int argc, char **argv)
     void **handle, **newer_handle;
     int devices;
 
-    make_image(&image, 75);
-    make_image(&newer, 200);
+    image_make(&image, kernels_begin, 75);
+    image_make(&newer, kernels_begin, 200);
     handle = register_image(&image, &scaled_add, "scaled_add");
     __cudaRegisterFunction(handle, &not_there, NULL, "not_there", -1, NULL, NULL, NULL, NULL, NULL);
     __cudaRegisterVar(handle, &scale, NULL, "scale", 0, sizeof(float), 0, 0);
