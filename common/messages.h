@@ -107,6 +107,8 @@
       "the worker refused the new window") \
     X(window_in_use, NOT_PERMITTED, \
       "the window can't move any more: something has been allocated in it") \
+    X(window_kept, NOT_PERMITTED, \
+      "the window can't move: it has host buffers that the server has no room to keep apart; connect again") \
     X(window_move, SERVER_RESOURCES, \
       "its window could not be moved: %s") \
     X(module_foreign, INVALID_HANDLE, \

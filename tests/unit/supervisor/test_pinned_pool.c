@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/supervisor/session/owned/host.h"
 #include "server/supervisor/session/session.h"
 #include "tests/unit/supervisor/fake.h"
 
@@ -349,6 +350,65 @@ static void a_client_that_wants_other_addresses_leaves_the_window_to_others(void
     end();
 }
 
+static void a_window_that_the_pool_has_no_room_for_does_not_move(void **state)
+{
+    (void)state;
+    struct proto_attached first = {0}, second = {0};
+    open_with(32 * MIB);
+    leave_buffer(getuid(), BUFFER, &first);
+    FAKE_WAIT(&fake, idle() == 1);
+    server()->plan.bytes = 4 * first.window_bytes; /* the pool may keep one window */
+    int fd = attach(&second);
+    assert_int_equal(second.host_base, first.host_base);
+    int other = attach_as(another_user(0), NULL);
+    fake_host_alloc(&fake, other, BUFFER, NULL);
+    close(other);
+    FAKE_WAIT(&fake, server()->sessions == 1 && idle() == 2);
+    fake_send(&fake, fd, PROTO_WINDOW_MOVE, NULL);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_NOT_PERMITTED, "connect again");
+    assert_int_equal(server()->plan.windows, 2);
+    /* The buffers went, and so nothing keeps the window in its place. */
+    FAKE_WAIT(&fake, !fake_first(&fake)->buffers.regions);
+    fake_send(&fake, fd, PROTO_WINDOW_MOVE, NULL);
+    const struct proto_window *moved = fake_expect(&fake, fd, PROTO_WINDOW);
+    assert_int_not_equal(moved->host_base, first.host_base);
+    fake_host_alloc(&fake, fd, BUFFER, NULL);
+    close(fd);
+    end();
+}
+
+/* Its charge is the session's still, which may end before the thread that empties the buffer. */
+static void a_buffer_that_is_being_emptied_keeps_its_window_in_its_place(void **state)
+{
+    (void)state;
+    open_with(2 * MIB);
+    int fd = attach(NULL);
+    free_buffer(fd, fake_host_alloc(&fake, fd, BUFFER, NULL));
+    struct session *session = fake_first(&fake);
+    FAKE_WAIT(&fake, session->host_emptying == 1);
+    assert_true(session_host_has_any(session));
+    FAKE_WAIT(&fake, session->host_emptying == 0);
+    assert_false(session_host_has_any(session));
+    close(fd);
+    end();
+}
+
+static void a_buffer_that_the_worker_does_not_unmap_keeps_its_window_in_its_place(void **state)
+{
+    (void)state;
+    open_with(2 * MIB);
+    int fd = attach(NULL);
+    uint64_t address = fake_host_alloc(&fake, fd, BUFFER, NULL);
+    worker()->refuse_unmap = true;
+    free_buffer(fd, address);
+    const struct session *session = fake_first(&fake);
+    FAKE_WAIT(&fake, session->host_unmapping == 0);
+    fake_send(&fake, fd, PROTO_WINDOW_MOVE, NULL);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_NOT_PERMITTED, "allocated");
+    close(fd);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +423,9 @@ int main(void)
         cmocka_unit_test(a_buffer_larger_than_the_pool_is_not_kept),
         cmocka_unit_test(a_lost_worker_takes_the_pool_with_it),
         cmocka_unit_test(a_client_that_wants_other_addresses_leaves_the_window_to_others),
+        cmocka_unit_test(a_window_that_the_pool_has_no_room_for_does_not_move),
+        cmocka_unit_test(a_buffer_that_is_being_emptied_keeps_its_window_in_its_place),
+        cmocka_unit_test(a_buffer_that_the_worker_does_not_unmap_keeps_its_window_in_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

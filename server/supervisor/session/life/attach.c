@@ -569,21 +569,26 @@ static void move_answered(void *context, const struct worker_answer *answer)
 
 /* Takes the next window above the present one. So a client whose windows are all taken in its
  * process walks through the arena once, and no further. A window with buffers of the pool goes back
- * to the pool. */
-static int take_next_window(struct session *session)
+ * to the pool. Returns false with *why, and nothing has moved. */
+static bool take_next_window(struct session *session, struct error *why)
 {
     struct address_plan *plan = &session->server->plan;
     struct address_window next = {0};
     uint64_t bytes = session->window.bytes, from = session->window.offset + bytes;
-    int result = address_plan_take(plan, &next, bytes, from);
-    if (result)
-        return result;
-    if (session->buffers.regions)
-        pinned_pool_give_window(session);
+    if (address_plan_take(plan, &next, bytes, from)) {
+        no_room(session, why);
+        return false;
+    }
+    /* Others may have filled the pool since the client took its window out. */
+    if (session->buffers.regions && !pinned_pool_give_window(session)) {
+        address_plan_return(plan, &next);
+        error_set(why, MESSAGE(window_kept));
+        return false;
+    }
     heap_close(&session->buffers);
     address_plan_return(plan, &session->window);
     address_plan_move(plan, &next, &session->window);
-    return 0;
+    return true;
 }
 
 void session_attach_move(struct session *session, struct channel_message *message)
@@ -597,10 +602,8 @@ void session_attach_move(struct session *session, struct channel_message *messag
     struct request *request = request_make(session, serial, PROTO_WINDOW);
     if (!request)
         return;
-    int result = take_next_window(session);
-    if (result) {
-        struct error why;
-        no_room(session, &why);
+    struct error why;
+    if (!take_next_window(session, &why)) {
         session_refuse_why(session, serial, &why);
         request_end(request);
         return;
@@ -612,7 +615,7 @@ void session_attach_move(struct session *session, struct channel_message *messag
         .host_base = address_plan_host(plan, &session->window),
         .window_bytes = session->window.bytes,
     };
-    result = open_heaps(session);
+    int result = open_heaps(session);
     if (result == 0)
         result = session_ask(session, PROTO_WORKER_WINDOW, &body, move_answered, request);
     if (result < 0) {

@@ -384,8 +384,7 @@ bool session_host_release(struct session *session)
 
 bool session_host_has_any(const struct session *session)
 {
-    return session->buffers.used_blocks || session->buffers.retired_blocks ||
-           session->host_unmapping;
+    return !pinned_pool_has_all(session);
 }
 
 void session_host_free(struct session *session, struct channel_message *message)

@@ -22,7 +22,8 @@ void session_host_flush(struct session *session);
  * this must be called again. */
 bool session_host_release(struct session *session);
 
-/* Whether the session has buffers, or had any that are not gone yet. */
+/* Whether the session has buffers, or had any that are not gone yet. Those of the pool that lie in
+ * its window do not count. */
 bool session_host_has_any(const struct session *session);
 
 /* Tries again for requests that waited for memory; NULL: of all sessions. */

@@ -508,6 +508,20 @@ bool pinned_pool_take_window(struct session *session)
     return true;
 }
 
+bool pinned_pool_has_all(const struct session *session)
+{
+    const struct quota *pool = &session->server->accounts[RESOURCE_HOST_MEMORY];
+    const struct heap_region *region = session->buffers.first;
+    for (; region; region = region->next) {
+        const struct pinned_buffer *buffer = region->user;
+        /* A session's own buffer is charged to that session until all of it is gone. */
+        bool going = buffer->state == PINNED_EMPTYING && region->charge.quota == pool;
+        if (!list_is_linked(&buffer->link) && !going)
+            return false;
+    }
+    return true;
+}
+
 static uint64_t kept_bytes(const struct pinned_pool *pool)
 {
     const struct pinned_window *window;

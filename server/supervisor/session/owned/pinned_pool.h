@@ -156,8 +156,12 @@ void pinned_pool_lose(struct server *server, const struct device *device);
  * False: there is none that fits. */
 bool pinned_pool_take_window(struct session *session);
 
+/* Whether each buffer in the session's window is the pool's, or was and is being emptied. */
+bool pinned_pool_has_all(const struct session *session);
+
 /* The session has none but buffers of the pool in its window, and gives it up with them. False: the
- * pool has too many windows; the buffers are dropped, and session_schedule follows. */
+ * pool has too many windows, or no memory; the session keeps the window, the buffers are dropped,
+ * and session_schedule follows. */
 bool pinned_pool_give_window(struct session *session);
 
 #endif
