@@ -42,6 +42,7 @@ struct request {
     bool equal;          /* the result of that */
     uint32_t object;     /* number of the stream, event, kernel or link */
     uint64_t count;
+    uint64_t pool_until;    /* uv_now at which its wait for the pool ends; 0: it has not waited */
     int fd;                 /* a descriptor that the request owns, or -1 */
     struct charge charge;   /* for that descriptor */
     struct queue_link link; /* in the session's host_wants */

@@ -101,7 +101,7 @@ struct session {
     uv_poll_cb ready;       /* callback of poll */
     uv_poll_t process_poll; /* of pidfd; its data is NULL while it is not open */
     uv_timer_t deadline;    /* until it has attached; then of its loads that wait, or of its end */
-    uv_timer_t host_wait;   /* until the pool has had enough time to give way */
+    uv_timer_t host_wait;   /* until a request has waited for the pool for long enough */
     unsigned handles;       /* number of open handles */
     int fd, pidfd;          /* -1: closed */
     struct send_queue send_queue;
@@ -175,7 +175,6 @@ struct session {
     struct heap buffers;                /* host memory; one region for each buffer */
     struct pinned_window *spare_window; /* for giving the window up; or NULL */
     struct queue host_wants;            /* requests that wait, in order of arrival */
-    bool host_impatient;                /* what waits for the pool to give way is refused */
     uint32_t host_unmapping;            /* number of buffers that are being unmapped */
     uint32_t host_emptying; /* number of those whose memory is being given back after that */
     struct list imports;    /* struct host_import, of other sessions' buffers, used by this one */

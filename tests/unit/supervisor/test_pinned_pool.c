@@ -282,6 +282,35 @@ static void who_waits_for_the_pool_is_refused_though_its_load_waits_too(void **s
     end();
 }
 
+/* A request of the same client that is refused meanwhile does not end the wait of a later one. */
+static void each_request_waits_for_the_pool_as_long_as_any_other(void **state)
+{
+    (void)state;
+    struct proto_host_alloc more = {.count = 16 * MIB};
+    open_with(48 * MIB);
+    for (unsigned i = 0; i < 3; i++)
+        leave_buffer(another_user(i), 16 * MIB, NULL);
+    FAKE_WAIT(&fake, idle() == 3);
+    int one = attach(NULL), two = attach(NULL);
+    const uv_timer_t *wait = &fake_session(&fake, 1)->host_wait;
+    fake_host_alloc(&fake, one, 16 * MIB, NULL);
+    worker()->hold_frees = true;
+    uint64_t first = fake_send(&fake, two, PROTO_HOST_ALLOC, &more);
+    FAKE_WAIT(&fake, worker()->held_count == 1);
+    FAKE_WAIT(&fake, uv_timer_get_due_in(wait) < 1000);
+    fake_send(&fake, two, PROTO_HOST_ALLOC, &more);
+    fake_expect_failed(&fake, two, PROTO_ERROR_OUT_OF_MEMORY, "--host-memory-total");
+    assert_int_equal(fake.message.header.serial, first);
+    assert_int_equal(fake_take(&fake, two), CHANNEL_EMPTY);
+    assert_true(uv_is_active((const uv_handle_t *)wait));
+    fake_release(worker());
+    fake_expect(&fake, two, PROTO_HOST_ALLOCATED);
+    channel_close_fds(&fake.message);
+    close(one);
+    close(two);
+    end();
+}
+
 static void the_pool_keeps_no_more_than_it_may(void **state)
 {
     (void)state;
@@ -419,6 +448,7 @@ int main(void)
         cmocka_unit_test(the_pool_gives_way_to_a_client_that_needs_the_room),
         cmocka_unit_test(who_waits_for_the_pool_is_refused_in_the_end),
         cmocka_unit_test(who_waits_for_the_pool_is_refused_though_its_load_waits_too),
+        cmocka_unit_test(each_request_waits_for_the_pool_as_long_as_any_other),
         cmocka_unit_test(the_pool_keeps_no_more_than_it_may),
         cmocka_unit_test(a_buffer_larger_than_the_pool_is_not_kept),
         cmocka_unit_test(a_lost_worker_takes_the_pool_with_it),

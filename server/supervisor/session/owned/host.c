@@ -235,22 +235,25 @@ enum { POOL_WAIT_MS = 2000 };
 
 static void wait_is_over(uv_timer_t *timer)
 {
-    struct session *session = timer->data;
-    session->host_impatient = true;
-    wants_retry(session);
-    session->host_impatient = false;
+    wants_retry(timer->data);
 }
 
-/* Waits for the pool if that can help, and not for ever. */
+/* Waits for the pool if that can help, and not for ever. The session's timer ends the earliest of
+ * these waits. */
 static bool alloc_wait_for_pool(struct request *request, const struct quota *culprit,
                                 uint64_t bytes)
 {
     struct session *session = request->session;
-    if (session->host_impatient || !pinned_pool_make_room(session, culprit, bytes))
+    uv_timer_t *timer = &session->host_wait;
+    uint64_t now = uv_now(session->server->loop);
+    if (!request->pool_until)
+        request->pool_until = now + POOL_WAIT_MS;
+    if (now >= request->pool_until || !pinned_pool_make_room(session, culprit, bytes))
         return false;
     alloc_wait(request);
-    if (!uv_is_active((uv_handle_t *)&session->host_wait))
-        uv_timer_start(&session->host_wait, wait_is_over, POOL_WAIT_MS, 0);
+    uint64_t left = request->pool_until - now;
+    if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > left)
+        uv_timer_start(timer, wait_is_over, left, 0);
     return true;
 }
 
