@@ -170,6 +170,22 @@ static void a_worker_that_cannot_be_asked_is_given_up(void **state)
     }
 }
 
+static void a_worker_that_keeps_a_module_that_did_not_load_is_given_up(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake.worker[0].refuse_load = true;
+    fake_doom_clients(&fake);
+    unsendable = PROTO_MODULE_UNLOAD;
+    fake_send_image(&fake, fd, "text", 4);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_PTX, "line 3");
+    fake_expect_ended(&fake, fd, PROTO_ERROR_WORKER_LOST, "worker of device 0");
+    unsendable = 0;
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 /* The worker's socket is full, and there is no memory to keep the message in. */
 static void a_client_whose_end_waits_for_memory_costs_no_other(void **state)
 {
@@ -204,6 +220,7 @@ int main(void)
         cmocka_unit_test(a_buffer_that_stays_pinned_stays_charged),
         cmocka_unit_test(a_share_that_stays_pinned_stays_charged),
         cmocka_unit_test(a_worker_that_cannot_be_asked_is_given_up),
+        cmocka_unit_test(a_worker_that_keeps_a_module_that_did_not_load_is_given_up),
         cmocka_unit_test(a_client_whose_end_waits_for_memory_costs_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,9 +175,10 @@ static void load_failed(struct request *request, uint32_t error, const char *tex
     struct session *session = request->session;
     struct module *module = request->module;
     session_refuse(session, request->serial, error, "%s", text);
+    /* Nobody is charged for what the worker keeps of a module that the session has not. */
     if (module->inspected) {
         struct proto_module_unload body = {.module = module->number};
-        session_ask(session, PROTO_MODULE_UNLOAD, &body, NULL, NULL);
+        session_ask_surely(session, PROTO_MODULE_UNLOAD, &body, NULL, NULL);
     }
     if (module->variables)
         session_memory_return(session, module->variables);
