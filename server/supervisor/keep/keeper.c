@@ -74,7 +74,8 @@ static void unstore_fd(struct keeper *keeper, uint32_t number)
      * descriptors of one name can't be told apart. */
     if (result < 0)
         return;
-    *slot = (struct keeper_slot){.fd = -1};
+    slot->letter = 0;
+    slot->refs = 0;
     keeper->slots_used--;
     keeper->low = min(keeper->low, number - 1);
 }
@@ -225,7 +226,7 @@ static uint32_t slot_take(struct keeper *keeper, char letter)
         keeper->low++;
     if (keeper->slots_used >= KEEPER_FDS_MAX || slots_reserve(keeper, keeper->low + 1) < 0)
         return 0;
-    keeper->slots[keeper->low] = (struct keeper_slot){.letter = letter, .fd = -1};
+    keeper->slots[keeper->low].letter = letter;
     keeper->slots_used++;
     return keeper->low + 1;
 }
@@ -309,10 +310,11 @@ static int log_grow(struct keeper *keeper, uint64_t bytes)
 static void note_dropped(struct keeper *keeper, uint32_t number)
 {
     struct keeper_slot *slot = slot_of(keeper, number);
-    if (!slot || --slot->refs)
+    if (!slot || --slot->refs || slot->dropped)
         return;
-    if (array_reserve(keeper->dropped, keeper->dropped_room, keeper->dropped_count + 1) == 0)
-        keeper->dropped[keeper->dropped_count++] = number;
+    slot->dropped = true;
+    slot->next_dropped = keeper->dropped;
+    keeper->dropped = number;
 }
 
 /* The record names these from now on. */
@@ -384,12 +386,14 @@ void keeper_commit(struct keeper *keeper)
             unstore_fd(keeper, keeper->old_number);
         keeper->old_number = 0;
     }
-    for (uint32_t i = 0; i < keeper->dropped_count; i++) {
-        const struct keeper_slot *slot = slot_of(keeper, keeper->dropped[i]);
+    while (keeper->dropped) {
+        uint32_t number = keeper->dropped;
+        struct keeper_slot *slot = slot_of(keeper, number);
+        keeper->dropped = slot->next_dropped;
+        slot->dropped = false;
         if (slot->letter && !slot->refs)
-            unstore_fd(keeper, keeper->dropped[i]);
+            unstore_fd(keeper, number);
     }
-    keeper->dropped_count = 0;
 }
 
 void keeper_close(struct keeper *keeper)
@@ -400,7 +404,6 @@ void keeper_close(struct keeper *keeper)
         if (keeper->slots[i].fd >= 0)
             close(keeper->slots[i].fd);
     free(keeper->slots);
-    free(keeper->dropped);
     pack_free(&keeper->pack);
     *keeper = (struct keeper){0};
 }

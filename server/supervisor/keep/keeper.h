@@ -43,9 +43,11 @@ struct kept {
 };
 
 struct keeper_slot {
-    char letter;   /* 0: free */
-    uint32_t refs; /* records that name it */
-    int fd;        /* that was passed by the service manager, until it is taken; else -1 */
+    char letter;           /* 0: free */
+    uint32_t refs;         /* records that name it */
+    int fd;                /* that was passed by the service manager, until it is taken; else -1 */
+    bool dropped;          /* it is in keeper->dropped, free or not */
+    uint32_t next_dropped; /* number of the next one there; 0: none */
 };
 
 struct keeper {
@@ -56,9 +58,10 @@ struct keeper {
     uint32_t log_number, old_number;
     struct keeper_slot *slots; /* by number - 1 */
     uint32_t slot_count, slot_room, slots_used;
-    uint32_t low;      /* no slot before this one is free */
-    uint32_t *dropped; /* numbers to look at after the next commit */
-    uint32_t dropped_count, dropped_room;
+    uint32_t low; /* no slot before this one is free */
+    /* The first of the numbers to look at after the next commit; 0: none. The slots are the list,
+     * since a number that finds no memory to be noted in would stay taken for ever. */
+    uint32_t dropped;
     struct pack pack;     /* for callers, one record at a time */
     struct error trouble; /* why it gave up */
 };
