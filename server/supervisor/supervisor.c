@@ -156,7 +156,7 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
     if (result == 0)
         result = image_cache_open(&supervisor->server.cache);
     if (result == 0)
-        result = closer_open(&supervisor->server.closer, FD_BUDGET_CLOSING);
+        result = closer_open(&supervisor->server.closer, FD_BUDGET_MOST, FD_BUDGET_CLOSING);
     if (result < 0) {
         free(saved);
         free(supervisor);

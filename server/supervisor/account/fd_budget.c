@@ -40,12 +40,13 @@ int fd_budget_open(struct fd_budget *budget, uint32_t devices, uint32_t clients,
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return -errno;
-    if (limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
+    const rlim_t wanted = min(limit.rlim_max, (rlim_t)FD_BUDGET_MOST);
+    if (limit.rlim_cur != wanted) {
+        limit.rlim_cur = wanted;
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
             return -errno;
     }
-    uint32_t descriptors = (uint32_t)min(limit.rlim_cur, (rlim_t)min(most, (uint32_t)INT32_MAX));
+    uint32_t descriptors = (uint32_t)min(wanted, (rlim_t)most);
     return fd_budget_divide(budget, descriptors, devices, clients);
 }
 

@@ -35,6 +35,10 @@ struct charged_fd {
 
 #define CHARGED_FD_NONE ((struct charged_fd){.fd = -1})
 
+/* The most descriptors of this process: the kernel's own default for a hard limit (fs.nr_open).
+ * Some systems have a thousand times as many, and tables by number must have an end. */
+#define FD_BUDGET_MOST (UINT32_C(1) << 20)
+
 /* How the descriptors of this process are divided. */
 struct fd_budget {
     uint32_t descriptors; /* RLIMIT_NOFILE */
@@ -44,9 +48,10 @@ struct fd_budget {
 };
 
 /*
- * Raises RLIMIT_NOFILE to its hard limit and divides it, or `most` if that is less. clients: the
- * number of clients that is wished, or 0 for as many as fit. Returns 0; -EMFILE if so many do not
- * fit, and budget->clients is the number that would; or another -errno.
+ * Sets RLIMIT_NOFILE to its hard limit or FD_BUDGET_MOST, whichever is less, and divides that, or
+ * `most` if that is less still. clients: the number of clients that is wished, or 0 for as many as
+ * fit. Returns 0; -EMFILE if so many do not fit, and budget->clients is the number that would; or
+ * another -errno.
  */
 int fd_budget_open(struct fd_budget *budget, uint32_t devices, uint32_t clients, uint32_t most);
 

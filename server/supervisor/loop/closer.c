@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/loop/closer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,9 +31,10 @@
 /* Messages read from one socket: more than it can hold, and bounded whatever it holds. */
 #define DRAIN_MAX 4096
 
+/* Its place in closer->numbers is the descriptor's number: so each descriptor has one without
+ * memory that could be missing, and the loop need never close one itself. */
 struct waiting {
     struct queue_link link;
-    int fd;
     bool connection; /* the server's own end of one, not what a client sent */
     struct closer_sender sender;
 };
@@ -50,7 +52,9 @@ struct closer {
     pthread_cond_t work;  /* a descriptor waits, or the end has come */
     pthread_cond_t watch; /* a close has begun, or the end has come */
     pthread_cond_t ended; /* a thread has ended */
-    struct queue queue;   /* of struct waiting, in order of arrival */
+    struct waiting *numbers;
+    unsigned number_count;
+    struct queue queue; /* of struct waiting, in order of arrival */
     unsigned waiting, waiting_max;
     struct closing closing[THREADS_MAX];
     unsigned threads, idle; /* that close */
@@ -66,14 +70,21 @@ static void note_interrupt(int signal)
     (void)signal;
 }
 
-int closer_open(struct closer **out, unsigned waiting_max)
+int closer_open(struct closer **out, unsigned numbers, unsigned waiting_max)
 {
     const struct sigaction action = {.sa_handler = note_interrupt}; /* without SA_RESTART */
     *out = NULL;
     struct closer *closer = calloc(1, sizeof *closer);
-    if (!closer)
+    /* The kernel has no pages for most of it: a page comes with the first of its numbers. */
+    struct waiting *table = calloc(numbers, sizeof *table);
+    if (!closer || !table) {
+        free(closer);
+        free(table);
         return -ENOMEM;
+    }
     sigaction(SIGRTMIN, &action, NULL);
+    closer->numbers = table;
+    closer->number_count = numbers;
     closer->waiting_max = waiting_max;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -93,6 +104,7 @@ static void closer_free(struct closer *closer)
     pthread_cond_destroy(&closer->watch);
     pthread_cond_destroy(&closer->work);
     pthread_mutex_destroy(&closer->lock);
+    free(closer->numbers);
     free(closer);
 }
 
@@ -144,10 +156,13 @@ static void read_rest(int connection)
         ;
 }
 
-/* The close itself is made without the lock. */
-static void waiting_close(struct closer *closer, struct waiting *waiting)
+/* The close itself is made without the lock. Another descriptor may have the number, and the place
+ * that goes with it, as soon as it is made. */
+static void waiting_close(struct closer *closer, struct waiting *place)
 {
-    queue_remove(&closer->queue, &waiting->link);
+    const struct waiting waiting = *place;
+    int fd = (int)(place - closer->numbers);
+    queue_remove(&closer->queue, &place->link);
     closer->waiting--;
     closer->full = false;
     struct closing *closing = closer->closing;
@@ -155,16 +170,15 @@ static void waiting_close(struct closer *closer, struct waiting *waiting)
         closing++;
     uint64_t started_at = clock_now();
     *closing = (struct closing){
-        .started_at = started_at, .sender = waiting->sender, .thread = pthread_self()};
+        .started_at = started_at, .sender = waiting.sender, .thread = pthread_self()};
     pthread_cond_signal(&closer->watch);
     pthread_mutex_unlock(&closer->lock);
-    if (waiting->connection)
-        read_rest(waiting->fd);
-    close(waiting->fd);
+    if (waiting.connection)
+        read_rest(fd);
+    close(fd);
     uint64_t took = clock_now() - started_at;
     if (took > SLOW_NS)
-        log_warning(MESSAGE_TEXT(log_close_slow), waiting->sender.client, (double)took / 1e9);
-    free(waiting);
+        log_warning(MESSAGE_TEXT(log_close_slow), waiting.sender.client, (double)took / 1e9);
     pthread_mutex_lock(&closer->lock);
     closing->started_at = 0;
 }
@@ -294,13 +308,10 @@ static bool take_over(struct closer *closer, int fd, bool connection, struct clo
 {
     if (fd < 0)
         return true;
-    struct waiting *waiting = malloc(sizeof *waiting);
-    if (!waiting) {
-        close(fd);
-        return false;
-    }
-    *waiting = (struct waiting){.fd = fd, .connection = connection, .sender = sender};
+    assert((unsigned)fd < closer->number_count && "the limit of descriptors forbids it");
+    struct waiting *waiting = &closer->numbers[fd];
     pthread_mutex_lock(&closer->lock);
+    *waiting = (struct waiting){.connection = connection, .sender = sender};
     queue_append(&closer->queue, &waiting->link);
     closer->waiting++;
     bool room = closer->waiting <= closer->waiting_max &&

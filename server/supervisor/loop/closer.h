@@ -33,9 +33,10 @@ struct closer_sender {
 /* The server itself, with memory that takes long to give back. */
 #define CLOSER_SERVER ((struct closer_sender){.uid = (uid_t)-1})
 
-/* Makes a closer without threads. waiting_max: how many descriptors may wait, of which one user may
+/* Makes a closer without threads. numbers: no descriptor has this number or a greater one, for the
+ * process may not have so many. waiting_max: how many descriptors may wait, of which one user may
  * have three quarters. Returns 0 or -errno, with *closer NULL. */
-int closer_open(struct closer **closer, unsigned waiting_max);
+int closer_open(struct closer **closer, unsigned numbers, unsigned waiting_max);
 
 /*
  * Ends the threads once they have closed what waits. A close that sleeps for longer than a second
@@ -45,7 +46,8 @@ int closer_open(struct closer **closer, unsigned waiting_max);
 void closer_close(struct closer **closer);
 
 /*
- * Takes a descriptor over and closes it soon. A negative descriptor is ignored.
+ * Takes a descriptor over and closes it soon, without memory for it. A negative descriptor is
+ * ignored.
  *
  * Returns false if too many descriptors wait already. The descriptor is taken over in this case
  * too, but the caller should take no more from this sender.

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <setjmp.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -28,11 +30,33 @@ enum { AT_ONCE, SLEEPS, HANGS };
 static atomic_int manner[NUMBERS];
 static atomic_int hanging, hanging_max;
 static sem_t hang;
+static pthread_t loop;   /* the thread that must not sleep */
+static bool loop_sleeps; /* it was about to */
+static atomic_bool dry;  /* there is no memory */
+
+/* A sanitizer allocates before it can be called. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NO_DROUGHT skip()
+#else
+#define NO_DROUGHT (void)0
+
+void *malloc(size_t bytes)
+{
+    if (!dry)
+        return aligned_alloc(16, bytes ? bytes : 1);
+    errno = ENOMEM;
+    return NULL;
+}
+#endif
 
 int close(int fd)
 {
     int how = fd >= 0 && fd < NUMBERS ? atomic_exchange(&manner[fd], AT_ONCE) : AT_ONCE;
     struct timespec minute = {.tv_sec = 60};
+    if (how != AT_ONCE && pthread_equal(pthread_self(), loop)) {
+        loop_sleeps = true;
+        how = AT_ONCE;
+    }
     if (how == SLEEPS)
         nanosleep(&minute, NULL);
     if (how == HANGS) {
@@ -73,8 +97,10 @@ static int open_closer(void **state)
     (void)state;
     alarm(HANG_SECONDS);
     hanging = hanging_max = 0;
+    loop = pthread_self();
+    loop_sleeps = false;
     sem_init(&hang, 0, 0);
-    return closer_open(&closer, WAITING_MAX);
+    return closer_open(&closer, NUMBERS, WAITING_MAX);
 }
 
 static int shut_closer(void **state)
@@ -82,6 +108,7 @@ static int shut_closer(void **state)
     (void)state;
     closer_close(&closer);
     assert_null(closer);
+    assert_false(loop_sleeps);
     alarm(0);
     return 0;
 }
@@ -109,6 +136,27 @@ static void a_close_that_sleeps_is_interrupted(void **state)
     for (int i = 0; i < WAITING_MAX / 2; i++)
         assert_true(closer_take(closer, watched_fd(SLEEPS, &witness[i]), one));
     for (int i = 0; i < WAITING_MAX / 2; i++)
+        expect_closed(witness[i]);
+}
+
+static void a_descriptor_is_taken_over_without_memory(void **state)
+{
+    (void)state;
+    int witness[2];
+    NO_DROUGHT;
+    assert_true(closer_take(closer, watched_fd(AT_ONCE, &witness[0]), one));
+    expect_closed(witness[0]);
+    for (int i = 0; i < 2; i++) {
+        int fd = watched_fd(HANGS, &witness[i]);
+        dry = true;
+        bool room = closer_take(closer, fd, one);
+        dry = false;
+        assert_true(room);
+    }
+    assert_false(loop_sleeps);
+    for (int i = 0; i < 2; i++)
+        sem_post(&hang);
+    for (int i = 0; i < 2; i++)
         expect_closed(witness[i]);
 }
 
@@ -243,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_CLOSER(what_is_taken_is_closed),
         WITH_CLOSER(a_close_that_sleeps_is_interrupted),
+        WITH_CLOSER(a_descriptor_is_taken_over_without_memory),
         WITH_CLOSER(closes_that_hang_leave_other_users_threads),
         WITH_CLOSER(one_user_has_three_quarters_of_the_room),
         WITH_CLOSER(unread_descriptors_can_go_with_their_socket),
