@@ -255,7 +255,7 @@ static void *closer_main(void *context)
     return NULL;
 }
 
-static bool thread_start(struct closer *closer, void *(*start)(void *))
+static bool closer_thread_start(struct closer *closer, void *(*start)(void *))
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -277,9 +277,9 @@ static bool thread_start(struct closer *closer, void *(*start)(void *))
 static void threads_start(struct closer *closer)
 {
     if (!closer->watched)
-        closer->watched = thread_start(closer, watch_main);
+        closer->watched = closer_thread_start(closer, watch_main);
     if (!closer->idle && closer->threads < THREADS_MAX && next_waiting(closer))
-        closer->threads += thread_start(closer, closer_main);
+        closer->threads += closer_thread_start(closer, closer_main);
 }
 
 void closer_close(struct closer **out)
