@@ -106,11 +106,12 @@ void send_queue_close(struct send_queue *queue)
     queue->fd = -1;
 }
 
+/* A copy of 0, 1 or 2, where standard streams are closed, would get what the log writes. */
 static int fds_copy(struct send_queue_message *message, const struct channel_packet *packet)
 {
     message->packet.fds = message->fds;
     for (unsigned *i = &message->packet.fd_count; *i < packet->fd_count; (*i)++) {
-        message->fds[*i] = fcntl(packet->fds[*i], F_DUPFD_CLOEXEC, 0);
+        message->fds[*i] = fcntl(packet->fds[*i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         if (message->fds[*i] < 0)
             return -errno;
     }

@@ -221,6 +221,43 @@ static void messages_unknown_to_the_schema_are_not_sent(void **state)
     send_queue_close(&send_queue);
 }
 
+static void expect_no_standard_fd(void *context, const struct channel_packet *packet,
+                                  size_t body_bytes)
+{
+    (void)body_bytes;
+    for (unsigned i = 0; i < packet->fd_count; i++)
+        assert_true(packet->fds[i] > STDERR_FILENO);
+    *(unsigned *)context += packet->fd_count;
+}
+
+static void queued_descriptors_are_no_standard_ones(void **state)
+{
+    (void)state;
+    struct send_queue send_queue;
+    struct proto_host_allocated body = {.address = 4096, .count = 1};
+    unsigned seen = 0;
+    send_queue_open(&send_queue, pair[0], 1 << 20);
+    while (!send_queue_waiting(&send_queue))
+        assert_true(send_number(&send_queue, 1) >= 0);
+    int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 100);
+    if (input >= 0)
+        close(STDIN_FILENO);
+    int result =
+        send_queue_send(&send_queue, &(struct channel_packet){.opcode = PROTO_HOST_ALLOCATED,
+                                                              .serial = 1,
+                                                              .body = &body,
+                                                              .fds = &pair[0],
+                                                              .fd_count = 1});
+    if (input >= 0) {
+        dup2(input, STDIN_FILENO);
+        close(input);
+    }
+    assert_int_equal(result, SEND_QUEUE_QUEUED);
+    send_queue_each(&send_queue, expect_no_standard_fd, &seen);
+    assert_int_equal(seen, 1);
+    send_queue_close(&send_queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +266,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_queue_refuses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(queued_descriptors_belong_to_the_queue_and_count, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(queued_descriptors_are_no_standard_ones, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             few_descriptors_are_on_their_way_to_a_peer_that_does_not_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_largest_message_and_the_last_one_find_room, set_up,
