@@ -15,6 +15,9 @@
 #define LIMIT_LEAST_NS      (100 * UNITS_MS)
 #define WATCHDOG_WARNING_NS (2000 * UNITS_MS)
 #define WATCHDOG_LIMIT_NS   (10000 * UNITS_MS)
+/* The driver's own start takes seconds, many where several GPUs start at once: a worker that
+ * starts may be silent for so many times the watchdog's limit. */
+#define START_LIMITS 12
 
 /* NVIDIA's classes of time slices, by their numbers. */
 static const struct {
@@ -245,6 +248,11 @@ unsigned schedule_differs(const struct schedule *a, const struct schedule *b)
 bool schedule_equal(const struct schedule *a, const struct schedule *b)
 {
     return schedule_differs(a, b) == 0;
+}
+
+uint64_t schedule_start_limit_ns(const struct schedule *schedule)
+{
+    return saturating_mul(START_LIMITS, schedule->watchdog_limit_ns);
 }
 
 static const char *format_limit(uint64_t ns, char text[UNITS_TEXT])

@@ -101,6 +101,9 @@ const char *schedule_part_name(unsigned which, size_t index);
 uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
                       size_t length, struct error *why);
 
+/* So long may a worker take to start, ns, before it is given up; 0: as long as it likes. */
+uint64_t schedule_start_limit_ns(const struct schedule *schedule);
+
 /* Reads a time that has a limit or none: SCHEDULE_FORM_LIMIT, where "0" is none. Returns 0, or
  * -errno: *ns has not changed then. */
 int schedule_read_limit(const char *text, size_t length, uint64_t *ns);

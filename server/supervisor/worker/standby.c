@@ -22,8 +22,6 @@
 #define DELAY_MAX_MS 60000
 /* A standby that was ready for so long shows that it can be: failures before it count no more. */
 #define PROVEN_NS (10000 * UNITS_MS)
-/* As a worker, it may take so many times the watchdog's limit to start. */
-#define START_LIMITS 12
 /* Time to end by itself, once its channel is closed. */
 #define EXIT_MS 5000
 /* Between questions, where the watchdog has no limit. */
@@ -250,7 +248,7 @@ static void process_start(struct standby *standby)
 {
     const struct worker_link_events events = {
         .notice = link_notice, .lost = link_lost, .context = standby};
-    uint64_t limit = START_LIMITS * standby->schedule->watchdog_limit_ns / UNITS_MS;
+    uint64_t limit = schedule_start_limit_ns(standby->schedule) / UNITS_MS;
     int channel;
     standby->measuring = false;
     standby->state = STANDBY_STARTING;

@@ -7,10 +7,6 @@
 #include "common/messages.h"
 #include "common/util.h"
 
-/* The driver's own start takes seconds, many where several GPUs start at once: a worker that
- * starts may be silent for so many times as long. */
-#define START_LIMITS 12
-
 static void timer_due(uv_timer_t *timer);
 
 static uint64_t shortest_silence(const struct watchdog *watchdog)
@@ -133,7 +129,7 @@ static void start_late(uv_timer_t *timer)
     char text[HEARTBEAT_TEXT], time[UNITS_TEXT];
     struct error why;
     error_set(&why, MESSAGE(worker_start_silent), watchdog->index,
-              units_format_duration(START_LIMITS * watchdog->schedule->watchdog_limit_ns, time),
+              units_format_duration(schedule_start_limit_ns(watchdog->schedule), time),
               watchdog_explain(watchdog, text));
     log_error("%s", why.text);
     watchdog->expired(watchdog->context, &why);
@@ -141,7 +137,7 @@ static void start_late(uv_timer_t *timer)
 
 void watchdog_starting(struct watchdog *watchdog, uint64_t start_at)
 {
-    uint64_t limit = START_LIMITS * watchdog->schedule->watchdog_limit_ns;
+    uint64_t limit = schedule_start_limit_ns(watchdog->schedule);
     uint64_t left = saturating_sub(limit, clock_now() - start_at);
     watchdog->phase = WATCHDOG_STARTING;
     watchdog->start_at = start_at;

@@ -304,6 +304,17 @@ static void the_forms_name_the_ends_of_the_ranges(void **state)
                     units_format_size(PROTO_WORKER_SCHEDULE_LOCAL_MEMORY_MAX, to), "");
 }
 
+static void a_worker_may_take_many_times_the_watchdogs_limit_to_start(void **state)
+{
+    (void)state;
+    struct schedule schedule = {.watchdog_limit_ns = UINT64_C(10000000000)};
+    assert_int_equal(schedule_start_limit_ns(&schedule), UINT64_C(120000000000));
+    schedule.watchdog_limit_ns = UINT64_MAX / 2;
+    assert_int_equal(schedule_start_limit_ns(&schedule), UINT64_MAX);
+    schedule.watchdog_limit_ns = 0;
+    assert_int_equal(schedule_start_limit_ns(&schedule), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +327,7 @@ int main(void)
         cmocka_unit_test(zero_is_no_limit),
         cmocka_unit_test(only_the_parts_named_are_merged),
         cmocka_unit_test(a_schedule_is_told_in_words_and_to_the_worker),
+        cmocka_unit_test(a_worker_may_take_many_times_the_watchdogs_limit_to_start),
         cmocka_unit_test(the_forms_name_the_ends_of_the_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
