@@ -18,6 +18,17 @@
 #define UNITS_TENTH  (100 * UNITS_MS) /* of a second */
 #define UNITS_SECOND (1000 * UNITS_MS)
 
+/* A time in whole tenths of a second, for people: the last tenth that has passed, or the first one
+ * that is still to come, also where the time is a whole tenth itself. */
+static inline uint64_t units_tenth_passed(uint64_t ns)
+{
+    return ns - ns % UNITS_TENTH;
+}
+static inline uint64_t units_tenth_to_come(uint64_t ns)
+{
+    return units_tenth_passed(ns) + UNITS_TENTH;
+}
+
 /*
  * Reads a size in bytes: digits, then K, M, G or T in either case, then nothing, B or iB. "1G",
  * "1GB" and "1GiB" are the same; the factors are powers of 1024. "B" alone, or no unit, means

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/units.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/device/device_request.h"
@@ -75,8 +76,7 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
     view->warning_count = device->warning_count;
     view_standby(&device->standby, &view->standby);
     if (device->watchdog.silent) {
-        view->silent_ns =
-            heartbeat_silent_ns(&device->watchdog.heartbeat) / UNITS_TENTH * UNITS_TENTH;
+        view->silent_ns = units_tenth_passed(heartbeat_silent_ns(&device->watchdog.heartbeat));
         heartbeat_explain(&device->watchdog.heartbeat, view->worker_pid, view->silence);
     }
     if (device->process)
@@ -85,7 +85,7 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
     for (enum activity_count i = 0; device->process && i < ACTIVITY_COUNTS; i++)
         view->compilations[i] = heartbeat_count(&device->watchdog.heartbeat, i);
     for (unsigned i = 0; i < view->call_count; i++)
-        view->calls[i].ns -= view->calls[i].ns % UNITS_TENTH;
+        view->calls[i].ns = units_tenth_passed(view->calls[i].ns);
     view->ended = device->ended_at != 0;
     if (view->ended)
         view->ended_ns = clock_now() - device->ended_at;

@@ -563,7 +563,7 @@ uint32_t device_refuse(const struct device *device, struct error *why)
     if (ails) {
         char time[UNITS_TEXT];
         return error_set(why, MESSAGE(device_kept_down), device->index, device->trouble,
-                         units_format_duration(ails + UNITS_TENTH - ails % UNITS_TENTH, time));
+                         units_format_duration(units_tenth_to_come(ails), time));
     }
     if (device->trouble[0])
         return error_set(why, MESSAGE(device_no_worker), device->index, device->trouble);

@@ -49,8 +49,8 @@ void watchdog_adopt_page(struct watchdog *watchdog, int fd)
 
 const char *watchdog_silence(const struct watchdog *watchdog, char text[UNITS_TEXT])
 {
-    uint64_t ns = heartbeat_silent_ns(&watchdog->heartbeat);
-    return units_format_duration(ns - ns % UNITS_TENTH, text);
+    return units_format_duration(units_tenth_passed(heartbeat_silent_ns(&watchdog->heartbeat)),
+                                 text);
 }
 
 const char *watchdog_explain(const struct watchdog *watchdog, char text[HEARTBEAT_TEXT])

@@ -250,6 +250,22 @@ static void malformed_durations_are_refused(void **state)
     assert_int_equal(ns, 5000000);
 }
 
+static void times_are_rounded_to_tenths(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t ns, passed, to_come;
+    } rows[] = {{0, 0, 100000000},
+                {1, 0, 100000000},
+                {99999999, 0, 100000000},
+                {100000000, 100000000, 200000000},
+                {1234567890, 1200000000, 1300000000}};
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(units_tenth_passed(rows[i].ns), rows[i].passed);
+        assert_int_equal(units_tenth_to_come(rows[i].ns), rows[i].to_come);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +280,7 @@ int main(void)
         cmocka_unit_test(sizes_written_are_read_back),
         cmocka_unit_test(sizes_for_people),
         cmocka_unit_test(percentages_written),
+        cmocka_unit_test(times_are_rounded_to_tenths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

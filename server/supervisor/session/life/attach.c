@@ -365,7 +365,7 @@ static bool refuse_offender(const struct session *session, struct error *why)
                                    server->settings->offender_wait_ns, &faults);
     if (wait)
         error_set(why, MESSAGE(offender_waits), session->uid, faults,
-                  units_format_duration(wait + UNITS_TENTH - wait % UNITS_TENTH, time));
+                  units_format_duration(units_tenth_to_come(wait), time));
     return wait != 0;
 }
 
