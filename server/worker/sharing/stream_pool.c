@@ -90,7 +90,7 @@ static void reap_idle(struct stream_pool *pool)
 
 static uint32_t left_of(uint32_t all, uint32_t taken)
 {
-    return all - min(all, taken);
+    return (uint32_t)saturating_sub(all, taken);
 }
 
 static void leave_home(struct stream_pool *pool, struct client *client)
