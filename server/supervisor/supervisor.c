@@ -98,7 +98,7 @@ static void take_turn(struct supervisor *supervisor)
         end_sessions(supervisor);
         unpark_waiting(supervisor);
         reload_advance(supervisor);
-    } while (!queue_is_empty(&supervisor->server.due));
+    } while (pinned_pool_retry(&supervisor->server) || !queue_is_empty(&supervisor->server.due));
     survive_commit(supervisor);
     /* The service manager that hears it may end this server at once, and the next one has to find
      * what serves. */

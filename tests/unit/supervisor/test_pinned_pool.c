@@ -438,6 +438,32 @@ static void a_buffer_that_the_worker_does_not_unmap_keeps_its_window_in_its_plac
     end();
 }
 
+static unsigned retries; /* of all sessions */
+
+static void count_retry(struct server *of, struct session *session)
+{
+    retries += !session;
+    session_host_retry(of, session);
+}
+
+/* Each retry looks at every session. */
+static void buffers_that_go_together_have_waiting_requests_tried_again_once(void **state)
+{
+    (void)state;
+    struct proto_host_alloc body = {.count = BUFFER};
+    open_with(2 * MIB); /* none of them is kept */
+    int fd = attach(NULL);
+    server()->pinned.retry = count_retry;
+    retries = 0;
+    for (unsigned i = 0; i < 3; i++)
+        fake_send(&fake, fd, PROTO_HOST_ALLOC, &body);
+    close(fd);
+    FAKE_WAIT(&fake, server()->sessions == 0);
+    assert_int_equal(retries, 1);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_buffer_larger_than_the_pool_is_not_kept),
         cmocka_unit_test(a_lost_worker_takes_the_pool_with_it),
         cmocka_unit_test(a_client_that_wants_other_addresses_leaves_the_window_to_others),
+        cmocka_unit_test(buffers_that_go_together_have_waiting_requests_tried_again_once),
         cmocka_unit_test(a_window_that_the_pool_has_no_room_for_does_not_move),
         cmocka_unit_test(a_buffer_that_is_being_emptied_keeps_its_window_in_its_place),
         cmocka_unit_test(a_buffer_that_the_worker_does_not_unmap_keeps_its_window_in_its_place),

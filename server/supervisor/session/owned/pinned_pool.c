@@ -111,10 +111,19 @@ static void forget_emptied(struct pinned_buffer *buffer)
     pinned_pool_buffer_forget(buffer->region);
     if (window)
         settle_window(server, window);
-    /* A charge of the server's may have kept others waiting. */
-    server->pinned.retry(server, NULL);
+    /* A charge of the server's may have kept others waiting. Many buffers may go at once. */
+    server->pinned.retry_due = true;
     if (session)
         session_schedule(session);
+}
+
+bool pinned_pool_retry(struct server *server)
+{
+    bool due = server->pinned.retry_due;
+    server->pinned.retry_due = false;
+    if (due)
+        server->pinned.retry(server, NULL);
+    return due;
 }
 
 /* Runs on another thread, since the kernel frees every page here. */

@@ -84,6 +84,7 @@ struct pinned_pool {
     uint64_t bytes;    /* of buffers in the pool, in whatever state */
     uint64_t emptying; /* of buffers that no worker has, and whose charges come back in a moment */
     uint32_t count;
+    bool retry_due; /* of all sessions */
     /* Memory came back, or became idle: requests that wait for it are tried again. NULL: of all
      * sessions. */
     void (*retry)(struct server *server, struct session *session);
@@ -91,6 +92,10 @@ struct pinned_pool {
 
 void pinned_pool_open(struct pinned_pool *pool,
                       void (*retry)(struct server *server, struct session *session));
+
+/* To be called in the loop's turn: tries again for all sessions' requests if any buffer has been
+ * freed since the last call. Returns whether it did so. */
+bool pinned_pool_retry(struct server *server);
 
 /* Whether nothing is left, neither buffer nor window. */
 bool pinned_pool_is_empty(const struct pinned_pool *pool);
