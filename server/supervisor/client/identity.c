@@ -2,15 +2,23 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/client/identity.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/util.h"
 #include "server/supervisor/loop/peer_uid.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
 
 #define UID_NONE UINT32_MAX
 /* Version 1 has a line for each of a dozen controllers, each with a path of its own. */
@@ -68,10 +76,55 @@ static char *read_cgroup(pid_t pid)
     return cgroup;
 }
 
+int identity_pidfd(int fd, pid_t pid, bool *by_number)
+{
+    int pidfd;
+    socklen_t bytes = sizeof pidfd;
+    *by_number = false;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &bytes) == 0) {
+        fcntl(pidfd, F_SETFD, FD_CLOEXEC);
+        return pidfd;
+    }
+    /* Another error says that the process has ended. */
+    if (errno != ENOPROTOOPT || pid <= 0)
+        return -1;
+    *by_number = true;
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+/* Ticks of the clock between the machine's start and the process's. 0: not known. */
+static unsigned long long began_ticks(pid_t pid)
+{
+    enum { NAME_END = 2, BEGAN = 22 }; /* numbers of fields, proc_pid_stat(5) */
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    /* The name may contain blanks and parentheses. */
+    const char *at = strrchr(text, ')');
+    for (int field = NAME_END; at && field < BEGAN; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
+bool identity_began_before(pid_t pid, uint64_t time)
+{
+    unsigned long long ticks = began_ticks(pid);
+    long hertz = sysconf(_SC_CLK_TCK);
+    if (!ticks || hertz <= 0)
+        return false;
+    /* The machine may have slept since; then the process seems older than it is. */
+    uint64_t slept = saturating_sub(clock_read(CLOCK_BOOTTIME), clock_now());
+    return saturating_sub(ticks * (UNITS_SECOND / (uint64_t)hertz), slept) < time;
+}
+
 static bool has_ended(int pidfd)
 {
     struct pollfd question = {.fd = pidfd, .events = POLLIN};
-    return pidfd >= 0 && poll(&question, 1, 0) != 0;
+    return pidfd < 0 || poll(&question, 1, 0) != 0;
 }
 
 bool identity_uid_is_seen(uint32_t uid)

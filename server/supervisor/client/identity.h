@@ -23,9 +23,21 @@ struct identity {
 };
 
 /*
+ * A pidfd of the socket's peer, whose pid is what SO_PEERCRED gave; -1: there is none. A kernel
+ * before 6.5 has no SO_PEERPIDFD. Then it is opened by the pid, and *by_number is set: it is of
+ * another process if the peer had ended by then and its pid was in use again. So the caller asks
+ * soon after the connection was made; identity_began_before shows it later.
+ */
+int identity_pidfd(int fd, pid_t pid, bool *by_number);
+
+/* Whether the process that has this pid now began before that time of clock_now, which the kernel
+ * says to a hundredth of a second. If it did not, another process had the pid at that time. */
+bool identity_began_before(pid_t pid, uint64_t time);
+
+/*
  * Reads the identity of a socket's peer. pid and uid are what SO_PEERCRED gave. pidfd is of the
- * same process, or -1 where the kernel (before 6.5) has none; then nothing shows whether the pid
- * belongs to another process by now. Members that can't be read are set to "not known", never
+ * same process; with -1 nothing shows whether the pid belongs to another process by now, so what
+ * is found by the pid is not known. Members that can't be read are set to "not known", never
  * guessed. The caller ends with identity_free.
  */
 void identity_read(struct identity *identity, int fd, pid_t pid, uid_t uid, int pidfd);

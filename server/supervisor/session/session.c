@@ -37,10 +37,6 @@
  * attaches. */
 #define GREETED_TIMEOUTS 6
 
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 /* Linux 6.5 */
-#endif
-
 uint32_t session_fds(const struct session *session)
 {
     uint32_t own = (session->fd >= 0) + (session->pidfd >= 0) + (session->header.fd >= 0) +
@@ -379,12 +375,8 @@ static int peer_identify(struct session *session)
         return -errno;
     session->pid = credentials.pid;
     session->uid = credentials.uid;
-    /* Where the kernel has pidfds: a child may keep the socket open when the client has died. */
-    bytes = sizeof session->pidfd;
-    if (getsockopt(session->fd, SOL_SOCKET, SO_PEERPIDFD, &session->pidfd, &bytes) < 0)
-        session->pidfd = -1;
-    else
-        fcntl(session->pidfd, F_SETFD, FD_CLOEXEC);
+    /* A child may keep the socket open when the client has died. */
+    session->pidfd = identity_pidfd(session->fd, session->pid, &session->pidfd_by_number);
     return 0;
 }
 

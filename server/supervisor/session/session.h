@@ -104,6 +104,7 @@ struct session {
     uv_timer_t host_wait;   /* until a request has waited for the pool for long enough */
     unsigned handles;       /* number of open handles */
     int fd, pidfd;          /* -1: closed */
+    bool pidfd_by_number;   /* it was found by the pid; identity.h */
     struct send_queue send_queue;
     struct charge unread; /* of descriptors that wait in it */
 

@@ -5,6 +5,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,7 +16,21 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "server/supervisor/client/identity.h"
+
+enum { PEER_PIDFD = 77 };
+
+static bool old_kernel; /* before 6.5 */
+
+int getsockopt(int fd, int level, int option, void *value, socklen_t *bytes)
+{
+    if (old_kernel && level == SOL_SOCKET && option == PEER_PIDFD) {
+        errno = ENOPROTOOPT;
+        return -1;
+    }
+    return (int)syscall(SYS_getsockopt, fd, level, option, value, bytes);
+}
 
 static void cgroup_is(const char *text, const char *want)
 {
@@ -105,6 +122,65 @@ static void a_process_that_has_ended_has_no_control_group(void **state)
     close(pair[1]);
 }
 
+static void a_peer_that_cannot_be_watched_has_no_control_group(void **state)
+{
+    (void)state;
+    int pair[2];
+    struct identity identity;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    identity_read(&identity, pair[0], getpid(), 1000, -1);
+    assert_true(identity.known);
+    assert_null(identity.cgroup);
+    identity_free(&identity);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+static void an_older_kernel_gives_a_pidfd_by_number(void **state)
+{
+    (void)state;
+    int pair[2];
+    bool by_number;
+    struct identity identity;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    old_kernel = true;
+    assert_int_equal(identity_pidfd(pair[0], 0, &by_number), -1);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        for (;;)
+            pause();
+    int pidfd = identity_pidfd(pair[0], child, &by_number);
+    old_kernel = false;
+    assert_true(pidfd >= 0);
+    assert_true(by_number);
+    assert_int_equal(fcntl(pidfd, F_GETFD), FD_CLOEXEC);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    /* Whatever has the pid now is not the peer. */
+    identity_read(&identity, pair[0], getpid(), 1000, pidfd);
+    assert_null(identity.cgroup);
+    identity_free(&identity);
+    close(pidfd);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+static void a_process_that_got_the_pid_later_began_later(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        for (;;)
+            pause();
+    uint64_t now = clock_now();
+    assert_true(identity_began_before(child, now));
+    assert_false(identity_began_before(child, now - UNITS_SECOND));
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +188,9 @@ int main(void)
         cmocka_unit_test(a_peer_has_its_groups),
         cmocka_unit_test(unknown_processes_have_no_identity),
         cmocka_unit_test(a_process_that_has_ended_has_no_control_group),
+        cmocka_unit_test(a_peer_that_cannot_be_watched_has_no_control_group),
+        cmocka_unit_test(an_older_kernel_gives_a_pidfd_by_number),
+        cmocka_unit_test(a_process_that_got_the_pid_later_began_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,7 +223,9 @@ static int client_unpack(struct session *session, struct unpack *unpack)
         device == UINT32_MAX ? 0 : device_part_unpack(session, unpack, device, offset, bytes);
     keeping->whole = !(flags & 2);
     /* A child may hold its socket. */
-    if (result == 0 && watched && session->pidfd < 0)
+    bool reused =
+        session->pidfd_by_number && !identity_began_before(session->pid, session->connected_at);
+    if (result == 0 && ((watched && session->pidfd < 0) || reused))
         session_fail(session, MESSAGE(process_ended));
     return result;
 }
