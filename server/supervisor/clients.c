@@ -71,8 +71,7 @@ static void client_admit(struct supervisor *supervisor, int fd, enum session_ove
         log_warning(MESSAGE_TEXT(log_connection_refused), strerror(-result));
         return;
     }
-    list_append(&supervisor->server.session_list, &session->link);
-    supervisor->server.sessions++;
+    session_enlist(session);
     supervisor->over_limit += over_limit != OVER_LIMIT_NONE;
 }
 
@@ -83,8 +82,7 @@ int clients_adopt(struct supervisor *supervisor, uint32_t number,
     int result = session_record_open(&session, &supervisor->server, number, entry);
     if (result < 0)
         return result;
-    list_append(&supervisor->server.session_list, &session->link);
-    supervisor->server.sessions++;
+    session_enlist(session);
     supervisor->over_limit += session->over_limit != OVER_LIMIT_NONE;
     return 0;
 }
@@ -128,8 +126,7 @@ void clients_remove(struct supervisor *supervisor, struct session *session)
 {
     if (supervisor->server.keeper)
         session_record_remove(session);
-    list_remove(&session->link);
-    supervisor->server.sessions--;
+    session_delist(session);
     supervisor->over_limit -= session->over_limit != OVER_LIMIT_NONE;
 }
 

@@ -34,6 +34,10 @@
 struct config;
 struct session;
 
+/* Each notice of a worker names its client by the number, so it has to be found at once. By default
+ * there are 4096 clients at most, and thus chains of four. */
+enum { SERVER_BUCKETS = 1024 };
+
 struct server {
     uv_loop_t *loop;
     const struct settings *settings;
@@ -64,6 +68,8 @@ struct server {
     struct keeper *keeper; /* NULL: nothing outlives this server */
     struct send_hold hold; /* with a keeper: what is sent waits until it is kept */
     struct queue touched;  /* sessions of which the keeper has to look */
+    /* The sessions of session_list again, in chains by the remainder of their numbers. */
+    struct session *by_number[SERVER_BUCKETS];
     /* Every client's message arrives here, one at a time, and stays until it is handled. */
     struct channel_message message;
 };

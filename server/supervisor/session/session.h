@@ -82,6 +82,7 @@ struct session {
     struct device *device; /* NULL before attach */
     struct list_link link; /* in server->session_list */
     uint32_t number;
+    struct session *next_of_bucket;    /* in server->by_number */
     enum proto_connection_state state; /* the schema says what a client may ask for in each */
     enum session_over_limit over_limit;
     bool paused; /* its messages are not read now */

@@ -13,12 +13,37 @@
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
 
+static struct session **bucket_of(struct server *server, uint32_t number)
+{
+    return &server->by_number[number % SERVER_BUCKETS];
+}
+
+void session_enlist(struct session *session)
+{
+    struct server *server = session->server;
+    struct session **bucket = bucket_of(server, session->number);
+    session->next_of_bucket = *bucket;
+    *bucket = session;
+    list_append(&server->session_list, &session->link);
+    server->sessions++;
+}
+
+void session_delist(struct session *session)
+{
+    struct server *server = session->server;
+    struct session **at = bucket_of(server, session->number);
+    while (*at != session)
+        at = &(*at)->next_of_bucket;
+    *at = session->next_of_bucket;
+    list_remove(&session->link);
+    server->sessions--;
+}
+
 struct session *session_find(const struct server *server, uint32_t number)
 {
-    struct session *session;
-    LIST_FOR_EACH (session, &server->session_list, link)
-        if (session->number == number)
-            break;
+    struct session *session = server->by_number[number % SERVER_BUCKETS];
+    while (session && session->number != number)
+        session = session->next_of_bucket;
     return session;
 }
 

@@ -22,6 +22,10 @@
 struct server;
 struct session;
 
+/* Enters a session into the server's list, where session_find finds it, and takes it out. */
+void session_enlist(struct session *session);
+void session_delist(struct session *session);
+
 /* The session with that number, whatever its state, or NULL. */
 struct session *session_find(const struct server *server, uint32_t number);
 

@@ -563,6 +563,44 @@ static void views_show_the_charges(void **state)
     fake_close(&fake);
 }
 
+static void clients_are_found_by_their_numbers(void **state)
+{
+    (void)state;
+    enum { COUNT = 4 };
+    struct server *server;
+    uint32_t numbers[COUNT];
+    int fds[COUNT];
+    fake_open(&fake, 1, 256 * MIB);
+    server = &fake.supervisor->server;
+    /* Three of one chain, and one of another. */
+    for (uint32_t i = 0; i < COUNT; i++) {
+        numbers[i] = 7 + i * SERVER_BUCKETS + (i == 3);
+        fake.supervisor->next_number = numbers[i] - 1;
+        fds[i] = fake_greet(&fake);
+    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_ptr_equal(session_find(server, numbers[i]), fake_session(&fake, i));
+    assert_null(session_find(server, 7 + 4 * SERVER_BUCKETS));
+    /* Numbers of clients that are there are not given again. */
+    fake.supervisor->next_number = numbers[0] - 1;
+    int next = fake_greet(&fake);
+    assert_int_equal(fake_session(&fake, COUNT)->number, numbers[0] + 1);
+    close(fds[1]);
+    FAKE_WAIT(&fake, server->sessions == COUNT);
+    assert_null(session_find(server, numbers[1]));
+    assert_ptr_equal(session_find(server, numbers[0]), fake_session(&fake, 0));
+    assert_ptr_equal(session_find(server, numbers[2]), fake_session(&fake, 1));
+    close(next);
+    close(fds[0]);
+    close(fds[2]);
+    close(fds[3]);
+    FAKE_WAIT(&fake, server->sessions == 0);
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_null(session_find(server, numbers[i]));
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -585,6 +623,7 @@ int main(void)
         cmocka_unit_test(a_number_is_given_again_when_the_worker_has_done_with_it),
         cmocka_unit_test(streams_end_at_the_number_granted),
         cmocka_unit_test(views_show_the_charges),
+        cmocka_unit_test(clients_are_found_by_their_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
