@@ -26,6 +26,7 @@
 #include "tests/support/neighbour.h"
 #include "tests/support/patience.h"
 #include "tests/support/raw.h"
+#include "tests/support/seed.h"
 
 static const char kernel_ptx[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
                                  ".visible .entry store(.param .u64 p, .param .u32 v)\n{\n"
@@ -490,6 +491,22 @@ static struct had look(const struct server *own)
     return had;
 }
 
+static bool is_left(const struct had *had)
+{
+    return had->clients || had->memory || had->host_memory || had->descriptors;
+}
+
+/* Waits until all clients have gone and nothing of them is left, or patience ends. */
+static struct had look_when_gone(const struct server *own)
+{
+    struct had had = look(own);
+    for (int left = (int)(patience_seconds(10) * 100); left > 0 && is_left(&had); left--) {
+        usleep(10000);
+        had = look(own);
+    }
+    return had;
+}
+
 static void a_client_killed_with_work_in_flight_leaves_nothing(void **state)
 {
     (void)state;
@@ -513,16 +530,197 @@ static void a_client_killed_with_work_in_flight_leaves_nothing(void **state)
         assert_true(WIFSIGNALED(status));
         close(working[0]);
     }
-    struct had had = look(own);
-    for (int left = (int)(patience_seconds(10) * 100);
-         left > 0 && (had.clients || had.memory || had.host_memory || had.descriptors); left--) {
-        usleep(10000);
-        had = look(own);
-    }
-    if (had.clients || had.memory || had.host_memory || had.descriptors)
+    struct had had = look_when_gone(own);
+    if (is_left(&had))
         fail_msg("%lld clients, %lld bytes, %lld of host memory and %lld descriptors are left",
                  had.clients, had.memory, had.host_memory, had.descriptors);
     assert_int_equal(server_stop(own), 0);
+}
+
+/* ---- streams that are destroyed while their rings wait ---- */
+
+static const struct proto_command_nop nop = {.opcode = PROTO_COMMAND_NOP};
+
+static struct server *begin_alone(pid_t *worker)
+{
+    static const char *const args[] = {"--pinned-pool", "0", NULL};
+    struct server *own = server_start(args, NULL);
+    assert_int_equal(server_workers(own, worker, 1), 1);
+    return own;
+}
+
+/* The worker that served these clients has outlived them. */
+static void end_alone(struct server *own, pid_t worker)
+{
+    struct had had = look_when_gone(own);
+    pid_t now = 0;
+    assert_false(is_left(&had));
+    assert_int_equal(server_workers(own, &now, 1), 1);
+    assert_int_equal(now, worker);
+    assert_int_equal(server_stop(own), 0);
+}
+
+/* Opens a stream with a ring full of commands that do nothing, so that any tail stands for valid
+ * ones. Returns its number, or 0 if the connection has ended. */
+static uint32_t open_stream(struct raw *raw)
+{
+    struct proto_stream_create create = {.priority = 0};
+    if (raw_ask(raw, PROTO_STREAM_CREATE, &create, NULL, 0, -1))
+        return 0;
+    uint32_t stream = ((const struct proto_stream_created *)raw->reply.body)->stream;
+    if (!ring_memory_has(&raw->memory, stream) && raw_ring(raw, stream))
+        return 0;
+    struct ring ring = ring_at(raw->rings, raw->status, stream);
+    for (uint32_t i = 0; i < PROTO_RING_ENTRIES; i++)
+        memcpy(ring.descriptors[i].bytes, &nop, sizeof nop);
+    return stream;
+}
+
+static uint32_t close_stream(struct raw *raw, uint32_t stream)
+{
+    struct proto_stream_destroy destroy = {.stream = stream};
+    return raw_ask(raw, PROTO_STREAM_DESTROY, &destroy, NULL, 0, -1);
+}
+
+static struct proto_command_wait wait_for(uint32_t stream, uint64_t value)
+{
+    return (struct proto_command_wait){
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .on[0] = {.stream = stream, .value = value}};
+}
+
+static void set_tail(struct raw *raw, uint32_t stream, uint32_t tail)
+{
+    __atomic_store_n(&ring_at(raw->rings, raw->status, stream).header->tail, tail,
+                     __ATOMIC_SEQ_CST);
+}
+
+static uint64_t completed(const struct raw *raw, uint32_t stream)
+{
+    return __atomic_load_n(&ring_at(raw->rings, raw->status, stream).status->completed,
+                           __ATOMIC_SEQ_CST);
+}
+
+/* Destroys a stream whose ring waits for the first command of `source`, with a tail that says that
+ * the ring is empty, and puts the tail forth again. */
+static uint32_t destroy_waiting(struct raw *raw, uint32_t source)
+{
+    uint32_t stream = open_stream(raw);
+    struct proto_command_wait wait = wait_for(source, 1);
+    assert_int_not_equal(stream, 0);
+    memcpy(ring_at(raw->rings, raw->status, stream).descriptors[1].bytes, &wait, sizeof wait);
+    /* One batch: when its first command is done the second was looked at, and its ring waits. */
+    set_tail(raw, stream, 2);
+    doorbell_ring(ring_client_header(raw->rings), stream, raw->eventfd);
+    assert_true(raw_wait_value(raw, stream, 1));
+    set_tail(raw, stream, 1);
+    assert_int_equal(close_stream(raw, stream), 0);
+    set_tail(raw, stream, 3);
+    return stream;
+}
+
+static void a_stream_destroyed_while_it_waits_runs_nothing_more(void **state)
+{
+    (void)state;
+    struct raw raw;
+    pid_t worker;
+    struct server *own = begin_alone(&worker);
+    raw_attach(&raw, own, PROTO_UNSET);
+    uint32_t source = open_stream(&raw), destroyed = destroy_waiting(&raw, source);
+    raw_push(&raw, source, &nop);
+    assert_true(raw_wait_value(&raw, source, 1));
+    /* Rings that are ready are served in turn. */
+    for (uint64_t value = 1; value <= 20; value++) {
+        raw_push(&raw, 0, &nop);
+        assert_true(raw_wait_value(&raw, 0, value));
+    }
+    assert_int_equal(completed(&raw, destroyed), 1);
+    raw_close(&raw);
+    end_alone(own, worker);
+}
+
+static void a_stream_does_not_wait_for_what_its_numbers_last_user_asked_for(void **state)
+{
+    (void)state;
+    struct raw raw;
+    pid_t worker;
+    struct server *own = begin_alone(&worker);
+    raw_attach(&raw, own, PROTO_UNSET);
+    uint32_t source = open_stream(&raw), destroyed = destroy_waiting(&raw, source);
+    assert_int_equal(open_stream(&raw), destroyed);
+    raw_push(&raw, destroyed, &nop);
+    assert_true(raw_wait_value(&raw, destroyed, 2));
+    raw_close(&raw);
+    end_alone(own, worker);
+}
+
+struct hostile {
+    struct raw raw;
+    unsigned seed;
+    uint32_t streams[8]; /* 0: not open */
+};
+
+static uint32_t draw(struct hostile *hostile, uint32_t below)
+{
+    hostile->seed = hostile->seed * 1664525u + 1013904223u;
+    return (hostile->seed >> 8) % below;
+}
+
+/* Does one thing to one stream. Returns false when the connection has ended. */
+static bool do_anything(struct hostile *hostile)
+{
+    struct raw *raw = &hostile->raw;
+    uint32_t at = draw(hostile, 8), stream = hostile->streams[at];
+    if (!stream)
+        return (hostile->streams[at] = open_stream(raw)) != 0;
+    uint32_t tail =
+        __atomic_load_n(&ring_at(raw->rings, raw->status, stream).header->tail, __ATOMIC_SEQ_CST);
+    /* Waits lead from one stream to later ones, so there is no circle, which would end it all. */
+    uint32_t source = at < 7 ? hostile->streams[at + 1 + draw(hostile, 7 - at)] : 0;
+    struct proto_command_wait wait =
+        wait_for(source, source ? completed(raw, source) + 1 + draw(hostile, 2) : 0);
+    switch (draw(hostile, 6)) {
+    case 0:
+        raw_push(raw, stream, &nop);
+        break;
+    case 1:
+    case 2:
+        raw_push(raw, stream, &wait);
+        break;
+    case 3: /* back and forth around the destruction */
+        set_tail(raw, stream, (uint32_t)completed(raw, stream));
+        if (close_stream(raw, stream))
+            return false;
+        hostile->streams[at] = 0;
+        set_tail(raw, stream, tail + draw(hostile, 3));
+        break;
+    case 4: /* a destruction that waits for the end of the ring's commands */
+        if (close_stream(raw, stream))
+            return false;
+        hostile->streams[at] = 0;
+        break;
+    default:
+        set_tail(raw, stream, tail + draw(hostile, 3));
+        doorbell_ring(ring_client_header(raw->rings), stream, raw->eventfd);
+    }
+    return !__atomic_load_n(&ring_status_header(raw->status)->fault, __ATOMIC_RELAXED);
+}
+
+static void streams_destroyed_at_random_while_they_wait_end_no_worker(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 40, STEPS = 200 };
+    pid_t worker;
+    struct server *own = begin_alone(&worker);
+    unsigned seed = seed_draw(), steps = 0;
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        struct hostile hostile = {.seed = seed + i};
+        raw_attach(&hostile.raw, own, PROTO_UNSET);
+        for (int step = 0; step < STEPS && do_anything(&hostile); step++)
+            steps++;
+        raw_close(&hostile.raw);
+    }
+    print_message("%u steps\n", steps);
+    end_alone(own, worker);
 }
 
 int main(void)
@@ -540,6 +738,9 @@ int main(void)
         cmocka_unit_test(rings_take_no_more_than_their_client_is_charged),
         cmocka_unit_test(completion_words_cannot_be_written_by_another_uid),
         cmocka_unit_test(a_client_killed_with_work_in_flight_leaves_nothing),
+        cmocka_unit_test(a_stream_destroyed_while_it_waits_runs_nothing_more),
+        cmocka_unit_test(a_stream_does_not_wait_for_what_its_numbers_last_user_asked_for),
+        cmocka_unit_test(streams_destroyed_at_random_while_they_wait_end_no_worker),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

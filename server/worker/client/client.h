@@ -30,6 +30,7 @@
 #include "common/ipc/shm.h"
 #include "server/worker/sharing/meter.h"
 #include "server/worker/client/bits.h"
+#include "server/worker/client/blocked_rings.h"
 #include "server/worker/client/client_state.h"
 #include "server/worker/device/gpu.h"
 #include "server/worker/sharing/gate.h"
@@ -88,17 +89,15 @@ struct link {
 struct client_shared {
     _Atomic(enum client_state) state; /* client_state_set alone changes it; readable without lock */
     struct partition *partition;      /* that its streams belong to; NULL while it has none */
-    int32_t priority_first, priority_last;       /* of its streams, as the driver numbers them */
-    uint64_t ready[CLIENT_STREAM_WORDS];         /* rings that have descriptors to read */
-    uint64_t blocked_rings[CLIENT_STREAM_WORDS]; /* rings that wait for another ring, or room */
-    uint64_t busy[CLIENT_STREAM_WORDS];          /* streams whose device work was not seen to end */
-    uint32_t blocked_count;
-    uint32_t linked_count;      /* blocked rings that wait for another device, or their own end */
-    uint32_t watched_count;     /* streams on whose timeline a thread sleeps */
-    uint32_t closing_count;     /* streams in STREAM_CLOSING */
-    uint32_t interrupted_count; /* streams that wait for client_stream_recover */
-    uint32_t in_flight;         /* commands, as last counted */
-    uint32_t width;             /* mean of its latest kernels' (launch_width.h); 0: unknown */
+    int32_t priority_first, priority_last; /* of its streams, as the driver numbers them */
+    uint64_t ready[CLIENT_STREAM_WORDS];   /* rings that have descriptors to read */
+    uint64_t busy[CLIENT_STREAM_WORDS];    /* streams whose device work was not seen to end */
+    struct blocked_rings blocked;          /* rings that wait for another ring, or room */
+    uint32_t watched_count;                /* streams on whose timeline a thread sleeps */
+    uint32_t closing_count;                /* streams in STREAM_CLOSING */
+    uint32_t interrupted_count;            /* streams that wait for client_stream_recover */
+    uint32_t in_flight;                    /* commands, as last counted */
+    uint32_t width; /* mean of its latest kernels' (launch_width.h); 0: unknown */
     struct retirement *frees, **frees_end;
     struct work_length length; /* of its commands */
     /* Local memory, bytes a thread: what its launches wait for, 0 for none; whether that was asked

@@ -330,6 +330,14 @@ void client_stream_close(struct client *client, struct client_stream *stream)
     client_signal_completer(client);
 }
 
+void client_stream_free(struct client *client, struct client_stream *stream)
+{
+    bits_clear(client->shared.ready, stream->index);
+    blocked_rings_remove(&client->shared.blocked, stream);
+    stream->state = STREAM_FREE;
+    client->shared.closing_count--;
+}
+
 struct client_stream *client_stream_find(struct client *client, uint32_t index)
 {
     if (index >= client->stream_count || client->streams[index].state == STREAM_FREE)

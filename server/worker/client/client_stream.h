@@ -31,8 +31,8 @@ enum stream_state {
     STREAM_CLOSING, /* destroyed by the client; commands up to `limit` are still carried out */
 };
 
-/* The conditions of a blocked ring: timeline values, room for a kernel's local memory, or, of an
- * interrupted stream, the end of what the device still has of it. */
+/* The conditions of a blocked ring (blocked_rings.h): timeline values, room for a kernel's local
+ * memory, or, of an interrupted stream, the end of what the device still has of it. */
 struct stream_dependencies {
     uint32_t count;
     struct proto_dependency on[3];
@@ -130,7 +130,7 @@ uint64_t client_stream_pushed(const struct client_stream *stream);
 uint64_t client_stream_status_address(const struct client_stream *stream);
 uint64_t client_stream_shadow_address(const struct client_stream *stream);
 
-/* Whether a closing stream has reached its limit. The caller unbinds it and makes it free. */
+/* Whether a closing stream has reached its limit. The caller unbinds and frees it. */
 bool client_stream_has_ended(const struct client_stream *stream);
 
 /* Counts a non-fatal failure of work in the stream's status, where the client finds it. */
@@ -178,6 +178,11 @@ struct client_stream *client_stream_open(struct client *client, uint32_t index, 
 
 /* Closes a stream: the commands in its ring are still carried out, then it is free again. */
 void client_stream_close(struct client *client, struct client_stream *stream);
+
+/* Frees the number of a closing stream that has ended and is bound to nothing. Its ring is not read
+ * until the number's next stream opens, whatever its tail says. The client may have set the tail
+ * back before it destroyed the stream, so the ring may be ready or blocked. */
+void client_stream_free(struct client *client, struct client_stream *stream);
 
 /* The stream of this index if it is open or closing, else NULL. Any index is allowed. */
 struct client_stream *client_stream_find(struct client *client, uint32_t index);

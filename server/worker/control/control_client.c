@@ -216,7 +216,7 @@ static void drop_client(struct worker *worker, struct client *client)
     worker_remove_client(worker, client);
     control_limits_assign_priorities(worker);
     for (uint32_t i = 0; i < client->stream_count; i++)
-        if (client->streams[i].state != STREAM_FREE)
+        if (client->streams[i].client)
             stream_pool_unbind(&worker->pool, &client->streams[i]);
     client_stream_end_timelines(client);
     meter_forget(&worker->meter, client);

@@ -90,9 +90,7 @@ static uint32_t free_ended_stream(struct worker *worker, struct client *client)
         if (!client_stream_has_ended(stream))
             continue;
         stream_pool_unbind(&worker->pool, stream);
-        bits_clear(client->shared.ready, i);
-        stream->state = STREAM_FREE;
-        client->shared.closing_count--;
+        client_stream_free(client, stream);
         freed = i;
     }
     pthread_mutex_unlock(&client->lock);

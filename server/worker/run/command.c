@@ -392,7 +392,7 @@ static bool waits_for(const struct client *client, uint32_t from, uint32_t to, u
         uint32_t at = stack[--depth];
         if (at == to)
             return true;
-        if (bits_test(seen, at) || !bits_test(client->shared.blocked_rings, at))
+        if (bits_test(seen, at) || !blocked_rings_has(&client->shared.blocked, at))
             continue;
         bits_set(seen, at);
         const struct stream_dependencies *dependencies = &client->streams[at].blocked_on;

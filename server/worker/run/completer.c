@@ -88,9 +88,10 @@ static bool any_closed(const struct client *client)
 
 static bool any_linked_dependency_met(const struct client *client)
 {
-    for (uint32_t i = bits_next(client->shared.blocked_rings, 0, client->stream_count);
-         client->shared.linked_count && i < client->stream_count;
-         i = bits_next(client->shared.blocked_rings, i + 1, client->stream_count))
+    const struct blocked_rings *blocked = &client->shared.blocked;
+    for (uint32_t i = blocked_rings_next(blocked, 0, client->stream_count);
+         blocked->linked && i < client->stream_count;
+         i = blocked_rings_next(blocked, i + 1, client->stream_count))
         if (client_stream_may_go_on(&client->streams[i]))
             return true;
     return false;
@@ -121,7 +122,7 @@ static void look_at_waits(struct client *client, struct completer_look *look, bo
     if (retire_any_ready(client) || any_closed(client) || (leaving && client_is_quiet(client)))
         *control = true;
     look->urgent |= client->shared.watched_count || client_state_is_full(client_state(client)) ||
-                    client->shared.linked_count || client->shared.frees ||
+                    client->shared.blocked.linked || client->shared.frees ||
                     client->shared.closing_count || leaving;
 }
 

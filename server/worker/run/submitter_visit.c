@@ -29,8 +29,7 @@ static void stop_reading(struct client *client)
 {
     client_state_set(client, CLIENT_VIOLATED);
     memset(client->shared.ready, 0, sizeof client->shared.ready);
-    memset(client->shared.blocked_rings, 0, sizeof client->shared.blocked_rings);
-    client->shared.blocked_count = client->shared.linked_count = 0;
+    blocked_rings_clear(&client->shared.blocked);
 }
 
 static int tail_lies(struct client_stream *stream)
@@ -40,48 +39,27 @@ static int tail_lies(struct client_stream *stream)
     return COMMAND_VIOLATION;
 }
 
-/* Whether only the completer can see that the ring may go on. */
-static bool waits_for_device(const struct client_stream *stream)
-{
-    if (stream->blocked_on.own_end)
-        return true;
-    for (uint32_t i = 0; i < stream->blocked_on.count; i++)
-        if (stream->blocked_on.on[i].link)
-            return true;
-    return false;
-}
-
 static void block_ring(struct submitter *submitter, struct client_stream *stream)
 {
     struct client *client = stream->client;
-    bits_set(client->shared.blocked_rings, stream->index);
-    client->shared.blocked_count++;
+    bool linked = blocked_rings_add(&client->shared.blocked, stream);
     if (stream->blocked_on.local_bytes)
         wake_control(&submitter->worker->wake);
-    if (!waits_for_device(stream))
+    if (!linked)
         return;
-    client->shared.linked_count++;
     client_signal_completer(client);
     wake_completer(&submitter->worker->wake, true);
 }
 
-static void unblock_ring(struct client_stream *stream)
-{
-    struct client *client = stream->client;
-    bits_clear(client->shared.blocked_rings, stream->index);
-    client->shared.blocked_count--;
-    if (waits_for_device(stream))
-        client->shared.linked_count--;
-}
-
 static void unblock_rings(struct submitter *submitter, struct client *client)
 {
+    struct blocked_rings *blocked = &client->shared.blocked;
     uint32_t count = client->stream_count;
-    for (uint32_t i = bits_next(client->shared.blocked_rings, 0, count); i < count;
-         i = bits_next(client->shared.blocked_rings, i + 1, count)) {
+    for (uint32_t i = blocked_rings_next(blocked, 0, count); i < count;
+         i = blocked_rings_next(blocked, i + 1, count)) {
         if (!client_stream_may_go_on(&client->streams[i]))
             continue;
-        unblock_ring(&client->streams[i]);
+        blocked_rings_remove(blocked, &client->streams[i]);
         /* Until now the ring waited for another ring, not for the submitter. */
         queue_latency_restart(&client->streams[i].latency, submitter->visits, submitter->now);
         bits_set(client->shared.ready, i);
@@ -99,7 +77,7 @@ static int drop_ring(struct submitter *submitter, struct client_stream *stream)
     }
     if (client_stream_drop(stream) < 0)
         return tail_lies(stream);
-    if (client->shared.blocked_count)
+    if (client->shared.blocked.count)
         unblock_rings(submitter, client);
     return 0;
 }
@@ -334,7 +312,7 @@ static void ring_found(struct submitter *submitter, struct client_stream *stream
 
 static void hear_ring(struct submitter *submitter, struct client_stream *stream)
 {
-    if (bits_test(stream->client->shared.blocked_rings, stream->index))
+    if (blocked_rings_has(&stream->client->shared.blocked, stream->index))
         mark_watched(submitter, stream);
     else
         ring_found(submitter, stream);
@@ -536,10 +514,10 @@ static void charge_visit(const struct submitter *submitter, struct client *clien
 static void mark_served(struct submitter *submitter, struct client_stream *stream, uint32_t done)
 {
     struct client *client = stream->client;
-    if (bits_test(client->shared.blocked_rings, stream->index) || done == 0 ||
+    if (blocked_rings_has(&client->shared.blocked, stream->index) || done == 0 ||
         stream->ring.tail == stream->ring.head || descriptors_allowed(stream, 1) == 0)
         bits_clear(client->shared.ready, stream->index);
-    if (done && client->shared.blocked_count)
+    if (done && client->shared.blocked.count)
         unblock_rings(submitter, client);
 }
 

@@ -155,6 +155,23 @@ static bool visit(uint32_t client)
     return submitter_visit(&worker->submitter, clients[client]);
 }
 
+/* As the control thread destroys and frees a stream that has ended. */
+static void end_ring(uint32_t client, uint32_t ring)
+{
+    struct client_stream *stream = client_stream_find(clients[client], ring);
+    assert_non_null(stream);
+    client_stream_close(clients[client], stream);
+    assert_true(client_stream_has_ended(stream));
+    stream_pool_unbind(&worker->pool, stream);
+    client_stream_free(clients[client], stream);
+}
+
+static void set_tail(uint32_t client, uint32_t ring, uint32_t tail)
+{
+    struct proto_ring_header *header = peers[client]->producers[ring].ring.header;
+    __atomic_store_n(&header->tail, tail, __ATOMIC_SEQ_CST);
+}
+
 static void a_turn_is_a_quantum(void **state)
 {
     (void)state;
@@ -312,6 +329,69 @@ static void a_batch_ends_with_a_completion(void **state)
     assert_int_equal(on->queue[7].op.write_value.value64, 200);
 }
 
+/* ---- rings that are freed while they wait ---- */
+
+/* Its client sets the tail back and forth around the destruction. Nothing of a freed ring may run:
+ * nobody would unbind it, and memory could be freed under its work. */
+static void a_freed_ring_that_waited_is_read_no_more(void **state)
+{
+    (void)state;
+    const struct client_shared *shared = &clients[0]->shared;
+    open_ring(0, 1);
+    peer_push_wait(peers[0], 1, 0, 1);
+    visit(0);
+    assert_int_equal(shared->blocked.count, 1);
+    set_tail(0, 1, 0);
+    end_ring(0, 1);
+    assert_int_equal(shared->blocked.count, 0);
+    set_tail(0, 1, 1);
+    for (int i = 0; i < 3; i++) {
+        peer_push_nop(peers[0], 0);
+        visit(0);
+    }
+    assert_int_equal(taken(0), 3);
+    assert_int_equal(taken_from(0, 1), 0);
+    assert_null(clients[0]->streams[1].bound);
+}
+
+static void a_ring_waits_for_nothing_of_its_numbers_last_user(void **state)
+{
+    (void)state;
+    open_ring(0, 1);
+    peer_push_wait(peers[0], 1, 0, 1);
+    visit(0);
+    set_tail(0, 1, 0);
+    end_ring(0, 1);
+    open_ring(0, 1);
+    peer_push_nop(peers[0], 1);
+    visit(0);
+    assert_int_equal(taken_from(0, 1), 1);
+    assert_int_equal(peer_completed(peers[0], 1), 1);
+}
+
+/* The completer looks often as long as one waits for another device. */
+static void a_freed_ring_that_waited_for_another_device_is_not_counted(void **state)
+{
+    (void)state;
+    struct client *client = clients[0];
+    client->objects.links = calloc(1, sizeof *client->objects.links);
+    assert_non_null(client->objects.links);
+    client->objects.link_count = client->objects.link_room = 1;
+    client->objects.links[0] = (struct link){.shadows = SHM_NONE, .streams = STREAMS};
+    assert_int_equal(
+        shm_create(&client->objects.links[0].shadows, "link", ring_shadow_bytes(STREAMS)), 0);
+    open_ring(0, 1);
+    struct proto_command_wait wait = {
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .on[0] = {.link = 1, .stream = 3, .value = 1}};
+    peer_push(peers[0], 1, &wait);
+    visit(0);
+    assert_int_equal(client->shared.blocked.linked, 1);
+    set_tail(0, 1, 0);
+    end_ring(0, 1);
+    assert_int_equal(client->shared.blocked.linked, 0);
+    assert_int_equal(client->shared.blocked.count, 0);
+}
+
 /* Bytes that are not zero among the client's entries from this one on. */
 static size_t entry_bytes_written(const struct client *client, uint32_t from)
 {
@@ -351,6 +431,9 @@ int main(void)
         T(each_ring_has_two_in_flight_whatever_the_others_have),
         T(a_client_that_shuts_the_gate_by_coming_is_not_named),
         T(a_batch_ends_with_a_completion),
+        T(a_freed_ring_that_waited_is_read_no_more),
+        T(a_ring_waits_for_nothing_of_its_numbers_last_user),
+        T(a_freed_ring_that_waited_for_another_device_is_not_counted),
         T(entries_are_written_when_their_streams_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
