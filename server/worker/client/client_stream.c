@@ -163,6 +163,17 @@ bool client_stream_has_ended(const struct client_stream *stream)
     return client_stream_reached(stream) >= limit;
 }
 
+void client_stream_set_watched(struct client_stream *stream, bool watched)
+{
+    if (stream->watched == watched)
+        return;
+    stream->watched = watched;
+    if (watched)
+        stream->client->shared.watched_count++;
+    else
+        stream->client->shared.watched_count--;
+}
+
 void client_stream_report(struct client_stream *stream, uint32_t error)
 {
     struct proto_stream_status *status = stream->ring.ring.status;
@@ -314,7 +325,6 @@ struct client_stream *client_stream_open(struct client *client, uint32_t index, 
     stream->woken = value;
     stream->latency = (struct queue_latency){0};
     stream->entries = (struct stream_entries){0};
-    stream->watched = false;
     stream->wish = priority;
     stream->priority = client_stream_priority(
         client, stream, atomic_load_explicit(&client->place.at_home, memory_order_relaxed));
@@ -334,6 +344,10 @@ void client_stream_free(struct client *client, struct client_stream *stream)
 {
     bits_clear(client->shared.ready, stream->index);
     blocked_rings_remove(&client->shared.blocked, stream);
+    /* The completer's next look may find the timeline of the number's next stream. */
+    if (stream->watched)
+        timeline_wake(timeline_word(stream->ring.ring.status));
+    client_stream_set_watched(stream, false);
     stream->state = STREAM_FREE;
     client->shared.closing_count--;
 }

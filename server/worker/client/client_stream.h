@@ -133,6 +133,9 @@ uint64_t client_stream_shadow_address(const struct client_stream *stream);
 /* Whether a closing stream has reached its limit. The caller unbinds and frees it. */
 bool client_stream_has_ended(const struct client_stream *stream);
 
+/* Whether a thread sleeps on the stream's timeline. */
+void client_stream_set_watched(struct client_stream *stream, bool watched);
+
 /* Counts a non-fatal failure of work in the stream's status, where the client finds it. */
 void client_stream_report(struct client_stream *stream, uint32_t error);
 
@@ -181,7 +184,7 @@ void client_stream_close(struct client *client, struct client_stream *stream);
 
 /* Frees the number of a closing stream that has ended and is bound to nothing. Its ring is not read
  * until the number's next stream opens, whatever its tail says. The client may have set the tail
- * back before it destroyed the stream, so the ring may be ready or blocked. */
+ * back before it destroyed the stream, so the ring may be ready, blocked and slept for. */
 void client_stream_free(struct client *client, struct client_stream *stream);
 
 /* The stream of this index if it is open or closing, else NULL. Any index is allowed. */

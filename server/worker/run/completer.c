@@ -72,10 +72,7 @@ static void look_at_stream(struct completer *completer, struct client_stream *st
     if (!done)
         return;
     bits_clear(client->shared.busy, stream->index);
-    if (stream->watched) {
-        stream->watched = false;
-        client->shared.watched_count--;
-    }
+    client_stream_set_watched(stream, false);
 }
 
 static bool any_closed(const struct client *client)

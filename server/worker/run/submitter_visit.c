@@ -107,10 +107,7 @@ static void mark_watched(struct submitter *submitter, struct client_stream *stre
     struct client *client = stream->client;
     if (!timeline_is_watched(stream->ring.ring.header))
         return;
-    if (!stream->watched) {
-        stream->watched = true;
-        client->shared.watched_count++;
-    }
+    client_stream_set_watched(stream, true);
     bits_set(client->shared.busy, stream->index);
     client_signal_completer(client);
     /* The device was faster than this thread. It wakes the sleeper itself, since the completer

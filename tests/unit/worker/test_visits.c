@@ -392,6 +392,31 @@ static void a_freed_ring_that_waited_for_another_device_is_not_counted(void **st
     assert_int_equal(client->shared.blocked.count, 0);
 }
 
+/* Freed before the completer looks: it would look often until the client leaves. */
+static void a_freed_ring_is_not_watched(void **state)
+{
+    (void)state;
+    open_ring(0, 1);
+    struct ring *ring = &peers[0]->producers[1].ring;
+    struct timeline timeline = {.stream = ring->status,
+                                .status = ring_status_header(peers[0]->status.base),
+                                .ring = ring->header,
+                                .header = ring_client_header(peers[0]->rings.base),
+                                .index = 1,
+                                .eventfd = peers[0]->doorbell};
+    assert_false(timeline_wait_prepare(&timeline, 1));
+    peer_push_nop(peers[0], 1);
+    visit(0);
+    assert_int_equal(clients[0]->shared.watched_count, 1);
+    timeline_wait_done(&timeline);
+    end_ring(0, 1);
+    assert_int_equal(clients[0]->shared.watched_count, 0);
+    set_tail(0, 1, 0);
+    assert_non_null(client_stream_open(clients[0], 1, 0));
+    assert_false(clients[0]->streams[1].watched);
+    assert_int_equal(clients[0]->shared.watched_count, 0);
+}
+
 /* Bytes that are not zero among the client's entries from this one on. */
 static size_t entry_bytes_written(const struct client *client, uint32_t from)
 {
@@ -434,6 +459,7 @@ int main(void)
         T(a_freed_ring_that_waited_is_read_no_more),
         T(a_ring_waits_for_nothing_of_its_numbers_last_user),
         T(a_freed_ring_that_waited_for_another_device_is_not_counted),
+        T(a_freed_ring_is_not_watched),
         T(entries_are_written_when_their_streams_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
