@@ -63,6 +63,7 @@ struct function {
 struct event {
     cuda_event handle;              /* NULL: a free slot */
     const struct retirement *dying; /* NULL, or the request that destroys it */
+    struct control_call *making;    /* of a free slot: NULL, or the call that it is kept for */
     bool recorded;
     bool restored; /* an earlier worker had it, and may have recorded it */
 };

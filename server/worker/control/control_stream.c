@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/control/control_stream.h"
 
+#include <stdlib.h>
+
 #include "common/array.h"
 #include "common/error.h"
 #include "common/messages.h"
@@ -134,6 +136,13 @@ static bool has_event(const struct client *client, uint32_t number)
     return number - 1 < client->objects.event_count && client->objects.events[number - 1].handle;
 }
 
+/* The call that makes this event, which is not there yet; or NULL. */
+static struct control_call *find_making(const struct client *client, uint32_t number)
+{
+    return number - 1 < client->objects.event_count ? client->objects.events[number - 1].making
+                                                    : NULL;
+}
+
 static bool make_event(struct driver_call *driver_call)
 {
     struct event_call *call = container_of(driver_call, struct event_call, control.call);
@@ -147,43 +156,63 @@ static int end_event(struct control_call *control)
     struct event_call *call = container_of(control, struct event_call, control);
     struct request *request = &control->request;
     struct client *client = request->client;
-    if (call->result != CUDA_OK)
-        return request_refuse(request, error_from_cuda((int)call->result),
-                              MESSAGE_TEXT(event_create), cuda_driver_error_sentence(call->result));
+    bool made = call->result == CUDA_OK;
     client_lock(client);
-    bool taken = has_event(client, call->number);
-    bool reserved = !taken && reserve_event(client, call->number);
-    if (reserved) {
-        client->objects.events[call->number - 1].handle = call->handle;
-        client->objects.events[call->number - 1].restored = client->control.restoring;
+    struct event *event = &client->objects.events[call->number - 1];
+    event->making = NULL;
+    if (made) {
+        event->handle = call->handle;
+        event->restored = client->control.restoring;
         client->objects.event_live++;
     }
     pthread_mutex_unlock(&client->lock);
-    if (!reserved)
-        client->gpu->cuda->cuEventDestroy(call->handle);
-    if (taken)
-        return request_refuse(request, MESSAGE(event_exists), call->number);
-    if (!reserved)
-        return request_refuse(request, MESSAGE(event_no_memory));
+    if (!made)
+        return request_refuse(request, error_from_cuda((int)call->result),
+                              MESSAGE_TEXT(event_create), cuda_driver_error_sentence(call->result));
     struct proto_event_created created = {.event = call->number};
     return request_answer(request, PROTO_EVENT_CREATED, &created);
+}
+
+/* The event's slot is kept for the call: there is no event that would have to be destroyed here,
+ * because a number was taken meanwhile or there was no room. */
+static int begin_event(struct request *request, uint32_t number)
+{
+    struct client *client = request->client;
+    struct event_call *call = control_call_new(request, sizeof *call, make_event, end_event);
+    if (!call)
+        return request_refuse(request, MESSAGE(worker_no_memory));
+    client_lock(client);
+    bool reserved = reserve_event(client, number);
+    if (reserved)
+        client->objects.events[number - 1].making = &call->control;
+    pthread_mutex_unlock(&client->lock);
+    if (!reserved) {
+        free(call);
+        return request_refuse(request, MESSAGE(event_no_memory));
+    }
+    call->number = number;
+    control_call_leave(&call->control);
+    return 0;
 }
 
 int control_event_create(struct request *request)
 {
     const struct proto_event_create *wanted = request->body;
-    if (has_event(request->client, wanted->event) && request->client->control.restoring) {
+    struct control_call *making = find_making(request->client, wanted->event);
+    bool restoring = request->client->control.restoring;
+    bool there = has_event(request->client, wanted->event);
+    if (there && restoring) {
         struct proto_event_created created = {.event = wanted->event};
         return request_answer(request, PROTO_EVENT_CREATED, &created);
     }
-    if (!wanted->event || has_event(request->client, wanted->event))
+    if (making && restoring) {
+        /* The supervisor before had asked for it. */
+        making->request.serial = request->serial;
+        return 0;
+    }
+    if (!wanted->event || there || making)
         return request_refuse(request, MESSAGE(event_exists), wanted->event);
-    struct event_call *call = control_call_new(request, sizeof *call, make_event, end_event);
-    if (!call)
-        return request_refuse(request, MESSAGE(worker_no_memory));
-    call->number = wanted->event;
-    control_call_leave(&call->control);
-    return 0;
+    return begin_event(request, wanted->event);
 }
 
 /* Copies an event that is not being destroyed out of the table. Takes the lock. */

@@ -274,6 +274,31 @@ static void an_unload_waits_for_a_call_about_its_kernel(void **state)
     peer_detach(peer);
 }
 
+/* The control thread destroys no event: it would wait for the context's lock. */
+static void an_event_whose_number_is_asked_for_twice_is_made_once(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_attach(1);
+    struct proto_event_create create = {.event = 5};
+    uint32_t destroyed = fake_count(FAKE_EVENT_DESTROY);
+    set_closed(true);
+    uint64_t map = send_map(peer);
+    await_stuck();
+    uint64_t first = harness_send(PROTO_EVENT_CREATE, 1, &create, NULL, 0, NULL, 0);
+    harness_ask(PROTO_EVENT_CREATE, 1, &create, PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
+    set_closed(false);
+    /* The memory is cleared before it is answered. */
+    for (int i = 0; i < 2; i++) {
+        uint16_t opcode = harness_receive();
+        assert_true(opcode == PROTO_WORKER_MAPPED || opcode == PROTO_EVENT_CREATED);
+        assert_int_equal(harness.message.header.serial,
+                         opcode == PROTO_WORKER_MAPPED ? map : first);
+    }
+    assert_int_equal(fake_count(FAKE_EVENT_DESTROY), destroyed);
+    peer_detach(peer);
+}
+
 /* The worker ends while calls are queued: they are made, and nothing is left. */
 static void the_worker_ends_with_calls_queued(void **state)
 {
@@ -305,6 +330,8 @@ int main(void)
                                         harness_stop),
         cmocka_unit_test_setup_teardown(an_unload_waits_for_a_call_about_its_kernel, setup,
                                         harness_stop),
+        cmocka_unit_test_setup_teardown(an_event_whose_number_is_asked_for_twice_is_made_once,
+                                        setup, harness_stop),
         cmocka_unit_test_setup_teardown(the_worker_ends_with_calls_queued, setup, harness_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
