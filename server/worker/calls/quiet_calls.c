@@ -12,6 +12,7 @@ void quiet_calls_open(struct quiet_calls *calls, struct wake *wake)
 {
     pthread_condattr_t clock;
     *calls = (struct quiet_calls){.wake = wake};
+    list_init(&calls->firsts);
     pthread_mutex_init(&calls->lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -27,24 +28,47 @@ void quiet_calls_close(struct quiet_calls *calls)
     pthread_mutex_destroy(&calls->lock);
 }
 
-static void append_call(struct quiet_call **end, struct quiet_call *call)
+/* ---- the queue; under the lock ---- */
+
+/* The first call of the lane that this one belongs to; NULL: none is queued. */
+static struct quiet_call *first_of(const struct quiet_calls *calls, const struct quiet_call *call)
 {
-    while (*end)
-        end = &(*end)->next;
-    call->next = NULL;
-    *end = call;
+    struct quiet_call *first;
+    LIST_FOR_EACH (first, &calls->firsts, lane.among_firsts)
+        if (first->claim == call->claim && first->caller.client == call->caller.client &&
+            first->caller.owner == call->caller.owner)
+            break;
+    return first;
+}
+
+static void enqueue_call(struct quiet_calls *calls, struct quiet_call *call, enum quiet_claim claim,
+                         uint64_t asks_at)
+{
+    call->claim = claim;
+    call->asks_at = asks_at;
+    call->turn = ++calls->turn;
+    call->over = call->made = false;
+    struct quiet_call *first = first_of(calls, call);
+    lane_join(&calls->firsts, first ? &first->lane : NULL, &call->lane);
+    pthread_cond_signal(&calls->queue_changed);
+}
+
+static void append_done(struct quiet_calls *calls, struct quiet_call *call)
+{
+    queue_append(&calls->done, &call->lane.link);
+}
+
+/* Takes those out that are to go, of one client, or of all (0). */
+static void sift_calls(struct quiet_calls *calls, uint32_t client,
+                       bool (*goes)(const struct lane_link *call), struct queue *gone)
+{
+    struct quiet_call *first;
+    LIST_FOR_EACH (first, &calls->firsts, lane.among_firsts)
+        if (!client || first->caller.client == client)
+            lane_sift(&first->lane, goes, gone);
 }
 
 /* ---- those who leave calls ---- */
-
-/* Under the lock. */
-static void enqueue_call(struct quiet_calls *calls, struct quiet_call *call, uint64_t asks_at)
-{
-    call->asks_at = asks_at;
-    call->over = call->made = false;
-    append_call(&calls->queued, call);
-    pthread_cond_signal(&calls->queue_changed);
-}
 
 bool quiet_calls_make(struct quiet_calls *calls, struct quiet_call *call)
 {
@@ -52,7 +76,7 @@ bool quiet_calls_make(struct quiet_calls *calls, struct quiet_call *call)
     call->awaited = true;
     call->over = call->made = false;
     if (!calls->stopped)
-        enqueue_call(calls, call, clock_now());
+        enqueue_call(calls, call, QUIET_ASKS, clock_now());
     else
         call->over = true;
     while (!call->over)
@@ -94,6 +118,9 @@ void quiet_calls_defer(struct quiet_calls *calls, struct quiet_call *call, bool 
     bool stopped = calls->stopped;
     if (!stopped)
         enqueue_call(calls, call,
+                     call->patient ? QUIET_PATIENT
+                     : asks        ? QUIET_ASKS
+                                   : QUIET_LAZY,
                      call->patient ? UINT64_MAX : clock_now() + (asks ? 0 : QUIET_CALLS_LAZY_NS));
     pthread_mutex_unlock(&calls->lock);
     if (!stopped)
@@ -101,49 +128,50 @@ void quiet_calls_defer(struct quiet_calls *calls, struct quiet_call *call, bool 
     call->make(call);
     pthread_mutex_lock(&calls->lock);
     call->over = call->made = true;
-    append_call(&calls->done, call);
+    append_done(calls, call);
     pthread_mutex_unlock(&calls->lock);
 }
 
 struct quiet_call *quiet_calls_collect(struct quiet_calls *calls)
 {
     pthread_mutex_lock(&calls->lock);
-    struct quiet_call *call = calls->done;
-    if (call)
-        calls->done = call->next;
+    struct quiet_call *call = QUEUE_TAKE(&calls->done, struct quiet_call, lane.link);
     pthread_mutex_unlock(&calls->lock);
     return call;
+}
+
+static bool is_awaited(const struct lane_link *call)
+{
+    return container_of(call, const struct quiet_call, lane)->awaited;
+}
+
+static bool is_droppable(const struct lane_link *call)
+{
+    return container_of(call, const struct quiet_call, lane)->droppable;
 }
 
 /* Of one client, or of all (0): calls lie with those who wait for them, and go with them. Under the
  * lock. */
 static void forget_awaited(struct quiet_calls *calls, uint32_t client)
 {
-    for (struct quiet_call **at = &calls->queued; *at;) {
-        struct quiet_call *call = *at;
-        if (!call->awaited || (client && call->caller.client != client)) {
-            at = &call->next;
-            continue;
-        }
-        *at = call->next;
+    struct queue gone = {.first = NULL};
+    struct quiet_call *call;
+    sift_calls(calls, client, is_awaited, &gone);
+    while ((call = QUEUE_TAKE(&gone, struct quiet_call, lane.link)))
         call->over = true;
-    }
     pthread_cond_broadcast(&calls->over);
 }
 
 /* Under the lock. */
 static bool drop_deferred(struct quiet_calls *calls, uint32_t client)
 {
-    bool any = false;
-    for (struct quiet_call **at = &calls->queued; *at;) {
-        struct quiet_call *call = *at;
-        if (!call->droppable || call->caller.client != client) {
-            at = &call->next;
-            continue;
-        }
-        *at = call->next;
-        call->over = any = true;
-        append_call(&calls->done, call);
+    struct queue gone = {.first = NULL};
+    struct quiet_call *call;
+    sift_calls(calls, client, is_droppable, &gone);
+    bool any = !queue_is_empty(&gone);
+    while ((call = QUEUE_TAKE(&gone, struct quiet_call, lane.link))) {
+        call->over = true;
+        append_done(calls, call);
     }
     return any;
 }
@@ -164,8 +192,9 @@ bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client)
     uint64_t now = clock_now();
     bool waits = false;
     pthread_mutex_lock(&calls->lock);
-    for (const struct quiet_call *call = calls->queued; call && !waits; call = call->next)
-        waits = call->caller.client == client && call->asks_at <= now;
+    const struct quiet_call *call;
+    LIST_FOR_EACH (call, &calls->firsts, lane.among_firsts)
+        waits |= call->caller.client == client && call->asks_at <= now;
     pthread_mutex_unlock(&calls->lock);
     return waits;
 }
@@ -186,7 +215,7 @@ bool quiet_calls_wait(struct quiet_calls *calls, uint64_t until)
     pthread_mutex_lock(&calls->lock);
     if (calls->nudged)
         calls->nudged = false;
-    else if (!calls->stopped && until == UINT64_MAX && !calls->queued)
+    else if (!calls->stopped && until == UINT64_MAX && list_is_empty(&calls->firsts))
         pthread_cond_wait(&calls->queue_changed, &calls->lock);
     else if (!calls->stopped && until != UINT64_MAX)
         pthread_cond_timedwait(&calls->queue_changed, &calls->lock, &end);
@@ -199,15 +228,18 @@ void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_call
 {
     *view = (struct quiet_calls_view){.asks_next = UINT64_MAX};
     pthread_mutex_lock(&calls->lock);
-    view->owner = calls->queued ? calls->queued->caller.owner : 0;
-    for (const struct quiet_call *call = calls->queued; call; call = call->next) {
+    const struct quiet_call *call, *oldest = NULL;
+    LIST_FOR_EACH (call, &calls->firsts, lane.among_firsts) {
         view->any = true;
+        if (!oldest || call->turn < oldest->turn)
+            oldest = call;
         if (call->asks_at > now) {
             view->asks_next = min(view->asks_next, call->asks_at);
             continue;
         }
         view->asks = true;
     }
+    view->owner = oldest ? oldest->caller.owner : 0;
     view->working = calls->working;
     pthread_mutex_unlock(&calls->lock);
 }
@@ -218,7 +250,8 @@ void quiet_calls_each_asking(struct quiet_calls *calls, uint64_t now,
                              void *context)
 {
     pthread_mutex_lock(&calls->lock);
-    for (const struct quiet_call *call = calls->queued; call; call = call->next)
+    const struct quiet_call *call;
+    LIST_FOR_EACH (call, &calls->firsts, lane.among_firsts)
         if (call->asks_at <= now)
             see(context, &call->caller, call->asks_at);
     pthread_mutex_unlock(&calls->lock);
@@ -241,28 +274,28 @@ static uint32_t rank_of(const struct quiet_call *call, uint64_t now)
     return now - call->asks_at >= QUIET_CALLS_PATIENCE_NS ? 0 : call->caller.level;
 }
 
-/* Whether it comes before another one that was queued earlier. Under the lock. */
+/* Under the lock. */
 static bool goes_before(const struct quiet_calls *calls, const struct quiet_call *call,
-                        const struct quiet_call *earlier, uint64_t now)
+                        const struct quiet_call *than, uint64_t now)
 {
-    uint32_t rank = rank_of(call, now), other = rank_of(earlier, now);
+    uint32_t rank = rank_of(call, now), other = rank_of(than, now);
     if (rank != other)
         return rank < other;
-    return owner_turns_last(&calls->owners, call->caller.owner) <
-           owner_turns_last(&calls->owners, earlier->caller.owner);
+    uint64_t owner = owner_turns_last(&calls->owners, call->caller.owner);
+    uint64_t others = owner_turns_last(&calls->owners, than->caller.owner);
+    return owner != others ? owner < others : call->turn < than->turn;
 }
 
 /* Under the lock. */
 static struct quiet_call *take_next(struct quiet_calls *calls, uint64_t now)
 {
-    struct quiet_call **best = NULL;
-    for (struct quiet_call **at = &calls->queued; *at; at = &(*at)->next)
-        if (!best || goes_before(calls, *at, *best, now))
-            best = at;
-    if (!best)
+    struct quiet_call *first, *call = NULL;
+    LIST_FOR_EACH (first, &calls->firsts, lane.among_firsts)
+        if (!call || goes_before(calls, first, call, now))
+            call = first;
+    if (!call)
         return NULL;
-    struct quiet_call *call = *best;
-    *best = call->next;
+    lane_leave(&call->lane);
     owner_turns_take(&calls->owners, call->caller.owner);
     return call;
 }
@@ -284,7 +317,7 @@ bool quiet_calls_make_next(struct quiet_calls *calls, uint64_t now, uint32_t *ow
     if (awaited)
         pthread_cond_broadcast(&calls->over);
     else
-        append_call(&calls->done, call);
+        append_done(calls, call);
     pthread_mutex_unlock(&calls->lock);
     if (!awaited)
         wake_control(calls->wake);
@@ -304,9 +337,9 @@ void quiet_calls_make_rest(struct quiet_calls *calls)
 {
     for (;;) {
         pthread_mutex_lock(&calls->lock);
-        struct quiet_call *call = calls->queued;
+        struct quiet_call *call = LIST_FIRST(&calls->firsts, struct quiet_call, lane.among_firsts);
         if (call)
-            calls->queued = call->next;
+            lane_leave(&call->lane);
         pthread_mutex_unlock(&calls->lock);
         if (!call)
             return;

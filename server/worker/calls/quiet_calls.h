@@ -19,6 +19,8 @@
 #include <stdint.h>
 
 #include "common/clock.h"
+#include "common/list.h"
+#include "server/worker/calls/lanes.h"
 #include "server/worker/calls/owner_turns.h"
 
 /* A call that nobody waits for asks for a window by itself after so long: charges hang on it. */
@@ -36,6 +38,13 @@ struct quiet_caller {
     uint32_t level; /* of priority, 0 the most urgent */
 };
 
+/* How a call asks for a window. Of calls with the same claim, none asks before an older one. */
+enum quiet_claim {
+    QUIET_ASKS,
+    QUIET_LAZY,    /* after QUIET_CALLS_LAZY_NS */
+    QUIET_PATIENT, /* never */
+};
+
 struct quiet_call {
     /* The caller's: */
     void (*make)(struct quiet_call *call); /* driver thread, without locks held */
@@ -46,7 +55,9 @@ struct quiet_call {
     bool patient;   /* of a deferred call: it rides along, and never asks for a window */
     bool droppable; /* deferred, and not made for a client that leaves */
     /* Private: */
-    struct quiet_call *next;
+    struct lane_link lane;
+    enum quiet_claim claim;
+    uint64_t turn;    /* when it was queued */
     uint64_t asks_at; /* ns: from then on it may ask for a window; UINT64_MAX: never */
     bool awaited;     /* a thread waits in quiet_calls_make */
     bool over, made;
@@ -55,9 +66,11 @@ struct quiet_call {
 struct quiet_calls {
     struct wake *wake;
     pthread_mutex_t lock;
-    pthread_cond_t queue_changed;     /* for the driver thread */
-    pthread_cond_t over;              /* for those who wait: a call was made, or a window ended */
-    struct quiet_call *queued, *done; /* oldest first */
+    pthread_cond_t queue_changed; /* for the driver thread */
+    pthread_cond_t over;          /* for those who wait: a call was made, or a window ended */
+    struct list firsts;           /* of lanes (lanes.h): the calls of one client and one claim */
+    struct queue done;            /* oldest first */
+    uint64_t turn;                /* calls that were queued */
     struct owner_turns owners;
     uint32_t working; /* threads in quiet_calls_work_begin .. end */
     bool closed;      /* no work may begin */

@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -186,6 +188,58 @@ static void after_a_second_no_call_waits_for_anothers_priority(void **state)
     assert_order(expected, 2, SECOND + SECOND / 2);
 }
 
+/* ---- many calls ---- */
+
+static double processor_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* The control thread and the driver thread contend for the queue's lock, which everybody needs who
+ * gives something up. A walk of the queue for each call would be 10^10 steps here. */
+static void a_hundred_thousand_calls_of_one_client_take_no_time(void **state)
+{
+    (void)state;
+    enum { MANY = 100000 };
+    struct quiet_call *many = calloc(MANY, sizeof *many);
+    assert_non_null(many);
+    double begin = processor_seconds();
+    for (int i = 0; i < MANY; i++) {
+        many[i] = (struct quiet_call){.make = make, .caller = {.client = 1, .owner = 1}};
+        quiet_calls_defer(&calls, &many[i], false);
+    }
+    while (quiet_calls_make_next(&calls, clock_now(), NULL))
+        ;
+    for (int i = 0; i < MANY; i++)
+        assert_ptr_equal(quiet_calls_collect(&calls), &many[i]);
+    assert_null(quiet_calls_collect(&calls));
+    assert_int_equal(made, MANY);
+    assert_true(processor_seconds() - begin < 5);
+    free(many);
+}
+
+static void a_client_that_leaves_takes_its_droppable_calls_along(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 6; i++) {
+        struct quiet_call *next = &queued[queued_count++];
+        *next = (struct quiet_call){.make = note_order,
+                                    .caller = {.client = i < 4 ? 1 : 2, .owner = i < 4 ? 1 : 2},
+                                    .droppable = i != 1 && i != 5};
+        quiet_calls_defer(&calls, next, true);
+    }
+    quiet_calls_forget(&calls, 1);
+    const struct quiet_call *dropped[] = {&queued[0], &queued[2], &queued[3]};
+    for (size_t i = 0; i < 3; i++)
+        assert_ptr_equal(quiet_calls_collect(&calls), dropped[i]);
+    assert_null(quiet_calls_collect(&calls));
+    static const uint32_t expected[] = {1, 2, 2};
+    assert_order(expected, 3, 0);
+    assert_ptr_equal(quiet_calls_collect(&calls), &queued[1]);
+}
+
 int main(void)
 {
 #define T(name)     cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -197,6 +251,8 @@ int main(void)
         ORDER(a_user_with_many_calls_has_one_turn),
         ORDER(urgent_calls_come_first_and_riders_last),
         ORDER(what_nobody_misses_comes_after_the_end_of_clients),
+        T(a_hundred_thousand_calls_of_one_client_take_no_time),
+        ORDER(a_client_that_leaves_takes_its_droppable_calls_along),
         ORDER(after_a_second_no_call_waits_for_anothers_priority),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
