@@ -13,6 +13,7 @@
 void driver_calls_open(struct driver_calls *calls, struct wake *wake)
 {
     *calls = (struct driver_calls){.wake = wake};
+    list_init(&calls->firsts);
     pthread_mutex_init(&calls->lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -29,58 +30,21 @@ void driver_calls_close(struct driver_calls *calls)
 
 /* ---- the queue; under the lock ---- */
 
-static void append_first(struct driver_calls *calls, struct driver_call *call)
-{
-    struct driver_call **end = &calls->first;
-    while (*end)
-        end = &(*end)->next;
-    call->next = NULL;
-    call->turn = ++calls->turn;
-    *end = call;
-}
-
 static struct driver_call *first_of(const struct driver_calls *calls, uint32_t client)
 {
-    struct driver_call *call = calls->first;
-    while (call && call->caller.client != client)
-        call = call->next;
-    return call;
+    struct driver_call *first;
+    LIST_FOR_EACH (first, &calls->firsts, lane.among_firsts)
+        if (first->caller.client == client)
+            break;
+    return first;
 }
 
-/* A client may have thousands of calls waiting, so none of them is walked. */
-static void append_behind(struct driver_call *first, struct driver_call *call)
-{
-    call->next = NULL;
-    if (first->last_behind)
-        first->last_behind->next = call;
-    else
-        first->behind = call;
-    first->last_behind = call;
-}
-
-/* The call was made: the client's next one takes its place, at the end. */
+/* The call was made: the client's next one has its turn behind those of the other clients. */
 static void remove_first(struct driver_calls *calls, struct driver_call *call)
 {
-    struct driver_call **link = &calls->first;
-    while (*link != call)
-        link = &(*link)->next;
-    *link = call->next;
-    struct driver_call *next = call->behind;
-    if (!next)
-        return;
-    next->behind = next->next;
-    next->last_behind = next->behind ? call->last_behind : NULL;
-    append_first(calls, next);
-}
-
-static void append_done(struct driver_calls *calls, struct driver_call *call)
-{
-    call->next = NULL;
-    if (calls->last_done)
-        calls->last_done->next = call;
-    else
-        calls->done = call;
-    calls->last_done = call;
+    struct lane_link *next = lane_leave(&call->lane);
+    if (next)
+        container_of(next, struct driver_call, lane)->turn = ++calls->turn;
 }
 
 static bool is_due(const struct driver_calls *calls, const struct driver_call *call, uint64_t now)
@@ -92,7 +56,8 @@ static bool is_due(const struct driver_calls *calls, const struct driver_call *c
 static uint64_t next_due(const struct driver_calls *calls)
 {
     uint64_t next = NEVER;
-    for (const struct driver_call *call = calls->first; call; call = call->next)
+    const struct driver_call *call;
+    LIST_FOR_EACH (call, &calls->firsts, lane.among_firsts)
         next = min(next, call->not_before);
     return next;
 }
@@ -103,7 +68,8 @@ static struct driver_call *choose_call(struct driver_calls *calls)
 {
     struct driver_call *best = NULL;
     uint64_t now = clock_now();
-    for (struct driver_call *call = calls->first; call; call = call->next) {
+    struct driver_call *call;
+    LIST_FOR_EACH (call, &calls->firsts, lane.among_firsts) {
         if (!is_due(calls, call, now))
             continue;
         uint64_t owner = owner_turns_last(&calls->owners, call->caller.owner);
@@ -120,14 +86,11 @@ static struct driver_call *choose_call(struct driver_calls *calls)
 
 void driver_calls_leave(struct driver_calls *calls, struct driver_call *call)
 {
-    call->behind = call->last_behind = NULL;
     call->not_before = 0;
     pthread_mutex_lock(&calls->lock);
     struct driver_call *first = first_of(calls, call->caller.client);
-    if (first)
-        append_behind(first, call);
-    else
-        append_first(calls, call);
+    call->turn = ++calls->turn;
+    lane_join(&calls->firsts, first ? &first->lane : NULL, &call->lane);
     pthread_cond_signal(&calls->more);
     pthread_mutex_unlock(&calls->lock);
 }
@@ -135,11 +98,7 @@ void driver_calls_leave(struct driver_calls *calls, struct driver_call *call)
 struct driver_call *driver_calls_collect(struct driver_calls *calls)
 {
     pthread_mutex_lock(&calls->lock);
-    struct driver_call *call = calls->done;
-    if (call)
-        calls->done = call->next;
-    if (!calls->done)
-        calls->last_done = NULL;
+    struct driver_call *call = QUEUE_TAKE(&calls->done, struct driver_call, lane.link);
     pthread_mutex_unlock(&calls->lock);
     return call;
 }
@@ -158,7 +117,7 @@ bool driver_calls_make_next(struct driver_calls *calls)
         call->turn = ++calls->turn;
     } else {
         remove_first(calls, call);
-        append_done(calls, call);
+        queue_append(&calls->done, &call->lane.link);
     }
     pthread_mutex_unlock(&calls->lock);
     if (!more)

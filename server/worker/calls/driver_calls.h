@@ -25,6 +25,8 @@
 #include <stdint.h>
 
 #include "common/clock.h"
+#include "common/list.h"
+#include "server/worker/calls/lanes.h"
 #include "server/worker/calls/owner_turns.h"
 #include "server/worker/calls/quiet_calls.h"
 
@@ -38,18 +40,17 @@ struct driver_call {
     /* make may set it: its next step is made no earlier, ns of clock_now. Others go on. */
     uint64_t not_before;
     /* Private: */
-    struct driver_call *next;
-    struct driver_call *behind, *last_behind; /* the client's later calls, of its first one */
-    uint64_t turn;                            /* when its next step was queued */
+    struct lane_link lane;
+    uint64_t turn; /* when its next step was queued */
 };
 
 struct driver_calls {
     struct wake *wake;
     pthread_mutex_t lock;
     pthread_cond_t more;
-    struct driver_call *first;            /* the first call of each client that has any */
-    struct driver_call *done, *last_done; /* oldest first */
-    uint64_t turn;                        /* steps that were queued */
+    struct list firsts; /* of lanes (lanes.h): the calls of one client */
+    struct queue done;  /* oldest first */
+    uint64_t turn;      /* steps that were queued */
     struct owner_turns owners;
     bool stopped;
 };

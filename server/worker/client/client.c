@@ -105,8 +105,6 @@ uint32_t client_create(struct client **out, struct gpu *gpu, uint32_t number,
     client->streams = streams;
     client->status = client->shadows = SHM_NONE;
     client->doorbell = fds[3];
-    client->shared.frees_end = &client->shared.frees;
-    client->control.ready_end = &client->control.ready;
     client->control.restoring = attach->restored;
     client->control.forgiving = attach->restored;
 
@@ -179,8 +177,8 @@ void client_destroy(struct client *client)
     assert(!client_is_registered(client) && "memory of the client is registered");
     assert(client->control.modules == NULL && "a module of the client is left");
     assert(client->objects.event_live == 0 && "an event of the client is left");
-    assert(client->shared.frees == NULL && "a request of the client is left");
-    assert(client->control.ready == NULL && "a request of the client is left");
+    assert(queue_is_empty(&client->shared.frees) && "a request of the client is left");
+    assert(queue_is_empty(&client->control.ready) && "a request of the client is left");
     for (uint32_t i = 0; i < client->stream_count; i++)
         assert(client->streams[i].bound == NULL && "a stream of the client is bound");
     for (uint32_t i = 0; i < client->objects.link_count; i++)

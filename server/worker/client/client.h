@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/list.h"
 #include "common/ipc/journal.h"
 #include "common/ipc/ring_memory.h"
 #include "common/ipc/shm.h"
@@ -98,8 +99,8 @@ struct client_shared {
     uint32_t closing_count;                /* streams in STREAM_CLOSING */
     uint32_t interrupted_count;            /* streams that wait for client_stream_recover */
     uint32_t in_flight;                    /* commands, as last counted */
-    uint32_t width; /* mean of its latest kernels' (launch_width.h); 0: unknown */
-    struct retirement *frees, **frees_end;
+    uint32_t width;            /* mean of its latest kernels' (launch_width.h); 0: unknown */
+    struct queue frees;        /* of struct retirement, oldest first */
     struct work_length length; /* of its commands */
     /* Local memory, bytes a thread: what its launches wait for, 0 for none; whether that was asked
      * for; and what the driver refused last, 0 for nothing, until a launch was failed for it. */
@@ -137,12 +138,12 @@ struct client_control {
     struct proto_allowance allowance;   /* in force */
     uint32_t owner; /* a user, for turns at the driver and the loaders; 0: unknown */
     struct client_module *modules;
-    uint32_t loading;                      /* jobs of this client that the loaders have */
-    uint32_t deferred;                     /* requests that wait for a quiet window */
-    uint32_t calling;                      /* calls of this client that the caller thread has */
-    struct retirement *ready, **ready_end; /* requests that wait for these calls, oldest first */
-    bool released;                         /* it left, and its device memory is unmapped */
-    bool ending;                           /* its end waits for one, in the next member */
+    uint32_t loading;   /* jobs of this client that the loaders have */
+    uint32_t deferred;  /* requests that wait for a quiet window */
+    uint32_t calling;   /* calls of this client that the caller thread has */
+    struct queue ready; /* struct retirement that wait for these calls, oldest first */
+    bool released;      /* it left, and its device memory is unmapped */
+    bool ending;        /* its end waits for one, in the next member */
     struct quiet_call leaving;
     int (*left)(struct worker *worker, struct client *client, struct retirement *none);
     bool detached;  /* while it was ATTACHING */

@@ -22,8 +22,7 @@ struct retirement *retire_request(struct client *client, enum retire_kind kind, 
         else if (stream->state == STREAM_CLOSING)
             request->targets[i] = stream->limit;
     }
-    *client->shared.frees_end = request;
-    client->shared.frees_end = &request->next;
+    queue_append(&client->shared.frees, &request->link);
     client_signal_completer(client);
     return request;
 }
@@ -52,17 +51,12 @@ bool retire_covers(const struct retirement *request, uint32_t stream, uint64_t v
  * time. */
 bool retire_any_ready(const struct client *client)
 {
-    return client->shared.frees && retire_ready(client, client->shared.frees);
+    const struct retirement *first = QUEUE_FIRST(&client->shared.frees, struct retirement, link);
+    return first && retire_ready(client, first);
 }
 
 struct retirement *retire_take(struct client *client)
 {
-    struct retirement *request = client->shared.frees;
-    if (!retire_any_ready(client))
-        return NULL;
-    client->shared.frees = request->next;
-    if (!client->shared.frees)
-        client->shared.frees_end = &client->shared.frees;
-    request->next = NULL;
-    return request;
+    return retire_any_ready(client) ? QUEUE_TAKE(&client->shared.frees, struct retirement, link)
+                                    : NULL;
 }

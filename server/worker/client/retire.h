@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/list.h"
 #include "server/worker/calls/quiet_calls.h"
 
 struct client;
@@ -34,7 +35,7 @@ enum retire_kind {
 };
 
 struct retirement {
-    struct retirement *next;
+    struct queue_link link; /* in the client's list, or in that of those that are ready */
     enum retire_kind kind;
     uint64_t serial;       /* of the supervisor's request, to answer it; 0: no answer is due */
     struct error *refusal; /* what the answer says instead of "done"; NULL; the request's own */

@@ -60,8 +60,9 @@ static int progress_client(struct worker *worker, struct client *client)
         return error;
     client_lock(client);
     gone = client_state(client) == CLIENT_LEFT && !client->control.loading &&
-           !client->control.calling && !client->control.ready && !client->shared.frees &&
-           !client->control.deferred && client_is_quiet(client);
+           !client->control.calling && queue_is_empty(&client->control.ready) &&
+           queue_is_empty(&client->shared.frees) && !client->control.deferred &&
+           client_is_quiet(client);
     pthread_mutex_unlock(&client->lock);
     if (gone)
         control_client_leave(worker, client);

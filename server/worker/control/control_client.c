@@ -199,15 +199,13 @@ static void unmap_host_buffers(struct client *client)
     }
 }
 
-static void free_requests(struct retirement **first, struct retirement ***end)
+static void free_requests(struct queue *requests)
 {
-    while (*first) {
-        struct retirement *request = *first;
-        *first = request->next;
+    struct retirement *request;
+    while ((request = QUEUE_TAKE(requests, struct retirement, link))) {
         free(request->spare);
         free(request);
     }
-    *end = first;
 }
 
 /* Frees a client that the submitter has dropped (LEFT) and that has nothing in flight. */
@@ -221,8 +219,8 @@ static void drop_client(struct worker *worker, struct client *client)
     client_stream_end_timelines(client);
     meter_forget(&worker->meter, client);
     stream_pool_forget(&worker->pool, client);
-    free_requests(&client->shared.frees, &client->shared.frees_end);
-    free_requests(&client->control.ready, &client->control.ready_end);
+    free_requests(&client->shared.frees);
+    free_requests(&client->control.ready);
     client_module_destroy_all(client); /* also removes the ranges of its variables */
     /* Nothing is left of this but when the worker ends. */
     while (release_some(client))

@@ -140,21 +140,9 @@ static void take_ready(struct client *client)
 {
     struct retirement *request;
     client_lock(client);
-    while ((request = retire_take(client))) {
-        *client->control.ready_end = request;
-        client->control.ready_end = &request->next;
-    }
+    while ((request = retire_take(client)))
+        queue_append(&client->control.ready, &request->link);
     pthread_mutex_unlock(&client->lock);
-}
-
-static struct retirement *next_ready(struct client *client)
-{
-    struct retirement *request = client->control.ready;
-    client->control.ready = request->next;
-    if (!client->control.ready)
-        client->control.ready_end = &client->control.ready;
-    request->next = NULL;
-    return request;
 }
 
 static int carry_out(struct worker *worker, struct client *client, struct retirement *request)
@@ -172,9 +160,9 @@ int control_retire_finish(struct worker *worker, struct client *client)
 {
     take_ready(client);
     /* Calls that were left before a request may still use what it gives up. */
-    while (client->control.ready && !client->control.calling) {
-        struct retirement *request = next_ready(client);
-        int error = carry_out(worker, client, request);
+    while (!queue_is_empty(&client->control.ready) && !client->control.calling) {
+        int error =
+            carry_out(worker, client, QUEUE_TAKE(&client->control.ready, struct retirement, link));
         if (error < 0)
             return error;
     }

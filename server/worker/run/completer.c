@@ -119,7 +119,7 @@ static void look_at_waits(struct client *client, struct completer_look *look, bo
     if (retire_any_ready(client) || any_closed(client) || (leaving && client_is_quiet(client)))
         *control = true;
     look->urgent |= client->shared.watched_count || client_state_is_full(client_state(client)) ||
-                    client->shared.blocked.linked || client->shared.frees ||
+                    client->shared.blocked.linked || !queue_is_empty(&client->shared.frees) ||
                     client->shared.closing_count || leaving;
 }
 
