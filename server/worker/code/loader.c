@@ -22,14 +22,6 @@ static const struct {
     [LOADER_MEMORY] = {"clearer", 1},
 };
 
-static void append_job(struct loader_job **end, struct loader_job *job)
-{
-    while (*end)
-        end = &(*end)->next;
-    job->next = NULL;
-    *end = job;
-}
-
 static bool is_working(const struct loader *loader, const struct client *client)
 {
     for (unsigned i = 0; i < CODE_MEMORY_LOADS; i++)
@@ -53,23 +45,21 @@ static bool is_earlier(const struct loader *loader, const struct loader_job *one
 static struct loader_job *take_next(struct loader *loader)
 {
     enum loader_which which = loader->which;
-    struct loader_job **best = NULL;
-    for (struct loader_job **at = &loader->queued; *at; at = &(*at)->next) {
-        const struct loader_job *job = *at;
+    struct loader_job *job, *best = NULL;
+    QUEUE_FOR_EACH (job, &loader->queued, link) {
         if (is_working(loader, job->client) ||
             (job->compiles &&
              compiler_works(&loader->worker->compiler, job->caller.owner, &job->text)))
             continue;
-        if (!best || is_earlier(loader, job, *best))
-            best = at;
+        if (!best || is_earlier(loader, job, best))
+            best = job;
     }
     if (!best)
         return NULL;
-    struct loader_job *job = *best;
-    *best = job->next;
-    owner_turns_take(&loader->owners, job->caller.owner);
-    job->client->loader_turns[which] = ++loader->turn;
-    return job;
+    queue_remove(&loader->queued, &best->link);
+    owner_turns_take(&loader->owners, best->caller.owner);
+    best->client->loader_turns[which] = ++loader->turn;
+    return best;
 }
 
 static void run_job(struct worker *worker, struct loader_job *job, const atomic_bool *gone)
@@ -96,8 +86,7 @@ static void put_back(struct loader *loader, struct loader_job *job)
 {
     job->compiles = true;
     job->error = 0;
-    job->next = loader->queued;
-    loader->queued = job;
+    queue_prepend(&loader->queued, &job->link);
 }
 
 /* A text is no longer at the compiler, so a job that waited for that may go on. */
@@ -134,13 +123,14 @@ static void *loader_main(void *argument)
         run_job(loader->worker, job, &loader->gone[self]);
         pthread_mutex_lock(&loader->lock);
         loader->working[self] = NULL;
-        if (loader->queued) /* perhaps by this client, which no thread could serve until now */
+        /* Perhaps by this client, which no thread could serve until now. */
+        if (!queue_is_empty(&loader->queued))
             pthread_cond_signal(&loader->more);
         if (job->error == MODULE_LOAD_LATER) {
             put_back(loader, job);
             continue;
         }
-        append_job(&loader->done, job);
+        queue_append(&loader->done, &job->link);
         wake_control(&loader->worker->wake);
     }
     pthread_mutex_unlock(&loader->lock);
@@ -177,12 +167,11 @@ static void drop_job(struct loader_job *job)
     free(job);
 }
 
-static void drop_jobs(struct loader_job *job)
+static void drop_jobs(struct queue *jobs)
 {
-    for (struct loader_job *next; job; job = next) {
-        next = job->next;
+    struct loader_job *job;
+    while ((job = QUEUE_TAKE(jobs, struct loader_job, link)))
         drop_job(job);
-    }
 }
 
 void loader_stop(struct loader *loader)
@@ -200,9 +189,8 @@ void loader_stop(struct loader *loader)
     for (unsigned i = 0; i < CODE_MEMORY_LOADS; i++)
         thread_join(&loader->threads[i]);
     loader->worker = NULL;
-    drop_jobs(loader->queued);
-    drop_jobs(loader->done);
-    loader->queued = loader->done = NULL;
+    drop_jobs(&loader->queued);
+    drop_jobs(&loader->done);
 }
 
 void loader_close(struct loader *loader)
@@ -219,7 +207,7 @@ void loader_submit(struct loader *loader, struct loader_job *job)
     pthread_mutex_lock(&loader->lock);
     bool stopped = loader->stop;
     if (!stopped)
-        append_job(&loader->queued, job);
+        queue_append(&loader->queued, &job->link);
     pthread_cond_signal(&loader->more);
     pthread_mutex_unlock(&loader->lock);
     if (stopped)
@@ -229,9 +217,7 @@ void loader_submit(struct loader *loader, struct loader_job *job)
 struct loader_job *loader_collect(struct loader *loader)
 {
     pthread_mutex_lock(&loader->lock);
-    struct loader_job *job = loader->done;
-    if (job)
-        loader->done = job->next;
+    struct loader_job *job = QUEUE_TAKE(&loader->done, struct loader_job, link);
     pthread_mutex_unlock(&loader->lock);
     if (!job)
         return NULL;
@@ -244,7 +230,8 @@ struct loader_job *loader_collect(struct loader *loader)
 /* Whether a job of another client waits for this text. Under the lock. */
 static bool is_awaited(const struct loader *loader, const struct code_name *text)
 {
-    for (const struct loader_job *job = loader->queued; job; job = job->next)
+    const struct loader_job *job;
+    QUEUE_FOR_EACH (job, &loader->queued, link)
         if (job->compiles && code_name_equal(&job->text, text))
             return true;
     return false;
@@ -258,17 +245,14 @@ void loader_forget(struct loader *loader, struct client *client)
     for (unsigned i = 0; i < CODE_MEMORY_LOADS; i++)
         if (loader->working[i] == client)
             atomic_store(&loader->gone[i], true);
-    for (struct loader_job **at = &loader->queued; *at;) {
-        struct loader_job *job = *at;
-        if (job->client != client) {
-            at = &job->next;
-            continue;
-        }
-        *at = job->next;
-        drop_job(job);
-    }
+    struct loader_job *job;
+    struct queue all = loader->queued, gone = {.first = NULL};
+    loader->queued = gone;
+    while ((job = QUEUE_TAKE(&all, struct loader_job, link)))
+        queue_append(job->client == client ? &gone : &loader->queued, &job->link);
     if (loader->which == LOADER_MODULES && compiler_text_of(compiler, client->number, &text) &&
         !is_awaited(loader, &text))
         compiler_abandon(compiler, client->number);
     pthread_mutex_unlock(&loader->lock);
+    drop_jobs(&gone);
 }

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/list.h"
 #include "common/thread.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/code/cache/code_cache.h"
@@ -31,7 +32,7 @@
 enum loader_kind { LOADER_INSPECT, LOADER_LOAD, LOADER_CLEAR };
 
 struct loader_job {
-    struct loader_job *next;
+    struct queue_link link; /* among those that are queued, or done */
     enum loader_kind kind;
     struct client *client;
     struct client_module *module; /* NULL: LOADER_CLEAR */
@@ -64,8 +65,8 @@ struct loader {
     unsigned started;
     pthread_mutex_t lock;
     pthread_cond_t more;
-    struct loader_job *queued, *done; /* oldest first */
-    uint64_t turn;                    /* jobs begun; orders clients by their last turn */
+    struct queue queued, done; /* oldest first */
+    uint64_t turn;             /* jobs begun; orders clients by their last turn */
     struct owner_turns owners;
     bool stop;
 };
