@@ -382,7 +382,8 @@ static int run_fill(struct command *command, struct client_stream *stream,
 
 /* ---- waits ---- */
 
-/* Whether blocked ring `from` waits for stream `to`, directly or through other blocked rings. */
+/* Whether blocked ring `from` waits for stream `to`, directly or through other blocked rings. seen:
+ * rings from which no way leads to `to`. */
 static bool waits_for(const struct client *client, uint32_t from, uint32_t to, uint64_t *seen,
                       uint32_t *stack)
 {
@@ -432,12 +433,14 @@ static int check_dependency(struct client_stream *stream, uint32_t i,
     return 0;
 }
 
+/* Called once for each wait that blocks: a blocked ring is not looked at again before its
+ * conditions are met, and a circle is closed by the last of its waits. */
 static int check_circle(struct client_stream *stream)
 {
     struct client *client = stream->client;
+    uint64_t seen[CLIENT_STREAM_WORDS] = {0};
     for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
         const struct proto_dependency *on = &stream->blocked_on.on[i];
-        uint64_t seen[CLIENT_STREAM_WORDS] = {0};
         /* Each stream is expanded once and pushes at most three others. */
         uint32_t stack[3 * PROTO_STREAMS_MAX + 1];
         if (on->link || client->streams[on->stream].ring.value >= on->value)

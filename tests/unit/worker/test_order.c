@@ -138,6 +138,29 @@ static void circle_of_three_is_found(void **state)
     peer_detach(innocent);
 }
 
+/* The first of the two conditions leads into no circle, through a ring that the second one reaches,
+ * too. */
+static void circle_behind_a_ring_that_was_looked_at_is_found(void **state)
+{
+    (void)state;
+    uint32_t a = peer_stream(peer, 0), b = peer_stream(peer, 0);
+    uint32_t common = peer_stream(peer, 0), free_one = peer_stream(peer, 0);
+    struct proto_command_wait second = {
+        .opcode = PROTO_COMMAND_WAIT,
+        .count = 2,
+        .on = {{.stream = 0, .value = 1}, {.stream = common, .value = 1}}};
+    struct proto_command_wait both = {.opcode = PROTO_COMMAND_WAIT,
+                                      .count = 2,
+                                      .on = {{.stream = a, .value = 1}, {.stream = b, .value = 1}}};
+    peer_push_wait(peer, common, free_one, 1);
+    peer_push_wait(peer, a, common, 1);
+    peer_push(peer, b, &second);
+    peer_push(peer, 0, &both);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
+    const struct proto_worker_misbehaved *said = harness.message.body;
+    assert_int_equal(said->error, PROTO_ERROR_DEPENDENCY_CIRCLE);
+}
+
 static void two_that_wait_for_a_third_are_no_circle(void **state)
 {
     (void)state;
@@ -629,6 +652,7 @@ int main(void)
         T(chain_of_waits),
         T(three_dependencies_at_once),
         T(circle_of_three_is_found),
+        T(circle_behind_a_ring_that_was_looked_at_is_found),
         T(two_that_wait_for_a_third_are_no_circle),
         T(a_linked_wait_blocks_until_the_other_device_is_done),
         T(wait_on_a_stream_that_the_link_lacks_is_refused),
