@@ -16,7 +16,7 @@
 
 #include "common/list.h"
 
-/* A member of each call. The call's lane may be any; no function needs its value from before. */
+/* A member of each call, which needs no value before the call joins a lane. */
 struct lane_link {
     struct list_link among_firsts; /* of the first call of its lane */
     struct queue behind;           /* of the first call: the others */
