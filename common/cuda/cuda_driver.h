@@ -437,6 +437,14 @@ typedef struct cuda_memcpy_3d {
 _Static_assert(sizeof(cuda_memcpy_2d) == 128, "CUDA_MEMCPY2D");
 _Static_assert(sizeof(cuda_memcpy_3d) == 200, "CUDA_MEMCPY3D");
 
+/* Of cuCtxCreate_v4: CUctxCreateParams. */
+typedef struct cuda_ctx_create_params {
+    void *affinities;
+    int affinity_count;
+    void *graphics;
+} cuda_ctx_create_params;
+_Static_assert(sizeof(cuda_ctx_create_params) == 24, "CUctxCreateParams");
+
 /* ---- stream memory operations -------------------------------------------------- */
 typedef enum cuda_mem_op {
     CUDA_MEM_OP_WAIT_VALUE_32 = 1,

@@ -84,11 +84,15 @@ cuda_result cuCtxCreate_v2(cuda_context *context, unsigned flags, cuda_device de
     return driver_context_create(device, flags, context);
 }
 
-/* parameters: execution affinity, which the server decides on. */
-cuda_result cuCtxCreate_v4(cuda_context *context, void *parameters, unsigned flags,
-                           cuda_device device)
+/* parameters: execution affinity, which the server decides on, and contexts for graphics. Programs
+ * that want neither give an empty struct. */
+cuda_result cuCtxCreate_v4(cuda_context *context, const cuda_ctx_create_params *parameters,
+                           unsigned flags, cuda_device device)
 {
-    return parameters ? CUDA_ERR_UNSUPPORTED_EXEC_AFFINITY : cuCtxCreate_v2(context, flags, device);
+    if (parameters && parameters->graphics)
+        return CUDA_ERR_NOT_SUPPORTED;
+    return parameters && parameters->affinity_count ? CUDA_ERR_UNSUPPORTED_EXEC_AFFINITY
+                                                    : cuCtxCreate_v2(context, flags, device);
 }
 
 cuda_result cuCtxCreate_v3(cuda_context *context, void *affinities, int count, unsigned flags,

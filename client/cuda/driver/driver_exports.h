@@ -56,7 +56,7 @@
     E(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, 7000, (cuda_device device, unsigned *flags, int *active)) \
     E(cuCtxCreate, cuCtxCreate_v2, 3020, (cuda_context *context, unsigned flags, cuda_device device)) \
     E(cuCtxCreate, cuCtxCreate_v3, 11040, (cuda_context *context, void *affinities, int count, unsigned flags, cuda_device device)) \
-    E(cuCtxCreate, cuCtxCreate_v4, 12050, (cuda_context *context, void *parameters, unsigned flags, cuda_device device)) \
+    E(cuCtxCreate, cuCtxCreate_v4, 12050, (cuda_context *context, const cuda_ctx_create_params *parameters, unsigned flags, cuda_device device)) \
     E(cuCtxDestroy, cuCtxDestroy_v2, 4000, (cuda_context context)) \
     E(cuCtxPushCurrent, cuCtxPushCurrent_v2, 4000, (cuda_context context)) \
     E(cuCtxPopCurrent, cuCtxPopCurrent_v2, 4000, (cuda_context *context)) \

@@ -100,7 +100,12 @@ void check_contexts(void)
     OK(cuCtxGetCurrent(&current));
     CHECK(current == NULL);
     OK(cuCtxSetCurrent(primary));
-    OK(cuCtxCreate_v2(&made, 0, 0));
+    cuda_ctx_create_params parameters = {.affinity_count = 1};
+    EXPECT(CUDA_ERR_UNSUPPORTED_EXEC_AFFINITY, cuCtxCreate_v4(&made, &parameters, 0, 0));
+    parameters = (cuda_ctx_create_params){.graphics = &made};
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxCreate_v4(&made, &parameters, 0, 0));
+    parameters = (cuda_ctx_create_params){.affinities = NULL};
+    OK(cuCtxCreate_v4(&made, &parameters, 0, 0));
     OK(cuCtxGetCurrent(&current));
     CHECK(current == made && made != primary);
     EXPECT(CUDA_ERR_UNSUPPORTED_EXEC_AFFINITY, cuCtxCreate_v3(&current, &flags, 1, 0, 0));
