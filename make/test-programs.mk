@@ -176,9 +176,9 @@ CHAOS_FAULTS ?= 200
 CHAOS_STORM ?= 60
 CHAOS_PARTS ?= interrupt sticky kills storm shortage
 CHAOS_PROPERTIES := $(addprefix $(BUILD)/tests/unit/scheduler/,test_promise test_limit)
-CHAOS_PARTS := $(filter-out %/main.o,$(call obj,$(BENCH_SRC)))
+CHAOS_OBJECTS := $(filter-out %/main.o,$(call obj,$(BENCH_SRC)))
 
-$(CHAOS): $(call obj,tests/programs/chaos/chaos.c) $(CHAOS_PARTS) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+$(CHAOS): $(call obj,tests/programs/chaos/chaos.c) $(CHAOS_OBJECTS) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lm
 

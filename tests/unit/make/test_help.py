@@ -58,6 +58,16 @@ class Help(unittest.TestCase):
         for name in sorted(named):
             self.assertIn(name, self.shown, f"{named[name]} names make {name}")
 
+    def test_chaos_recovery_has_each_of_its_parts(self):
+        """Nothing of it runs here: `make check` never makes this target, so that a name used twice would go unnoticed."""
+        for given, parts in (([], None), (["CHAOS_PARTS=kills storm"], ["kills", "storm"])):
+            shown = make("-n", "chaos-recovery", "WERROR=0", *given)
+            run = re.search(r"for part in ([^;]*); do case \$part in(.*?)esac", shown, re.S)
+            self.assertTrue(run, shown[-2000:])
+            known = re.findall(r"(?:^|[\\\s])(\w+)\) ", run.group(2))
+            self.assertGreaterEqual(len(known), 5)
+            self.assertEqual(run.group(1).split(), parts or known)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0]])
