@@ -86,14 +86,23 @@ class Simulate(unittest.TestCase):
         svg = ElementTree.fromstring(self.read("table.svg"))
         self.assertEqual(svg.tag, SVG + "svg")
         texts = [node.text for node in svg.iter(SVG + "text")]
-        for mode, row in self.rows.items():
+        for mode in self.rows:
             self.assertEqual(texts.count(mode), 4)
-            for column in ("busy", "error_p99", "wait_p99", "jain"):
-                near = [text for text in texts if text[0].isdigit() and abs(float(text) - row[column]) <= 0.5]
-                self.assertTrue(near, f"{mode}: {column} {row[column]} is not in {texts}")
+        # Each bar's number is the one of its mode and column: three digits behind the point below ten, none from there on.
+        labels = [node for node in svg.iter(SVG + "text") if node.get("data-mode")]
+        shown = {(node.get("data-mode"), COLUMNS[int(node.get("data-column")) - 1]): node.text for node in labels}
+        self.assertEqual(len(labels), 16)
+        self.assertEqual(shown, {(mode, column): f"{row[column]:.{3 if row[column] < 10 else 0}f}"
+                                 for mode, row in self.rows.items() for column in ("busy", "error_p99", "wait_p99", "jain")})
         width, height = float(svg.get("width")), float(svg.get("height"))
         bars = [node for node in svg.iter(SVG + "rect") if node.get("x")]
         self.assertEqual(len(bars), 16)
+        for label, bar in zip(labels, bars):
+            self.assertEqual(float(label.get("x")), float(bar.get("x")), label.text)
+        for panel in range(0, 16, 4):
+            heights = [float(bar.get("height")) for _, bar in sorted(
+                zip(labels[panel:panel + 4], bars[panel:panel + 4]), key=lambda pair: float(pair[0].text))]
+            self.assertEqual(heights, sorted(heights), "a larger number has a higher bar")
         for bar in bars:
             self.assertLessEqual(float(bar.get("x")) + float(bar.get("width")), width)
             self.assertLessEqual(float(bar.get("y")) + float(bar.get("height")), height)

@@ -40,7 +40,8 @@ def draw(rows):
             at, value = x + i * (BAR + GAP), float(row[column])
             tall = round(part_of(value, ends) * HEIGHT)
             drawing.box(at, TOP + HEIGHT - tall, BAR, tall, COLOURS[i])
-            drawing.text(at, TOP + HEIGHT - tall - 4, f"{value:.{3 if value < 10 else 0}f}", font_size=10)
+            drawing.text(at, TOP + HEIGHT - tall - 4, f"{value:.{3 if value < 10 else 0}f}", font_size=10,
+                         data_mode=row[0], data_column=column)
             low = TOP + HEIGHT + 14
             drawing.text(at, low, row[0], font_size=10, transform=f"rotate(30 {at} {low})")
     return drawing
