@@ -104,15 +104,28 @@ class Survive(SurviveCase):
     def test_the_example_computes_on(self):
         """It compares its result with the CPU's, and says how often it was interrupted."""
         with Manager() as manager:
-            example = subprocess.Popen([os.path.join(BUILD, "examples/resilient"), "-s", "1500"], stdout=subprocess.PIPE, text=True,
+            example = subprocess.Popen([os.path.join(BUILD, "examples/resilient"), "-s", "100000000"], stdout=subprocess.PIPE, text=True,
                                        stderr=subprocess.STDOUT, env={**ENV, "GPUSHARE_SOCKET": manager.client})
+            lines = []
+            reader = threading.Thread(target=lines.extend, args=(example.stdout,))
+            reader.start()
+
+            def goes_on():
+                """It says so after each hundred steps."""
+                count = len(lines)
+                await_true(lambda: len(lines) > count + 1 or example.poll() is not None, lambda: f"{lines}{manager.text()}")
+                self.assertIsNone(example.poll(), f"{lines}{manager.text()}")
+
             for _ in range(3):
-                time.sleep(0.05)
+                goes_on()
                 manager.kill()
                 manager.start()
-            text, _ = example.communicate(timeout=SECONDS)
-            self.assertEqual(example.returncode, 0, text + manager.text())
-            self.assertIn("0 times interrupted", text)
+            goes_on()
+            example.terminate()
+            self.assertEqual(example.wait(SECONDS), 0, f"{lines}{manager.text()}")
+            reader.join()
+            example.stdout.close()
+            self.assertRegex(lines[-1], r"^resilient: [1-9]\d* steps verified, 0 times interrupted$")
 
     def test_killed_while_clients_are_restored(self):
         """The worker is killed, and the server at any moment from then until its clients go on, and after that once more."""
