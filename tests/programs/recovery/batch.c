@@ -36,6 +36,7 @@ static gpushare_error push_step(struct honest *honest, int i)
     if (i > 0)
         TRY(gpushare_stream_wait_event(honest->gpu, stream, honest->stepped[i - 1]));
     TRY(gpushare_launch(honest->step, grid, block, 0, stream, parameters));
+    atomic_store(&honest->page->in_flight, 1);
     TRY(gpushare_event_record(honest->stepped[i], stream));
     honest->step_noted[i] = true;
     TRY(gpushare_stream_wait_event(honest->gpu, copies, honest->stepped[i]));
@@ -55,7 +56,6 @@ gpushare_error batch_push(struct honest *honest, int length)
         compute(honest->expected[i + 1], honest->expected[i]);
     honest->length = length;
     honest_phase(honest, PHASE_pushing);
-    atomic_store(&honest->page->in_flight, 1);
     for (int i = 0; i < length; i++)
         TRY(push_step(honest, i));
     return GPUSHARE_SUCCESS;
@@ -213,9 +213,9 @@ void batch_settle(struct honest *honest, bool interrupted)
 {
     uint32_t counts[STEPS], slots[SLOTS][WORDS];
     uint64_t total;
+    atomic_store(&honest->page->in_flight, 0);
     if (interrupted)
         recover_streams(honest);
-    atomic_store(&honest->page->in_flight, 0);
     honest_phase(honest, PHASE_checking);
     honest_fetch(honest, counts, honest->counts, sizeof counts);
     honest_fetch(honest, slots, honest->slots, sizeof slots);

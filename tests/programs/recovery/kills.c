@@ -41,12 +41,38 @@ struct stopped {
     bool dies;
 };
 
-static unsigned count_busy(const struct crew *crew)
+/* Of each client: the number of the batch that it has in flight, from 1 on; 0: it has none. */
+struct busy {
+    uint64_t batch[CLIENTS];
+};
+
+static struct busy look(const struct crew *crew)
 {
-    unsigned busy = 0;
-    for (int i = 0; i < crew->count; i++)
-        busy += atomic_load(&crew->pages[i].in_flight);
+    struct busy busy = {{0}};
+    for (int i = 0; i < CLIENTS; i++) {
+        uint64_t batch = atomic_load(&crew->pages[i].batches) + 1;
+        busy.batch[i] = atomic_load(&crew->pages[i].in_flight) ? batch : 0;
+    }
     return busy;
+}
+
+static bool was_busy(const struct busy *busy)
+{
+    bool any = false;
+    for (int i = 0; i < CLIENTS; i++)
+        any |= busy->batch[i] > 0;
+    return any;
+}
+
+/* Whether a client had seen no end of its work when the signal was sent: it had it in flight before
+ * and behind. */
+static bool was_hit(const struct crew *crew, const struct busy *before)
+{
+    struct busy now = look(crew);
+    bool hit = false;
+    for (int i = 0; i < CLIENTS; i++)
+        hit |= before->batch[i] && now.batch[i] == before->batch[i];
+    return hit;
 }
 
 static const int signals[WAYS] = {SIGKILL, SIGSEGV, SIGSTOP, SIGUSR2};
@@ -100,11 +126,12 @@ static bool hit_worker(struct crew *crew, struct tally *tally, struct stopped *s
         usleep(200);
     }
     tally->ages[age_of_worker(worker)]++;
-    bool busy = count_busy(crew) > 0;
+    struct busy before = look(crew);
     enum way way = signal_one(crew, worker, stopped);
+    bool hit = was_hit(crew, &before);
     tally->signals[VICTIM_WORKER][way]++;
     note_others(crew, tally);
-    return busy;
+    return hit;
 }
 
 /* A server that hands over ends well; one that was stopped hands over when it goes on. */
@@ -119,17 +146,19 @@ static void replace_supervisor(struct crew *crew, enum way way)
 
 static bool hit_supervisor(struct crew *crew, struct tally *tally, struct stopped *stopped)
 {
-    bool busy = count_busy(crew) > 0;
+    struct busy before = look(crew);
     enum way way = (enum way)crew_draw(crew, WAYS);
     tally->signals[VICTIM_SUPERVISOR][way]++;
     note_others(crew, tally);
     if (way == WAY_STOP) {
         *stopped = (struct stopped){.pid = server_pid(crew->server), .dies = crew_draw(crew, 2)};
         kill(stopped->pid, SIGSTOP);
-    } else {
-        replace_supervisor(crew, way);
+        return was_hit(crew, &before);
     }
-    return busy;
+    /* The signal is the first that this does, and the clients go on while the next server starts.
+     */
+    replace_supervisor(crew, way);
+    return was_busy(&before);
 }
 
 static bool hit_client(struct crew *crew, struct tally *tally, int who, struct stopped *stopped)

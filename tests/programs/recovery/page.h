@@ -27,7 +27,7 @@ struct page {
     _Atomic uint32_t order, kind;
     _Atomic uint32_t company; /* after ORDER_FAULT: others that have to have work in flight */
     _Atomic uint32_t phase;
-    _Atomic uint32_t in_flight;   /* it has launched what it has not seen to end */
+    _Atomic uint32_t in_flight;   /* it has launched what it has not seen to end, or to be lost */
     _Atomic uint32_t client;      /* its number at the server; 0: it is not connected */
     _Atomic uint64_t batches;     /* that it has verified, whole or interrupted */
     _Atomic uint64_t steps, lost; /* launches that were finished; that were interrupted */
