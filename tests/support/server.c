@@ -471,12 +471,11 @@ static bool is_called(pid_t pid, const char *name)
     return called;
 }
 
-/* The children of a process, by any of its threads. */
-static size_t add_children(pid_t parent, const char *name, pid_t *pids, size_t count, size_t most)
+/* The kernel lists the children of a process by the thread that started them. */
+static size_t add_children(const char *path, const char *name, pid_t *pids, size_t most)
 {
-    char path[96];
+    size_t count = 0;
     int pid;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
     FILE *file = fopen(path, "re");
     while (file && count < most && fscanf(file, "%d", &pid) == 1)
         if (!name || is_called(pid, name))
@@ -486,12 +485,29 @@ static size_t add_children(pid_t parent, const char *name, pid_t *pids, size_t c
     return count;
 }
 
+size_t server_children(pid_t parent, const char *name, pid_t *pids, size_t most)
+{
+    char path[352];
+    size_t count = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)parent);
+    DIR *folder = opendir(path);
+    for (struct dirent *thread; folder && (thread = readdir(folder));) {
+        if (thread->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%s/children", (int)parent, thread->d_name);
+        count += add_children(path, name, pids + count, most - count);
+    }
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
 size_t server_workers(const struct server *server, pid_t *pids, size_t most)
 {
-    size_t count = add_children(server->pid, NULL, pids, 0, most);
+    size_t count = server_children(server->pid, NULL, pids, most);
     /* Those that an earlier server left are this process's, beside its clients. */
     if (server->store)
-        count = add_children(getpid(), "gpushare-worke", pids, count, most);
+        count += server_children(getpid(), "gpushare-worke", pids + count, most - count);
     for (size_t i = 0; i < count;) {
         /* Nobody but this process can reap its own, and a dead one serves nobody. */
         if (server->store && waitpid(pids[i], NULL, WNOHANG) == pids[i])

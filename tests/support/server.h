@@ -62,6 +62,10 @@ bool server_log_wait(const struct server *server, const char *text);
 /* Writes the pids of the server's living workers, at most `most`. Returns their number. */
 size_t server_workers(const struct server *server, pid_t *pids, size_t most);
 
+/* Writes the pids of a process's children, started by any of its threads, zombies too, whose own
+ * name begins with this one (NULL: any), at most `most`. Returns their number. */
+size_t server_children(pid_t parent, const char *name, pid_t *pids, size_t most);
+
 /* Returns the number of open descriptors of a process. */
 size_t server_fd_count(pid_t pid);
 

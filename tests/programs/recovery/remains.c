@@ -9,7 +9,7 @@
 
 #include "tests/support/admin_answer.h"
 
-enum { WORKERS_MAX = 16 };
+enum { PROCESSES_MAX = 64, LOOK_US = 20000 };
 
 /* Descriptors of a process whose targets begin with this; "": all. */
 static size_t count_descriptors(pid_t pid, const char *beginning)
@@ -44,26 +44,12 @@ static size_t count_shared(pid_t pid)
     return count;
 }
 
-static size_t count_children(pid_t pid)
-{
-    char path[96];
-    size_t count = 0;
-    int child;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    FILE *file = fopen(path, "re");
-    while (file && fscanf(file, "%d", &child) == 1)
-        count++;
-    if (file)
-        fclose(file);
-    return count;
-}
-
 static uint64_t number(const json_t *object, const char *key)
 {
     return (uint64_t)json_integer_value(json_object_get(object, key));
 }
 
-struct remains remains_take(struct crew *crew)
+static struct remains look(struct crew *crew)
 {
     struct remains found = {0};
     pid_t supervisor = server_pid(crew->server);
@@ -82,15 +68,44 @@ struct remains remains_take(struct crew *crew)
         found.shared[i] = count_shared(pids[i]);
     }
     /* A worker is a child of the server that started it, or of this process. */
-    pid_t workers[WORKERS_MAX];
-    found.processes = server_workers(crew->server, workers, WORKERS_MAX) + count_children(pids[1]);
+    pid_t found_pids[PROCESSES_MAX];
+    found.processes = server_workers(crew->server, found_pids, PROCESSES_MAX) +
+                      server_children(pids[1], NULL, found_pids, PROCESSES_MAX);
     return found;
+}
+
+/* Nobody is charged, as far as the server has told. Descriptors and mappings go later. */
+static bool is_at_rest(const struct remains *found)
+{
+    return found->served && !found->memory && !found->host_memory && !found->charged_descriptors;
+}
+
+static bool is_same(const struct remains *one, const struct remains *other)
+{
+    bool same = one->processes == other->processes;
+    for (int i = 0; i < 2; i++)
+        same &= one->descriptors[i] == other->descriptors[i] &&
+                one->memfds[i] == other->memfds[i] && one->shared[i] == other->shared[i];
+    return same;
+}
+
+struct remains remains_take(struct crew *crew)
+{
+    double end = crew_now() + crew_patience();
+    struct remains last, now = look(crew);
+    do {
+        if (crew_now() > end)
+            crew_die(crew, "the server does not come to rest when its clients have left");
+        last = now;
+        usleep(LOOK_US);
+        now = look(crew);
+    } while (!is_at_rest(&last) || !is_at_rest(&now) || !is_same(&last, &now));
+    return now;
 }
 
 static bool is_no_more(const struct remains *now, const struct remains *before)
 {
-    bool good = now->served && now->processes <= before->processes && !now->memory &&
-                !now->host_memory && !now->charged_descriptors;
+    bool good = is_at_rest(now) && now->processes <= before->processes;
     for (int i = 0; i < 2; i++)
         good &= now->descriptors[i] <= before->descriptors[i] &&
                 now->memfds[i] <= before->memfds[i] && now->shared[i] <= before->shared[i];
@@ -100,10 +115,10 @@ static bool is_no_more(const struct remains *now, const struct remains *before)
 void remains_compare(struct crew *crew, const struct remains *before)
 {
     double end = crew_now() + crew_patience();
-    struct remains now = remains_take(crew);
+    struct remains now = look(crew);
     while (!is_no_more(&now, before) && crew_now() < end) {
-        usleep(20000);
-        now = remains_take(crew);
+        usleep(LOOK_US);
+        now = look(crew);
     }
     if (!is_no_more(&now, before))
         crew_die(

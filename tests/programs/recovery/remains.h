@@ -20,7 +20,8 @@ struct remains {
     bool served;                                       /* the worker serves */
 };
 
-/* Looks at the server. */
+/* Waits until nobody is charged and nothing changes any more, and looks at the server; ends the
+ * program if that does not come. All clients have left. */
 struct remains remains_take(struct crew *crew);
 
 /* Waits until the server has no more than it had; ends the program if that does not come. */
