@@ -155,8 +155,7 @@ static bool hit_supervisor(struct crew *crew, struct tally *tally, struct stoppe
         kill(stopped->pid, SIGSTOP);
         return was_hit(crew, &before);
     }
-    /* The signal is the first that this does, and the clients go on while the next server starts.
-     */
+    /* A look behind it would come when the next server serves: the clients go on meanwhile. */
     replace_supervisor(crew, way);
     return was_busy(&before);
 }

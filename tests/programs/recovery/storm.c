@@ -92,7 +92,7 @@ static bool is_isolated(struct crew *crew, int i)
     return isolated;
 }
 
-/* The server isolates the client before that has seen its last fault. Returns how many it has seen.
+/* A client may be isolated before it has counted its last fault. Returns how many it has counted.
  */
 static uint32_t await_faults(struct crew *crew, int i, uint32_t least)
 {
