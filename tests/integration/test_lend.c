@@ -299,12 +299,24 @@ static void without_green_contexts_requests_mean_nothing(void **state)
     const char *env[] = {"SOFTGPU_NO_GREEN=1", NULL};
     struct server *server = server_start(NULL, env);
     struct actor one, two;
+    struct gpushare_limits limits = {.size = sizeof limits};
+    static bool used[2][SMS_MAX];
+    unsigned both = 0;
     arrive(&one, server, "80", "100", 16, BURST);
     arrive(&two, server, "80", "100", 16, BURST);
+    OK(gpushare_limits(one.gpu, &limits));
+    assert_int_equal(limits.partitioned, 0);
     for (int i = 0; i < BURST; i++) {
         launch(&one);
         launch(&two);
     }
+    OK(gpushare_synchronize(one.gpu));
+    OK(gpushare_synchronize(two.gpu));
+    assert_in_range(mark_used(&one, used[0]), 1, SMS_MAX);
+    assert_in_range(mark_used(&two, used[1]), 1, SMS_MAX);
+    for (int sm = 0; sm < SMS_MAX; sm++)
+        both += used[0][sm] && used[1][sm];
+    assert_in_range(both, 1, SMS_MAX);
     leave(&one);
     leave(&two);
     assert_int_equal(server_stop(server), 0);
