@@ -76,6 +76,7 @@ static void make_calls(gpushare_connection *gpu, gpushare_function *occupy, unsi
     void *parameters[] = {&ns};
     gpushare_address memory;
     gpushare_stream *stream;
+    gpushare_event *event;
     gpushare_module *module;
     NOTE(gpushare_launch(occupy, one, one, 0, NULL, parameters));
     NOTE(gpushare_synchronize(gpu));
@@ -87,8 +88,11 @@ static void make_calls(gpushare_connection *gpu, gpushare_function *occupy, unsi
         break;
     case 1:
         NOTE(gpushare_stream_create(gpu, 0, 0, &stream));
+        NOTE(gpushare_event_create(gpu, 0, &event));
         NOTE(gpushare_launch(occupy, one, one, 0, stream, parameters));
+        NOTE(gpushare_event_record(event, stream));
         NOTE(gpushare_stream_synchronize(gpu, stream));
+        NOTE(gpushare_event_destroy(event));
         NOTE(gpushare_stream_destroy(stream));
         break;
     case 2:
