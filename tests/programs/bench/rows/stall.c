@@ -24,7 +24,8 @@
  * Time that other programs took of the machine (quiet.h) is noise, which is taken off a stall: to
  * drop stalls with noise would drop the long ones. The note has the value with noise too. A row is
  * not met, whatever its value, if others had a tenth of the CPUs, if a call of an arrival failed,
- * or if fewer than four fifths of ten a second arrived.
+ * or if fewer than four fifths of ten a second arrived. Nor are the first two rows if an arrival
+ * waited for longer than ten seconds: a server that serves nobody else stalls nobody.
  *
  * No more neighbours: those that come and go are the scene.
  */
@@ -42,7 +43,7 @@
 #include "tests/programs/bench/load.h"
 #include "tests/programs/bench/quiet.h"
 
-enum { KERNEL_NS = 1000000, LAUNCHES_MAX = 1 << 18, WARM_UP_US = 300000 };
+enum { KERNEL_NS = 1000000, LAUNCHES_MAX = 1 << 18, WARM_UP_US = 300000, PATIENCE_S = 10 };
 
 /* Lengths vary by a third, so a kernel may be that much shorter than it says. */
 #define NOMINAL_TO_SHORTEST 1.6
@@ -118,6 +119,13 @@ static struct arrivals *beside_arrivals(struct bench_result *result, const struc
     return arrivals;
 }
 
+static void doubt_waits(struct bench_result *result, const struct arrivals *arrivals)
+{
+    if (arrivals_killed(arrivals))
+        bench_doubt(result, "%u of %u arrivals waited for longer than %d s",
+                    arrivals_killed(arrivals), arrivals_count(arrivals), PATIENCE_S);
+}
+
 static void note_arrivals(struct bench_result *result, const struct arrivals *arrivals,
                           const struct stalls *stalls, double from, double to)
 {
@@ -144,7 +152,8 @@ void bench_stall_by_arrivals(struct bench_result *result)
     double from, to;
     struct server *server = bench_server_soft(NULL);
     struct load *load = steady_client(server, NULL);
-    struct arrivals *arrivals = beside_arrivals(result, server, load, 10, &from, &to);
+    struct arrivals *arrivals = beside_arrivals(result, server, load, PATIENCE_S, &from, &to);
+    doubt_waits(result, arrivals);
     unsigned count = arrivals_count(arrivals);
     double *worst = calloc(count, sizeof *worst), *noisy = calloc(count, sizeof *noisy);
     if (!worst || !noisy)
@@ -221,7 +230,8 @@ void bench_windows_share(struct bench_result *result)
     const double alone = bench_now();
     bench_sleep_until(alone + seconds());
     struct windows before = ask_for_windows(admin);
-    struct arrivals *arrivals = beside_arrivals(result, server, clients[0], 10, &from, &to);
+    struct arrivals *arrivals = beside_arrivals(result, server, clients[0], PATIENCE_S, &from, &to);
+    doubt_waits(result, arrivals);
     struct windows after = ask_for_windows(admin);
     load_stop(clients[1]);
     struct stalls all = stalls_between(clients[0], from, to);
