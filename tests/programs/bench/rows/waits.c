@@ -10,6 +10,9 @@
  * There are 200 loads, or fewer, at least 40, if they take longer than four minutes. The 99th
  * percentile of fewer than 100 is the longest, and the note says so.
  *
+ * The row is not met if one of the four had fewer than half of the kernels that its streams can
+ * run, were each as long as contention and chance make it.
+ *
  * No more neighbours: the four clients are the scene.
  */
 #include <stdio.h>
@@ -21,6 +24,19 @@
 #include "tests/programs/bench/load.h"
 
 enum { CLIENTS = 4, KERNEL_NS = 100000000, LOADS = 200, LOADS_MIN = 40, BUDGET_SECONDS = 240 };
+
+/* Beside neighbours on the whole device a kernel lasts twice as long as it says, and by chance a
+ * third longer still (docs/softgpu.md). */
+static const double slowest = 2.66;
+
+static void judge_busy(struct bench_result *result, const struct load *load, double seconds)
+{
+    double could = seconds * 1e9 / (KERNEL_NS * slowest) * load->spec.streams;
+    uint32_t least = bench_short ? 1 : (uint32_t)(could / 2);
+    if (load_whole(load) < least)
+        bench_doubt(result, "a client with %u streams ran %u kernels of 100 ms in %.0f s, not %u",
+                    load->spec.streams, load_whole(load), seconds, least);
+}
 
 void bench_load_waits(struct bench_result *result)
 {
@@ -43,6 +59,7 @@ void bench_load_waits(struct bench_result *result)
     gpushare_connection *gpu = bench_connect(server, 0);
     for (unsigned i = 0; i < CLIENTS; i++)
         load_go(loads[i]);
+    const double from = bench_now();
     usleep(500000);
     const double budget = bench_now() + BUDGET_SECONDS;
     while (count < most && (count < LOADS_MIN || bench_now() < budget)) {
@@ -58,7 +75,9 @@ void bench_load_waits(struct bench_result *result)
     uint32_t kernels = 0;
     gpushare_close(&gpu);
     for (unsigned i = 0; i < CLIENTS; i++) {
+        const double seconds = bench_now() - from;
         load_stop(loads[i]);
+        judge_busy(result, loads[i], seconds);
         kernels += load_whole(loads[i]);
         load_free(loads[i]);
     }
