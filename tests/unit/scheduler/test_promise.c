@@ -16,6 +16,8 @@
  * otherwise a client that nobody serves would be owed nothing. Where pauses are longer than usual
  * in a window, the client is owed as much as brings it as far.
  *
+ * In half of the mixes clients come and go while others work; one that left is judged up to then.
+ *
  * It plays the same mixes each time. With $TEST_MIXES it plays so many, from $TEST_SEED on; with
  * $TEST_GOES_ON, too, it plays all of them and prints the worst.
  */
@@ -37,7 +39,7 @@
 #define NEVER UINT64_MAX
 
 enum {
-    PROGRAMS = 20,
+    PROGRAMS = 40,
     PLANS = 24, /* of a mix */
     WINDOW_PLANS = 10,
     WINDOW_STEPS = 7, /* windows begin so often in a plan; a prime, so at other moments of each */
@@ -60,8 +62,10 @@ struct spans {
 struct program {
     struct device_client *client; /* NULL: not there yet, or gone */
     uint32_t number, request, owner;
-    uint64_t came, leaves;
-    uint64_t wakes; /* when it gets work; NEVER: it has some */
+    uint64_t comes, delay;       /* when it comes; NEVER: it has. It gets work so much later */
+    uint64_t came, leaves, left; /* NEVER: it stays, it is there */
+    double waiting;              /* work that nobody had done when it left */
+    uint64_t wakes;              /* when it gets work; NEVER: it has some */
     uint32_t burst_most;
     uint64_t pause_least, pause_most;
     uint64_t random, ran_ns;
@@ -79,6 +83,9 @@ static struct {
     uint64_t dies, taken; /* when the next hand-over is, and what is taken before; NEVER: none */
     struct spans downs;   /* in which nobody served */
     struct device_carried carried;
+    /* Choices of their own, so that mixes in which all stay are the same as ever. */
+    uint64_t extra;
+    bool moves; /* clients come and go */
 } mix;
 
 /* The worst of all mixes, in points beyond e; below 0: within. */
@@ -86,7 +93,8 @@ static struct worst {
     double points;
     uint64_t seed;
 } less_strict, more_strict, less_fair;
-static uint32_t hand_overs; /* of all mixes */
+/* Of all mixes: hand-overs, clients that came later, and windows of clients that left. */
+static uint32_t hand_overs, comers, left_windows;
 
 static uint64_t below(uint64_t bound)
 {
@@ -96,6 +104,99 @@ static uint64_t below(uint64_t bound)
 static bool one_in(uint64_t n)
 {
     return below(n) == 0;
+}
+
+static uint64_t extra_below(uint64_t bound)
+{
+    return device_random(&mix.extra) % bound;
+}
+
+/* ---- who is there ---- */
+
+static void choose_pauses(struct program *program)
+{
+    uint64_t tenth = mix.plan / 10;
+    program->burst_most = 1;
+    switch (below(4)) {
+    case 0: /* always something to do */
+        program->pause_least = program->pause_most = 0;
+        return;
+    case 1: /* launch, synchronize, think */
+        program->pause_most = device_random_log(&mix.random, tenth / 1000, tenth / 2);
+        break;
+    case 2: /* bursts */
+        program->burst_most = 1 + (uint32_t)below(40);
+        program->pause_most = device_random_log(&mix.random, tenth / 1000, tenth);
+        break;
+    default: /* now and then nothing for long */
+        program->burst_most = 1 + (uint32_t)below(100);
+        program->pause_most = 3 * mix.plan;
+        break;
+    }
+    program->pause_least = max(program->pause_most / 100, UINT64_C(1000));
+    program->pause_most -= one_in(2) ? 0 : program->pause_most / 2;
+}
+
+static void come(struct program *program)
+{
+    struct error why = {0};
+    struct scheduler_limits limits = {
+        .request = program->request, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    program->random = device_random(&mix.random);
+    device.account = device_account(&device, program->owner);
+    program->client = device_add(&device, &limits, NULL, 0, device_random(&mix.random), &why);
+    if (!program->client) {
+        print_error("mix %" PRIu64 ": %s\n", mix.seed, why.text);
+        abort();
+    }
+    program->client->user = program;
+    uint64_t least = mix.plan / 400;
+    program->client->longest = device_random_log(&mix.random, least, mix.kernel);
+    program->client->shortest = one_in(2) ? program->client->longest : least;
+    program->came = device.now;
+    program->comes = NEVER;
+    program->wakes = device.now + program->delay;
+    program->paused_since = device.now;
+    choose_pauses(program);
+    comers += device.now > mix.start;
+}
+
+/* Half of those that leave have been there for long enough to be judged. */
+static void announce(uint32_t request, uint32_t owner, uint64_t when, uint64_t delay)
+{
+    struct program *program = &programs[mix.count++];
+    *program = (struct program){.number = mix.count - 1, .request = request, .owner = owner};
+    program->comes = when;
+    program->delay = delay;
+    program->leaves = program->left = program->wakes = program->paused_since = NEVER;
+    if (mix.moves && extra_below(3) == 0)
+        program->leaves =
+            when + (extra_below(2) ? WINDOW_PLANS * mix.plan + extra_below(4 * mix.plan)
+                                   : 1 + extra_below(WINDOW_PLANS * mix.plan));
+    if (when <= device.now)
+        come(program);
+}
+
+static uint64_t choose_coming(void)
+{
+    return device.now + (mix.moves && extra_below(3) == 0 ? extra_below(8 * mix.plan) : 0);
+}
+
+/* Requests that come to `sum`, or eleven small ones beside a large one. */
+static void everybody_comes(void)
+{
+    uint32_t sum = one_in(2) ? PLAN_WHOLE : (uint32_t)(3000 + below(7000));
+    uint32_t count = 2 + (uint32_t)below(15), owners = 1 + (uint32_t)below(4);
+    bool small = one_in(4);
+    uint32_t weights[PROGRAMS], total = 0;
+    count = small ? 12 : count;
+    for (uint32_t i = 0; i < count; i++)
+        total += weights[i] = small ? (i ? 5 : 45) : 1 + (uint32_t)below(20);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t delay = one_in(2) ? 0 : below(4 * mix.plan);
+        uint32_t request = small ? weights[i] * 100 : sum * weights[i] / total;
+        announce(request, 1 + (uint32_t)below(owners), choose_coming(), delay);
+    }
 }
 
 /* ---- what happens ---- */
@@ -135,13 +236,27 @@ static void kernel_ended(struct device_client *client)
         begin_pause(program);
 }
 
+/* The work that the client has and nobody has done yet. */
+static double waiting(const struct device_client *client)
+{
+    return ((double)client->pending + (client->tail - client->head)) *
+           (double)(client->shortest + client->longest) / 2;
+}
+
+/* A kernel that runs ends with its client, and what it had counts. */
 static void leave(struct program *program)
 {
+    uint64_t had = device_had(&device, program->client);
     if (program->paused_since != NEVER)
         note(&program->pauses, program->paused_since, device.now);
+    note(&program->kernels, device.now - (had - program->ran_ns), device.now);
+    program->waiting = waiting(program->client);
     device_remove(&device, program->client);
     program->client = NULL;
-    program->wakes = program->leaves = NEVER;
+    program->left = device.now;
+    program->wakes = program->leaves = program->paused_since = NEVER;
+    if (extra_below(2) && mix.count < PROGRAMS)
+        announce(program->request, program->owner, device.now + extra_below(mix.plan), 0);
 }
 
 /* ---- another scheduler ---- */
@@ -174,7 +289,7 @@ static uint64_t next_of_programs(void)
 {
     uint64_t next = min(mix.taken, mix.dies);
     for (uint32_t i = 0; i < mix.count; i++)
-        next = min(next, min(programs[i].wakes, programs[i].leaves));
+        next = min(next, min(programs[i].comes, min(programs[i].wakes, programs[i].leaves)));
     return next;
 }
 
@@ -192,78 +307,13 @@ static void play(uint64_t until)
         if (mix.dies <= device.now)
             die();
         for (uint32_t i = 0; i < mix.count; i++) {
-            if (programs[i].leaves <= device.now)
+            if (programs[i].comes <= device.now)
+                come(&programs[i]);
+            else if (programs[i].leaves <= device.now)
                 leave(&programs[i]);
             else if (programs[i].wakes <= device.now)
                 wake(&programs[i]);
         }
-    }
-}
-
-/* ---- who is there ---- */
-
-static void choose_pauses(struct program *program)
-{
-    uint64_t tenth = mix.plan / 10;
-    program->burst_most = 1;
-    switch (below(4)) {
-    case 0: /* always something to do */
-        program->pause_least = program->pause_most = 0;
-        return;
-    case 1: /* launch, synchronize, think */
-        program->pause_most = device_random_log(&mix.random, tenth / 1000, tenth / 2);
-        break;
-    case 2: /* bursts */
-        program->burst_most = 1 + (uint32_t)below(40);
-        program->pause_most = device_random_log(&mix.random, tenth / 1000, tenth);
-        break;
-    default: /* now and then nothing for long */
-        program->burst_most = 1 + (uint32_t)below(100);
-        program->pause_most = 3 * mix.plan;
-        break;
-    }
-    program->pause_least = max(program->pause_most / 100, UINT64_C(1000));
-    program->pause_most -= one_in(2) ? 0 : program->pause_most / 2;
-}
-
-static void come(uint32_t request, uint32_t owner, uint64_t when)
-{
-    struct program *program = &programs[mix.count++];
-    struct error why = {0};
-    struct scheduler_limits limits = {.request = request, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
-    *program = (struct program){.number = mix.count - 1, .request = request, .owner = owner};
-    program->random = device_random(&mix.random);
-    device.account = device_account(&device, owner);
-    program->client = device_add(&device, &limits, NULL, 0, device_random(&mix.random), &why);
-    if (!program->client) {
-        print_error("mix %" PRIu64 ": %s\n", mix.seed, why.text);
-        abort();
-    }
-    program->client->user = program;
-    uint64_t least = mix.plan / 400;
-    program->client->longest = device_random_log(&mix.random, least, mix.kernel);
-    program->client->shortest = one_in(2) ? program->client->longest : least;
-    program->came = device.now;
-    program->leaves = NEVER;
-    program->wakes = when;
-    program->paused_since = device.now;
-    choose_pauses(program);
-}
-
-/* Requests that come to `sum`, or eleven small ones beside a large one. */
-static void everybody_comes(void)
-{
-    uint32_t sum = one_in(2) ? PLAN_WHOLE : (uint32_t)(3000 + below(7000));
-    uint32_t count = 2 + (uint32_t)below(15), owners = 1 + (uint32_t)below(4);
-    bool small = one_in(4);
-    uint32_t weights[PROGRAMS], total = 0;
-    count = small ? 12 : count;
-    for (uint32_t i = 0; i < count; i++)
-        total += weights[i] = small ? (i ? 5 : 45) : 1 + (uint32_t)below(20);
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t when = device.now + (one_in(2) ? 0 : below(4 * mix.plan));
-        come(small ? weights[i] * 100 : sum * weights[i] / total, 1 + (uint32_t)below(owners),
-             when);
     }
 }
 
@@ -286,18 +336,11 @@ static uint64_t longest_pause(const struct spans *pauses, uint64_t from, uint64_
     return longest;
 }
 
-/* The work that the client has and nobody has done yet. */
-static double waiting(const struct device_client *client)
-{
-    return ((double)client->pending + (client->tail - client->head)) *
-           (double)(client->shortest + client->longest) / 2;
-}
-
 static double part_alone(const struct program *program, uint64_t end)
 {
     double kernels = (double)overlap(&program->kernels, program->came, end);
     double pauses = (double)overlap(&program->pauses, program->came, end);
-    kernels += program->client ? waiting(program->client) : 0;
+    kernels += program->client ? waiting(program->client) : program->waiting;
     return kernels + pauses > 0 ? kernels / (kernels + pauses) : 1;
 }
 
@@ -345,15 +388,22 @@ static void judge_window(const struct program *program, uint64_t from, uint64_t 
 
 static void judge_program(const struct program *program, uint64_t end)
 {
-    double whole = part_alone(program, end);
     uint64_t window = WINDOW_PLANS * mix.plan;
-    for (uint64_t from = program->came; from + window <= end; from += mix.plan / WINDOW_STEPS)
+    if (program->comes != NEVER)
+        return;
+    end = min(end, program->left);
+    double whole = part_alone(program, end);
+    for (uint64_t from = program->came; from + window <= end; from += mix.plan / WINDOW_STEPS) {
         judge_window(program, from, from + window, whole);
+        left_windows += program->left != NEVER;
+    }
 }
 
-static void run_mix(uint64_t seed, enum proto_mode mode, bool dies)
+static void run_mix(uint64_t seed, enum proto_mode mode, bool dies, bool moves)
 {
     mix.seed = mix.random = seed;
+    mix.extra = ~seed;
+    mix.moves = moves;
     mix.count = 0;
     scheduler_defaults(&mix.settings);
     mix.settings.mode = mode;
@@ -376,9 +426,9 @@ static void run_mix(uint64_t seed, enum proto_mode mode, bool dies)
         judge_program(&programs[i], device.now);
 }
 
-static void run_seed(uint64_t seed, bool dies)
+static enum proto_mode mode_of(uint64_t seed)
 {
-    run_mix(seed, seed % 2 ? PROTO_MODE_STRICT : PROTO_MODE_FAIR, dies);
+    return seed % 2 ? PROTO_MODE_STRICT : PROTO_MODE_FAIR;
 }
 
 /* Of half a million, these went beyond before two defects were mended. */
@@ -388,7 +438,7 @@ static void rare_mixes_get_what_is_promised(void **state)
     (void)state;
     less_strict = more_strict = less_fair = (struct worst){-100, 0};
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)
-        run_seed(seeds[i], false);
+        run_mix(seeds[i], mode_of(seeds[i]), false, false);
 }
 
 static void any_mix_gets_what_is_promised(void **state)
@@ -397,15 +447,19 @@ static void any_mix_gets_what_is_promised(void **state)
     uint64_t first = given ? seed_number("TEST_SEED", 1) : 1;
     (void)state;
     less_strict = more_strict = less_fair = (struct worst){-100, 0};
-    hand_overs = 0;
+    hand_overs = comers = left_windows = 0;
     for (uint64_t seed = first; seed < first + count; seed++)
-        run_seed(seed, seed % 4 >= 2);
-    print_message("%" PRIu32
-                  " hand-overs; points beyond what is allowed: strict, less %.2f (mix %" PRIu64
-                  "), more %.2f "
-                  "(mix %" PRIu64 "); fair, less %.2f (mix %" PRIu64 ")\n",
-                  hand_overs, less_strict.points, less_strict.seed, more_strict.points,
-                  more_strict.seed, less_fair.points, less_fair.seed);
+        run_mix(seed, mode_of(seed), seed % 4 >= 2, seed % 8 >= 4);
+    print_message("%" PRIu32 " hand-overs, %" PRIu32 " clients came later, %" PRIu32
+                  " windows of clients that left; points beyond what is allowed: strict, less %.2f "
+                  "(mix %" PRIu64 "), more %.2f (mix %" PRIu64 "); fair, less %.2f (mix %" PRIu64
+                  ")\n",
+                  hand_overs, comers, left_windows, less_strict.points, less_strict.seed,
+                  more_strict.points, more_strict.seed, less_fair.points, less_fair.seed);
+    if (count >= MIXES) {
+        assert_in_range(comers, 1, UINT32_MAX);
+        assert_in_range(left_windows, 1, UINT32_MAX);
+    }
 }
 
 int main(void)
