@@ -204,6 +204,15 @@ static void three_crashes_beside_one_client_isolate_it(void **state)
         assert_int_equal(serves_singly(&seconds), i == 2);
     }
     blame_is(&idle, "none");
+    /* From now on it is alone on the device, so that its crash interrupts it and nobody else. */
+    hold(&busy);
+    OK(launch(&idle, "fine"));
+    crash_worker();
+    assert_int_equal(gpushare_synchronize(busy.gpu), GPUSHARE_ERROR_INTERRUPTED);
+    OK(gpushare_stream_recover(busy.gpu, NULL, NULL));
+    OK(gpushare_synchronize(idle.gpu));
+    blame_is(&busy, "isolated");
+    blame_is(&idle, "none");
     OK(launch(&busy, "fine"));
     OK(gpushare_synchronize(busy.gpu));
     gpushare_close(&busy.gpu);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* What a worker notes of its clients' use, and gives back to them in the next one: the last row is
+ * used, and a client beyond it begins anew. */
+#include "server/worker/run/usage_ledger.h"
+#include "tests/unit/worker/harness.h"
+
+enum { LAUNCHES = 3 };
+
+static struct usage_ledger first, next;
+
+static void open_ledger(struct usage_ledger *ledger, const struct shm *shm)
+{
+    usage_ledger_init(ledger);
+    int fd = fcntl(shm->fd, F_DUPFD_CLOEXEC, 0);
+    assert_in_range(fd, 0, INT32_MAX);
+    assert_int_equal(usage_ledger_open(ledger, &harness.worker, fd), 0);
+}
+
+static struct client *worked(struct peer *peer)
+{
+    peer_load_text(peer, 1, harness_ptx, 0);
+    struct proto_command_launch launch = peer_launch(peer_function(peer, 1, "kernel"));
+    uint64_t value = 0;
+    for (int i = 0; i < LAUNCHES; i++)
+        value = peer_push(peer, 0, &launch);
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+    return worker_find_client(&harness.worker, peer->number);
+}
+
+/* As another worker sees the client: it has used nothing so far. Returns what it has then. */
+static uint64_t launches_given(struct client *client)
+{
+    client_lock(client);
+    client->usage.launches = 0;
+    pthread_mutex_unlock(&client->lock);
+    usage_ledger_give(&next, &harness.worker, client);
+    return client->usage.launches;
+}
+
+static void a_client_beyond_the_last_row_begins_anew(void **state)
+{
+    (void)state;
+    struct shm shm;
+    assert_int_equal(shm_create(&shm, "ledger", PROTO_LEDGER_BYTES), 0);
+    struct peer *last = peer_attach(1), *beyond = peer_attach(2);
+    struct client *clients[2] = {worked(last), worked(beyond)};
+    open_ledger(&first, &shm);
+    /* All rows but one are those of others. */
+    for (uint32_t i = 0; i < LEDGER_ROWS - 1; i++)
+        first.clients[i] = 1000 + i;
+    for (int i = 0; i < 2; i++)
+        usage_ledger_note(&first, &harness.worker, clients[i]);
+    assert_int_equal(first.clients[LEDGER_ROWS - 1], 1);
+    open_ledger(&next, &shm);
+    assert_int_equal(launches_given(clients[0]), LAUNCHES);
+    assert_int_equal(launches_given(clients[1]), 0);
+    usage_ledger_close(&first);
+    usage_ledger_close(&next);
+    shm_release(&shm);
+    peer_detach(last);
+    peer_detach(beyond);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_client_beyond_the_last_row_begins_anew, harness_setup,
+                                        harness_stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
