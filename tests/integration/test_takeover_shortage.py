@@ -6,6 +6,7 @@ client that works. The server goes on, or says in a sentence why it can't: then 
 ends itself, and the next one finds what there is. It never crashes or hangs, and no worker is left."""
 import mmap
 import os
+import select
 import signal
 import struct
 import sys
@@ -21,6 +22,8 @@ from survive_case import CLIENT_FDS, SurviveCase, await_true  # noqa: E402
 
 # struct shortage: armed, fail_at, count, failed, name.
 FORM = "<IIII32s"
+# A takeover does not make the same number of calls each time, so one that is not reached is not yet the last one.
+UNREACHED_MOST = 3
 
 
 class Shortage:
@@ -45,44 +48,62 @@ class Shortage:
 
 @unittest.skipIf(sanitizer.is_there(), "a sanitizer has allocations of its own")
 class TakeOver(SurviveCase):
-    def next_server(self, manager, what):
-        """Returns whether it serves."""
+    def next_server(self, manager, what, ready=lambda: None):
+        """Returns whether it serves. ready is called when it says so."""
         begun = len(manager.text())
         manager.start(wait=False)
         end = time.monotonic() + SECONDS
         while "READY=1" not in manager.states:
             status = manager.process.poll()
             if status is not None:
-                # libuv aborts where its loop or its threads can't be made, and says nothing. An assertion would speak. Nothing
-                # has been kept anew by then, so the next server finds what this one found.
-                if status == -signal.SIGABRT:
-                    self.assertNotIn("ssertion", manager.text()[begun:], what)
-                else:
-                    self.assertGreater(status, 0, f"{what}: it crashed: {manager.text()[begun:]}")
-                    self.assertRegex(manager.text()[begun:], "gpushared: .{20}", what)
-                manager.settle()
+                self.judge_end(manager, status, manager.text()[begun:], what)
                 return False
             self.assertLess(time.monotonic(), end, f"{what}: it hangs: {manager.text()[begun:]}")
             time.sleep(0.001)
+        ready()
         manager.hear("READY=1")
         return True
 
+    def judge_end(self, manager, status, said, what):
+        """libuv aborts where its loop or its threads can't be made, and says nothing. An assertion would speak. Nothing has been
+        kept anew by then, so the next server finds what this one found."""
+        if status == -signal.SIGABRT:
+            self.assertNotIn("ssertion", said, what)
+        else:
+            self.assertGreater(status, 0, f"{what}: it crashed: {said}")
+            self.assertRegex(said, "gpushared: .{20}", what)
+        manager.settle()
+
+    def revive(self, manager, what):
+        """A server that has said that it serves may end at a call that failed just then. Returns how many servers ended."""
+        status = manager.process.poll()
+        if status is None:
+            return 0
+        self.judge_end(manager, status, manager.text(), what)
+        self.assertTrue(self.next_server(manager, what), f"{what}: {manager.text()}")
+        return 1
+
     def test_each_failed_call(self):
-        shortage, call, kept, ended, ends, failed = Shortage(), 1, 0, 0, 0, 1
+        shortage, call, unreached, reached, kept, ended, ends = Shortage(), 1, 0, 0, 0, 0, 0
         with Manager(env=shortage.env) as manager:
             client, = self.begin(manager, 1)
-            while failed:
+            while unreached < UNREACHED_MOST:
                 manager.kill()
                 shortage.arm(call)
-                serves = self.next_server(manager, f"call {call}")
-                failed, name = shortage.read()
+                # A server that serves goes on making calls, as many as its client asks for.
+                serves = self.next_server(manager, f"call {call}", shortage.disarm)
                 shortage.disarm()
+                failed, name = shortage.read()
+                reached += failed
+                unreached = 0 if failed else unreached + 1
                 what = f"call {call} ({name})"
                 if not serves:
                     ends += 1
                     self.assertTrue(self.next_server(manager, what), f"{what}: {manager.text()}")
                 # It has finished a call that it began when all was over, or has been told.
                 client.send_signal(signal.SIGTERM)
+                while not select.select([client.stdout], [], [], 0.05)[0]:
+                    ends += self.revive(manager, what)
                 if client.stdout.readline():
                     kept += 1
                 else:
@@ -90,6 +111,7 @@ class TakeOver(SurviveCase):
                     self.assertEqual(client.wait(SECONDS), 1, what)
                     self.assertGreater(len(client.stderr.read()), 60, what)
                 self.end(client)
+                ends += self.revive(manager, what)
                 await_true(lambda: len(manager.workers()) == 1, lambda: f"{what}: workers {manager.workers()}: {manager.text()}")
                 client, = self.begin(manager, 1)
                 call += 1
@@ -99,7 +121,12 @@ class TakeOver(SurviveCase):
             one = {"s": 1, "w": 1, "p": 1, "b": 1}
             await_true(lambda: {letter: count for letter, count in self.stored(manager).items() if letter != "d"} == one and
                        self.stored(manager)["d"] <= 3 + CLIENT_FDS, lambda: f"{self.stored(manager)}: {manager.text()}")
-        print(f"each of {call - 2} calls was failed: {kept} times the client went on, {ended} times it was told, {ends} servers ended")
+        print(f"{reached} calls were failed: {kept} times the client went on, {ended} times it was told, {ends} servers ended")
+        # Half of what runs had (157, 108, 66 and 38): a library that fails nothing, or too late, is found.
+        self.assertGreater(reached, 78)
+        self.assertGreater(kept, 54)
+        self.assertGreater(ended, 33)
+        self.assertGreater(ends, 19)
 
 
 if __name__ == "__main__":
