@@ -15,13 +15,18 @@ $(NULL_DRIVER): $(call obj,tests/programs/bench/null/null.c) $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $^ -lzstd -llz4 -ldl
 
-# The worker, but for what it notes before it calls the driver.
+# The worker, but for what it notes for the next one.
 UNJOURNALED := $(BUILD)/tests/programs/bench/unjournaled/gpushare-worker
+UNJOURNALED_O := $(call obj,server/worker/main.c tests/programs/bench/unjournaled/unjournaled.c)
+UNJOURNALED_WEAK := client_stream_begin client_stream_begin_undo usage_ledger_note usage_ledger_tick
+UNJOURNALED_WEAK_O := $(call obj,server/worker/client/client_stream.c server/worker/run/usage_ledger.c)
 
-$(UNJOURNALED): $(call obj,server/worker/main.c tests/programs/bench/unjournaled/unjournaled.c server/worker/client/client_stream.c) $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a
+$(UNJOURNALED): $(UNJOURNALED_O) $(UNJOURNALED_WEAK_O) $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a
 	@mkdir -p $(@D)
-	$(OBJCOPY) --weaken-symbol=client_stream_begin --weaken-symbol=client_stream_begin_undo $(call obj,server/worker/client/client_stream.c) $(@D)/client_stream.o
-	$(CC) $(LDFLAGS_ALL) -o $@ $(call obj,server/worker/main.c tests/programs/bench/unjournaled/unjournaled.c) $(@D)/client_stream.o $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a $(PROGRAM_LIBS)
+	for object in $(UNJOURNALED_WEAK_O); do \
+	    $(OBJCOPY) $(UNJOURNALED_WEAK:%=--weaken-symbol=%) $$object $(@D)/$${object##*/} || exit 1; \
+	done
+	$(CC) $(LDFLAGS_ALL) -o $@ $(UNJOURNALED_O) $(addprefix $(@D)/,$(notdir $(UNJOURNALED_WEAK_O))) $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a $(PROGRAM_LIBS)
 
 $(call obj,tests/programs/bench/bench.c): tests/programs/bench/kernels/bench.ptx
 $(BUILD)/tests/programs/bench/bench: $(call obj,$(BENCH_SRC)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
