@@ -22,8 +22,12 @@ import bench_rows
 results = bench_rows.read(sys.argv[1], sys.argv[2:])
 for name, row in results.items():
     assert row["fault"] is None, row
-    # Nobody goes on for 30 s where a worker, a server or a client's memory does not come back.
-    assert name == "journal_launch_ns" or 0 < row["value"] < 20000, row
+# Some fifty times what docs/numbers.md has, for a machine that is busy; a throughput is no more than alone, and some. A client that
+# does not go on waits for half a minute.
+bench_rows.within(results, {
+    "fault_recovery_ms_p99": (1, 1500), "worker_kill_recovery_ms_p99": (1, 1500), "recovery_1000_objects_ms": (1, 5000),
+    "supervisor_restart_pause_ms": (1, 2500), "client_death_reclaim_ms": (0, 1000), "innocent_throughput_beside_faults": (0, 1.5),
+    "journal_launch_ns": (-250, 250)})
 # A row that drops rounds has the figure of all of them.
 for name, words in {"fault_recovery_ms_p99": r"p99 of all [1-9]", "worker_kill_recovery_ms_p99": r"p99 of all [1-9]",
                     "supervisor_restart_pause_ms": r"longest of all [1-9]", "client_death_reclaim_ms": r"longest of all \d"}.items():
