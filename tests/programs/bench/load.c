@@ -141,6 +141,12 @@ void load_tell(struct load *child, double time)
         child->page->time[child->page->times++] = time;
 }
 
+void load_tell_seen(struct load *child, double time)
+{
+    if (child->page->times && child->page->times < LOAD_TIMES)
+        child->page->seen[child->page->times - 1] = time;
+}
+
 static void behave(struct load *child)
 {
     const uint32_t depth = child->spec.depth;

@@ -54,6 +54,7 @@ struct load_page {
     uint64_t arrived;        /* time of the first launch, on the device's clock */
     int64_t offset;          /* device's clock - CLOCK_MONOTONIC, nanoseconds */
     double time[LOAD_TIMES]; /* results of `behave`, `times` of them */
+    double seen[LOAD_TIMES]; /* when `behave` had seen the end of what followed each; 0: never */
 };
 
 struct load {
@@ -122,5 +123,7 @@ bool load_wait(struct load *child, uint32_t launch);
 bool load_stopped(const struct load *child);
 bool load_resting(const struct load *child);
 void load_tell(struct load *child, double time);
+/* The end of what followed the last time that was told. */
+void load_tell_seen(struct load *child, double time);
 
 #endif

@@ -17,6 +17,8 @@ enum {
     COPY_BYTES = 64 << 10,
     WINDOW_STEPS = 7, /* windows begin so often in a plan; a prime, so at other moments of leases */
     IN_FLIGHT_NS = 30000000,
+    LOOK_NS =
+        2000000, /* load_wait looks each millisecond: the bench's own delay, not the server's */
     SETTLE_US = 200000, /* until the kernels that ran at the end have written their words */
 };
 
@@ -83,10 +85,12 @@ static void live(struct load *child)
         if (copying.host)
             BENCH_CHECK(gpushare_copy_to_device_async(child->gpu, copying.device, copying.host,
                                                       COPY_BYTES, child->streams[0]));
-        if (client->pause_most && !wait_for_all(child))
+        if (!client->pause_most)
+            continue;
+        if (!wait_for_all(child))
             return;
-        if (client->pause_most)
-            sleep_ns(draw_log(&state, client->pause_least, client->pause_most));
+        load_tell_seen(child, bench_now());
+        sleep_ns(draw_log(&state, client->pause_least, client->pause_most));
     }
 }
 
@@ -170,7 +174,8 @@ struct pauses {
     uint64_t sum, longest;
 };
 
-/* A pause lasts from the end of a burst's last kernel until the next burst. */
+/* A pause lasts from when the client could see the end of a burst's last kernel until the next
+ * burst: a server that is late in telling it lets the client wait. */
 static struct pauses pauses_between(const struct mix_client *client, uint64_t from, uint64_t to)
 {
     const struct load *load = client->load;
@@ -186,6 +191,9 @@ static struct pauses pauses_between(const struct mix_client *client, uint64_t fr
         for (size_t i = (size_t)burst * client->burst;
              i < (size_t)(burst + 1) * client->burst && i < load_spans(load); i++)
             ended = load->spans[i].end > ended ? load->spans[i].end : ended;
+        double seen = load->page->seen[burst];
+        uint64_t told = seen > 0 ? load_device_time(load, seen) - LOOK_NS : 0;
+        ended = told > ended ? told : ended;
     }
     return pauses;
 }
@@ -232,4 +240,13 @@ struct mix_distance mix_distance(const struct mix *mix, const struct mix_client 
         worst.less = fmax(worst.less, 100 * less / span);
     }
     return worst;
+}
+
+void mix_must_compare(const struct mix *mix, const struct mix_client *client,
+                      const struct mix_distance *distance)
+{
+    bool explained = (double)client->pause_most > mix_plan(mix) * 1e9 / 20 || bench_short;
+    if (!distance->windows || (!distance->compared && !explained))
+        bench_die("none of the %u windows of a client of %u.%02u %% can be compared",
+                  distance->windows, client->request / 100, client->request % 100);
 }

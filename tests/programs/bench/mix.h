@@ -68,4 +68,9 @@ void mix_free(struct mix *mix);
 struct mix_distance mix_distance(const struct mix *mix, const struct mix_client *client,
                                  uint32_t share, double plans);
 
+/* Ends the process if the client had no window, or none that could be compared although it asked
+ * for no pauses of a twentieth of a plan: those that were longer than a tenth were not its own. */
+void mix_must_compare(const struct mix *mix, const struct mix_client *client,
+                      const struct mix_distance *distance);
+
 #endif

@@ -129,6 +129,25 @@ static void one_that_pauses_is_owed_a_part_of_what_it_had_alone(void **state)
     free(life);
 }
 
+/* The same client, which is told of each end 80 late: less what a look may take, it has waited. */
+static void an_end_that_is_told_late_is_no_pause(void **state)
+{
+    (void)state;
+    struct life *life = life_new();
+    enum { PIECE = PLAN / 14, LATE = 80, LOOK = 20 };
+    for (unsigned at = 0; at < END; at += 2 * PIECE) {
+        begin_burst(life, at);
+        life->page.seen[life->page.times - 1] =
+            (BEGAN_NS + (double)(at + PIECE + LATE) * STEP_NS) / 1e9;
+        run(life, at, at + PIECE);
+    }
+    begin_burst(life, END);
+    struct mix_distance far = distance(life, MIX_WHOLE);
+    /* It would have 100 of 140 alone, and had half. */
+    assert_true(near(far.less, 100.0 * (100.0 / (200 - LATE + LOOK) - 0.5)));
+    free(life);
+}
+
 /* It computes for 50, pauses for 100, computes for 10, and waits for its other 40 to the end: alone
  * it would have half of the time. */
 static void one_that_nobody_serves_is_owed_what_it_waits_for(void **state)
@@ -273,6 +292,7 @@ int main(void)
         cmocka_unit_test(one_that_has_its_share_is_at_the_promise),
         cmocka_unit_test(the_worst_window_counts),
         cmocka_unit_test(one_that_pauses_is_owed_a_part_of_what_it_had_alone),
+        cmocka_unit_test(an_end_that_is_told_late_is_no_pause),
         cmocka_unit_test(one_that_nobody_serves_is_owed_what_it_waits_for),
         cmocka_unit_test(windows_with_a_long_pause_are_compared_with_the_limit_alone),
         cmocka_unit_test(without_a_whole_window_nothing_is_said),
