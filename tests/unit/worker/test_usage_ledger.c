@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What a worker notes of its clients' use, and gives back to them in the next one: the last row is
- * used, and a client beyond it begins anew. */
+/* The ledger of clients' use that the next worker reads: its last row is used, and a client beyond
+ * that begins anew. */
 #include "server/worker/run/usage_ledger.h"
 #include "tests/unit/worker/harness.h"
 

@@ -22,10 +22,11 @@
  * requests in a second one; the worst stall of both.
  *
  * Time that other programs took of the machine (quiet.h) is noise, which is taken off a stall: to
- * drop stalls with noise would drop the long ones. The note has the value with noise too. A row is
- * not met, whatever its value, if others had a tenth of the CPUs, if a call of an arrival failed,
- * or if fewer than four fifths of ten a second arrived. Nor are the first two rows if an arrival
- * waited for longer than ten seconds: a server that serves nobody else stalls nobody.
+ * drop stalls with noise would drop the long ones. The note has the value with noise too.
+ *
+ * A row is not met, whatever its value, if others had a tenth of the CPUs, if a call of an arrival
+ * failed, or if fewer than four fifths of ten a second arrived. Nor are the first two rows if an
+ * arrival waited for longer than ten seconds: a server that serves nobody else stalls nobody.
  *
  * No more neighbours: those that come and go are the scene.
  */

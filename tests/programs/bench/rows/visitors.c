@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * strict_come_and_go_points: mode strict with the default lease and plan. Steady clients of 11, 17
- * and 44 % always have work, while visitors of the same user come and go. A visitor requests 1 %
- * and launches kernels of 10 to 400 ms. It waits for them, for two seconds at most, and leaves; or
- * it leaves at once, or is killed with its work in flight, or leaves after half a second without
- * having run. There are ten of each kind at least.
+ * and 44 % always have work, while visitors of the same user come and go.
+ *
+ * A visitor requests 1 % and launches kernels of 10 to 400 ms. It waits for them, for two seconds
+ * at most, and leaves; or it leaves at once, or is killed with its work in flight, or leaves after
+ * half a second without having run. There are ten of each kind at least.
  *
  * The row is the largest distance of a steady client from its request in any window of ten plans,
  * in points beyond their longest kernel, which is one of 20 ms. No neighbours: the visitors are
