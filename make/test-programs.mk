@@ -250,6 +250,21 @@ mutants: $(MUTANTS_ONLY) ## seed faults of limits, charges and scheduling: each 
 mutants-places: ## say which mutants no longer find their lines or tests; builds nothing
 	tests/programs/mutants/run --source . --places $(sort $(wildcard tests/programs/mutants/*.mutants))
 
+# ---- ignored
+# make softgpu-ignored: has each variable of docs/softgpu.md ignored. The test that the page names must fail. Each takes as long as
+# that test, some two minutes together, so `make check` does not run it.
+
+IGNORED := $(BUILD)/tests/programs/ignored/ignored.so
+# Without a sanitizer, which would have to be preloaded before it.
+$(IGNORED): private override SAN =
+$(IGNORED): tests/programs/ignored/ignored.c make/test-programs.mk $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fvisibility=default -shared -o $@ $<
+
+.PHONY: softgpu-ignored
+softgpu-ignored: $(IGNORED) $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/softgpu/*.c)) ## ignore each variable of the software GPU: its test must fail; MATCH=word
+	BUILD=$(abspath $(BUILD)) tests/programs/ignored/run $(IGNORED) $(MATCH)
+
 # ---- held
 # A library that watches which thread of a worker makes which call of the driver; tests/integration/test_held.c.
 
