@@ -211,8 +211,11 @@ static _Noreturn void fault(struct honest *honest)
         if (atomic_load(&page->faults) == 0)
             await_company(honest, atomic_load(&page->company));
         error = batch_push(honest, (int)honest_draw(honest, 3));
-        if (atomic_load(&page->faults) == 0)
+        if (atomic_load(&page->faults) == 0) {
+            /* Others' batches can have ended while this one was pushed. */
+            await_company(honest, atomic_load(&page->company));
             atomic_store(&page->beside, count_busy(honest));
+        }
         if (error == GPUSHARE_SUCCESS)
             error = launch_one(honest, module, kernel, NULL);
         if (error == GPUSHARE_SUCCESS)
