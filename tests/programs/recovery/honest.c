@@ -281,7 +281,7 @@ void honest_storm(const struct honest_spec *spec)
     _exit(0);
 }
 
-/* The addresses at which the others' kernels note that they run. */
+/* The addresses at which the others' kernels count down to their end. */
 static uint32_t find_stamps(const struct honest *honest, gpushare_address *stamps)
 {
     uint32_t count = 0;

@@ -35,7 +35,7 @@ struct page {
     _Atomic uint32_t faults;  /* of its own so far, after ORDER_FAULT */
     _Atomic uint32_t beside;  /* others with work in flight when it launched the first of them */
     _Atomic uint32_t verdict; /* the error that told it that it was guilty; 0: none has */
-    _Atomic uint64_t stamp;   /* device address where its kernels note that they run */
+    _Atomic uint64_t stamp;   /* device address where its kernels count down to their end */
     _Atomic uint32_t failed;  /* something did not hold: words says what */
     char words[PAGE_WORDS];   /* of the failure, or of the verdict */
 };

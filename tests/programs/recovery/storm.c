@@ -17,6 +17,9 @@ struct sums {
     uint64_t steps, interruptions;
 };
 
+/* A client that faults in company looks for a kernel that has 10 sleeps left. */
+enum { COMPANY_REST = 50 };
+
 static struct sums sum(const struct crew *crew)
 {
     struct sums sums = {0};
@@ -111,7 +114,7 @@ static uint32_t await_faults(struct crew *crew, int i, uint32_t least)
 static void run_company(unsigned seconds, unsigned seed, const char *again)
 {
     static const char *const args[] = {"--offender-wait", "0", NULL};
-    struct crew crew = {.rest = REST, .random = seed, .again = again};
+    struct crew crew = {.rest = COMPANY_REST, .random = seed, .again = again};
     crew_open(&crew, args);
     crew_fill(&crew, HONEST);
     crew_join(&crew, HONEST, honest_company);
