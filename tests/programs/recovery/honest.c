@@ -66,25 +66,34 @@ void honest_store(const struct honest *honest, gpushare_address to, const void *
 
 /* ---- how it begins ---- */
 
-/* A worker that follows one that was lost is still starting: the server says so. */
-static void connect_to_server(struct honest *honest)
+/* A worker that follows one that was lost is still starting, or its user has to wait for its
+ * faults: the server says so. */
+static gpushare_error try_to_connect(struct honest *honest)
 {
     char name[32];
     snprintf(name, sizeof name, "client-%d", honest->spec->me);
     struct gpushare_options options = {
         .size = sizeof options, .socket = honest->spec->socket, .name = name};
     struct gpushare_limits limits = {.size = sizeof limits};
-    gpushare_error error = GPUSHARE_ERROR_DEVICE_NOT_READY;
-    honest_phase(honest, PHASE_connecting);
-    for (int left = (int)(patience_seconds(CONNECT_SECONDS) * 500);
-         left > 0 && error == GPUSHARE_ERROR_DEVICE_NOT_READY; left--) {
-        error = gpushare_connect(&options, &honest->gpu);
-        if (error == GPUSHARE_ERROR_DEVICE_NOT_READY)
-            usleep(2000);
+    gpushare_error error = gpushare_connect(&options, &honest->gpu);
+    if (error == GPUSHARE_ERROR_DEVICE_NOT_READY) {
+        usleep(2000);
+        return error;
     }
     honest_must(honest, error, "gpushare_connect");
     MUST(honest, gpushare_limits(honest->gpu, &limits));
     atomic_store(&honest->page->client, limits.client);
+    return error;
+}
+
+static void connect_to_server(struct honest *honest)
+{
+    gpushare_error error = GPUSHARE_ERROR_DEVICE_NOT_READY;
+    honest_phase(honest, PHASE_connecting);
+    for (int left = (int)(patience_seconds(CONNECT_SECONDS) * 500);
+         left > 0 && error == GPUSHARE_ERROR_DEVICE_NOT_READY; left--)
+        error = try_to_connect(honest);
+    honest_must(honest, error, "gpushare_connect");
 }
 
 static void make_memory(struct honest *honest)
@@ -259,7 +268,9 @@ void honest_storm(const struct honest_spec *spec)
 {
     struct honest honest = {.spec = spec, .page = &spec->pages[spec->me], .random = spec->seed};
     while (atomic_load(&honest.page->order) != ORDER_LEAVE) {
-        connect_to_server(&honest);
+        /* Its user's wait doubles with each fault, beyond any patience. */
+        if (try_to_connect(&honest) != GPUSHARE_SUCCESS)
+            continue;
         MUST(&honest, gpushare_stream_create(honest.gpu, GPUSHARE_STREAM_NON_BLOCKING, 0,
                                              &honest.streams[0]));
         gpushare_error error = GPUSHARE_ERROR_INTERRUPTED;
