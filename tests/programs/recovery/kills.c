@@ -172,6 +172,11 @@ static bool hit_client(struct crew *crew, struct tally *tally, int who, struct s
     } else {
         int status;
         waitpid(crew->pids[who], &status, WUNTRACED);
+        if (!WIFSTOPPED(status)) {
+            crew->pids[who] = 0;
+            crew_die(crew, "client %d ended with wait status %#x before it was stopped: %s", who,
+                     (unsigned)status, crew->pages[who].words);
+        }
     }
     /* It does nothing any more, so this is what it did when the signal came. */
     tally->phases[atomic_load(&crew->pages[who].phase)]++;
@@ -213,7 +218,10 @@ static void run_round(struct crew *crew, struct tally *tally)
     /* Half of those with two end the server while its clients are restored. */
     bool restoring = two && crew_draw(crew, 2);
     for (int i = 0; i < 1 + two; i++) {
-        enum victim victim = (enum victim)crew_draw(crew, VICTIMS);
+        /* Each is hit in a run of few rounds, too. */
+        enum victim victim = tally->rounds < VICTIMS
+                                 ? (enum victim)((tally->rounds + (unsigned)i) % VICTIMS)
+                                 : (enum victim)crew_draw(crew, VICTIMS);
         if (restoring) {
             victim = i == 0 ? VICTIM_WORKER : VICTIM_SUPERVISOR;
             usleep(i == 0 ? 0 : crew_draw(crew, 60000));
