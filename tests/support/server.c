@@ -459,6 +459,18 @@ bool server_log_wait(const struct server *server, const char *text)
     return false;
 }
 
+/* Whether a process has ended and its parent has not asked for its status. */
+static bool is_zombie(pid_t pid)
+{
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    const char *behind = file && fgets(text, sizeof text, file) ? strrchr(text, ')') : NULL;
+    if (file)
+        fclose(file);
+    return behind && !strncmp(behind, ") Z", 3);
+}
+
 /* A process's own name begins with this one. */
 static bool is_called(pid_t pid, const char *name)
 {
@@ -510,7 +522,7 @@ size_t server_workers(const struct server *server, pid_t *pids, size_t most)
         count += server_children(getpid(), "gpushare-worke", pids + count, most - count);
     for (size_t i = 0; i < count;) {
         /* Nobody but this process can reap its own, and a dead one serves nobody. */
-        if (server->store && waitpid(pids[i], NULL, WNOHANG) == pids[i])
+        if ((server->store && waitpid(pids[i], NULL, WNOHANG) == pids[i]) || is_zombie(pids[i]))
             pids[i] = pids[--count];
         else
             i++;
