@@ -372,13 +372,28 @@ struct server *server_start_kept(const char *const args[], const char *const env
     return server;
 }
 
+/* Kills a server that does not end in time, and fails the test with this sentence. */
+static void await_end(struct server *server, int *status, const char *failure)
+{
+    struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, server->pid, 0), .events = POLLIN};
+    if (end.fd < 0)
+        fail(server, "somebody else waited for it");
+    bool ended = poll(&end, 1, (int)(patience_seconds(STOP_SECONDS) * 1000)) == 1;
+    close(end.fd);
+    if (!ended) {
+        kill(server->pid, SIGKILL);
+        fail(server, failure);
+    }
+    if (waitpid(server->pid, status, 0) != server->pid)
+        fail(server, "somebody else waited for it");
+}
+
 int server_replace(struct server *server, int signal)
 {
-    int status;
+    int status = 0;
     kill(server->pid, signal);
     kill(server->pid, SIGCONT); /* one that was stopped would not hear the signal */
-    if (waitpid(server->pid, &status, 0) != server->pid)
-        fail(server, "somebody else waited for it");
+    await_end(server, &status, "it did not end after the signal of a replacement");
     fd_store_settle(server->store);
     fd_store_begin(server->store);
     start(server, (const char *const *)server->args, (const char *const *)server->env);
@@ -600,13 +615,7 @@ int server_stop(struct server *server)
     size_t count = server_workers(server, workers, 16);
     kill(server->pid, SIGTERM);
     int status = 0;
-    for (int i = 0; waitpid(server->pid, &status, WNOHANG) != server->pid; i++) {
-        if (i > STOP_SECONDS * 100) {
-            kill(server->pid, SIGKILL);
-            fail(server, "it did not end after SIGTERM");
-        }
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
+    await_end(server, &status, "it did not end after SIGTERM");
     for (size_t i = 0; i < count; i++) {
         /* An orphan is ended, but not waited for. */
         for (int left = STOP_SECONDS * 100; server->store && !gone(workers[i]) && left > 0; left--)
