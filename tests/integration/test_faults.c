@@ -22,6 +22,7 @@
 #include "tests/support/arrival.h"
 #include "tests/support/kernels.h"
 #include "tests/support/ok.h"
+#include "tests/support/patience.h"
 #include "tests/support/server.h"
 
 #define HEAD ".version 6.3\n.target sm_75\n.address_size 64\n"
@@ -92,6 +93,14 @@ static void *wait_for_slow(void *context)
 {
     struct client *client = context;
     return (void *)(uintptr_t)gpushare_synchronize(client->gpu);
+}
+
+/* Until `slow` runs. */
+static void await_runs(volatile const uint32_t *runs)
+{
+    for (int left = (int)(patience_seconds(20) * 1000); left > 0 && !*runs; left--)
+        usleep(1000);
+    assert_int_not_equal(*runs, 0);
 }
 
 static uint32_t number_of(const struct client *client)
@@ -189,16 +198,15 @@ static void a_suspect_is_named_by_its_second_fault(void **state)
     OK(gpushare_launch(brief, one, one, 0, left, longer));
     OK(launch(&waiting, "slow"));
     assert_int_equal(pthread_create(&thread, NULL, wait_for_slow, &waiting), 0);
-    while (!*runs)
-        usleep(1000);
+    await_runs(runs);
     OK(launch(&guilty, "stray"));
     is_interrupted(guilty.gpu, NULL, "may have made it");
+    /* A suspect that asks for nothing is no longer one a second after the next worker is ready; a
+     * suspect that recovers has three seconds more for its next kernel. */
+    OK(gpushare_stream_recover(guilty.gpu, NULL, NULL));
     pthread_join(thread, &waited);
     assert_int_equal((uintptr_t)waited, GPUSHARE_ERROR_INTERRUPTED);
     is_interrupted(waiting.gpu, left, "may have made it");
-    log_says("one of them made it fail");
-    log_says("one client is served at a time");
-    OK(gpushare_stream_recover(guilty.gpu, NULL, NULL));
     OK(gpushare_stream_recover(waiting.gpu, NULL, NULL));
     /* Side by side they would both be suspects again. */
     for (int i = 0; i < 4; i++)
@@ -206,6 +214,8 @@ static void a_suspect_is_named_by_its_second_fault(void **state)
     OK(launch(&guilty, "stray"));
     is_guilty(&guilty, "stray", GPUSHARE_ERROR_ILLEGAL_ADDRESS);
     log_names(culprit);
+    log_says("one of them made it fail");
+    log_says("one client is served at a time");
     is_interrupted(waiting.gpu, left, "another client made the device fail");
     OK(gpushare_stream_recover(waiting.gpu, left, NULL));
     OK(gpushare_synchronize(waiting.gpu));
@@ -306,8 +316,7 @@ static void a_killed_worker_interrupts_its_clients_and_is_replaced(void **state)
     waiting.memory = (uint64_t)(uintptr_t)runs;
     OK(launch(&waiting, "slow"));
     assert_int_equal(pthread_create(&thread, NULL, wait_for_slow, &waiting), 0);
-    while (!*runs)
-        usleep(1000);
+    await_runs(runs);
     assert_int_equal(server_workers(server, &worker, 1), 1);
     kill(worker, SIGKILL);
     pthread_join(thread, &waited);
