@@ -45,6 +45,7 @@ struct neighbour {
     const char *socket;
     struct shared *shared;
     atomic_ulong *rounds; /* its own */
+    unsigned kinds;       /* of the scene */
     unsigned random;
     bool may_fail; /* a neighbour's fault takes its worker */
 };
@@ -112,13 +113,26 @@ static gpushare_error sleep_on_device(gpushare_function *milliseconds, gpushare_
 
 /* ---- the kinds: each works on a connection until it is told to stop, or a call fails ---- */
 
+/* Others' rounds have to fit between two faults. On busy CPUs, or under a sanitizer, a worker takes
+ * seconds to start, to compile and to take six connections. */
+static void await_others(const struct neighbour *me)
+{
+    unsigned long before[KINDS];
+    for (unsigned i = 0; i < KINDS; i++)
+        before[i] = atomic_load(&me->shared->rounds[i]);
+    int left = polls();
+    for (unsigned i = 0; i < KINDS; i++)
+        while (me->kinds & 1u << i && me->rounds != &me->shared->rounds[i] && !stopped(me) &&
+               left-- > 0 && atomic_load(&me->shared->rounds[i]) == before[i])
+            usleep(POLL_US);
+}
+
 static gpushare_error fault(struct neighbour *me, gpushare_connection *gpu)
 {
     gpushare_function *trapped;
     TRY(load(gpu, "trapped", &trapped));
-    /* Others' rounds have to fit between two faults. Under a sanitizer a worker takes seconds to
-     * start, to compile and to take six connections. */
-    usleep(draw(me, 200, 600) * 1000 * (patience_seconds(1) > 1 ? 10 : 1));
+    await_others(me);
+    usleep(draw(me, 100, 400) * 1000);
     TRY(gpushare_launch(trapped, one, one, 0, NULL, NULL));
     gpushare_error error = gpushare_synchronize(gpu);
     if (error)
@@ -308,6 +322,7 @@ struct scene *scene_begin(const struct server *server, unsigned which)
         struct neighbour me = {.socket = server_socket(server),
                                .shared = scene->shared,
                                .rounds = &scene->shared->rounds[i],
+                               .kinds = which,
                                .random = seed + 1000 * i,
                                .may_fail = which & SCENE_FAULTS};
         scene->pids[i] = fork();
