@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from private_server import BUILD, ENV, SECONDS  # noqa: E402
 from service_manager import Manager  # noqa: E402
-from survive_case import SurviveCase, await_true  # noqa: E402
+from survive_case import SurviveCase, await_true, draw_seed  # noqa: E402
 
 CHILDREN = 40
 CHILDREN_OF_TWO = 12  # half of them wait for a moment that not every lost worker brings
@@ -54,7 +54,7 @@ class Fork(SurviveCase):
         return process
 
     def run_through(self, disturb, devices=1):
-        seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
+        seed = draw_seed()
         chance = random.Random(seed)
         children = CHILDREN if devices == 1 else CHILDREN_OF_TWO
         with Manager(env={"SOFTGPU_DEVICES": str(devices)}) as manager:

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from private_server import SECONDS  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 from service_manager import Manager  # noqa: E402
-from survive_case import CLIENT_FDS, SurviveCase, await_true  # noqa: E402
+from survive_case import CLIENT_FDS, SurviveCase, await_true, draw_seed  # noqa: E402
 
 OTHERS, VICTIMS = 2, 3
 ROUNDS = int(os.environ.get("SURVIVE_ROUNDS", "6"))
@@ -187,7 +187,7 @@ class Frozen(SurviveCase):
         await_true(lambda: self.stored(manager) == wanted, lambda: f"{self.stored(manager)}, not {wanted}: {manager.text()}")
 
     def test_anywhere_in_the_library(self):
-        seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
+        seed = draw_seed()
         chance, went_on = random.Random(seed), 0
         with Manager() as manager:
             others = self.begin(manager, OTHERS)

@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from private_server import BUILD, ENV, SECONDS  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 from service_manager import Manager  # noqa: E402
-from survive_case import CLIENT_FDS, SurviveCase, await_true  # noqa: E402
+from survive_case import CLIENT_FDS, SurviveCase, await_true, draw_seed  # noqa: E402
 
 ROUNDS = int(os.environ.get("SURVIVE_ROUNDS", "12"))
 CLIENTS = 3
@@ -46,7 +46,7 @@ def lingering_socket():
 
 class Survive(SurviveCase):
     def test_killed_at_random_instants(self):
-        seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
+        seed = draw_seed()
         chance = random.Random(seed)
         with Manager() as manager:
             clients = self.begin(manager, CLIENTS)
@@ -129,7 +129,7 @@ class Survive(SurviveCase):
 
     def test_killed_while_clients_are_restored(self):
         """The worker is killed, and the server at any moment from then until its clients go on, and after that once more."""
-        seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
+        seed = draw_seed()
         chance = random.Random(seed)
         with Manager() as manager:
             examples = [subprocess.Popen([os.path.join(BUILD, "examples/resilient"), "-s", "100000000"], stdout=subprocess.PIPE,
@@ -328,7 +328,7 @@ class Survive(SurviveCase):
     def test_killed_while_clients_are_told_to_the_next_worker(self):
         """Nothing of the clients is in flight when the worker dies. The server dies when it knows that,
         while it waits for the next worker, while it tells that of the clients, or a moment later."""
-        seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
+        seed = draw_seed()
         chance = random.Random(seed)
         with Manager() as manager:
             clients = self.begin(manager, CLIENTS)
@@ -465,7 +465,7 @@ class Survive(SurviveCase):
 
     def test_each_of_very_many_allocations_is_there_at_the_next_server(self):
         """Some were freed before, in any order, so that neighbours in memory are no neighbours in the records."""
-        seed = int(os.environ.get("SURVIVE_SEED", str(random.randrange(1 << 30))))
+        seed = draw_seed()
         chance, had = random.Random(seed), {}
         print(f"seed {seed}")
         with Manager() as manager:

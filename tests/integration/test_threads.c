@@ -20,11 +20,11 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "common/clock.h"
 #include "tests/support/arrival.h"
 #include "tests/support/endless.h"
 #include "tests/support/kernels.h"
 #include "tests/support/ok.h"
+#include "tests/support/seed.h"
 #include "tests/support/server.h"
 
 static struct server *server;
@@ -277,13 +277,12 @@ static void threads_that_ask_at_random_get_their_own(void **state)
 {
     (void)state;
     static struct asker askers[THREADS];
+    unsigned seed = seed_draw();
     for (unsigned round = 0; round < ROUNDS; round++) {
-        unsigned seed = (unsigned)clock_now();
         gpushare_connection *gpu = arrival_connect(server, 0);
-        print_message("seed %u\n", seed);
         table.count = 0;
         for (unsigned i = 0; i < THREADS; i++) {
-            askers[i] = (struct asker){.gpu = gpu, .index = i, .seed = seed + i};
+            askers[i] = (struct asker){.gpu = gpu, .index = i, .seed = seed + round * THREADS + i};
             assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_at_random, &askers[i]), 0);
         }
         for (unsigned i = 0; i < THREADS; i++)

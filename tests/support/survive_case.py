@@ -4,6 +4,7 @@
 back (tests/programs/survive/steady.c), and what they leave."""
 import json
 import os
+import random
 import signal
 import time
 import unittest
@@ -12,6 +13,11 @@ from private_server import SECONDS
 
 # Of a device: pages of its heartbeat, its ledger and its code. Of a client: its socket, header, status, shadow and doorbell, and two pieces of memory for its rings.
 CLIENT_FDS = 7
+
+
+def draw_seed():
+    """$TEST_SEED, which tests/run draws and tells of a failure."""
+    return int(os.environ.get("TEST_SEED", str(random.randrange(1 << 32))))
 
 
 def await_true(holds, what):
