@@ -71,9 +71,11 @@ class Fork(SurviveCase):
                 self.assertIsNone(process.poll(), f"seed {seed}: {told}{manager.text()}")
                 return lines.count("child\n") == children and "forked\n" in lines
 
-            end = time.monotonic() + SECONDS
+            seen, end = 0, time.monotonic() + SECONDS
             while not forked():
-                self.assertLess(time.monotonic(), end, f"seed {seed}: {lines}{manager.text()}")
+                if self.forked_children() > seen:
+                    seen, end = self.forked_children(), time.monotonic() + SECONDS
+                self.assertLess(time.monotonic(), end, f"seed {seed}: no child came for so long: {lines}{manager.text()}")
                 disturb(manager, chance)
             forked()  # it works on, and nothing was told
             process.kill()
@@ -117,7 +119,7 @@ class Fork(SurviveCase):
             nonlocal life, kills, seen
             kills += 1
             if self.forked_children() > seen:
-                life, kills, seen = 0.05, 0, self.forked_children()
+                life, kills, seen = max(0.05, life / 2), 0, self.forked_children()
             elif kills % 10 == 0:
                 life = min(2 * life, 5)
             time.sleep(chance.random() * life)
