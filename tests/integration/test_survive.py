@@ -291,23 +291,24 @@ class Survive(SurviveCase):
                 self.assertEqual(client()["priority"], 5, "the files agree")
 
     def test_orphans_end(self):
-        with Manager("--orphan-limit", "1") as manager:
+        with Manager("--orphan-limit", "3") as manager:
             self.begin(manager, 1)
             begun = time.monotonic()
             manager.kill()
             self.assertTrue(manager.workers(), "it waits for the next server")
             await_true(lambda: not manager.workers(), lambda: f"an orphan does not end: {manager.text()}")
-            self.assertGreater(time.monotonic() - begun, 0.8)
-            self.assertIn("no server has asked for 1 s", manager.text())
+            # The last time was up to a sixth of the limit before the kill.
+            self.assertGreater(time.monotonic() - begun, 2)
+            self.assertIn("no server has asked for 3 s", manager.text())
             # The service manager still has what the client needs: a server that comes now gives it another worker.
             manager.start()
             await_true(lambda: "goes on" in manager.text() and manager.workers(), manager.text)
 
     def test_a_server_that_serves_keeps_its_worker(self):
         """Longer than the limit of orphans, and nobody asks for anything."""
-        with Manager("--orphan-limit", "1", "--watchdog-warning", "0", "--watchdog-limit", "0") as manager:
+        with Manager("--orphan-limit", "3", "--watchdog-warning", "0", "--watchdog-limit", "0") as manager:
             worker = manager.workers()
-            time.sleep(2.5)
+            time.sleep(4)
             self.assertEqual(manager.workers(), worker, manager.text())
 
     def test_the_worker_dies_while_there_is_no_server(self):
@@ -396,9 +397,10 @@ class Survive(SurviveCase):
                     other.ask("memory_query")
                     self.assertIn("serial", client.receive()[2]["text"])
                     slowest = max(slowest, time.monotonic() - begin)
-                    if slowest > 1:
+                    if slowest > 4:
                         break
-            self.assertLess(slowest, 1, "another client waited for the close")
+            # The close itself takes 5 s.
+            self.assertLess(slowest, 4, "another client waited for the close")
 
     def test_the_service_manager_gets_no_file_of_a_client(self):
         """But for memory, which is what an image is. A file may hang whoever uses it."""
