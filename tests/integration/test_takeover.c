@@ -148,9 +148,8 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static double seconds_until_a_launch_is_done(const struct client *client)
+static double seconds_until_a_launch_is_done(const struct client *client, double from)
 {
-    double from = seconds_now();
     OK(bump(client));
     OK(gpushare_synchronize(client->gpu));
     return seconds_now() - from;
@@ -168,12 +167,14 @@ static void a_killed_worker_forgives_no_overrun(void **state)
     (void)state;
     struct client client = client_open("10%");
     overrun(&client, 0.4);
+    /* The debt falls from the end of the kernel on, however long the next worker takes to start. */
+    double from = seconds_now();
     kill_worker();
     assert_int_equal(gpushare_synchronize(client.gpu), GPUSHARE_ERROR_INTERRUPTED);
     OK(gpushare_stream_recover(client.gpu, NULL, NULL));
-    double waited = seconds_until_a_launch_is_done(&client);
+    double waited = seconds_until_a_launch_is_done(&client, from);
     print_message("served after %.2f s\n", waited);
-    assert_true(waited > 1.5);
+    assert_true(waited > 2.5);
     gpushare_close(&client.gpu);
 }
 
@@ -183,15 +184,16 @@ static void a_client_that_ends_with_its_worker_leaves_its_debt(void **state)
     (void)state;
     struct client client = client_open("10%");
     overrun(&client, 0.4);
+    double from = seconds_now();
     pid_t worker;
     assert_int_equal(server_workers(server, &worker, 1), 1);
     kill(worker, SIGSTOP);
     gpushare_close(&client.gpu);
     replace(worker);
     struct client next = client_open("10%");
-    double waited = seconds_until_a_launch_is_done(&next);
+    double waited = seconds_until_a_launch_is_done(&next, from);
     print_message("served after %.2f s\n", waited);
-    assert_true(waited > 1.5);
+    assert_true(waited > 2.5);
     gpushare_close(&next.gpu);
 }
 
