@@ -188,20 +188,41 @@ static void kill_worker(int admin)
     kill(worker, SIGKILL);
 }
 
+static bool is_ready(const json_t *object)
+{
+    const char *state = json_string_value(json_object_get(object, "state"));
+    return state && !strcmp(state, "ready");
+}
+
+/* Until the device serves, and its standby is ready. */
 static void await_standby(int admin, const char *kind)
 {
-    bool ready = !strcmp(kind, "none");
+    bool ready = false;
     for (int i = 0; i < 2000 && !ready; i++) {
         json_t *answer, *device = first_device(admin, &answer);
-        const json_t *standby = json_object_get(device, "standby");
-        const char *state = json_string_value(json_object_get(standby, "state"));
-        ready = state && !strcmp(state, "ready");
+        ready = is_ready(device) &&
+                (!strcmp(kind, "none") || is_ready(json_object_get(device, "standby")));
         json_decref(answer);
         if (!ready)
             usleep(10000);
     }
     if (!ready)
-        bench_die("no standby is ready after 20 s");
+        bench_die("the device or its standby is not ready after 20 s");
+}
+
+/* The worker may be lost while the client connects. */
+static gpushare_connection *connect_when_ready(const struct server *server)
+{
+    struct gpushare_options options = {
+        .size = sizeof options, .socket = server_socket(server), .name = "bench"};
+    gpushare_connection *gpu = NULL;
+    gpushare_error error = gpushare_connect(&options, &gpu);
+    for (int i = 0; i < 2000 && error == GPUSHARE_ERROR_DEVICE_NOT_READY; i++) {
+        usleep(10000);
+        error = gpushare_connect(&options, &gpu);
+    }
+    bench_check(error, "the connection of a client that faults");
+    return gpu;
 }
 
 /* Faults when its turn has come. */
@@ -211,7 +232,7 @@ static void fault_once(const struct server *server, unsigned index)
     if (geteuid() == 0 && setuid(FIRST_USER + index))
         bench_die("setuid: %s", strerror(errno));
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* setuid takes it back */
-    gpushare_connection *gpu = bench_connect(server, 0);
+    gpushare_connection *gpu = connect_when_ready(server);
     gpushare_module *module;
     gpushare_function *trapped;
     BENCH_CHECK(gpushare_module_load(gpu, kernels_ptx, 0, &module));
