@@ -144,6 +144,14 @@ void fake_work_error(struct fake_server *server, unsigned n, uint32_t stream, ui
     pthread_mutex_unlock(&server->lock);
 }
 
+unsigned fake_ready(struct fake_server *server, unsigned n, uint32_t stream)
+{
+    pthread_mutex_lock(&server->lock);
+    int ready = ring_ready(&fake_nth(server, n)->consumers[stream]);
+    pthread_mutex_unlock(&server->lock);
+    return ready > 0 ? (unsigned)ready : 0;
+}
+
 bool fake_peek(struct fake_server *server, unsigned n, uint32_t stream,
                struct ring_descriptor *descriptor)
 {

@@ -101,6 +101,9 @@ void fake_work_error(struct fake_server *server, unsigned n, uint32_t stream, ui
 
 /* ---- rings by hand ---- */
 
+/* Returns the number of descriptors that are in the ring now. */
+unsigned fake_ready(struct fake_server *server, unsigned n, uint32_t stream);
+
 /* Copies the next descriptor and does not consume it. Returns false if there is none now. */
 bool fake_peek(struct fake_server *server, unsigned n, uint32_t stream,
                struct ring_descriptor *descriptor);

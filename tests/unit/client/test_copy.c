@@ -408,9 +408,9 @@ static void large_copies_run_ahead_of_the_device(void **state)
     pthread_t thread;
     pthread_create(&thread, NULL, copy_in, &c);
     /* Four chunks of 4 MiB, and then it waits. */
-    for (int i = 0; i < 5000 && fake_count(f.server, PROTO_HOST_ALLOC) < 4; i++)
+    for (int i = 0; i < 5000 && fake_ready(f.server, 0, 0) < 4; i++)
         usleep(1000);
-    usleep(100000);
+    usleep(100000); /* it may come with no fifth */
     assert_int_equal(fake_run(f.server, 0, 0, 100), 4);
     fake_automatic(f.server, true);
     pthread_join(thread, NULL);

@@ -738,8 +738,13 @@ static void body_realtime(void)
     setenv("SOFTGPU_THREADS", "3", 1);
     CHECK(kernels_open() == 0);
     CHECK(launch_sleep(1, 32, 1000, 1, NULL) == CUDA_OK && cuCtxSynchronize() == CUDA_OK);
-    usleep(50000); /* each thread asks when it first runs */
-    count_threads(&all, &engine, &others);
+    /* Each thread asks when it first runs. */
+    for (int i = 0; i < 5000; i++) {
+        count_threads(&all, &engine, &others);
+        if (all == 3 && engine == (may ? 3 : 0))
+            break;
+        usleep(1000);
+    }
     CHECK(all == 3);
     CHECK(engine == (may ? 3 : 0) && others == 0);
 }
