@@ -627,10 +627,9 @@ static void a_ring_whose_work_never_ends_takes_no_other_rings_room(void **state)
         peer_push(peer, 0, &launch);
     settle_at(SCHEDULER_IN_FLIGHT_MIN);
     const void *endless = fake_call(FAKE_LAUNCH, 0).stream;
-    uint64_t end = clock_now() + 10000000000u;
     /* More at a time than it may have in flight, so that the end of some has to be seen. */
     for (int i = 0; i < 30; i++) {
-        uint64_t value = 0;
+        uint64_t value = 0, end = clock_now() + 10000000000u;
         for (int n = 0; n < 3 * SCHEDULER_IN_FLIGHT_MIN; n++)
             value = peer_push(peer, other, &launch);
         for (; peer_completed(peer, other) < value; sched_yield()) {
