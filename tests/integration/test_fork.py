@@ -67,8 +67,8 @@ class Fork(SurviveCase):
                 reader.start()
 
             def forked():
-                self.assertEqual(told, [], f"seed {seed}: {manager.text()}")
-                self.assertIsNone(process.poll(), f"seed {seed}: {told}{manager.text()}")
+                self.assertEqual(told, [], f"seed {seed}: {manager.text()}{told}")  # the end of a long failure is printed
+                self.assertIsNone(process.poll(), f"seed {seed}: {manager.text()}{told}, status {process.poll()}")
                 return lines.count("child\n") == children and "forked\n" in lines
 
             seen, end = 0, time.monotonic() + SECONDS
