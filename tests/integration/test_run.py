@@ -49,6 +49,7 @@ class CommandLine(unittest.TestCase):
             self.assertRegex(text, r"(?m)^  --%s " % option)
         self.assertIn("gpushare run", run(GPUSHARE, "--help").stdout)
 
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
     def test_the_programs_own_options_and_status_stay(self):
         ended = run(GPUSHARE, "run", "--name", "mine", "--host-memory", "1G", "sh", "-c",
                     "echo $0 $GPUSHARE_CLIENT_NAME $GPUSHARE_HOST_MEMORY_LIMIT; exit 7", "--memory")

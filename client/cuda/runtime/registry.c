@@ -266,45 +266,31 @@ static struct code *find_code(struct registry_function *function, cuda_context c
     return code;
 }
 
-static cudart_error find_function(const struct registry_function *function, cuda_context context,
-                                  cuda_function *found)
-{
-    cuda_module module;
-    cudart_error error = load_image(function->image, context, &module);
-
-    if (error != CUDART_OK)
-        return error;
-    error = DRIVER(cuModuleGetFunction, found, module, function->name);
-    return error == CUDA_ERR_NOT_FOUND ? CUDART_INVALID_DEVICE_FUNCTION : error;
-}
-
-/* The lock is held. The place of a context that is forgotten is used again: a program may reset its
- * device as often as it likes. */
+/* The lock is held. */
 static cudart_error make_code(struct registry_function *function, cuda_context context,
                               struct code **made)
 {
     struct code *code = find_code(function, context); /* another thread's, meanwhile */
-    cuda_function found;
+    cuda_module module;
     cudart_error error;
 
     *made = code;
     if (code)
         return CUDART_OK;
-    error = find_function(function, context, &found);
-    if (error != CUDART_OK)
-        return error;
-    code = find_code(function, NULL);
-    if (code) {
-        code->function = found;
-        atomic_store_explicit(&code->context, context, memory_order_release);
-        *made = code;
-        return CUDART_OK;
-    }
     code = calloc(1, sizeof(*code));
     if (!code)
         return CUDART_MEMORY_ALLOCATION;
     atomic_init(&code->context, context);
-    code->function = found;
+    error = load_image(function->image, context, &module);
+    if (error == CUDART_OK) {
+        error = DRIVER(cuModuleGetFunction, &code->function, module, function->name);
+        if (error == CUDA_ERR_NOT_FOUND)
+            error = CUDART_INVALID_DEVICE_FUNCTION;
+    }
+    if (error != CUDART_OK) {
+        free(code);
+        return error;
+    }
     code->next = atomic_load_explicit(&function->codes, memory_order_relaxed);
     atomic_store_explicit(&function->codes, code, memory_order_release);
     *made = code;
