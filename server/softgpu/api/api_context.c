@@ -190,6 +190,7 @@ static cuda_result release_primary(cuda_device ordinal, bool all)
     struct device *device;
     cuda_result result = CUDA_OK;
     unsigned retained;
+    bool ended = false;
 
     API_TRY(find_device(ordinal, &device));
     engine_lock();
@@ -197,13 +198,16 @@ static cuda_result release_primary(cuda_device ordinal, bool all)
     if (retained == 0) {
         result = CUDA_ERR_INVALID_CONTEXT;
     } else {
-        if (retained == 1 || all) {
+        ended = retained == 1 || all;
+        if (ended) {
             stream_await_device(device); /* the context ends with its work done */
             ledger_context_end(memory_ledger(), device->ordinal);
         }
         atomic_store_explicit(&device->retained, all ? 0 : retained - 1, memory_order_relaxed);
     }
     engine_unlock();
+    if (ended)
+        api_unload_modules(device);
     return result;
 }
 

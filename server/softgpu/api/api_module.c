@@ -43,7 +43,8 @@ struct cuda_function_object {
 
 struct cuda_module_object {
     unsigned magic;
-    struct queue_link link; /* in the store */
+    struct queue_link link;  /* in the store */
+    struct list_link loaded; /* while it has a device */
     struct device *device;
     struct code *_Atomic code; /* NULL of a linked image whose code nobody has needed */
     char *text;                /* its PTX until then, of so many bytes */
@@ -61,6 +62,9 @@ enum { LATE_MAX = 32 << 10 };
 /* Objects for reuse, guarded by the lock of context changes. A stale handle finds magic 0, and
  * not freed memory. */
 static struct queue unused_modules, unused_functions;
+
+/* Of all devices, guarded likewise: a context that ends takes its modules along. */
+static struct list loaded_modules = LIST_INIT(loaded_modules);
 
 static void code_drop(void *owner)
 {
@@ -129,7 +133,7 @@ static cuda_result add_functions(struct cuda_module_object *object, struct error
     return good ? CUDA_OK : refuse_memory(why);
 }
 
-static struct cuda_module_object *module_new(void)
+static struct cuda_module_object *module_new(struct device *device)
 {
     struct cuda_module_object *object;
 
@@ -137,11 +141,13 @@ static struct cuda_module_object *module_new(void)
     object = QUEUE_TAKE(&unused_modules, struct cuda_module_object, link);
     if (!object)
         object = malloc(sizeof(*object));
-    memory_change_end();
     if (object) {
         memset(object, 0, sizeof(*object));
         object->magic = MODULE_MAGIC;
+        object->device = device;
+        list_append(&loaded_modules, &object->loaded);
     }
+    memory_change_end();
     return object;
 }
 
@@ -165,8 +171,30 @@ static void module_unload(struct cuda_module_object *object)
     free(object->description);
     object->description = NULL;
     object->magic = 0;
+    list_remove(&object->loaded);
     queue_prepend(&unused_modules, &object->link);
     memory_change_end();
+}
+
+static struct cuda_module_object *find_loaded(const struct device *device)
+{
+    struct cuda_module_object *object;
+
+    memory_change_begin();
+    LIST_FOR_EACH (object, &loaded_modules, loaded) {
+        if (object->device == device)
+            break;
+    }
+    memory_change_end();
+    return object;
+}
+
+void api_unload_modules(struct device *device)
+{
+    struct cuda_module_object *object;
+
+    while ((object = find_loaded(device)))
+        module_unload(object);
 }
 
 /* ---- code ------------------------------------------------------------------------------ */
@@ -305,13 +333,12 @@ static cuda_result need_code(struct cuda_module_object *object)
 
 /* ---- loading --------------------------------------------------------------------------- */
 
-static cuda_result load_object(struct device *device, const void *bytes,
-                               struct cuda_module_object *object, struct error *why)
+static cuda_result load_object(const void *bytes, struct cuda_module_object *object,
+                               struct error *why)
 {
     struct image image;
     cuda_result result = image_open(&image, bytes, why);
 
-    object->device = device;
     if (result == CUDA_OK)
         result = image.compiled ? load_linked(&image, object, why) : load_text(&image, object, why);
     image_close(&image);
@@ -329,12 +356,12 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
     API_TRY(api_current(&device));
     if (!module || !image || (count > 0 && (!options || !values)))
         return CUDA_ERR_INVALID_VALUE;
-    object = module_new();
+    object = module_new(device);
     if (!object)
         return CUDA_ERR_OUT_OF_MEMORY;
     context_lock_call(device, CONTEXT_CALL_MODULE_LOAD);
     cost_pay_load();
-    result = load_object(device, image, object, &why);
+    result = load_object(image, object, &why);
     context_lock_release(device);
     jit_log_write(count, options, values, result == CUDA_OK ? "" : why.text);
     if (result != CUDA_OK) {
