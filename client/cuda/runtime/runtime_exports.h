@@ -73,6 +73,7 @@
     PTSZ(cudart_error, cudaStreamQuery, BOTH, (cuda_stream stream), (own(stream))) \
     PTSZ(cudart_error, cudaStreamWaitEvent, BOTH, (cuda_stream stream, cuda_event event, unsigned flags), (own(stream), event, flags)) \
     PTSZ(cudart_error, cudaStreamGetPriority, BOTH, (cuda_stream stream, int *priority), (own(stream), priority)) \
+    PTSZ(cudart_error, cudaStreamIsCapturing, BOTH, (cuda_stream stream, int *status), (own(stream), status)) \
     PTSZ(cudart_error, cudaLaunchHostFunc, BOTH, (cuda_stream stream, cuda_host_fn fn, void *user), (own(stream), fn, user)) \
     PTSZ(cudart_error, cudaStreamAddCallback, BOTH, (cuda_stream stream, cuda_stream_callback fn, void *user, unsigned flags), (own(stream), fn, user, flags)) \
     E(cudart_error, cudaEventCreate, BOTH, (cuda_event *event)) \

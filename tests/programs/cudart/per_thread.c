@@ -227,7 +227,7 @@ static void count_callback(cuda_stream stream, cuda_result status, void *calls)
 static void check_streams(cuda_stream closed, cuda_event event)
 {
     _Atomic int calls = 0;
-    int priority = -100, expected = 100;
+    int priority = -100, expected = 100, status = 7;
 
     EXPECT(0, cudaLaunchHostFunc_ptsz(NULL, count_call, &calls));
     EXPECT(0, cudaStreamAddCallback_ptsz(NULL, count_callback, &calls, 0));
@@ -239,6 +239,12 @@ static void check_streams(cuda_stream closed, cuda_event event)
     EXPECT(0, cudaStreamGetPriority_ptsz(NULL, &priority));
     EXPECT(0, cudaStreamGetPriority(CUDA_STREAM_PER_THREAD, &expected));
     CHECK(priority == expected);
+    EXPECT(0, cudaStreamIsCapturing_ptsz(NULL, &status));
+    CHECK(status == 0);
+    status = 7;
+    EXPECT(0, cudaStreamIsCapturing(closed, &status));
+    CHECK(status == 0);
+    EXPECT(CUDART_INVALID_VALUE, cudaStreamIsCapturing(closed, NULL));
 
     /* Other handles mean what they always mean. */
     EXPECT(0, cudaEventRecord_ptsz(event, closed));

@@ -496,19 +496,19 @@ static void check_reset(void)
 
 /* Of the functions that ours does not carry. A test looks at what it says of them. */
 cudart_error cudaGraphCreate(void **graph, unsigned flags);
-cudart_error cudaStreamIsCapturing(cuda_stream stream, int *status);
+cudart_error cudaStreamGetDevice(cuda_stream stream, int *device);
 
 static void check_absent(void)
 {
     const struct cudart_channel_format format = cudaCreateChannelDesc(32, 16, 8, 4, 2);
     void *graph = NULL;
-    int status = 7;
+    int device = 7;
 
     EXPECT(CUDART_NOT_SUPPORTED, cudaGraphCreate(&graph, 0));
     EXPECT(CUDART_NOT_SUPPORTED, cudaGraphCreate(&graph, 0));
     EXPECT(CUDART_NOT_SUPPORTED, cudaGetLastError());
-    EXPECT(CUDART_NOT_SUPPORTED, cudaStreamIsCapturing(NULL, &status));
-    CHECK(!graph && status == 7);
+    EXPECT(CUDART_NOT_SUPPORTED, cudaStreamGetDevice(NULL, &device));
+    CHECK(!graph && device == 7);
     CHECK(format.x == 32 && format.y == 16 && format.z == 8 && format.w == 4 && format.kind == 2);
 }
 

@@ -24,6 +24,7 @@ cudart_error runtime_driver_open(void);
        cuda_stream stream, void **params))                                                         \
     X(cuStreamAddCallback, cuStreamAddCallback, 5000, 0,                                           \
       (cuda_stream stream, cuda_stream_callback fn, void *user, unsigned flags))                   \
+    X(cuStreamIsCapturing, cuStreamIsCapturing, 10000, 0, (cuda_stream stream, int *status))       \
     X(cuMemAllocAsync, cuMemAllocAsync, 11020, 0,                                                  \
       (cuda_device_ptr * ptr, size_t size, cuda_stream stream))                                    \
     X(cuMemFreeAsync, cuMemFreeAsync, 11020, 0, (cuda_device_ptr ptr, cuda_stream stream))         \
