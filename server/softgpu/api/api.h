@@ -52,9 +52,6 @@ void api_green_stream_gone(struct cuda_green_ctx_object *green);
 /* Bytes of local memory a thread that there is room for in this green context by itself. */
 atomic_size_t *api_green_local_bytes(struct cuda_green_ctx_object *green);
 
-/* Unloads all modules of a device whose context has ended; their handles are stale from then on. */
-void api_unload_modules(struct device *device);
-
 #define API_TRY(call)                                                                              \
     do {                                                                                           \
         cuda_result tried_ = (call);                                                               \

@@ -133,24 +133,6 @@ static cuda_result add_functions(struct cuda_module_object *object, struct error
     return good ? CUDA_OK : refuse_memory(why);
 }
 
-static struct cuda_module_object *module_new(struct device *device)
-{
-    struct cuda_module_object *object;
-
-    memory_change_begin();
-    object = QUEUE_TAKE(&unused_modules, struct cuda_module_object, link);
-    if (!object)
-        object = malloc(sizeof(*object));
-    if (object) {
-        memset(object, 0, sizeof(*object));
-        object->magic = MODULE_MAGIC;
-        object->device = device;
-        list_append(&loaded_modules, &object->loaded);
-    }
-    memory_change_end();
-    return object;
-}
-
 /* The code remains while launches in flight need it. The variables go at once, and a kernel that
  * still uses them faults. */
 static void module_unload(struct cuda_module_object *object)
@@ -189,12 +171,32 @@ static struct cuda_module_object *find_loaded(const struct device *device)
     return object;
 }
 
-void api_unload_modules(struct device *device)
+/* Their handles are stale from then on. */
+static void unload_modules(struct device *device)
 {
     struct cuda_module_object *object;
 
     while ((object = find_loaded(device)))
         module_unload(object);
+}
+
+static struct cuda_module_object *module_new(struct device *device)
+{
+    struct cuda_module_object *object;
+
+    memory_change_begin();
+    object = QUEUE_TAKE(&unused_modules, struct cuda_module_object, link);
+    if (!object)
+        object = malloc(sizeof(*object));
+    if (object) {
+        memset(object, 0, sizeof(*object));
+        object->magic = MODULE_MAGIC;
+        object->device = device;
+        atomic_store(&device->unload_modules, unload_modules);
+        list_append(&loaded_modules, &object->loaded);
+    }
+    memory_change_end();
+    return object;
 }
 
 /* ---- code ------------------------------------------------------------------------------ */

@@ -125,6 +125,8 @@ struct device {
     atomic_uint retained;
     atomic_uint context_flags;
     atomic_size_t limits[3];
+    /* Called when the context has ended, without locks; NULL until a module was loaded. */
+    void (*_Atomic unload_modules)(struct device *device);
     struct context_lock context_lock;
     atomic_size_t local_bytes; /* of each thread, that there is room for in all contexts */
     struct sm_set all;
